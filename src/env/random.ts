@@ -1,0 +1,18 @@
+/** Randomness as a value, so that a simulated run can be replayed from its seed. */
+export interface Random {
+  /** `count` uniformly random bytes, unguessable in production: lease ids are made of them. */
+  bytes(count: number): Uint8Array;
+  /** A uniform number in [0, 1), for jitter. */
+  float(): number;
+}
+
+/** The machine's generators. */
+export const systemRandom: Random = {
+  bytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
+  float: () => Math.random(),
+};
+
+/** `value` spread evenly over +-`ratio` of itself, so that a fleet does not act in step. */
+export function jittered(random: Random, value: number, ratio: number): number {
+  return value * (1 + ratio * (2 * random.float() - 1));
+}

@@ -1,0 +1,43 @@
+/** What a resource, namespace or holder may be called: checked before a request joins a batch. */
+import { InvalidOptionError } from "./errors.js";
+
+const LONGEST_NAME_BYTES = 256;
+const LONGEST_METADATA_BYTES = 4096;
+const encoder = new TextEncoder();
+
+/**
+ * 1-256 bytes of UTF-8 without NUL (PostgreSQL cannot keep it) or a lone surrogate (two different
+ * names would be encoded alike).
+ * @throws InvalidOptionError naming `path`
+ */
+export function checkName(path: string, name: unknown): asserts name is string {
+  if (typeof name !== "string") throw new InvalidOptionError(path, "must be a string");
+  if (name === "") throw new InvalidOptionError(path, "must not be empty");
+  checkText(path, name, LONGEST_NAME_BYTES);
+}
+
+/**
+ * Metadata as it is stored: a JSON object of strings, at most 4 KiB.
+ * @throws InvalidOptionError naming the entry
+ */
+export function encodeMetadata(metadata: Readonly<Record<string, string>>): string {
+  for (const [name, value] of Object.entries(metadata)) {
+    if (typeof value !== "string") {
+      throw new InvalidOptionError(`metadata.${name}`, "must be a string");
+    }
+  }
+  const text = JSON.stringify(metadata);
+  checkText("metadata", text, LONGEST_METADATA_BYTES);
+  return text;
+}
+
+function checkText(path: string, text: string, longestBytes: number): void {
+  if (text.includes("\0")) throw new InvalidOptionError(path, "must not contain a NUL character");
+  if (!text.isWellFormed()) {
+    throw new InvalidOptionError(path, "must not contain a lone surrogate (half a character)");
+  }
+  const bytes = text.length > longestBytes ? text.length : encoder.encode(text).length;
+  if (bytes > longestBytes) {
+    throw new InvalidOptionError(path, `must be at most ${longestBytes} bytes of UTF-8`);
+  }
+}

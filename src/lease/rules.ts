@@ -1,0 +1,187 @@
+/**
+ * The specification: what a store does with one request, as pure functions of
+ * (record or none, request, store time). The memory store applies them; the SQL of the other stores
+ * says the same in its own words; the conformance suite and the history checker hold every engine
+ * against them.
+ *
+ *        acquire            renew (same leaseId, before expiry)
+ *   free ───────▶ live ─────┐
+ *    ▲            │ ▲───────┘
+ *    │ release,   │
+ *    │ expiry     │ revoke atExpiry
+ *    │            ▼
+ *    └───────── revoked   (renewals are refused; free at the old expiry, or at its release)
+ *
+ * One comparison decides: a record that was not released excludes others iff now < expiresAt,
+ * strictly. A released one excludes nobody, even if the store's clock then steps back.
+ */
+import { grantIdOf, invariant } from "../env/index.js";
+import type {
+  AcquireOutcome,
+  AcquireRequest,
+  ReleaseOutcome,
+  ReleaseRequest,
+  RenewOutcome,
+  RenewRequest,
+  RevokeOutcome,
+  RevokeRequest,
+} from "./port.js";
+
+/** What a store keeps for a key: its last grant. Times in milliseconds of the store's clock. */
+export interface LeaseRecord {
+  readonly leaseId: string;
+  readonly holder: string;
+  readonly token: number;
+  readonly ttlMs: number;
+  readonly grantedAtMs: number;
+  readonly renewedAtMs: number | null;
+  /** Until then the key is not granted anew. */
+  readonly expiresAtMs: number;
+  /** Set when somebody ended the grant before its time. */
+  readonly ended: "released" | "revoked" | null;
+  readonly metadata: string | null;
+}
+
+/** Outcomes without what only a store can add: its failures, and its clock as text. */
+type Decided<T> = T extends { status: "failed" } ? never : Omit<T, "expiresAt">;
+export interface Decision<Outcome> {
+  readonly record: LeaseRecord | null;
+  readonly outcome: Decided<Outcome>;
+}
+
+/** Whether the grant still stands: neither ended nor expired. */
+export function isLive(record: LeaseRecord, nowMs: number): boolean {
+  return record.ended === null && nowMs < record.expiresAtMs;
+}
+
+/** Whether the key may not be granted to somebody else yet. */
+export function excludes(record: LeaseRecord, nowMs: number): boolean {
+  return record.ended !== "released" && nowMs < record.expiresAtMs;
+}
+
+/**
+ * The token of a new grant. `floor` is the largest token among collected records; `clock` is the
+ * store's time in microseconds, or 0 where the store needs none because it forgets nothing.
+ */
+export function nextToken(last: number, floor: number, clock: number): number {
+  const token = Math.max(last + 1, floor + 1, clock);
+  invariant(Number.isSafeInteger(token), `token ${token} is a safe integer`);
+  return token;
+}
+
+export function acquire(
+  record: LeaseRecord | null,
+  request: AcquireRequest,
+  nowMs: number,
+  token: (last: number) => number,
+): Decision<AcquireOutcome> {
+  if (record?.leaseId === request.leaseId) {
+    // A repeated request answers the grant that it made before: same token, what is left of it.
+    if (!isLive(record, nowMs)) return { record, outcome: { status: "ended" } };
+    return { record, outcome: acquired(record, nowMs) };
+  }
+  if (record && excludes(record, nowMs)) {
+    return {
+      record,
+      outcome: {
+        status: "held",
+        holder: record.holder,
+        grantId: grantIdOf(record.leaseId),
+        remainingMs: record.expiresAtMs - nowMs,
+      },
+    };
+  }
+  const granted: LeaseRecord = {
+    leaseId: request.leaseId,
+    holder: request.holder,
+    token: token(record?.token ?? 0),
+    ttlMs: request.ttlMs,
+    grantedAtMs: nowMs,
+    renewedAtMs: null,
+    expiresAtMs: nowMs + request.ttlMs,
+    ended: null,
+    metadata: request.metadata ?? null,
+  };
+  invariant(!record || granted.token > record.token, "tokens of a resource grow");
+  return { record: granted, outcome: acquired(granted, nowMs) };
+}
+
+export function renew(
+  record: LeaseRecord | null,
+  request: RenewRequest,
+  nowMs: number,
+): Decision<RenewOutcome> {
+  const lost = (reason: "expired" | "revoked" | "taken" | "gone"): Decision<RenewOutcome> => ({
+    record,
+    outcome: { status: "lost", reason },
+  });
+  if (!record) return lost("gone");
+  if (record.leaseId !== request.leaseId) return lost("taken");
+  if (record.ended === "revoked") return lost("revoked");
+  if (record.ended === "released") return lost("gone");
+  if (nowMs >= record.expiresAtMs) return lost("expired");
+  const renewed: LeaseRecord = {
+    ...record,
+    ttlMs: request.ttlMs,
+    renewedAtMs: nowMs,
+    // Never earlier than promised: an older answer may already be trusted.
+    expiresAtMs: Math.max(record.expiresAtMs, nowMs + request.ttlMs),
+  };
+  return {
+    record: renewed,
+    outcome: {
+      status: "renewed",
+      ttlMs: renewed.ttlMs,
+      remainingMs: renewed.expiresAtMs - nowMs,
+    },
+  };
+}
+
+export function release(
+  record: LeaseRecord | null,
+  request: ReleaseRequest,
+  nowMs: number,
+): Decision<ReleaseOutcome> {
+  if (record?.leaseId !== request.leaseId) return { record, outcome: { status: "notHeld" } };
+  if (record.ended === "released") return { record, outcome: { status: "released" } };
+  if (!excludes(record, nowMs)) return { record, outcome: { status: "notHeld" } };
+  // A holder may also hand back early what an operator has revoked: it has stopped.
+  return {
+    record: { ...record, ended: "released", expiresAtMs: nowMs },
+    outcome: { status: "released" },
+  };
+}
+
+export function revoke(
+  record: LeaseRecord | null,
+  request: RevokeRequest,
+  nowMs: number,
+): Decision<RevokeOutcome> {
+  // A revoked grant that still blocks the resource can be freed at once by a second revoke.
+  if (!record || !excludes(record, nowMs)) return { record, outcome: { status: "notHeld" } };
+  if (request.expectedToken !== undefined && request.expectedToken !== record.token) {
+    return { record, outcome: { status: "otherToken" } };
+  }
+  const revoked: LeaseRecord = {
+    ...record,
+    ended: "revoked",
+    expiresAtMs: request.free === "now" ? nowMs : record.expiresAtMs,
+  };
+  return {
+    record: revoked,
+    outcome: {
+      status: "revoked",
+      token: record.token,
+      freeInMs: revoked.expiresAtMs - nowMs,
+    },
+  };
+}
+
+function acquired(record: LeaseRecord, nowMs: number): Decided<AcquireOutcome> {
+  return {
+    status: "acquired",
+    token: record.token,
+    ttlMs: record.ttlMs,
+    remainingMs: record.expiresAtMs - nowMs,
+  };
+}
