@@ -109,7 +109,7 @@ export interface ClaimedTask extends Term {
   /** Who held it before, when it has been handed over. */
   readonly previousHolder: string | null;
 }
-/** Tasks in the order in which they should be run; expired ones that were running come back too. */
+/** Pending tasks that are due, by priority, scheduledAt, id. Expired ones come back by `reap`. */
 export type ClaimOutcome =
   | { readonly status: "claimed"; readonly tasks: readonly ClaimedTask[] }
   | Failed;
