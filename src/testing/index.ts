@@ -1,0 +1,1 @@
+export { type ManualClock, manualClock, manualEnv, seededRandom } from "./manual-clock.js";

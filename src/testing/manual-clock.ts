@@ -1,0 +1,137 @@
+/** Time and chance under a test's control: nothing moves unless told, and a seed repeats a run. */
+import TinyQueue from "tinyqueue";
+import {
+  type Clock,
+  type Env,
+  invariant,
+  type Logger,
+  nextTurn,
+  type Random,
+  silentLogger,
+} from "../env/index.js";
+
+/** A clock that stands still until it is advanced. */
+export interface ManualClock extends Clock {
+  /**
+   * Moves both clocks by `ms` (zero or more) and runs the timers that come due, also those which
+   * they create: by due time, then in order of creation. Promises settle before the first timer
+   * and after each, so what a callback set off is done when the next one runs.
+   */
+  advance(ms: number): Promise<void>;
+  /** Lets pending promises settle without moving time. */
+  settle(): Promise<void>;
+  /** Sets the wall clock forward or, with a negative number, back; timers do not notice. */
+  jumpWall(ms: number): void;
+  /** How many timers wait: 0 says that whatever was tested has cleaned up. */
+  readonly pendingTimers: number;
+}
+
+/** Noon of a day in 2020: any fixed instant would do. */
+const START_WALL_MS = Date.UTC(2020, 0, 1, 12);
+
+/** @param options.wallMs where the wall clock starts; default 2020-01-01T12:00:00Z */
+export function manualClock(options: { wallMs?: number } = {}): ManualClock {
+  interface Entry {
+    readonly dueMs: number;
+    readonly order: number;
+    callback: (() => void) | null;
+  }
+  const queue = new TinyQueue<Entry>([], (a, b) => a.dueMs - b.dueMs || a.order - b.order);
+  let nowMs = 0;
+  let wallOffsetMs = options.wallMs ?? START_WALL_MS;
+  let created = 0;
+  let pending = 0;
+  let advancing = false;
+
+  const nextDue = (untilMs: number): Entry | undefined => {
+    const entry = queue.peek();
+    return entry && entry.dueMs <= untilMs ? queue.pop() : undefined;
+  };
+
+  return {
+    wall: () => nowMs + wallOffsetMs,
+    monotonic: () => nowMs,
+    timer(delayMs, callback) {
+      const entry: Entry = { dueMs: nowMs + Math.max(0, delayMs), order: created++, callback };
+      queue.push(entry);
+      pending += 1;
+      return {
+        cancel() {
+          if (!entry.callback) return;
+          entry.callback = null;
+          pending -= 1;
+        },
+      };
+    },
+    async advance(ms) {
+      invariant(ms >= 0, "a manual clock is advanced by zero or more milliseconds");
+      invariant(!advancing, "one advance() ends before the next begins");
+      advancing = true;
+      try {
+        const untilMs = nowMs + ms;
+        await nextTurn();
+        for (let entry = nextDue(untilMs); entry; entry = nextDue(untilMs)) {
+          const { callback } = entry;
+          if (!callback) continue;
+          entry.callback = null;
+          pending -= 1;
+          nowMs = entry.dueMs;
+          callback();
+          await nextTurn();
+        }
+        nowMs = untilMs;
+        await nextTurn();
+      } finally {
+        advancing = false;
+      }
+    },
+    settle: nextTurn,
+    jumpWall(ms) {
+      wallOffsetMs += ms;
+    },
+    get pendingTimers() {
+      return pending;
+    },
+  };
+}
+
+/**
+ * Repeatable randomness: the same seed gives the same sequence. Not for secrets.
+ * The generator is sfc32 of PractRand (Chris Doty-Humphrey, public domain).
+ */
+export function seededRandom(seed: number): Random {
+  let a = seed | 0;
+  let b = Math.floor(seed / 2 ** 32) | 0;
+  let c = 0x9e3779b9 | 0;
+  let counter = 1;
+  const next = (): number => {
+    const out = (a + b + counter) | 0;
+    counter = (counter + 1) | 0;
+    a = b ^ (b >>> 9);
+    b = (c + (c << 3)) | 0;
+    c = (((c << 21) | (c >>> 11)) + out) | 0;
+    return out >>> 0;
+  };
+  // Mixes the seed in, so that close seeds have nothing in common.
+  for (let round = 0; round < 12; round++) next();
+  return {
+    bytes(count) {
+      const bytes = new Uint8Array(count);
+      for (let index = 0; index < count; index++) bytes[index] = next() & 0xff;
+      return bytes;
+    },
+    float: () => next() / 2 ** 32,
+  };
+}
+
+/**
+ * An Env of a {@link manualClock} and a {@link seededRandom}.
+ * @param options.seed default 1
+ * @param options.logger default silent
+ */
+export function manualEnv(
+  options: { seed?: number; wallMs?: number; logger?: Logger } = {},
+): Env & { readonly clock: ManualClock } {
+  const { seed = 1, logger = silentLogger, ...clockOptions } = options;
+  return { clock: manualClock(clockOptions), random: seededRandom(seed), logger };
+}
