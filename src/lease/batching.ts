@@ -1,0 +1,126 @@
+/**
+ * Group commit. Concurrent callers are gathered while the previous statement is in flight:
+ *
+ *   callers   a      b c d          e f
+ *             │      └─┴─┴──┐       └─┴──┐
+ *   store     [ a ]────────▶[ b c d ]───▶[ e f ]
+ *
+ * An idle caller waits for nothing, a busy store sees few, large statements.
+ */
+import { type Clock, invariant } from "../env/index.js";
+import { asStoreError } from "./errors.js";
+import type {
+  AcquireOutcome,
+  AcquireRequest,
+  CallOptions,
+  Failed,
+  LeaseStore,
+  ReleaseOutcome,
+  ReleaseRequest,
+  RenewOutcome,
+  RenewRequest,
+} from "./port.js";
+
+/** Of a few hundred requests a statement's fixed cost is spread thin; more only adds latency. */
+const LARGEST_BATCH = 1_000;
+/** A store bounds its calls itself; this long after the bound we stop believing that it does. */
+const OVERRUN_MS = 50;
+
+interface Waiting<Request, Outcome> {
+  readonly request: Request;
+  readonly timeoutMs: number;
+  readonly resolve: (outcome: Outcome | Failed) => void;
+}
+
+/** One lane to a store: at most one call in flight, everything that arrives meanwhile in the next. */
+export class Batcher<Request, Outcome> {
+  #waiting: Waiting<Request, Outcome>[] = [];
+  #flying = false;
+
+  constructor(
+    readonly send: (requests: Request[], options: CallOptions) => Promise<Outcome[]>,
+    readonly clock: Clock,
+  ) {}
+
+  /**
+   * One request, one outcome; never rejects. A call's timeout is the shortest of its batch, so
+   * that no caller is held up by another's patience.
+   */
+  submit(request: Request, timeoutMs: number): Promise<Outcome | Failed> {
+    return new Promise((resolve) => {
+      this.#waiting.push({ request, timeoutMs, resolve });
+      if (this.#flying) return;
+      this.#flying = true;
+      // A turn of the microtask queue gathers the callers of this very moment.
+      queueMicrotask(() => void this.#fly());
+    });
+  }
+
+  async #fly(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, LARGEST_BATCH);
+      const outcomes = await this.#call(batch);
+      for (const [index, { resolve }] of batch.entries()) resolve(outcomes(index));
+    }
+    this.#flying = false;
+  }
+
+  /** Sends a batch; answers by index, failed ones included. */
+  #call(batch: Waiting<Request, Outcome>[]): Promise<(index: number) => Outcome | Failed> {
+    const timeoutMs = batch.reduce((least, { timeoutMs }) => Math.min(least, timeoutMs), Infinity);
+    return new Promise((resolve) => {
+      const fail = (error: unknown) => {
+        const failed = failedMaybe(error);
+        resolve(() => failed);
+      };
+      // A call that never settles must not stop the lane for the renewals behind it.
+      const overrun = Number.isFinite(timeoutMs)
+        ? this.clock.timer(timeoutMs + OVERRUN_MS, () =>
+            fail(new Error(`no answer within ${Math.round(timeoutMs)} ms`)),
+          )
+        : undefined;
+      this.#sendAll(batch, timeoutMs)
+        .then((outcomes) => {
+          invariant(outcomes.length === batch.length, "one outcome per request");
+          resolve((index) => outcomes[index] as Outcome);
+        })
+        .catch(fail)
+        .finally(() => overrun?.cancel());
+    });
+  }
+
+  async #sendAll(batch: Waiting<Request, Outcome>[], timeoutMs: number): Promise<Outcome[]> {
+    const requests = batch.map(({ request }) => request);
+    return this.send(requests, Number.isFinite(timeoutMs) ? { timeoutMs } : {});
+  }
+}
+
+function failedMaybe(error: unknown): Failed {
+  return {
+    status: "failed",
+    applied: "maybe",
+    retryable: true,
+    error: asStoreError(error, "maybe"),
+  };
+}
+
+/**
+ * A store as its callers use it: one request at a time, gathered per lane. Renewals and releases
+ * have lanes of their own, so that no crowd of acquirers delays them.
+ */
+export interface BatchedStore {
+  acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireOutcome>;
+  renew(request: RenewRequest, timeoutMs: number): Promise<RenewOutcome>;
+  release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseOutcome>;
+}
+
+export function batched(store: LeaseStore, clock: Clock): BatchedStore {
+  const acquire = new Batcher(store.acquire.bind(store), clock);
+  const renew = new Batcher(store.renew.bind(store), clock);
+  const release = new Batcher(store.release.bind(store), clock);
+  return {
+    acquire: (request, timeoutMs) => acquire.submit(request, timeoutMs),
+    renew: (request, timeoutMs) => renew.submit(request, timeoutMs),
+    release: (request, timeoutMs) => release.submit(request, timeoutMs),
+  };
+}
