@@ -51,6 +51,8 @@ export interface GrantActions {
 
 export type LostHandler = (reason: LostReason) => void;
 
+/** So that the tries do not crowd together as trust runs out. */
+const SHORTEST_RETRY_MS = 5;
 const RELEASE_TRIES = 3;
 const RELEASE_TIMEOUT_MS = 5_000;
 
@@ -254,14 +256,15 @@ export class HeldLease implements Kept, AsyncDisposable {
     // At most half of what is left: when it times out, there is time for another try.
     const timeoutMs = Math.max(1, trustLeftMs(this.#trust, clock) / 2);
     const outcome = await this.#actions.renew(timeoutMs);
-    if (this.#state === "released") return undefined;
-    if (this.#state === "lost") {
-      // The answer came too late to be used: let nobody wait for a grant that nobody holds.
-      if (outcome.status !== "lost") void this.#actions.release(RELEASE_TIMEOUT_MS);
-      return undefined;
-    }
+    // Too late to be used. If the store renewed a lost lease, release() gives it back: after the
+    // work has drained, not before.
+    if (this.#state !== "held") return undefined;
     switch (outcome.status) {
       case "renewed": {
+        if (!(outcome.remainingMs > 0)) {
+          this.lose("inconsistent");
+          return undefined;
+        }
         const trust = trustFrom(sent, outcome.remainingMs, this.#options);
         if (trust.untilMonotonicMs > this.#trust.untilMonotonicMs) this.#trust = trust;
         this.#renewAtMs = this.#nextRenewalMs(sent.monotonicMs);
@@ -284,7 +287,7 @@ export class HeldLease implements Kept, AsyncDisposable {
     } else if (this.#options.autoRenew) {
       // Sooner than usual, at least three more times before trust passes.
       const leftMs = Math.max(0, trustLeftMs(this.#trust, clock));
-      const delayMs = Math.min(this.#options.renewIntervalMs, leftMs) / 4;
+      const delayMs = Math.max(SHORTEST_RETRY_MS, Math.min(this.#options.renewIntervalMs, leftMs) / 4);
       this.#renewAtMs = clock.monotonic() + jittered(random, delayMs, 0.5);
     }
     return failed.error;

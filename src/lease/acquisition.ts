@@ -1,0 +1,239 @@
+/**
+ * Taking a lease: one attempt, and waiting for a held one.
+ *
+ * An attempt settles every doubt before it answers. A call whose outcome is unknown is repeated with
+ * the same lease id, which answers the grant that the first call may have made; whoever gives up
+ * sends release(leaseId), so that a grant nobody knows of does not block the resource.
+ *
+ *   acquire ──▶ acquired ──▶ trust left? ──▶ HeldLease
+ *      │            └── no (the answer took longer than the lease): release, try anew
+ *      ├──▶ held    ──▶ wait for a hint, its expiry, or the poll; then again
+ *      ├──▶ ended   ──▶ our id was granted and has ended already: a new id
+ *      └──▶ failed  ──▶ the same id again, after a pause, within the budget
+ */
+import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
+import type { BatchedStore } from "./batching.js";
+import { LeaseUnavailableError, type LeaseholdError, StoreUnavailableError } from "./errors.js";
+import { HeldLease } from "./held-lease.js";
+import { type Hints, Wakeup } from "./hints.js";
+import type { Keeper } from "./keeper.js";
+import type { ResolvedOptions } from "./options.js";
+import type { Capabilities, Grant, Key } from "./port.js";
+import { instant, trustFrom, trustLeftMs } from "./trust.js";
+import type { Turns } from "./turns.js";
+
+/** What a client shares among its leases. */
+export interface LeaseContext {
+  readonly capabilities: Capabilities;
+  readonly batched: BatchedStore;
+  readonly env: Env;
+  readonly keeper: Keeper;
+  readonly hints: Hints;
+  readonly turns: Turns;
+  readonly namespace: string;
+  readonly holder: string;
+  /** Every lease of the client that has not ended. */
+  readonly held: Set<HeldLease>;
+  /** Aborts when the client closes. */
+  readonly closing: AbortSignal;
+}
+
+/** Somebody else holds it. */
+export interface Held {
+  readonly holder: string;
+  readonly remainingMs: number | null;
+}
+
+/** One attempt takes at most this long, and at most half of the ttl. */
+const ATTEMPT_BUDGET_MS = 5_000;
+const RETRY_MS = 25;
+/** A waiter looks again this often even if nothing wakes it. */
+const POLL_MS = { push: 2_000, poll: 250 } as const;
+/** Just after the expiry: so that a rounding of clocks does not cost a second look. */
+const AFTER_EXPIRY_MS = 1;
+
+/**
+ * Takes the lease if it is free.
+ * @returns who holds it, when it is definitely somebody else's
+ * @throws STORE_UNAVAILABLE when unknown; the signal's reason when aborted
+ */
+export async function attempt(
+  context: LeaseContext,
+  resource: string,
+  options: ResolvedOptions,
+  signal: AbortSignal,
+  queueMs = 0,
+): Promise<HeldLease | Held> {
+  const { env, namespace, holder } = context;
+  const budgetMs = Math.min(options.ttlMs / 2, ATTEMPT_BUDGET_MS);
+  const giveUpAtMs = env.clock.monotonic() + budgetMs;
+  const request = {
+    ...{ namespace, resource, holder, ttlMs: options.ttlMs },
+    ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
+    ...(queueMs > 0 ? { queueMs } : {}),
+  };
+  let leaseId = newLeaseId(env.random);
+  for (let tries = 1; ; tries += 1) {
+    const sent = instant(env.clock);
+    const timeoutMs = Math.max(1, giveUpAtMs - sent.monotonicMs);
+    const grant: Grant = { namespace, resource, leaseId };
+    const answer = context.batched.acquire({ ...request, leaseId }, timeoutMs);
+    const outcome = await orAbort(answer, signal, () => giveUp(context, grant, answer));
+    let failure: LeaseholdError;
+    let maybe = false;
+    switch (outcome.status) {
+      case "held":
+        return { holder: outcome.holder, remainingMs: outcome.remainingMs };
+      case "acquired": {
+        const trust = trustFrom(sent, outcome.remainingMs, options);
+        if (trustLeftMs(trust, env.clock) > 0) {
+          return hold(context, options, {
+            ...{ resource, holder, leaseId, sent },
+            ...{ token: outcome.token, remainingMs: outcome.remainingMs },
+          });
+        }
+        giveUp(context, grant);
+        leaseId = newLeaseId(env.random);
+        failure = new StoreUnavailableError(
+          `the store's answer for "${resource}" took longer than the lease (ttlMs = ${options.ttlMs}): raise ttlMs`,
+          { outcome: "none" },
+        );
+        break;
+      }
+      case "ended":
+        leaseId = newLeaseId(env.random);
+        failure = new StoreUnavailableError(
+          `a grant of "${resource}" ended before its holder heard of it`,
+          { outcome: "none" },
+        );
+        break;
+      case "failed":
+        failure = outcome.error;
+        maybe = outcome.applied === "maybe";
+        if (!outcome.retryable) {
+          if (maybe) giveUp(context, grant);
+          throw failure;
+        }
+    }
+    const pauseMs = jittered(env.random, RETRY_MS * Math.min(tries, 8), 0.5);
+    if (env.clock.monotonic() + pauseMs >= giveUpAtMs) {
+      if (maybe) giveUp(context, grant);
+      throw failure;
+    }
+    await sleep(env.clock, pauseMs, { signal }).catch((error: unknown) => {
+      if (maybe) giveUp(context, grant);
+      throw error;
+    });
+  }
+}
+
+/**
+ * Waits for the lease, at most `options.waitMs`. A store that does not answer meanwhile is waited
+ * for too: that is what the time is for.
+ * @throws LeaseUnavailableError when the time is over; the signal's reason when aborted
+ */
+export async function waitFor(
+  context: LeaseContext,
+  resource: string,
+  options: ResolvedOptions,
+  signal: AbortSignal,
+): Promise<HeldLease> {
+  const { env } = context;
+  const deadlineMs = env.clock.monotonic() + options.waitMs;
+  const giveUp = new AbortController();
+  const overdue = Number.isFinite(options.waitMs)
+    ? env.clock.timer(options.waitMs, () => giveUp.abort())
+    : undefined;
+  // The latest answer of the store, for the error that says why the wait was in vain.
+  let last: Held | LeaseholdError | undefined;
+  let entered = false;
+  const until = AbortSignal.any([signal, giveUp.signal]);
+  const wakeup = new Wakeup();
+  let unlisten: (() => void) | undefined;
+  try {
+    await context.turns.enter(resource, until);
+    entered = true;
+    for (let looks = 1; ; looks += 1) {
+      const queueMs = deadlineMs - env.clock.monotonic();
+      const result = await attempt(context, resource, options, until, queueMs).catch(
+        (error: LeaseholdError) => {
+          if (until.aborted || !error.retryable) throw error;
+          env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
+          return error;
+        },
+      );
+      if (result instanceof HeldLease) return result;
+      last = result;
+      unlisten ??= context.hints.listen(resource, wakeup.set);
+      // The first `held` left word that we wait; what happened before that is seen by looking again.
+      if (looks > 1) await wakeup.wait(env, pauseMs(context, result), until);
+    }
+  } catch (error) {
+    if (giveUp.signal.aborted && !signal.aborted) {
+      throw last instanceof Error
+        ? last
+        : new LeaseUnavailableError(resource, options.waitMs, last?.holder ?? "another caller");
+    }
+    throw error;
+  } finally {
+    overdue?.cancel();
+    unlisten?.();
+    if (entered) context.turns.leave(resource);
+  }
+}
+
+function pauseMs(context: LeaseContext, last: Held | LeaseholdError): number {
+  const { capabilities, env } = context;
+  const pollMs = jittered(env.random, POLL_MS[capabilities.watch], 0.25);
+  const remainingMs = last instanceof Error ? null : last.remainingMs;
+  return Math.min(pollMs, (remainingMs ?? Number.POSITIVE_INFINITY) + AFTER_EXPIRY_MS);
+}
+
+function hold(
+  context: LeaseContext,
+  options: ResolvedOptions,
+  granted: ConstructorParameters<typeof HeldLease>[0],
+): HeldLease {
+  const { batched, hints, held, namespace } = context;
+  const grant: Grant & Key = { namespace, resource: granted.resource, leaseId: granted.leaseId };
+  const lease = new HeldLease(
+    granted,
+    options,
+    {
+      renew: (timeoutMs) => batched.renew({ ...grant, ttlMs: options.ttlMs }, timeoutMs),
+      release: (timeoutMs) => batched.release(grant, timeoutMs),
+      ended: (ended) => {
+        held.delete(ended);
+        hints.changed(ended.resource);
+      },
+    },
+    context.keeper,
+    context.env,
+  );
+  held.add(lease);
+  return lease;
+}
+
+/** Frees a grant that nobody will use, once the call that may have made it has returned. */
+function giveUp(context: LeaseContext, grant: Grant, after: Promise<unknown> = Promise.resolve()) {
+  void after
+    .then(() => context.batched.release(grant, ATTEMPT_BUDGET_MS))
+    .then((outcome) => {
+      if (outcome.status !== "failed") return;
+      const { resource } = grant;
+      context.env.logger.warn({ err: outcome.error, resource }, "gave up; not confirmed");
+    });
+}
+
+/** The promise's value, or a rejection with the signal's reason the moment it aborts. */
+function orAbort<T>(promise: Promise<T>, signal: AbortSignal, onAbort: () => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      onAbort();
+      reject(signal.reason);
+    };
+    if (signal.aborted) return abort();
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
