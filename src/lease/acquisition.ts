@@ -49,6 +49,8 @@ const ATTEMPT_BUDGET_MS = 5_000;
 const RETRY_MS = 25;
 /** A waiter looks again this often even if nothing wakes it. */
 const POLL_MS = { push: 2_000, poll: 250 } as const;
+/** What a store is asked to remember of a waiter; each look says it anew. */
+const LONGEST_QUEUE_MS = 60_000;
 /** Just after the expiry: so that a rounding of clocks does not cost a second look. */
 const AFTER_EXPIRY_MS = 1;
 
@@ -154,10 +156,12 @@ export async function waitFor(
     await context.turns.enter(resource, until);
     entered = true;
     for (let looks = 1; ; looks += 1) {
-      const queueMs = deadlineMs - env.clock.monotonic();
-      const result = await attempt(context, resource, options, until, queueMs).catch(
+      const queueMs = Math.min(deadlineMs - env.clock.monotonic(), LONGEST_QUEUE_MS);
+      // The first look is not cut short by waitMs: even a caller in a hurry gets an answer.
+      const look = looks === 1 ? signal : until;
+      const result = await attempt(context, resource, options, look, queueMs).catch(
         (error: LeaseholdError) => {
-          if (until.aborted || !error.retryable) throw error;
+          if (look.aborted || !error.retryable) throw error;
           env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
           return error;
         },

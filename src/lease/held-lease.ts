@@ -79,6 +79,7 @@ export class HeldLease implements Kept, AsyncDisposable {
   #controller: AbortController | undefined;
   #handlers: Set<LostHandler> | undefined;
   #interrupted: unknown;
+  #onEnd: (() => void) | undefined;
 
   /** @internal */
   constructor(
@@ -197,6 +198,11 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#controller?.abort(reason);
   }
 
+  /** Calls back once when it is lost or its release has been settled. @internal */
+  onEnd(callback: () => void): void {
+    this.#onEnd = callback;
+  }
+
   /** Ends the holder's trust for good. @internal */
   lose(reason: LostReason): void {
     if (this.#state !== "held") return;
@@ -209,7 +215,7 @@ export class HeldLease implements Kept, AsyncDisposable {
     const handlers = [...(this.#handlers ?? [])];
     this.#handlers = undefined;
     for (const handler of handlers) this.#notify(handler, reason);
-    this.#actions.ended?.(this);
+    this.#end();
   }
 
   /** The keeper's call: trust has passed, or it is time to renew. @internal */
@@ -236,9 +242,7 @@ export class HeldLease implements Kept, AsyncDisposable {
 
   #nextRenewalMs(fromMs: number): number {
     if (!this.#options.autoRenew) return Number.POSITIVE_INFINITY;
-    return (
-      fromMs + jittered(this.#env.random, this.#options.renewIntervalMs, RENEW_JITTER_RATIO)
-    );
+    return fromMs + jittered(this.#env.random, this.#options.renewIntervalMs, RENEW_JITTER_RATIO);
   }
 
   /** One renewal; concurrent callers share it. Resolves to the failure if it stayed unknown. */
@@ -287,7 +291,10 @@ export class HeldLease implements Kept, AsyncDisposable {
     } else if (this.#options.autoRenew) {
       // Sooner than usual, at least three more times before trust passes.
       const leftMs = Math.max(0, trustLeftMs(this.#trust, clock));
-      const delayMs = Math.max(SHORTEST_RETRY_MS, Math.min(this.#options.renewIntervalMs, leftMs) / 4);
+      const delayMs = Math.max(
+        SHORTEST_RETRY_MS,
+        Math.min(this.#options.renewIntervalMs, leftMs) / 4,
+      );
       this.#renewAtMs = clock.monotonic() + jittered(random, delayMs, 0.5);
     }
     return failed.error;
@@ -306,8 +313,13 @@ export class HeldLease implements Kept, AsyncDisposable {
     try {
       await this.#sendRelease();
     } finally {
-      this.#actions.ended?.(this);
+      this.#end();
     }
+  }
+
+  #end(): void {
+    this.#actions.ended?.(this);
+    this.#onEnd?.();
   }
 
   async #sendRelease(): Promise<void> {

@@ -1,4 +1,16 @@
+export { Batcher, type BatchedStore, batched } from "./batching.js";
 export * from "./errors.js";
+export {
+  type GrantActions,
+  type GrantedLease,
+  HeldLease,
+  type KeepOptions,
+  type LostHandler,
+} from "./held-lease.js";
+export { Wakeup } from "./hints.js";
+export { Keeper } from "./keeper.js";
+export { Lease } from "./lease.js";
+export { Leases, type TryRunResult, type Work } from "./leases.js";
 export { checkName } from "./names.js";
 export {
   type AcquireOptions,
@@ -10,3 +22,4 @@ export {
 export type * from "./port.js";
 export * as rules from "./rules.js";
 export type { LeaseRecord } from "./rules.js";
+export { instant } from "./trust.js";

@@ -1,0 +1,266 @@
+/** The client: everything that a program does with leases starts here. */
+import { type Env, invariant, newHolder, sleep, systemEnv } from "../env/index.js";
+import { attempt, type Held, type LeaseContext, waitFor } from "./acquisition.js";
+import { batched } from "./batching.js";
+import { ClosedError, InvalidOptionError } from "./errors.js";
+import { HeldLease } from "./held-lease.js";
+import { Hints } from "./hints.js";
+import { Keeper } from "./keeper.js";
+import { Lease } from "./lease.js";
+import { checkName } from "./names.js";
+import {
+  type AcquireOptions,
+  type ClientOptions,
+  checkInteger,
+  checkNumber,
+  type LeaseOptions,
+  type ResolvedOptions,
+  resolveOptions,
+} from "./options.js";
+import type { LeaseStore, LeaseView, ListQuery, Page, RevokeOutcome, WatchEvent } from "./port.js";
+import { Turns } from "./turns.js";
+
+/** What the work of `run` does with its lease. */
+export type Work<T> = (lease: HeldLease) => T | PromiseLike<T>;
+
+/** What `tryRun` answers. */
+export type TryRunResult<T> =
+  | ({ readonly ran: true } & { readonly value: T })
+  | ({ readonly ran: false } & Held);
+
+/** How a client is tied to its store. */
+interface Ownership {
+  /** Whether close() closes the store too. */
+  readonly ownsStore: boolean;
+}
+
+/** Leases on the resources of one namespace. Made by `connect()`. */
+export class Leases implements AsyncDisposable {
+  readonly #store: LeaseStore;
+  readonly #context: LeaseContext;
+  readonly #defaults: AcquireOptions;
+  readonly #graceMs: number;
+  readonly #ownsStore: boolean;
+  readonly #closing = new AbortController();
+  readonly #running = new Set<Promise<unknown>>();
+  #closed: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(store: LeaseStore, options: ClientOptions, { ownsStore }: Ownership) {
+    const env: Env = {
+      ...systemEnv,
+      ...(options.logger ? { logger: options.logger } : {}),
+      ...options.env,
+    };
+    const namespace = options.namespace ?? "default";
+    const holder = options.holder ?? newHolder(env.random);
+    checkName("namespace", namespace);
+    checkName("holder", holder);
+    this.#graceMs = options.graceMs ?? 5_000;
+    checkNumber("graceMs", this.#graceMs, 0, Number.MAX_SAFE_INTEGER);
+    this.#defaults = options.defaults ?? {};
+    // A mistake in the defaults is told now, not at the first lease.
+    resolveOptions(this.#defaults, {}, store.capabilities.ttl);
+    this.#store = store;
+    this.#ownsStore = ownsStore;
+    this.#context = {
+      capabilities: store.capabilities,
+      batched: batched(store, env.clock),
+      env,
+      keeper: new Keeper(env.clock),
+      hints: new Hints(store, namespace, env),
+      turns: new Turns(),
+      namespace,
+      holder,
+      held: new Set(),
+      closing: this.#closing.signal,
+    };
+  }
+
+  /** Who we are to others. */
+  get holder(): string {
+    return this.#context.holder;
+  }
+
+  get namespace(): string {
+    return this.#context.namespace;
+  }
+
+  /** Clock, randomness and logger, for what is built on leases. @internal */
+  get env(): Env {
+    return this.#context.env;
+  }
+
+  /**
+   * Waits for the resource, does the work, releases. The lease's signal aborts when it is lost; the
+   * call then rejects with LEASE_LOST once the work has ended, whatever the work says.
+   * @throws LEASE_LOST, LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, the reason of
+   *   `options.signal`, or what the work threw
+   */
+  run<T>(resource: string, work: Work<T>): Promise<T>;
+  run<T>(resource: string, options: AcquireOptions, work: Work<T>): Promise<T>;
+  async run<T>(resource: string, ...rest: [Work<T>] | [AcquireOptions, Work<T>]): Promise<T> {
+    const [options, work] = rest.length === 1 ? [{}, rest[0]] : rest;
+    checkWork(work);
+    const lease = await this.acquire(resource, options);
+    return this.#do(lease, work);
+  }
+
+  /**
+   * Does the work if the resource is free now.
+   * @throws as `run`, but never LEASE_UNAVAILABLE
+   */
+  tryRun<T>(resource: string, work: Work<T>): Promise<TryRunResult<T>>;
+  tryRun<T>(resource: string, options: AcquireOptions, work: Work<T>): Promise<TryRunResult<T>>;
+  async tryRun<T>(
+    resource: string,
+    ...rest: [Work<T>] | [AcquireOptions, Work<T>]
+  ): Promise<TryRunResult<T>> {
+    const [options, work] = rest.length === 1 ? [{}, rest[0]] : rest;
+    checkWork(work);
+    const lease = await this.#attempt(resource, options);
+    if (!(lease instanceof HeldLease)) return { ran: false, ...lease };
+    return { ran: true, value: await this.#do(lease, work) };
+  }
+
+  /**
+   * Waits for the resource, at most `waitMs`. The lease is renewed until released or lost.
+   * @throws LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, or the signal's reason
+   */
+  async acquire(resource: string, options: AcquireOptions = {}): Promise<HeldLease> {
+    const resolved = this.#resolve(resource, options);
+    return waitFor(this.#context, resource, resolved, this.#signal(resolved));
+  }
+
+  /**
+   * The lease if the resource is free now, else null.
+   * @throws STORE_UNAVAILABLE when nobody can say, INVALID_OPTION, CLOSED, or the signal's reason
+   */
+  async tryAcquire(resource: string, options: AcquireOptions = {}): Promise<HeldLease | null> {
+    const lease = await this.#attempt(resource, options);
+    return lease instanceof HeldLease ? lease : null;
+  }
+
+  /** A Lease object for the resource: acquire(), release(), checkAlive(), onLost(). */
+  lease(resource: string, options: LeaseOptions = {}): Lease {
+    const { acquireRetries = 3, acquireRetryDelayMs = 200, ...own } = options;
+    checkInteger("acquireRetries", acquireRetries, 0, Number.MAX_SAFE_INTEGER);
+    checkNumber("acquireRetryDelayMs", acquireRetryDelayMs, 0, Number.MAX_SAFE_INTEGER);
+    const resolved = this.#resolve(resource, own);
+    return new Lease(this.#context, resource, { ...resolved, acquireRetries, acquireRetryDelayMs });
+  }
+
+  /** The last grant of a resource, live or ended; null when there is none. */
+  async get(resource: string): Promise<LeaseView | null> {
+    checkName("resource", resource);
+    const [view] = await this.#store.get([{ namespace: this.namespace, resource }]);
+    return view ?? null;
+  }
+
+  /** The leases of this namespace by resource, a page at a time. */
+  list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
+    return this.#store.list({ ...query, namespace: this.namespace });
+  }
+
+  /**
+   * Ends somebody's grant. `atExpiry` (default) keeps exclusion: its renewals are refused and the
+   * resource is free when its time has passed. `now` frees at once: only the fence protects then.
+   */
+  async revoke(
+    resource: string,
+    options: { expectedToken?: number; free?: "atExpiry" | "now" } = {},
+  ): Promise<RevokeOutcome> {
+    checkName("resource", resource);
+    const { free = "atExpiry", ...rest } = options;
+    const { namespace } = this;
+    const [outcome] = await this.#store.revoke([{ namespace, resource, free, ...rest }]);
+    invariant(outcome, "one outcome per request");
+    return outcome;
+  }
+
+  /** Hints about the namespace; the first is a `resync`. Subscribe first, then read. */
+  watch(options: { signal: AbortSignal }): AsyncIterable<WatchEvent> {
+    return this.#store.watch(this.namespace, options);
+  }
+
+  /**
+   * Stops waiters (CLOSED), tells the work to stop by its signals, waits `graceMs` for it to end,
+   * releases what is still held, and disconnects a store that connect() opened.
+   */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    const { env, held } = this.#context;
+    const closed = new ClosedError("this client");
+    this.#closing.abort(closed);
+    for (const lease of held) lease.interrupt(closed);
+    const graceIsOver = new AbortController();
+    const drained = this.#drained();
+    await Promise.race([
+      drained,
+      sleep(env.clock, this.#graceMs, { signal: graceIsOver.signal }).catch(() => {}),
+    ]);
+    graceIsOver.abort();
+    await Promise.all([...held].map((lease) => lease[Symbol.asyncDispose]()));
+    if (this.#ownsStore) await this.#store.close();
+  }
+
+  /** Resolves when no work runs and nothing is held. */
+  async #drained(): Promise<void> {
+    await Promise.allSettled(this.#running);
+    await Promise.all(
+      [...this.#context.held].map((lease) => new Promise<void>((resolve) => lease.onEnd(resolve))),
+    );
+  }
+
+  async #do<T>(lease: HeldLease, work: Work<T>): Promise<T> {
+    const running = this.#doAndRelease(lease, work);
+    this.#running.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+
+  async #doAndRelease<T>(lease: HeldLease, work: Work<T>): Promise<T> {
+    try {
+      const value = await work(lease);
+      lease.checkAlive();
+      if (lease.lostError) throw lease.lostError;
+      return value;
+    } catch (error) {
+      throw lease.lostError ?? error;
+    } finally {
+      await lease[Symbol.asyncDispose]();
+    }
+  }
+
+  async #attempt(resource: string, options: AcquireOptions): Promise<HeldLease | Held> {
+    const resolved = this.#resolve(resource, options);
+    const signal = this.#signal(resolved);
+    signal.throwIfAborted();
+    return attempt(this.#context, resource, resolved, signal);
+  }
+
+  #resolve(resource: string, options: AcquireOptions): ResolvedOptions {
+    if (this.#closing.signal.aborted) throw new ClosedError("this client");
+    checkName("resource", resource);
+    return resolveOptions(options, this.#defaults, this.#context.capabilities.ttl);
+  }
+
+  #signal({ signal }: ResolvedOptions): AbortSignal {
+    return signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
+  }
+}
+
+function checkWork(work: unknown): void {
+  if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
+}
