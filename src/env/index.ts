@@ -7,6 +7,7 @@ export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export { grantIdOf, newHolder, newLeaseId, newTaskId, taskLeaseId } from "./ids.js";
 export { type Logger, silentLogger } from "./logger.js";
 export { jittered, type Random, systemRandom } from "./random.js";
+export { type Repeating, repeat } from "./repeat.js";
 export { nextTurn } from "./turn.js";
 
 /** The outside world as values. Everything that reads time or chance is given one of these. */

@@ -90,6 +90,10 @@ export interface ClaimRequest {
   /** How long an empty claim may wait in the store; only with `capabilities.remoteWait`. */
   readonly waitMs?: number;
 }
+export interface ClaimOptions extends CallOptions {
+  /** The claimer has gone: a wait in the store ends with no tasks. Stores that cannot wait ignore it. */
+  readonly signal?: AbortSignal;
+}
 export interface ClaimedTask extends Term {
   readonly id: string;
   readonly kind: string;
@@ -259,7 +263,7 @@ export interface TaskCapabilities {
 export interface TaskStore {
   readonly capabilities: TaskCapabilities;
   enqueue(tasks: readonly NewTask[], options?: EnqueueOptions): Promise<EnqueueOutcome[]>;
-  claim(request: ClaimRequest, options?: CallOptions): Promise<ClaimOutcome>;
+  claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome>;
   heartbeat(
     requests: readonly HeartbeatRequest[],
     options?: CallOptions,

@@ -1,0 +1,187 @@
+/**
+ * Claims that wait. Any number of callers share one subscription to the store and one poll behind
+ * it, and a hint wakes only as many of them as there may be tasks:
+ *
+ *   store ── ready(queue) ──▶ group of equal queues and kinds ──▶ its longest waiter claims
+ *                                                                   │ got all it could take
+ *                                                                   ▼
+ *                                                          the next waiter claims, and so on
+ *
+ * A claim that comes back with less than its limit has emptied the queue for its group, so the chain
+ * stops there. Nothing is lost between a claim and the wait after it: a hint that finds the whole
+ * group claiming is kept for the first that waits again. A hint given to a caller that has gone is
+ * passed on. What no hint tells (a task that becomes due, a missed notification) the poll finds.
+ */
+import { type Env, jittered, sleep, type Timer } from "../env/index.js";
+import type { ClaimedTask, ClaimOptions, ClaimOutcome, ClaimRequest, TaskStore } from "./port.js";
+
+/** A task that becomes due without a hint is found this much later at the latest, and some jitter. */
+const POLL_MS = 1_000;
+const RESUBSCRIBE_MS = 1_000;
+const NOTHING: ClaimOutcome = { status: "claimed", tasks: [] };
+
+/** Callers that want the same tasks. */
+interface Group {
+  readonly queues: ReadonlySet<string>;
+  /** Callers in the group, those that claim just now included. */
+  members: number;
+  /** In the order in which they began to wait. */
+  readonly waiting: Set<() => void>;
+  /** A hint came while nobody was waiting. */
+  hinted: boolean;
+}
+
+export class Ready {
+  readonly #store: TaskStore;
+  readonly #namespace: string;
+  readonly #env: Env;
+  readonly #groups = new Map<string, Group>();
+  readonly #closing = new AbortController();
+  #following: Promise<void> | undefined;
+  #poll: Timer | undefined;
+
+  /** Subscribes when somebody waits for the first time. */
+  constructor(store: TaskStore, namespace: string, env: Env) {
+    this.#store = store;
+    this.#namespace = namespace;
+    this.#env = env;
+  }
+
+  /**
+   * Claims; while there is nothing to claim, waits for up to `request.waitMs` (default 0) and claims
+   * again. Answers no tasks when the time is over, the signal aborts or this object is closed. Tasks
+   * that were claimed for a caller whose signal has aborted meanwhile are given back.
+   */
+  async claim(request: ClaimRequest, options: ClaimOptions = {}): Promise<ClaimOutcome> {
+    if (this.#store.capabilities.remoteWait) return this.#store.claim(request, options);
+    const { waitMs = 0, ...once } = request;
+    const { signal } = options;
+    const { clock } = this.#env;
+    const deadlineMs = clock.monotonic() + waitMs;
+    const leave = waitMs > 0 && !this.#closing.signal.aborted ? this.#enter(request) : undefined;
+    try {
+      for (;;) {
+        const outcome = await this.#store.claim(once, options);
+        if (outcome.status === "failed") return outcome;
+        if (outcome.tasks.length > 0) {
+          if (signal?.aborted) {
+            await this.#giveBack(outcome.tasks);
+            return NOTHING;
+          }
+          if (leave && outcome.tasks.length >= request.limit) hint(leave.group);
+          return outcome;
+        }
+        const leftMs = deadlineMs - clock.monotonic();
+        if (!leave || leftMs <= 0 || !(await this.#hinted(leave.group, leftMs, signal))) {
+          return outcome;
+        }
+      }
+    } finally {
+      leave?.();
+    }
+  }
+
+  /** Ends every wait, with no tasks, and the subscription. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#following;
+  }
+
+  #enter({ queues, kinds }: ClaimRequest): { (): void; group: Group } {
+    const name = JSON.stringify([[...queues].sort(), kinds && [...kinds].sort()]);
+    let group = this.#groups.get(name);
+    if (!group) {
+      group = { queues: new Set(queues), members: 0, waiting: new Set(), hinted: false };
+      this.#groups.set(name, group);
+    }
+    group.members += 1;
+    if (this.#store.capabilities.watch === "push") this.#following ??= this.#follow();
+    this.#arm();
+    const leave = () => {
+      group.members -= 1;
+      if (group.members === 0) this.#groups.delete(name);
+    };
+    return Object.assign(leave, { group });
+  }
+
+  /** True at a hint; false when the time is over, the caller has gone or we are closed. */
+  #hinted(group: Group, timeoutMs: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const until = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
+    if (until.aborted) return Promise.resolve(false);
+    if (group.hinted) {
+      group.hinted = false;
+      return Promise.resolve(true);
+    }
+    return new Promise((resolve) => {
+      const end = (hinted: boolean) => {
+        group.waiting.delete(wake);
+        timer.cancel();
+        until.removeEventListener("abort", over);
+        resolve(hinted);
+      };
+      const wake = () => end(true);
+      const over = () => end(false);
+      const timer = this.#env.clock.timer(timeoutMs, over);
+      until.addEventListener("abort", over, { once: true });
+      group.waiting.add(wake);
+    }).then((hinted) => {
+      if (hinted && until.aborted) {
+        hint(group);
+        return false;
+      }
+      return hinted === true;
+    });
+  }
+
+  #arm(): void {
+    const { clock, random } = this.#env;
+    this.#poll ??= clock.timer(
+      jittered(random, POLL_MS, 0.25),
+      () => {
+        this.#poll = undefined;
+        for (const group of this.#groups.values()) hint(group);
+        if (this.#groups.size > 0 && !this.#closing.signal.aborted) this.#arm();
+      },
+      { background: true },
+    );
+  }
+
+  async #follow(): Promise<void> {
+    const { clock, random, logger } = this.#env;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        for await (const event of this.#store.watch(this.#namespace, { signal })) {
+          for (const group of this.#groups.values()) {
+            if (event.type === "resync" || group.queues.has(event.queue)) hint(group);
+          }
+        }
+      } catch (err) {
+        if (signal.aborted) return;
+        logger.warn({ err }, "watch of tasks broke; subscribing again");
+      }
+      const pauseMs = jittered(random, RESUBSCRIBE_MS, 0.5);
+      await sleep(clock, pauseMs, { signal, background: true }).catch(() => {});
+    }
+  }
+
+  async #giveBack(tasks: readonly ClaimedTask[]): Promise<void> {
+    const namespace = this.#namespace;
+    const outcomes = await this.#store.giveBack(
+      tasks.map(({ id, leaseId, token }) => ({ namespace, id, leaseId, token })),
+    );
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.status !== "failed") continue;
+      // Its lease runs out, which costs the time of a ttl and nothing else.
+      const fields = { err: outcome.error, id: tasks[index]?.id };
+      this.#env.logger.warn(fields, "could not give back a task whose claimer has gone");
+    }
+  }
+}
+
+/** Wakes the longest waiter of the group, or the first that waits again. */
+function hint(group: Group): void {
+  const [wake] = group.waiting;
+  if (wake) wake();
+  else group.hinted = true;
+}
