@@ -3,7 +3,7 @@ import { manualEnv } from "../testing/index.js";
 import { repeat } from "./repeat.js";
 
 test("works about every interval, never twice at once, until stopped", async () => {
-  const env = manualEnv(1);
+  const env = manualEnv();
   const finish: (() => void)[] = [];
   const repeating = repeat(env, "test", 100, () => new Promise<void>((done) => finish.push(done)));
   await env.clock.advance(1_000);
@@ -29,7 +29,7 @@ test("a failing round is logged once and tried again later", async () => {
   const logged: string[] = [];
   const log = (_: object, message: string) => void logged.push(message);
   const logger = { debug: log, info: log, warn: log, error: log };
-  const env = { ...manualEnv(1), logger };
+  const env = manualEnv({ logger });
   let rounds = 0;
   let broken = true;
   const repeating = repeat(env, "test", 100, async () => {
