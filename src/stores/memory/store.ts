@@ -1,0 +1,258 @@
+/** Leases in this process's memory: the rules themselves, applied to a map. */
+import type { Env } from "../../env/index.js";
+import { grantIdOf } from "../../env/index.js";
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  type Capabilities,
+  ClosedError,
+  type Failed,
+  type Key,
+  type LeaseRecord,
+  type LeaseStore,
+  type LeaseView,
+  type ListQuery,
+  type Page,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  type RenewOutcome,
+  type RenewRequest,
+  type RevokeOutcome,
+  type RevokeRequest,
+  rules,
+  type WatchEvent,
+} from "../../lease/index.js";
+import { HintQueue } from "./hints.js";
+
+/** What the stores of one name share. Its clock is that of the env it was made with. */
+export class MemoryLeaseState {
+  readonly namespaces = new Map<string, Namespace>();
+
+  constructor(readonly clock: Env["clock"]) {}
+
+  namespace(name: string): Namespace {
+    let namespace = this.namespaces.get(name);
+    if (!namespace) {
+      namespace = { records: new Map(), tokenFloor: 0, watchers: new Set() };
+      this.namespaces.set(name, namespace);
+    }
+    return namespace;
+  }
+}
+
+interface Namespace {
+  readonly records: Map<string, LeaseRecord>;
+  /** The largest token among the records that were collected. */
+  tokenFloor: number;
+  readonly watchers: Set<HintQueue<WatchEvent>>;
+}
+
+/** A rule with its request and the time filled in; `namespace` is for what else the rule needs. */
+type Step<Outcome> = (
+  record: LeaseRecord | null,
+  nowMs: number,
+  namespace: Namespace,
+) => rules.Decision<Outcome>;
+
+export class MemoryLeaseStore implements LeaseStore {
+  readonly capabilities: Capabilities = {
+    clock: "store",
+    grants: "portable",
+    ttl: { minMs: 1, maxMs: 2 ** 31 - 1, stepMs: 1 },
+    queue: false,
+    watch: "push",
+    epsilonMs: 0,
+  };
+  readonly #state: MemoryLeaseState;
+  readonly #watching = new Set<HintQueue<WatchEvent>>();
+  #closed = false;
+
+  constructor(state: MemoryLeaseState) {
+    this.#state = state;
+  }
+
+  async acquire(requests: readonly AcquireRequest[]): Promise<AcquireOutcome[]> {
+    return requests.map((request) => {
+      const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, { tokenFloor }) =>
+        rules.acquire(record, request, nowMs, (last) => rules.nextToken(last, tokenFloor, 0)),
+      );
+      if (outcome.status === "acquired") return this.#withTerm(outcome);
+      if (outcome.status !== "held") return outcome;
+      return { ...outcome, remainingMs: Math.ceil(outcome.remainingMs ?? 0) };
+    });
+  }
+
+  async renew(requests: readonly RenewRequest[]): Promise<RenewOutcome[]> {
+    return requests.map((request) => {
+      const outcome = this.#decide<RenewOutcome>(request, (record, nowMs) =>
+        rules.renew(record, request, nowMs),
+      );
+      return outcome.status === "renewed" ? this.#withTerm(outcome) : outcome;
+    });
+  }
+
+  async release(requests: readonly ReleaseRequest[]): Promise<ReleaseOutcome[]> {
+    return requests.map((request) =>
+      this.#decide<ReleaseOutcome>(request, (record, nowMs) =>
+        rules.release(record, request, nowMs),
+      ),
+    );
+  }
+
+  async revoke(requests: readonly RevokeRequest[]): Promise<RevokeOutcome[]> {
+    return requests.map((request) => {
+      const outcome = this.#decide<RevokeOutcome>(request, (record, nowMs) =>
+        rules.revoke(record, request, nowMs),
+      );
+      if (outcome.status !== "revoked") return outcome;
+      return { ...outcome, freeInMs: Math.ceil(outcome.freeInMs) };
+    });
+  }
+
+  async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    this.#assertOpen();
+    return keys.map((key) => {
+      const record = this.#state.namespaces.get(key.namespace)?.records.get(key.resource);
+      return record ? this.#view(key, record) : null;
+    });
+  }
+
+  async list(query: ListQuery): Promise<Page<LeaseView>> {
+    this.#assertOpen();
+    const { namespace, prefix = "", liveOnly = false, limit = 100, cursor } = query;
+    const nowMs = this.#state.clock.monotonic();
+    const found: [string, LeaseRecord][] = [];
+    for (const [resource, record] of this.#state.namespaces.get(namespace)?.records ?? []) {
+      if (!resource.startsWith(prefix)) continue;
+      if (cursor !== undefined && compareUtf8(resource, cursor) <= 0) continue;
+      if (liveOnly && !rules.isLive(record, nowMs)) continue;
+      found.push([resource, record]);
+    }
+    found.sort(([a], [b]) => compareUtf8(a, b));
+    const page = found.slice(0, limit);
+    return {
+      items: page.map(([resource, record]) => this.#view({ namespace, resource }, record)),
+      nextCursor: found.length > page.length ? (page.at(-1)?.[0] ?? null) : null,
+    };
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<WatchEvent, void, void> {
+    this.#assertOpen();
+    if (signal.aborted) return;
+    const hints = new HintQueue<WatchEvent>();
+    const { watchers } = this.#state.namespace(namespace);
+    const end = () => hints.end();
+    signal.addEventListener("abort", end, { once: true });
+    watchers.add(hints);
+    this.#watching.add(hints);
+    try {
+      yield* hints.read();
+    } finally {
+      signal.removeEventListener("abort", end);
+      watchers.delete(hints);
+      this.#watching.delete(hints);
+    }
+  }
+
+  async collect(olderThanMs: number): Promise<number> {
+    this.#assertOpen();
+    const nowMs = this.#state.clock.monotonic();
+    let collected = 0;
+    for (const namespace of this.#state.namespaces.values()) {
+      for (const [resource, record] of namespace.records) {
+        // However a grant ended, its expiry is when it did.
+        if (rules.excludes(record, nowMs) || record.expiresAtMs > nowMs - olderThanMs) continue;
+        namespace.tokenFloor = Math.max(namespace.tokenFloor, record.token);
+        namespace.records.delete(resource);
+        collected += 1;
+      }
+    }
+    return collected;
+  }
+
+  /** Ends this store's watchers; the records stay for other stores of the same name. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const hints of this.#watching) hints.end();
+  }
+
+  #decide<Outcome>(key: Key, step: Step<Outcome>): rules.Decision<Outcome>["outcome"] | Failed {
+    if (this.#closed) {
+      return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
+    }
+    const namespace = this.#state.namespace(key.namespace);
+    const nowMs = this.#state.clock.monotonic();
+    const before = namespace.records.get(key.resource) ?? null;
+    const { record, outcome } = step(before, nowMs, namespace);
+    if (record && record !== before) {
+      namespace.records.set(key.resource, record);
+      // A grant ended. That others begin or go on helps no waiter.
+      if (record.ended) this.#notify(namespace, key);
+    }
+    return outcome;
+  }
+
+  #notify(namespace: Namespace, { namespace: name, resource }: Key): void {
+    for (const hints of namespace.watchers) {
+      hints.push({ type: "changed", namespace: name, resource });
+    }
+  }
+
+  /** Whole milliseconds, rounded to the side on which the holder stops too early. */
+  #withTerm<Outcome extends { remainingMs: number }>(
+    outcome: Outcome,
+  ): Outcome & { expiresAt: string } {
+    const expiresAt = this.#wallAt(this.#state.clock.monotonic() + outcome.remainingMs);
+    return { ...outcome, remainingMs: Math.floor(outcome.remainingMs), expiresAt };
+  }
+
+  #view({ namespace, resource }: Key, record: LeaseRecord): LeaseView {
+    const nowMs = this.#state.clock.monotonic();
+    const live = rules.isLive(record, nowMs);
+    return {
+      namespace,
+      resource,
+      holder: record.holder,
+      grantId: grantIdOf(record.leaseId),
+      token: record.token,
+      state: live ? "live" : (record.ended ?? "expired"),
+      ttlMs: record.ttlMs,
+      remainingMs: live ? Math.ceil(record.expiresAtMs - nowMs) : 0,
+      grantedAt: this.#wallAt(record.grantedAtMs),
+      renewedAt: record.renewedAtMs === null ? null : this.#wallAt(record.renewedAtMs),
+      expiresAt: this.#wallAt(record.expiresAtMs),
+      metadata: record.metadata,
+    };
+  }
+
+  /** Store time as people read it: where the wall clock stands now, told from here. */
+  #wallAt(storeMs: number): string {
+    const { clock } = this.#state;
+    return new Date(clock.wall() + storeMs - clock.monotonic()).toISOString();
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new ClosedError(WHAT);
+  }
+}
+
+const WHAT = "the store";
+
+/** The order of UTF-8's bytes is that of code points; JavaScript's own is that of UTF-16. */
+export function compareUtf8(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let index = 0; index < length; index++) {
+    const left = a.charCodeAt(index);
+    const right = b.charCodeAt(index);
+    if (left !== right) return codePointRank(left) - codePointRank(right);
+  }
+  return a.length - b.length;
+}
+
+/** Surrogates spell the code points above all that fit in one unit. */
+function codePointRank(unit: number): number {
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
+}
