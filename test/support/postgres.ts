@@ -1,0 +1,79 @@
+/** What a test needs of the run's PostgreSQL server: a database of its own. */
+import { randomBytes } from "node:crypto";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import pg from "pg";
+import { describe, inject, it } from "vitest";
+import "./postgres-setup.js";
+
+export { freePort, type PostgresServer, startPostgres } from "./postgres-engine.js";
+
+/** Why there is no server, or null. */
+export function missingPostgres(): string | null {
+  const postgres = inject("postgres");
+  return "missing" in postgres ? postgres.missing : null;
+}
+
+/**
+ * `describe` for tests that need the server. Without one they are skipped, the reason in the name;
+ * in CI (`CI=true`) that is a failure.
+ */
+export function describePostgres(name: string, tests: () => void): void {
+  const missing = missingPostgres();
+  if (missing === null) {
+    describe(name, tests);
+  } else if (process.env.CI === "true") {
+    it(name, () => {
+      throw new Error(`no PostgreSQL server: ${missing}`);
+    });
+  } else {
+    describe.skip(`${name} (skipped, no PostgreSQL server: ${missing})`, tests);
+  }
+}
+
+let asked: Promise<string> | undefined;
+
+/** Of the server's own database, with a superuser. The first call of a run starts the server. */
+export function postgresUrl(): Promise<string> {
+  asked ??= ask();
+  return asked;
+}
+
+async function ask(): Promise<string> {
+  const postgres = inject("postgres");
+  if ("missing" in postgres) throw new Error(`no PostgreSQL server: ${postgres.missing}`);
+  const answer = await text(connect(postgres.askPort, "127.0.0.1"));
+  const { url, error } = JSON.parse(answer) as { url?: string; error?: string };
+  if (url === undefined) throw new Error(`no PostgreSQL server: ${error}`);
+  return url;
+}
+
+export interface FreshDatabase {
+  readonly url: string;
+  /** Ends the sessions of those who still use it. */
+  drop(): Promise<void>;
+}
+
+/** An empty database of the run's server, or of the one given. */
+export async function freshDatabase(server?: { url: string }): Promise<FreshDatabase> {
+  const url = server?.url ?? (await postgresUrl());
+  const name = `leasehold_${randomBytes(6).toString("hex")}`;
+  await asAdmin(url, `CREATE DATABASE ${name}`);
+  const own = new URL(url);
+  own.pathname = `/${name}`;
+  return {
+    url: own.href,
+    drop: () => asAdmin(url, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  };
+}
+
+async function asAdmin(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
