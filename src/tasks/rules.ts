@@ -1,0 +1,376 @@
+/**
+ * The specification of the task port, as pure functions of (record or none, request, store time).
+ * The memory store applies them; SQL says the same in its own words; the conformance suite holds
+ * every store against them. The states and their transitions are drawn in port.ts.
+ *
+ * A record carries the task's last grant, which is judged like a lease: a holder may act on it iff
+ * lease id and token are those of the last grant, the task is running and now < expiresAt, strictly.
+ * Time alone refuses a late holder, whether or not somebody has reaped or taken the task.
+ *
+ * Two counters decide when a task is dead, and only `retry` sets them back:
+ * - failures: a holder said `fail`. Dead at the maxAttempts-th, or at once with `final`.
+ * - crashes: a lease ran out. Dead at the crashLimit-th.
+ * A claim that was given back or cancelled counts as neither.
+ */
+import { invariant, taskLeaseId } from "../env/index.js";
+import type {
+  AdminOutcome,
+  ClaimedTask,
+  ClaimRequest,
+  CompleteOutcome,
+  CompleteRequest,
+  EnqueueOutcome,
+  FailOutcome,
+  FailRequest,
+  GiveBackOutcome,
+  HeartbeatOutcome,
+  HeartbeatRequest,
+  Json,
+  NewTask,
+  Reaped,
+  RefusalReason,
+  Refused,
+  TaskGrant,
+  TaskState,
+} from "./port.js";
+import {
+  type AttemptRecord,
+  encodeJson,
+  isClaimable,
+  isUnfinished,
+  NOTHING,
+  type Result,
+  type TaskRecord,
+} from "./record.js";
+
+/** Outcomes without what only a store can add: its failures, and its clock as text. */
+type Decided<T> = T extends { status: "failed" } ? never : Omit<T, "expiresAt">;
+export interface Decision<Outcome> {
+  readonly record: TaskRecord | null;
+  readonly outcome: Decided<Outcome>;
+}
+
+/** @param rival an unfinished task of the same namespace, kind and dedupeKey, if there is one */
+export function enqueue(
+  record: TaskRecord | null,
+  rival: TaskRecord | null,
+  task: NewTask,
+  nowMs: number,
+): Decision<EnqueueOutcome> {
+  // Whatever has become of the task since, this request has been carried out.
+  if (record) return { record, outcome: { status: "enqueued", id: task.id } };
+  if (rival) return { record, outcome: { status: "duplicate", id: rival.id } };
+  const created: TaskRecord = {
+    ...task,
+    data: encodeJson(task.data),
+    state: "pending",
+    output: NOTHING,
+    error: null,
+    failures: 0,
+    crashes: 0,
+    createdAtMs: nowMs,
+    scheduledAtMs: task.scheduledAt === null ? nowMs : Date.parse(task.scheduledAt),
+    finishedAtMs: null,
+    last: null,
+    earlier: [],
+  };
+  return { record: created, outcome: { status: "enqueued", id: task.id } };
+}
+
+/** Claims one task that is claimable. `token` makes the next token from the last one. */
+export function claim(
+  record: TaskRecord,
+  request: ClaimRequest,
+  nowMs: number,
+  token: (last: number) => number,
+): Decision<ClaimedTask> & { readonly record: TaskRecord } {
+  invariant(isClaimable(record, nowMs), "only pending tasks that are due are claimed");
+  const before = record.last;
+  const last: AttemptRecord = {
+    attempt: (before?.attempt ?? 0) + 1,
+    holder: request.holder,
+    leaseId: taskLeaseId(request.claimId, record.id),
+    token: token(before?.token ?? 0),
+    ttlMs: request.ttlMs,
+    startedAtMs: nowMs,
+    heartbeatAtMs: null,
+    expiresAtMs: nowMs + request.ttlMs,
+    endedAtMs: null,
+    result: null,
+    error: null,
+    progress: NOTHING,
+  };
+  invariant(!before || last.token > before.token, "tokens of a task grow");
+  const claimed: TaskRecord = {
+    ...record,
+    state: "running",
+    last,
+    earlier: before ? [...record.earlier, before] : record.earlier,
+  };
+  return { record: claimed, outcome: claimedTask(claimed, last, nowMs) };
+}
+
+/** What a repeated claim answers: the task, if it is still that claim's own. */
+export function claimAgain(
+  record: TaskRecord,
+  claimId: string,
+  nowMs: number,
+): Decided<ClaimedTask> | null {
+  const { last } = record;
+  if (record.state !== "running" || last?.leaseId !== taskLeaseId(claimId, record.id)) return null;
+  return nowMs < last.expiresAtMs ? claimedTask(record, last, nowMs) : null;
+}
+
+/** What decides about a request under a grant. */
+export interface Standing {
+  readonly state: TaskState;
+  /** Lease id and token are those of the last grant. */
+  readonly own: boolean;
+  /** now < expiresAt of the last grant. */
+  readonly live: boolean;
+}
+
+/** Why a request under a grant is refused, or null if it is not. */
+export function refusal(standing: Standing | null): RefusalReason | null {
+  if (!standing) return "unknown";
+  const { state, own, live } = standing;
+  if (state === "done" || state === "dead") return "finished";
+  if (state === "cancelled") return "cancelled";
+  if (!own) return "taken";
+  // Back in the queue: it was reaped, or its holder gave it back.
+  return state === "running" && live ? null : "expired";
+}
+
+export function heartbeat(
+  record: TaskRecord | null,
+  request: HeartbeatRequest,
+  nowMs: number,
+): Decision<HeartbeatOutcome> {
+  const grant = liveGrant(record, request, nowMs);
+  if ("reason" in grant) return { record, outcome: grant };
+  const last: AttemptRecord = {
+    ...grant.last,
+    ttlMs: request.ttlMs,
+    heartbeatAtMs: nowMs,
+    // Never earlier than promised: an older answer may already be trusted.
+    expiresAtMs: Math.max(grant.last.expiresAtMs, nowMs + request.ttlMs),
+    progress: request.progress === undefined ? grant.last.progress : encodeJson(request.progress),
+  };
+  return {
+    record: { ...grant.record, last },
+    outcome: { status: "renewed", ttlMs: last.ttlMs, remainingMs: last.expiresAtMs - nowMs },
+  };
+}
+
+export function complete(
+  record: TaskRecord | null,
+  request: CompleteRequest,
+  nowMs: number,
+): Decision<CompleteOutcome> {
+  if (record?.state === "done" && isOwn(record, request)) {
+    const output = JSON.parse(record.output) as Json;
+    return { record, outcome: { status: "completed", repeated: true, output } };
+  }
+  const grant = liveGrant(record, request, nowMs);
+  if ("reason" in grant) return { record, outcome: grant };
+  const output = encodeJson(request.output);
+  return {
+    record: { ...ended(grant, "done", nowMs), state: "done", output, finishedAtMs: nowMs },
+    outcome: { status: "completed", repeated: false, output: JSON.parse(output) as Json },
+  };
+}
+
+/**
+ * A repeated fail of the grant that recorded one answers what became of it, as long as the task is
+ * where the failure left it: waiting for its next attempt, or dead.
+ * @param random uniform in [0, 1)
+ */
+export function fail(
+  record: TaskRecord | null,
+  request: FailRequest,
+  nowMs: number,
+  random: number,
+): Decision<FailOutcome> {
+  if (record && isOwn(record, request) && record.last?.result === "failed") {
+    if (record.state === "pending") {
+      const retryInMs = Math.max(0, record.scheduledAtMs - nowMs);
+      return { record, outcome: { status: "recorded", state: "pending", retryInMs } };
+    }
+    if (record.state === "dead") {
+      return { record, outcome: { status: "recorded", state: "dead", retryInMs: null } };
+    }
+  }
+  const grant = liveGrant(record, request, nowMs);
+  if ("reason" in grant) return { record, outcome: grant };
+  const { error } = request;
+  const failures = grant.record.failures + 1;
+  const failed = { ...ended(grant, "failed", nowMs, error), error, failures };
+  if (request.final || failures >= grant.record.maxAttempts) {
+    return {
+      record: { ...failed, state: "dead", finishedAtMs: nowMs },
+      outcome: { status: "recorded", state: "dead", retryInMs: null },
+    };
+  }
+  const retryInMs = request.retryInMs ?? backoffMs(grant.record, failures, random);
+  return {
+    record: { ...failed, state: "pending", scheduledAtMs: nowMs + retryInMs },
+    outcome: { status: "recorded", state: "pending", retryInMs },
+  };
+}
+
+/**
+ * Between half and the whole of min(backoffMs x 2^(failures-1), maxBackoffMs): at least half, so
+ * that the wait grows; at random, so that tasks which failed together do not come back together.
+ */
+export function backoffMs(
+  task: Pick<NewTask, "backoffMs" | "maxBackoffMs">,
+  failures: number,
+  random: number,
+): number {
+  const longestMs = Math.min(task.backoffMs * 2 ** (failures - 1), task.maxBackoffMs);
+  return Math.round(longestMs * (0.5 + random / 2));
+}
+
+/** The task keeps its place in the queue. A repeated giveBack is answered like the first. */
+export function giveBack(
+  record: TaskRecord | null,
+  request: TaskGrant,
+  nowMs: number,
+): Decision<GiveBackOutcome> {
+  if (record && isOwn(record, request)) {
+    const { state, last } = record;
+    if (state === "pending" && last?.result === "returned") {
+      return { record, outcome: { status: "returned" } };
+    }
+  }
+  const grant = liveGrant(record, request, nowMs);
+  if ("reason" in grant) return { record, outcome: grant };
+  return {
+    record: { ...ended(grant, "returned", nowMs), state: "pending" },
+    outcome: { status: "returned" },
+  };
+}
+
+/** Cancelling what is cancelled already is `ok`. */
+export function cancel(record: TaskRecord | null, nowMs: number): Decision<AdminOutcome> {
+  if (!record) return { record, outcome: { status: "unknown" } };
+  const { state } = record;
+  if (state === "cancelled") return { record, outcome: { status: "ok", state } };
+  if (!isUnfinished(state)) return { record, outcome: { status: "conflict", state } };
+  const stopped = state === "running" ? ended(runningGrant(record), "cancelled", nowMs) : record;
+  return {
+    record: { ...stopped, state: "cancelled", finishedAtMs: nowMs },
+    outcome: { status: "ok", state: "cancelled" },
+  };
+}
+
+/**
+ * Attempts, their numbers and tokens go on; failures and crashes start over. A pending task that is
+ * due already keeps its place in the queue.
+ * @param rival as in {@link enqueue}: while it is unfinished, this one cannot start over
+ */
+export function retry(
+  record: TaskRecord | null,
+  rival: TaskRecord | null,
+  nowMs: number,
+): Decision<AdminOutcome> {
+  if (!record) return { record, outcome: { status: "unknown" } };
+  const { state } = record;
+  const startsOver = state === "dead" || state === "cancelled";
+  if ((!startsOver && state !== "pending") || (startsOver && rival)) {
+    return { record, outcome: { status: "conflict", state } };
+  }
+  return {
+    record: {
+      ...record,
+      state: "pending",
+      failures: 0,
+      crashes: 0,
+      scheduledAtMs: startsOver ? nowMs : Math.min(record.scheduledAtMs, nowMs),
+      finishedAtMs: null,
+    },
+    outcome: { status: "ok", state: "pending" },
+  };
+}
+
+/** Ends a lease that has run out; null if there is none. The task keeps its place in the queue. */
+export function reap(
+  record: TaskRecord,
+  nowMs: number,
+): { readonly record: TaskRecord; readonly outcome: Reaped } | null {
+  if (record.state !== "running") return null;
+  const grant = runningGrant(record);
+  if (nowMs < grant.last.expiresAtMs) return null;
+  const { namespace, id } = record;
+  const { holder, token } = grant.last;
+  const crashes = record.crashes + 1;
+  const crashed = { ...ended(grant, "expired", nowMs), crashes };
+  if (crashes >= record.crashLimit) {
+    return {
+      record: { ...crashed, state: "dead", finishedAtMs: nowMs },
+      outcome: { namespace, id, holder, token, state: "dead" },
+    };
+  }
+  return {
+    record: { ...crashed, state: "pending" },
+    outcome: { namespace, id, holder, token, state: "pending" },
+  };
+}
+
+/** A record that is known to have been granted. */
+interface Granted {
+  readonly record: TaskRecord;
+  readonly last: AttemptRecord;
+}
+
+function liveGrant(
+  record: TaskRecord | null,
+  request: TaskGrant,
+  nowMs: number,
+): Granted | Refused {
+  const live = record?.last ? nowMs < record.last.expiresAtMs : false;
+  const reason = refusal(record && { state: record.state, own: isOwn(record, request), live });
+  if (reason) return { status: "refused", reason };
+  invariant(record, "what is not refused exists");
+  return runningGrant(record);
+}
+
+function runningGrant(record: TaskRecord): Granted {
+  const { last } = record;
+  invariant(last && last.result === null, "a running task has a grant that has not ended");
+  return { record, last };
+}
+
+function isOwn({ last }: TaskRecord, { leaseId, token }: TaskGrant): boolean {
+  return last?.leaseId === leaseId && last.token === token;
+}
+
+function ended(
+  { record, last }: Granted,
+  result: Result,
+  nowMs: number,
+  error: string | null = null,
+): TaskRecord {
+  return { ...record, last: { ...last, endedAtMs: nowMs, result, error } };
+}
+
+function claimedTask(record: TaskRecord, last: AttemptRecord, nowMs: number): Decided<ClaimedTask> {
+  return {
+    id: record.id,
+    kind: record.kind,
+    queue: record.queue,
+    priority: record.priority,
+    data: JSON.parse(record.data) as Json,
+    leaseId: last.leaseId,
+    token: last.token,
+    attempt: last.attempt,
+    failures: record.failures,
+    crashes: record.crashes,
+    maxAttempts: record.maxAttempts,
+    dedupeKey: record.dedupeKey,
+    scheduledAt: new Date(record.scheduledAtMs).toISOString(),
+    previousHolder: record.earlier.at(-1)?.holder ?? null,
+    ttlMs: last.ttlMs,
+    remainingMs: last.expiresAtMs - nowMs,
+  };
+}
