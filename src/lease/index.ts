@@ -18,6 +18,7 @@ export {
   checkInteger,
   checkNumber,
   type LeaseOptions,
+  withoutUndefined,
 } from "./options.js";
 export type * from "./port.js";
 export * as rules from "./rules.js";

@@ -47,10 +47,12 @@ export class Lease implements AsyncDisposable {
    * @throws STORE_UNAVAILABLE when nobody can say; CLOSED; the signal's reason when aborted
    */
   acquire(): Promise<boolean> {
-    this.#acquiring ??= this.#inOrder(() => this.#acquire()).finally(() => {
-      this.#acquiring = undefined;
+    if (this.#acquiring) return this.#acquiring;
+    const acquiring = this.#inOrder(() => this.#acquire()).finally(() => {
+      if (this.#acquiring === acquiring) this.#acquiring = undefined;
     });
-    return this.#acquiring;
+    this.#acquiring = acquiring;
+    return acquiring;
   }
 
   /**

@@ -171,7 +171,8 @@ function describe(value: unknown): string {
   return typeof value === "string" ? JSON.stringify(value) : String(value);
 }
 
-function withoutUndefined<T extends object>(options: T): Partial<T> {
+/** The options that are given: JavaScript callers pass `undefined` for "the default". */
+export function withoutUndefined<T extends object>(options: T): Partial<T> {
   return Object.fromEntries(
     Object.entries(options).filter(([, value]) => value !== undefined),
   ) as Partial<T>;

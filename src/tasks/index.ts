@@ -1,4 +1,23 @@
+export {
+  type Enqueued,
+  type EnqueueTaskOptions,
+  Tasks,
+  type TasksOptions,
+  type TaskToEnqueue,
+} from "./client.js";
+export {
+  defineTask,
+  FinalTaskError,
+  type Handler,
+  type HandlerContext,
+  type TaskDefaults,
+  type TaskDefinition,
+  type TaskHandler,
+  type TaskOptions,
+} from "./define.js";
+export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready } from "./ready.js";
 export { startReaper } from "./reaper.js";
+export { Worker, type WorkerOptions } from "./worker.js";

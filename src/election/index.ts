@@ -1,0 +1,1 @@
+export { Singleton, type SingletonOptions, type SingletonWork } from "./singleton.js";

@@ -1,0 +1,106 @@
+/**
+ * Work that runs on exactly one node at a time, for as long as the node lives.
+ *
+ *   waiting ──lease──▶ working ──lost──▶ stopping (the signal aborts; the work ends) ──▶ waiting
+ *      ▲                  │
+ *      └──── backoff ◀────┴── the work threw or returned (the lease is released first)
+ *
+ * The work of one node never overlaps itself: a new term begins only when the old work has ended.
+ * A work that throws gives the lease back before the pause, so another node may do better.
+ */
+import { jittered, sleep } from "../env/index.js";
+import {
+  type AcquireOptions,
+  ClosedError,
+  checkNumber,
+  type HeldLease,
+  LeaseLostError,
+  type Leases,
+} from "../lease/index.js";
+
+export interface SingletonOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
+  /** Pause before the work is started again after it ended, in milliseconds. Default 1,000. */
+  restartDelayMs?: number;
+  /** The pause doubles up to this while the work keeps ending. Default 60,000. */
+  maxRestartDelayMs?: number;
+}
+
+/** Must stop when `lease.signal` aborts; returning early counts as the work having ended. */
+export type SingletonWork = (lease: HeldLease) => Promise<void>;
+
+export class Singleton implements AsyncDisposable {
+  readonly #leases: Leases;
+  readonly #work: SingletonWork;
+  readonly #stopping = new AbortController();
+  readonly #done: Promise<void>;
+  #lease: HeldLease | undefined;
+
+  /**
+   * Begins to contend for the lease on `resource` at once.
+   * @throws INVALID_OPTION
+   */
+  constructor(
+    leases: Leases,
+    readonly resource: string,
+    work: SingletonWork,
+    options: SingletonOptions = {},
+  ) {
+    const { restartDelayMs = 1_000, maxRestartDelayMs = 60_000, ...acquire } = options;
+    checkNumber("restartDelayMs", restartDelayMs, 0, Number.MAX_SAFE_INTEGER);
+    checkNumber("maxRestartDelayMs", maxRestartDelayMs, restartDelayMs, Number.MAX_SAFE_INTEGER);
+    this.#leases = leases;
+    this.#work = work;
+    this.#done = this.#contend(acquire, restartDelayMs, maxRestartDelayMs);
+  }
+
+  /** The lease of the work that runs here now; undefined while another node has it. */
+  get lease(): HeldLease | undefined {
+    return this.#lease;
+  }
+
+  /** Tells the work to stop, waits until it has, releases. */
+  close(): Promise<void> {
+    const closed = new ClosedError("this singleton");
+    this.#stopping.abort(closed);
+    this.#lease?.interrupt(closed);
+    return this.#done;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #contend(
+    acquire: AcquireOptions,
+    restartDelayMs: number,
+    maxRestartDelayMs: number,
+  ): Promise<void> {
+    const { clock, logger, random } = this.#leases.env;
+    const { signal } = this.#stopping;
+    const { resource } = this;
+    let pauseMs = restartDelayMs;
+    while (!signal.aborted) {
+      const startedAtMs = clock.monotonic();
+      try {
+        await this.#leases.run(resource, { ...acquire, signal }, async (lease) => {
+          this.#lease = lease;
+          if (signal.aborted) return;
+          await this.#work(lease);
+        });
+        if (!signal.aborted) logger.warn({ resource }, "the work ended by itself");
+      } catch (error) {
+        // Closed: by us, or with the client under us.
+        if (signal.aborted || error instanceof ClosedError) return;
+        // Lost: another node may have it already; contend again at once.
+        if (error instanceof LeaseLostError) continue;
+        logger.error({ err: error, resource }, "the work failed");
+      } finally {
+        this.#lease = undefined;
+      }
+      // Work that has run for a while starts the doubling over.
+      if (clock.monotonic() - startedAtMs > maxRestartDelayMs) pauseMs = restartDelayMs;
+      await sleep(clock, jittered(random, pauseMs, 0.1), { signal }).catch(() => {});
+      pauseMs = Math.min(2 * pauseMs, maxRestartDelayMs);
+    }
+  }
+}

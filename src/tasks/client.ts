@@ -1,0 +1,243 @@
+/** What a program does with tasks: enqueue, look, steer, work. */
+import {
+  type Env,
+  invariant,
+  jittered,
+  newHolder,
+  newTaskId,
+  type Repeating,
+  sleep,
+  systemEnv,
+} from "../env/index.js";
+import {
+  ClosedError,
+  checkName,
+  InvalidOptionError,
+  type LeaseholdError,
+  type Page,
+  withoutUndefined,
+} from "../lease/index.js";
+import {
+  checkDefaults,
+  type TaskDefaults,
+  type TaskDefinition,
+  type TaskHandler,
+} from "./define.js";
+import type {
+  AdminOutcome,
+  EnqueueOutcome,
+  NewTask,
+  SqlClient,
+  TaskDetails,
+  TaskQuery,
+  TaskState,
+  TaskStore,
+  TaskView,
+} from "./port.js";
+import { Ready } from "./ready.js";
+import { startReaper } from "./reaper.js";
+import { Worker, type WorkerOptions } from "./worker.js";
+
+export interface TasksOptions {
+  /** The tenant whose tasks these are. Default `default`. */
+  namespace?: string;
+  /** Identity of this process incarnation, kept with every attempt. Default `pid-<pid>-<random>`. */
+  holder?: string;
+  /** A pino logger or anything of its shape. Default: silent. */
+  logger?: Env["logger"];
+  /** Clock, randomness and logger, for tests and simulation. Default: the real ones. */
+  env?: Partial<Env>;
+}
+
+/** How one task differs from its definition. */
+export interface EnqueueTaskOptions extends TaskDefaults {
+  /** Not before then, by the store's clock. Default: at once. */
+  scheduledAt?: Date;
+  /** At most one unfinished task per kind and key: a second one answers the first one's id. */
+  dedupeKey?: string;
+  /** A UUID of the caller's own: enqueueing the same id again adds nothing. Default: a new UUIDv7. */
+  id?: string;
+  /** Enqueue inside this SQL transaction: the task exists if and when it commits. */
+  client?: SqlClient;
+}
+
+/** One task of `enqueueAll`. */
+export interface TaskToEnqueue<Input> extends Omit<EnqueueTaskOptions, "client"> {
+  readonly data: Input;
+}
+export type Enqueued = Exclude<EnqueueOutcome, { status: "failed" }>;
+
+const ENQUEUE_BUDGET_MS = 10_000;
+const RETRY_MS = 50;
+/** What a task has that nothing else is said of. */
+export const DEFAULTS = {
+  ...{ queue: "default", priority: 0, maxAttempts: 10, crashLimit: 10 },
+  ...{ backoffMs: 1_000, maxBackoffMs: 3_600_000 },
+} as const satisfies Required<TaskDefaults>;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** The tasks of one namespace. Made by `connectTasks()`. */
+export class Tasks implements AsyncDisposable {
+  readonly holder: string;
+  readonly namespace: string;
+  readonly #store: TaskStore;
+  readonly #env: Env;
+  readonly #ownsStore: boolean;
+  readonly #workers = new Set<Worker>();
+  readonly #ready: Ready;
+  #reaper: Repeating | undefined;
+  #closed: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(store: TaskStore, options: TasksOptions, { ownsStore }: { ownsStore: boolean }) {
+    this.#env = {
+      ...systemEnv,
+      ...(options.logger ? { logger: options.logger } : {}),
+      ...options.env,
+    };
+    this.namespace = options.namespace ?? "default";
+    this.holder = options.holder ?? newHolder(this.#env.random);
+    checkName("namespace", this.namespace);
+    checkName("holder", this.holder);
+    this.#store = store;
+    this.#ownsStore = ownsStore;
+    this.#ready = new Ready(store, this.namespace, this.#env);
+  }
+
+  /**
+   * Adds a task. Repeated by itself when the store's answer is lost, which never adds a second one.
+   * @throws INVALID_OPTION naming the field; STORE_UNAVAILABLE (outcome `unknown`: it may be there)
+   */
+  async enqueue<Input>(
+    definition: TaskDefinition<Input, unknown>,
+    data: Input,
+    options: EnqueueTaskOptions = {},
+  ): Promise<Enqueued> {
+    const { client, ...rest } = options;
+    const [outcome] = await this.enqueueAll(definition, [{ ...rest, data }], {
+      ...(client && { client }),
+    });
+    invariant(outcome, "one outcome per task");
+    return outcome;
+  }
+
+  /** Adds many tasks of a kind in one statement; answers in their order. */
+  async enqueueAll<Input>(
+    definition: TaskDefinition<Input, unknown>,
+    tasks: readonly TaskToEnqueue<Input>[],
+    options: { client?: SqlClient } = {},
+  ): Promise<Enqueued[]> {
+    if (this.#closed) throw new ClosedError("this client");
+    const added = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
+    if (added.length === 0) return [];
+    if (options.client) return settled(await this.#store.enqueue(added, options));
+    const giveUpAtMs = this.#env.clock.monotonic() + ENQUEUE_BUDGET_MS;
+    for (let tries = 1; ; tries += 1) {
+      const timeoutMs = Math.max(1, giveUpAtMs - this.#env.clock.monotonic());
+      const outcomes = await this.#store.enqueue(added, { timeoutMs });
+      const pauseMs = jittered(this.#env.random, RETRY_MS * Math.min(tries, 20), 0.5);
+      const again = outcomes.some((outcome) => outcome.status === "failed" && outcome.retryable);
+      if (!again || pauseMs >= timeoutMs) return settled(outcomes);
+      await sleep(this.#env.clock, pauseMs);
+    }
+  }
+
+  /** The task with its attempts; null when there is none. */
+  get(id: string): Promise<TaskDetails | null> {
+    checkId(id);
+    return this.#store.get({ namespace: this.namespace, id });
+  }
+
+  /** Newest first, a page at a time. */
+  list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
+    return this.#store.list({ ...query, namespace: this.namespace });
+  }
+
+  /** How many tasks are in each state. */
+  counts(): Promise<Record<TaskState, number>> {
+    return this.#store.counts(this.namespace);
+  }
+
+  /** Ends a pending or running task; a worker that has it is refused from then on. */
+  async cancel(id: string): Promise<AdminOutcome> {
+    checkId(id);
+    const [outcome] = await this.#store.cancel([{ namespace: this.namespace, id }]);
+    invariant(outcome, "one outcome per task");
+    return outcome;
+  }
+
+  /** A dead or cancelled task starts over; a pending one becomes due now. */
+  async retry(id: string): Promise<AdminOutcome> {
+    checkId(id);
+    const [outcome] = await this.#store.retry([{ namespace: this.namespace, id }]);
+    invariant(outcome, "one outcome per task");
+    return outcome;
+  }
+
+  /** Starts a worker that runs until it, or this client, is closed. */
+  work(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
+    if (this.#closed) throw new ClosedError("this client");
+    const context = {
+      ...{ store: this.#store, ready: this.#ready, env: this.#env },
+      ...{ namespace: this.namespace, holder: this.holder },
+    };
+    const worker = new Worker(context, handlers, options);
+    this.#workers.add(worker);
+    this.#reaper ??= startReaper(this.#store, this.#env);
+    return worker;
+  }
+
+  /** Closes the workers (they drain), and the store if connectTasks() opened it. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.close()));
+    await this.#ready.close();
+    await this.#reaper?.stop();
+    if (this.#ownsStore) await this.#store.close();
+  }
+
+  async #newTask<Input>(
+    definition: TaskDefinition<Input, unknown>,
+    task: TaskToEnqueue<Input>,
+  ): Promise<NewTask> {
+    const { data, scheduledAt, dedupeKey, id, ...own } = task;
+    checkDefaults(own);
+    if (id !== undefined) checkId(id);
+    if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
+    if (scheduledAt && !Number.isFinite(scheduledAt.getTime())) {
+      throw new InvalidOptionError("scheduledAt", "must be a valid Date");
+    }
+    return {
+      ...DEFAULTS,
+      ...withoutUndefined(definition.defaults),
+      ...withoutUndefined(own),
+      namespace: this.namespace,
+      id: id ?? newTaskId(this.#env.clock, this.#env.random),
+      kind: definition.kind,
+      data: await definition.check(data),
+      scheduledAt: scheduledAt?.toISOString() ?? null,
+      dedupeKey: dedupeKey ?? null,
+    };
+  }
+}
+
+function checkId(id: unknown): void {
+  if (typeof id !== "string" || !UUID.test(id))
+    throw new InvalidOptionError("id", "must be a UUID");
+}
+
+/** The outcomes, or the first failure as an error. */
+function settled(outcomes: readonly EnqueueOutcome[]): Enqueued[] {
+  return outcomes.map((outcome) => {
+    if (outcome.status === "failed") throw outcome.error satisfies LeaseholdError;
+    return outcome;
+  });
+}

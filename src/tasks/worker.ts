@@ -1,0 +1,271 @@
+/**
+ * A worker: claims tasks, runs their handlers under leases, reports what came of them.
+ *
+ *   claim ──▶ handler runs, the keeper heartbeats ──▶ complete or fail, until acknowledged ──▶ claim
+ *                    │                                        │
+ *                    └── lease lost: signal aborts,           └── refused: somebody newer owns the
+ *                        nothing is reported                      task; what we did counts nothing
+ *
+ *   close ──▶ no more claims ──▶ handlers may end within graceMs ──▶ signals abort, the rest is
+ *                                                                    given back
+ *
+ * Failure cases. *A claim without an answer* is repeated with the same claimId, which answers the
+ * same tasks. *A completion without an answer* is repeated while the lease is trusted, heartbeats
+ * going on meanwhile; the store answers a repeated one as it answered the first. *A worker that was
+ * paused past its lease* finds its trust gone before it reports, and a report that left just before
+ * is refused by token. *A handler that ignores its signal* keeps its slot until it ends, so that one
+ * worker never runs more than `concurrency` handlers at once.
+ */
+import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
+import {
+  ClosedError,
+  checkInteger,
+  checkName,
+  checkNumber,
+  HeldLease,
+  InvalidOptionError,
+  instant,
+  Keeper,
+} from "../lease/index.js";
+import { FinalTaskError, type TaskHandler } from "./define.js";
+import type { ClaimedTask, ClaimRequest, Json, TaskStore } from "./port.js";
+import type { Ready } from "./ready.js";
+import { Reports } from "./reports.js";
+
+export interface WorkerOptions {
+  /** How many tasks run at once. Default 8: handlers wait for I/O most of the time. */
+  concurrency?: number;
+  /** Taken from in order of priority over all of them. Default `["default"]`. */
+  queues?: readonly string[];
+  /**
+   * The lease on each task, in milliseconds, renewed at a third of it. Default 30,000: a dead
+   * worker's tasks are taken over within half a minute.
+   */
+  ttlMs?: number;
+  /** How long `close()` lets handlers end before it aborts their signals. Default 5,000. */
+  graceMs?: number;
+}
+
+/** How the stores, clocks and identity of a worker are given. */
+export interface WorkerContext {
+  readonly store: TaskStore;
+  readonly ready: Ready;
+  readonly env: Env;
+  readonly namespace: string;
+  readonly holder: string;
+}
+
+/** See AcquireOptions: the same numbers for the same reasons. */
+const KEEP = {
+  ...{ autoRenew: true, marginMs: 10, driftRatio: 0.01, stopOnRenewError: false },
+} as const;
+/** An idle worker's claim waits this long, and at most a quarter of the ttl: trust counts from before it. */
+const LONGEST_WAIT_MS = 2_000;
+const CALL_TIMEOUT_MS = 5_000;
+const RETRY_MS = 100;
+const LONGEST_RETRY_MS = 5_000;
+/** Handlers whose signal has aborted get this long before their tasks are given back regardless. */
+const AFTER_ABORT_MS = 500;
+
+/** Made by `tasks.work(handlers, options)`; runs until closed. */
+export class Worker implements AsyncDisposable {
+  readonly #context: WorkerContext;
+  readonly #handlers: ReadonlyMap<string, TaskHandler>;
+  readonly #reports: Reports;
+  readonly #keeper: Keeper;
+  readonly #concurrency: number;
+  readonly #queues: readonly string[];
+  readonly #ttlMs: number;
+  readonly #graceMs: number;
+  readonly #running = new Map<HeldLease, Promise<void>>();
+  readonly #stopping = new AbortController();
+  readonly #claiming: Promise<void>;
+  #slotFreed: (() => void) | undefined;
+  #closed: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(context: WorkerContext, handlers: readonly TaskHandler[], options: WorkerOptions) {
+    const { concurrency = 8, queues = ["default"], ttlMs = 30_000, graceMs = 5_000 } = options;
+    checkInteger("concurrency", concurrency, 1, 1_000);
+    if (queues.length === 0) throw new InvalidOptionError("queues", "must name at least one queue");
+    for (const [index, queue] of queues.entries()) checkName(`queues.${index}`, queue);
+    const { ttl } = context.store.capabilities;
+    checkInteger("ttlMs", ttlMs, Math.max(100, ttl.minMs), ttl.maxMs);
+    checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
+    this.#handlers = byKind(handlers);
+    this.#context = context;
+    this.#concurrency = concurrency;
+    this.#queues = queues;
+    this.#ttlMs = ttlMs;
+    this.#graceMs = graceMs;
+    this.#reports = new Reports(context.store, context.env);
+    this.#keeper = new Keeper(context.env.clock);
+    this.#claiming = this.#claimUntilStopped();
+  }
+
+  /** How many handlers run now. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** Drains: see the diagram above. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    this.#stopping.abort(new ClosedError("this worker"));
+    this.#slotFreed?.();
+    if (await this.#settled(this.#graceMs)) return;
+    for (const lease of this.#running.keys()) lease.interrupt(this.#stopping.signal.reason);
+    if (await this.#settled(AFTER_ABORT_MS)) return;
+    await Promise.all([...this.#running.keys()].map((lease) => lease[Symbol.asyncDispose]()));
+  }
+
+  /** Whether claiming and all handlers have ended within the time. */
+  async #settled(withinMs: number): Promise<boolean> {
+    const over = new AbortController();
+    const settled = async () => {
+      await this.#claiming;
+      await Promise.all(this.#running.values());
+      return true;
+    };
+    const { clock } = this.#context.env;
+    const timeout = sleep(clock, withinMs, { signal: over.signal }).then(() => false);
+    try {
+      return await Promise.race([settled(), timeout]);
+    } finally {
+      timeout.catch(() => {});
+      over.abort();
+    }
+  }
+
+  async #claimUntilStopped(): Promise<void> {
+    const { env, namespace, holder, ready, store } = this.#context;
+    const { signal } = this.#stopping;
+    // A remote claim is not cut off in the middle: its answer may hold tasks to give back.
+    const options = store.capabilities.remoteWait ? {} : { signal };
+    let claimId = newLeaseId(env.random);
+    let failures = 0;
+    while (!signal.aborted) {
+      const limit = this.#concurrency - this.#running.size;
+      if (limit === 0) {
+        await new Promise<void>((resolve) => {
+          this.#slotFreed = resolve;
+        });
+        continue;
+      }
+      const request: ClaimRequest = {
+        ...{ namespace, holder, claimId, limit, queues: this.#queues, ttlMs: this.#ttlMs },
+        kinds: [...this.#handlers.keys()],
+        waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#ttlMs / 4)),
+      };
+      const sent = instant(env.clock);
+      const outcome = await ready.claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS });
+      if (outcome.status === "claimed") {
+        claimId = newLeaseId(env.random);
+        failures = 0;
+        for (const task of outcome.tasks) this.#start(task, sent);
+        continue;
+      }
+      failures += 1;
+      env.logger.warn({ err: outcome.error }, "could not claim tasks");
+      const pauseMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** (failures - 1));
+      await sleep(env.clock, jittered(env.random, pauseMs, 0.5), { signal }).catch(() => {});
+    }
+  }
+
+  #start(task: ClaimedTask, sent: ReturnType<typeof instant>): void {
+    const { env, holder } = this.#context;
+    const grant = this.#grant(task);
+    const attempt: { reported: boolean; progress?: Json } = { reported: false };
+    const lease = new HeldLease(
+      {
+        ...{ resource: `task:${task.id}`, holder, sent, leaseId: task.leaseId },
+        ...{ token: task.token, remainingMs: task.remainingMs },
+      },
+      { ...KEEP, ttlMs: this.#ttlMs, renewIntervalMs: Math.floor(this.#ttlMs / 3) },
+      {
+        renew: (timeoutMs) => {
+          const { progress } = attempt;
+          const news = progress === undefined ? {} : { progress };
+          return this.#reports.heartbeat({ ...grant, ttlMs: this.#ttlMs, ...news }, timeoutMs);
+        },
+        // A reported task has ended with its report; any other goes back to the queue.
+        release: async (timeoutMs) =>
+          attempt.reported
+            ? { status: "released" }
+            : await this.#reports.giveBack(grant, timeoutMs),
+      },
+      this.#keeper,
+      env,
+    );
+    const running = this.#run(task, lease, (progress) => {
+      attempt.progress = progress;
+    }).then(async (reported) => {
+      attempt.reported = reported;
+      await lease[Symbol.asyncDispose]();
+      this.#running.delete(lease);
+      this.#slotFreed?.();
+    });
+    this.#running.set(lease, running);
+  }
+
+  /** Runs the handler and reports; false when there was nothing to report or nobody took it. */
+  async #run(
+    task: ClaimedTask,
+    lease: HeldLease,
+    progress: (progress: Json) => void,
+  ): Promise<boolean> {
+    const { logger } = this.#context.env;
+    const { data, leaseId, ...shown } = task;
+    const handler = this.#handlers.get(task.kind);
+    // Trust may be over before the answer was read; and after close() nothing new begins.
+    if (!handler || !lease.checkAlive() || this.#stopping.signal.aborted) return false;
+    let output: Json;
+    try {
+      const context = { task: shown, lease, signal: lease.signal, progress, log: logger };
+      output = await handler.run(data, context);
+    } catch (error) {
+      // A handler that stopped because it was told to has not failed.
+      if (!lease.checkAlive() || lease.signal.aborted) return false;
+      logger.warn({ err: error, id: task.id, kind: task.kind }, "task failed");
+      return this.#reports.fail(lease, {
+        ...this.#grant(task),
+        error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+        retryInMs: null,
+        final: error instanceof FinalTaskError,
+      });
+    }
+    return this.#reports.complete(lease, { ...this.#grant(task), output });
+  }
+
+  #grant({ id, leaseId, token }: ClaimedTask) {
+    return { namespace: this.#context.namespace, id, leaseId, token };
+  }
+}
+
+function byKind(handlers: readonly TaskHandler[]): ReadonlyMap<string, TaskHandler> {
+  if (!Array.isArray(handlers) || handlers.length === 0) {
+    throw new InvalidOptionError("handlers", "must be an array of at least one handler");
+  }
+  const map = new Map<string, TaskHandler>();
+  for (const [index, handler] of handlers.entries()) {
+    if (typeof handler?.run !== "function") {
+      throw new InvalidOptionError(`handlers.${index}`, "must be made by defineTask(...).handle");
+    }
+    if (map.has(handler.kind)) {
+      throw new InvalidOptionError(
+        `handlers.${index}`,
+        `is a second handler for "${handler.kind}"`,
+      );
+    }
+    map.set(handler.kind, handler);
+  }
+  return map;
+}
