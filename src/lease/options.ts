@@ -153,7 +153,7 @@ export function resolveOptions(
 export function checkInteger(path: string, value: unknown, min: number, max: number): void {
   checkNumber(path, value, min, max);
   if (!Number.isInteger(value)) {
-    throw new InvalidOptionError(path, `must be a whole number, not ${value}`);
+    throw new InvalidOptionError(path, `must be a whole number, not ${describe(value)}`);
   }
 }
 

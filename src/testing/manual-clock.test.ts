@@ -8,7 +8,7 @@ describe("the manual clock", () => {
     const seen: string[] = [];
     const note = (what: string) => async () => {
       seen.push(`${what}@${clock.monotonic()}`);
-      for (let depth = 0; depth < 50; depth++) await null;
+      for (let depth = 0; depth < 50; depth++) await Promise.resolve();
       seen.push(`${what} settled`);
     };
     clock.timer(20, note("b"));
