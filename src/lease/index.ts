@@ -10,7 +10,7 @@ export {
 export { Wakeup } from "./hints.js";
 export { Keeper } from "./keeper.js";
 export { Lease } from "./lease.js";
-export { Leases, type TryRunResult, type Work } from "./leases.js";
+export { Leases, type Owned, type TryRunResult, type Work } from "./leases.js";
 export { checkName } from "./names.js";
 export {
   type AcquireOptions,

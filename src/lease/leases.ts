@@ -28,10 +28,9 @@ export type TryRunResult<T> =
   | ({ readonly ran: true } & { readonly value: T })
   | ({ readonly ran: false } & Held);
 
-/** How a client is tied to its store. */
-interface Ownership {
-  /** Whether close() closes the store too. */
-  readonly ownsStore: boolean;
+/** Closes what the client was given to own; undefined where the caller keeps it. */
+export interface Owned {
+  readonly close: (() => Promise<void>) | undefined;
 }
 
 /** Leases on the resources of one namespace. Made by `connect()`. */
@@ -40,13 +39,13 @@ export class Leases implements AsyncDisposable {
   readonly #context: LeaseContext;
   readonly #defaults: AcquireOptions;
   readonly #graceMs: number;
-  readonly #ownsStore: boolean;
+  readonly #owned: Owned;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
   #closed: Promise<void> | undefined;
 
   /** @internal */
-  constructor(store: LeaseStore, options: ClientOptions, { ownsStore }: Ownership) {
+  constructor(store: LeaseStore, options: ClientOptions, owned: Owned) {
     const env: Env = {
       ...systemEnv,
       ...(options.logger ? { logger: options.logger } : {}),
@@ -62,7 +61,7 @@ export class Leases implements AsyncDisposable {
     // A mistake in the defaults is told now, not at the first lease.
     resolveOptions(this.#defaults, {}, store.capabilities.ttl);
     this.#store = store;
-    this.#ownsStore = ownsStore;
+    this.#owned = owned;
     this.#context = {
       capabilities: store.capabilities,
       batched: batched(store, env.clock),
@@ -209,7 +208,7 @@ export class Leases implements AsyncDisposable {
     ]);
     graceIsOver.abort();
     await Promise.all([...held].map((lease) => lease[Symbol.asyncDispose]()));
-    if (this.#ownsStore) await this.#store.close();
+    await this.#owned.close?.();
   }
 
   /** Resolves when no work runs and nothing is held. */

@@ -14,6 +14,7 @@ import {
   checkName,
   InvalidOptionError,
   type LeaseholdError,
+  type Owned,
   type Page,
   withoutUndefined,
 } from "../lease/index.js";
@@ -82,14 +83,14 @@ export class Tasks implements AsyncDisposable {
   readonly namespace: string;
   readonly #store: TaskStore;
   readonly #env: Env;
-  readonly #ownsStore: boolean;
+  readonly #owned: Owned;
   readonly #workers = new Set<Worker>();
   readonly #ready: Ready;
   #reaper: Repeating | undefined;
   #closed: Promise<void> | undefined;
 
   /** @internal */
-  constructor(store: TaskStore, options: TasksOptions, { ownsStore }: { ownsStore: boolean }) {
+  constructor(store: TaskStore, options: TasksOptions, owned: Owned) {
     this.#env = {
       ...systemEnv,
       ...(options.logger ? { logger: options.logger } : {}),
@@ -100,7 +101,7 @@ export class Tasks implements AsyncDisposable {
     checkName("namespace", this.namespace);
     checkName("holder", this.holder);
     this.#store = store;
-    this.#ownsStore = ownsStore;
+    this.#owned = owned;
     this.#ready = new Ready(store, this.namespace, this.#env);
   }
 
@@ -201,7 +202,7 @@ export class Tasks implements AsyncDisposable {
     await Promise.all([...this.#workers].map((worker) => worker.close()));
     await this.#ready.close();
     await this.#reaper?.stop();
-    if (this.#ownsStore) await this.#store.close();
+    await this.#owned.close?.();
   }
 
   async #newTask<Input>(

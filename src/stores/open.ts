@@ -1,0 +1,80 @@
+/** From a URL to the stores behind it. Engines are loaded only when one of theirs is opened. */
+import type { Env } from "../env/index.js";
+import { InvalidOptionError, type LeaseStore, StoreUnavailableError } from "../lease/index.js";
+import type { GeneratorState, TaskStore } from "../tasks/port.js";
+
+/** What one place keeps. Whoever opened it closes it. */
+export interface Stores {
+  readonly leases: LeaseStore;
+  readonly tasks: TaskStore;
+  readonly generator: GeneratorState;
+  close(): Promise<void>;
+}
+
+/** Stores that are opened with more than a URL can say, such as `postgres({ pool })`. */
+export interface StoreSource {
+  open(env: Env): Promise<Stores>;
+}
+
+/**
+ * `memory:NAME`, `pglite:DIR`, `postgres://...`, `http://...`, or what an engine's own function
+ * (`postgres({ pool })`, `memory()`) has made.
+ */
+export type Source = string | URL | StoreSource;
+
+type Opener = (url: string, env: Env) => Promise<Stores>;
+
+const postgres: Opener = async (url, env) =>
+  (await import("./postgres/index.js")).postgres({ url }).open(env);
+const http: Opener = async (url, env) => (await import("./http/index.js")).http({ url }).open(env);
+
+/** By the scheme of the URL. */
+const OPENERS: Readonly<Record<string, Opener>> = {
+  memory: async (url, env) =>
+    (await import("./memory/index.js")).memory({ name: url.slice("memory:".length) }).open(env),
+  pglite: async (url, env) =>
+    (await import("./postgres/index.js"))
+      .pglite({ directory: url.slice("pglite:".length) })
+      .open(env),
+  postgres,
+  postgresql: postgres,
+  http,
+  https: http,
+};
+
+/**
+ * Opens what the source names; SQL stores are migrated to this version's tables.
+ * @param connectTimeoutMs gives up after this long
+ * @throws INVALID_OPTION for a URL of no known engine; STORE_MISCONFIGURED; STORE_UNAVAILABLE
+ */
+export async function openStores(
+  source: Source,
+  env: Env,
+  connectTimeoutMs: number,
+): Promise<Stores> {
+  const opening = openSource(source, env);
+  return new Promise((resolve, reject) => {
+    const timer = env.clock.timer(connectTimeoutMs, () => {
+      reject(
+        new StoreUnavailableError(`no connection within connectTimeoutMs = ${connectTimeoutMs}`, {
+          outcome: "none",
+        }),
+      );
+      // It may still open: nobody would close it.
+      void opening.then((stores) => stores.close()).catch(() => {});
+    });
+    opening.then(resolve, reject).finally(() => timer.cancel());
+  });
+}
+
+async function openSource(source: Source, env: Env): Promise<Stores> {
+  if (typeof source === "object" && "open" in source) return source.open(env);
+  const url = String(source);
+  const scheme = /^([a-z]+):/i.exec(url)?.[1]?.toLowerCase() ?? "";
+  const opener = Object.hasOwn(OPENERS, scheme) ? OPENERS[scheme] : undefined;
+  if (!opener) {
+    const known = Object.keys(OPENERS).map((name) => `${name}:`);
+    throw new InvalidOptionError("source", `must begin with one of ${known.join(", ")}`);
+  }
+  return opener(url, env);
+}
