@@ -1,4 +1,5 @@
-/** What a store keeps of a task, where it keeps it as a value. */
+/** What a store keeps of a task, where it keeps it as a value, and what it lets in. */
+import { InvalidOptionError } from "../lease/index.js";
 import type { Attempt, Json, NewTask, TaskState } from "./port.js";
 
 export type Result = NonNullable<Attempt["result"]>;
@@ -56,4 +57,30 @@ export function isUnfinished(state: TaskState): boolean {
 
 export function isClaimable(record: TaskRecord, nowMs: number): boolean {
   return record.state === "pending" && record.scheduledAtMs <= nowMs;
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** The id as stores keep it, in lower case; null if it is no UUID, so that no task can have it. */
+export function storedId(id: string): string | null {
+  const lower = id.toLowerCase();
+  return UUID.test(lower) ? lower : null;
+}
+
+/**
+ * The task as stores take it. Ranges and names are for whoever made the task to check.
+ * @throws InvalidOptionError for an id that is no UUID or a scheduledAt that is no time
+ */
+export function storedTask(task: NewTask): NewTask {
+  const id = storedId(task.id);
+  if (!id) throw new InvalidOptionError("id", "must be a UUID");
+  if (task.scheduledAt !== null && Number.isNaN(Date.parse(task.scheduledAt))) {
+    throw new InvalidOptionError("scheduledAt", "must be a time as ISO 8601");
+  }
+  return { ...task, id };
+}
+
+/** An error's text comes from anywhere; what no database can keep is replaced, not refused. */
+export function storedError(error: string): string {
+  return error.toWellFormed().replaceAll("\0", "\ufffd");
 }

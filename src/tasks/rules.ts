@@ -40,6 +40,7 @@ import {
   isUnfinished,
   NOTHING,
   type Result,
+  storedError,
   type TaskRecord,
 } from "./record.js";
 
@@ -202,7 +203,7 @@ export function fail(
   }
   const grant = liveGrant(record, request, nowMs);
   if ("reason" in grant) return { record, outcome: grant };
-  const { error } = request;
+  const error = storedError(request.error);
   const failures = grant.record.failures + 1;
   const failed = { ...ended(grant, "failed", nowMs, error), error, failures };
   if (request.final || failures >= grant.record.maxAttempts) {

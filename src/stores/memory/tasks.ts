@@ -1,0 +1,368 @@
+/** Tasks in this process's memory: the rules themselves, applied to a map. */
+import { type Env, grantIdOf } from "../../env/index.js";
+import { ClosedError, type Failed, InvalidOptionError } from "../../lease/index.js";
+import type {
+  AdminOutcome,
+  Attempt,
+  ClaimedTask,
+  ClaimOutcome,
+  ClaimRequest,
+  CompleteOutcome,
+  CompleteRequest,
+  EnqueueOptions,
+  EnqueueOutcome,
+  FailOutcome,
+  FailRequest,
+  GiveBackOutcome,
+  HeartbeatOutcome,
+  HeartbeatRequest,
+  Json,
+  NewTask,
+  Page,
+  Reaped,
+  TaskCapabilities,
+  TaskDetails,
+  TaskGrant,
+  TaskKey,
+  TaskQuery,
+  TaskState,
+  TaskStore,
+  TaskView,
+  TaskWatchEvent,
+} from "../../tasks/port.js";
+import { type AttemptRecord, storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
+import * as rules from "../../tasks/rules.js";
+import { HintQueue } from "./hints.js";
+import { TaskIndex } from "./task-index.js";
+
+/** A claim is repeated within seconds, if at all. */
+const CLAIMS_KEPT_MS = 600_000;
+
+interface Namespace {
+  readonly tasks: TaskIndex;
+  /** What each claim took, oldest first. */
+  readonly claims: Map<string, { readonly ids: readonly string[]; readonly atMs: number }>;
+  readonly watchers: Set<HintQueue<TaskWatchEvent>>;
+}
+
+/** What the stores of one name share. Time and chance are those of the env it was made with. */
+export class MemoryTaskState {
+  readonly random: Env["random"];
+  readonly namespaces = new Map<string, Namespace>();
+  readonly #clock: Env["clock"];
+  readonly #originMs: number;
+
+  constructor({ clock, random }: Pick<Env, "clock" | "random">) {
+    this.random = random;
+    this.#clock = clock;
+    this.#originMs = clock.wall() - clock.monotonic();
+  }
+
+  /** Since the Unix epoch, and steady: a jump of the wall clock neither ends nor prolongs a lease. */
+  nowMs(): number {
+    return this.#originMs + this.#clock.monotonic();
+  }
+
+  namespace(name: string): Namespace {
+    let namespace = this.namespaces.get(name);
+    if (!namespace) {
+      namespace = { tasks: new TaskIndex(), claims: new Map(), watchers: new Set() };
+      this.namespaces.set(name, namespace);
+    }
+    return namespace;
+  }
+}
+
+/** A rule with its request and the time filled in. */
+type Step<Outcome> = (
+  record: TaskRecord | null,
+  nowMs: number,
+  tasks: TaskIndex,
+) => rules.Decision<Outcome>;
+
+export class MemoryTaskStore implements TaskStore {
+  readonly capabilities: TaskCapabilities = {
+    ttl: { minMs: 1, maxMs: 2 ** 31 - 1, stepMs: 1 },
+    watch: "push",
+    remoteWait: false,
+    reaps: false,
+  };
+  readonly #state: MemoryTaskState;
+  readonly #watching = new Set<HintQueue<TaskWatchEvent>>();
+  #closed = false;
+
+  constructor(state: MemoryTaskState) {
+    this.#state = state;
+  }
+
+  async enqueue(
+    added: readonly NewTask[],
+    options: EnqueueOptions = {},
+  ): Promise<EnqueueOutcome[]> {
+    if (options.client) {
+      throw new InvalidOptionError("client", "needs tasks that are kept in the same SQL database");
+    }
+    return added
+      .map(storedTask)
+      .map((task) =>
+        this.#decide<EnqueueOutcome>(task, (record, nowMs, tasks) =>
+          rules.enqueue(record, tasks.rival(task), task, nowMs),
+        ),
+      );
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimOutcome> {
+    if (this.#closed) return closed();
+    const { claimId, queues, kinds, limit } = request;
+    const { tasks, claims } = this.#state.namespace(request.namespace);
+    const nowMs = this.#state.nowMs();
+    const earlier = claims.get(claimId);
+    if (earlier) {
+      const own = earlier.ids.flatMap((id) => {
+        const record = tasks.get(id);
+        return (record && rules.claimAgain(record, claimId, nowMs)) ?? [];
+      });
+      return { status: "claimed", tasks: own.map((task) => this.#withTerm(task)) };
+    }
+    const claimed: ClaimedTask[] = [];
+    while (claimed.length < limit) {
+      const due = tasks.due(queues, kinds, nowMs);
+      if (!due) break;
+      const { record, outcome } = rules.claim(due, request, nowMs, (last) => last + 1);
+      tasks.put(record);
+      claimed.push(this.#withTerm(outcome));
+    }
+    if (claimed.length > 0) {
+      claims.set(claimId, { ids: claimed.map(({ id }) => id), atMs: nowMs });
+    }
+    return { status: "claimed", tasks: claimed };
+  }
+
+  async heartbeat(requests: readonly HeartbeatRequest[]): Promise<HeartbeatOutcome[]> {
+    return requests.map((request) => {
+      const outcome = this.#decide<HeartbeatOutcome>(request, (record, nowMs) =>
+        rules.heartbeat(record, request, nowMs),
+      );
+      return outcome.status === "renewed" ? this.#withTerm(outcome) : outcome;
+    });
+  }
+
+  async complete(requests: readonly CompleteRequest[]): Promise<CompleteOutcome[]> {
+    return requests.map((request) =>
+      this.#decide<CompleteOutcome>(request, (record, nowMs) =>
+        rules.complete(record, request, nowMs),
+      ),
+    );
+  }
+
+  async fail(requests: readonly FailRequest[]): Promise<FailOutcome[]> {
+    return requests.map((request) => {
+      const outcome = this.#decide<FailOutcome>(request, (record, nowMs) =>
+        rules.fail(record, request, nowMs, this.#state.random.float()),
+      );
+      if (outcome.status !== "recorded" || outcome.retryInMs === null) return outcome;
+      return { ...outcome, retryInMs: Math.ceil(outcome.retryInMs) };
+    });
+  }
+
+  async giveBack(requests: readonly TaskGrant[]): Promise<GiveBackOutcome[]> {
+    return requests.map((request) =>
+      this.#decide<GiveBackOutcome>(request, (record, nowMs) =>
+        rules.giveBack(record, request, nowMs),
+      ),
+    );
+  }
+
+  async cancel(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return keys.map((key) =>
+      this.#decide<AdminOutcome>(key, (record, nowMs) => rules.cancel(record, nowMs)),
+    );
+  }
+
+  async retry(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return keys.map((key) =>
+      this.#decide<AdminOutcome>(key, (record, nowMs, tasks) =>
+        rules.retry(record, record && tasks.rival(record), nowMs),
+      ),
+    );
+  }
+
+  async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
+    this.#assertOpen();
+    const record = this.#state.namespaces.get(namespace)?.tasks.get(storedId(id));
+    if (!record) return null;
+    const attempts = record.last ? [...record.earlier, record.last] : [];
+    return { ...this.#view(record), attempts: attempts.map(viewAttempt) };
+  }
+
+  async list(query: TaskQuery): Promise<Page<TaskView>> {
+    this.#assertOpen();
+    const { namespace, states, queue, kind, limit = 100, cursor } = query;
+    const before = cursor === undefined ? undefined : storedId(cursor);
+    if (before === null) throw new InvalidOptionError("cursor", "must come from a page of tasks");
+    const found: TaskRecord[] = [];
+    for (const record of this.#state.namespaces.get(namespace)?.tasks.newestFirst(before) ?? []) {
+      if (states && !states.includes(record.state)) continue;
+      if (queue !== undefined && record.queue !== queue) continue;
+      if (kind !== undefined && record.kind !== kind) continue;
+      found.push(record);
+      if (found.length > limit) break;
+    }
+    const page = found.slice(0, limit);
+    return {
+      items: page.map((record) => this.#view(record)),
+      nextCursor: found.length > limit ? (page.at(-1)?.id ?? null) : null,
+    };
+  }
+
+  async counts(namespace: string): Promise<Record<TaskState, number>> {
+    this.#assertOpen();
+    return { ...this.#state.namespace(namespace).tasks.counts };
+  }
+
+  async reap(): Promise<readonly Reaped[]> {
+    this.#assertOpen();
+    const nowMs = this.#state.nowMs();
+    const reaped: Reaped[] = [];
+    for (const namespace of this.#state.namespaces.values()) {
+      for (const running of namespace.tasks.running()) {
+        const decision = rules.reap(running, nowMs);
+        if (!decision) continue;
+        namespace.tasks.put(decision.record);
+        reaped.push(decision.outcome);
+        notify(namespace, decision.record, nowMs);
+      }
+      for (const [claimId, { atMs }] of namespace.claims) {
+        if (atMs > nowMs - CLAIMS_KEPT_MS) break;
+        namespace.claims.delete(claimId);
+      }
+    }
+    return reaped;
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskWatchEvent, void, void> {
+    this.#assertOpen();
+    if (signal.aborted) return;
+    const hints = new HintQueue<TaskWatchEvent>();
+    const { watchers } = this.#state.namespace(namespace);
+    const end = () => hints.end();
+    signal.addEventListener("abort", end, { once: true });
+    watchers.add(hints);
+    this.#watching.add(hints);
+    try {
+      yield* hints.read();
+    } finally {
+      signal.removeEventListener("abort", end);
+      watchers.delete(hints);
+      this.#watching.delete(hints);
+    }
+  }
+
+  /** Ends this store's watchers; the tasks stay for other stores of the same name. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const hints of this.#watching) hints.end();
+  }
+
+  #decide<Outcome>(key: TaskKey, step: Step<Outcome>): rules.Decision<Outcome>["outcome"] | Failed {
+    if (this.#closed) return closed();
+    const namespace = this.#state.namespace(key.namespace);
+    const nowMs = this.#state.nowMs();
+    const before = namespace.tasks.get(storedId(key.id));
+    const { record, outcome } = step(before, nowMs, namespace.tasks);
+    if (record && record !== before) {
+      namespace.tasks.put(record);
+      notify(namespace, record, nowMs);
+    }
+    return outcome;
+  }
+
+  /** Whole milliseconds, rounded to the side on which the holder stops too early. */
+  #withTerm<Outcome extends { remainingMs: number }>(
+    outcome: Outcome,
+  ): Outcome & { expiresAt: string } {
+    const expiresAt = iso(this.#state.nowMs() + outcome.remainingMs);
+    return { ...outcome, remainingMs: Math.floor(outcome.remainingMs), expiresAt };
+  }
+
+  #view(record: TaskRecord): TaskView {
+    const { last, state } = record;
+    const leftMs = last && state === "running" ? last.expiresAtMs - this.#state.nowMs() : null;
+    return {
+      id: record.id,
+      kind: record.kind,
+      queue: record.queue,
+      priority: record.priority,
+      state,
+      data: decode(record.data),
+      output: decode(record.output),
+      error: record.error,
+      progress: last ? decode(last.progress) : null,
+      dedupeKey: record.dedupeKey,
+      attempt: last?.attempt ?? 0,
+      failures: record.failures,
+      crashes: record.crashes,
+      maxAttempts: record.maxAttempts,
+      crashLimit: record.crashLimit,
+      createdAt: iso(record.createdAtMs),
+      scheduledAt: iso(record.scheduledAtMs),
+      startedAt: last && iso(last.startedAtMs),
+      heartbeatAt: last && isoOrNull(last.heartbeatAtMs),
+      expiresAt: last && iso(last.expiresAtMs),
+      holder: last && last.holder,
+      grantId: last && grantIdOf(last.leaseId),
+      token: last && last.token,
+      remainingMs: leftMs === null ? null : Math.max(0, Math.ceil(leftMs)),
+      finishedAt: isoOrNull(record.finishedAtMs),
+    };
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new ClosedError(WHAT);
+  }
+}
+
+const WHAT = "the store";
+
+function closed(): Failed {
+  return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
+}
+
+/** Waiting workers want to know of what they can claim at once. */
+function notify(
+  { watchers }: Namespace,
+  { state, queue, scheduledAtMs }: TaskRecord,
+  nowMs: number,
+): void {
+  if (state !== "pending" || scheduledAtMs > nowMs) return;
+  for (const hints of watchers) hints.push({ type: "ready", queue });
+}
+
+function viewAttempt(attempt: AttemptRecord): Attempt {
+  return {
+    attempt: attempt.attempt,
+    holder: attempt.holder,
+    grantId: grantIdOf(attempt.leaseId),
+    token: attempt.token,
+    startedAt: iso(attempt.startedAtMs),
+    endedAt: isoOrNull(attempt.endedAtMs),
+    result: attempt.result,
+    error: attempt.error,
+    progress: decode(attempt.progress),
+  };
+}
+
+function decode(text: string): Json {
+  return JSON.parse(text) as Json;
+}
+
+function iso(storeMs: number): string {
+  return new Date(storeMs).toISOString();
+}
+
+function isoOrNull(storeMs: number | null): string | null {
+  return storeMs === null ? null : iso(storeMs);
+}
