@@ -1,6 +1,6 @@
-import type { Env } from "./index.js";
-import { jittered } from "./random.js";
 import type { Timer } from "./clock.js";
+import type { Env } from "./env.js";
+import { jittered } from "./random.js";
 
 /** Work that comes round again until it is stopped. */
 export interface Repeating {

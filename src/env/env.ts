@@ -1,0 +1,13 @@
+import { type Clock, systemClock } from "./clock.js";
+import { type Logger, silentLogger } from "./logger.js";
+import { type Random, systemRandom } from "./random.js";
+
+/** The outside world as values. Everything that reads time or chance is given one of these. */
+export interface Env {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+}
+
+/** The real world, silent. */
+export const systemEnv: Env = { clock: systemClock, random: systemRandom, logger: silentLogger };
