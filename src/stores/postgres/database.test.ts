@@ -1,0 +1,124 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../../../test/support/postgres.js";
+import { systemEnv } from "../../env/index.js";
+import { openPostgres, type PostgresDatabase } from "./database.js";
+import { migrate } from "./migrate.js";
+
+const VALUES = `SELECT $1::text AS text, $2::float8 AS float, $3::int AS int, $4::bool AS bool,
+  $5::text AS nothing, array_to_string($6::text[], '|', 'null') AS texts,
+  (SELECT sum(n)::float8 FROM unnest($7::float8[]) AS n) AS sum,
+  array_to_string($8::bool[], '|') AS bools, $9::json AS json, $10::bigint AS big,
+  '2020-01-01T00:00:00Z'::timestamptz::text ~ '^20' AS time, count(*) AS count FROM pg_class WHERE false`;
+
+function exercise(open: () => Promise<PostgresDatabase>) {
+  let database: PostgresDatabase;
+  beforeAll(async () => {
+    database = await open();
+  });
+  afterAll(() => database?.close());
+
+  it("passes values in and out alike", async () => {
+    const { general } = database.connections.backend;
+    const texts = ["a,b", null, '"q\\', "", "{}", "NULL", "ü🙂"];
+    const [row] = await general.query(VALUES, [
+      "te'xt",
+      1795171802123456,
+      42,
+      true,
+      null,
+      texts,
+      [1.5, 2],
+      [true, false],
+      '[{"a":"1"}]',
+      2 ** 53 - 1,
+    ]);
+    expect(row).toEqual({
+      text: "te'xt",
+      float: 1795171802123456,
+      int: 42,
+      bool: true,
+      nothing: null,
+      texts: texts.map((text) => text ?? "null").join("|"),
+      sum: 3.5,
+      bools: "t|f",
+      json: '[{"a":"1"}]',
+      big: 2 ** 53 - 1,
+      time: true,
+      count: 0,
+    });
+  });
+
+  it("undoes a transaction that fails", async () => {
+    const { general } = database.connections.backend;
+    const failing = general.transaction(async (session) => {
+      await session.query("CREATE TABLE undone (n int)");
+      await session.query("SELECT 1/0");
+    });
+    await expect(failing).rejects.toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "none" });
+    expect(await general.query("SELECT to_regclass('undone')::text AS t")).toEqual([{ t: null }]);
+  });
+
+  it("has migrated, and hears its own notifications", async () => {
+    expect(await migrate(database.connections.backend.general)).toBe(0);
+    expect(database.connections.listener.mode).toBe("push");
+  });
+}
+
+describePostgres("a server by URL", () => {
+  let fresh: FreshDatabase;
+  beforeAll(async () => {
+    fresh = await freshDatabase();
+  });
+  afterAll(() => fresh.drop());
+  exercise(() => openPostgres({ url: fresh.url }, systemEnv));
+});
+
+describePostgres("a server over the user's pool", () => {
+  let fresh: FreshDatabase;
+  let pool: pg.Pool;
+  beforeAll(async () => {
+    fresh = await freshDatabase();
+    pool = new pg.Pool({ connectionString: fresh.url });
+  });
+  afterAll(async () => {
+    // Closing the store has left the pool open, with nothing checked out.
+    expect((await pool.query("SELECT 1 AS n")).rows).toEqual([{ n: 1 }]);
+    await pool.end();
+    await fresh.drop();
+  });
+  exercise(() => openPostgres({ pool }, systemEnv));
+});
+
+describe("PGlite in memory", () => {
+  exercise(() => openPostgres({ directory: "" }, systemEnv));
+});
+
+describe("PGlite in a directory", () => {
+  let directory: string;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), "leasehold-pglite-"));
+  });
+  afterAll(() => rm(directory, { recursive: true }));
+
+  it("keeps what was written, and is locked while it is open", async () => {
+    const first = await openPostgres({ directory }, systemEnv);
+    await first.connections.backend.general.query("CREATE TABLE kept AS SELECT 42 AS n");
+    await expect(openPostgres({ directory }, systemEnv)).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringContaining(`open in process ${process.pid}`),
+    });
+    await first.close();
+    const second = await openPostgres({ directory }, systemEnv);
+    const rows = await second.connections.backend.general.query("SELECT n FROM kept");
+    expect(rows).toEqual([{ n: 42 }]);
+    await second.close();
+  });
+});

@@ -1,0 +1,75 @@
+import type { Env } from "../../env/index.js";
+import type { Backend } from "./backend.js";
+import { Listener } from "./listen.js";
+import { migrate } from "./migrate.js";
+import { pgliteBackend } from "./pglite.js";
+import type { PgPool } from "./query.js";
+import { poolBackend, serverBackend } from "./server.js";
+
+/** Where the database is. */
+export type PostgresSource =
+  /** `postgres://user:password@host:port/database`, with pg's parameters; `watch=poll` too. */
+  | { readonly url: string | URL }
+  /** A pg pool of yours, which stays yours to close. `watch: "poll"` if sessions are pooled. */
+  | { readonly pool: PgPool; readonly watch?: "push" | "poll" }
+  /** A directory for PGlite, or `""` for a database in memory. */
+  | { readonly directory: string };
+
+/** One database opened once: its stores share connections and the subscription. */
+export interface PostgresDatabase {
+  /** @internal */
+  readonly connections: Connections;
+  close(): Promise<void>;
+}
+
+/** What the stores of a database share. */
+export interface Connections {
+  readonly backend: Backend;
+  readonly listener: Listener;
+  readonly env: Env;
+}
+
+/**
+ * Connects and brings the schema up to date.
+ * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ */
+export async function openPostgres(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
+  const backend = await openBackend(source, env);
+  try {
+    await migrate(backend.general);
+    const listener = await Listener.open(backend, env);
+    const connections: Connections = { backend, listener, env };
+    let closing: Promise<void> | undefined;
+    return {
+      connections,
+      close() {
+        closing ??= listener.close().then(() => backend.close());
+        return closing;
+      },
+    };
+  } catch (error) {
+    await backend.close();
+    throw error;
+  }
+}
+
+/**
+ * Brings the schema of a database up to date and closes it; how many steps that took.
+ * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ */
+export async function migratePostgres(source: PostgresSource, env: Env): Promise<number> {
+  const backend = await openBackend(source, env);
+  try {
+    return await migrate(backend.general);
+  } finally {
+    await backend.close();
+  }
+}
+
+function openBackend(source: PostgresSource, env: Env): Promise<Backend> {
+  if ("directory" in source) return pgliteBackend(source.directory, env);
+  if ("pool" in source)
+    return Promise.resolve(poolBackend(source.pool, source.watch ?? "push", env));
+  const url = String(source.url);
+  return serverBackend(url, env);
+}

@@ -1,0 +1,134 @@
+/**
+ * PGlite does not notice a second opener of its directory, and two would ruin the data. So each
+ * opener first announces itself by a file of its own in the directory, then looks for others:
+ *
+ *   A   announce A ── look: nobody ─────────── open
+ *   B        announce B ── look: A is alive ── withdraw, fail
+ *
+ * Whatever the interleaving, of two openers the one who looks last sees the other: they cannot
+ * both open. (Both may withdraw; then each tries again after a random pause.) A file of a process
+ * that is gone is no obstacle and is deleted by whoever sees it; as no name is ever used twice, that
+ * cannot hit the file of somebody else. Nothing is taken over, so there is no take-over to race for.
+ *
+ * A process is known by its pid *and* start time, because pids are used again.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdir, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { type Clock, type Random, sleep } from "../../env/index.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
+
+const FILE = /^leasehold-(\d+)-[0-9a-f]{16}\.lock$/;
+/** How often two who announce themselves at the same moment try again. */
+const ATTEMPTS = 10;
+
+interface Owner {
+  readonly pid: number;
+  /** As the system words it; null where it does not say. */
+  readonly startedAt: string | null;
+  readonly host: string;
+}
+
+export interface DirectoryLock {
+  release(): Promise<void>;
+}
+
+/**
+ * Creates the directory where it is missing, and locks it for this process.
+ * @throws StoreMisconfiguredError naming the process that has it open
+ */
+export async function lockDirectory(
+  directory: string,
+  env: { clock: Clock; random: Random },
+): Promise<DirectoryLock> {
+  await mkdir(directory, { recursive: true });
+  const real = await realpath(directory);
+  const own: Owner = { pid: process.pid, startedAt: startOf(process.pid), host: hostname() };
+  for (let attempt = 1; ; attempt++) {
+    const name = `leasehold-${process.pid}-${Buffer.from(env.random.bytes(8)).toString("hex")}.lock`;
+    const path = join(real, name);
+    await writeFile(path, JSON.stringify(own), { flag: "wx" });
+    const other = await findOther(real, name);
+    if (!other) return { release: () => rm(path, { force: true }) };
+    await rm(path, { force: true });
+    if (attempt === ATTEMPTS) throw new StoreMisconfiguredError(inUse(directory, other));
+    await sleep(env.clock, 5 + 20 * env.random.float());
+  }
+}
+
+interface Other {
+  readonly file: string;
+  readonly pid: number;
+  /** Set when it is not a process of this machine, so that we cannot ask for it. */
+  readonly host: string | null;
+}
+
+async function findOther(directory: string, own: string): Promise<Other | null> {
+  for (const name of await readdir(directory)) {
+    const pid = Number(FILE.exec(name)?.[1]);
+    if (Number.isNaN(pid) || name === own) continue;
+    const file = join(directory, name);
+    const owner = await readOwner(file, pid);
+    if (!owner) continue;
+    if (owner.host !== hostname()) return { file, pid, host: owner.host };
+    if (isAlive(owner)) return { file, pid, host: null };
+    await rm(file, { force: true });
+  }
+  return null;
+}
+
+/** Null when the file has gone meanwhile. A file that is just being written still names a pid. */
+async function readOwner(file: string, pid: number): Promise<Owner | null> {
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return null;
+    throw error;
+  });
+  if (text === null) return null;
+  try {
+    return JSON.parse(text) as Owner;
+  } catch {
+    return { pid, startedAt: null, host: hostname() };
+  }
+}
+
+function isAlive(owner: Owner): boolean {
+  try {
+    process.kill(owner.pid, 0);
+  } catch (error) {
+    // Somebody else's process (EPERM) is alive too.
+    if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
+  }
+  return owner.startedAt === null || owner.startedAt === startOf(owner.pid);
+}
+
+/** What tells this incarnation of a pid from others; null where the system does not say. */
+function startOf(pid: number): string | null {
+  try {
+    if (process.platform === "linux") return linuxStartOf(pid);
+    if (process.platform === "win32") return null;
+    return execFileSync("ps", ["-o", "lstart=", "-p", `${pid}`], { encoding: "utf8" }).trim();
+  } catch {
+    return null;
+  }
+}
+
+/** Ticks since the boot, and which boot; a process that waits to be reaped has ended. */
+function linuxStartOf(pid: number): string {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The second field, the name in parentheses, may contain anything.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const state = fields[0];
+  const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  return state === "Z" || state === "X" ? "ended" : `${fields[19]} ${boot}`;
+}
+
+function inUse(directory: string, { pid, host, file }: Other): string {
+  const who = host === null ? `process ${pid}` : `process ${pid} of the machine "${host}"`;
+  const remedy =
+    host === null
+      ? "stop it, or let this process reach it over HTTP or use a PostgreSQL server for both"
+      : `if that machine or container is gone, delete ${file}`;
+  return `the PGlite directory ${directory} is open in ${who}; only one process can open it: ${remedy}`;
+}

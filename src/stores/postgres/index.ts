@@ -1,0 +1,33 @@
+/** Leases and tasks in PostgreSQL: a server by URL, a pool of yours, or PGlite in this process. */
+import type { Env } from "../../env/index.js";
+import { openPostgres, type PostgresDatabase } from "./database.js";
+import type { PgPool } from "./query.js";
+
+export {
+  migratePostgres,
+  openPostgres,
+  type PostgresDatabase,
+  type PostgresSource,
+} from "./database.js";
+export type { PgClient, PgPool, PgPoolClient } from "./query.js";
+
+/** For `connect` and `connectTasks`: opens the database when they ask for it. */
+export interface PostgresStores {
+  open(env: Env): Promise<PostgresDatabase>;
+}
+
+/**
+ * A PostgreSQL server: `postgres({ url })`, or `postgres({ pool })` with a pool of yours, of which
+ * one connection is kept for notifications and which is never closed by us. Set `watch: "poll"` if
+ * the pool leads to PgBouncer in transaction mode; otherwise that is found out, which takes 2 s.
+ */
+export function postgres(
+  source: { url: string | URL } | { pool: PgPool; watch?: "push" | "poll" },
+): PostgresStores {
+  return { open: (env) => openPostgres(source, env) };
+}
+
+/** PGlite in `directory`, made when missing and locked against other processes; `""`: in memory. */
+export function pglite(options: { directory: string }): PostgresStores {
+  return { open: (env) => openPostgres(options, env) };
+}

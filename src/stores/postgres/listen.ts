@@ -1,0 +1,236 @@
+/**
+ * One subscription to the database's notifications for everything in this process.
+ *
+ *   connect ─ LISTEN ─ resync ─ events ... ─ connection lost ─ backoff ─ connect ─ LISTEN ─ resync
+ *
+ * Notifications are hints: those sent while nobody listened are gone, so every (re)connection tells
+ * all watchers to read again. Where a pooler gives each statement another session (PgBouncer in
+ * transaction mode) LISTEN succeeds but nothing ever arrives: so that is tried out once at the
+ * beginning, and such a database is polled.
+ */
+import { type Env, jittered, newLeaseId, sleep, type Timer } from "../../env/index.js";
+import { type Backend, CHANNEL, type Subscription } from "./backend.js";
+
+/** `[topic, namespace, name]`, such as `["lease", "default", "report"]`. */
+export type Notification = readonly [topic: string, namespace: string, name: string];
+export type ListenerEvent = Notification | "resync";
+
+/** How long our own notification may take to arrive before we conclude that none ever does. */
+const PROBE_TIMEOUT_MS = 2_000;
+const FIRST_BACKOFF_MS = 100;
+const LONGEST_BACKOFF_MS = 5_000;
+/** A cut network is silent: ask now and then whether the session still answers. */
+const CHECK_EVERY_MS = 15_000;
+const CHECK_TIMEOUT_MS = 5_000;
+
+type Handler = (event: ListenerEvent) => void;
+
+export class Listener {
+  readonly #handlers = new Set<Handler>();
+  readonly #ends = new Set<() => void>();
+  readonly #closed = new AbortController();
+  #subscription: Subscription | null = null;
+  #check: Timer | undefined;
+  #mode: "push" | "poll" = "poll";
+  #onProbe: ((id: string) => void) | null = null;
+
+  private constructor(
+    readonly backend: Backend,
+    readonly env: Env,
+  ) {}
+
+  /** Resolves when it is known whether notifications arrive. */
+  static async open(backend: Backend, env: Env): Promise<Listener> {
+    const listener = new Listener(backend, env);
+    if (!backend.listen) return listener;
+    try {
+      await listener.#connect(backend.listen);
+      if (await listener.#notificationsArrive()) {
+        listener.#mode = "push";
+        return listener;
+      }
+    } catch (error) {
+      await listener.close();
+      throw error;
+    }
+    env.logger.info({ store: backend.name }, "notifications do not arrive: watching by polling");
+    await listener.close();
+    return new Listener({ ...backend, listen: null }, env);
+  }
+
+  get mode(): "push" | "poll" {
+    return this.#mode;
+  }
+
+  /**
+   * The first event is a resync, once the subscription stands. In poll mode it is the only one.
+   * @param onEnd called when the listener closes
+   * @returns unsubscribe
+   */
+  subscribe(handler: Handler, onEnd: () => void): () => void {
+    this.#handlers.add(handler);
+    this.#ends.add(onEnd);
+    if (this.#closed.signal.aborted) onEnd();
+    else if (this.#mode === "poll" || this.#subscription) handler("resync");
+    return () => {
+      this.#handlers.delete(handler);
+      this.#ends.delete(onEnd);
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    for (const end of this.#ends) end();
+    await this.#disconnect();
+  }
+
+  async #connect(listen: NonNullable<Backend["listen"]>): Promise<void> {
+    const subscription = await listen(
+      (payload) => this.#receive(payload),
+      (error) => void this.#reconnect(listen, error),
+    );
+    if (this.#closed.signal.aborted) return subscription.stop();
+    this.#subscription = subscription;
+    this.#scheduleCheck(listen, subscription);
+    this.#emit("resync");
+  }
+
+  async #disconnect(): Promise<void> {
+    this.#check?.cancel();
+    const subscription = this.#subscription;
+    this.#subscription = null;
+    await subscription?.stop().catch(() => {});
+  }
+
+  async #reconnect(listen: NonNullable<Backend["listen"]>, error: unknown): Promise<void> {
+    const { clock, random, logger } = this.env;
+    logger.warn(
+      { err: error, store: this.backend.name },
+      "the connection for notifications is lost",
+    );
+    await this.#disconnect();
+    const { signal } = this.#closed;
+    for (let backoffMs = FIRST_BACKOFF_MS; !signal.aborted; backoffMs *= 2) {
+      const delayMs = jittered(random, Math.min(backoffMs, LONGEST_BACKOFF_MS), 0.3);
+      try {
+        await sleep(clock, delayMs, { signal, background: true });
+        return await this.#connect(listen);
+      } catch (error) {
+        logger.debug(
+          { err: error, store: this.backend.name },
+          "no connection for notifications yet",
+        );
+      }
+    }
+  }
+
+  #scheduleCheck(listen: NonNullable<Backend["listen"]>, subscription: Subscription): void {
+    const { clock } = this.env;
+    const check = subscription.check?.bind(subscription);
+    if (!check) return;
+    const lost = (error: unknown) => {
+      if (this.#subscription === subscription) void this.#reconnect(listen, error);
+    };
+    this.#check = clock.timer(
+      CHECK_EVERY_MS,
+      () => {
+        const silence = new Error(`no answer within ${CHECK_TIMEOUT_MS} ms`);
+        this.#check = clock.timer(CHECK_TIMEOUT_MS, () => lost(silence), { background: true });
+        check().then(() => {
+          if (this.#subscription !== subscription) return;
+          this.#check?.cancel();
+          this.#scheduleCheck(listen, subscription);
+        }, lost);
+      },
+      { background: true },
+    );
+  }
+
+  /** Sends a notification to ourselves over another connection. */
+  async #notificationsArrive(): Promise<boolean> {
+    const id = newLeaseId(this.env.random);
+    let timer: Timer | undefined;
+    try {
+      return await new Promise<boolean>((resolve, reject) => {
+        timer = this.env.clock.timer(PROBE_TIMEOUT_MS, () => resolve(false));
+        this.#onProbe = (received) => {
+          if (received === id) resolve(true);
+        };
+        this.backend.general
+          .query("SELECT pg_notify($1, $2)::text", [CHANNEL, JSON.stringify(["probe", "", id])])
+          .catch(reject);
+      });
+    } finally {
+      timer?.cancel();
+      this.#onProbe = null;
+    }
+  }
+
+  #receive(payload: string): void {
+    const event = parse(payload);
+    if (!event) return;
+    if (event[0] === "probe") this.#onProbe?.(event[2]);
+    else this.#emit(event);
+  }
+
+  #emit(event: ListenerEvent): void {
+    for (const handler of this.#handlers) handler(event);
+  }
+}
+
+/** Anybody may send to the channel: what is not ours is ignored. */
+function parse(payload: string): Notification | null {
+  try {
+    const value: unknown = JSON.parse(payload);
+    const ours =
+      Array.isArray(value) && value.length === 3 && value.every((part) => typeof part === "string");
+    return ours ? (value as unknown as Notification) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** So many unread hints say no more than "read everything again". */
+const LONGEST_BACKLOG = 1_000;
+
+/**
+ * The listener's events for one watcher, until the signal aborts or the listener closes.
+ * @param pick what a notification means to this watcher; null: nothing
+ */
+export async function* watchEvents<Event>(
+  listener: Listener,
+  pick: (notification: Notification) => Event | null,
+  signal: AbortSignal,
+): AsyncGenerator<Event | { type: "resync" }, void, undefined> {
+  let backlog: (Event | { type: "resync" })[] = [];
+  let over = signal.aborted;
+  let wake = () => {};
+  const end = () => {
+    over = true;
+    wake();
+  };
+  const unsubscribe = listener.subscribe((notification) => {
+    const event = notification === "resync" ? ({ type: "resync" } as const) : pick(notification);
+    if (event === null) return;
+    if (notification === "resync" || backlog.length === LONGEST_BACKLOG) {
+      backlog = [{ type: "resync" }];
+    } else {
+      backlog.push(event);
+    }
+    wake();
+  }, end);
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    while (!over) {
+      const event = backlog.shift();
+      if (event !== undefined) yield event;
+      else
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+    }
+  } finally {
+    signal.removeEventListener("abort", end);
+    unsubscribe();
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * The seam between our SQL and whatever runs it: a pool of ours, a pool of the user's, or PGlite in
+ * this process. One SQL for all, so values go in and come out the same way everywhere:
+ *
+ * - in: text, numbers, booleans, null and arrays of them, with a cast in the SQL (`$1::text[]`);
+ *   JSON as text that was stringified by the caller (drivers disagree about arrays);
+ * - out: boolean as boolean, int and float as number, all else as text, whatever parsers the user
+ *   has registered with the driver.
+ *
+ * Statements are unnamed, and no statement relies on the session of the one before: that works
+ * behind PgBouncer in transaction mode.
+ */
+import type { Clock } from "../../env/index.js";
+import { type CallOptions, StoreUnavailableError } from "../../lease/index.js";
+import { breaksConnection, storeError } from "./failures.js";
+
+export type Scalar = string | number | boolean | null;
+export type Parameter = Scalar | readonly Scalar[];
+
+export interface Session {
+  /** The rows of one statement, of which the caller says what columns they have. */
+  query<Row = Record<string, Scalar>>(
+    text: string,
+    values?: readonly Parameter[],
+  ): Promise<readonly Row[]>;
+}
+
+/** Rejects with a LeaseholdError whose `outcome` says whether the statement may have taken effect. */
+export interface Sql {
+  /** One statement, committed when this resolves. Bounded by `timeoutMs`, default 10,000. */
+  query<Row = Record<string, Scalar>>(
+    text: string,
+    values?: readonly Parameter[],
+    options?: CallOptions,
+  ): Promise<readonly Row[]>;
+  /** Several statements that take effect together, when `work` resolves, or not at all. */
+  transaction<T>(work: (session: Session) => Promise<T>, options?: CallOptions): Promise<T>;
+}
+
+export const DEFAULT_TIMEOUT_MS = 10_000;
+
+type Decode = (value: string) => Scalar;
+const asText: Decode = (value) => value;
+/** By the type's OID: bool, int8, int2, int4, float4, float8. */
+const DECODERS: Readonly<Record<number, Decode>> = {
+  16: (value) => value === "t",
+  20: Number,
+  21: Number,
+  23: Number,
+  700: Number,
+  701: Number,
+};
+export function decoderOf(oid: number): Decode {
+  return DECODERS[oid] ?? asText;
+}
+const TYPES = { getTypeParser: decoderOf };
+
+/** What we need of a client of pg, or of a driver that has its face. */
+export interface PgClient {
+  query(query: {
+    text: string;
+    values: unknown[];
+    types: { getTypeParser(oid: number): (value: string) => unknown };
+  }): Promise<{ rows: unknown[] }>;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "end", listener: () => void): unknown;
+  on(
+    event: "notification",
+    listener: (message: { channel: string; payload?: string | undefined }) => void,
+  ): unknown;
+  removeListener(event: "error", listener: (error: Error) => void): unknown;
+}
+export interface PgPoolClient extends PgClient {
+  release(destroy?: boolean): void;
+}
+/** What we need of your pool: `new pg.Pool(...)` fits. Never closed by us. */
+export interface PgPool {
+  connect(): Promise<PgPoolClient>;
+  readonly options?: { readonly max?: number };
+}
+
+export function sessionOf(client: PgClient): Session {
+  return {
+    async query<Row>(text: string, values: readonly Parameter[] = []) {
+      const { rows } = await client.query({ text, values: [...values], types: TYPES });
+      return rows as Row[];
+    },
+  };
+}
+
+/** SQL over the connections of a pool. */
+export function poolSql(pool: PgPool, clock: Clock): Sql {
+  return {
+    query: (text, values, options) =>
+      withClient(pool, clock, options, (session) => session.query(text, values)),
+    transaction: (work, options) =>
+      withClient(pool, clock, options, async (session) => {
+        await session.query("BEGIN");
+        try {
+          const result = await work(session);
+          await session.query("COMMIT");
+          return result;
+        } catch (error) {
+          // Where this fails too the connection is broken, and with it goes the transaction.
+          await session.query("ROLLBACK");
+          throw error;
+        }
+      }),
+  };
+}
+
+/**
+ * Runs `work` on a connection of its own, within `timeoutMs`.
+ *
+ * A connection that has not answered in time is destroyed rather than awaited: after a failover or
+ * a cut network it would never answer, and it would block its place in the pool. What it was
+ * running may still take effect: the outcome is unknown. A busy server gets no storm of new
+ * connections from this, because callers batch: each lane has one statement in flight.
+ */
+function withClient<T>(
+  pool: PgPool,
+  clock: Clock,
+  { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    let client: PgPoolClient | undefined;
+    let over = false;
+    // A client that loses its connection while it is ours emits `error`, which would end the process.
+    const onError = () => {};
+    const finish = (destroy: boolean) => {
+      over = true;
+      timer.cancel();
+      if (!client) return;
+      // A destroyed client may report its end later on.
+      if (!destroy) client.removeListener("error", onError);
+      client.release(destroy);
+    };
+    const timer = clock.timer(timeoutMs, () => {
+      const what = client ? "no answer" : "no free connection";
+      const outcome = client ? "unknown" : "none";
+      finish(true);
+      const within = `within ${Math.round(timeoutMs)} ms`;
+      reject(new StoreUnavailableError(`PostgreSQL: ${what} ${within}`, { outcome }));
+    });
+    const run = async (connected: PgPoolClient) => {
+      if (over) return connected.release();
+      client = connected;
+      client.on("error", onError);
+      try {
+        const result = await work(sessionOf(client));
+        if (over) return;
+        finish(false);
+        resolve(result);
+      } catch (error) {
+        if (over) return;
+        finish(breaksConnection(error));
+        reject(storeError(error, true));
+      }
+    };
+    Promise.resolve(pool.connect()).then(run, (error) => {
+      if (over) return;
+      finish(false);
+      reject(storeError(error, false));
+    });
+  });
+}

@@ -1,0 +1,137 @@
+/** A PostgreSQL server: by URL over pools of ours, or over a pool of the user's. */
+import type { Env } from "../../env/index.js";
+import { InvalidOptionError, StoreMisconfiguredError } from "../../lease/index.js";
+import { type Backend, CHANNEL, type Subscription } from "./backend.js";
+import { type PgClient, type PgPool, type PgPoolClient, poolSql, sessionOf } from "./query.js";
+
+/** Acquires, reads, tasks. More connections would not make a database of few cores faster. */
+const GENERAL_CONNECTIONS = 8;
+/** Renewals and releases, one statement of each in flight. */
+const CONTROL_CONNECTIONS = 2;
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/**
+ * @param url `postgres://user:password@host:port/database`; the parameters are those of pg, and
+ *   `watch=poll` where connections are pooled per transaction
+ */
+export async function serverBackend(url: string, { clock, logger }: Env): Promise<Backend> {
+  const pg = await import("pg").catch((error) => {
+    throw new StoreMisconfiguredError("the package pg is missing: npm install pg", error);
+  });
+  const { Client, Pool } = pg.default;
+  const { connectionString, name, poll } = parse(url);
+  const config = {
+    connectionString,
+    fallback_application_name: "leasehold",
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+  };
+  const openPool = (max: number) => {
+    // Idle connections do not keep a process alive that has nothing else to do.
+    const pool = new Pool({ ...config, max, allowExitOnIdle: true });
+    // An idle connection was lost: the next caller gets another one.
+    pool.on("error", (error) => logger.debug({ err: error }, "an idle connection was lost"));
+    return pool;
+  };
+  const general = openPool(GENERAL_CONNECTIONS);
+  const control = openPool(CONTROL_CONNECTIONS);
+  return {
+    name,
+    general: poolSql(general, clock),
+    control: poolSql(control, clock),
+    listen: poll
+      ? null
+      : (onPayload, onLost) => {
+          const client = new Client(config);
+          return subscribe(client, onPayload, onLost, {
+            async open() {
+              await client.connect();
+              // A subscription alone does not keep the process alive either.
+              (client as unknown as { unref(): void }).unref();
+            },
+            close: () => client.end(),
+          });
+        },
+    async close() {
+      await Promise.all([general.end(), control.end()]);
+    },
+  };
+}
+
+/** The pool stays the user's: it is never closed. One connection of it is kept for notifications. */
+export function poolBackend(pool: PgPool, watch: "push" | "poll", { clock }: Env): Backend {
+  const sql = poolSql(pool, clock);
+  // The only connection of a pool cannot be kept for listening.
+  const poll = watch === "poll" || pool.options?.max === 1;
+  return {
+    name: "PostgreSQL over the user's pool",
+    general: sql,
+    control: sql,
+    listen: poll
+      ? null
+      : async (onPayload, onLost) => {
+          const client: PgPoolClient = await pool.connect();
+          return subscribe(client, onPayload, onLost, {
+            open: async () => {},
+            close: async () => client.release(true),
+          });
+        },
+    close: async () => {},
+  };
+}
+
+async function subscribe(
+  client: PgClient,
+  onPayload: (payload: string) => void,
+  onLost: (error: Error) => void,
+  { open, close }: { open: () => Promise<void>; close: () => Promise<void> },
+): Promise<Subscription> {
+  let over = false;
+  const stop = async () => {
+    if (over) return;
+    over = true;
+    await close();
+  };
+  const lost = (error: Error) => {
+    if (over) return;
+    // Ends what is left of the session; that it fails is no news.
+    void stop().catch(() => {});
+    onLost(error);
+  };
+  client.on("error", lost);
+  client.on("end", () => lost(new Error("the connection for notifications has ended")));
+  client.on("notification", ({ channel, payload }) => {
+    if (!over && channel === CHANNEL && payload !== undefined) onPayload(payload);
+  });
+  const session = sessionOf(client);
+  try {
+    await open();
+    await session.query(`LISTEN ${CHANNEL}`);
+  } catch (error) {
+    await stop().catch(() => {});
+    throw error;
+  }
+  return {
+    async check() {
+      await session.query("SELECT 1");
+    },
+    stop,
+  };
+}
+
+function parse(text: string): { connectionString: string; name: string; poll: boolean } {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch (error) {
+    throw new StoreMisconfiguredError("the URL of the PostgreSQL server cannot be read", error);
+  }
+  const watch = url.searchParams.get("watch");
+  if (watch !== null && watch !== "poll") {
+    throw new InvalidOptionError("watch", 'in the URL of a PostgreSQL server can only be "poll"');
+  }
+  url.searchParams.delete("watch");
+  const name = `PostgreSQL at ${url.host}${url.pathname}`;
+  return { connectionString: url.href, name, poll: watch === "poll" };
+}
