@@ -12,6 +12,7 @@
  *      └──▶ failed  ──▶ the same id again, after a pause, within the budget
  */
 import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
+import type { Aborting } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
 import { LeaseUnavailableError, type LeaseholdError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
@@ -21,6 +22,9 @@ import type { ResolvedOptions } from "./options.js";
 import type { Capabilities, Grant, Key } from "./port.js";
 import { instant, trustFrom, trustLeftMs } from "./trust.js";
 import type { Turns } from "./turns.js";
+
+/** Tells the end of `waitMs` from the caller's own abort. */
+const OVERDUE = new Error("waitMs is over");
 
 /** What a client shares among its leases. */
 export interface LeaseContext {
@@ -32,8 +36,9 @@ export interface LeaseContext {
   readonly turns: Turns;
   readonly namespace: string;
   readonly holder: string;
-  /** Every lease of the client that has not ended. */
-  readonly held: Set<HeldLease>;
+  /** Every lease of the client that has not ended, by its resource. */
+  readonly held: Map<string, HeldLease>;
+  readonly aborting: Aborting;
   /** Aborts when the client closes. */
   readonly closing: AbortSignal;
 }
@@ -131,56 +136,63 @@ export async function attempt(
 
 /**
  * Waits for the lease, at most `options.waitMs`. A store that does not answer meanwhile is waited
- * for too: that is what the time is for.
+ * for too: that is what the time is for. Even a caller in a hurry gets an answer: the first look is
+ * not cut short.
+ * @param controller aborts the wait; aborted here when the time is over
  * @throws LeaseUnavailableError when the time is over; the signal's reason when aborted
  */
 export async function waitFor(
   context: LeaseContext,
   resource: string,
   options: ResolvedOptions,
-  signal: AbortSignal,
+  controller: AbortController,
 ): Promise<HeldLease> {
   const { env } = context;
+  const { signal } = controller;
   const deadlineMs = env.clock.monotonic() + options.waitMs;
-  const giveUp = new AbortController();
-  const overdue = Number.isFinite(options.waitMs)
-    ? env.clock.timer(options.waitMs, () => giveUp.abort())
-    : undefined;
+  const leftMs = () => deadlineMs - env.clock.monotonic();
   // The latest answer of the store, for the error that says why the wait was in vain.
-  let last: Held | LeaseholdError | undefined;
-  let entered = false;
-  const until = AbortSignal.any([signal, giveUp.signal]);
+  let last: Held | LeaseholdError = { holder: "another caller of this client", remainingMs: null };
+  let waiting = true;
+  const deadline = Number.isFinite(options.waitMs)
+    ? env.clock.timer(options.waitMs, () => waiting && controller.abort(OVERDUE))
+    : undefined;
   const wakeup = new Wakeup();
   let unlisten: (() => void) | undefined;
+  let entered = false;
   try {
-    await context.turns.enter(resource, until);
+    await context.turns.enter(resource, signal);
     entered = true;
-    for (let looks = 1; ; looks += 1) {
-      const queueMs = Math.min(deadlineMs - env.clock.monotonic(), LONGEST_QUEUE_MS);
-      // The first look is not cut short by waitMs: even a caller in a hurry gets an answer.
-      const look = looks === 1 ? signal : until;
-      const result = await attempt(context, resource, options, look, queueMs).catch(
-        (error: LeaseholdError) => {
-          if (look.aborted || !error.retryable) throw error;
-          env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
-          return error;
-        },
-      );
-      if (result instanceof HeldLease) return result;
-      last = result;
+    for (let looks = 0; ; looks += 1) {
+      const own = context.held.get(resource);
+      if (own) {
+        // This very client has it: there is nothing to ask the store before that ends.
+        last = { holder: own.holder, remainingMs: own.remainingMs() };
+      } else {
+        waiting = looks > 0;
+        const queueMs = Math.min(leftMs(), LONGEST_QUEUE_MS);
+        const result = await attempt(context, resource, options, signal, queueMs).catch(
+          (error: LeaseholdError) => {
+            if (signal.aborted || !error.retryable) throw error;
+            env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
+            return error;
+          },
+        );
+        if (result instanceof HeldLease) return result;
+        last = result;
+        waiting = true;
+      }
+      if (leftMs() <= 0) throw OVERDUE;
       unlisten ??= context.hints.listen(resource, wakeup.set);
       // The first `held` left word that we wait; what happened before that is seen by looking again.
-      if (looks > 1) await wakeup.wait(env, pauseMs(context, result), until);
+      if (own || looks > 0) await wakeup.wait(env, pauseMs(context, last), signal);
     }
   } catch (error) {
-    if (giveUp.signal.aborted && !signal.aborted) {
-      throw last instanceof Error
-        ? last
-        : new LeaseUnavailableError(resource, options.waitMs, last?.holder ?? "another caller");
-    }
-    throw error;
+    if (error !== OVERDUE) throw error;
+    if (last instanceof Error) throw last;
+    throw new LeaseUnavailableError(resource, options.waitMs, last.holder);
   } finally {
-    overdue?.cancel();
+    deadline?.cancel();
     unlisten?.();
     if (entered) context.turns.leave(resource);
   }
@@ -207,14 +219,14 @@ function hold(
       renew: (timeoutMs) => batched.renew({ ...grant, ttlMs: options.ttlMs }, timeoutMs),
       release: (timeoutMs) => batched.release(grant, timeoutMs),
       ended: (ended) => {
-        held.delete(ended);
+        if (held.get(ended.resource) === ended) held.delete(ended.resource);
         hints.changed(ended.resource);
       },
     },
     context.keeper,
     context.env,
   );
-  held.add(lease);
+  held.set(lease.resource, lease);
   return lease;
 }
 

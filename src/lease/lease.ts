@@ -98,19 +98,19 @@ export class Lease implements AsyncDisposable {
 
   async #acquire(): Promise<boolean> {
     if (this.checkAlive()) return true;
-    const { closing, env } = this.#context;
+    const { aborting, closing, env } = this.#context;
     const { acquireRetries, acquireRetryDelayMs, signal: own } = this.#options;
-    const signal = own ? AbortSignal.any([own, closing]) : closing;
-    for (let retries = 0; ; retries += 1) {
-      signal.throwIfAborted();
-      const result = await attempt(this.#context, this.resource, this.#options, signal);
-      if (result instanceof HeldLease) {
-        this.#hold(result);
-        return true;
+    return aborting.run([own, closing], async ({ signal }) => {
+      for (let retries = 0; ; retries += 1) {
+        const result = await attempt(this.#context, this.resource, this.#options, signal);
+        if (result instanceof HeldLease) {
+          this.#hold(result);
+          return true;
+        }
+        if (retries >= acquireRetries) return false;
+        await sleep(env.clock, jittered(env.random, acquireRetryDelayMs, 0.1), { signal });
       }
-      if (retries >= acquireRetries) return false;
-      await sleep(env.clock, jittered(env.random, acquireRetryDelayMs, 0.1), { signal });
-    }
+    });
   }
 
   #hold(lease: HeldLease): void {

@@ -1,6 +1,7 @@
 /** The client: everything that a program does with leases starts here. */
 import { type Env, invariant, newHolder, sleep, systemEnv } from "../env/index.js";
 import { attempt, type Held, type LeaseContext, waitFor } from "./acquisition.js";
+import { Aborting } from "./aborting.js";
 import { batched } from "./batching.js";
 import { ClosedError, InvalidOptionError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
@@ -71,7 +72,8 @@ export class Leases implements AsyncDisposable {
       turns: new Turns(),
       namespace,
       holder,
-      held: new Set(),
+      held: new Map(),
+      aborting: new Aborting(),
       closing: this.#closing.signal,
     };
   }
@@ -128,7 +130,9 @@ export class Leases implements AsyncDisposable {
    */
   async acquire(resource: string, options: AcquireOptions = {}): Promise<HeldLease> {
     const resolved = this.#resolve(resource, options);
-    return waitFor(this.#context, resource, resolved, this.#signal(resolved));
+    return this.#abortable(resolved, (controller) =>
+      waitFor(this.#context, resource, resolved, controller),
+    );
   }
 
   /**
@@ -199,7 +203,7 @@ export class Leases implements AsyncDisposable {
     const { env, held } = this.#context;
     const closed = new ClosedError("this client");
     this.#closing.abort(closed);
-    for (const lease of held) lease.interrupt(closed);
+    for (const lease of held.values()) lease.interrupt(closed);
     const graceIsOver = new AbortController();
     const drained = this.#drained();
     await Promise.race([
@@ -207,7 +211,7 @@ export class Leases implements AsyncDisposable {
       sleep(env.clock, this.#graceMs, { signal: graceIsOver.signal }).catch(() => {}),
     ]);
     graceIsOver.abort();
-    await Promise.all([...held].map((lease) => lease[Symbol.asyncDispose]()));
+    await Promise.all([...held.values()].map((lease) => lease[Symbol.asyncDispose]()));
     await this.#owned.close?.();
   }
 
@@ -215,7 +219,9 @@ export class Leases implements AsyncDisposable {
   async #drained(): Promise<void> {
     await Promise.allSettled(this.#running);
     await Promise.all(
-      [...this.#context.held].map((lease) => new Promise<void>((resolve) => lease.onEnd(resolve))),
+      [...this.#context.held.values()].map(
+        (lease) => new Promise<void>((resolve) => lease.onEnd(resolve)),
+      ),
     );
   }
 
@@ -244,9 +250,9 @@ export class Leases implements AsyncDisposable {
 
   async #attempt(resource: string, options: AcquireOptions): Promise<HeldLease | Held> {
     const resolved = this.#resolve(resource, options);
-    const signal = this.#signal(resolved);
-    signal.throwIfAborted();
-    return attempt(this.#context, resource, resolved, signal);
+    return this.#abortable(resolved, ({ signal }) =>
+      attempt(this.#context, resource, resolved, signal),
+    );
   }
 
   #resolve(resource: string, options: AcquireOptions): ResolvedOptions {
@@ -255,8 +261,11 @@ export class Leases implements AsyncDisposable {
     return resolveOptions(options, this.#defaults, this.#context.capabilities.ttl);
   }
 
-  #signal({ signal }: ResolvedOptions): AbortSignal {
-    return signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
+  #abortable<T>(
+    { signal }: ResolvedOptions,
+    call: (controller: AbortController) => Promise<T>,
+  ): Promise<T> {
+    return this.#context.aborting.run([signal, this.#closing.signal], call);
   }
 }
 

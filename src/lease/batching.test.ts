@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { manualEnv } from "../testing/index.js";
+import { Batcher } from "./batching.js";
+
+/** A lane whose calls the test answers one by one. */
+function lane() {
+  const { clock } = manualEnv();
+  const calls: {
+    requests: string[];
+    timeoutMs: number | undefined;
+    answer: (outcomes?: string[]) => void;
+    fail: (error: Error) => void;
+  }[] = [];
+  const batcher = new Batcher<string, string>(
+    (requests, { timeoutMs }) =>
+      new Promise((resolve, reject) => {
+        const answer = (outcomes = requests.map((request) => `${request}!`)) => resolve(outcomes);
+        calls.push({ requests, timeoutMs, answer, fail: reject });
+      }),
+    clock,
+  );
+  return { batcher, calls, clock };
+}
+
+describe("Batcher", () => {
+  it("sends an idle caller's request at once and alone", async () => {
+    const { batcher, calls, clock } = lane();
+    const outcome = batcher.submit("a", 1_000);
+    await clock.settle();
+    expect(calls.map((call) => call.requests)).toEqual([["a"]]);
+    calls[0]?.answer();
+    expect(await outcome).toBe("a!");
+  });
+
+  it("gathers what arrives while a call is in flight, in order", async () => {
+    const { batcher, calls, clock } = lane();
+    const first = batcher.submit("a", 1_000);
+    await clock.settle();
+    const rest = ["b", "c", "d"].map((request) => batcher.submit(request, 1_000));
+    await clock.settle();
+    expect(calls).toHaveLength(1);
+    calls[0]?.answer();
+    await first;
+    await clock.settle();
+    expect(calls[1]?.requests).toEqual(["b", "c", "d"]);
+    calls[1]?.answer();
+    expect(await Promise.all(rest)).toEqual(["b!", "c!", "d!"]);
+  });
+
+  it("bounds a call by the shortest timeout in its batch", async () => {
+    const { batcher, calls, clock } = lane();
+    void batcher.submit("a", 900);
+    void batcher.submit("b", 300);
+    await clock.settle();
+    expect(calls[0]?.timeoutMs).toBe(300);
+  });
+
+  it("answers `maybe` for a call that never settles, and goes on with the next", async () => {
+    const { batcher, calls, clock } = lane();
+    const hung = batcher.submit("a", 1_000);
+    await clock.settle();
+    const next = batcher.submit("b", 1_000);
+    await clock.advance(1_100);
+    expect(await hung).toMatchObject({ status: "failed", applied: "maybe", retryable: true });
+    expect(calls[1]?.requests).toEqual(["b"]);
+    // The hung call's answer comes after all: nobody must take it for the next one's.
+    calls[0]?.answer(["late"]);
+    calls[1]?.answer();
+    expect(await next).toBe("b!");
+  });
+
+  it("turns a call that throws, or answers the wrong number, into outcomes", async () => {
+    const { batcher, calls, clock } = lane();
+    const thrown = batcher.submit("a", 1_000);
+    await clock.settle();
+    calls[0]?.fail(new Error("broken"));
+    expect(await thrown).toMatchObject({ status: "failed", applied: "maybe" });
+    const short = batcher.submit("b", 1_000);
+    await clock.settle();
+    calls[1]?.answer([]);
+    expect(await short).toMatchObject({ status: "failed", applied: "maybe" });
+  });
+});

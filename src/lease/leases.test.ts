@@ -1,0 +1,296 @@
+import { describe, expect, it } from "vitest";
+import { faultyStore } from "../../test/support/faulty-store.js";
+import { type ManualClock, manualEnv } from "../testing/index.js";
+import { ClosedError, LeaseLostError, LeaseUnavailableError } from "./errors.js";
+import { Leases } from "./leases.js";
+
+const TTL_MS = 3_000;
+
+function world() {
+  const env = manualEnv();
+  const store = faultyStore(env);
+  const client = (holder: string) =>
+    new Leases(store, { env, holder, defaults: { ttlMs: TTL_MS } }, { close: undefined });
+  return { env, clock: env.clock, store, client, a: client("a"), b: client("b") };
+}
+
+async function closeAt(leases: Leases, clock: ManualClock) {
+  const closing = leases.close();
+  await clock.advance(5_000);
+  await closing;
+}
+
+describe("run and tryRun", () => {
+  it("runs, answers the work's value, and releases", async () => {
+    const { a } = world();
+    const value = await a.run("r", async (lease) => {
+      expect(lease).toMatchObject({ resource: "r", holder: "a" });
+      expect(lease.checkAlive()).toBe(true);
+      return lease.token;
+    });
+    expect(await a.get("r")).toMatchObject({ state: "released", token: value });
+  });
+
+  it("passes on what the work throws, and releases", async () => {
+    const { a } = world();
+    await expect(a.run("r", () => Promise.reject(new Error("boom")))).rejects.toThrow("boom");
+    expect(await a.get("r")).toMatchObject({ state: "released" });
+  });
+
+  it.each(["returns", "throws"])(
+    "rejects LEASE_LOST when lost, whatever the work %s",
+    async (how) => {
+      const { a, clock, store } = world();
+      store.faults.renew = "refuse";
+      const running = a.run("r", async (lease) => {
+        await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
+        if (how === "throws") throw new Error("stopped");
+      });
+      const outcome = expect(running).rejects.toBeInstanceOf(LeaseLostError);
+      await clock.advance(2 * TTL_MS);
+      await outcome;
+    },
+  );
+
+  it("notices a loss that no timer has told yet", async () => {
+    const { a, clock } = world();
+    const running = a.run("r", () => clock.jumpWall(2 * TTL_MS));
+    await expect(running).rejects.toBeInstanceOf(LeaseLostError);
+  });
+
+  it("tryRun says who holds it", async () => {
+    const { a, b } = world();
+    await using _held = await a.acquire("r");
+    expect(await b.tryRun("r", () => 1)).toEqual({ ran: false, holder: "a", remainingMs: TTL_MS });
+    expect(await b.tryRun("s", {}, () => 1)).toEqual({ ran: true, value: 1 });
+  });
+
+  it("refuses work that is no function", async () => {
+    const { a } = world();
+    await expect(a.run("r", {} as never)).rejects.toMatchObject({ path: "work" });
+  });
+});
+
+describe("acquire", () => {
+  it("serves waiters of one client first in, first out, and only the head contends", async () => {
+    const { a, clock, store } = world();
+    const first = await a.acquire("r");
+    const order: number[] = [];
+    const waiters = Array.from({ length: 50 }, (_, index) =>
+      a.run("r", async () => {
+        order.push(index);
+      }),
+    );
+    await clock.advance(1_500);
+    const idle = store.calls.acquire;
+    expect(idle).toBeLessThan(10);
+    await first.release();
+    await clock.advance(1_000);
+    await Promise.all(waiters);
+    expect(order).toEqual(Array.from({ length: 50 }, (_, index) => index));
+    // One look each: whoever comes next finds the resource free.
+    expect(store.calls.acquire - idle).toBeLessThanOrEqual(51);
+  });
+
+  it("is woken by another client's release, without a poll", async () => {
+    const { a, b, clock } = world();
+    const lease = await a.acquire("r");
+    let got = false;
+    const waiting = b.acquire("r").then(() => {
+      got = true;
+    });
+    await clock.advance(10);
+    await lease.release();
+    await clock.settle();
+    await clock.settle();
+    expect(got).toBe(true);
+    await waiting;
+  });
+
+  it("takes over at the expiry of a dead holder", async () => {
+    const { a, b, clock, store } = world();
+    await a.acquire("r", { autoRenew: false });
+    let gotAtMs = Number.NaN;
+    void b.acquire("r").then(() => {
+      gotAtMs = clock.monotonic();
+    });
+    store.faults.release = "hang";
+    await clock.advance(TTL_MS + 5);
+    expect(gotAtMs).toBeGreaterThanOrEqual(TTL_MS);
+    expect(gotAtMs).toBeLessThanOrEqual(TTL_MS + 2);
+  });
+
+  it("gives up after waitMs, naming the holder", async () => {
+    const { a, b, clock } = world();
+    await a.acquire("r");
+    const waiting = b.acquire("r", { waitMs: 1_000 }).catch((error: unknown) => error);
+    await clock.advance(1_001);
+    expect(await waiting).toBeInstanceOf(LeaseUnavailableError);
+    expect(await waiting).toMatchObject({ holder: "a", waitedMs: 1_000, retryable: true });
+    expect(await b.acquire("r", { waitMs: 0 }).catch((e: unknown) => e)).toBeInstanceOf(
+      LeaseUnavailableError,
+    );
+    await using free = await b.acquire("s", { waitMs: 0 });
+    expect(free.checkAlive()).toBe(true);
+  });
+
+  it("rejects with the caller's own reason on abort, in the queue and at its head", async () => {
+    const { a, b, clock } = world();
+    await a.acquire("r");
+    const abort = new AbortController();
+    const head = b.acquire("r", { signal: abort.signal }).catch((error: unknown) => error);
+    const queued = b.acquire("r", { signal: abort.signal }).catch((error: unknown) => error);
+    await clock.advance(100);
+    const reason = new Error("enough");
+    abort.abort(reason);
+    expect(await head).toBe(reason);
+    expect(await queued).toBe(reason);
+  });
+
+  it("lets any number of calls share a signal without a warning", async () => {
+    const { a, b, clock } = world();
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => warnings.push(warning);
+    process.on("warning", onWarning);
+    await a.acquire("r");
+    const abort = new AbortController();
+    const { signal } = abort;
+    const waiting = Array.from({ length: 100 }, () => b.acquire("r", { signal }).catch(() => "x"));
+    await Promise.all(Array.from({ length: 100 }, (_, i) => b.tryAcquire(`s${i}`, { signal })));
+    await clock.advance(100);
+    abort.abort();
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(["x"]));
+    process.off("warning", onWarning);
+    expect(warnings).toEqual([]);
+  });
+
+  it("answers the same grant when the first answer was lost", async () => {
+    const { a, clock, store } = world();
+    store.faults.acquire = "cut";
+    const acquiring = a.tryAcquire("r");
+    await clock.settle();
+    store.faults.acquire = "ok";
+    await clock.advance(500);
+    const lease = await acquiring;
+    expect(lease?.checkAlive()).toBe(true);
+    expect(await a.get("r")).toMatchObject({ token: 1, state: "live" });
+  });
+
+  it("trusts a replayed grant only for what is left of it", async () => {
+    const { a, clock, store } = world();
+    store.faults.acquire = "cut";
+    const acquiring = a.tryAcquire("r");
+    await clock.settle();
+    await clock.advance(1);
+    store.faults.acquire = "ok";
+    await clock.advance(500);
+    const lease = await acquiring;
+    const view = await a.get("r");
+    expect(lease?.remainingMs()).toBeLessThanOrEqual(view?.remainingMs ?? 0);
+  });
+
+  it("frees what it gave up on", async () => {
+    const { a, b, clock, store } = world();
+    store.faults.acquire = "cut";
+    const acquiring = a.tryAcquire("r").catch((error: unknown) => error);
+    await clock.advance(TTL_MS);
+    expect(await acquiring).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "unknown" });
+    store.faults.acquire = "ok";
+    await clock.settle();
+    expect(await b.tryAcquire("r")).not.toBeNull();
+  });
+
+  it("frees a grant whose caller has aborted meanwhile", async () => {
+    const { a, b, clock, store } = world();
+    store.faults.acquire = "hold";
+    const abort = new AbortController();
+    const acquiring = a.acquire("r", { signal: abort.signal }).catch((error: unknown) => error);
+    await clock.settle();
+    abort.abort("bye");
+    expect(await acquiring).toBe("bye");
+    store.faults.acquire = "ok";
+    store.open();
+    await clock.settle();
+    expect(await b.tryAcquire("r")).not.toBeNull();
+  });
+
+  it("does not count a grant whose trust had passed on arrival", async () => {
+    const { a, clock, store } = world();
+    store.faults.acquire = "hold";
+    const acquiring = a.tryAcquire("r", { ttlMs: 100 }).catch((error: unknown) => error);
+    await clock.settle();
+    clock.jumpWall(200);
+    store.faults.acquire = "refuse";
+    store.open();
+    await clock.advance(500);
+    expect(await acquiring).toMatchObject({ code: "STORE_UNAVAILABLE" });
+    expect(await a.get("r")).toMatchObject({ state: "released" });
+  });
+
+  it("waits through an outage of the store", async () => {
+    const { a, clock, store } = world();
+    store.faults.acquire = "refuse";
+    const acquiring = a.acquire("r");
+    await clock.advance(20_000);
+    store.faults.acquire = "ok";
+    await clock.advance(5_000);
+    expect((await acquiring).checkAlive()).toBe(true);
+  });
+
+  it("checks names before anything is sent", async () => {
+    const { a, store } = world();
+    await expect(a.acquire("")).rejects.toMatchObject({ code: "INVALID_OPTION", path: "resource" });
+    expect(store.calls.acquire).toBe(0);
+  });
+});
+
+describe("batching", () => {
+  it("sends concurrent acquires and due renewals together", async () => {
+    const { a, clock, store } = world();
+    const leases = await Promise.all(Array.from({ length: 500 }, (_, i) => a.acquire(`r${i}`)));
+    expect(store.calls.acquire).toBeLessThanOrEqual(2);
+    await clock.advance(5 * TTL_MS);
+    expect(leases.every((lease) => lease.checkAlive())).toBe(true);
+    await Promise.all(leases.map((lease) => lease.release()));
+    expect(store.calls.release).toBeLessThanOrEqual(2);
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe("close", () => {
+  it("stops waiters, signals the work, waits for it, then releases", async () => {
+    const { a, b, clock } = world();
+    await a.acquire("other");
+    const waiter = b.acquire("other").catch((error: unknown) => error);
+    const steps: string[] = [];
+    const running = b.run("r", async (lease) => {
+      await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
+      expect(lease.signal.reason).toBeInstanceOf(ClosedError);
+      // The lease still stands while the work drains.
+      expect(lease.checkAlive()).toBe(true);
+      steps.push("drained");
+    });
+    await clock.settle();
+    const closing = b.close().then(() => steps.push("closed"));
+    await clock.advance(100);
+    await Promise.all([running, closing]);
+    expect(steps).toEqual(["drained", "closed"]);
+    expect(await waiter).toBeInstanceOf(ClosedError);
+    expect(await a.get("r")).toMatchObject({ state: "released" });
+    await expect(b.acquire("r")).rejects.toBeInstanceOf(ClosedError);
+    await closeAt(a, clock);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("releases after graceMs what does not end by itself", async () => {
+    const { a, b, clock } = world();
+    const lease = await a.acquire("r");
+    const closing = a.close();
+    await clock.advance(4_999);
+    expect(lease.checkAlive()).toBe(true);
+    await clock.advance(1);
+    await closing;
+    expect(lease.checkAlive()).toBe(false);
+    expect(await b.get("r")).toMatchObject({ state: "released" });
+  });
+});
