@@ -1,34 +1,50 @@
-import { type Env, systemEnv } from "../../env/index.js";
-import type { LeaseStore } from "../../lease/index.js";
+import type { Env } from "../../env/index.js";
+import type { Stores, StoreSource } from "../open.js";
+import { MemoryGeneratorState } from "./generator.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
+import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
 
-/** Options of {@link memory}. */
-export interface MemoryOptions {
-  /**
-   * Stores of one name share their contents for as long as the process lives, also after all of
-   * them were closed. Default: a store of its own.
-   */
-  name?: string;
-  /** Clock for tests and simulation; for a shared name, that of the first call counts. */
-  env?: Partial<Env>;
+/** Everything of one name. Its clock is that of the env it was first opened with. */
+class Memory implements StoreSource {
+  #contents:
+    | { leases: MemoryLeaseState; tasks: MemoryTaskState; generator: MemoryGeneratorState }
+    | undefined;
+
+  async open(env: Env): Promise<Stores> {
+    this.#contents ??= {
+      leases: new MemoryLeaseState(env.clock),
+      tasks: new MemoryTaskState(env),
+      generator: new MemoryGeneratorState(),
+    };
+    const leases = new MemoryLeaseStore(this.#contents.leases);
+    const tasks = new MemoryTaskStore(this.#contents.tasks);
+    return {
+      leases,
+      tasks,
+      generator: this.#contents.generator,
+      async close() {
+        await Promise.all([leases.close(), tasks.close()]);
+      },
+    };
+  }
 }
 
-/** What {@link memory} opens. */
-export interface MemoryStores {
-  readonly leases: LeaseStore;
-}
-
-const shared = new Map<string, MemoryLeaseState>();
+const byName = new Map<string, Memory>();
 
 /**
- * Stores in this process's memory, for tests, the simulation and programs of one process. Nothing
- * survives the process, tokens neither.
+ * Leases and tasks in this process's memory, for tests, the simulation and programs of one process.
+ * Nothing survives the process, tokens neither. Closing what was opened leaves the contents to
+ * others who opened the same.
+ * @param options.name shared by everybody in this process who gives it (`memory:NAME`); default, and
+ *   `""`: the contents are known to this source alone
  */
-export function memory(options: MemoryOptions = {}): MemoryStores {
-  const { name, env } = options;
-  const state =
-    (name === undefined ? undefined : shared.get(name)) ??
-    new MemoryLeaseState(env?.clock ?? systemEnv.clock);
-  if (name !== undefined) shared.set(name, state);
-  return { leases: new MemoryLeaseStore(state) };
+export function memory(options: { name?: string } = {}): StoreSource {
+  const { name = "" } = options;
+  if (name === "") return new Memory();
+  let found = byName.get(name);
+  if (!found) {
+    found = new Memory();
+    byName.set(name, found);
+  }
+  return found;
 }

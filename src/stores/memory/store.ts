@@ -24,11 +24,25 @@ import {
 } from "../../lease/index.js";
 import { HintQueue } from "./hints.js";
 
+const WHAT = "the store";
+/** The two clocks drift apart by less than this unless one of them was set or stood still. */
+const JUMP_MS = 1_000;
+
 /** What the stores of one name share. Its clock is that of the env it was made with. */
 export class MemoryLeaseState {
   readonly namespaces = new Map<string, Namespace>();
+  #originMs: number;
 
-  constructor(readonly clock: Env["clock"]) {}
+  constructor(readonly clock: Env["clock"]) {
+    this.#originMs = clock.wall() - clock.monotonic();
+  }
+
+  /** Store time as people read it. It follows jumps of the wall clock, not its trembling. */
+  wallAt(storeMs: number): string {
+    const originMs = this.clock.wall() - this.clock.monotonic();
+    if (Math.abs(originMs - this.#originMs) >= JUMP_MS) this.#originMs = originMs;
+    return new Date(this.#originMs + storeMs).toISOString();
+  }
 
   namespace(name: string): Namespace {
     let namespace = this.namespaces.get(name);
@@ -164,7 +178,7 @@ export class MemoryLeaseStore implements LeaseStore {
     for (const namespace of this.#state.namespaces.values()) {
       for (const [resource, record] of namespace.records) {
         // However a grant ended, its expiry is when it did.
-        if (rules.excludes(record, nowMs) || record.expiresAtMs > nowMs - olderThanMs) continue;
+        if (rules.excludes(record, nowMs) || record.expiresAtMs >= nowMs - olderThanMs) continue;
         namespace.tokenFloor = Math.max(namespace.tokenFloor, record.token);
         namespace.records.delete(resource);
         collected += 1;
@@ -205,7 +219,7 @@ export class MemoryLeaseStore implements LeaseStore {
   #withTerm<Outcome extends { remainingMs: number }>(
     outcome: Outcome,
   ): Outcome & { expiresAt: string } {
-    const expiresAt = this.#wallAt(this.#state.clock.monotonic() + outcome.remainingMs);
+    const expiresAt = this.#state.wallAt(this.#state.clock.monotonic() + outcome.remainingMs);
     return { ...outcome, remainingMs: Math.floor(outcome.remainingMs), expiresAt };
   }
 
@@ -221,25 +235,17 @@ export class MemoryLeaseStore implements LeaseStore {
       state: live ? "live" : (record.ended ?? "expired"),
       ttlMs: record.ttlMs,
       remainingMs: live ? Math.ceil(record.expiresAtMs - nowMs) : 0,
-      grantedAt: this.#wallAt(record.grantedAtMs),
-      renewedAt: record.renewedAtMs === null ? null : this.#wallAt(record.renewedAtMs),
-      expiresAt: this.#wallAt(record.expiresAtMs),
+      grantedAt: this.#state.wallAt(record.grantedAtMs),
+      renewedAt: record.renewedAtMs === null ? null : this.#state.wallAt(record.renewedAtMs),
+      expiresAt: this.#state.wallAt(record.expiresAtMs),
       metadata: record.metadata,
     };
-  }
-
-  /** Store time as people read it: where the wall clock stands now, told from here. */
-  #wallAt(storeMs: number): string {
-    const { clock } = this.#state;
-    return new Date(clock.wall() + storeMs - clock.monotonic()).toISOString();
   }
 
   #assertOpen(): void {
     if (this.#closed) throw new ClosedError(WHAT);
   }
 }
-
-const WHAT = "the store";
 
 /** The order of UTF-8's bytes is that of code points; JavaScript's own is that of UTF-16. */
 export function compareUtf8(a: string, b: string): number {

@@ -1,0 +1,28 @@
+/** The part of vitest that the suites use, passed in by whoever runs them: we import none of it. */
+
+export interface Matchers {
+  readonly not: Matchers;
+  toBe(expected: unknown): void;
+  toEqual(expected: unknown): void;
+  toMatchObject(expected: object): void;
+  toContain(expected: unknown): void;
+  toMatch(expected: RegExp): void;
+  toHaveLength(expected: number): void;
+  toBeGreaterThan(expected: number): void;
+  toBeGreaterThanOrEqual(expected: number): void;
+  toBeLessThan(expected: number): void;
+  toBeLessThanOrEqual(expected: number): void;
+}
+export type Expect = (value: unknown, message?: string) => Matchers;
+
+/** `import { afterAll, beforeAll, describe, expect, it } from "vitest"` is one. */
+export interface TestFramework {
+  describe(name: string, body: () => void): unknown;
+  it(name: string, body: (context: TestContext) => Promise<void>, timeoutMs: number): unknown;
+  beforeAll(body: () => Promise<void>, timeoutMs: number): unknown;
+  afterAll(body: () => Promise<void>, timeoutMs: number): unknown;
+  expect: Expect;
+}
+export interface TestContext {
+  skip(reason: string): unknown;
+}

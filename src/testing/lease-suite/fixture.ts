@@ -1,0 +1,224 @@
+/** What each test of the suite is given: a store, names of its own, and time. */
+import { grantIdOf, newLeaseId, sleep, systemClock, systemRandom } from "../../env/index.js";
+import type {
+  AcquireOutcome,
+  AcquireRequest,
+  Grant,
+  Key,
+  LeaseStore,
+  LeaseView,
+  ReleaseOutcome,
+  ReleaseRequest,
+  RenewOutcome,
+  RenewRequest,
+  RevokeOutcome,
+  RevokeRequest,
+  WatchEvent,
+} from "../../lease/index.js";
+import { only, PATIENCE_MS, POLL_MS, settled } from "../calls.js";
+import type { Expect } from "../framework.js";
+
+/** A store under test, with what its engine lets a test do to it. */
+export interface OpenedLeaseStore {
+  readonly store: LeaseStore;
+  /** Moves the store's clock. Without it the suite waits in real time. */
+  advance?(ms: number): Promise<void>;
+  /** The store after a restart of its engine, on the same data; the one before is dead. */
+  restart?(): Promise<LeaseStore>;
+  /** Somebody's transaction locks the key's record until the returned function is called. */
+  lockRow?(key: Key): Promise<() => Promise<void>>;
+  /** Ends everything that `open` began; the store itself may be closed already. */
+  close(): Promise<void>;
+}
+
+/** The store that all tests share, replaced when one of them restarts its engine. */
+export interface Subject {
+  readonly opened: OpenedLeaseStore;
+  store: LeaseStore;
+}
+
+/** Why a test does not apply to this store; null where it does. */
+export type Need = (fixture: Fixture) => string | null;
+export type Test = (name: string, body: (fixture: Fixture) => Promise<void>, need?: Need) => void;
+/** A chapter of the suite. */
+export type Section = (test: Test, expect: Expect) => void;
+
+export const needsStoreClock: Need = ({ store }) =>
+  store.capabilities.clock === "store" ? null : "promised only where the store has a clock";
+export const needsAdvance: Need = ({ opened }) =>
+  opened.advance ? null : "the store's clock cannot be set by a test";
+export const needsRestart: Need = ({ opened }) =>
+  opened.restart ? null : "its contents do not outlive it";
+export const needsLockRow: Need = ({ opened }) =>
+  opened.lockRow ? null : "nobody can lock a record of it";
+
+type Acquired = Extract<AcquireOutcome, { status: "acquired" }>;
+/** A grant that was made: its request, the answer, and when it was asked for by our clock. */
+export type Held = AcquireRequest & { readonly answer: Acquired; readonly sentMs: number };
+
+export class Fixture {
+  /** Fresh in each test, so that a store may be shared by all of them. */
+  readonly namespace = `suite-${newLeaseId(systemRandom)}`;
+  /** Outlives any test. */
+  readonly longTtlMs: number;
+  /** Soon over. */
+  readonly shortTtlMs: number;
+  readonly #expect: Expect;
+
+  readonly #subject: Subject;
+
+  constructor(subject: Subject, expect: Expect) {
+    this.#subject = subject;
+    this.#expect = expect;
+    const { minMs, maxMs, stepMs } = this.store.capabilities.ttl;
+    this.longTtlMs = Math.min(maxMs, 10 * 60_000);
+    this.shortTtlMs = Math.ceil(Math.max(minMs, 250) / stepMs) * stepMs;
+  }
+
+  get opened(): OpenedLeaseStore {
+    return this.#subject.opened;
+  }
+  get store(): LeaseStore {
+    return this.#subject.store;
+  }
+
+  /** Restarts the engine; later calls go to the new store. */
+  async restart(): Promise<void> {
+    if (this.opened.restart) this.#subject.store = await this.opened.restart();
+  }
+
+  key(resource = "resource"): Key {
+    return { namespace: this.namespace, resource };
+  }
+
+  /** A request of a new grant. */
+  request(key: Key, change: Partial<AcquireRequest> = {}): AcquireRequest {
+    const { namespace, resource } = key;
+    const leaseId = newLeaseId(systemRandom);
+    const holder = `holder of ${grantIdOf(leaseId)}`;
+    return { namespace, resource, leaseId, holder, ttlMs: this.longTtlMs, ...change };
+  }
+
+  /** Acquires a key that is free. */
+  async hold(key: Key = this.key(), change: Partial<AcquireRequest> = {}): Promise<Held> {
+    const request = this.request(key, change);
+    const sentMs = systemClock.monotonic();
+    return { ...request, answer: this.expectAcquired(await this.acquire(request)), sentMs };
+  }
+
+  expectAcquired(outcome: AcquireOutcome): Acquired {
+    this.#expect(outcome).toMatchObject({ status: "acquired" });
+    return outcome as Acquired;
+  }
+
+  async acquire(request: AcquireRequest): Promise<AcquireOutcome> {
+    return only(await this.acquireAll([request]));
+  }
+  async renew(grant: Grant, ttlMs = this.longTtlMs): Promise<RenewOutcome> {
+    return only(await this.renewAll([{ ...grantOf(grant), ttlMs }]));
+  }
+  async release(grant: Grant): Promise<ReleaseOutcome> {
+    return only(await this.releaseAll([grantOf(grant)]));
+  }
+  async revoke(
+    { namespace, resource }: Key,
+    free: RevokeRequest["free"],
+    expectedToken?: number,
+  ): Promise<RevokeOutcome> {
+    const request = { namespace, resource, free };
+    return only(
+      await this.revokeAll([expectedToken === undefined ? request : { ...request, expectedToken }]),
+    );
+  }
+  async view({ namespace, resource }: Key): Promise<LeaseView | null> {
+    return only(await this.store.get([{ namespace, resource }]));
+  }
+
+  acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireOutcome[]> {
+    return settled((batch) => this.store.acquire(batch), requests);
+  }
+  renewAll(requests: readonly RenewRequest[]): Promise<RenewOutcome[]> {
+    return settled((batch) => this.store.renew(batch), requests);
+  }
+  releaseAll(requests: readonly ReleaseRequest[]): Promise<ReleaseOutcome[]> {
+    return settled((batch) => this.store.release(batch), requests);
+  }
+  revokeAll(requests: readonly RevokeRequest[]): Promise<RevokeOutcome[]> {
+    return settled((batch) => this.store.revoke(batch), requests);
+  }
+
+  /** Lets at least `ms` pass on the store's clock, and as much as its engine may add. */
+  async pass(ms: number): Promise<void> {
+    const { advance } = this.opened;
+    if (advance) return advance(ms);
+    // Timers may fire a little early, and two clocks never run alike.
+    await sleep(systemClock, ms * 1.02 + 20 + this.store.capabilities.epsilonMs);
+  }
+
+  /** The grant has run out, unrenewed. */
+  async expire(held: Held): Promise<void> {
+    await this.pass(held.answer.ttlMs);
+  }
+
+  /**
+   * Runs a body that must act before a short ttl is over, and answers false when the machine was
+   * too slow for it: then once more with twice the time.
+   */
+  async inTime(body: (ttlMs: number) => Promise<boolean>): Promise<void> {
+    const { maxMs } = this.store.capabilities.ttl;
+    for (let ttlMs = this.shortTtlMs; ttlMs <= Math.min(maxMs, PATIENCE_MS); ttlMs *= 2) {
+      if (await body(ttlMs)) return;
+    }
+    this.#expect(false, "the machine is too slow for ttls of seconds").toBe(true);
+  }
+
+  /** Waits for something that must become true. */
+  async until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
+    const untilMs = systemClock.monotonic() + PATIENCE_MS;
+    while (!(await isTrue())) {
+      this.#expect(systemClock.monotonic(), `still waiting: ${what}`).toBeLessThan(untilMs);
+      await sleep(systemClock, POLL_MS);
+    }
+  }
+
+  /** Follows a namespace; returns once the subscription stands. */
+  async watch(namespace = this.namespace): Promise<Watching> {
+    const watching = new Watching(this.store, namespace);
+    await this.until("the first event of watch", () => watching.events.length > 0);
+    return watching;
+  }
+}
+
+/** Collects the events of a watch in the background. */
+export class Watching {
+  readonly events: WatchEvent[] = [];
+  readonly #controller = new AbortController();
+  /** When the iterator has ended. */
+  readonly ended: Promise<void>;
+
+  constructor(store: LeaseStore, namespace: string) {
+    this.ended = this.#follow(store, namespace);
+    // Whoever waits for the end meets the error; until then nobody listens.
+    this.ended.catch(() => {});
+  }
+
+  get changed(): Extract<WatchEvent, { type: "changed" }>[] {
+    return this.events.filter((event) => event.type === "changed");
+  }
+
+  /** Aborts, and resolves when the iterator has ended. */
+  stop(): Promise<void> {
+    this.#controller.abort();
+    return this.ended;
+  }
+
+  async #follow(store: LeaseStore, namespace: string): Promise<void> {
+    const { signal } = this.#controller;
+    for await (const event of store.watch(namespace, { signal })) this.events.push(event);
+  }
+}
+
+/** Only what names a grant: what stands beside it in a request must not reach another one. */
+export function grantOf({ namespace, resource, leaseId }: Grant): Grant {
+  return { namespace, resource, leaseId };
+}

@@ -1,0 +1,89 @@
+/**
+ * The conformance suite of lease stores: every engine passes it, and so can yours. It holds a store
+ * against the rules (lease/rules.ts) and the port (lease/port.ts), within the capabilities that the
+ * store declares.
+ */
+import type { TestFramework } from "../framework.js";
+import { acquiring } from "./acquiring.js";
+import { batches } from "./batches.js";
+import { closing } from "./closing.js";
+import { concurrency } from "./concurrency.js";
+import {
+  Fixture,
+  type OpenedLeaseStore,
+  type Section,
+  type Subject,
+  type Test,
+} from "./fixture.js";
+import { model } from "./model.js";
+import { names } from "./names.js";
+import { releasing } from "./releasing.js";
+import { renewing } from "./renewing.js";
+import { revoking } from "./revoking.js";
+import { tokens } from "./tokens.js";
+import { views } from "./views.js";
+import { watching } from "./watching.js";
+
+export type { OpenedLeaseStore };
+
+/** What the suite needs to know of an engine. */
+export interface LeaseHarness {
+  /** Stands before the names of the tests. */
+  readonly name: string;
+  readonly vitest: TestFramework;
+  /** Called once; all tests share the store, each in a namespace of its own. */
+  open(): Promise<OpenedLeaseStore>;
+}
+
+const TEST_TIMEOUT_MS = 60_000;
+
+/** In this order; the last one closes the store. */
+const SECTIONS: readonly (readonly [string, Section])[] = [
+  ["acquire", acquiring],
+  ["tokens", tokens],
+  ["renew", renewing],
+  ["release", releasing],
+  ["revoke", revoking],
+  ["batches", batches],
+  ["concurrency", concurrency],
+  ["names", names],
+  ["get and list", views],
+  ["watch", watching],
+  ["the rules as a model", model],
+  ["close", closing],
+];
+
+/** Defines the tests of a lease store; call it where tests are defined. */
+export function exerciseLeaseStore(harness: LeaseHarness): void {
+  const { describe, it, beforeAll, afterAll, expect } = harness.vitest;
+  describe(`${harness.name}: lease store`, () => {
+    let subject: Subject | undefined;
+    beforeAll(async () => {
+      const opened = await harness.open();
+      subject = { opened, store: opened.store };
+    }, TEST_TIMEOUT_MS);
+    afterAll(async () => {
+      await subject?.opened.close();
+    }, TEST_TIMEOUT_MS);
+
+    for (const [title, section] of SECTIONS) {
+      describe(title, () => {
+        const test: Test = (name, body, need) => {
+          it(
+            name,
+            async (context) => {
+              if (!subject) throw new Error("the store did not open");
+              const fixture = new Fixture(subject, expect);
+              const reason = need?.(fixture);
+              if (!reason) return body(fixture);
+              console.info(`skipped, ${harness.name}, ${title}, ${name}: ${reason}`);
+              context.skip(reason);
+            },
+            TEST_TIMEOUT_MS,
+          );
+        };
+        section(test, expect);
+      });
+    }
+  });
+}

@@ -1,0 +1,97 @@
+import { grantIdOf } from "../../env/index.js";
+import type { Section } from "./fixture.js";
+
+/** Each names another resource than all the rest. */
+const NAMES: readonly string[] = [
+  "plain",
+  "Plain",
+  "plain ",
+  " plain",
+  "plain\n",
+  "\t",
+  "ä",
+  "a\u0308",
+  "ß",
+  "ss",
+  "日本語",
+  "👩‍👩‍👧",
+  "\u{10ffff}",
+  "\uffff",
+  "\u0001",
+  "'; drop table leases; --",
+  '"quoted"',
+  "back\\slash",
+  "\\x41",
+  "A",
+  "$1",
+  "{a,b}",
+  "null",
+  "../up",
+  "a/b",
+  "a//b",
+  "a%2Fb",
+  "a:b",
+  "a?b#c",
+  "*",
+  "%",
+  "_",
+  // 256 bytes each: of one, two and four bytes a character.
+  "x".repeat(256),
+  `${"x".repeat(255)}y`,
+  "é".repeat(128),
+  "🔑".repeat(64),
+];
+
+export const names: Section = (test, expect) => {
+  test("are kept apart and come back as they were", async (t) => {
+    const requests = NAMES.map((name) => t.request(t.key(name)));
+    const outcomes = await t.acquireAll(requests);
+    for (const [index, name] of NAMES.entries()) {
+      expect(outcomes[index]?.status, JSON.stringify(name)).toBe("acquired");
+    }
+    const views = await t.store.get(NAMES.map((name) => t.key(name)));
+    expect(views.map((view) => view?.resource)).toEqual(NAMES);
+    expect(views.map((view) => view?.holder)).toEqual(requests.map(({ holder }) => holder));
+    const released = await t.releaseAll(requests);
+    for (const outcome of released) expect(outcome).toEqual({ status: "released" });
+  });
+
+  test("of holders and metadata come back as they were", async (t) => {
+    for (const [index, text] of NAMES.entries()) {
+      const key = t.key(`key ${index}`);
+      await t.hold(key, { holder: text, metadata: JSON.stringify({ [text]: text }) });
+      expect(await t.acquire(t.request(key))).toMatchObject({ status: "held", holder: text });
+      const view = await t.view(key);
+      expect(view?.holder).toBe(text);
+      expect(view?.metadata).toBe(JSON.stringify({ [text]: text }));
+    }
+  });
+
+  test("of namespaces are no part of resources: joined alike, they stay apart", async (t) => {
+    const n = t.namespace;
+    const keys = [":", "/", ".", "|", "\u0001", " ", "%"].flatMap((joint) => [
+      { namespace: `${n}a${joint}b`, resource: "c" },
+      { namespace: `${n}a`, resource: `b${joint}c` },
+    ]);
+    const requests = keys.map((key) => t.request(key));
+    for (const outcome of await t.acquireAll(requests)) t.expectAcquired(outcome);
+    const views = await t.store.get(keys);
+    expect(views.map((view) => view?.grantId)).toEqual(
+      requests.map(({ leaseId }) => grantIdOf(leaseId)),
+    );
+    const { items } = await t.store.list({ namespace: `${n}a` });
+    expect(items).toHaveLength(7);
+    for (const outcome of await t.releaseAll(requests)) {
+      expect(outcome).toEqual({ status: "released" });
+    }
+  });
+
+  test("are independent between namespaces, to the last byte", async (t) => {
+    const long = `${t.namespace}${"n".repeat(256 - t.namespace.length)}`;
+    const one = await t.hold({ namespace: long, resource: "r" });
+    const other = await t.hold({ namespace: `${long.slice(0, -1)}m`, resource: "r" });
+    await t.release(one);
+    expect(await t.renew(other)).toMatchObject({ status: "renewed" });
+    expect((await t.store.list({ namespace: long, liveOnly: true })).items).toEqual([]);
+  });
+};

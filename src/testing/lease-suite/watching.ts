@@ -1,0 +1,120 @@
+import { type Need, type Section, Watching } from "./fixture.js";
+
+const needsPush: Need = ({ store }) =>
+  store.capabilities.watch === "push" ? null : "it declares watch: poll";
+const needsQueue: Need = ({ store }) =>
+  store.capabilities.queue ? null : "it declares queue: false";
+
+export const watching: Section = (test, expect) => {
+  test("begins with a resync and ends with its signal", async (t) => {
+    const subscription = await t.watch();
+    expect(subscription.events).toEqual([{ type: "resync" }]);
+    await subscription.stop();
+  });
+
+  test("ends at once where the signal has aborted before", async (t) => {
+    const events = t.store.watch(t.namespace, { signal: AbortSignal.abort() });
+    for await (const event of events) expect(event).toEqual({ type: "resync" });
+  });
+
+  test("ends when its reader stops reading", async (t) => {
+    const controller = new AbortController();
+    for await (const event of t.store.watch(t.namespace, { signal: controller.signal })) {
+      expect(event).toEqual({ type: "resync" });
+      break;
+    }
+    controller.abort();
+  });
+
+  test(
+    "hints at a release and at a revoke when somebody waits",
+    async (t) => {
+      const ends = {
+        release: async (held: Parameters<typeof t.release>[0]) => t.release(held),
+        revoke: async (held: Parameters<typeof t.release>[0]) => t.revoke(held, "now"),
+      };
+      const subscription = await t.watch();
+      for (const [name, end] of Object.entries(ends)) {
+        const key = t.key(name);
+        const held = await t.hold(key);
+        const waiting = await t.acquire(t.request(key, { queueMs: 60_000 }));
+        expect(waiting.status).toBe("held");
+        await end(held);
+        await t.until(`a hint at the ${name}`, () =>
+          subscription.changed.some(({ resource }) => resource === name),
+        );
+      }
+      for (const event of subscription.changed) {
+        expect(event).toEqual({ type: "changed", ...t.key(event.resource) });
+      }
+      await subscription.stop();
+    },
+    needsPush,
+  );
+
+  test(
+    "hears of its own namespace only, with several readers at once",
+    async (t) => {
+      const other = `${t.namespace}-other`;
+      const readers = [await t.watch(), await t.watch(), await t.watch(other)];
+      for (const namespace of [other, t.namespace]) {
+        const key = { namespace, resource: `of ${namespace}` };
+        const held = await t.hold(key);
+        await t.acquire(t.request(key, { queueMs: 60_000 }));
+        await t.release(held);
+      }
+      for (const [index, reader] of readers.entries()) {
+        const namespace = index < 2 ? t.namespace : other;
+        await t.until("a hint for each reader", () => reader.changed.length > 0);
+        for (const event of reader.changed) {
+          expect(event).toEqual({ type: "changed", namespace, resource: `of ${namespace}` });
+        }
+      }
+      await Promise.all(readers.map((reader) => reader.stop()));
+    },
+    needsPush,
+  );
+
+  test(
+    "of one reader ends without disturbing another",
+    async (t) => {
+      const [first, second] = [await t.watch(), await t.watch()];
+      await first.stop();
+      const held = await t.hold();
+      await t.acquire(t.request(t.key(), { queueMs: 60_000 }));
+      await t.release(held);
+      await t.until("a hint", () => second.changed.length > 0);
+      expect(first.changed).toEqual([]);
+      await second.stop();
+    },
+    needsPush,
+  );
+
+  test("may begin and end many times", async (t) => {
+    for (let round = 0; round < 20; round++) {
+      const subscription = new Watching(t.store, t.namespace);
+      if (round % 2 === 0) await t.until("an event", () => subscription.events.length > 0);
+      await subscription.stop();
+    }
+  });
+
+  test(
+    "wakes those who queue in the order in which they came",
+    async (t) => {
+      let held = await t.hold();
+      const waiters = Array.from({ length: 3 }, () => t.request(t.key(), { queueMs: 60_000 }));
+      for (const [ahead, waiter] of waiters.entries()) {
+        expect(await t.acquire(waiter)).toMatchObject({ status: "held", ahead });
+      }
+      for (const [served, next] of waiters.entries()) {
+        await t.release(held);
+        // Those behind are refused although the key is free, however they hurry.
+        for (const late of waiters.slice(served + 1).reverse()) {
+          expect(await t.acquire(late)).toMatchObject({ status: "held" });
+        }
+        held = { ...next, answer: t.expectAcquired(await t.acquire(next)), sentMs: 0 };
+      }
+    },
+    needsQueue,
+  );
+};
