@@ -95,7 +95,8 @@ export class Batcher<Request, Outcome> {
   }
 }
 
-function failedMaybe(error: unknown): Failed {
+/** What a call that threw amounts to: nobody can say whether it took effect. */
+export function failedMaybe(error: unknown): Failed {
   return {
     status: "failed",
     applied: "maybe",

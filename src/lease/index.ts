@@ -1,4 +1,4 @@
-export { Batcher, type BatchedStore, batched } from "./batching.js";
+export { Batcher, type BatchedStore, batched, failedMaybe } from "./batching.js";
 export * from "./errors.js";
 export {
   type GrantActions,

@@ -4,10 +4,10 @@ import {
   invariant,
   jittered,
   newHolder,
-  newTaskId,
   type Repeating,
   sleep,
   systemEnv,
+  taskIds,
 } from "../env/index.js";
 import {
   ClosedError,
@@ -84,6 +84,7 @@ export class Tasks implements AsyncDisposable {
   readonly #store: TaskStore;
   readonly #env: Env;
   readonly #owned: Owned;
+  readonly #newId: () => string;
   readonly #workers = new Set<Worker>();
   readonly #ready: Ready;
   #reaper: Repeating | undefined;
@@ -102,6 +103,7 @@ export class Tasks implements AsyncDisposable {
     checkName("holder", this.holder);
     this.#store = store;
     this.#owned = owned;
+    this.#newId = taskIds(this.#env.clock, this.#env.random);
     this.#ready = new Ready(store, this.namespace, this.#env);
   }
 
@@ -221,7 +223,7 @@ export class Tasks implements AsyncDisposable {
       ...withoutUndefined(definition.defaults),
       ...withoutUndefined(own),
       namespace: this.namespace,
-      id: id ?? newTaskId(this.#env.clock, this.#env.random),
+      id: id ?? this.#newId(),
       kind: definition.kind,
       data: await definition.check(data),
       scheduledAt: scheduledAt?.toISOString() ?? null,

@@ -3,7 +3,7 @@
  * kept in the store, so that start, stop and status answer alike on every instance; who does it is
  * said by the lease on GENERATOR_RESOURCE.
  */
-import { type Env, newTaskId, sleep } from "../env/index.js";
+import { type Env, sleep, taskIds } from "../env/index.js";
 import { Singleton } from "../election/index.js";
 import type { HeldLease, Leases } from "../lease/index.js";
 import { DEFAULTS } from "./client.js";
@@ -29,6 +29,7 @@ export class Generator implements AsyncDisposable {
   readonly #state: GeneratorState;
   readonly #leases: Leases;
   readonly #make: (env: Env) => { kind: string; data: Json };
+  readonly #newId: () => string;
   readonly #singleton: Singleton;
 
   /** Contends at once; generates while it holds the lease and the stored state says so. */
@@ -43,6 +44,7 @@ export class Generator implements AsyncDisposable {
     this.#store = store;
     this.#state = state;
     this.#make = make;
+    this.#newId = taskIds(leases.env.clock, leases.env.random);
     this.#singleton = new Singleton(leases, GENERATOR_RESOURCE, (lease) => this.#generate(lease), {
       ttlMs,
     });
@@ -85,7 +87,7 @@ export class Generator implements AsyncDisposable {
     const { env, namespace } = this.#leases;
     return {
       ...DEFAULTS,
-      ...{ namespace, id: newTaskId(env.clock, env.random), scheduledAt: null, dedupeKey: null },
+      ...{ namespace, id: this.#newId(), scheduledAt: null, dedupeKey: null },
       ...this.#make(env),
     };
   }

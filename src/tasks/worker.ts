@@ -22,6 +22,7 @@ import {
   checkInteger,
   checkName,
   checkNumber,
+  failedMaybe,
   HeldLease,
   InvalidOptionError,
   instant,
@@ -166,7 +167,9 @@ export class Worker implements AsyncDisposable {
         waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#ttlMs / 4)),
       };
       const sent = instant(env.clock);
-      const outcome = await ready.claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS });
+      const outcome = await ready
+        .claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS })
+        .catch(failedMaybe);
       if (outcome.status === "claimed") {
         claimId = newLeaseId(env.random);
         failures = 0;

@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { faultyStore } from "../../test/support/faulty-store.js";
+import { Leases } from "../lease/index.js";
+import { manualEnv } from "../testing/index.js";
+import { Singleton, type SingletonWork } from "./singleton.js";
+
+const TTL_MS = 3_000;
+
+function world() {
+  const env = manualEnv();
+  const store = faultyStore(env);
+  const node = (holder: string, work: SingletonWork) => {
+    const leases = new Leases(store, { env, holder }, { close: undefined });
+    return { leases, singleton: new Singleton(leases, "job", work, { ttlMs: TTL_MS }) };
+  };
+  return { clock: env.clock, store, node };
+}
+
+const untilAborted: SingletonWork = (lease) =>
+  new Promise((resolve) => lease.signal.addEventListener("abort", () => resolve()));
+
+describe("Singleton", () => {
+  it("works on one node, and on another when the first is closed", async () => {
+    const { clock, node } = world();
+    const working = new Set<string>();
+    let overlaps = 0;
+    const work =
+      (name: string): SingletonWork =>
+      async (lease) => {
+        working.add(name);
+        if (working.size > 1) overlaps += 1;
+        await untilAborted(lease);
+        working.delete(name);
+      };
+    const a = node("a", work("a"));
+    const b = node("b", work("b"));
+    await clock.advance(100);
+    expect([...working]).toEqual(["a"]);
+    await a.singleton.close();
+    await clock.advance(100);
+    expect([...working]).toEqual(["b"]);
+    expect(b.singleton.lease?.token).toBe(2);
+    await b.singleton.close();
+    expect(overlaps).toBe(0);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("stops the work when the lease is lost, and contends again only when it has ended", async () => {
+    const { clock, node, store } = world();
+    let running = 0;
+    let terms = 0;
+    let drain = () => {};
+    const { singleton } = node("a", async (lease) => {
+      expect(running).toBe(0);
+      running += 1;
+      terms += 1;
+      await untilAborted(lease);
+      await new Promise<void>((resolve) => {
+        drain = resolve;
+      });
+      running -= 1;
+    });
+    await clock.advance(100);
+    store.faults.renew = "refuse";
+    await clock.advance(2 * TTL_MS);
+    store.faults.renew = "ok";
+    expect([running, terms]).toEqual([1, 1]);
+    drain();
+    await clock.advance(TTL_MS);
+    expect([running, terms]).toEqual([1, 2]);
+    const closing = singleton.close();
+    await clock.settle();
+    drain();
+    await closing;
+  });
+
+  it("starts work that throws again, with growing pauses, and lets others try meanwhile", async () => {
+    const { clock, node } = world();
+    const starts: number[] = [];
+    const { leases, singleton } = node("a", async () => {
+      starts.push(clock.monotonic());
+      throw new Error("broken");
+    });
+    await clock.advance(500);
+    expect((await leases.get("job"))?.state).toBe("released");
+    await clock.advance(60_000);
+    const pauses = starts.slice(1).map((at, index) => at - (starts[index] ?? 0));
+    expect(pauses.length).toBeGreaterThan(3);
+    for (const [index, pause] of pauses.entries()) {
+      expect(pause).toBeGreaterThan(0.85 * 1_000 * 2 ** index);
+      expect(pause).toBeLessThan(1.15 * 1_000 * 2 ** index);
+    }
+    await singleton.close();
+  });
+});

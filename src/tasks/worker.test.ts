@@ -1,0 +1,328 @@
+import { describe, expect, it } from "vitest";
+import { MemoryTaskState, MemoryTaskStore } from "../stores/memory/tasks.js";
+import { manualEnv } from "../testing/index.js";
+import { Tasks } from "./client.js";
+import { defineTask, FinalTaskError, type HandlerContext } from "./define.js";
+import type { Json, TaskStore } from "./port.js";
+
+const TTL_MS = 3_000;
+const echo = defineTask<Json>("echo");
+
+function world() {
+  const env = manualEnv();
+  const state = new MemoryTaskState(env);
+  const store = new MemoryTaskStore(state);
+  const client = (holder: string, over: Partial<TaskStore> = {}) => {
+    const own = new Proxy<TaskStore>(store, {
+      get(target, name: keyof TaskStore) {
+        const value = over[name] ?? target[name];
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    return new Tasks(own, { env, holder }, { close: undefined });
+  };
+  return { env, clock: env.clock, store, client, tasks: client("me") };
+}
+
+/** A handler whose runs the test ends one by one. */
+function stepped() {
+  const runs: {
+    data: Json;
+    context: HandlerContext;
+    end: (output?: Json) => void;
+    fail: (error: Error) => void;
+  }[] = [];
+  const handler = echo.handle(
+    (data, context) =>
+      new Promise<Json>((resolve, reject) => {
+        runs.push({ data, context, end: (output = "done") => resolve(output), fail: reject });
+      }),
+  );
+  return { runs, handler };
+}
+
+describe("Worker", () => {
+  it("runs a task at once when it is enqueued, and keeps its output and attempt", async () => {
+    const { tasks, clock } = world();
+    const worker = tasks.work([echo.handle((data) => ({ echo: data }))]);
+    await clock.advance(10);
+    const { id } = await tasks.enqueue(echo, { n: 1 });
+    await clock.settle();
+    await clock.settle();
+    expect(await tasks.get(id)).toMatchObject({
+      state: "done",
+      output: { echo: { n: 1 } },
+      holder: "me",
+      attempts: [{ attempt: 1, holder: "me", result: "done", error: null }],
+    });
+    await worker.close();
+    await tasks.close();
+  });
+
+  it("runs no more than `concurrency` at once, and takes the next when one ends", async () => {
+    const { tasks, clock } = world();
+    await tasks.enqueueAll(
+      echo,
+      [1, 2, 3, 4, 5].map((data) => ({ data })),
+    );
+    const { runs, handler } = stepped();
+    const worker = tasks.work([handler], { concurrency: 2, ttlMs: TTL_MS });
+    await clock.advance(100);
+    expect(runs.map(({ data }) => data)).toEqual([1, 2]);
+    runs[1]?.end();
+    await clock.advance(100);
+    expect(runs.map(({ data }) => data)).toEqual([1, 2, 3]);
+    expect(worker.running).toBe(2);
+    for (const run of runs) run.end();
+    await clock.advance(100);
+    for (const run of runs) run.end();
+    await clock.advance(100);
+    for (const run of runs) run.end();
+    await clock.advance(100);
+    expect(await tasks.counts()).toMatchObject({ done: 5, running: 0, pending: 0 });
+  });
+
+  it("heartbeats for as long as the handler runs, and carries its progress", async () => {
+    const { tasks, clock } = world();
+    const { id } = await tasks.enqueue(echo, null);
+    const { runs, handler } = stepped();
+    tasks.work([handler], { ttlMs: TTL_MS });
+    await clock.advance(10);
+    runs[0]?.context.progress({ percent: 40 });
+    await clock.advance(10 * TTL_MS);
+    expect(await tasks.get(id)).toMatchObject({ state: "running", progress: { percent: 40 } });
+    runs[0]?.end();
+    await clock.advance(10);
+    expect(await tasks.get(id)).toMatchObject({ state: "done", attempt: 1, crashes: 0 });
+  });
+
+  it("abandons at once when the lease is lost, and reports nothing", async () => {
+    const { clock, client, store } = world();
+    const cut: TaskStore["heartbeat"] = async (requests) =>
+      requests.map(() => ({
+        ...{ status: "failed", applied: "no", retryable: true },
+        error: new Error("cut off") as never,
+      }));
+    const [a, b] = [client("a", { heartbeat: cut }), client("b")];
+    const { id } = await a.enqueue(echo, null);
+    const first = stepped();
+    // One slot: taken by the handler that has not ended yet.
+    a.work([first.handler], { concurrency: 1, ttlMs: TTL_MS });
+    await clock.advance(10);
+    const second = stepped();
+    b.work([second.handler], { ttlMs: TTL_MS });
+    await clock.advance(TTL_MS + 2_000);
+    expect(first.runs[0]?.context.signal.reason).toMatchObject({ code: "LEASE_LOST" });
+    const tokens = [first.runs[0], second.runs[0]].map((run) => run?.context.lease.token ?? 0);
+    expect(tokens[1]).toBeGreaterThan(tokens[0] ?? 0);
+    // The old owner ends late: its output counts nothing.
+    first.runs[0]?.end("stale");
+    await clock.advance(10);
+    second.runs[0]?.end("fresh");
+    await clock.advance(10);
+    expect(await store.get({ namespace: "default", id })).toMatchObject({
+      state: "done",
+      output: "fresh",
+      holder: "b",
+      attempts: [
+        { holder: "a", result: "expired" },
+        { holder: "b", result: "done" },
+      ],
+    });
+  });
+
+  it("a worker that was paused past its lease is refused", async () => {
+    const { clock, client, store } = world();
+    const sent: unknown[] = [];
+    const spy: TaskStore["complete"] = async (requests) => {
+      const outcomes = await store.complete(requests);
+      sent.push(...outcomes);
+      return outcomes;
+    };
+    const a = client("a", { complete: spy });
+    const { id } = await a.enqueue(echo, null);
+    const { runs, handler } = stepped();
+    a.work([handler], { ttlMs: TTL_MS });
+    await clock.advance(10);
+    // The whole process stood still: its timers too, only the wall clock went on.
+    clock.jumpWall(10 * TTL_MS);
+    runs[0]?.end("stale");
+    await clock.advance(10);
+    expect(sent).toEqual([]);
+    expect(await a.get(id)).not.toMatchObject({ state: "done" });
+  });
+
+  it("repeats a completion whose answer was lost, and it counts once", async () => {
+    const { clock, client, store } = world();
+    let cuts = 3;
+    const complete: TaskStore["complete"] = async (requests) => {
+      const outcomes = await store.complete(requests);
+      if (cuts-- <= 0) return outcomes;
+      return requests.map(() => ({
+        ...{ status: "failed", applied: "maybe", retryable: true },
+        error: new Error("cut after apply") as never,
+      }));
+    };
+    const tasks = client("me", { complete });
+    const { id } = await tasks.enqueue(echo, null);
+    const worker = tasks.work([echo.handle(() => "once")], { ttlMs: TTL_MS });
+    await clock.advance(2_000);
+    expect(worker.running).toBe(0);
+    expect(await tasks.get(id)).toMatchObject({ state: "done", output: "once", attempt: 1 });
+  });
+
+  it("repeats a claim whose answer was lost, and gets the same tasks", async () => {
+    const { clock, client, store } = world();
+    let cuts = 2;
+    const claim: TaskStore["claim"] = async (request) => {
+      const outcome = await store.claim(request);
+      if (cuts-- <= 0) return outcome;
+      return {
+        ...{ status: "failed", applied: "maybe", retryable: true },
+        error: new Error("cut after apply") as never,
+      };
+    };
+    const tasks = client("me", { claim });
+    const { id } = await tasks.enqueue(echo, null);
+    tasks.work([echo.handle(() => "ok")], { ttlMs: TTL_MS });
+    await clock.advance(2_000);
+    expect(await tasks.get(id)).toMatchObject({ state: "done", attempt: 1, crashes: 0 });
+  });
+
+  it("retries failures after a backoff until maxAttempts, and gives up at once on a final one", async () => {
+    const { tasks, clock } = world();
+    const flaky = defineTask("flaky", { maxAttempts: 3, backoffMs: 1_000 });
+    const { id } = await tasks.enqueue(flaky, null);
+    const hopeless = await tasks.enqueue(echo, null);
+    let runs = 0;
+    tasks.work([
+      flaky.handle(() => {
+        runs += 1;
+        throw new Error(`failure ${runs}`);
+      }),
+      echo.handle(() => {
+        throw new FinalTaskError("no such user");
+      }),
+    ]);
+    await clock.advance(400);
+    expect(runs).toBe(1);
+    await clock.advance(60_000);
+    expect(runs).toBe(3);
+    const task = await tasks.get(id);
+    expect(task).toMatchObject({ state: "dead", failures: 3 });
+    expect(task?.attempts.map(({ error }) => error?.split("\n")[0])).toEqual([
+      "Error: failure 1",
+      "Error: failure 2",
+      "Error: failure 3",
+    ]);
+    expect(await tasks.get(hopeless.id)).toMatchObject({ state: "dead", failures: 1 });
+  });
+
+  it("stops the handler of a cancelled task", async () => {
+    const { tasks, clock } = world();
+    const { id } = await tasks.enqueue(echo, null);
+    const { runs, handler } = stepped();
+    tasks.work([handler], { ttlMs: TTL_MS });
+    await clock.advance(10);
+    await tasks.cancel(id);
+    await clock.advance(TTL_MS / 2);
+    expect(runs[0]?.context.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "revoked" });
+    runs[0]?.end();
+    await clock.advance(10);
+    expect(await tasks.get(id)).toMatchObject({ state: "cancelled", output: null });
+  });
+});
+
+describe("close", () => {
+  it("lets handlers end, claims nothing more, and gives back what it cannot finish", async () => {
+    const { tasks, clock } = world();
+    const [quick, stuck, waiting] = await tasks.enqueueAll(echo, [
+      { data: "quick" },
+      { data: "stuck" },
+      { data: "waiting" },
+    ]);
+    const { runs, handler } = stepped();
+    const worker = tasks.work([handler], { concurrency: 2, ttlMs: TTL_MS });
+    await clock.advance(10);
+    const closing = worker.close();
+    await clock.advance(4_000);
+    runs[0]?.end();
+    await clock.advance(999);
+    expect(runs[1]?.context.signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(runs[1]?.context.signal.reason).toMatchObject({ code: "CLOSED" });
+    await clock.advance(500);
+    await closing;
+    expect(await tasks.get(quick?.id ?? "")).toMatchObject({ state: "done" });
+    expect(await tasks.get(stuck?.id ?? "")).toMatchObject({
+      state: "pending",
+      ...{ failures: 0, crashes: 0 },
+      attempts: [{ result: "returned" }],
+    });
+    expect(await tasks.get(waiting?.id ?? "")).toMatchObject({ state: "pending", attempt: 0 });
+    expect(runs).toHaveLength(2);
+    await tasks.close();
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe("enqueue", () => {
+  it("repeats an enqueue whose answer was lost, and adds one task", async () => {
+    const { clock, client, store } = world();
+    let cuts = 3;
+    const enqueue: TaskStore["enqueue"] = async (tasks) => {
+      const outcomes = await store.enqueue(tasks);
+      if (cuts-- <= 0) return outcomes;
+      return tasks.map(() => ({
+        ...{ status: "failed", applied: "maybe", retryable: true },
+        error: new Error("cut after apply") as never,
+      }));
+    };
+    const tasks = client("me", { enqueue });
+    const enqueued = tasks.enqueue(echo, 1);
+    await clock.advance(5_000);
+    expect(await enqueued).toMatchObject({ status: "enqueued" });
+    expect(await tasks.counts()).toMatchObject({ pending: 1 });
+  });
+
+  it("names the field that is wrong, and sends nothing", async () => {
+    const { tasks } = world();
+    const typed = defineTask("typed", {
+      schema: {
+        "~standard": {
+          version: 1,
+          vendor: "test",
+          validate: (value: unknown) =>
+            typeof (value as { width?: unknown })?.width === "number"
+              ? { value: value as { width: number } }
+              : { issues: [{ message: "must be a number", path: ["width"] }] },
+        },
+      },
+    });
+    const wrong: [() => Promise<unknown>, string][] = [
+      [() => tasks.enqueue(typed, { width: "wide" } as never), "data.width"],
+      [() => tasks.enqueue(echo, 1, { priority: 1e6 }), "priority"],
+      [() => tasks.enqueue(echo, 1, { id: "7" }), "id"],
+      [() => tasks.enqueue(echo, 1, { queue: "" }), "queue"],
+      [() => tasks.enqueue(echo, 1, { scheduledAt: new Date("nonsense") }), "scheduledAt"],
+      [() => tasks.enqueue(echo, 1n as never), "data"],
+    ];
+    for (const [call, path] of wrong) {
+      await expect(call()).rejects.toMatchObject({ code: "INVALID_OPTION", path });
+    }
+    expect(await tasks.counts()).toMatchObject({ pending: 0 });
+  });
+});
+
+it("work() says what is wrong with its handlers and options", () => {
+  const { tasks } = world();
+  const handler = echo.handle(() => 1);
+  expect(() => tasks.work([])).toThrow(/^handlers must be an array/);
+  expect(() => tasks.work([handler, handler])).toThrow(
+    /^handlers\.1 is a second handler for "echo"/,
+  );
+  expect(() => tasks.work([{} as never])).toThrow(/^handlers\.0 must be made by/);
+  expect(() => tasks.work([handler], { concurrency: 0 })).toThrow(/^concurrency must be from 1/);
+  expect(() => tasks.work([handler], { ttlMs: 10 })).toThrow(/^ttlMs must be from 100/);
+  expect(() => tasks.work([handler], { queues: [] })).toThrow(/^queues must name/);
+});
