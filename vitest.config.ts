@@ -3,6 +3,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    reporters: ["default", "./test/support/summary-reporter.ts"],
     globalSetup: ["test/support/postgres-setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -55,6 +55,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@noble/hashes": ["env/"],
   uuid: ["env/"],
   "@standard-schema/spec": ["tasks/"],
+  // Whoever runs the suites has it, nobody else.
+  "fast-check": ["testing/"],
   tinyqueue: ["lease/", "stores/memory/", "testing/", "simulation/"],
   pg: ["stores/postgres/"],
   "@electric-sql/pglite": ["stores/postgres/"],
@@ -68,11 +70,12 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   picocolors: ["cli/"],
   pino: ["cli/"],
 };
-/** Drivers that the user may not have installed: loaded when their store is opened. */
-const manifest = readFileSync(new URL("../package.json", import.meta.url), "utf8");
-const OPTIONAL_PEERS = Object.keys(
-  (JSON.parse(manifest) as { peerDependencies: object }).peerDependencies,
-);
+/** What the user may not have installed: loaded when a store is opened or a suite is run. */
+const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  dependencies: object;
+  peerDependencies: object;
+};
+const OPTIONAL_PEERS = Object.keys(manifest.peerDependencies);
 
 /** Globals and who may name them: time and chance are values of env, so that tests can inject them. */
 const GLOBALS: readonly { names: RegExp; only: readonly string[]; rule: string }[] = [
@@ -197,6 +200,11 @@ it("holds for every source", () => {
   const sources = new Map(paths.map((path) => [path, readFileSync(new URL(path, root), "utf8")]));
   const violations = check(sources).map((v) => `src/${v.path}:${v.line} ${v.rule}`);
   expect(violations.join("\n")).toBe("");
+});
+
+it("knows a place for every package that users install, and no other", () => {
+  const installed = [...Object.keys(manifest.dependencies), ...OPTIONAL_PEERS];
+  expect(Object.keys(PACKAGES).sort()).toEqual(installed.sort());
 });
 
 /** Planted faults: what each rule must catch, or must let pass. */
