@@ -65,11 +65,9 @@ export function faultyStore(env: Env): FaultyStore {
     open: () => {
       for (const gate of gates.splice(0)) gate();
     },
-    acquire: (requests, options) =>
-      through("acquire", requests, () => inner.acquire(requests, options)),
-    renew: (requests, options) => through("renew", requests, () => inner.renew(requests, options)),
-    release: (requests, options) =>
-      through("release", requests, () => inner.release(requests, options)),
+    acquire: (requests) => through("acquire", requests, () => inner.acquire(requests)),
+    renew: (requests) => through("renew", requests, () => inner.renew(requests)),
+    release: (requests) => through("release", requests, () => inner.release(requests)),
     revoke: (requests) => inner.revoke(requests),
     get: (keys) => inner.get(keys),
     list: (query) => inner.list(query),
