@@ -5,3 +5,8 @@ export {
   type OpenedLeaseStore,
 } from "./lease-suite/index.js";
 export { type ManualClock, manualClock, manualEnv, seededRandom } from "./manual-clock.js";
+export {
+  exerciseTaskStore,
+  type OpenedTaskStore,
+  type TaskHarness,
+} from "./task-suite/index.js";

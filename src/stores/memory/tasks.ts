@@ -73,9 +73,10 @@ export class MemoryTaskState {
   }
 }
 
-/** A rule with its request and the time filled in. */
-type Step<Outcome> = (
+/** A rule, and what else it needs of the namespace. */
+type Step<Request, Outcome> = (
   record: TaskRecord | null,
+  request: Request,
   nowMs: number,
   tasks: TaskIndex,
 ) => rules.Decision<Outcome>;
@@ -102,13 +103,10 @@ export class MemoryTaskStore implements TaskStore {
     if (options.client) {
       throw new InvalidOptionError("client", "needs tasks that are kept in the same SQL database");
     }
-    return added
-      .map(storedTask)
-      .map((task) =>
-        this.#decide<EnqueueOutcome>(task, (record, nowMs, tasks) =>
-          rules.enqueue(record, tasks.rival(task), task, nowMs),
-        ),
-      );
+    return this.#decide<NewTask, EnqueueOutcome>(
+      added.map(storedTask),
+      (record, task, nowMs, tasks) => rules.enqueue(record, tasks.rival(task), task, nowMs),
+    );
   }
 
   async claim(request: ClaimRequest): Promise<ClaimOutcome> {
@@ -139,51 +137,38 @@ export class MemoryTaskStore implements TaskStore {
   }
 
   async heartbeat(requests: readonly HeartbeatRequest[]): Promise<HeartbeatOutcome[]> {
-    return requests.map((request) => {
-      const outcome = this.#decide<HeartbeatOutcome>(request, (record, nowMs) =>
-        rules.heartbeat(record, request, nowMs),
-      );
-      return outcome.status === "renewed" ? this.#withTerm(outcome) : outcome;
-    });
+    return this.#decide<HeartbeatRequest, HeartbeatOutcome>(requests, rules.heartbeat).map(
+      (outcome) => (outcome.status === "renewed" ? this.#withTerm(outcome) : outcome),
+    );
   }
 
   async complete(requests: readonly CompleteRequest[]): Promise<CompleteOutcome[]> {
-    return requests.map((request) =>
-      this.#decide<CompleteOutcome>(request, (record, nowMs) =>
-        rules.complete(record, request, nowMs),
-      ),
-    );
+    return this.#decide<CompleteRequest, CompleteOutcome>(requests, rules.complete);
   }
 
   async fail(requests: readonly FailRequest[]): Promise<FailOutcome[]> {
-    return requests.map((request) => {
-      const outcome = this.#decide<FailOutcome>(request, (record, nowMs) =>
-        rules.fail(record, request, nowMs, this.#state.random.float()),
-      );
-      if (outcome.status !== "recorded" || outcome.retryInMs === null) return outcome;
-      return { ...outcome, retryInMs: Math.ceil(outcome.retryInMs) };
-    });
-  }
-
-  async giveBack(requests: readonly TaskGrant[]): Promise<GiveBackOutcome[]> {
-    return requests.map((request) =>
-      this.#decide<GiveBackOutcome>(request, (record, nowMs) =>
-        rules.giveBack(record, request, nowMs),
-      ),
+    return this.#decide<FailRequest, FailOutcome>(requests, (record, request, nowMs) =>
+      rules.fail(record, request, nowMs, this.#state.random.float()),
+    ).map((outcome) =>
+      outcome.status === "recorded" && outcome.retryInMs !== null
+        ? { ...outcome, retryInMs: Math.ceil(outcome.retryInMs) }
+        : outcome,
     );
   }
 
+  async giveBack(requests: readonly TaskGrant[]): Promise<GiveBackOutcome[]> {
+    return this.#decide<TaskGrant, GiveBackOutcome>(requests, rules.giveBack);
+  }
+
   async cancel(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
-    return keys.map((key) =>
-      this.#decide<AdminOutcome>(key, (record, nowMs) => rules.cancel(record, nowMs)),
+    return this.#decide<TaskKey, AdminOutcome>(keys, (record, _, nowMs) =>
+      rules.cancel(record, nowMs),
     );
   }
 
   async retry(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
-    return keys.map((key) =>
-      this.#decide<AdminOutcome>(key, (record, nowMs, tasks) =>
-        rules.retry(record, record && tasks.rival(record), nowMs),
-      ),
+    return this.#decide<TaskKey, AdminOutcome>(keys, (record, _, nowMs, tasks) =>
+      rules.retry(record, record && tasks.rival(record), nowMs),
     );
   }
 
@@ -267,17 +252,23 @@ export class MemoryTaskStore implements TaskStore {
     for (const hints of this.#watching) hints.end();
   }
 
-  #decide<Outcome>(key: TaskKey, step: Step<Outcome>): rules.Decision<Outcome>["outcome"] | Failed {
-    if (this.#closed) return closed();
-    const namespace = this.#state.namespace(key.namespace);
+  /** Decides the requests of a call, in order, all at one time. */
+  #decide<Request extends TaskKey, Outcome>(
+    requests: readonly Request[],
+    step: Step<Request, Outcome>,
+  ): (rules.Decision<Outcome>["outcome"] | Failed)[] {
+    if (this.#closed) return requests.map(closed);
     const nowMs = this.#state.nowMs();
-    const before = namespace.tasks.get(storedId(key.id));
-    const { record, outcome } = step(before, nowMs, namespace.tasks);
-    if (record && record !== before) {
-      namespace.tasks.put(record);
-      notify(namespace, record, nowMs);
-    }
-    return outcome;
+    return requests.map((request) => {
+      const namespace = this.#state.namespace(request.namespace);
+      const before = namespace.tasks.get(storedId(request.id));
+      const { record, outcome } = step(before, request, nowMs, namespace.tasks);
+      if (record && record !== before) {
+        namespace.tasks.put(record);
+        notify(namespace, record, nowMs);
+      }
+      return outcome;
+    });
   }
 
   /** Whole milliseconds, rounded to the side on which the holder stops too early. */

@@ -1,0 +1,199 @@
+/** Tasks come into being once. */
+import { newTaskId, systemClock, systemRandom } from "../../env/index.js";
+import { refusedAll, type Section, thrownBy } from "./fixture.js";
+
+export const enqueueing: Section = (test, expect) => {
+  test("adds a pending task with all that it was given", async (fixture) => {
+    const key = await fixture.add({
+      kind: "resize",
+      queue: "images",
+      priority: -3,
+      data: { width: 10 },
+      dedupeKey: "a.png",
+      maxAttempts: 7,
+      crashLimit: 9,
+    });
+    const view = await fixture.view(key);
+    expect(view).toMatchObject({
+      id: key.id,
+      kind: "resize",
+      queue: "images",
+      priority: -3,
+      state: "pending",
+      data: { width: 10 },
+      output: null,
+      error: null,
+      progress: null,
+      dedupeKey: "a.png",
+      attempt: 0,
+      failures: 0,
+      crashes: 0,
+      maxAttempts: 7,
+      crashLimit: 9,
+      startedAt: null,
+      heartbeatAt: null,
+      expiresAt: null,
+      holder: null,
+      grantId: null,
+      token: null,
+      remainingMs: null,
+      finishedAt: null,
+      attempts: [],
+    });
+    expect(view.scheduledAt).toBe(view.createdAt);
+  });
+
+  test("adds nothing when an id comes again, whatever has become of the task", async (fixture) => {
+    const task = fixture.newTask({ data: "first" });
+    const enqueued = { status: "enqueued", id: task.id };
+    expect(await fixture.enqueue([task])).toEqual([enqueued]);
+    expect(await fixture.enqueue([{ ...task, data: "second" }])).toEqual([enqueued]);
+    await fixture.complete(await fixture.hold());
+    expect(await fixture.enqueue([task])).toEqual([enqueued]);
+    expect(await fixture.view(task)).toMatchObject({ state: "done", data: "first", attempt: 1 });
+    expect(await fixture.claim()).toEqual([]);
+  });
+
+  test("adds an id that stands twice in a call once, the first one", async (fixture) => {
+    const task = fixture.newTask({ data: "first" });
+    const other = fixture.newTask();
+    expect(await fixture.enqueue([task, other, { ...task, data: "second" }])).toEqual([
+      { status: "enqueued", id: task.id },
+      { status: "enqueued", id: other.id },
+      { status: "enqueued", id: task.id },
+    ]);
+    expect((await fixture.view(task)).data).toBe("first");
+    expect((await fixture.store.counts(fixture.namespace)).pending).toBe(2);
+  });
+
+  test("keeps at most one unfinished task per kind and dedupeKey", async (fixture) => {
+    const { id } = await fixture.add({ dedupeKey: "key" });
+    const again = () => fixture.enqueue([fixture.newTask({ dedupeKey: "key" })]);
+    expect(await again()).toEqual([{ status: "duplicate", id }]);
+    const held = await fixture.hold();
+    expect(await again()).toEqual([{ status: "duplicate", id }]);
+    // Another queue is no way around it; another kind, or no key, is another matter.
+    const others = [
+      fixture.newTask({ dedupeKey: "key", queue: "other" }),
+      fixture.newTask({ dedupeKey: "key", kind: "other" }),
+      fixture.newTask({ dedupeKey: "other" }),
+      fixture.newTask(),
+      fixture.newTask(),
+    ];
+    expect((await fixture.enqueue(others)).map(({ status }) => status)).toEqual([
+      "duplicate",
+      "enqueued",
+      "enqueued",
+      "enqueued",
+      "enqueued",
+    ]);
+    await fixture.complete(held);
+    expect(await again()).toMatchObject([{ status: "enqueued" }]);
+  });
+
+  test("tells kind and dedupeKey apart however they are spelt", async (fixture) => {
+    const pairs = ["a:b|c", "a|b:c", "|a:b:c", 'a","b|c', 'a|b","c'];
+    const tasks = pairs.map((pair) => {
+      const [kind = "", dedupeKey = ""] = pair.split("|");
+      return fixture.newTask({ kind: kind || "k", dedupeKey });
+    });
+    for (const outcome of await fixture.enqueue(tasks)) {
+      expect(outcome.status).toBe("enqueued");
+    }
+  });
+
+  test("answers the first task when a dedupeKey stands twice in a call", async (fixture) => {
+    const [first, second, third] = [1, 2, 3].map(() => fixture.newTask({ dedupeKey: "key" }));
+    if (!first || !second || !third) throw new Error("three tasks");
+    expect(await fixture.enqueue([first, second, first, third])).toEqual([
+      { status: "enqueued", id: first.id },
+      { status: "duplicate", id: first.id },
+      { status: "enqueued", id: first.id },
+      { status: "duplicate", id: first.id },
+    ]);
+  });
+
+  test("lets one of many concurrent callers add a dedupeKey", async (fixture) => {
+    const tasks = Array.from({ length: 40 }, (_, index) =>
+      fixture.newTask({ dedupeKey: `key ${index % 2}` }),
+    );
+    const outcomes = await Promise.all(
+      tasks.map(async (task) => (await fixture.enqueue([task]))[0]),
+    );
+    expect(outcomes.filter((outcome) => outcome?.status === "enqueued")).toHaveLength(2);
+    const { items } = await fixture.store.list({ namespace: fixture.namespace });
+    expect(items).toHaveLength(2);
+    for (const [index, outcome] of outcomes.entries()) {
+      const there = items.find(({ dedupeKey }) => dedupeKey === tasks[index]?.dedupeKey);
+      expect(outcome).toMatchObject({ id: there?.id });
+    }
+  });
+
+  test("adds one id once, however many callers send it at once", async (fixture) => {
+    const task = fixture.newTask({ dedupeKey: "key" });
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, async () => (await fixture.enqueue([task]))[0]),
+    );
+    for (const outcome of outcomes) expect(outcome).toEqual({ status: "enqueued", id: task.id });
+    expect((await fixture.store.counts(fixture.namespace)).pending).toBe(1);
+  });
+
+  test("adds many tasks by one call, in any order of ids", async (fixture) => {
+    const tasks = Array.from({ length: 1_000 }, (_, index) => fixture.newTask({ data: index }));
+    const outcomes = await fixture.enqueue([...tasks].reverse());
+    expect(outcomes).toEqual([...tasks].reverse().map(({ id }) => ({ status: "enqueued", id })));
+    expect((await fixture.store.counts(fixture.namespace)).pending).toBe(1_000);
+    expect(await fixture.enqueue([])).toEqual([]);
+  });
+
+  test("takes an id in upper case for the same id", async (fixture) => {
+    const id = newTaskId(systemClock, systemRandom);
+    await fixture.enqueue([fixture.newTask({ id: id.toUpperCase() })]);
+    expect(await fixture.enqueue([fixture.newTask({ id })])).toEqual([{ status: "enqueued", id }]);
+    expect((await fixture.view({ id: id.toUpperCase() })).id).toBe(id);
+    const held = await fixture.hold();
+    expect(held.id).toBe(id);
+    expect(await fixture.heartbeat({ ...held, id: id.toUpperCase() })).toMatchObject({
+      status: "renewed",
+    });
+  });
+
+  test("throws at an id that is no UUID and a scheduledAt that is no time", async (fixture) => {
+    for (const [path, change] of [
+      ["id", { id: "task-1" }],
+      ["scheduledAt", { scheduledAt: "tomorrow" }],
+    ] as const) {
+      const call = fixture.store.enqueue([fixture.newTask(change)]);
+      expect(await thrownBy(call)).toMatchObject({ code: "INVALID_OPTION", path });
+    }
+  });
+
+  test("keeps namespaces apart: ids, dedupeKeys, claims", async (fixture) => {
+    const task = fixture.newTask({ dedupeKey: "key", data: "ours" });
+    const foreign = { ...task, namespace: `${fixture.namespace}-other`, data: "theirs" };
+    expect(await fixture.enqueue([task, foreign])).toEqual([
+      { status: "enqueued", id: task.id },
+      { status: "enqueued", id: task.id },
+    ]);
+    const held = await fixture.hold();
+    expect(held.data).toBe("ours");
+    const stranger = { ...held, namespace: foreign.namespace };
+    expect(await fixture.useAll(stranger)).toEqual(refusedAll("taken"));
+    expect(await fixture.store.get(foreign)).toMatchObject({ state: "pending", data: "theirs" });
+    const nowhere = { ...held, namespace: `${fixture.namespace}-none` };
+    expect(await fixture.useAll(nowhere)).toEqual(refusedAll("unknown"));
+    expect(await fixture.cancelAll([nowhere])).toEqual([{ status: "unknown" }]);
+    expect(await fixture.retryAll([nowhere])).toEqual([{ status: "unknown" }]);
+    expect(await fixture.store.get(nowhere)).toBe(null);
+  });
+
+  test("knows no task by an id that nobody added, UUID or not", async (fixture) => {
+    for (const id of [newTaskId(systemClock, systemRandom), "", "task-1", "'; --", "\u0000"]) {
+      const grant = { ...fixture.key(id), leaseId: "0".repeat(32), token: 1 };
+      expect(await fixture.useAll(grant)).toEqual(refusedAll("unknown"));
+      expect(await fixture.cancel({ id })).toEqual({ status: "unknown" });
+      expect(await fixture.retry({ id })).toEqual({ status: "unknown" });
+      expect(await fixture.store.get(fixture.key(id))).toBe(null);
+    }
+  });
+};

@@ -1,0 +1,132 @@
+/** Work that failed, and work that was given back. */
+import type { Section } from "./fixture.js";
+
+const HOUR_MS = 3_600_000;
+
+export const failing: Section = (test, expect) => {
+  test("waits longer after each failure, and is dead at the maxAttempts-th", async (fixture) => {
+    const { id } = await fixture.add({ maxAttempts: 4, backoffMs: 200, maxBackoffMs: 500 });
+    for (const [failures, longestMs] of [
+      [1, 200],
+      [2, 400],
+      [3, 500],
+    ] as const) {
+      const held = await fixture.hold();
+      expect(held).toMatchObject({ attempt: failures, failures: failures - 1 });
+      const outcome = await fixture.fail(held, { error: `failure ${failures}` });
+      expect(outcome).toMatchObject({ status: "recorded", state: "pending" });
+      const retryInMs = outcome.status === "recorded" ? (outcome.retryInMs ?? 0) : 0;
+      expect(retryInMs).toBeGreaterThanOrEqual(longestMs / 2);
+      expect(retryInMs).toBeLessThanOrEqual(longestMs);
+      const view = await fixture.view({ id });
+      expect(view).toMatchObject({ state: "pending", failures, error: `failure ${failures}` });
+      expect(view.remainingMs).toBe(null);
+      await fixture.pass(retryInMs);
+    }
+    const held = await fixture.hold();
+    expect(await fixture.fail(held, { error: "failure 4" })).toEqual({
+      status: "recorded",
+      state: "dead",
+      retryInMs: null,
+    });
+    const view = await fixture.view({ id });
+    expect(view).toMatchObject({ state: "dead", failures: 4, crashes: 0, error: "failure 4" });
+    expect(view.finishedAt === null).toBe(false);
+    expect(await fixture.claim()).toEqual([]);
+  });
+
+  test("is not claimed again before its time", async (fixture) => {
+    const held = await fixture.addAndHold({ backoffMs: HOUR_MS, maxBackoffMs: HOUR_MS });
+    const outcome = await fixture.fail(held);
+    const retryInMs = outcome.status === "recorded" ? outcome.retryInMs : null;
+    expect(retryInMs).toBeGreaterThanOrEqual(HOUR_MS / 2);
+    expect(await fixture.claim()).toEqual([]);
+    const { scheduledAt, startedAt } = await fixture.view(held);
+    expect(Date.parse(scheduledAt)).toBeGreaterThan(Date.parse(startedAt ?? ""));
+  });
+
+  test("survives a backoff that has grown beyond all numbers", async (fixture) => {
+    const { id } = await fixture.add({
+      maxAttempts: 32_767,
+      backoffMs: 86_400_000,
+      maxBackoffMs: 100,
+    });
+    for (let failures = 0; failures < 70; failures += 1) {
+      const outcome = await fixture.fail(await fixture.hold());
+      expect(outcome).toMatchObject({ status: "recorded", state: "pending" });
+      await fixture.retry({ id });
+    }
+  });
+
+  test("takes the worker's own delay, zero included", async (fixture) => {
+    const held = await fixture.addAndHold({ backoffMs: HOUR_MS, maxBackoffMs: HOUR_MS });
+    expect(await fixture.fail(held, { retryInMs: 0 })).toEqual({
+      status: "recorded",
+      state: "pending",
+      retryInMs: 0,
+    });
+    const again = await fixture.hold();
+    expect(again).toMatchObject({ id: held.id, failures: 1 });
+    expect(await fixture.fail(again, { retryInMs: 12_345 })).toMatchObject({ retryInMs: 12_345 });
+    expect(await fixture.claim()).toEqual([]);
+  });
+
+  test("is dead at once when the failure is final", async (fixture) => {
+    const held = await fixture.addAndHold({ maxAttempts: 100 });
+    expect(await fixture.fail(held, { final: true, retryInMs: 0, error: "hopeless" })).toEqual({
+      status: "recorded",
+      state: "dead",
+      retryInMs: null,
+    });
+    expect(await fixture.view(held)).toMatchObject({
+      state: "dead",
+      failures: 1,
+      error: "hopeless",
+    });
+  });
+
+  test("counts a failure once, however often it is reported", async (fixture) => {
+    const held = await fixture.addAndHold();
+    await fixture.fail(held, { retryInMs: HOUR_MS, error: "first" });
+    const again = await fixture.fail(held, { retryInMs: 0, error: "second" });
+    expect(again).toMatchObject({ status: "recorded", state: "pending" });
+    const leftMs = again.status === "recorded" ? (again.retryInMs ?? 0) : 0;
+    expect(leftMs).toBeGreaterThan(HOUR_MS / 2);
+    expect(leftMs).toBeLessThanOrEqual(HOUR_MS);
+    expect(await fixture.view(held)).toMatchObject({ failures: 1, error: "first" });
+    await fixture.retry(held);
+    const next = await fixture.hold();
+    expect(await fixture.fail(held)).toEqual({ status: "refused", reason: "taken" });
+    expect(await fixture.complete(next)).toMatchObject({ status: "completed" });
+  });
+
+  test("keeps any text of an error that a database can keep", async (fixture) => {
+    for (const [error, kept] of [
+      ["", ""],
+      ["ünïcödé 🦊 \\ ' \" $1 {} \n", "ünïcödé 🦊 \\ ' \" $1 {} \n"],
+      ["NUL \u0000 in it", "NUL \ufffd in it"],
+      ["half a fox: \ud83e", "half a fox: \ufffd"],
+      ["x".repeat(100_000), "x".repeat(100_000)],
+    ] as const) {
+      const held = await fixture.addAndHold();
+      expect(await fixture.fail(held, { error, final: true })).toMatchObject({ state: "dead" });
+      const view = await fixture.view(held);
+      expect(view.error).toBe(kept);
+      expect(view.attempts[0]?.error).toBe(kept);
+    }
+  });
+
+  test("gives back at once, counts nothing and keeps the place in the queue", async (fixture) => {
+    const [first, second] = await fixture.addAll([{ maxAttempts: 1, crashLimit: 1 }, {}]);
+    for (let attempt = 1; attempt <= 5; attempt += 1) {
+      const held = await fixture.hold({ limit: 1 });
+      expect(held).toMatchObject({ id: first, attempt, failures: 0, crashes: 0 });
+      expect(await fixture.giveBack(held)).toEqual({ status: "returned" });
+      expect(await fixture.giveBack(held)).toEqual({ status: "returned" });
+      expect(await fixture.complete(held)).toEqual({ status: "refused", reason: "expired" });
+      expect(await fixture.heartbeat(held)).toEqual({ status: "refused", reason: "expired" });
+    }
+    const tasks = await fixture.claim();
+    expect(tasks.map(({ id }) => id)).toEqual([first, second]);
+  });
+};
