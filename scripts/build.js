@@ -2,10 +2,12 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = new URL("..", import.meta.url);
-const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc");
+const manifest = createRequire(import.meta.url).resolve("typescript/package.json");
+const tsc = join(dirname(manifest), "bin", "tsc");
 rmSync(new URL("dist", root), { recursive: true, force: true });
 const { status } = spawnSync(process.execPath, [tsc, "-p", "tsconfig.build.json"], {
   cwd: fileURLToPath(root),
