@@ -14,7 +14,7 @@
 import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
 import type { Aborting } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
-import { LeaseUnavailableError, type LeaseholdError, StoreUnavailableError } from "./errors.js";
+import { type LeaseholdError, LeaseUnavailableError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
 import { type Hints, Wakeup } from "./hints.js";
 import type { Keeper } from "./keeper.js";
@@ -59,8 +59,14 @@ const LONGEST_QUEUE_MS = 60_000;
 /** Just after the expiry: so that a rounding of clocks does not cost a second look. */
 const AFTER_EXPIRY_MS = 1;
 
+/** The lease id under which a caller asks, again and again while it waits: its place in the queue. */
+export interface Ticket {
+  leaseId: string;
+}
+
 /**
  * Takes the lease if it is free.
+ * @param waiting how long the caller means to wait, for the store to note, and its ticket
  * @returns who holds it, when it is definitely somebody else's
  * @throws STORE_UNAVAILABLE when unknown; the signal's reason when aborted
  */
@@ -69,68 +75,71 @@ export async function attempt(
   resource: string,
   options: ResolvedOptions,
   signal: AbortSignal,
-  queueMs = 0,
+  waiting: { queueMs: number; ticket: Ticket } | undefined = undefined,
 ): Promise<HeldLease | Held> {
   const { env, namespace, holder } = context;
-  const budgetMs = Math.min(options.ttlMs / 2, ATTEMPT_BUDGET_MS);
-  const giveUpAtMs = env.clock.monotonic() + budgetMs;
+  const { clock, random } = env;
+  const giveUpAtMs = clock.monotonic() + Math.min(options.ttlMs / 2, ATTEMPT_BUDGET_MS);
+  const ticket = waiting?.ticket ?? { leaseId: newLeaseId(random) };
   const request = {
     ...{ namespace, resource, holder, ttlMs: options.ttlMs },
     ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
-    ...(queueMs > 0 ? { queueMs } : {}),
+    ...(waiting && waiting.queueMs > 0 ? { queueMs: waiting.queueMs } : {}),
   };
-  let leaseId = newLeaseId(env.random);
-  for (let tries = 1; ; tries += 1) {
-    const sent = instant(env.clock);
-    const timeoutMs = Math.max(1, giveUpAtMs - sent.monotonicMs);
-    const grant: Grant = { namespace, resource, leaseId };
-    const answer = context.batched.acquire({ ...request, leaseId }, timeoutMs);
-    const outcome = await orAbort(answer, signal, () => giveUp(context, grant, answer));
-    let failure: LeaseholdError;
-    let maybe = false;
-    switch (outcome.status) {
-      case "held":
-        return { holder: outcome.holder, remainingMs: outcome.remainingMs };
-      case "acquired": {
-        const trust = trustFrom(sent, outcome.remainingMs, options);
-        if (trustLeftMs(trust, env.clock) > 0) {
-          return hold(context, options, {
-            ...{ resource, holder, leaseId, sent },
-            ...{ token: outcome.token, remainingMs: outcome.remainingMs },
-          });
+  // Whether a call without an answer may have made a grant under the ticket that nobody knows of.
+  let maybe = false;
+  try {
+    for (let tries = 1; ; tries += 1) {
+      const { leaseId } = ticket;
+      const sent = instant(clock);
+      const timeoutMs = Math.max(1, giveUpAtMs - sent.monotonicMs);
+      const answer = context.batched.acquire({ ...request, leaseId }, timeoutMs);
+      const outcome = await orAbort(answer, signal, () => {
+        giveUp(context, { namespace, resource, leaseId }, answer);
+      });
+      let failure: LeaseholdError;
+      switch (outcome.status) {
+        case "held":
+          maybe = false;
+          return { holder: outcome.holder, remainingMs: outcome.remainingMs };
+        case "acquired": {
+          const trust = trustFrom(sent, outcome.remainingMs, options);
+          maybe = false;
+          if (trustLeftMs(trust, clock) > 0) {
+            const { token, remainingMs } = outcome;
+            return hold(context, options, { resource, holder, leaseId, sent, token, remainingMs });
+          }
+          giveUp(context, { namespace, resource, leaseId });
+          ticket.leaseId = newLeaseId(random);
+          failure = unavailable(
+            `the store's answer for "${resource}" took longer than the lease (ttlMs = ${options.ttlMs}): raise ttlMs`,
+            "none",
+          );
+          break;
         }
-        giveUp(context, grant);
-        leaseId = newLeaseId(env.random);
-        failure = new StoreUnavailableError(
-          `the store's answer for "${resource}" took longer than the lease (ttlMs = ${options.ttlMs}): raise ttlMs`,
-          { outcome: "none" },
-        );
-        break;
+        case "ended":
+          ticket.leaseId = newLeaseId(random);
+          maybe = false;
+          failure = unavailable(`a grant of "${resource}" ended before we heard of it`, "none");
+          break;
+        case "failed":
+          maybe ||= outcome.applied === "maybe";
+          failure =
+            maybe && outcome.applied === "no"
+              ? unavailable(outcome.error.message, "unknown", outcome.error)
+              : outcome.error;
+          if (!outcome.retryable) throw failure;
       }
-      case "ended":
-        leaseId = newLeaseId(env.random);
-        failure = new StoreUnavailableError(
-          `a grant of "${resource}" ended before its holder heard of it`,
-          { outcome: "none" },
-        );
-        break;
-      case "failed":
-        failure = outcome.error;
-        maybe = outcome.applied === "maybe";
-        if (!outcome.retryable) {
-          if (maybe) giveUp(context, grant);
-          throw failure;
-        }
+      const pauseMs = jittered(random, RETRY_MS * Math.min(tries, 8), 0.5);
+      if (clock.monotonic() + pauseMs >= giveUpAtMs) throw failure;
+      await sleep(clock, pauseMs, { signal });
     }
-    const pauseMs = jittered(env.random, RETRY_MS * Math.min(tries, 8), 0.5);
-    if (env.clock.monotonic() + pauseMs >= giveUpAtMs) {
-      if (maybe) giveUp(context, grant);
-      throw failure;
+  } finally {
+    if (maybe) {
+      giveUp(context, { namespace, resource, leaseId: ticket.leaseId });
+      // The release may arrive at any time: nobody must ask under this id again.
+      ticket.leaseId = newLeaseId(random);
     }
-    await sleep(env.clock, pauseMs, { signal }).catch((error: unknown) => {
-      if (maybe) giveUp(context, grant);
-      throw error;
-    });
   }
 }
 
@@ -157,6 +166,7 @@ export async function waitFor(
   const deadline = Number.isFinite(options.waitMs)
     ? env.clock.timer(options.waitMs, () => waiting && controller.abort(OVERDUE))
     : undefined;
+  const ticket: Ticket = { leaseId: newLeaseId(env.random) };
   const wakeup = new Wakeup();
   let unlisten: (() => void) | undefined;
   let entered = false;
@@ -171,13 +181,12 @@ export async function waitFor(
       } else {
         waiting = looks > 0;
         const queueMs = Math.min(leftMs(), LONGEST_QUEUE_MS);
-        const result = await attempt(context, resource, options, signal, queueMs).catch(
-          (error: LeaseholdError) => {
-            if (signal.aborted || !error.retryable) throw error;
-            env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
-            return error;
-          },
-        );
+        const look = attempt(context, resource, options, signal, { queueMs, ticket });
+        const result = await look.catch((error: LeaseholdError) => {
+          if (signal.aborted || !error.retryable) throw error;
+          env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
+          return error;
+        });
         if (result instanceof HeldLease) return result;
         last = result;
         waiting = true;
@@ -228,6 +237,10 @@ function hold(
   );
   held.set(lease.resource, lease);
   return lease;
+}
+
+function unavailable(message: string, outcome: "none" | "unknown", cause?: unknown) {
+  return new StoreUnavailableError(message, { outcome, cause });
 }
 
 /** Frees a grant that nobody will use, once the call that may have made it has returned. */

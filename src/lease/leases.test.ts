@@ -200,6 +200,36 @@ describe("acquire", () => {
     expect(await b.tryAcquire("r")).not.toBeNull();
   });
 
+  it("says unknown, and frees, when a refusal follows a call without an answer", async () => {
+    const { a, b, clock, store } = world();
+    store.faults.acquire = "cut";
+    const acquiring = a.tryAcquire("r").catch((error: unknown) => error);
+    await clock.settle();
+    store.faults.acquire = "refuse";
+    await clock.advance(TTL_MS / 2);
+    expect(await acquiring).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "unknown" });
+    store.faults.acquire = "ok";
+    expect(await b.tryAcquire("r")).not.toBeNull();
+  });
+
+  it("asks under one lease id while it waits: its place in the queue", async () => {
+    const { a, b, clock, store } = world();
+    const asked = new Set<string>();
+    const { acquire } = store;
+    store.acquire = (requests) => {
+      for (const request of requests) if (request.holder === "b") asked.add(request.leaseId);
+      return acquire(requests);
+    };
+    const leases = new Leases(store, { env: b.env, holder: "b" }, { close: undefined });
+    const lease = await a.acquire("r");
+    const waiting = leases.acquire("r");
+    await clock.advance(20_000);
+    await lease.release();
+    await clock.advance(10);
+    expect((await waiting).leaseId).toBe([...asked][0]);
+    expect(asked.size).toBe(1);
+  });
+
   it("frees a grant whose caller has aborted meanwhile", async () => {
     const { a, b, clock, store } = world();
     store.faults.acquire = "hold";
