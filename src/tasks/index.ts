@@ -1,4 +1,5 @@
 export {
+  DEFAULTS,
   type Enqueued,
   type EnqueueTaskOptions,
   Tasks,
@@ -15,6 +16,7 @@ export {
   type TaskHandler,
   type TaskOptions,
 } from "./define.js";
+export { observed, type TaskEvent } from "./events.js";
 export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";

@@ -1,0 +1,21 @@
+import { z } from "@hono/zod-openapi";
+import { Token } from "./fields.js";
+
+const Rate = z.number().min(0.01).max(1_000).openapi({ description: "Tasks per second." });
+
+/** The same on every instance: what is wanted is stored, who does it is said by the lease. */
+export const GeneratorStatus = z
+  .object({
+    status: z.enum(["STARTED", "STOPPED"]).openapi({
+      description: "STARTED: it is wanted, and a live holder of the lease generates.",
+    }),
+    running: z.boolean().openapi({ description: "Whether it is wanted." }),
+    ratePerSecond: Rate,
+    holder: z.string().nullable(),
+    fencingToken: Token.nullable(),
+    remainingMs: z.number().nullable(),
+  })
+  .openapi("GeneratorStatus");
+export type GeneratorStatus = z.infer<typeof GeneratorStatus>;
+
+export const RateBody = z.strictObject({ ratePerSecond: Rate }).openapi("RateBody");

@@ -1,0 +1,6 @@
+export * from "./generator.js";
+export * from "./leases.js";
+export * from "./mapping.js";
+export * from "./problem.js";
+export * from "./tasks.js";
+export * from "./wire.js";

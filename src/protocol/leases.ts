@@ -1,0 +1,182 @@
+/** The schemas of /v1/leases: the LeaseStore port, as JSON. The namespace comes from the server. */
+import { z } from "@hono/zod-openapi";
+import type { ErrorCode } from "../lease/index.js";
+import { Cursor, Name, PageOf, QueryInteger, Token, TtlMs } from "./fields.js";
+import { fromWireLeaseId, LIMITS } from "./wire.js";
+
+const LONGEST_METADATA = 4_096;
+
+/** A lease id of the wire, taken apart. */
+const Grant = z
+  .string()
+  .transform((text, context) => {
+    const grant = fromWireLeaseId(text);
+    if (grant && Name.safeParse(grant.resource).success) return grant;
+    context.addIssue({
+      code: "custom",
+      message: "must be base64url(resource), a dot, 32 hex digits",
+    });
+    return z.NEVER;
+  })
+  .openapi({
+    type: "string",
+    description: "base64url(resource) + '.' + 32 hex digits. Secret.",
+    example: "b3JkZXJz.00112233445566778899aabbccddeeff",
+  });
+
+const Metadata = z
+  .string()
+  .max(LONGEST_METADATA)
+  .refine(
+    (text) => text.isWellFormed() && !text.includes("\0"),
+    "must be well-formed, without NUL",
+  );
+
+const batch = <Item extends z.ZodType>(item: Item) => z.array(item).min(1).max(LIMITS.batch);
+
+const Failed = z
+  .object({
+    status: z.literal("failed"),
+    applied: z.enum(["no", "maybe"]),
+    retryable: z.boolean(),
+    error: z.object({ code: z.string() as z.ZodType<ErrorCode>, message: z.string() }),
+  })
+  .openapi("Failed");
+export type Failed = z.infer<typeof Failed>;
+
+const term = { ttlMs: z.number(), remainingMs: z.number(), expiresAt: z.string().nullable() };
+
+const Acquired = z
+  .object({ status: z.literal("acquired"), token: Token, ...term })
+  .openapi("Acquired");
+const Held = z
+  .object({
+    status: z.literal("held"),
+    holder: z.string(),
+    grantId: z.string().nullable(),
+    remainingMs: z.number().nullable(),
+    ahead: z.int().optional(),
+  })
+  .openapi("Held");
+const Ended = z.object({ status: z.literal("ended") }).openapi("Ended");
+const Renewed = z.object({ status: z.literal("renewed"), ...term }).openapi("Renewed");
+const Lost = z
+  .object({ status: z.literal("lost"), reason: z.enum(["expired", "revoked", "taken", "gone"]) })
+  .openapi("Lost");
+const Released = z.object({ status: z.literal("released") }).openapi("Released");
+const NotHeld = z.object({ status: z.literal("notHeld") }).openapi("NotHeld");
+const OtherToken = z.object({ status: z.literal("otherToken") }).openapi("OtherToken");
+const Revoked = z
+  .object({ status: z.literal("revoked"), token: Token, freeInMs: z.number() })
+  .openapi("Revoked");
+
+export const AcquireAnswer = z.array(
+  z.discriminatedUnion("status", [Acquired, Held, Ended, Failed]).openapi("AcquireOutcome"),
+);
+export type AcquireAnswer = z.infer<typeof AcquireAnswer>;
+export const RenewAnswer = z.array(
+  z.discriminatedUnion("status", [Renewed, Lost, Failed]).openapi("RenewOutcome"),
+);
+export type RenewAnswer = z.infer<typeof RenewAnswer>;
+export const ReleaseAnswer = z.array(
+  z.discriminatedUnion("status", [Released, NotHeld, Failed]).openapi("ReleaseOutcome"),
+);
+export type ReleaseAnswer = z.infer<typeof ReleaseAnswer>;
+export const RevokeAnswer = z.array(
+  z.discriminatedUnion("status", [Revoked, NotHeld, OtherToken, Failed]).openapi("RevokeOutcome"),
+);
+export type RevokeAnswer = z.infer<typeof RevokeAnswer>;
+
+export const AcquireBody = batch(
+  z
+    .strictObject({
+      leaseId: Grant,
+      holder: Name,
+      ttlMs: TtlMs,
+      queueMs: z.number().min(0).optional().openapi({ description: "How long the caller waits." }),
+      metadata: Metadata.optional(),
+    })
+    .openapi("AcquireRequest"),
+);
+export type AcquireBody = z.input<typeof AcquireBody>;
+export const RenewBody = batch(
+  z.strictObject({ leaseId: Grant, ttlMs: TtlMs }).openapi("RenewRequest"),
+);
+export type RenewBody = z.input<typeof RenewBody>;
+export const ReleaseBody = batch(z.strictObject({ leaseId: Grant }).openapi("ReleaseRequest"));
+export type ReleaseBody = z.input<typeof ReleaseBody>;
+export const RevokeBody = batch(
+  z
+    .strictObject({
+      resource: Name,
+      expectedToken: Token.optional().openapi({ description: "Refuse any other grant." }),
+      free: z.enum(["atExpiry", "now"]).default("atExpiry").openapi({
+        description: "`atExpiry` keeps exclusion; after `now` only the fencing token protects.",
+      }),
+    })
+    .openapi("RevokeRequest"),
+);
+export type RevokeBody = z.input<typeof RevokeBody>;
+
+/** A grant without its secret. */
+export const LeaseView = z
+  .object({
+    resource: z.string(),
+    holder: z.string(),
+    grantId: z.string(),
+    token: Token,
+    state: z.enum(["live", "expired", "released", "revoked"]),
+    ttlMs: z.number(),
+    remainingMs: z.number(),
+    grantedAt: z.string().nullable(),
+    renewedAt: z.string().nullable(),
+    expiresAt: z.string().nullable(),
+    metadata: z.string().nullable(),
+  })
+  .openapi("LeaseView");
+export type LeaseView = z.infer<typeof LeaseView>;
+export const LeasePage = PageOf(LeaseView).openapi("LeasePage");
+export type LeasePage = z.infer<typeof LeasePage>;
+
+export const CollectBody = z
+  .strictObject({
+    olderThanMs: z.number().min(0).openapi({ description: "Ended longer ago than this." }),
+  })
+  .openapi("CollectRequest");
+export const CollectAnswer = z.object({ collected: z.int() }).openapi("CollectAnswer");
+export type CollectAnswer = z.infer<typeof CollectAnswer>;
+
+export const GetBody = batch(Name);
+export const GetAnswer = z.array(LeaseView.nullable());
+export type GetAnswer = z.infer<typeof GetAnswer>;
+
+export const LeaseListQuery = z.strictObject({
+  prefix: z
+    .union([z.literal(""), Name])
+    .optional()
+    .openapi({ type: "string" }),
+  liveOnly: z
+    .enum(["true", "false"])
+    .transform((text) => text === "true")
+    .optional()
+    .openapi({ type: "boolean" }),
+  limit: QueryInteger(1, LIMITS.page, 100),
+  cursor: Cursor.optional(),
+});
+
+const Ttl = z.object({ minMs: z.number(), maxMs: z.number(), stepMs: z.number() });
+/** What the server's stores promise. */
+export const Capabilities = z
+  .object({
+    leases: z.object({
+      clock: z.enum(["store", "session", "observed"]),
+      grants: z.enum(["portable", "bound"]),
+      ttl: Ttl,
+      queue: z.boolean(),
+      watch: z.enum(["push", "poll"]),
+      epsilonMs: z.number(),
+    }),
+    tasks: z.object({ ttl: Ttl }),
+  })
+  .openapi("Capabilities");
+export type Capabilities = z.infer<typeof Capabilities>;

@@ -1,0 +1,30 @@
+import { z } from "@hono/zod-openapi";
+import { PROBLEMS, type ProblemCode } from "./wire.js";
+
+/** One field that was refused. */
+export const FieldError = z
+  .object({
+    path: z.string().openapi({ example: "0.task_data", description: "Empty: the body itself." }),
+    problem: z.string(),
+  })
+  .openapi("FieldError");
+
+/** RFC 9457. */
+export const Problem = z
+  .object({
+    type: z.string().openapi({ example: "urn:leasehold:problem:unknown-task" }),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]),
+    requestId: z.string(),
+    errors: z.array(FieldError).optional(),
+    reason: z.enum(["expired", "taken", "cancelled", "finished"]).optional().openapi({
+      description: "Why the holder of a task was refused.",
+    }),
+    state: z.enum(["pending", "running", "done", "dead", "cancelled"]).optional().openapi({
+      description: "The state that does not allow what was asked for.",
+    }),
+  })
+  .openapi("Problem");
+export type Problem = z.infer<typeof Problem>;

@@ -1,0 +1,128 @@
+/**
+ * The server as a fetch handler: (Request) => Response over the ports. It keeps no state of its own,
+ * so any number of instances may stand before one database. No logic of leases or tasks is here:
+ * routes check their input, call the port, and turn outcomes into statuses.
+ */
+import type { Context } from "hono";
+import { type Env, type Logger, repeat, systemEnv } from "../env/index.js";
+import type { LeaseStore } from "../lease/index.js";
+import {
+  type GeneratorState,
+  observed,
+  Ready,
+  startReaper,
+  type TaskEvent,
+  type TaskStore,
+} from "../tasks/index.js";
+import { REQUEST_ID_HEADER } from "../protocol/index.js";
+import { openApiRoute } from "./openapi.js";
+import { ProblemError, problemOf, toResponse } from "./problems.js";
+import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
+import { generatorRoutes } from "./routes/generator.js";
+import { healthRoutes } from "./routes/health.js";
+import { leaseRoutes } from "./routes/leases.js";
+import { taskListRoutes, taskRoute } from "./routes/task-lists.js";
+import { holderRoutes, queueRoutes } from "./routes/tasks.js";
+import { newApp } from "./routing.js";
+import { newServices } from "./services.js";
+
+export interface AppOptions {
+  readonly leases: LeaseStore;
+  readonly tasks: TaskStore;
+  readonly generator: GeneratorState;
+  /** Clock, randomness and logger. Default: the real ones, silent. */
+  readonly env?: Partial<Env>;
+  /** Whose resources and tasks are served. Default `default`. */
+  readonly namespace?: string;
+  /** Shown by /healthz and in the OpenAPI document. */
+  readonly version: string;
+  /** Told what happens to tasks through this instance. */
+  readonly onEvent?: (event: TaskEvent) => void;
+}
+
+export interface ServerApp {
+  /** Answers any request; never rejects. */
+  fetch(request: Request): Promise<Response>;
+  /**
+   * Ends the waits of /api/tasks/next, refuses what comes later (503) and stops the background
+   * work. The stores stay open: whoever opened them closes them.
+   */
+  close(): Promise<void>;
+}
+
+/** How long ended grants are kept for people to look at, and how often older ones are deleted. */
+const KEEP_ENDED_MS = 7 * 24 * 3_600_000;
+const COLLECT_EVERY_MS = 3_600_000;
+
+export function createApp(options: AppOptions): ServerApp {
+  const { leases, generator, namespace = "default", version, onEvent } = options;
+  const env: Env = { ...systemEnv, ...options.env };
+  const tasks = onEvent ? observed(options.tasks, onEvent) : options.tasks;
+  const ready = new Ready(tasks, namespace, env);
+  const services = newServices({ env, namespace, leases, tasks, generator, ready });
+  let closing = false;
+
+  const app = newApp();
+  app.use(async (context, next) => {
+    const startMs = env.clock.monotonic();
+    context.set("requestId", requestIdOf(context.req.raw, env));
+    context.set("deadlineMs", startMs + budgetOf(context.req.raw));
+    if (closing && context.req.path !== "/healthz") {
+      throw new ProblemError("CLOSING", "this instance is closing; another one may serve you");
+    }
+    await next();
+    context.res.headers.set(REQUEST_ID_HEADER, context.get("requestId"));
+    if (context.res.status >= 400) {
+      logFailure(env.logger, context, env.clock.monotonic() - startMs);
+    }
+  });
+  app.onError((error, context) => toResponse(problemOf(error), context.get("requestId")));
+  app.notFound(() => {
+    throw new ProblemError("UNKNOWN_ROUTE", "see /openapi.json for the routes");
+  });
+
+  queueRoutes(app, services);
+  taskListRoutes(app, services);
+  holderRoutes(app, services);
+  taskRoute(app, services);
+  generatorRoutes(app, services);
+  leaseRoutes(app, services);
+  healthRoutes(app, services, version);
+  openApiRoute(app, version);
+
+  const background = [
+    startReaper(tasks, env),
+    repeat(env, "collect ended leases", COLLECT_EVERY_MS, () => leases.collect(KEEP_ENDED_MS)),
+  ];
+
+  return {
+    fetch: async (request) => app.fetch(request),
+    async close() {
+      closing = true;
+      await ready.close();
+      await Promise.all(background.map((work) => work.stop()));
+    },
+  };
+}
+
+/** One line per request that was not granted. Bodies hold lease ids, so they are never logged. */
+function logFailure(logger: Logger, context: Context<AppEnv>, durationMs: number): void {
+  const problem = context.error ? problemOf(context.error) : undefined;
+  const fields = {
+    requestId: context.get("requestId"),
+    method: context.req.method,
+    path: withoutLeaseIds(context.req.path),
+    status: context.res.status,
+    code: problem?.code,
+    durationMs: Math.round(durationMs),
+  };
+  const err = problem?.cause;
+  if (problem?.code === "INTERNAL") logger.error({ ...fields, err }, "request failed");
+  else if (context.res.status >= 500) logger.warn({ ...fields, err }, "request failed");
+  else logger.info(fields, "request refused");
+}
+
+/** Lease ids stand in no path that we know of; somebody may still send one. */
+function withoutLeaseIds(path: string): string {
+  return path.replace(/([A-Za-z0-9_-]+\.)?[0-9a-f]{32}/g, "[lease]");
+}

@@ -1,0 +1,2 @@
+export { type AppOptions, createApp, type ServerApp } from "./app.js";
+export { type Listening, type ListenOptions, listen } from "./listen.js";

@@ -1,0 +1,89 @@
+/** The app over node's HTTP server: the only file here that knows node. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import { type Clock, systemClock } from "../env/index.js";
+import type { ServerApp } from "./app.js";
+import { ProblemError, toResponse } from "./problems.js";
+
+export interface ListenOptions {
+  /** Closed with the server. */
+  readonly app: ServerApp;
+  /** Default `127.0.0.1`: to serve other machines is a decision. */
+  readonly host?: string;
+  /** 0 chooses a free one. */
+  readonly port: number;
+  /** Connections above this many are refused. Default 10,000. */
+  readonly maxConnections?: number;
+  /** How long `close()` lets requests end before it cuts them off, in milliseconds. Default 5,000. */
+  readonly graceMs?: number;
+  readonly clock?: Clock;
+}
+
+export interface Listening {
+  readonly host: string;
+  readonly port: number;
+  /** `http://host:port`. */
+  readonly url: string;
+  /** Accepts nothing more, ends the waits, lets requests end within `graceMs`, cuts off the rest. */
+  close(): Promise<void>;
+}
+
+/** For a request's head: nobody needs longer, and a slow drip would hold the connection. */
+const HEADERS_TIMEOUT_MS = 10_000;
+/** For a whole request to arrive. */
+const REQUEST_TIMEOUT_MS = 60_000;
+/** Longer than the idle time of common load balancers (60 s), so that they close first, not we. */
+const KEEP_ALIVE_MS = 65_000;
+const CHECK_TIMEOUTS_MS = 2_000;
+
+/** Rejects with node's own error (EADDRINUSE, EACCES) when the address cannot be used. */
+export async function listen(options: ListenOptions): Promise<Listening> {
+  const { app, host = "127.0.0.1", graceMs = 5_000, clock = systemClock } = options;
+  const server = createServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
+  });
+  server.maxConnections = options.maxConnections ?? 10_000;
+  let closing = false;
+  const handle = getRequestListener((request) => app.fetch(request), { errorHandler: malformed });
+  server.on("request", (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (closing) outgoing.shouldKeepAlive = false;
+    // A connection that went idle after close() is not wanted any more.
+    outgoing.once("close", () => closing && server.closeIdleConnections());
+    void handle(incoming, outgoing);
+  });
+
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  const address = server.address();
+  const port = typeof address === "object" && address ? address.port : options.port;
+
+  const close = async () => {
+    closing = true;
+    const overdue = clock.timer(graceMs, () => server.closeAllConnections());
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    await Promise.all([app.close(), closed]);
+    overdue.cancel();
+  };
+  let closed: Promise<void> | undefined;
+  return {
+    ...{ host, port, url: `http://${host.includes(":") ? `[${host}]` : host}:${port}` },
+    close: () => {
+      closed ??= close();
+      return closed;
+    },
+  };
+}
+
+/** What never became a request of the app. */
+function malformed(error: unknown): Response {
+  const detail = error instanceof Error ? error.message : "the request cannot be read";
+  return toResponse(new ProblemError("MALFORMED_REQUEST", detail), "none");
+}

@@ -1,0 +1,112 @@
+/** What belongs to one request: its id, its time budget, the limit of its body. */
+import type { Context, MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { type Clock, type Env, newLeaseId } from "../env/index.js";
+import { type Capabilities, checkInteger } from "../lease/index.js";
+import { BUDGET_HEADER, LIMITS, REQUEST_ID_HEADER } from "../protocol/index.js";
+import { invalid, ProblemError } from "./problems.js";
+
+export interface AppEnv {
+  Variables: {
+    requestId: string;
+    /** By the server's monotonic clock: the caller has given up by then. */
+    deadlineMs: number;
+  };
+}
+
+/** For callers that do not say how long they will wait. */
+const DEFAULT_BUDGET_MS = 10_000;
+/**
+ * Concurrent callers share a statement, whose timeout is that of the least patient one: a caller
+ * with next to no time left must not make it fail for the others.
+ */
+const SHORTEST_STORE_CALL_MS = 250;
+/** So that the answer to a wait is on its way before the caller's time is over. */
+const ANSWER_MS = 250;
+
+const CHOSEN_ID = /^[\w.:-]{1,64}$/;
+
+export function requestIdOf(request: Request, env: Env): string {
+  const chosen = request.headers.get(REQUEST_ID_HEADER);
+  return chosen && CHOSEN_ID.test(chosen) ? chosen : newLeaseId(env.random).slice(0, 16);
+}
+
+/** The caller's budget, in milliseconds from the arrival of its request. */
+export function budgetOf(request: Request): number {
+  const text = request.headers.get(BUDGET_HEADER);
+  if (text === null) return DEFAULT_BUDGET_MS;
+  if (/^-?\d{1,15}$/.test(text)) return Number(text);
+  throw invalid([{ path: BUDGET_HEADER, problem: "must be whole milliseconds" }]);
+}
+
+/** What is left of a request's budget. Asked for right before the store is called. */
+export class Budget {
+  readonly #deadlineMs: number;
+  readonly #clock: Clock;
+
+  constructor(context: Context<AppEnv>, clock: Clock) {
+    this.#deadlineMs = context.get("deadlineMs");
+    this.#clock = clock;
+  }
+
+  /** @throws BUDGET_SPENT, before anything was done */
+  leftMs(): number {
+    const leftMs = this.#deadlineMs - this.#clock.monotonic();
+    if (leftMs <= 0) {
+      throw new ProblemError("BUDGET_SPENT", `${BUDGET_HEADER} had passed before the work began`);
+    }
+    return leftMs;
+  }
+
+  /** The timeout of a call to the store. */
+  storeMs(): number {
+    return Math.min(DEFAULT_BUDGET_MS, Math.max(SHORTEST_STORE_CALL_MS, this.leftMs()));
+  }
+
+  /** How long to wait of what was asked for. */
+  waitMs(wantedMs: number): number {
+    return Math.max(0, Math.min(wantedMs, this.leftMs() - ANSWER_MS));
+  }
+
+  /** The value of a call that takes no timeout itself. @param late what it means if it is late */
+  async within<T>(
+    call: () => Promise<T>,
+    late: "STORE_UNAVAILABLE" | "OUTCOME_UNKNOWN",
+  ): Promise<T> {
+    const timeoutMs = this.storeMs();
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.timer(timeoutMs, () => {
+        reject(new ProblemError(late, `no answer within ${Math.round(timeoutMs)} ms`));
+      });
+      call()
+        .then(resolve, reject)
+        .finally(() => timer.cancel());
+    });
+  }
+}
+
+/** Refuses a body above the limit, by its declared length where there is one. */
+export function limitBody(maxBytes: number): MiddlewareHandler {
+  const onError = () => {
+    throw new ProblemError("BODY_TOO_LARGE", `at most ${maxBytes} bytes`);
+  };
+  const counting = bodyLimit({ maxSize: maxBytes, onError });
+  return (context, next) => {
+    const { headers } = context.req.raw;
+    const declared = headers.get("content-length");
+    if (declared === null || headers.has("transfer-encoding")) return counting(context, next);
+    // Reading the body stream here would cost node's fast path to it.
+    return Number(declared) > maxBytes ? onError() : next();
+  };
+}
+
+/** What of the store's durations is served. */
+export function servedTtl(ttl: Capabilities["ttl"]): Capabilities["ttl"] {
+  return { ...ttl, minMs: Math.max(LIMITS.shortestTtlMs, ttl.minMs) };
+}
+
+/** @throws InvalidOptionError naming `path` when the ttl is not served */
+export function checkTtl(path: string, ttlMs: number, ttl: Capabilities["ttl"]): void {
+  const { minMs, maxMs } = servedTtl(ttl);
+  checkInteger(path, ttlMs, minMs, maxMs);
+}

@@ -1,0 +1,93 @@
+/** /api/generator: what is wanted is stored and who does it is said by the lease, so that every instance answers alike. */
+import { createRoute } from "@hono/zod-openapi";
+import { GeneratorStatus, LIMITS, RateBody } from "../../protocol/index.js";
+import { GENERATOR_RESOURCE, type GeneratorWanted } from "../../tasks/index.js";
+import { type Budget, limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  BODY_PROBLEMS,
+  jsonBody,
+  otherMethods,
+  problems,
+  STORE_PROBLEMS,
+} from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["generator"];
+
+export function generatorRoutes(app: App, services: Services): void {
+  const { namespace, leases, generator } = services;
+
+  const status = async (budget: Budget, wanted: GeneratorWanted): Promise<GeneratorStatus> => {
+    const key = { namespace, resource: GENERATOR_RESOURCE };
+    const [lease] = await budget.within(() => leases.get([key]), "STORE_UNAVAILABLE");
+    const live = lease?.state === "live" ? lease : null;
+    return {
+      status: live && wanted.running ? "STARTED" : "STOPPED",
+      ...wanted,
+      holder: live?.holder ?? null,
+      fencingToken: live?.token ?? null,
+      remainingMs: live?.remainingMs ?? null,
+    };
+  };
+  const write = async (budget: Budget, change: Partial<GeneratorWanted>) => {
+    // Writing the same again is harmless, so a late answer is no worse than none.
+    const wanted = await budget.within(() => generator.write(namespace, change), "OUTCOME_UNKNOWN");
+    return status(budget, wanted);
+  };
+  const responses = {
+    200: answers("The status.", GeneratorStatus),
+    ...problems(...STORE_PROBLEMS),
+  };
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/generator",
+      tags: TAGS,
+      summary: "Whether tasks are being generated, how fast, and by whom",
+      responses,
+    }),
+    async (context) => {
+      const budget = services.budget(context);
+      const wanted = await budget.within(() => generator.read(namespace), "STORE_UNAVAILABLE");
+      return context.json(await status(budget, wanted), 200);
+    },
+  );
+  otherMethods(app, "/api/generator", "GET");
+
+  for (const action of ["start", "stop"] as const) {
+    app.openapi(
+      createRoute({
+        method: "post",
+        path: `/api/generator/${action}` as const,
+        tags: TAGS,
+        summary: `Wish that the generator ${action}s`,
+        responses,
+      }),
+      async (context) => {
+        const running = action === "start";
+        return context.json(await write(services.budget(context), { running }), 200);
+      },
+    );
+    otherMethods(app, `/api/generator/${action}`, "POST");
+  }
+
+  app.openapi(
+    createRoute({
+      method: "put",
+      path: "/api/generator/rate",
+      tags: TAGS,
+      summary: "Set how many tasks are generated per second",
+      middleware: limitBody(LIMITS.bodyBytes),
+      request: jsonBody(RateBody),
+      responses: { ...responses, ...problems(...BODY_PROBLEMS) },
+    }),
+    async (context) => {
+      const change = context.req.valid("json");
+      return context.json(await write(services.budget(context), change), 200);
+    },
+  );
+  otherMethods(app, "/api/generator/rate", "PUT");
+}

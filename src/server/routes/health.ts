@@ -1,0 +1,44 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import { type App, answers, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["health"];
+const Ok = z.object({ status: z.literal("ok"), version: z.string() }).openapi("Health");
+/** A resource that nobody leases: reading it shows that the store answers. */
+const PROBE = "leasehold/readyz";
+
+export function healthRoutes(app: App, services: Services, version: string): void {
+  const { namespace, leases, generator } = services;
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/healthz",
+      tags: TAGS,
+      summary: "The process is up, whatever its store does",
+      responses: { 200: answers("Up.", Ok) },
+    }),
+    (context) => context.json({ status: "ok" as const, version }, 200),
+  );
+  otherMethods(app, "/healthz", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/readyz",
+      tags: TAGS,
+      summary: "The stores answer",
+      responses: {
+        200: answers("Ready.", Ok),
+        ...problems("STORE_UNAVAILABLE", "CLOSING", "INTERNAL"),
+      },
+    }),
+    async (context) => {
+      const probe = () =>
+        Promise.all([leases.get([{ namespace, resource: PROBE }]), generator.read(namespace)]);
+      await services.budget(context).within(probe, "STORE_UNAVAILABLE");
+      return context.json({ status: "ok" as const, version }, 200);
+    },
+  );
+  otherMethods(app, "/readyz", "GET");
+}

@@ -1,0 +1,211 @@
+/** /v1/leases: the LeaseStore port itself, in batches. Outcomes are values here: the status is 200. */
+import { createRoute } from "@hono/zod-openapi";
+import { type Failed, type LeaseView as View, withoutUndefined } from "../../lease/index.js";
+import {
+  AcquireAnswer,
+  AcquireBody,
+  Capabilities,
+  CollectAnswer,
+  CollectBody,
+  GetAnswer,
+  GetBody,
+  LeaseListQuery,
+  LeasePage,
+  type LeaseView,
+  LIMITS,
+  ReleaseAnswer,
+  ReleaseBody,
+  RenewAnswer,
+  RenewBody,
+  RevokeAnswer,
+  RevokeBody,
+} from "../../protocol/index.js";
+import { checkTtl, limitBody, servedTtl } from "../request.js";
+import {
+  type App,
+  answers,
+  BODY_PROBLEMS,
+  jsonBody,
+  otherMethods,
+  problems,
+  STORE_PROBLEMS,
+} from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["leases"];
+
+export function leaseRoutes(app: App, services: Services): void {
+  const { namespace, leases, tasks, batchedLeases } = services;
+  const operation = <Name extends string>(name: Name, summary: string) => {
+    const path = `/v1/leases/${name}` as const;
+    const middleware = limitBody(LIMITS.batchBodyBytes);
+    return { method: "post" as const, path, tags: TAGS, summary, middleware };
+  };
+  const ONE_EACH = "One outcome per request, in their order.";
+  const wrong = problems(...BODY_PROBLEMS, ...STORE_PROBLEMS);
+
+  app.openapi(
+    createRoute({
+      ...operation("acquire", "Take leases; a repeated request answers the same grant"),
+      request: jsonBody(AcquireBody),
+      responses: { 200: answers(ONE_EACH, AcquireAnswer), ...wrong },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map(({ leaseId: grant, ...request }, index) => {
+        checkTtl(`${index}.ttlMs`, request.ttlMs, leases.capabilities.ttl);
+        return { namespace, ...grant, ...defined(request) };
+      });
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        requests.map((request) => batchedLeases.acquire(request, timeoutMs)),
+      );
+      return context.json(outcomes.map(toWire), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("renew", "Extend grants"),
+      request: jsonBody(RenewBody),
+      responses: { 200: answers(ONE_EACH, RenewAnswer), ...wrong },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map(({ leaseId: grant, ttlMs }, index) => {
+        checkTtl(`${index}.ttlMs`, ttlMs, leases.capabilities.ttl);
+        return { namespace, ...grant, ttlMs };
+      });
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        requests.map((request) => batchedLeases.renew(request, timeoutMs)),
+      );
+      return context.json(outcomes.map(toWire), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("release", "End grants"),
+      request: jsonBody(ReleaseBody),
+      responses: { 200: answers(ONE_EACH, ReleaseAnswer), ...wrong },
+    }),
+    async (context) => {
+      const grants = context.req.valid("json").map(({ leaseId: grant }) => grant);
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        grants.map((grant) => batchedLeases.release({ namespace, ...grant }, timeoutMs)),
+      );
+      return context.json(outcomes.map(toWire), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("revoke", "End anybody's grants, as an operator"),
+      request: jsonBody(RevokeBody),
+      responses: { 200: answers(ONE_EACH, RevokeAnswer), ...wrong },
+    }),
+    async (context) => {
+      const requests = context.req
+        .valid("json")
+        .map((request) => ({ namespace, ...defined(request) }));
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await leases.revoke(requests, { timeoutMs });
+      return context.json(outcomes.map(toWire), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("get", "The last grant of each resource"),
+      request: jsonBody(GetBody),
+      responses: { 200: answers("A grant, or null, per resource.", GetAnswer), ...wrong },
+    }),
+    async (context) => {
+      const keys = context.req.valid("json").map((resource) => ({ namespace, resource }));
+      const budget = services.budget(context);
+      const views = await budget.within(() => leases.get(keys), "STORE_UNAVAILABLE");
+      return context.json(
+        views.map((view) => view && toWireView(view)),
+        200,
+      );
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("collect", "Delete records of ended grants; tokens keep growing"),
+      request: jsonBody(CollectBody),
+      responses: { 200: answers("How many.", CollectAnswer), ...wrong },
+    }),
+    async (context) => {
+      const { olderThanMs } = context.req.valid("json");
+      const collect = () => leases.collect(olderThanMs);
+      const collected = await services.budget(context).within(collect, "OUTCOME_UNKNOWN");
+      return context.json({ collected }, 200);
+    },
+  );
+  for (const name of ["acquire", "renew", "release", "revoke", "get", "collect"]) {
+    otherMethods(app, `/v1/leases/${name}`, "POST");
+  }
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/leases",
+      tags: TAGS,
+      summary: "Grants by prefix of their resource",
+      request: { query: LeaseListQuery },
+      responses: {
+        200: answers("By resource, byte by byte.", LeasePage),
+        ...problems("INVALID_REQUEST", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const query = { namespace, ...defined(context.req.valid("query")) };
+      const budget = services.budget(context);
+      const { items, nextCursor } = await budget.within(
+        () => leases.list(query),
+        "STORE_UNAVAILABLE",
+      );
+      return context.json({ items: items.map(toWireView), nextCursor }, 200);
+    },
+  );
+  otherMethods(app, "/v1/leases", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/capabilities",
+      tags: TAGS,
+      summary: "What the stores of this server promise",
+      responses: { 200: answers("By store.", Capabilities), ...problems("INTERNAL") },
+    }),
+    (context) =>
+      context.json(
+        {
+          leases: { ...leases.capabilities, ttl: servedTtl(leases.capabilities.ttl) },
+          tasks: { ttl: servedTtl(tasks.capabilities.ttl) },
+        },
+        200,
+      ),
+  );
+  otherMethods(app, "/v1/capabilities", "GET");
+}
+
+/** The schemas allow absent fields only; their types allow undefined ones too. */
+type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
+
+function defined<T extends object>(value: T): Defined<T> {
+  return withoutUndefined(value) as Defined<T>;
+}
+
+/** An outcome, a failure with its error as code and message. */
+function toWire<Outcome extends { status: string }>(outcome: Outcome | Failed) {
+  if (!("error" in outcome)) return outcome;
+  const { status, applied, retryable, error } = outcome;
+  return { status, applied, retryable, error: { code: error.code, message: error.message } };
+}
+
+function toWireView({ namespace, ...view }: View): LeaseView {
+  return view;
+}

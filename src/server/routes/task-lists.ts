@@ -1,0 +1,121 @@
+/** /api/tasks for readers: lists by state, counts, one task with its attempts. */
+import { createRoute, type z } from "@hono/zod-openapi";
+import { withoutUndefined } from "../../lease/index.js";
+import {
+  Counts,
+  ListQuery,
+  StateListQuery,
+  TaskDetails,
+  TaskPage,
+  TaskParams,
+  toWireDetails,
+  toWireTask,
+} from "../../protocol/index.js";
+import type { TaskQuery, TaskState } from "../../tasks/index.js";
+import { unknownTask } from "../problems.js";
+import type { Budget } from "../request.js";
+import { type App, answers, otherMethods, problems, STORE_PROBLEMS } from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["tasks"];
+
+type Filters = z.infer<typeof StateListQuery> & { states?: TaskState[] | undefined };
+
+/** Names of the article, and ours beside them. */
+const LISTS: Readonly<Record<string, TaskState>> = {
+  pending: "pending",
+  started: "running",
+  processed: "done",
+  dead: "dead",
+  cancelled: "cancelled",
+};
+
+export function taskListRoutes(app: App, services: Services): void {
+  const { namespace, tasks } = services;
+  const page = async (filters: Filters, budget: Budget) => {
+    const query = { ...withoutUndefined(filters), namespace } as TaskQuery;
+    const { items, nextCursor } = await budget.within(() => tasks.list(query), "STORE_UNAVAILABLE");
+    return { items: items.map(toWireTask), nextCursor };
+  };
+  const responses = {
+    200: answers("Newest first.", TaskPage),
+    ...problems("INVALID_REQUEST", ...STORE_PROBLEMS),
+  };
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/tasks",
+      tags: TAGS,
+      summary: "All tasks, or those in some states",
+      request: { query: ListQuery },
+      responses,
+    }),
+    async (context) => {
+      const { state: states, ...query } = context.req.valid("query");
+      return context.json(await page({ ...query, states }, services.budget(context)), 200);
+    },
+  );
+  otherMethods(app, "/api/tasks", "GET", "POST");
+
+  for (const [name, state] of Object.entries(LISTS)) {
+    app.openapi(
+      createRoute({
+        method: "get",
+        path: `/api/tasks/${name}`,
+        tags: TAGS,
+        summary: `Tasks that are ${state}`,
+        request: { query: StateListQuery },
+        responses,
+      }),
+      async (context) => {
+        const query = { ...context.req.valid("query"), states: [state] };
+        return context.json(await page(query, services.budget(context)), 200);
+      },
+    );
+    otherMethods(app, `/api/tasks/${name}`, "GET");
+  }
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/tasks/counts",
+      tags: TAGS,
+      summary: "How many tasks are in each state",
+      responses: { 200: answers("By state.", Counts), ...problems(...STORE_PROBLEMS) },
+    }),
+    async (context) => {
+      const budget = services.budget(context);
+      const counts = await budget.within(() => tasks.counts(namespace), "STORE_UNAVAILABLE");
+      return context.json(counts, 200);
+    },
+  );
+  otherMethods(app, "/api/tasks/counts", "GET");
+}
+
+/** Declared after every other route under /api/tasks/: an id could be any of their names. */
+export function taskRoute(app: App, services: Services): void {
+  const { namespace, tasks } = services;
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/tasks/{id}",
+      tags: TAGS,
+      summary: "One task with its attempts",
+      request: { params: TaskParams },
+      responses: {
+        200: answers("The task.", TaskDetails),
+        ...problems("UNKNOWN_TASK", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const task = await services
+        .budget(context)
+        .within(() => tasks.get({ namespace, id }), "STORE_UNAVAILABLE");
+      if (!task) throw unknownTask();
+      return context.json(toWireDetails(task), 200);
+    },
+  );
+  otherMethods(app, "/api/tasks/:id", "GET");
+}

@@ -1,0 +1,263 @@
+/** /api/tasks: work for the workers of any language. */
+import { createRoute } from "@hono/zod-openapi";
+import { invariant, newLeaseId, newTaskId } from "../../env/index.js";
+import {
+  CompleteAnswer,
+  CompleteBody,
+  EnqueueAnswer,
+  EnqueueBody,
+  FailAnswer,
+  FailBody,
+  HeartbeatAnswer,
+  HeartbeatBody,
+  LIMITS,
+  NextAnswer,
+  NextBody,
+  ReturnBody,
+  StateAnswer,
+  TaskParams,
+  toWireClaimed,
+} from "../../protocol/index.js";
+import type { EnqueueOutcome } from "../../tasks/index.js";
+import { failed, notAllowed, refused } from "../problems.js";
+import { checkTtl, limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  BODY_PROBLEMS,
+  jsonBody,
+  otherMethods,
+  problems,
+  STORE_PROBLEMS,
+} from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["tasks"];
+const HOLDER_PROBLEMS = [
+  ...["UNKNOWN_TASK", "LEASE_EXPIRED", "LEASE_TAKEN", "TASK_CANCELLED", "TASK_FINISHED"],
+  ...BODY_PROBLEMS,
+  ...STORE_PROBLEMS,
+] as Parameters<typeof problems>;
+
+/** Adding, and taking from the queue. Declared before the routes of one task: `next` is no id. */
+export function queueRoutes(app: App, services: Services): void {
+  const { env, namespace, tasks, ready, batchedTasks } = services;
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/api/tasks",
+      tags: TAGS,
+      summary: "Add a task, or an array of tasks",
+      middleware: limitBody(LIMITS.payloadBodyBytes),
+      request: jsonBody(EnqueueBody),
+      responses: {
+        201: answers("The task, or the tasks in the order of the request.", EnqueueAnswer),
+        ...problems(...BODY_PROBLEMS, ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const body = context.req.valid("json");
+      const timeoutMs = services.budget(context).storeMs();
+      const added = (Array.isArray(body) ? body : [body]).map((task) => newTask(task, services));
+      const outcomes = await Promise.all(
+        added.map((task) => batchedTasks.enqueue.submit(task, timeoutMs)),
+      );
+      const enqueued = allEnqueued(outcomes);
+      const [first] = enqueued;
+      invariant(first, "one outcome per task");
+      return context.json(Array.isArray(body) ? enqueued : first, 201);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/api/tasks/next",
+      tags: TAGS,
+      summary: "Take tasks, under a lease on each",
+      middleware: limitBody(LIMITS.bodyBytes),
+      request: jsonBody(NextBody),
+      responses: {
+        200: answers("At least one task.", NextAnswer),
+        204: { description: "There is no task to take." },
+        ...problems(...BODY_PROBLEMS, ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { processor, claimId, waitMs, ...wanted } = context.req.valid("json");
+      checkTtl("ttlMs", wanted.ttlMs, tasks.capabilities.ttl);
+      const budget = services.budget(context);
+      const request = {
+        ...wanted,
+        namespace,
+        holder: processor,
+        claimId: claimId ?? newLeaseId(env.random),
+        waitMs: budget.waitMs(waitMs),
+      };
+      const { signal } = context.req.raw;
+      const outcome = await ready.claim(request, { signal, timeoutMs: budget.storeMs() });
+      if (outcome.status === "failed") throw failed(outcome);
+      if (outcome.tasks.length === 0) return context.body(null, 204);
+      const claimed = outcome.tasks.map((task) => toWireClaimed(task, processor));
+      return context.json({ tasks: claimed }, 200);
+    },
+  );
+  otherMethods(app, "/api/tasks/next", "POST");
+}
+
+/** What a holder says about its task, and what operators do to it. */
+export function holderRoutes(app: App, services: Services): void {
+  const { namespace, tasks, batchedTasks } = services;
+  const about = (operation: string, summary: string) => ({
+    method: "put" as const,
+    path: `/api/tasks/{id}/${operation}` as const,
+    tags: TAGS,
+    summary,
+    middleware: limitBody(LIMITS.payloadBodyBytes),
+  });
+
+  app.openapi(
+    createRoute({
+      ...about("heartbeat", "Renew the lease on a task"),
+      request: { params: TaskParams, ...jsonBody(HeartbeatBody) },
+      responses: { 202: answers("Renewed.", HeartbeatAnswer), ...problems(...HOLDER_PROBLEMS) },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const { leaseId, fencingToken, ttlMs, progress } = context.req.valid("json");
+      checkTtl("ttlMs", ttlMs, tasks.capabilities.ttl);
+      const grant = { namespace, id, leaseId, token: fencingToken };
+      const news = progress === undefined ? {} : { progress };
+      const outcome = await batchedTasks.heartbeat.submit(
+        { ...grant, ttlMs, ...news },
+        services.budget(context).storeMs(),
+      );
+      if (outcome.status === "failed") throw failed(outcome);
+      if (outcome.status === "refused") throw refused(outcome);
+      const { status, expiresAt, ...term } = outcome;
+      return context.json({ id, fencingToken, ...term, must_heartbeat_before: expiresAt }, 202);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...about("complete", "End a task with its output"),
+      request: { params: TaskParams, ...jsonBody(CompleteBody) },
+      responses: {
+        202: answers("Done, now or by an earlier request of the same grant.", CompleteAnswer),
+        ...problems(...HOLDER_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const { leaseId, fencingToken, task_output } = context.req.valid("json");
+      const outcome = await batchedTasks.complete.submit(
+        { namespace, id, leaseId, token: fencingToken, output: task_output },
+        services.budget(context).storeMs(),
+      );
+      if (outcome.status === "failed") throw failed(outcome);
+      if (outcome.status === "refused") throw refused(outcome);
+      const { output, repeated } = outcome;
+      return context.json({ id, state: "done" as const, task_output: output, repeated }, 202);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...about("fail", "Report that an attempt has failed"),
+      request: { params: TaskParams, ...jsonBody(FailBody) },
+      responses: {
+        202: answers("Recorded: to be tried again, or dead.", FailAnswer),
+        ...problems(...HOLDER_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const { leaseId, fencingToken, error, retryInMs, final } = context.req.valid("json");
+      const outcome = await batchedTasks.fail.submit(
+        { namespace, id, leaseId, token: fencingToken, error, retryInMs, final },
+        services.budget(context).storeMs(),
+      );
+      if (outcome.status === "failed") throw failed(outcome);
+      if (outcome.status === "refused") throw refused(outcome);
+      return context.json({ id, state: outcome.state, retryInMs: outcome.retryInMs }, 202);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...about("return", "Give a task back undone, at once and without counting a failure"),
+      request: { params: TaskParams, ...jsonBody(ReturnBody) },
+      responses: { 202: answers("Pending again.", StateAnswer), ...problems(...HOLDER_PROBLEMS) },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const { leaseId, fencingToken } = context.req.valid("json");
+      const outcome = await batchedTasks.giveBack.submit(
+        { namespace, id, leaseId, token: fencingToken },
+        services.budget(context).storeMs(),
+      );
+      if (outcome.status === "failed") throw failed(outcome);
+      if (outcome.status === "refused") throw refused(outcome);
+      return context.json({ id, state: "pending" as const }, 202);
+    },
+  );
+  for (const operation of ["heartbeat", "complete", "fail", "return"]) {
+    otherMethods(app, `/api/tasks/:id/${operation}`, "PUT");
+  }
+
+  for (const operation of ["cancel", "retry"] as const) {
+    app.openapi(
+      createRoute({
+        method: "post",
+        path: `/api/tasks/{id}/${operation}` as const,
+        tags: TAGS,
+        summary:
+          operation === "cancel"
+            ? "End a pending or running task; its holder is refused from then on"
+            : "Start a dead or cancelled task over; make a pending one due now",
+        request: { params: TaskParams },
+        responses: {
+          200: answers("As wished.", StateAnswer),
+          ...problems("UNKNOWN_TASK", "STATE_CONFLICT", ...STORE_PROBLEMS),
+        },
+      }),
+      async (context) => {
+        const { id } = context.req.valid("param");
+        const [outcome] = await services
+          .budget(context)
+          .within(() => tasks[operation]([{ namespace, id }]), "OUTCOME_UNKNOWN");
+        invariant(outcome, "one outcome per task");
+        if (outcome.status !== "ok") throw notAllowed(outcome, operation);
+        return context.json({ id, state: outcome.state }, 200);
+      },
+    );
+    otherMethods(app, `/api/tasks/:id/${operation}`, "POST");
+  }
+}
+
+type NewTaskBody = Exclude<ReturnType<typeof EnqueueBody.parse>, readonly unknown[]>;
+
+function newTask(
+  { task_data, scheduled_at, id, ...task }: NewTaskBody,
+  { env, namespace }: Services,
+) {
+  return {
+    ...task,
+    namespace,
+    id: id ?? newTaskId(env.clock, env.random),
+    data: task_data,
+    scheduledAt: scheduled_at,
+  };
+}
+
+/** All of them, or what their failure means: if only some were added, nobody can say which. */
+function allEnqueued(outcomes: readonly EnqueueOutcome[]) {
+  const enqueued = outcomes.filter((outcome) => outcome.status !== "failed");
+  const failures = outcomes.filter((outcome) => outcome.status === "failed");
+  const [first] = failures;
+  if (!first) return enqueued;
+  const worst = failures.find(({ applied }) => applied === "maybe") ?? first;
+  throw failed(enqueued.length > 0 ? { ...worst, applied: "maybe" } : worst);
+}

@@ -1,0 +1,76 @@
+/** How routes are declared: one list per path, so that the path knows which methods it has. */
+import { OpenAPIHono, type z } from "@hono/zod-openapi";
+import { Problem, PROBLEMS, type ProblemCode } from "../protocol/index.js";
+import { fieldErrors, invalid, ProblemError, unknownTask } from "./problems.js";
+import type { AppEnv } from "./request.js";
+
+export type App = OpenAPIHono<AppEnv>;
+
+export function newApp(): App {
+  return new OpenAPIHono<AppEnv>({
+    defaultHook(result) {
+      if (result.success) return;
+      // What is no id of a task is the id of no task.
+      if (result.target === "param") throw unknownTask();
+      throw invalid(fieldErrors(result.error.issues));
+    },
+  });
+}
+
+/** Everything else at the path is 405, naming the methods that are known. Declare them first. */
+export function otherMethods(app: App, path: string, ...allowed: string[]): void {
+  const allow = allowed.join(", ");
+  app.all(path, (context) => {
+    const detail = `${context.req.method} is not known here; ${allow} is`;
+    throw new ProblemError("METHOD_NOT_ALLOWED", detail, { headers: { allow } });
+  });
+}
+
+type JsonContent<Schema> = { "application/json": { schema: Schema } };
+
+export function jsonBody<Schema extends z.ZodType>(schema: Schema) {
+  return { body: { required: true as const, content: { "application/json": { schema } } } };
+}
+
+export function answers<Schema extends z.ZodType>(
+  description: string,
+  schema: Schema,
+): { description: string; content: JsonContent<Schema> } {
+  return { description, content: { "application/json": { schema } } };
+}
+
+/**
+ * The problems that a route can answer with, for the OpenAPI document. Handlers throw them, so the
+ * type of what they answer does not know them.
+ */
+export function problems(...codes: ProblemCode[]): Record<never, never> {
+  const descriptions = new Map<number, string[]>();
+  for (const code of codes) {
+    const { status, title } = PROBLEMS[code];
+    const lines = descriptions.get(status) ?? [];
+    descriptions.set(status, [...lines, `${code}: ${title}.`]);
+  }
+  const content = { "application/problem+json": { schema: Problem } };
+  return Object.fromEntries(
+    [...descriptions].map(([status, lines]) => [
+      status,
+      { description: lines.join("\n"), content },
+    ]),
+  );
+}
+
+/** What any route that reaches a store can answer with. */
+export const STORE_PROBLEMS = [
+  "STORE_UNAVAILABLE",
+  "BUDGET_SPENT",
+  "CLOSING",
+  "OUTCOME_UNKNOWN",
+  "INTERNAL",
+] as const;
+/** ... and any route with a body. */
+export const BODY_PROBLEMS = [
+  "MALFORMED_JSON",
+  "BODY_TOO_LARGE",
+  "UNSUPPORTED_MEDIA_TYPE",
+  "INVALID_REQUEST",
+] as const;

@@ -1,0 +1,43 @@
+/** What the routes work with: the ports, and the concurrent callers of each gathered into batches. */
+import type { Context } from "hono";
+import type { Env } from "../env/index.js";
+import { Batcher, type BatchedStore, batched, type LeaseStore } from "../lease/index.js";
+import type { GeneratorState, Ready, TaskStore } from "../tasks/index.js";
+import { type AppEnv, Budget } from "./request.js";
+
+export interface Services {
+  readonly env: Env;
+  /** Whose resources and tasks these are. */
+  readonly namespace: string;
+  readonly leases: LeaseStore;
+  readonly tasks: TaskStore;
+  readonly generator: GeneratorState;
+  readonly ready: Ready;
+  readonly batchedLeases: BatchedStore;
+  readonly batchedTasks: BatchedTasks;
+  budget(context: Context<AppEnv>): Budget;
+}
+
+export type BatchedTasks = ReturnType<typeof batchTasks>;
+
+export function batchTasks(store: TaskStore, { clock }: Env) {
+  return {
+    enqueue: new Batcher(store.enqueue.bind(store), clock),
+    heartbeat: new Batcher(store.heartbeat.bind(store), clock),
+    complete: new Batcher(store.complete.bind(store), clock),
+    fail: new Batcher(store.fail.bind(store), clock),
+    giveBack: new Batcher(store.giveBack.bind(store), clock),
+  };
+}
+
+export function newServices(
+  ports: Pick<Services, "env" | "namespace" | "leases" | "tasks" | "generator" | "ready">,
+): Services {
+  const { env, leases, tasks } = ports;
+  return {
+    ...ports,
+    batchedLeases: batched(leases, env.clock),
+    batchedTasks: batchTasks(tasks, env),
+    budget: (context) => new Budget(context, env.clock),
+  };
+}

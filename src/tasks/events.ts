@@ -1,0 +1,183 @@
+/** What happens to tasks, told as it happens: for a terminal, a console, a log. */
+import type { ClaimedTask, RefusalReason, TaskGrant, TaskState, TaskStore } from "./port.js";
+
+/** Who held the task when it happened, as far as this store object has seen the claim. */
+interface Grantee {
+  readonly id: string;
+  readonly token: number;
+  readonly kind: string | null;
+  readonly holder: string | null;
+  readonly attempt: number | null;
+}
+
+/** One thing that happened to one task. Never with a lease id. */
+export type TaskEvent =
+  | {
+      readonly type: "enqueued";
+      readonly id: string;
+      readonly kind: string;
+      readonly queue: string;
+      readonly duplicate: boolean;
+    }
+  | ({
+      readonly type: "claimed";
+      readonly queue: string;
+      readonly remainingMs: number;
+      /** Who had it before: the task was handed over. */
+      readonly previousHolder: string | null;
+    } & Grantee)
+  | ({ readonly type: "renewed"; readonly remainingMs: number } & Grantee)
+  | ({ readonly type: "completed"; readonly repeated: boolean } & Grantee)
+  | ({
+      readonly type: "failed";
+      readonly state: "pending" | "dead";
+      readonly retryInMs: number | null;
+      readonly error: string;
+    } & Grantee)
+  | ({ readonly type: "returned" } & Grantee)
+  /** A holder came too late, or was overtaken. */
+  | ({
+      readonly type: "refused";
+      readonly operation: "heartbeat" | "complete" | "fail" | "return";
+      readonly reason: RefusalReason;
+    } & Grantee)
+  /** The lease ran out, and the task went back to the queue or died. */
+  | ({ readonly type: "expired"; readonly state: "pending" | "dead" } & Grantee)
+  | { readonly type: "cancelled" | "retried"; readonly id: string; readonly state: TaskState };
+
+/** Grants whose holder is remembered; of older ones the events say null. */
+const REMEMBERED = 10_000;
+
+/**
+ * A store that tells `onEvent` what came of each call, after it. What fails, and what others do
+ * through other store objects, is not told. An error that `onEvent` throws is thrown on its own,
+ * outside of the call.
+ */
+export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void): TaskStore {
+  const grants = new Map<string, Pick<ClaimedTask, "kind" | "attempt"> & { holder: string }>();
+
+  const tell = (event: TaskEvent): void => {
+    try {
+      onEvent(event);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  };
+  const grantee = ({ id, token }: Pick<TaskGrant, "id" | "token">): Grantee => {
+    const known = grants.get(`${id}:${token}`);
+    const { kind = null, holder = null, attempt = null } = known ?? {};
+    return { id, token, kind, holder, attempt };
+  };
+  const remember = ({ id, token, kind, attempt }: ClaimedTask, holder: string): void => {
+    grants.set(`${id}:${token}`, { kind, attempt, holder });
+    if (grants.size <= REMEMBERED) return;
+    const [oldest] = grants.keys();
+    if (oldest !== undefined) grants.delete(oldest);
+  };
+  /** Tells of each outcome in turn: what was refused in the same words, the rest by `told`. */
+  const each = <Request extends TaskGrant, Outcome extends { status: string }>(
+    operation: "heartbeat" | "complete" | "fail" | "return",
+    requests: readonly Request[],
+    outcomes: Outcome[],
+    told: (outcome: Outcome, request: Request) => TaskEvent | undefined,
+  ): Outcome[] => {
+    for (const [index, request] of requests.entries()) {
+      const outcome = outcomes[index];
+      if (!outcome) continue;
+      const event =
+        "reason" in outcome
+          ? {
+              ...{ type: "refused" as const, operation, ...grantee(request) },
+              reason: outcome.reason as RefusalReason,
+            }
+          : told(outcome, request);
+      if (event) tell(event);
+    }
+    return outcomes;
+  };
+
+  return {
+    capabilities: store.capabilities,
+    async enqueue(tasks, options) {
+      const outcomes = await store.enqueue(tasks, options);
+      for (const [index, { kind, queue }] of tasks.entries()) {
+        const outcome = outcomes[index];
+        if (!outcome || outcome.status === "failed") continue;
+        const duplicate = outcome.status === "duplicate";
+        tell({ type: "enqueued", id: outcome.id, kind, queue, duplicate });
+      }
+      return outcomes;
+    },
+    async claim(request, options) {
+      const outcome = await store.claim(request, options);
+      if (outcome.status === "failed") return outcome;
+      for (const task of outcome.tasks) {
+        remember(task, request.holder);
+        const { queue, remainingMs, previousHolder } = task;
+        tell({ type: "claimed", ...grantee(task), queue, remainingMs, previousHolder });
+      }
+      return outcome;
+    },
+    async heartbeat(requests, options) {
+      const outcomes = await store.heartbeat(requests, options);
+      return each("heartbeat", requests, outcomes, (outcome, request) =>
+        outcome.status === "renewed"
+          ? { type: "renewed", ...grantee(request), remainingMs: outcome.remainingMs }
+          : undefined,
+      );
+    },
+    async complete(requests, options) {
+      const outcomes = await store.complete(requests, options);
+      return each("complete", requests, outcomes, (outcome, request) =>
+        outcome.status === "completed"
+          ? { type: "completed", ...grantee(request), repeated: outcome.repeated }
+          : undefined,
+      );
+    },
+    async fail(requests, options) {
+      const outcomes = await store.fail(requests, options);
+      return each("fail", requests, outcomes, (outcome, request) => {
+        if (outcome.status !== "recorded") return undefined;
+        const { state, retryInMs } = outcome;
+        return { type: "failed", ...grantee(request), state, retryInMs, error: request.error };
+      });
+    },
+    async giveBack(requests, options) {
+      const outcomes = await store.giveBack(requests, options);
+      return each("return", requests, outcomes, (outcome, request) =>
+        outcome.status === "returned" ? { type: "returned", ...grantee(request) } : undefined,
+      );
+    },
+    async cancel(tasks) {
+      const outcomes = await store.cancel(tasks);
+      for (const [index, { id }] of tasks.entries()) {
+        const outcome = outcomes[index];
+        if (outcome?.status === "ok") tell({ type: "cancelled", id, state: outcome.state });
+      }
+      return outcomes;
+    },
+    async retry(tasks) {
+      const outcomes = await store.retry(tasks);
+      for (const [index, { id }] of tasks.entries()) {
+        const outcome = outcomes[index];
+        if (outcome?.status === "ok") tell({ type: "retried", id, state: outcome.state });
+      }
+      return outcomes;
+    },
+    async reap() {
+      const reaped = await store.reap();
+      for (const task of reaped) {
+        const { holder, state } = task;
+        tell({ type: "expired", ...grantee(task), holder, state });
+      }
+      return reaped;
+    },
+    get: (task) => store.get(task),
+    list: (query) => store.list(query),
+    counts: (namespace) => store.counts(namespace),
+    watch: (namespace, options) => store.watch(namespace, options),
+    close: () => store.close(),
+  };
+}
