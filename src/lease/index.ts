@@ -1,4 +1,4 @@
-export { Batcher, type BatchedStore, batched, failedMaybe } from "./batching.js";
+export { type BatchedStore, Batcher, batched, failedMaybe } from "./batching.js";
 export * from "./errors.js";
 export {
   type GrantActions,
@@ -21,6 +21,7 @@ export {
   withoutUndefined,
 } from "./options.js";
 export type * from "./port.js";
-export * as rules from "./rules.js";
+export { type Decide, decideAcquire, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
+export * as rules from "./rules.js";
 export { instant } from "./trust.js";

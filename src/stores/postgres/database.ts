@@ -1,9 +1,12 @@
 import type { Env } from "../../env/index.js";
+import type { LeaseStore } from "../../lease/index.js";
 import type { Backend } from "./backend.js";
+import type { Connections } from "./connections.js";
 import { Listener } from "./listen.js";
 import { migrate } from "./migrate.js";
 import { pgliteBackend } from "./pglite.js";
 import type { PgPool } from "./query.js";
+import { PostgresLeaseStore } from "./store.js";
 import { poolBackend, serverBackend } from "./server.js";
 
 /** Where the database is. */
@@ -17,16 +20,10 @@ export type PostgresSource =
 
 /** One database opened once: its stores share connections and the subscription. */
 export interface PostgresDatabase {
+  readonly leases: LeaseStore;
   /** @internal */
   readonly connections: Connections;
   close(): Promise<void>;
-}
-
-/** What the stores of a database share. */
-export interface Connections {
-  readonly backend: Backend;
-  readonly listener: Listener;
-  readonly env: Env;
 }
 
 /**
@@ -41,6 +38,7 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
     const connections: Connections = { backend, listener, env };
     let closing: Promise<void> | undefined;
     return {
+      leases: new PostgresLeaseStore(connections),
       connections,
       close() {
         closing ??= listener.close().then(() => backend.close());
@@ -54,10 +52,11 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
 }
 
 /**
- * Brings the schema of a database up to date and closes it; how many steps that took.
+ * Brings the schema of a database up to date and closes it; the names of the steps
+ * that took.
  * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
  */
-export async function migratePostgres(source: PostgresSource, env: Env): Promise<number> {
+export async function migratePostgres(source: PostgresSource, env: Env): Promise<readonly string[]> {
   const backend = await openBackend(source, env);
   try {
     return await migrate(backend.general);

@@ -13,15 +13,15 @@ const LOCK = "SELECT pg_advisory_xact_lock(7810756276994469740)";
 const STEP_TIMEOUT_MS = 120_000;
 
 /**
- * Brings the schema `leasehold` up to date; how many steps that took, 0 when it was already.
+ * Brings the schema `leasehold` up to date; the names of the steps that took.
  * Needs rights to change the schema only where there is something to do.
  * @throws StoreMisconfiguredError when a newer release has migrated this database
  */
 export async function migrate(
   sql: Sql,
   migrations: readonly Migration[] = MIGRATIONS,
-): Promise<number> {
-  let steps = 0;
+): Promise<readonly string[]> {
+  const steps: string[] = [];
   let version = await versionOf(sql);
   while (version < migrations.length) {
     version = await sql.transaction(
@@ -36,7 +36,7 @@ export async function migrate(
           "INSERT INTO leasehold.migration (version, name, applied_at) VALUES ($1::int, $2, clock_timestamp())",
           [reached + 1, next.name],
         );
-        steps += 1;
+        steps.push(next.name);
         return reached + 1;
       },
       { timeoutMs: STEP_TIMEOUT_MS },

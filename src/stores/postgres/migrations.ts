@@ -32,6 +32,19 @@ export const MIGRATIONS: readonly Migration[] = [
          namespace text COLLATE "C" PRIMARY KEY,
          token bigint NOT NULL
        )`,
+      // A record that was collected while its key was being granted anew, by a statement that had
+      // read the floor before: nothing else can stop that token from being smaller than an earlier
+      // one. Called once the new row stands, when nobody can come in between, and reads anew
+      // because it is volatile.
+      `CREATE FUNCTION leasehold.above_floor(place text, granted bigint) RETURNS bigint
+       LANGUAGE plpgsql VOLATILE AS $$
+       BEGIN
+         IF granted <= (SELECT f.token FROM leasehold.token_floor f WHERE f.namespace = place) THEN
+           RAISE EXCEPTION 'a collection of old leases overtook this grant'
+             USING ERRCODE = 'serialization_failure';
+         END IF;
+         RETURN granted;
+       END $$`,
       // Who was answered "held" and waits: a release notifies only where somebody does.
       `CREATE TABLE leasehold.waiter (
          namespace text COLLATE "C" NOT NULL,

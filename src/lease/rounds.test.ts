@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest";
+import { grantIdOf } from "../env/index.js";
+import { StoreUnavailableError } from "./errors.js";
+import type { AcquireOutcome, AcquireRequest, Failed } from "./port.js";
+import { decideAcquire, inRounds } from "./rounds.js";
+
+const error = new StoreUnavailableError("no answer", { outcome: "unknown" });
+const failed: Failed = { status: "failed", applied: "maybe", retryable: true, error };
+
+describe("rounds", () => {
+  it("send each key once at a time, in order, and answer in the order of the requests", async () => {
+    const rounds: string[][] = [];
+    const outcomes = await inRounds(
+      ["a1", "b1", "a2", "c1", "a3", "b2"],
+      (request) => request.slice(0, 1),
+      async (round) => {
+        rounds.push([...round]);
+        return round.map((request) => ({ status: `${request} done` }));
+      },
+    );
+    expect(rounds).toEqual([["a1", "b1", "c1"], ["a2", "b2"], ["a3"]]);
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      "a1 done",
+      "b1 done",
+      "a2 done",
+      "c1 done",
+      "a3 done",
+      "b2 done",
+    ]);
+  });
+
+  it("send nothing for an empty batch", async () => {
+    expect(await inRounds([], String, () => expect.unreachable())).toEqual([]);
+  });
+
+  it("keep the order of a key behind a request that only the store can decide", async () => {
+    const rounds: string[][] = [];
+    await inRounds<string, { status: string }>(
+      ["a1", "a2?", "a3"],
+      () => "a",
+      async (round) => {
+        rounds.push([...round]);
+        return round.map(() => ({ status: "sent" }));
+      },
+      (request) => (request.endsWith("?") ? null : { status: "decided" }),
+    );
+    expect(rounds).toEqual([["a1"], ["a2?"]]);
+  });
+
+  it("fail what stands behind a failed request, unsent", async () => {
+    const sent: string[] = [];
+    const outcomes = await inRounds<string, { status: string }>(
+      ["a1", "a2", "b1"],
+      (request) => request.slice(0, 1),
+      async (round) => {
+        sent.push(...round);
+        return round.map((request) => (request === "a1" ? failed : { status: "done" }));
+      },
+    );
+    expect(sent).toEqual(["a1", "b1"]);
+    expect(outcomes[0]).toBe(failed);
+    expect(outcomes[1]).toMatchObject({ status: "failed", applied: "no", retryable: true });
+    expect(outcomes[1]).toMatchObject({ error: { outcome: "none", cause: error } });
+  });
+});
+
+describe("acquires of one key in a batch", () => {
+  const request = (leaseId: string, more: Partial<AcquireRequest> = {}): AcquireRequest => ({
+    namespace: "n",
+    resource: "r",
+    leaseId,
+    holder: `holder of ${leaseId}`,
+    ttlMs: 1_000,
+    ...more,
+  });
+  const acquired: AcquireOutcome = {
+    status: "acquired",
+    token: 7,
+    ttlMs: 1_000,
+    remainingMs: 900,
+    expiresAt: null,
+  };
+  const heldBy = (leaseId: string): AcquireOutcome => ({
+    status: "held",
+    holder: "x",
+    grantId: grantIdOf(leaseId),
+    remainingMs: 5,
+  });
+  const after = (outcome: AcquireOutcome, later: AcquireRequest, first = request("first")) =>
+    decideAcquire(later, { request: first, outcome });
+
+  it("after a grant: held by it, or the same grant for the same lease id", () => {
+    expect(after(acquired, request("second"))).toEqual({
+      status: "held",
+      holder: "holder of first",
+      grantId: grantIdOf("first"),
+      remainingMs: 900,
+    });
+    expect(after(acquired, request("first"))).toBe(acquired);
+  });
+
+  it("after a refusal: refused alike, unless the grant in the way may be its own", () => {
+    const held = heldBy("other");
+    expect(after(held, request("second"))).toBe(held);
+    expect(after(heldBy("second"), request("second"))).toBeNull();
+    expect(after({ ...held, grantId: null } as AcquireOutcome, request("second"))).toBeNull();
+  });
+
+  it("leave it to the store to note who waits", () => {
+    const held = heldBy("other");
+    const waits = { queueMs: 100 };
+    expect(after(acquired, request("second", waits))).toBeNull();
+    expect(after(held, request("second", waits))).toBeNull();
+    expect(after(held, request("second", waits), request("first", waits))).toBe(held);
+  });
+
+  it("after an ended lease id: the store decides", () => {
+    expect(after({ status: "ended" }, request("second"))).toBeNull();
+  });
+});

@@ -1,0 +1,346 @@
+/**
+ * The statements of the lease store: each decides a batch of requests on different keys, by the
+ * rules in lease/rules.ts, in one statement that commits by itself.
+ *
+ *   input ─ seen ──────────────── decides what a plain read can decide: held, ended, taken ...
+ *             └─ locked ───────── rows that may change, in the order of their keys
+ *                  └─ changed ─── decided on the locked version of the row
+ *
+ * - Nothing waits for a row that somebody has locked: SKIP LOCKED. A request whose row was neither
+ *   decided by the read nor locked answers `undecided`; the caller asks once more, by a new read.
+ * - Rows are locked in one order of keys before anything is changed, new rows are inserted in the
+ *   same order after that: concurrent batches cannot deadlock.
+ * - Time is clock_timestamp(), read once per statement. Not now(): that is when the transaction
+ *   began. A lock is got at once or not at all, so that the time is not stale when it is used.
+ * - Tokens are computed from the locked row. Larger than the last one, than all collected ones, and
+ *   at least the clock in microseconds, which keeps them growing if a table is lost and made anew.
+ * - Data-modifying parts run in the order in which they refer to each other, hence the
+ *   `(SELECT count(*) ...) >= 0`.
+ *
+ * Names: c the clock, i the input, s or r the row as seen, k as locked, x as changed.
+ */
+import { CHANNEL } from "./backend.js";
+
+/** Milliseconds from the statement's time until then. */
+const untilMs = (time: string) => `(extract(epoch FROM ${time} - c.now) * 1000)::float8`;
+const afterMs = (ms: string) => `c.now + ${ms} * interval '1 millisecond'`;
+const iso = (time: string) =>
+  `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+/** `grantIdOf`: lease ids do not leave the database. */
+const grantId = (row: string) =>
+  `left(encode(sha256(convert_to(${row}.lease_id, 'UTF8')), 'hex'), 16)`;
+
+/** `rules.isLive` and `rules.excludes`. */
+const isLive = (row: string) => `(${row}.ended IS NULL AND ${row}.expires_at > c.now)`;
+const excludes = (row: string) =>
+  `(${row}.ended IS DISTINCT FROM 'released' AND ${row}.expires_at > c.now)`;
+
+const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
+const SAME_KEY = (a: string, b: string) =>
+  `${a}.namespace = ${b}.namespace AND ${a}.resource = ${b}.resource`;
+const CLOCK_TOKEN = "(extract(epoch FROM c.now) * 1000000)::bigint";
+
+/** Who waits longer asks again meanwhile; who has died is forgotten after this. */
+const LONGEST_WAITER_MS = 60_000;
+
+/** Wakes those who wait for the key; nobody is told where nobody waits. */
+const wakeWaiters = (row: string) => `
+  CASE WHEN EXISTS (
+    SELECT FROM leasehold.waiter w WHERE ${SAME_KEY("w", row)} AND w.expires_at > c.now
+  ) THEN pg_notify('${CHANNEL}', json_build_array('lease', ${row}.namespace, ${row}.resource)::text)::text END`;
+
+/** The batch as rows numbered from 1, and what a plain read says about their keys. */
+const inputAndSeen = (columns: readonly (readonly [name: string, type: string])[]) => `
+  input AS MATERIALIZED (
+    SELECT * FROM unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(", ")})
+      WITH ORDINALITY AS i (${columns.map(([name]) => name).join(", ")}, n)
+  ),
+  seen AS MATERIALIZED (
+    SELECT i.n, l.* FROM input i JOIN leasehold.lease l ON ${SAME_KEY("l", "i")}
+  )`;
+
+/** Only rows that are as `condition` says, also in the version that is then locked. */
+const lockedWhere = (condition: string) => `
+  locked AS MATERIALIZED (
+    SELECT i.n, l.* FROM input i JOIN leasehold.lease l ON ${SAME_KEY("l", "i")} CROSS JOIN clock c
+    WHERE ${condition}
+    ORDER BY l.namespace, l.resource
+    FOR NO KEY UPDATE OF l SKIP LOCKED
+  )`;
+
+export interface AcquireRow {
+  readonly status: "acquired" | "held" | "ended" | "undecided";
+  readonly token: number;
+  readonly ttlMs: number;
+  readonly remainingMs: number;
+  readonly expiresAt: string;
+  readonly holder: string;
+  readonly grantId: string;
+}
+
+/** Values: namespaces, resources, leaseIds, holders, ttlMs, queueMs, metadata. */
+export const ACQUIRE = `
+WITH ${CLOCK},
+  ${inputAndSeen([
+    ["namespace", "text"],
+    ["resource", "text"],
+    ["lease_id", "text"],
+    ["holder", "text"],
+    ["ttl_ms", "int"],
+    ["queue_ms", "int"],
+    ["metadata", "text"],
+  ])},
+  ${lockedWhere(`l.lease_id <> i.lease_id AND NOT ${excludes("l")}`)},
+  granted AS (
+    UPDATE leasehold.lease l SET
+      lease_id = i.lease_id, holder = i.holder, metadata = i.metadata, ttl_ms = i.ttl_ms,
+      token = greatest(k.token + 1, f.token + 1, ${CLOCK_TOKEN}),
+      granted_at = c.now, renewed_at = NULL, expires_at = ${afterMs("i.ttl_ms")}, ended = NULL
+    FROM locked k JOIN input i ON i.n = k.n
+      LEFT JOIN leasehold.token_floor f ON f.namespace = k.namespace CROSS JOIN clock c
+    WHERE ${SAME_KEY("l", "k")}
+    RETURNING l.namespace, l.resource, l.token
+  ),
+  created AS (
+    INSERT INTO leasehold.lease AS l
+      (namespace, resource, lease_id, holder, metadata, ttl_ms, token, granted_at, expires_at)
+    SELECT i.namespace, i.resource, i.lease_id, i.holder, i.metadata, i.ttl_ms,
+      greatest(f.token + 1, ${CLOCK_TOKEN}), c.now, ${afterMs("i.ttl_ms")}
+    FROM input i LEFT JOIN leasehold.token_floor f ON f.namespace = i.namespace
+      CROSS JOIN clock c
+    WHERE NOT EXISTS (SELECT FROM seen s WHERE s.n = i.n) AND (SELECT count(*) FROM granted) >= 0
+    ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C"
+    ON CONFLICT (namespace, resource) DO NOTHING
+    RETURNING l.namespace, l.resource, leasehold.above_floor(l.namespace, l.token) AS token
+  ),
+  fresh AS (SELECT * FROM granted UNION ALL SELECT * FROM created),
+  outcome AS MATERIALIZED (
+    SELECT i.n, i.namespace, i.resource, i.lease_id AS asked_id, i.queue_ms,
+      CASE
+        WHEN x.token IS NOT NULL THEN 'acquired'
+        WHEN r.lease_id = i.lease_id THEN CASE WHEN ${isLive("r")} THEN 'acquired' ELSE 'ended' END
+        WHEN ${excludes("r")} THEN 'held'
+        ELSE 'undecided'
+      END AS status,
+      coalesce(x.token, r.token) AS token,
+      CASE WHEN x.token IS NULL THEN r.ttl_ms ELSE i.ttl_ms END AS ttl_ms,
+      CASE WHEN x.token IS NULL THEN r.expires_at ELSE ${afterMs("i.ttl_ms")} END AS expires_at,
+      r.holder, r.lease_id
+    FROM input i CROSS JOIN clock c
+      LEFT JOIN seen r ON r.n = i.n
+      LEFT JOIN fresh x ON ${SAME_KEY("x", "i")}
+  ),
+  noted AS (
+    INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, expires_at)
+    SELECT o.namespace, o.resource, o.asked_id, ${afterMs(`least(o.queue_ms, ${LONGEST_WAITER_MS})`)}
+    FROM outcome o CROSS JOIN clock c
+    WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (
+      -- Noted for long enough: who asks often need not write each time.
+      SELECT FROM leasehold.waiter w
+      WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.asked_id
+        AND w.expires_at > ${afterMs(`least(o.queue_ms, ${LONGEST_WAITER_MS}) / 2`)}
+    )
+    ORDER BY o.namespace COLLATE "C", o.resource COLLATE "C", o.asked_id COLLATE "C"
+    ON CONFLICT (namespace, resource, lease_id) DO UPDATE SET expires_at = excluded.expires_at
+    RETURNING 1
+  ),
+  waiting AS MATERIALIZED (
+    SELECT w.namespace, w.resource, w.lease_id FROM outcome o JOIN leasehold.waiter w
+      ON ${SAME_KEY("w", "o")} AND w.lease_id = o.asked_id
+    WHERE o.status = 'acquired' AND (SELECT count(*) FROM noted) >= 0
+    FOR UPDATE OF w SKIP LOCKED
+  ),
+  served AS (
+    DELETE FROM leasehold.waiter w USING waiting o
+    WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.lease_id
+    RETURNING 1
+  )
+SELECT o.status, o.token::float8 AS token, o.ttl_ms AS "ttlMs",
+  ${untilMs("o.expires_at")} AS "remainingMs", ${iso("o.expires_at")} AS "expiresAt",
+  o.holder, ${grantId("o")} AS "grantId"
+FROM outcome o CROSS JOIN clock c
+ORDER BY o.n`;
+
+export interface RenewRow {
+  readonly status: "renewed" | "lost" | "undecided";
+  readonly reason: "expired" | "revoked" | "taken" | "gone";
+  readonly ttlMs: number;
+  readonly remainingMs: number;
+  readonly expiresAt: string;
+}
+
+/** Values: namespaces, resources, leaseIds, ttlMs. */
+export const RENEW = `
+WITH ${CLOCK},
+  ${inputAndSeen([
+    ["namespace", "text"],
+    ["resource", "text"],
+    ["lease_id", "text"],
+    ["ttl_ms", "int"],
+  ])},
+  ${lockedWhere("l.lease_id = i.lease_id AND l.ended IS NULL")},
+  renewed AS (
+    UPDATE leasehold.lease l SET ttl_ms = i.ttl_ms, renewed_at = c.now,
+      expires_at = greatest(k.expires_at, ${afterMs("i.ttl_ms")})
+    FROM locked k JOIN input i ON i.n = k.n CROSS JOIN clock c
+    WHERE ${SAME_KEY("l", "k")} AND ${isLive("k")}
+    RETURNING k.n, l.ttl_ms, l.expires_at
+  )
+SELECT
+  CASE
+    WHEN x.n IS NOT NULL THEN 'renewed'
+    WHEN k.n IS NOT NULL OR s.n IS NULL OR s.lease_id <> i.lease_id OR s.ended IS NOT NULL THEN 'lost'
+    ELSE 'undecided'
+  END AS status,
+  CASE
+    WHEN k.n IS NOT NULL THEN 'expired'
+    WHEN s.lease_id <> i.lease_id THEN 'taken'
+    WHEN s.ended = 'revoked' THEN 'revoked'
+    ELSE 'gone'
+  END AS reason,
+  x.ttl_ms AS "ttlMs", ${untilMs("x.expires_at")} AS "remainingMs", ${iso("x.expires_at")} AS "expiresAt"
+FROM input i CROSS JOIN clock c
+  LEFT JOIN seen s ON s.n = i.n LEFT JOIN locked k ON k.n = i.n LEFT JOIN renewed x ON x.n = i.n
+ORDER BY i.n`;
+
+export interface ReleaseRow {
+  readonly status: "released" | "notHeld" | "undecided";
+}
+
+/** Values: namespaces, resources, leaseIds. */
+export const RELEASE = `
+WITH ${CLOCK},
+  ${inputAndSeen([
+    ["namespace", "text"],
+    ["resource", "text"],
+    ["lease_id", "text"],
+  ])},
+  ${lockedWhere("l.lease_id = i.lease_id AND l.ended IS DISTINCT FROM 'released'")},
+  released AS (
+    UPDATE leasehold.lease l SET ended = 'released', expires_at = c.now
+    FROM locked k CROSS JOIN clock c
+    WHERE ${SAME_KEY("l", "k")} AND ${excludes("k")}
+    RETURNING k.n, l.namespace, l.resource
+  )
+SELECT
+  CASE
+    WHEN x.n IS NOT NULL THEN 'released'
+    WHEN k.n IS NOT NULL OR s.n IS NULL OR s.lease_id <> i.lease_id THEN 'notHeld'
+    WHEN s.ended = 'released' THEN 'released'
+    ELSE 'undecided'
+  END AS status,
+  ${wakeWaiters("x")} AS woken
+FROM input i CROSS JOIN clock c
+  LEFT JOIN seen s ON s.n = i.n LEFT JOIN locked k ON k.n = i.n LEFT JOIN released x ON x.n = i.n
+ORDER BY i.n`;
+
+export interface RevokeRow {
+  readonly status: "revoked" | "notHeld" | "otherToken" | "undecided";
+  readonly token: number;
+  readonly freeInMs: number;
+}
+
+/** Values: namespaces, resources, expectedTokens (null: any), whether to free now. */
+export const REVOKE = `
+WITH ${CLOCK},
+  ${inputAndSeen([
+    ["namespace", "text"],
+    ["resource", "text"],
+    ["expected", "float8"],
+    ["free_now", "bool"],
+  ])},
+  ${lockedWhere(`${excludes("l")} AND coalesce(l.token = i.expected, true)`)},
+  revoked AS (
+    UPDATE leasehold.lease l SET ended = 'revoked',
+      expires_at = CASE WHEN i.free_now THEN c.now ELSE k.expires_at END
+    FROM locked k JOIN input i ON i.n = k.n CROSS JOIN clock c
+    WHERE ${SAME_KEY("l", "k")}
+    RETURNING k.n, l.namespace, l.resource, l.token, l.expires_at, i.free_now
+  )
+SELECT
+  CASE
+    WHEN x.n IS NOT NULL THEN 'revoked'
+    WHEN s.n IS NULL OR NOT ${excludes("s")} THEN 'notHeld'
+    WHEN s.token <> i.expected THEN 'otherToken'
+    ELSE 'undecided'
+  END AS status,
+  x.token::float8 AS token, ${untilMs("x.expires_at")} AS "freeInMs",
+  CASE WHEN x.free_now THEN ${wakeWaiters("x")} END AS woken
+FROM input i CROSS JOIN clock c
+  LEFT JOIN seen s ON s.n = i.n LEFT JOIN revoked x ON x.n = i.n
+ORDER BY i.n`;
+
+export interface ViewRow {
+  readonly namespace: string;
+  readonly resource: string;
+  readonly holder: string;
+  readonly grantId: string;
+  readonly token: number;
+  readonly state: "live" | "expired" | "released" | "revoked";
+  readonly ttlMs: number;
+  readonly remainingMs: number;
+  readonly grantedAt: string;
+  readonly renewedAt: string | null;
+  readonly expiresAt: string;
+  readonly metadata: string | null;
+}
+
+const VIEW = `l.namespace, l.resource, l.holder, ${grantId("l")} AS "grantId", l.token::float8 AS token,
+  CASE WHEN ${isLive("l")} THEN 'live' ELSE coalesce(l.ended, 'expired') END AS state,
+  l.ttl_ms AS "ttlMs", CASE WHEN ${isLive("l")} THEN ${untilMs("l.expires_at")} ELSE 0 END AS "remainingMs",
+  ${iso("l.granted_at")} AS "grantedAt", ${iso("l.renewed_at")} AS "renewedAt",
+  ${iso("l.expires_at")} AS "expiresAt", l.metadata`;
+
+/** Values: namespaces, resources. One row per key that has a record, with its number from 1. */
+export const GET = `
+WITH ${CLOCK}, ${inputAndSeen([
+  ["namespace", "text"],
+  ["resource", "text"],
+])}
+SELECT l.n::int AS n, ${VIEW} FROM seen l CROSS JOIN clock c ORDER BY l.n`;
+
+/** Values: namespace, first resource, end of the range (null: none), cursor, live only, limit. */
+export const LIST = `
+WITH ${CLOCK}
+SELECT ${VIEW} FROM leasehold.lease l CROSS JOIN clock c
+WHERE l.namespace = $1 AND l.resource >= $2 AND ($3::text IS NULL OR l.resource < $3)
+  AND l.resource > $4 AND (NOT $5::bool OR ${isLive("l")})
+ORDER BY l.resource
+LIMIT $6::int`;
+
+/**
+ * Deletes old ended leases, in the order of their keys, a chunk a statement; raises the floor of
+ * tokens with it. Values: olderThanMs, the
+ * namespace and resource after which to go on, how many.
+ */
+export const COLLECT = `
+WITH ${CLOCK},
+  old AS MATERIALIZED (
+    SELECT l.namespace, l.resource, l.token FROM leasehold.lease l CROSS JOIN clock c
+    WHERE (l.namespace, l.resource) > ($2, $3)
+      AND NOT ${excludes("l")} AND l.expires_at <= ${afterMs("-($1::float8)")}
+    ORDER BY l.namespace, l.resource
+    LIMIT $4::int
+    FOR UPDATE OF l SKIP LOCKED
+  ),
+  raised AS (
+    INSERT INTO leasehold.token_floor AS f (namespace, token)
+    SELECT o.namespace, max(o.token) FROM old o GROUP BY o.namespace ORDER BY o.namespace
+    ON CONFLICT (namespace) DO UPDATE SET token = greatest(f.token, excluded.token)
+    RETURNING 1
+  ),
+  deleted AS (
+    DELETE FROM leasehold.lease l USING old o
+    WHERE ${SAME_KEY("l", "o")} AND (SELECT count(*) FROM raised) >= 0
+    RETURNING l.namespace, l.resource
+  )
+SELECT namespace, resource FROM deleted ORDER BY namespace, resource`;
+
+/** Forgets those who no longer wait. */
+export const COLLECT_WAITERS = `
+WITH gone AS MATERIALIZED (
+  SELECT namespace, resource, lease_id FROM leasehold.waiter
+  WHERE expires_at <= clock_timestamp() FOR UPDATE SKIP LOCKED
+)
+DELETE FROM leasehold.waiter w USING gone g
+WHERE ${SAME_KEY("w", "g")} AND w.lease_id = g.lease_id`;

@@ -1,0 +1,301 @@
+/** Leases in PostgreSQL: requests to statements, rows to outcomes. What is decided stands in SQL. */
+import { type Clock, invariant } from "../../env/index.js";
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  type CallOptions,
+  type Capabilities,
+  ClosedError,
+  decideAcquire,
+  type Failed,
+  inRounds,
+  type Key,
+  type LeaseStore,
+  type LeaseView,
+  type ListQuery,
+  type Page,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  type RenewOutcome,
+  type RenewRequest,
+  type RevokeOutcome,
+  type RevokeRequest,
+  StoreUnavailableError,
+  type WatchEvent,
+} from "../../lease/index.js";
+import type { Connections } from "./connections.js";
+import { failedOutcome } from "./failures.js";
+import {
+  ACQUIRE,
+  type AcquireRow,
+  COLLECT,
+  COLLECT_WAITERS,
+  GET,
+  LIST,
+  RELEASE,
+  type ReleaseRow,
+  RENEW,
+  type RenewRow,
+  REVOKE,
+  type RevokeRow,
+  type ViewRow,
+} from "./lease-sql.js";
+import { type Listener, watchEvents } from "./listen.js";
+import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./query.js";
+
+/** Longer waits are noted anew meanwhile; the SQL has its own, smaller bound. */
+const LONGEST_QUEUE_MS = 2 ** 31 - 1;
+/** One statement deletes so many leases at most: it locks them. */
+const COLLECTED_AT_ONCE = 1_000;
+/** It may have to read a large table to its end. */
+const COLLECT_TIMEOUT_MS = 60_000;
+
+/** One statement for requests on different keys: what to send, and what an answered row means. */
+interface Statement<Request, Outcome, Row> {
+  readonly sql: Sql;
+  readonly text: string;
+  /** By column. */
+  values(requests: readonly Request[]): Parameter[];
+  outcome(row: Row): Outcome;
+}
+
+export class PostgresLeaseStore implements LeaseStore {
+  readonly capabilities: Capabilities;
+  readonly #general: Sql;
+  readonly #control: Sql;
+  readonly #listener: Listener;
+  readonly #clock: Clock;
+  readonly #closing = new AbortController();
+
+  constructor({ backend, listener, env }: Connections) {
+    this.#general = backend.general;
+    this.#control = backend.control;
+    this.#listener = listener;
+    this.#clock = env.clock;
+    this.capabilities = {
+      clock: "store",
+      grants: "portable",
+      ttl: { minMs: 100, maxMs: 2 ** 31 - 1, stepMs: 1 },
+      queue: false,
+      watch: listener.mode,
+      // Free from the microsecond of its expiry on; answers are rounded to milliseconds.
+      epsilonMs: 1,
+    };
+  }
+
+  acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
+    const statement: Statement<AcquireRequest, AcquireOutcome, AcquireRow> = {
+      sql: this.#general,
+      text: ACQUIRE,
+      values: (batch) => [
+        ...keyColumns(batch),
+        batch.map(({ leaseId }) => leaseId),
+        batch.map(({ holder }) => holder),
+        batch.map(({ ttlMs }) => ttlMs),
+        batch.map(({ queueMs = 0 }) => Math.min(Math.ceil(queueMs), LONGEST_QUEUE_MS)),
+        batch.map(({ metadata = null }) => metadata),
+      ],
+      outcome: acquireOutcome,
+    };
+    return inRounds(requests, keyText, this.#sender(statement, options), decideAcquire);
+  }
+
+  renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
+    const statement: Statement<RenewRequest, RenewOutcome, RenewRow> = {
+      sql: this.#control,
+      text: RENEW,
+      values: (batch) => [
+        ...keyColumns(batch),
+        batch.map(({ leaseId }) => leaseId),
+        batch.map(({ ttlMs }) => ttlMs),
+      ],
+      outcome: ({ status, reason, ...term }) =>
+        status === "lost" ? { status, reason } : { status: "renewed", ...wholeMs(term) },
+    };
+    return inRounds(requests, keyText, this.#sender(statement, options));
+  }
+
+  release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
+    const statement: Statement<ReleaseRequest, ReleaseOutcome, ReleaseRow> = {
+      sql: this.#control,
+      text: RELEASE,
+      values: (batch) => [...keyColumns(batch), batch.map(({ leaseId }) => leaseId)],
+      outcome: ({ status }) => ({ status: status === "released" ? status : "notHeld" }),
+    };
+    return inRounds(requests, keyText, this.#sender(statement, options));
+  }
+
+  revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {
+    const statement: Statement<RevokeRequest, RevokeOutcome, RevokeRow> = {
+      sql: this.#general,
+      text: REVOKE,
+      values: (batch) => [
+        ...keyColumns(batch),
+        batch.map(({ expectedToken = null }) => expectedToken),
+        batch.map(({ free }) => free === "now"),
+      ],
+      outcome: ({ status, token, freeInMs }) =>
+        status === "revoked"
+          ? { status, token: safeToken(token), freeInMs: Math.ceil(freeInMs) }
+          : { status: status === "otherToken" ? status : "notHeld" },
+    };
+    return inRounds(requests, keyText, this.#sender(statement, options));
+  }
+
+  async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    this.#assertOpen();
+    const rows = await this.#general.query<ViewRow & { n: number }>(GET, keyColumns(keys));
+    const views = new Array<LeaseView | null>(keys.length).fill(null);
+    for (const { n, ...row } of rows) views[n - 1] = view(row);
+    return views;
+  }
+
+  async list(query: ListQuery): Promise<Page<LeaseView>> {
+    this.#assertOpen();
+    const { namespace, prefix = "", liveOnly = false, limit = 100, cursor = "" } = query;
+    const rows = await this.#general.query<ViewRow>(LIST, [
+      namespace,
+      prefix,
+      endOfPrefix(prefix),
+      cursor,
+      liveOnly,
+      limit + 1,
+    ]);
+    const items = rows.slice(0, limit).map(view);
+    return { items, nextCursor: rows.length > limit ? (items.at(-1)?.resource ?? null) : null };
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<WatchEvent, void, undefined> {
+    this.#assertOpen();
+    yield* watchEvents(
+      this.#listener,
+      ([topic, place, resource]): WatchEvent | null =>
+        topic === "lease" && place === namespace ? { type: "changed", namespace, resource } : null,
+      AbortSignal.any([signal, this.#closing.signal]),
+    );
+  }
+
+  async collect(olderThanMs: number): Promise<number> {
+    this.#assertOpen();
+    const options = { timeoutMs: COLLECT_TIMEOUT_MS };
+    await this.#general.query(COLLECT_WAITERS, [], options);
+    let collected = 0;
+    let last: Key = { namespace: "", resource: "" };
+    for (;;) {
+      const rows = await this.#general.query<Key & Record<string, string>>(
+        COLLECT,
+        [olderThanMs, last.namespace, last.resource, COLLECTED_AT_ONCE],
+        options,
+      );
+      collected += rows.length;
+      const next = rows.at(-1);
+      if (!next || rows.length < COLLECTED_AT_ONCE) return collected;
+      last = next;
+    }
+  }
+
+  /** Refuses calls and ends watches. The connections belong to the database that it is part of. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw new ClosedError("the PostgreSQL lease store");
+  }
+
+  /** Sends rounds of a batch, all of them within its timeout. */
+  #sender<Request extends Key, Outcome, Row extends { readonly status: string }>(
+    statement: Statement<Request, Outcome, Row>,
+    { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
+  ): (round: readonly Request[]) => Promise<(Outcome | Failed)[]> {
+    const deadline = this.#clock.monotonic() + timeoutMs;
+    const ask = async (requests: readonly Request[]) => {
+      const { sql, text, values, outcome } = statement;
+      const options = { timeoutMs: Math.max(0, deadline - this.#clock.monotonic()) };
+      try {
+        this.#assertOpen();
+        const rows = await sql.query<Row>(text, values(requests), options);
+        invariant(rows.length === requests.length, "one row per request");
+        return rows.map((row) => (row.status === "undecided" ? null : outcome(row)));
+      } catch (error) {
+        return requests.map(() => failedOutcome(error));
+      }
+    };
+    return async (round) => {
+      const outcomes = await ask(round);
+      const undecided = outcomes.flatMap((outcome, index) => (outcome === null ? [index] : []));
+      if (undecided.length > 0) {
+        // Somebody changed or locked these rows since they were read: read them once more.
+        const again = await ask(undecided.map((index) => round[index] as Request));
+        for (const [position, index] of undecided.entries()) {
+          outcomes[index] = again[position] ?? null;
+        }
+      }
+      return outcomes.map((outcome, index) => outcome ?? inTheWay(round[index] as Request));
+    };
+  }
+}
+
+/** Its row is still locked: waiting would tie this batch to somebody else's transaction. */
+function inTheWay({ namespace, resource }: Key): Failed {
+  const error = new StoreUnavailableError(
+    `another transaction holds the row of "${resource}" in namespace "${namespace}"`,
+    { outcome: "none" },
+  );
+  return { status: "failed", applied: "no", retryable: true, error };
+}
+
+function keyColumns(keys: readonly Key[]): string[][] {
+  return [keys.map(({ namespace }) => namespace), keys.map(({ resource }) => resource)];
+}
+
+/** Names contain no NUL. */
+function keyText({ namespace, resource }: Key): string {
+  return `${namespace}\0${resource}`;
+}
+
+function acquireOutcome(row: AcquireRow): AcquireOutcome {
+  const { status, ttlMs, remainingMs, expiresAt } = row;
+  if (status === "acquired") {
+    return { status, token: safeToken(row.token), ...wholeMs({ ttlMs, remainingMs, expiresAt }) };
+  }
+  if (status === "held") {
+    const { holder, grantId } = row;
+    return { status, holder, grantId, remainingMs: Math.ceil(remainingMs) };
+  }
+  return { status: "ended" };
+}
+
+/** Rounded to the side on which the holder stops too early. */
+function wholeMs<Term extends { readonly remainingMs: number }>(term: Term): Term {
+  return { ...term, remainingMs: Math.floor(term.remainingMs) };
+}
+
+function view(row: ViewRow): LeaseView {
+  return { ...row, token: safeToken(row.token), remainingMs: Math.ceil(row.remainingMs) };
+}
+
+function safeToken(token: number): number {
+  invariant(Number.isSafeInteger(token) && token > 0, `token ${token} is a safe integer`);
+  return token;
+}
+
+const LAST_CODE_POINT = 0x10ffff;
+
+/**
+ * The first text, in the order of code points, behind all that begin with the prefix; null if there
+ * is none. A range needs no wildcards, so that no character of a prefix is one.
+ */
+export function endOfPrefix(prefix: string): string | null {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
+  for (let last = points.pop(); last !== undefined; last = points.pop()) {
+    if (last === LAST_CODE_POINT) continue;
+    // Surrogates are no code points of texts.
+    const next = last === 0xd7ff ? 0xe000 : last + 1;
+    return String.fromCodePoint(...points, next);
+  }
+  return null;
+}

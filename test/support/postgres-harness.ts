@@ -1,0 +1,73 @@
+/** PostgreSQL and PGlite as the conformance suites want them. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemEnv } from "../../src/env/index.js";
+import type { Key } from "../../src/lease/index.js";
+import { openPostgres, type PostgresDatabase } from "../../src/stores/postgres/index.js";
+import type { LeaseHarness } from "../../src/testing/index.js";
+import { describePostgres, startPostgres } from "./postgres.js";
+
+const vitest = { afterAll, beforeAll, describe, expect, it };
+
+const pgliteHarness: LeaseHarness = {
+  name: "PGlite",
+  vitest,
+  async open() {
+    const directory = await mkdtemp(join(tmpdir(), "leasehold-pglite-"));
+    let database = await openPostgres({ directory }, systemEnv);
+    return {
+      store: database.leases,
+      async restart() {
+        await database.close();
+        database = await openPostgres({ directory }, systemEnv);
+        return database.leases;
+      },
+      async close() {
+        await database.close();
+        await rm(directory, { recursive: true });
+      },
+    };
+  },
+};
+
+const postgresHarness: LeaseHarness = {
+  name: "PostgreSQL",
+  vitest: { ...vitest, describe: describePostgres },
+  async open() {
+    // A server of its own, because the suite restarts it.
+    const server = await startPostgres();
+    let database = await openPostgres({ url: server.url }, systemEnv);
+    return {
+      store: database.leases,
+      async restart() {
+        const before: PostgresDatabase = database;
+        await server.kill9();
+        await server.start();
+        database = await openPostgres({ url: server.url }, systemEnv);
+        await before.close();
+        return database.leases;
+      },
+      lockRow: (key) => lockRow(server.url, key),
+      async close() {
+        await database.close();
+        await server.remove();
+      },
+    };
+  },
+};
+
+async function lockRow(url: string, { namespace, resource }: Key): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  await client.query("BEGIN");
+  const text = "SELECT FROM leasehold.lease WHERE namespace = $1 AND resource = $2 FOR UPDATE";
+  const { rowCount } = await client.query(text, [namespace, resource]);
+  if (rowCount !== 1) throw new Error("there is no such row to lock");
+  return () => client.end();
+}
+
+export const postgresHarnesses: readonly LeaseHarness[] = [pgliteHarness, postgresHarness];
