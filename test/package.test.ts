@@ -1,7 +1,16 @@
 /** The package as its users get it: its export map, its contents, and each entry in an empty project. */
 import { execFile } from "node:child_process";
 import { constants } from "node:fs";
-import { access, mkdir, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
+import {
+  access,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -116,6 +125,23 @@ describe("in a project without optional peers", () => {
     const require = `const m = require(${name}); console.log(${count})`;
     const required = await inProject("--no-warnings", "-e", require);
     expect(required.stdout).toBe(imported.stdout);
+  });
+
+  it("has types that need nothing else", async () => {
+    const uses = subpaths.map((path, i) => `export * as m${i} from "leasehold${path.slice(1)}";`);
+    await writeFile(join(folder, "use.mts"), uses.join("\n"));
+    const options =
+      "--strict --noEmit --module nodenext --target es2022 --lib es2024,esnext.disposable,dom";
+    const check = run(join(root, "node_modules/.bin/tsc"), [...options.split(" "), "use.mts"], {
+      cwd: folder,
+    });
+    // Libraries are checked too, and those of others may have faults of their own.
+    const output = await check.then(
+      () => "",
+      ({ stdout }: { stdout: string }) => stdout,
+    );
+    const faults = output.split("\n").filter((line) => /^(node_modules\/leasehold|use)/.test(line));
+    expect(faults.join("\n")).toBe("");
   });
 
   it("prints its version", async () => {

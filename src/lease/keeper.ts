@@ -8,7 +8,7 @@ import type { Clock, Timer } from "../env/index.js";
 
 /** Something with a next moment. */
 export interface Kept {
-  /** Called once at the moment it was scheduled for; schedules itself anew if it wants more. */
+  /** Called once at the moment it was scheduled for; schedules itself anew if it wants more. @internal */
   wake(): void;
 }
 
