@@ -7,5 +7,6 @@ export default defineConfig({
     globalSetup: ["test/support/postgres-setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    coverage: { include: ["src/**/*.ts"], exclude: ["**/*.test.ts"] },
   },
 });
