@@ -4,14 +4,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemEnv } from "../src/env/index.js";
 import { memory } from "../src/stores/memory/index.js";
 import { exerciseLeaseStore, type LeaseHarness, manualEnv } from "../src/testing/index.js";
+import { postgresHarnesses } from "./support/postgres-harness.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
 /** By folder of src/stores/. */
-const ENGINES: Readonly<Record<string, readonly Omit<LeaseHarness, "vitest">[]>> = {
+const ENGINES: Readonly<Record<string, readonly LeaseHarness[]>> = {
   memory: [
     {
       name: "memory",
+      vitest,
       async open() {
         const env = manualEnv({ seed: 11 });
         const source = memory();
@@ -30,12 +32,14 @@ const ENGINES: Readonly<Record<string, readonly Omit<LeaseHarness, "vitest">[]>>
     },
     {
       name: "memory in real time",
+      vitest,
       async open() {
         const stores = await memory({ name: "conformance" }).open(systemEnv);
         return { store: stores.leases, close: () => stores.close() };
       },
     },
   ],
+  postgres: postgresHarnesses,
 };
 
 it("every store is run by the suites", () => {
@@ -48,5 +52,5 @@ it("every store is run by the suites", () => {
 });
 
 for (const harness of Object.values(ENGINES).flat()) {
-  exerciseLeaseStore({ ...harness, vitest });
+  exerciseLeaseStore(harness);
 }

@@ -56,7 +56,10 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
  * that took.
  * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
  */
-export async function migratePostgres(source: PostgresSource, env: Env): Promise<readonly string[]> {
+export async function migratePostgres(
+  source: PostgresSource,
+  env: Env,
+): Promise<readonly string[]> {
   const backend = await openBackend(source, env);
   try {
     return await migrate(backend.general);

@@ -78,8 +78,7 @@ export interface AcquireRow {
   readonly grantId: string;
 }
 
-/** Values: namespaces, resources, leaseIds, holders, ttlMs, queueMs, metadata. */
-export const ACQUIRE = `
+const acquire = (more: string) => `
 WITH ${CLOCK},
   ${inputAndSeen([
     ["namespace", "text"],
@@ -129,7 +128,20 @@ WITH ${CLOCK},
     FROM input i CROSS JOIN clock c
       LEFT JOIN seen r ON r.n = i.n
       LEFT JOIN fresh x ON ${SAME_KEY("x", "i")}
-  ),
+  )${more}
+SELECT o.status, o.token::float8 AS token, o.ttl_ms AS "ttlMs",
+  ${untilMs("o.expires_at")} AS "remainingMs", ${iso("o.expires_at")} AS "expiresAt",
+  o.holder, ${grantId("o")} AS "grantId"
+FROM outcome o CROSS JOIN clock c
+ORDER BY o.n`;
+
+/** Values: namespaces, resources, leaseIds, holders, ttlMs, queueMs, metadata. */
+export const ACQUIRE = acquire("");
+/**
+ * The same for batches in which somebody waits: notes who was refused, and forgets who was served.
+ * Apart, because the plan of a statement costs time, and most batches have no such request.
+ */
+export const ACQUIRE_OR_WAIT = acquire(`,
   noted AS (
     INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, expires_at)
     SELECT o.namespace, o.resource, o.asked_id, ${afterMs(`least(o.queue_ms, ${LONGEST_WAITER_MS})`)}
@@ -154,12 +166,7 @@ WITH ${CLOCK},
     DELETE FROM leasehold.waiter w USING waiting o
     WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.lease_id
     RETURNING 1
-  )
-SELECT o.status, o.token::float8 AS token, o.ttl_ms AS "ttlMs",
-  ${untilMs("o.expires_at")} AS "remainingMs", ${iso("o.expires_at")} AS "expiresAt",
-  o.holder, ${grantId("o")} AS "grantId"
-FROM outcome o CROSS JOIN clock c
-ORDER BY o.n`;
+  )`);
 
 export interface RenewRow {
   readonly status: "renewed" | "lost" | "undecided";

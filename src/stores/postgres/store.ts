@@ -27,6 +27,7 @@ import type { Connections } from "./connections.js";
 import { failedOutcome } from "./failures.js";
 import {
   ACQUIRE,
+  ACQUIRE_OR_WAIT,
   type AcquireRow,
   COLLECT,
   COLLECT_WAITERS,
@@ -53,7 +54,7 @@ const COLLECT_TIMEOUT_MS = 60_000;
 /** One statement for requests on different keys: what to send, and what an answered row means. */
 interface Statement<Request, Outcome, Row> {
   readonly sql: Sql;
-  readonly text: string;
+  text(requests: readonly Request[]): string;
   /** By column. */
   values(requests: readonly Request[]): Parameter[];
   outcome(row: Row): Outcome;
@@ -86,7 +87,7 @@ export class PostgresLeaseStore implements LeaseStore {
   acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
     const statement: Statement<AcquireRequest, AcquireOutcome, AcquireRow> = {
       sql: this.#general,
-      text: ACQUIRE,
+      text: (batch) => (batch.some(({ queueMs }) => queueMs) ? ACQUIRE_OR_WAIT : ACQUIRE),
       values: (batch) => [
         ...keyColumns(batch),
         batch.map(({ leaseId }) => leaseId),
@@ -103,7 +104,7 @@ export class PostgresLeaseStore implements LeaseStore {
   renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
     const statement: Statement<RenewRequest, RenewOutcome, RenewRow> = {
       sql: this.#control,
-      text: RENEW,
+      text: () => RENEW,
       values: (batch) => [
         ...keyColumns(batch),
         batch.map(({ leaseId }) => leaseId),
@@ -118,7 +119,7 @@ export class PostgresLeaseStore implements LeaseStore {
   release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
     const statement: Statement<ReleaseRequest, ReleaseOutcome, ReleaseRow> = {
       sql: this.#control,
-      text: RELEASE,
+      text: () => RELEASE,
       values: (batch) => [...keyColumns(batch), batch.map(({ leaseId }) => leaseId)],
       outcome: ({ status }) => ({ status: status === "released" ? status : "notHeld" }),
     };
@@ -128,7 +129,7 @@ export class PostgresLeaseStore implements LeaseStore {
   revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {
     const statement: Statement<RevokeRequest, RevokeOutcome, RevokeRow> = {
       sql: this.#general,
-      text: REVOKE,
+      text: () => REVOKE,
       values: (batch) => [
         ...keyColumns(batch),
         batch.map(({ expectedToken = null }) => expectedToken),
@@ -213,13 +214,17 @@ export class PostgresLeaseStore implements LeaseStore {
   ): (round: readonly Request[]) => Promise<(Outcome | Failed)[]> {
     const deadline = this.#clock.monotonic() + timeoutMs;
     const ask = async (requests: readonly Request[]) => {
-      const { sql, text, values, outcome } = statement;
+      const { sql } = statement;
       const options = { timeoutMs: Math.max(0, deadline - this.#clock.monotonic()) };
       try {
         this.#assertOpen();
-        const rows = await sql.query<Row>(text, values(requests), options);
+        const rows = await sql.query<Row>(
+          statement.text(requests),
+          statement.values(requests),
+          options,
+        );
         invariant(rows.length === requests.length, "one row per request");
-        return rows.map((row) => (row.status === "undecided" ? null : outcome(row)));
+        return rows.map((row) => (row.status === "undecided" ? null : statement.outcome(row)));
       } catch (error) {
         return requests.map(() => failedOutcome(error));
       }
