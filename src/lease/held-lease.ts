@@ -15,7 +15,7 @@
  * the loss itself. *A blocked event loop*: the same.
  */
 import { type Env, grantIdOf, invariant, jittered, sleep } from "../env/index.js";
-import { ClosedError, LeaseLostError, type LeaseholdError, type LostReason } from "./errors.js";
+import { ClosedError, type LeaseholdError, LeaseLostError, type LostReason } from "./errors.js";
 import type { Keeper, Kept } from "./keeper.js";
 import { RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
