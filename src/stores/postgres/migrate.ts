@@ -53,8 +53,12 @@ export async function migrate(
 
 /** How many steps have been done. */
 async function versionOf(session: Session): Promise<number> {
+  // Not to_regclass: it may answer from what this session knew before it waited for the lock.
   const [table] = await session.query<{ there: boolean }>(
-    "SELECT to_regclass('leasehold.migration') IS NOT NULL AS there",
+    `SELECT EXISTS (
+       SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+       WHERE n.nspname = 'leasehold' AND c.relname = 'migration'
+     ) AS there`,
   );
   if (!table?.there) return 0;
   const [row] = await session.query<{ version: number }>(
