@@ -1,5 +1,5 @@
 /** Leases in PostgreSQL: requests to statements, rows to outcomes. What is decided stands in SQL. */
-import { type Clock, invariant } from "../../env/index.js";
+import { type Clock, invariant, sleep } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
@@ -46,6 +46,12 @@ import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./query.js";
 
 /** Longer waits are noted anew meanwhile; the SQL has its own, smaller bound. */
 const LONGEST_QUEUE_MS = 2 ** 31 - 1;
+/**
+ * Whose row was changed or locked since it was read is asked about again: at once, as a rule it is
+ * decided by then, and once more after about the time that a slow commit takes. Who still holds the
+ * row then is no batch of ours.
+ */
+const PAUSES_MS = [0, 20];
 /** One statement deletes so many leases at most: it locks them. */
 const COLLECTED_AT_ONCE = 1_000;
 /** It may have to read a large table to its end. */
@@ -231,9 +237,10 @@ export class PostgresLeaseStore implements LeaseStore {
     };
     return async (round) => {
       const outcomes = await ask(round);
-      const undecided = outcomes.flatMap((outcome, index) => (outcome === null ? [index] : []));
-      if (undecided.length > 0) {
-        // Somebody changed or locked these rows since they were read: read them once more.
+      for (const pauseMs of PAUSES_MS) {
+        const undecided = outcomes.flatMap((outcome, index) => (outcome === null ? [index] : []));
+        if (undecided.length === 0) break;
+        if (pauseMs > 0) await sleep(this.#clock, pauseMs);
         const again = await ask(undecided.map((index) => round[index] as Request));
         for (const [position, index] of undecided.entries()) {
           outcomes[index] = again[position] ?? null;
