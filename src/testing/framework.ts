@@ -17,11 +17,15 @@ export type Expect = (value: unknown, message?: string) => Matchers;
 
 /** `import { afterAll, beforeAll, describe, expect, it } from "vitest"` is one. */
 export interface TestFramework {
-  describe(name: string, body: () => void): unknown;
-  it(name: string, body: (context: TestContext) => Promise<void>, timeoutMs: number): unknown;
-  beforeAll(body: () => Promise<void>, timeoutMs: number): unknown;
-  afterAll(body: () => Promise<void>, timeoutMs: number): unknown;
-  expect: Expect;
+  readonly describe: (name: string, body: () => void) => unknown;
+  readonly it: (
+    name: string,
+    body: (context: TestContext) => Promise<void>,
+    timeoutMs: number,
+  ) => unknown;
+  readonly beforeAll: (body: () => Promise<void>, timeoutMs: number) => unknown;
+  readonly afterAll: (body: () => Promise<void>, timeoutMs: number) => unknown;
+  readonly expect: Expect;
 }
 export interface TestContext {
   skip(reason: string): unknown;

@@ -186,12 +186,16 @@ async function holdAll(t: Fixture, names: readonly string[]): Promise<void> {
   for (const outcome of outcomes) t.expectAcquired(outcome);
 }
 
+/** More than any test here lists. */
+const MOST_LISTED = 1_000;
+
 /** The resources of all pages of a list. */
 async function pages(t: Fixture, query: ListQuery): Promise<string[]> {
   const found: string[] = [];
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const page = await t.store.list(cursor === undefined ? query : { ...query, cursor });
     found.push(...page.items.map(({ resource }) => resource));
+    if (found.length > MOST_LISTED) throw new Error("the pages of a list do not end");
     cursor = page.nextCursor;
   }
   return found;
