@@ -75,7 +75,7 @@ export async function attempt(
   resource: string,
   options: ResolvedOptions,
   signal: AbortSignal,
-  waiting: { queueMs: number; ticket: Ticket } | undefined = undefined,
+  waiting?: { queueMs: number; ticket: Ticket },
 ): Promise<HeldLease | Held> {
   const { env, namespace, holder } = context;
   const { clock, random } = env;

@@ -67,7 +67,7 @@ function findFault(
   if (typeof value !== "object" || value === null) return;
   if (depth === 0) return { path: [], problem: `is nested more than ${LIMITS.depth} levels deep` };
   for (const [key, child] of Object.entries(value)) {
-    const fault = findFault(child as Json, depth - 1);
+    const fault = findFault(child, depth - 1);
     if (fault) return { ...fault, path: [key, ...fault.path] };
   }
 }

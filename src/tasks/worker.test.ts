@@ -300,7 +300,7 @@ describe("enqueue", () => {
       },
     });
     const wrong: [() => Promise<unknown>, string][] = [
-      [() => tasks.enqueue(typed, { width: "wide" } as never), "data.width"],
+      [() => tasks.enqueue(typed, { width: "wide" }), "data.width"],
       [() => tasks.enqueue(echo, 1, { priority: 1e6 }), "priority"],
       [() => tasks.enqueue(echo, 1, { id: "7" }), "id"],
       [() => tasks.enqueue(echo, 1, { queue: "" }), "queue"],

@@ -254,7 +254,8 @@ export class Worker implements AsyncDisposable {
 }
 
 function byKind(handlers: readonly TaskHandler[]): ReadonlyMap<string, TaskHandler> {
-  if (!Array.isArray(handlers) || handlers.length === 0) {
+  const given: unknown = handlers;
+  if (!Array.isArray(given) || handlers.length === 0) {
     throw new InvalidOptionError("handlers", "must be an array of at least one handler");
   }
   const map = new Map<string, TaskHandler>();

@@ -219,10 +219,10 @@ class Walk {
       const view = await this.fixture.view(record);
       this.expect(view).toMatchObject({
         state: record.state,
-        data: JSON.parse(record.data),
-        output: JSON.parse(record.output),
+        data: JSON.parse(record.data) as unknown,
+        output: JSON.parse(record.output) as unknown,
         error: record.error,
-        progress: last && JSON.parse(last.progress),
+        progress: last && (JSON.parse(last.progress) as unknown),
         failures: record.failures,
         crashes: record.crashes,
         attempt: last?.attempt ?? 0,

@@ -134,6 +134,6 @@ export const views: Section = (test, expect) => {
     for (const time of [...times, attempt?.startedAt, attempt?.endedAt]) {
       expect(new Date(time ?? "").toISOString()).toBe(time);
     }
-    expect([...times].sort()).toEqual(times);
+    expect(times.map(String).sort()).toEqual(times);
   });
 };
