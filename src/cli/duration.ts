@@ -1,0 +1,19 @@
+const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
+const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/;
+
+/** `500ms`, `30s`, `1.5m`, `2h`, or a bare `0`, in milliseconds; null for anything else. */
+export function parseDuration(text: string): number | null {
+  if (text === "0") return 0;
+  const [, amount, unit] = DURATION.exec(text) ?? [];
+  if (amount === undefined || unit === undefined) return null;
+  return Math.round(Number(amount) * UNITS[unit as keyof typeof UNITS]);
+}
+
+/** For people: `850ms`, `3.2s`, `12s`, `4m`, `3h`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)}ms`;
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)}s`;
+  if (ms < 120_000) return `${Math.round(ms / 1_000)}s`;
+  if (ms < 2 * UNITS.h) return `${Math.round(ms / UNITS.m)}m`;
+  return `${Math.round(ms / UNITS.h)}h`;
+}

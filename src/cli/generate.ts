@@ -1,0 +1,131 @@
+import { type Command, Option } from "commander";
+import { type Env, systemEnv } from "../env/index.js";
+import { Leases } from "../lease/index.js";
+import type { Stores } from "../stores/open.js";
+import { GENERATOR_RESOURCE, Generator, type GeneratorWanted } from "../tasks/index.js";
+import { formatDuration } from "./duration.js";
+import { logLevelOption, newLogger } from "./log.js";
+import { decimal, duration, type Where, whereOf, withStores } from "./options.js";
+import { print } from "./output.js";
+import { listenForShutdown } from "./shutdown.js";
+import { openWhere } from "./stores.js";
+
+const NAMESPACE = "default";
+const rate = decimal(0.01, 1_000);
+
+interface RunOptions {
+  readonly ttl: number;
+  readonly holder?: string;
+  readonly logLevel: string;
+}
+
+export function addGenerate(program: Command): void {
+  const generate = program
+    .command("generate")
+    .description("make sample tasks at a steady rate: run an instance, or steer all of them")
+    .addHelpText("after", HELP);
+  withStores(generate.command("run", { isDefault: true }))
+    .description("run an instance until told to stop; any number may run, one of them generates")
+    .addOption(
+      new Option("--ttl <duration>", "lease of the instance that generates")
+        .argParser(duration)
+        .default(5_000, "5s"),
+    )
+    .option("--holder <name>", "identity of this process (default: pid and randomness)")
+    .addOption(logLevelOption())
+    .action(async (options: RunOptions, command: Command) => run(whereOf(command), options));
+  steering(generate, "start", "generate from now on")
+    .option("--rate <n>", "tasks per second, 0.01 to 1000", rate)
+    .action(async ({ rate, json }: { rate?: number; json?: boolean }, command: Command) =>
+      steer(command, json, { running: true, ...(rate && { ratePerSecond: rate }) }),
+    );
+  steering(generate, "stop", "generate no more; the instances stay ready").action(
+    async ({ json }: { json?: boolean }, command: Command) =>
+      steer(command, json, { running: false }),
+  );
+  steering(generate, "rate", "change the rate")
+    .argument("<n>", "tasks per second, 0.01 to 1000", rate)
+    .action(async (ratePerSecond: number, { json }: { json?: boolean }, command: Command) =>
+      steer(command, json, { ratePerSecond }),
+    );
+  steering(generate, "status", "say what is wanted and who generates").action(
+    async ({ json }: { json?: boolean }, command: Command) => steer(command, json, {}),
+  );
+}
+
+function steering(generate: Command, name: string, description: string): Command {
+  return withStores(generate.command(name).description(description)).option(
+    "--json",
+    "for machines",
+  );
+}
+
+async function run(where: Where, options: RunOptions): Promise<void> {
+  const logger = newLogger(options.logLevel);
+  const env: Env = { ...systemEnv, logger };
+  const shutdown = listenForShutdown(env.clock);
+  const stores = await openWhere(where, env);
+  const leases = new Leases(
+    stores.leases,
+    { env, ...(options.holder === undefined ? {} : { holder: options.holder }) },
+    stores,
+  );
+  try {
+    const generator = new Generator(leases, stores.tasks, stores.generator, { ttlMs: options.ttl });
+    logger.info({ holder: leases.holder }, "ready to generate");
+    await shutdown.requested();
+    logger.info({ holder: leases.holder }, "draining");
+    await generator.close();
+  } finally {
+    await leases.close();
+  }
+}
+
+async function steer(
+  command: Command,
+  json: boolean | undefined,
+  change: Partial<GeneratorWanted>,
+): Promise<void> {
+  const stores = await openWhere(whereOf(command), systemEnv);
+  try {
+    const status = await statusOf(stores, change);
+    print(json, status, () => describe(status));
+  } finally {
+    await stores.close();
+  }
+}
+
+async function statusOf(stores: Stores, change: Partial<GeneratorWanted>) {
+  const { running, ratePerSecond } =
+    Object.keys(change).length > 0
+      ? await stores.generator.write(NAMESPACE, change)
+      : await stores.generator.read(NAMESPACE);
+  const [lease] = await stores.leases.get([{ namespace: NAMESPACE, resource: GENERATOR_RESOURCE }]);
+  const live = lease?.state === "live" ? lease : null;
+  return {
+    running,
+    ratePerSecond,
+    holder: live?.holder ?? null,
+    token: live?.token ?? null,
+    remainingMs: live?.remainingMs ?? null,
+  };
+}
+
+function describe(status: Awaited<ReturnType<typeof statusOf>>): string {
+  const { running, ratePerSecond, holder, token, remainingMs } = status;
+  const wanted = running
+    ? `started, ${ratePerSecond} tasks per second`
+    : `stopped (${ratePerSecond} tasks per second when started)`;
+  if (holder === null) return `${wanted}\nno instance runs`;
+  return `${wanted}\nthe lease is with ${holder}, token ${token}, ${formatDuration(remainingMs ?? 0)} left`;
+}
+
+const HELP = `
+What is wanted (started or stopped, the rate) is kept in the store, so start, stop, rate and status
+mean every instance, wherever they are typed. Without a word after generate, it is run; its options
+are in: leasehold generate run --help
+
+Examples:
+  leasehold generate --store http://127.0.0.1:4040
+  leasehold generate start --rate 5 --store http://127.0.0.1:4040
+  leasehold generate status --json`;

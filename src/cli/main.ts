@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+import { describeFailure } from "./failures.js";
+import { buildProgram } from "./program.js";
+
+// A reader that has seen enough, such as head, is no failure.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(0);
+  throw error;
+});
+const { program, settings } = buildProgram();
+try {
+  await program.parseAsync(process.argv);
+} catch (error) {
+  const { exitCode, text } = describeFailure(error, settings());
+  if (text) process.stderr.write(`${text}\n`);
+  // What is still open belongs to a command that has failed.
+  process.exit(exitCode);
+}

@@ -1,0 +1,98 @@
+import type { Command } from "commander";
+import { type Env, systemEnv } from "../env/index.js";
+import {
+  createApp,
+  type Listening,
+  type ListenOptions,
+  listen,
+  type ServerApp,
+} from "../server/index.js";
+import { Option } from "commander";
+import { UsageError } from "./failures.js";
+import { logLevelOption, newLogger } from "./log.js";
+import { integer, type Where, whereOf, withStores } from "./options.js";
+import { listenForShutdown } from "./shutdown.js";
+import { openWhere, shownUrl } from "./stores.js";
+import { VERSION } from "./version.js";
+
+interface Options {
+  readonly host: string;
+  readonly port: number;
+  readonly logLevel: string;
+}
+
+export function portOption(): Option {
+  return new Option("--port <n>", "0 chooses a free one")
+    .argParser(integer(0, 65_535))
+    .env("PORT")
+    .default(4040);
+}
+
+export function addServe(program: Command): void {
+  withStores(program.command("serve"))
+    .description("serve leases, tasks and the generator over HTTP")
+    .option(
+      "--host <address>",
+      "0.0.0.0 serves other machines too: there is no authentication",
+      "127.0.0.1",
+    )
+    .addOption(portOption())
+    .addOption(logLevelOption())
+    .addHelpText("after", HELP)
+    .action(async (options: Options, command: Command) => serve(whereOf(command), options));
+}
+
+async function serve(where: Where, options: Options): Promise<void> {
+  const logger = newLogger(options.logLevel);
+  const env: Env = { ...systemEnv, logger };
+  const shutdown = listenForShutdown(env.clock);
+  const stores = await openWhere(where, env);
+  try {
+    const app = createApp({ ...stores, env, version: VERSION });
+    const server = await listenOrSay(app, options);
+    const store = shownUrl(where.store);
+    const control = where.control === undefined ? {} : { control: shownUrl(where.control) };
+    logger.info({ url: server.url, store, ...control }, `listening on ${server.url}`);
+    await shutdown.requested();
+    logger.info({}, "draining");
+    await server.close();
+  } finally {
+    await stores.close();
+  }
+  logger.info({}, "closed");
+}
+
+/** @throws UsageError with the remedy when the address cannot be used */
+export async function listenOrSay(
+  app: ServerApp,
+  { host, port, ...rest }: Omit<ListenOptions, "app"> & { host: string },
+): Promise<Listening> {
+  try {
+    return await listen({ app, host, port, ...rest });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    await app.close();
+    if (code === "EADDRINUSE") {
+      throw new UsageError(
+        `port ${port} of ${host} is in use: stop what listens there, or choose another port with --port or PORT (0: a free one)`,
+      );
+    }
+    if (code === "EACCES") {
+      throw new UsageError(
+        `no right to listen on port ${port}: choose one above 1023 with --port or PORT`,
+      );
+    }
+    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
+      throw new UsageError(`${host} is no address of this machine: choose one with --host`);
+    }
+    throw error;
+  }
+}
+
+const HELP = `
+Run as many as you like on one PostgreSQL database. SIGINT or SIGTERM lets requests end and exits
+with 0; a second signal exits at once. The log is JSON lines on stderr.
+
+Examples:
+  leasehold serve
+  leasehold serve --store postgres://localhost/app --port 8080`;

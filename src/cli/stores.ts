@@ -1,0 +1,34 @@
+import type { Env } from "../env/index.js";
+import { openStores, type Stores } from "../stores/open.js";
+import type { Where } from "./options.js";
+
+/** PGlite makes its first database in a few seconds, on a busy machine in many more. */
+export const CONNECT_TIMEOUT_MS = 30_000;
+
+/** Opens the store and, where it is another place, the control store; close() closes both. */
+export async function openWhere({ store, control }: Where, env: Env): Promise<Stores> {
+  const first = await openStores(store, env, CONNECT_TIMEOUT_MS);
+  if (control === undefined || control === store) return first;
+  try {
+    const second = await openStores(control, env, CONNECT_TIMEOUT_MS);
+    return {
+      leases: first.leases,
+      tasks: second.tasks,
+      generator: second.generator,
+      close: async () => {
+        await Promise.all([first.close(), second.close()]);
+      },
+    };
+  } catch (error) {
+    await first.close();
+    throw error;
+  }
+}
+
+/** The URL as it may be shown: without its password. */
+export function shownUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url?.password) return text;
+  url.password = "***";
+  return url.href;
+}
