@@ -35,9 +35,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** A folder is imported through its index.ts. Stores and testing may also import a port's modules. */
-const PORT_MODULES = ["tasks/port.ts", "tasks/rules.ts", "tasks/record.ts"];
-const importsPorts = (path: string) => /^(stores|testing)\//.test(path);
+/** A folder is imported through its index.ts, but for these, which bring little with them. */
+const OPEN_MODULES: Readonly<Record<string, readonly string[]>> = {
+  "tasks/port.ts": ["stores/", "testing/"],
+  "tasks/rules.ts": ["stores/", "testing/"],
+  "tasks/record.ts": ["stores/", "testing/"],
+  "protocol/wire.ts": ["stores/http/"],
+  "protocol/mapping.ts": ["stores/http/"],
+};
+
+/** What programs and browsers load: neither schemas nor servers nor drivers may come with it. */
+const LIGHT = /^(index|(tasks|election|fence|testing|stores\/\w+)\/index)\.ts$/;
+const HEAVY = ["zod", "@hono/zod-openapi", "hono", "@hono/node-server", "commander", "pino"];
 
 /** Only what is written here, as imports of types alone. */
 const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
@@ -119,7 +128,7 @@ function check(sources: ReadonlyMap<string, string>): Violation[] {
       }
     }
   }
-  return [...violations, ...cycles(modules)];
+  return [...violations, ...weights(modules), ...cycles(modules)];
 }
 
 function checkImport(
@@ -152,8 +161,25 @@ function checkImport(
     return "engines are loaded when opened";
   }
   if (`${to}.ts` === target || `${to}/index.ts` === target) return null;
-  if (importsPorts(path) && PORT_MODULES.includes(target)) return null;
+  if (within(path, OPEN_MODULES[target] ?? [])) return null;
   return `inside: ${target} is not the index of ${to}`;
+}
+
+/** Heavy packages that load with a light entry, found where they are imported. */
+function weights(modules: ReadonlyMap<string, Module>): Violation[] {
+  const found: Violation[] = [];
+  for (const entry of [...modules.keys()].filter((path) => LIGHT.test(path))) {
+    const loaded = new Set([entry]);
+    for (const path of loaded) {
+      for (const { specifier, kind, line } of modules.get(path)?.imports ?? []) {
+        if (kind !== "static" || specifier === null) continue;
+        if (specifier.startsWith(".")) loaded.add(resolve(path, specifier));
+        const heavy = HEAVY.find((name) => `${specifier}/`.startsWith(`${name}/`));
+        if (heavy) found.push({ path, line, rule: `weight: ${entry} loads ${heavy}` });
+      }
+    }
+  }
+  return found;
 }
 
 /** Files that import each other in a ring, types included; what loads dynamically closes none. */
@@ -210,6 +236,8 @@ it("knows a place for every package that users install, and no other", () => {
 /** Planted faults: what each rule must catch, or must let pass. */
 const FILES = {
   "control/index.ts": "export {};",
+  "protocol/index.ts": 'import "zod";',
+  "protocol/wire.ts": "export {};",
   "env/index.ts": "export const clock = 1;",
   "lease/index.ts": "export {};",
   "lease/port.ts": "export {};",
@@ -236,6 +264,13 @@ const planted: readonly [path: string, source: string, rule: string | null][] = 
   ["tasks/a.ts", 'import "../lease/port.js";', "inside: lease/port.ts is not the index of lease"],
   ["server/a.ts", 'import "../tasks/port.js";', "inside: tasks/port.ts is not the index of tasks"],
   ["stores/memory/a.ts", 'import "../../tasks/port.js";', null],
+  ["stores/http/a.ts", 'import "../../protocol/wire.js";', null],
+  [
+    "server/a.ts",
+    'import "../protocol/wire.js";',
+    "inside: protocol/wire.ts is not the index of protocol",
+  ],
+  ["stores/http/index.ts", 'import type { A } from "../../protocol/index.js";', null],
   ["lease/a.ts", 'import "./nowhere.js";', "missing: lease/nowhere.ts"],
   ["helpers/a.ts", "export {};", "folder: helpers is not in the table"],
   ["lease/a.ts", 'import { readFile } from "node:fs";', "node: node:fs"],
@@ -288,6 +323,13 @@ it("measures files", () => {
   expect(judge(400)).toEqual([]);
   const rule = "length: more than 400 lines";
   expect(judge(401)).toEqual([{ path: "lease/a.ts", line: 400, rule }]);
+});
+
+it("weighs what loads with an entry", () => {
+  const sources = { ...FILES, "stores/http/index.ts": 'import "../../protocol/index.js";' };
+  const rule = "weight: stores/http/index.ts loads zod";
+  const found = check(new Map(Object.entries(sources)));
+  expect(found).toEqual([{ path: "protocol/index.ts", line: 1, rule }]);
 });
 
 it("finds rings of imports", () => {
