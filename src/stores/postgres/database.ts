@@ -1,12 +1,15 @@
 import type { Env } from "../../env/index.js";
 import type { LeaseStore } from "../../lease/index.js";
+import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { Backend } from "./backend.js";
 import type { Connections } from "./connections.js";
+import { PostgresGeneratorState } from "./generator.js";
 import { Listener } from "./listen.js";
 import { migrate } from "./migrate.js";
 import { pgliteBackend } from "./pglite.js";
 import type { PgPool } from "./query.js";
 import { PostgresLeaseStore } from "./store.js";
+import { PostgresTaskStore } from "./tasks.js";
 import { poolBackend, serverBackend } from "./server.js";
 
 /** Where the database is. */
@@ -21,6 +24,8 @@ export type PostgresSource =
 /** One database opened once: its stores share connections and the subscription. */
 export interface PostgresDatabase {
   readonly leases: LeaseStore;
+  readonly tasks: TaskStore;
+  readonly generator: GeneratorState;
   /** @internal */
   readonly connections: Connections;
   close(): Promise<void>;
@@ -39,6 +44,8 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
     let closing: Promise<void> | undefined;
     return {
       leases: new PostgresLeaseStore(connections),
+      tasks: new PostgresTaskStore(connections),
+      generator: new PostgresGeneratorState(connections),
       connections,
       close() {
         closing ??= listener.close().then(() => backend.close());

@@ -65,6 +65,12 @@ function errorCode(error: Error): string {
   return "code" in error ? String(error.code) : error.name;
 }
 
+/** Whether somebody else has inserted the same key at the same moment. */
+export function isUniqueViolation(error: unknown): boolean {
+  const cause = error instanceof LeaseholdError ? error.cause : error;
+  return isServerError(cause) && cause.code === "23505";
+}
+
 /** The outcome of each request of a batch whose statement failed. */
 export function failedOutcome(error: unknown): Failed {
   const cause = asStoreError(error, "maybe");

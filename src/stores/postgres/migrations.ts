@@ -55,4 +55,87 @@ export const MIGRATIONS: readonly Migration[] = [
        )`,
     ],
   },
+  {
+    name: "tasks",
+    statements: [
+      // The row carries the last grant, running or ended. JSON is kept as text: jsonb knows no
+      // \u0000 and neither keeps the order of keys nor all numbers. No index on a time that a
+      // heartbeat sets, and room in each page: a heartbeat then touches no index and no new page.
+      // Vacuum often: every task dies several times over as a row version.
+      `CREATE TABLE leasehold.task (
+         namespace text COLLATE "C" NOT NULL,
+         id uuid NOT NULL,
+         state text NOT NULL
+           CHECK (state IN ('pending', 'running', 'done', 'dead', 'cancelled')),
+         kind text COLLATE "C" NOT NULL,
+         queue text COLLATE "C" NOT NULL,
+         priority smallint NOT NULL,
+         scheduled_at timestamptz NOT NULL,
+         dedupe_key text COLLATE "C",
+         data text NOT NULL,
+         output text,
+         error text,
+         failures integer NOT NULL DEFAULT 0,
+         crashes integer NOT NULL DEFAULT 0,
+         max_attempts integer NOT NULL,
+         crash_limit integer NOT NULL,
+         backoff_ms bigint NOT NULL,
+         max_backoff_ms bigint NOT NULL,
+         created_at timestamptz NOT NULL,
+         finished_at timestamptz,
+         attempt integer NOT NULL DEFAULT 0,
+         token bigint NOT NULL DEFAULT 0,
+         lease_id text,
+         holder text,
+         previous_holder text,
+         ttl_ms integer,
+         started_at timestamptz,
+         heartbeat_at timestamptz,
+         expires_at timestamptz,
+         result text CHECK (result IN ('done', 'failed', 'expired', 'returned', 'cancelled')),
+         progress text,
+         PRIMARY KEY (namespace, id)
+       ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01,
+         autovacuum_analyze_scale_factor = 0.01)`,
+      // In the order in which claims take them.
+      `CREATE INDEX task_pending ON leasehold.task (namespace, queue, priority, scheduled_at, id)
+       WHERE state = 'pending'`,
+      // Few, whatever the backlog: what is reaped is found by reading all of them.
+      `CREATE INDEX task_running ON leasehold.task (namespace, id) WHERE state = 'running'`,
+      // Few among many, for those who look for them.
+      `CREATE INDEX task_stopped ON leasehold.task (namespace, id)
+       WHERE state IN ('dead', 'cancelled')`,
+      `CREATE UNIQUE INDEX task_dedupe ON leasehold.task (namespace, kind, dedupe_key)
+       WHERE state IN ('pending', 'running') AND dedupe_key IS NOT NULL`,
+      // Grants that have ended. Only ever added to.
+      `CREATE TABLE leasehold.attempt (
+         namespace text COLLATE "C" NOT NULL,
+         task_id uuid NOT NULL,
+         attempt integer NOT NULL,
+         holder text NOT NULL,
+         grant_id text NOT NULL,
+         token bigint NOT NULL,
+         started_at timestamptz NOT NULL,
+         ended_at timestamptz NOT NULL,
+         result text NOT NULL,
+         error text,
+         progress text,
+         PRIMARY KEY (namespace, task_id, attempt)
+       )`,
+      // What each claim took, for as long as it may come again.
+      `CREATE TABLE leasehold.claim (
+         namespace text COLLATE "C" NOT NULL,
+         claim_id text COLLATE "C" NOT NULL,
+         task_ids uuid[] NOT NULL,
+         claimed_at timestamptz NOT NULL,
+         PRIMARY KEY (namespace, claim_id)
+       )`,
+      `CREATE INDEX claim_age ON leasehold.claim (claimed_at)`,
+      `CREATE TABLE leasehold.generator (
+         namespace text COLLATE "C" PRIMARY KEY,
+         running boolean NOT NULL,
+         rate_per_second double precision NOT NULL
+       )`,
+    ],
+  },
 ];
