@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { Option } from "commander";
 import { type Env, systemEnv } from "../env/index.js";
 import {
   createApp,
@@ -7,7 +8,6 @@ import {
   listen,
   type ServerApp,
 } from "../server/index.js";
-import { Option } from "commander";
 import { UsageError } from "./failures.js";
 import { logLevelOption, newLogger } from "./log.js";
 import { integer, type Where, whereOf, withStores } from "./options.js";

@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
 import { systemEnv } from "../env/index.js";
 import { connectTasks } from "../index.js";
-import { duration, integer, keyValue, tasksUrl, withStores } from "./options.js";
 import { loadHandlers } from "./handlers.js";
 import { logLevelOption, newLogger } from "./log.js";
+import { duration, integer, keyValue, tasksUrl, withStores } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { CONNECT_TIMEOUT_MS, shownUrl } from "./stores.js";
 

@@ -1,5 +1,5 @@
 /** An invariant of ours is broken: a bug in Leasehold, never the caller's mistake. */
-export class InvariantError extends Error {
+class InvariantError extends Error {
   override readonly name = "InvariantError";
 }
 

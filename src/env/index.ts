@@ -1,4 +1,4 @@
-export { InvariantError, invariant } from "./assert.js";
+export { invariant } from "./assert.js";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export { type Env, systemEnv } from "./env.js";
 export { grantIdOf, newHolder, newLeaseId, newTaskId, taskIds, taskLeaseId } from "./ids.js";

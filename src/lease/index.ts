@@ -1,13 +1,6 @@
 export { type BatchedStore, Batcher, batched, failedMaybe } from "./batching.js";
 export * from "./errors.js";
-export {
-  type GrantActions,
-  type GrantedLease,
-  HeldLease,
-  type KeepOptions,
-  type LostHandler,
-} from "./held-lease.js";
-export { Wakeup } from "./hints.js";
+export { HeldLease } from "./held-lease.js";
 export { Keeper } from "./keeper.js";
 export { Lease } from "./lease.js";
 export { Leases, type Owned, type TryRunResult, type Work } from "./leases.js";
@@ -21,7 +14,7 @@ export {
   withoutUndefined,
 } from "./options.js";
 export type * from "./port.js";
-export { type Decide, decideAcquire, inRounds } from "./rounds.js";
+export { decideAcquire, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";
 export { instant } from "./trust.js";

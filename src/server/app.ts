@@ -6,6 +6,7 @@
 import type { Context } from "hono";
 import { type Env, type Logger, repeat, systemEnv } from "../env/index.js";
 import type { LeaseStore } from "../lease/index.js";
+import { REQUEST_ID_HEADER } from "../protocol/index.js";
 import {
   type GeneratorState,
   observed,
@@ -14,7 +15,6 @@ import {
   type TaskEvent,
   type TaskStore,
 } from "../tasks/index.js";
-import { REQUEST_ID_HEADER } from "../protocol/index.js";
 import { openApiRoute } from "./openapi.js";
 import { ProblemError, problemOf, toResponse } from "./problems.js";
 import { type AppEnv, budgetOf, requestIdOf } from "./request.js";

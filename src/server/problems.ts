@@ -2,7 +2,7 @@
 import type { z } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { type Failed, InvalidOptionError, LeaseholdError } from "../lease/index.js";
-import { type Problem, PROBLEMS, type ProblemCode, problemType } from "../protocol/index.js";
+import { PROBLEMS, type Problem, type ProblemCode, problemType } from "../protocol/index.js";
 import type { AdminOutcome, Refused } from "../tasks/index.js";
 
 interface ProblemInit {

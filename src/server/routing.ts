@@ -1,6 +1,6 @@
 /** How routes are declared: one list per path, so that the path knows which methods it has. */
 import { OpenAPIHono, type z } from "@hono/zod-openapi";
-import { Problem, PROBLEMS, type ProblemCode } from "../protocol/index.js";
+import { PROBLEMS, Problem, type ProblemCode } from "../protocol/index.js";
 import { fieldErrors, invalid, ProblemError, unknownTask } from "./problems.js";
 import type { AppEnv } from "./request.js";
 

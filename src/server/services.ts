@@ -1,7 +1,7 @@
 /** What the routes work with: the ports, and the concurrent callers of each gathered into batches. */
 import type { Context } from "hono";
 import type { Env } from "../env/index.js";
-import { Batcher, type BatchedStore, batched, type LeaseStore } from "../lease/index.js";
+import { type BatchedStore, Batcher, batched, type LeaseStore } from "../lease/index.js";
 import type { GeneratorState, Ready, TaskStore } from "../tasks/index.js";
 import { type AppEnv, Budget } from "./request.js";
 

@@ -3,8 +3,9 @@
  * kept in the store, so that start, stop and status answer alike on every instance; who does it is
  * said by the lease on GENERATOR_RESOURCE.
  */
-import { type Env, sleep, taskIds } from "../env/index.js";
+
 import { Singleton } from "../election/index.js";
+import { type Env, sleep, taskIds } from "../env/index.js";
 import type { HeldLease, Leases } from "../lease/index.js";
 import { DEFAULTS } from "./client.js";
 import type { GeneratorState, Json, NewTask, TaskStore } from "./port.js";

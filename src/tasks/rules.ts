@@ -223,7 +223,7 @@ export function fail(
  * Between half and the whole of min(backoffMs x 2^(failures-1), maxBackoffMs): at least half, so
  * that the wait grows; at random, so that tasks which failed together do not come back together.
  */
-export function backoffMs(
+function backoffMs(
   task: Pick<NewTask, "backoffMs" | "maxBackoffMs">,
   failures: number,
   random: number,

@@ -34,7 +34,7 @@ export function describePostgres(name: string, tests: () => void): void {
 let asked: Promise<string> | undefined;
 
 /** Of the server's own database, with a superuser. The first call of a run starts the server. */
-export function postgresUrl(): Promise<string> {
+function postgresUrl(): Promise<string> {
   asked ??= ask();
   return asked;
 }

@@ -8,9 +8,9 @@ import { Listener } from "./listen.js";
 import { migrate } from "./migrate.js";
 import { pgliteBackend } from "./pglite.js";
 import type { PgPool } from "./query.js";
+import { poolBackend, serverBackend } from "./server.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
-import { poolBackend, serverBackend } from "./server.js";
 
 /** Where the database is. */
 export type PostgresSource =

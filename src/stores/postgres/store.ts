@@ -34,10 +34,10 @@ import {
   GET,
   LIST,
   RELEASE,
-  type ReleaseRow,
   RENEW,
-  type RenewRow,
   REVOKE,
+  type ReleaseRow,
+  type RenewRow,
   type RevokeRow,
   type ViewRow,
 } from "./lease-sql.js";
@@ -300,6 +300,7 @@ const LAST_CODE_POINT = 0x10ffff;
 /**
  * The first text, in the order of code points, behind all that begin with the prefix; null if there
  * is none. A range needs no wildcards, so that no character of a prefix is one.
+ * @internal
  */
 export function endOfPrefix(prefix: string): string | null {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);

@@ -24,7 +24,7 @@ const NEW_TASK: Columns = [
 ];
 
 /** Answers the keys that were added. */
-export const ENQUEUE = `
+const ENQUEUE = `
 WITH ${CLOCK},
   added AS (
     INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data, dedupe_key,
@@ -49,7 +49,7 @@ export interface ThereRow {
   readonly rival: string | null;
 }
 /** What keeps tasks from being added. Values: namespaces, ids, kinds, dedupeKeys. */
-export const THERE = `
+const THERE = `
 SELECT i.n::int AS n, same.id::text AS same, rival.id::text AS rival
 FROM ${unnested([...KEY, ["kind", "text"], ["dedupe_key", "text"]])}
   LEFT JOIN leasehold.task same ON ${SAME_TASK("same", "i")}

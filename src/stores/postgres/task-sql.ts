@@ -177,7 +177,7 @@ WITH ${CLOCK},
 SELECT x.n::int AS n FROM changed x`;
 
 /** Another unfinished task of the dedupeKey. */
-export const RIVAL = (row: string) => `EXISTS (
+const RIVAL = (row: string) => `EXISTS (
       SELECT FROM leasehold.task rival WHERE rival.namespace = ${row}.namespace
         AND rival.kind = ${row}.kind AND rival.dedupe_key = ${row}.dedupe_key
         AND rival.state IN ('pending', 'running') AND rival.id <> ${row}.id

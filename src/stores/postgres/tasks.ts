@@ -47,15 +47,15 @@ import {
   GIVE_BACK,
   HEARTBEAT,
   REAP,
+  RETRY,
   type ReapedRow,
   type RenewedRow,
-  RETRY,
   type StandingRow,
 } from "./task-sql.js";
 import {
   COUNTS,
-  decode,
   type DetailsRow,
+  decode,
   detailsOf,
   GET,
   iso,
