@@ -1,0 +1,139 @@
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../../../test/support/postgres.js";
+import { systemEnv } from "../../env/index.js";
+import type { Backend } from "./backend.js";
+import { openPostgres, type PostgresDatabase } from "./index.js";
+import { Listener, type Notification, watchEvents } from "./listen.js";
+
+const everything = (notification: Notification) => notification;
+const RESYNC = { type: "resync" };
+
+describePostgres("notifications of a server", () => {
+  let fresh: FreshDatabase;
+  let database: PostgresDatabase;
+  let admin: pg.Client;
+  beforeAll(async () => {
+    fresh = await freshDatabase();
+    database = await openPostgres({ url: fresh.url }, systemEnv);
+    admin = new pg.Client({ connectionString: fresh.url });
+    await admin.connect();
+  });
+  afterAll(async () => {
+    await database?.close();
+    await admin?.end();
+    await fresh.drop();
+  });
+
+  const send = (payload: string) => admin.query("SELECT pg_notify('leasehold', $1)", [payload]);
+  const watch = (signal: AbortSignal) =>
+    watchEvents(database.connections.listener, everything, signal);
+
+  it("reach every watcher, after a resync; what is not ours is ignored", async () => {
+    const { signal } = new AbortController();
+    const watchers = [watch(signal), watch(signal)];
+    for (const watcher of watchers) expect((await watcher.next()).value).toEqual(RESYNC);
+    for (const foreign of ["", "x", "{}", '["a"]', '["a",1,"b"]']) await send(foreign);
+    await send(JSON.stringify(["lease", "n", "r\n'\"ü"]));
+    for (const watcher of watchers) {
+      expect((await watcher.next()).value).toEqual(["lease", "n", "r\n'\"ü"]);
+      await watcher.return();
+    }
+  });
+
+  it("say resync again after the connection was lost, and go on", async () => {
+    const watcher = watch(new AbortController().signal);
+    expect((await watcher.next()).value).toEqual(RESYNC);
+    for (let round = 0; round < 3; round++) {
+      const { rows } = await admin.query(
+        `SELECT count(pg_terminate_backend(pid))::int AS ended FROM pg_stat_activity
+         WHERE datname = current_database() AND query = 'LISTEN leasehold'`,
+      );
+      expect(rows).toEqual([{ ended: 1 }]);
+      expect((await watcher.next()).value).toEqual(RESYNC);
+      await send(JSON.stringify(["lease", "n", `round ${round}`]));
+      expect((await watcher.next()).value).toEqual(["lease", "n", `round ${round}`]);
+    }
+    await watcher.return();
+  });
+
+  it("end with the signal, also while none comes", async () => {
+    const controller = new AbortController();
+    const watcher = watch(controller.signal);
+    await watcher.next();
+    const next = watcher.next();
+    controller.abort();
+    expect(await next).toEqual({ done: true, value: undefined });
+  });
+
+  it("that nobody reads become one resync", async () => {
+    const watcher = watch(new AbortController().signal);
+    await watcher.next();
+    const pending = watcher.next();
+    await send('["lease","n","first"]');
+    expect((await pending).value).toEqual(["lease", "n", "first"]);
+    await admin.query(
+      "SELECT pg_notify('leasehold', json_build_array('lease', 'n', g::text)::text) FROM generate_series(1, 1500) g",
+    );
+    const other = watch(new AbortController().signal);
+    await other.next();
+    await send('["lease","n","last"]');
+    // What comes last arrives last: by then the first watcher has been told of everything.
+    let heard: unknown;
+    while (JSON.stringify(heard) !== '["lease","n","last"]') heard = (await other.next()).value;
+    expect((await watcher.next()).value).toEqual(RESYNC);
+    await Promise.all([watcher.return(), other.return()]);
+  });
+
+  it("end for good when the database is closed", async () => {
+    const watcher = watch(new AbortController().signal);
+    await watcher.next();
+    const next = watcher.next();
+    await database.close();
+    expect((await next).done).toBe(true);
+    expect((await watch(new AbortController().signal).next()).done).toBe(true);
+  });
+
+  it("are not asked for with ?watch=poll: one resync, then silence", async () => {
+    const polling = await openPostgres({ url: `${fresh.url}?watch=poll` }, systemEnv);
+    expect(polling.leases.capabilities.watch).toBe("poll");
+    const controller = new AbortController();
+    const watcher = polling.leases
+      .watch("n", { signal: controller.signal })
+      [Symbol.asyncIterator]();
+    expect((await watcher.next()).value).toEqual(RESYNC);
+    const next = watcher.next();
+    controller.abort();
+    expect((await next).done).toBe(true);
+    await polling.close();
+    await expect(openPostgres({ url: `${fresh.url}?watch=push` }, systemEnv)).rejects.toMatchObject(
+      { code: "INVALID_OPTION", path: "watch" },
+    );
+  });
+});
+
+describe("a database whose notifications do not arrive", () => {
+  it("is polled, and left alone", async () => {
+    let stopped = 0;
+    const sql = { query: async () => [], transaction: () => expect.unreachable() };
+    const backend: Backend = {
+      name: "a pooler",
+      general: sql,
+      control: sql,
+      listen: async () => ({
+        stop: async () => {
+          stopped += 1;
+        },
+      }),
+      close: async () => {},
+    };
+    const listener = await Listener.open(backend, systemEnv);
+    expect(listener.mode).toBe("poll");
+    expect(stopped).toBe(1);
+    await listener.close();
+  });
+});
