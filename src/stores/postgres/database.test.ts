@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -8,6 +10,7 @@ import {
   type FreshDatabase,
   freshDatabase,
 } from "../../../test/support/postgres.js";
+import { compile } from "../../../test/support/compile.js";
 import { systemEnv } from "../../env/index.js";
 import { openPostgres, type PostgresDatabase } from "./database.js";
 import { migrate } from "./migrate.js";
@@ -79,6 +82,19 @@ describePostgres("a server by URL", () => {
   });
   afterAll(() => fresh.drop());
   exercise(() => openPostgres({ url: fresh.url }, systemEnv));
+});
+
+describePostgres("an open server store", () => {
+  it("does not keep a process alive that has nothing else to do", async () => {
+    const source = new URL("../../../test/support/acquire-and-idle.ts", import.meta.url);
+    const [program, fresh] = await Promise.all([compile(source), freshDatabase()]);
+    try {
+      const { stdout } = await promisify(execFile)(process.execPath, [program.path, fresh.url]);
+      expect(stdout).toBe("acquired\n");
+    } finally {
+      await Promise.all([program.remove(), fresh.drop()]);
+    }
+  });
 });
 
 describePostgres("a server over the user's pool", () => {

@@ -45,12 +45,12 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
       : (onPayload, onLost) => {
           const client = new Client(config);
           return subscribe(client, onPayload, onLost, {
-            async open() {
-              await client.connect();
-              // A subscription alone does not keep the process alive either.
-              (client as unknown as { unref(): void }).unref();
-            },
-            close: () => client.end(),
+            open: () => client.connect(),
+            // A subscription alone does not keep the process alive either. (Types lack it.)
+            rest: () => (client as unknown as { unref(): void }).unref(),
+            // Not waited for: the other side may be gone, and waiting on a connection that does not
+            // keep the process alive would end it in the middle.
+            close: async () => void client.end().catch(() => {}),
           });
         },
     async close() {
@@ -74,6 +74,7 @@ export function poolBackend(pool: PgPool, watch: "push" | "poll", { clock }: Env
           const client: PgPoolClient = await pool.connect();
           return subscribe(client, onPayload, onLost, {
             open: async () => {},
+            rest: () => {},
             close: async () => client.release(true),
           });
         },
@@ -85,7 +86,7 @@ async function subscribe(
   client: PgClient,
   onPayload: (payload: string) => void,
   onLost: (error: Error) => void,
-  { open, close }: { open: () => Promise<void>; close: () => Promise<void> },
+  { open, rest, close }: { open(): Promise<unknown>; rest(): void; close(): Promise<void> },
 ): Promise<Subscription> {
   let over = false;
   const stop = async () => {
@@ -108,6 +109,7 @@ async function subscribe(
   try {
     await open();
     await session.query(`LISTEN ${CHANNEL}`);
+    rest();
   } catch (error) {
     await stop().catch(() => {});
     throw error;
