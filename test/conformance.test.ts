@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemEnv } from "../src/env/index.js";
 import { memory } from "../src/stores/memory/index.js";
 import { exerciseLeaseStore, type LeaseHarness, manualEnv } from "../src/testing/index.js";
+import { httpHarnesses } from "./support/http-harness.js";
 import { postgresHarnesses } from "./support/postgres-harness.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
@@ -40,6 +41,7 @@ const ENGINES: Readonly<Record<string, readonly LeaseHarness[]>> = {
     },
   ],
   postgres: postgresHarnesses,
+  http: httpHarnesses,
 };
 
 it("every store is run by the suites", () => {

@@ -1,6 +1,6 @@
 /** Fields that many schemas share. Everything is strict: an unknown field is refused, not ignored. */
 import { z } from "@hono/zod-openapi";
-import { checkName, InvalidOptionError } from "../lease/index.js";
+import { checkName, type ErrorCode, InvalidOptionError } from "../lease/index.js";
 import type { Json } from "../tasks/index.js";
 import { LIMITS } from "./wire.js";
 
@@ -96,3 +96,17 @@ export function PageOf<Item extends z.ZodType>(item: Item) {
     nextCursor: z.string().nullable().openapi({ description: "null on the last page." }),
   });
 }
+
+/** An array of requests, each of which gets one outcome. */
+export const batch = <Item extends z.ZodType>(item: Item) => z.array(item).min(1).max(LIMITS.batch);
+
+/** The outcome of a request that was not carried out (`no`), or of which nobody can say (`maybe`). */
+export const Failed = z
+  .object({
+    status: z.literal("failed"),
+    applied: z.enum(["no", "maybe"]),
+    retryable: z.boolean(),
+    error: z.object({ code: z.string() as z.ZodType<ErrorCode>, message: z.string() }),
+  })
+  .openapi("Failed");
+export type Failed = z.infer<typeof Failed>;

@@ -1,7 +1,6 @@
 /** The schemas of /v1/leases: the LeaseStore port, as JSON. The namespace comes from the server. */
 import { z } from "@hono/zod-openapi";
-import type { ErrorCode } from "../lease/index.js";
-import { Cursor, Name, PageOf, QueryInteger, Token, TtlMs } from "./fields.js";
+import { batch, Cursor, Failed, Name, PageOf, QueryInteger, Token, TtlMs } from "./fields.js";
 import { fromWireLeaseId, LIMITS } from "./wire.js";
 
 const LONGEST_METADATA = 4_096;
@@ -31,18 +30,6 @@ const Metadata = z
     (text) => text.isWellFormed() && !text.includes("\0"),
     "must be well-formed, without NUL",
   );
-
-const batch = <Item extends z.ZodType>(item: Item) => z.array(item).min(1).max(LIMITS.batch);
-
-const Failed = z
-  .object({
-    status: z.literal("failed"),
-    applied: z.enum(["no", "maybe"]),
-    retryable: z.boolean(),
-    error: z.object({ code: z.string() as z.ZodType<ErrorCode>, message: z.string() }),
-  })
-  .openapi("Failed");
-export type Failed = z.infer<typeof Failed>;
 
 const term = { ttlMs: z.number(), remainingMs: z.number(), expiresAt: z.string().nullable() };
 
@@ -109,7 +96,7 @@ export const RevokeBody = batch(
   z
     .strictObject({
       resource: Name,
-      expectedToken: Token.optional().openapi({ description: "Refuse any other grant." }),
+      expectedToken: z.int().optional().openapi({ description: "Refuse any other grant." }),
       free: z.enum(["atExpiry", "now"]).default("atExpiry").openapi({
         description: "`atExpiry` keeps exclusion; after `now` only the fencing token protects.",
       }),

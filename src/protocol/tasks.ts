@@ -17,7 +17,7 @@ import { LIMITS } from "./wire.js";
 
 const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
 const DEFAULT_TTL_MS = 30_000;
-const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
+export const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
 
 export const NewTask = z
   .strictObject({
@@ -53,13 +53,15 @@ export const Enqueued = z
 export const EnqueueAnswer = z.union([Enqueued, z.array(Enqueued)]);
 
 /** The two spellings of a ttl, of which at most one may stand. */
-const ttl = { ttlMs: TtlMs.optional(), ttlSeconds: z.number().positive().max(1e7).optional() };
+export const ttl = {
+  ttlMs: TtlMs.optional(),
+  ttlSeconds: z.number().positive().max(1e7).optional(),
+};
 
 /** The ttl in milliseconds, whichever way it was said. */
-function withTtlMs<Body extends { ttlMs?: number | undefined; ttlSeconds?: number | undefined }>(
-  body: Body,
-  context: z.RefinementCtx,
-): Omit<Body, "ttlMs" | "ttlSeconds"> & { ttlMs: number } {
+export function withTtlMs<
+  Body extends { ttlMs?: number | undefined; ttlSeconds?: number | undefined },
+>(body: Body, context: z.RefinementCtx): Omit<Body, "ttlMs" | "ttlSeconds"> & { ttlMs: number } {
   const { ttlMs, ttlSeconds, ...rest } = body;
   if (ttlMs !== undefined && ttlSeconds !== undefined) {
     const message = "must not stand beside ttlMs";
@@ -88,13 +90,16 @@ export const NextBody = z
   .transform(withTtlMs)
   .openapi("NextBody");
 
-/** Part of what every holder says about its task. */
-const grant = {
+/** Part of what every holder says about its task. What was never granted is refused, not malformed. */
+export const grant = {
   processor: Name.optional().openapi({
     description: "For the reader; who may speak for a task is decided by leaseId and fencingToken.",
   }),
-  leaseId: TaskLeaseId,
-  fencingToken: Token,
+  leaseId: z
+    .string()
+    .regex(/^[!-~]{0,128}$/, "must be at most 128 visible ASCII characters")
+    .openapi({ description: "From the answer of next. Secret." }),
+  fencingToken: z.int().openapi({ description: "The fencing token of the grant." }),
 };
 
 export const HeartbeatBody = z
@@ -104,16 +109,14 @@ export const HeartbeatBody = z
 export const CompleteBody = z
   .strictObject({ ...grant, task_output: JsonValue.default(null) })
   .openapi("CompleteBody");
-export const FailBody = z
-  .strictObject({
-    ...grant,
-    error: z.string(),
-    retryInMs: z.int().min(0).max(LONGEST_BACKOFF_MS).nullable().default(null).openapi({
-      description: "Overrides the task's backoff.",
-    }),
-    final: z.boolean().default(false).openapi({ description: "Dead at once: do not try again." }),
-  })
-  .openapi("FailBody");
+export const failure = {
+  error: z.string(),
+  retryInMs: z.int().min(0).max(LONGEST_BACKOFF_MS).nullable().default(null).openapi({
+    description: "Overrides the task's backoff.",
+  }),
+  final: z.boolean().default(false).openapi({ description: "Dead at once: do not try again." }),
+};
+export const FailBody = z.strictObject({ ...grant, ...failure }).openapi("FailBody");
 export const ReturnBody = z.strictObject(grant).openapi("ReturnBody");
 
 const identity = {

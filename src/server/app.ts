@@ -21,6 +21,7 @@ import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
 import { generatorRoutes } from "./routes/generator.js";
 import { healthRoutes } from "./routes/health.js";
 import { leaseRoutes } from "./routes/leases.js";
+import { taskBatchRoutes } from "./routes/task-batches.js";
 import { taskListRoutes, taskRoute } from "./routes/task-lists.js";
 import { holderRoutes, queueRoutes } from "./routes/tasks.js";
 import { newApp } from "./routing.js";
@@ -83,6 +84,7 @@ export function createApp(options: AppOptions): ServerApp {
 
   queueRoutes(app, services);
   taskListRoutes(app, services);
+  taskBatchRoutes(app, services);
   holderRoutes(app, services);
   taskRoute(app, services);
   generatorRoutes(app, services);

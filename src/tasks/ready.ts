@@ -25,8 +25,8 @@ interface Group {
   readonly queues: ReadonlySet<string>;
   /** Callers in the group, those that claim just now included. */
   members: number;
-  /** In the order in which they began to wait. */
-  readonly waiting: Set<() => void>;
+  /** In the order in which they began to wait; each ends one wait, with a hint or without. */
+  readonly waiting: Set<(hinted: boolean) => void>;
   /** A hint came while nobody was waiting. */
   hinted: boolean;
 }
@@ -84,6 +84,7 @@ export class Ready {
   /** Ends every wait, with no tasks, and the subscription. */
   async close(): Promise<void> {
     this.#closing.abort();
+    for (const { waiting } of this.#groups.values()) for (const end of waiting) end(false);
     await this.#following;
   }
 
@@ -105,32 +106,28 @@ export class Ready {
   }
 
   /** True at a hint; false when the time is over, the caller has gone or we are closed. */
-  #hinted(group: Group, timeoutMs: number, signal: AbortSignal | undefined): Promise<boolean> {
-    const until = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
-    if (until.aborted) return Promise.resolve(false);
+  async #hinted(group: Group, timeoutMs: number, signal?: AbortSignal): Promise<boolean> {
+    const gone = () => signal?.aborted || this.#closing.signal.aborted;
+    if (gone()) return false;
     if (group.hinted) {
       group.hinted = false;
-      return Promise.resolve(true);
+      return true;
     }
-    return new Promise((resolve) => {
+    const hinted = await new Promise<boolean>((resolve) => {
       const end = (hinted: boolean) => {
-        group.waiting.delete(wake);
+        group.waiting.delete(end);
         timer.cancel();
-        until.removeEventListener("abort", over);
+        signal?.removeEventListener("abort", over);
         resolve(hinted);
       };
-      const wake = () => end(true);
       const over = () => end(false);
       const timer = this.#env.clock.timer(timeoutMs, over);
-      until.addEventListener("abort", over, { once: true });
-      group.waiting.add(wake);
-    }).then((hinted) => {
-      if (hinted && until.aborted) {
-        hint(group);
-        return false;
-      }
-      return hinted === true;
+      signal?.addEventListener("abort", over, { once: true });
+      group.waiting.add(end);
     });
+    if (!hinted || !gone()) return hinted;
+    hint(group);
+    return false;
   }
 
   #arm(): void {
@@ -181,7 +178,7 @@ export class Ready {
 
 /** Wakes the longest waiter of the group, or the first that waits again. */
 function hint(group: Group): void {
-  const [wake] = group.waiting;
-  if (wake) wake();
+  const [end] = group.waiting;
+  if (end) end(true);
   else group.hinted = true;
 }

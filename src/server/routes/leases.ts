@@ -1,6 +1,6 @@
 /** /v1/leases: the LeaseStore port itself, in batches. Outcomes are values here: the status is 200. */
 import { createRoute } from "@hono/zod-openapi";
-import { type Failed, type LeaseView as View, withoutUndefined } from "../../lease/index.js";
+import { type LeaseView as View, withoutUndefined } from "../../lease/index.js";
 import {
   AcquireAnswer,
   AcquireBody,
@@ -31,6 +31,7 @@ import {
   STORE_PROBLEMS,
 } from "../routing.js";
 import type { Services } from "../services.js";
+import { toWireOutcome } from "./outcomes.js";
 
 const TAGS = ["leases"];
 
@@ -59,7 +60,7 @@ export function leaseRoutes(app: App, services: Services): void {
       const outcomes = await Promise.all(
         requests.map((request) => batchedLeases.acquire(request, timeoutMs)),
       );
-      return context.json(outcomes.map(toWire), 200);
+      return context.json(outcomes.map(toWireOutcome), 200);
     },
   );
 
@@ -78,7 +79,7 @@ export function leaseRoutes(app: App, services: Services): void {
       const outcomes = await Promise.all(
         requests.map((request) => batchedLeases.renew(request, timeoutMs)),
       );
-      return context.json(outcomes.map(toWire), 200);
+      return context.json(outcomes.map(toWireOutcome), 200);
     },
   );
 
@@ -94,7 +95,7 @@ export function leaseRoutes(app: App, services: Services): void {
       const outcomes = await Promise.all(
         grants.map((grant) => batchedLeases.release({ namespace, ...grant }, timeoutMs)),
       );
-      return context.json(outcomes.map(toWire), 200);
+      return context.json(outcomes.map(toWireOutcome), 200);
     },
   );
 
@@ -110,7 +111,7 @@ export function leaseRoutes(app: App, services: Services): void {
         .map((request) => ({ namespace, ...defined(request) }));
       const timeoutMs = services.budget(context).storeMs();
       const outcomes = await leases.revoke(requests, { timeoutMs });
-      return context.json(outcomes.map(toWire), 200);
+      return context.json(outcomes.map(toWireOutcome), 200);
     },
   );
 
@@ -197,13 +198,6 @@ type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 
 function defined<T extends object>(value: T): Defined<T> {
   return withoutUndefined(value) as Defined<T>;
-}
-
-/** An outcome, a failure with its error as code and message. */
-function toWire<Outcome extends { status: string }>(outcome: Outcome | Failed) {
-  if (!("error" in outcome)) return outcome;
-  const { status, applied, retryable, error } = outcome;
-  return { status, applied, retryable, error: { code: error.code, message: error.message } };
 }
 
 function toWireView({ namespace, ...view }: View): LeaseView {

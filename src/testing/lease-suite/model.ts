@@ -202,7 +202,8 @@ class Both {
   #grant({ key, lease, ttl }: Step) {
     const holder = `holder ${lease}`;
     const { namespace, resource } = this.#key(key);
-    const leaseId = grantIdOf(`${namespace} ${resource} ${lease}`);
+    // 32 hex digits, as lease ids are.
+    const leaseId = grantIdOf(`${namespace} ${resource} ${lease}`).repeat(2);
     return { namespace, resource, leaseId, holder, ttlMs: this.#ttl(ttl) };
   }
 

@@ -1,0 +1,147 @@
+/** /api/tasks/{operation}: what holders and operators say about many tasks in one request. */
+import { createRoute } from "@hono/zod-openapi";
+import {
+  AdminBatch,
+  AdminOutcomes,
+  CompleteBatch,
+  CompleteOutcomes,
+  FailBatch,
+  FailOutcomes,
+  HeartbeatBatch,
+  HeartbeatOutcomes,
+  LIMITS,
+  ReturnBatch,
+  ReturnOutcomes,
+} from "../../protocol/index.js";
+import { checkTtl, limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  BODY_PROBLEMS,
+  jsonBody,
+  otherMethods,
+  problems,
+  STORE_PROBLEMS,
+} from "../routing.js";
+import type { Services } from "../services.js";
+import { toWireOutcome } from "./outcomes.js";
+
+const ONE_EACH = "One outcome per request, in their order.";
+const WRONG = problems(...BODY_PROBLEMS, ...STORE_PROBLEMS);
+
+/** Declared before the routes of one task. */
+export function taskBatchRoutes(app: App, services: Services): void {
+  const { namespace, tasks, batchedTasks } = services;
+  const operation = <Name extends string>(name: Name, summary: string) => ({
+    method: "post" as const,
+    path: `/api/tasks/${name}` as const,
+    tags: ["tasks"],
+    summary,
+    middleware: limitBody(LIMITS.payloadBodyBytes),
+  });
+
+  app.openapi(
+    createRoute({
+      ...operation("heartbeat", "Renew the leases on many tasks"),
+      request: jsonBody(HeartbeatBatch),
+      responses: { 200: answers(ONE_EACH, HeartbeatOutcomes), ...WRONG },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map(({ progress, ttlMs, ...grant }, index) => {
+        checkTtl(`${index}.ttlMs`, ttlMs, tasks.capabilities.ttl);
+        return { ...grantOf(grant), ttlMs, ...(progress === undefined ? {} : { progress }) };
+      });
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        requests.map((request) => batchedTasks.heartbeat.submit(request, timeoutMs)),
+      );
+      const answer = outcomes.map((outcome) => {
+        if (outcome.status !== "renewed") return toWireOutcome(outcome);
+        const { expiresAt, ...renewed } = outcome;
+        return { ...renewed, must_heartbeat_before: expiresAt };
+      });
+      return context.json(answer, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("complete", "End many tasks with their outputs"),
+      request: jsonBody(CompleteBatch),
+      responses: { 200: answers(ONE_EACH, CompleteOutcomes), ...WRONG },
+    }),
+    async (context) => {
+      const requests = context.req
+        .valid("json")
+        .map(({ task_output, ...grant }) => ({ ...grantOf(grant), output: task_output }));
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        requests.map((request) => batchedTasks.complete.submit(request, timeoutMs)),
+      );
+      const answer = outcomes.map((outcome) => {
+        if (outcome.status !== "completed") return toWireOutcome(outcome);
+        const { output, ...completed } = outcome;
+        return { ...completed, task_output: output };
+      });
+      return context.json(answer, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("fail", "Report that attempts of many tasks have failed"),
+      request: jsonBody(FailBatch),
+      responses: { 200: answers(ONE_EACH, FailOutcomes), ...WRONG },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map(({ error, retryInMs, final, ...grant }) => ({
+        ...{ ...grantOf(grant), error, retryInMs, final },
+      }));
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        requests.map((request) => batchedTasks.fail.submit(request, timeoutMs)),
+      );
+      return context.json(outcomes.map(toWireOutcome), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("return", "Give many tasks back undone"),
+      request: jsonBody(ReturnBatch),
+      responses: { 200: answers(ONE_EACH, ReturnOutcomes), ...WRONG },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map(grantOf);
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        requests.map((request) => batchedTasks.giveBack.submit(request, timeoutMs)),
+      );
+      return context.json(outcomes.map(toWireOutcome), 200);
+    },
+  );
+
+  for (const name of ["cancel", "retry"] as const) {
+    app.openapi(
+      createRoute({
+        ...operation(name, `${name === "cancel" ? "Cancel" : "Retry"} many tasks, by their ids`),
+        request: jsonBody(AdminBatch),
+        responses: { 200: answers(ONE_EACH, AdminOutcomes), ...WRONG },
+      }),
+      async (context) => {
+        const keys = context.req.valid("json").map((id) => ({ namespace, id }));
+        const call = () => tasks[name](keys);
+        const outcomes = await services.budget(context).within(call, "OUTCOME_UNKNOWN");
+        return context.json(outcomes.map(toWireOutcome), 200);
+      },
+    );
+  }
+  for (const name of ["heartbeat", "complete", "fail", "return", "cancel", "retry"]) {
+    otherMethods(app, `/api/tasks/${name}`, "POST");
+  }
+
+  function grantOf(grant: { id: string; leaseId: string; fencingToken: number }) {
+    const { id, leaseId, fencingToken } = grant;
+    return { namespace, id, leaseId, token: fencingToken };
+  }
+}

@@ -1,0 +1,97 @@
+/** Many requests by few calls: one outcome each, in their order. */
+import {
+  type CallOptions,
+  type ErrorCode,
+  type Failed,
+  LeaseholdError,
+  StoreUnavailableError,
+} from "../../lease/index.js";
+import type * as wire from "../../protocol/index.js";
+import { LIMITS } from "../../protocol/wire.js";
+import {
+  type Answer,
+  DEFAULT_BUDGET_MS,
+  failedMaybe,
+  type HttpClient,
+  isFailed,
+  misconfigured,
+} from "./client.js";
+
+interface Batch extends CallOptions {
+  readonly path: string;
+  readonly requests: readonly unknown[];
+  readonly repeatable: boolean;
+  /** What the server takes in one body. */
+  readonly maxBytes: number;
+}
+
+/** Calls go one after the other, within one budget: the same key may stand in several of them. */
+export async function sendBatch<Outcome>(
+  client: HttpClient,
+  { path, requests, repeatable, maxBytes, timeoutMs = DEFAULT_BUDGET_MS }: Batch,
+): Promise<(Outcome | Failed)[]> {
+  const { clock } = client.connection.env;
+  const deadlineMs = clock.monotonic() + timeoutMs;
+  const outcomes: (Outcome | Failed)[] = [];
+  for (const { body, count } of chunked(requests, maxBytes)) {
+    const budgetMs = deadlineMs - clock.monotonic();
+    const answer = await client.send({ method: "POST", path, body, repeatable, budgetMs });
+    for (const outcome of outcomesOf<Outcome>(answer, count)) outcomes.push(outcome);
+  }
+  return outcomes;
+}
+
+function outcomesOf<Outcome>(answer: Answer | Failed, count: number): (Outcome | Failed)[] {
+  if (isFailed(answer)) return Array.from({ length: count }, () => answer);
+  if (!Array.isArray(answer.body) || answer.body.length !== count) {
+    const failed = failedMaybe(misconfigured("the answer has not one outcome per request"));
+    return Array.from({ length: count }, () => failed);
+  }
+  return (answer.body as (Outcome | wire.Failed)[]).map((outcome) =>
+    isWireFailed(outcome) ? fromWireFailed(outcome) : outcome,
+  );
+}
+
+function isWireFailed(outcome: unknown): outcome is wire.Failed {
+  return (outcome as { status?: unknown } | null)?.status === "failed";
+}
+
+/** A failure of the server's own store. */
+function fromWireFailed({ applied, retryable, error: { code, message } }: wire.Failed): Failed {
+  const outcome = applied === "no" ? "none" : "unknown";
+  const error =
+    code === ("STORE_UNAVAILABLE" satisfies ErrorCode)
+      ? new StoreUnavailableError(message, { outcome })
+      : new LeaseholdError(code, message, { retryable, outcome });
+  return { status: "failed", applied, retryable, error };
+}
+
+interface Chunk {
+  /** A JSON array. */
+  readonly body: string;
+  readonly count: number;
+}
+
+const encoder = new TextEncoder();
+
+/** The items as arrays that the server takes; an item above its limit goes alone. */
+export function chunked(items: readonly unknown[], maxBytes: number): Chunk[] {
+  const chunks: Chunk[] = [];
+  let texts: string[] = [];
+  let size = 0;
+  const flush = () => {
+    if (texts.length > 0) chunks.push({ body: `[${texts.join(",")}]`, count: texts.length });
+    texts = [];
+    size = 0;
+  };
+  for (const item of items) {
+    const text = JSON.stringify(item);
+    // Brackets and comma included.
+    const added = encoder.encode(text).length + 2;
+    if (texts.length === LIMITS.batch || size + added > maxBytes) flush();
+    texts.push(text);
+    size += added;
+  }
+  flush();
+  return chunks;
+}

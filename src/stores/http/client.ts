@@ -1,0 +1,246 @@
+/**
+ * Calls to a Leasehold server, by fetch alone. What a call came to:
+ *
+ *   answered 2xx, 4xx ───────────────────────────▶ the answer
+ *   refused connection, 429, 503 ─▶ applied "no" ──┐ again within the budget, with the same ids
+ *   reset, timeout, other 5xx ────▶ applied "maybe" ┘ (after "maybe" only what may be repeated)
+ *
+ * Once any try may have been applied, the call as a whole may have been.
+ */
+import { type Env, jittered, sleep } from "../../env/index.js";
+import {
+  ClosedError,
+  type Failed,
+  InvalidOptionError,
+  type LeaseholdError,
+  StoreMisconfiguredError,
+  StoreUnavailableError,
+} from "../../lease/index.js";
+import type { Problem } from "../../protocol/index.js";
+import { BUDGET_HEADER } from "../../protocol/wire.js";
+
+export interface Connection {
+  /** Without a slash at its end. */
+  readonly baseUrl: string;
+  readonly namespace: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly fetch: typeof globalThis.fetch;
+  readonly env: Env;
+}
+
+export interface Call {
+  readonly method: "GET" | "POST" | "PUT";
+  /** With its query. */
+  readonly path: string;
+  /** As JSON text. */
+  readonly body?: string;
+  /** For all tries together. */
+  readonly budgetMs?: number | undefined;
+  /** Doing it twice does no more than doing it once. */
+  readonly repeatable: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A status below 500, with the body as JSON. */
+export interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+export const DEFAULT_BUDGET_MS = 5_000;
+const RETRY_MS = 25;
+const LONGEST_RETRY_MS = 400;
+
+/** Node's codes for what never reached the server. Browsers do not tell; there it may have. */
+const NOT_SENT = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+export class HttpClient {
+  readonly #closing = new AbortController();
+  readonly #open = new Set<AbortController>();
+
+  constructor(readonly connection: Connection) {}
+
+  /** Aborts when the client is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** @throws ClosedError */
+  checkOpen(): void {
+    if (this.closing.aborted) throw new ClosedError("the store");
+  }
+
+  /** Cuts off what is under way. */
+  close(): void {
+    this.#closing.abort();
+    for (const call of this.#open) call.abort();
+  }
+
+  /** @throws InvalidOptionError unless the namespace is the one that the server serves us */
+  checkNamespace(namespace: string): void {
+    const { namespace: own } = this.connection;
+    if (namespace === own) return;
+    throw new InvalidOptionError("namespace", `must be "${own}": the server knows no other here`);
+  }
+
+  /**
+   * Tries until the budget is spent. Never rejects for what the network or the server does.
+   * @throws InvalidOptionError when the server says that the request is malformed
+   */
+  async send(call: Call): Promise<Answer | Failed> {
+    const { clock, random } = this.connection.env;
+    const deadlineMs = clock.monotonic() + (call.budgetMs ?? DEFAULT_BUDGET_MS);
+    let maybe = false;
+    for (let tries = 1; ; tries += 1) {
+      const result = await this.#try(call, deadlineMs);
+      if (!("outcome" in result)) return checked(result);
+      maybe ||= result.outcome === "maybe";
+      const applied = maybe ? "maybe" : "no";
+      const { error, retryAfterMs = 0 } = result;
+      const failed: Failed = { status: "failed", applied, retryable: error.retryable, error };
+      if (!error.retryable || (maybe && !call.repeatable) || call.signal?.aborted) return failed;
+      const backoffMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** (tries - 1));
+      const pauseMs = jittered(random, Math.max(backoffMs, retryAfterMs), 0.5);
+      if (clock.monotonic() + pauseMs >= deadlineMs) return failed;
+      await sleep(clock, pauseMs, { signal: call.signal }).catch(() => {});
+    }
+  }
+
+  /** For what only reads, and so throws instead of answering `failed`. */
+  async read(path: string): Promise<Answer> {
+    const answer = await this.send({ method: "GET", path, repeatable: true });
+    if (isFailed(answer)) throw answer.error;
+    return answer;
+  }
+
+  async #try(call: Call, deadlineMs: number): Promise<Answer | Failure> {
+    const { baseUrl, env, fetch, headers } = this.connection;
+    const leftMs = Math.floor(deadlineMs - env.clock.monotonic());
+    if (this.closing.aborted) return { outcome: "no", error: new ClosedError("the store") };
+    if (leftMs <= 0 || call.signal?.aborted) {
+      return { outcome: "no", error: unavailable("the time was over before it was sent") };
+    }
+    const cut = new AbortController();
+    let overdue = false;
+    const timer = env.clock.timer(leftMs, () => {
+      overdue = true;
+      cut.abort();
+    });
+    const abort = () => cut.abort();
+    call.signal?.addEventListener("abort", abort, { once: true });
+    this.#open.add(cut);
+    try {
+      const response = await fetch(`${baseUrl}${call.path}`, {
+        method: call.method,
+        headers: {
+          ...headers,
+          accept: "application/json",
+          [BUDGET_HEADER]: `${leftMs}`,
+          ...(call.body === undefined ? {} : { "content-type": "application/json" }),
+        },
+        ...(call.body === undefined ? {} : { body: call.body }),
+        redirect: "manual",
+        signal: cut.signal,
+      });
+      return readAnswer(response, await response.text());
+    } catch (cause) {
+      if (this.closing.aborted) return { outcome: "maybe", error: new ClosedError("the store") };
+      if (overdue) {
+        return { outcome: "maybe", error: unavailable(`no answer within ${leftMs} ms`, cause) };
+      }
+      return connectionFailure(cause);
+    } finally {
+      timer.cancel();
+      call.signal?.removeEventListener("abort", abort);
+      this.#open.delete(cut);
+    }
+  }
+}
+
+export function isFailed(answer: Answer | Failed): answer is Failed {
+  return answer.status === "failed";
+}
+
+/** An answer that no Leasehold server gives to what was asked. */
+export function misconfigured(what: string): StoreMisconfiguredError {
+  return new StoreMisconfiguredError(`${what}: is this the URL of a Leasehold server?`);
+}
+
+export function failedMaybe(error: LeaseholdError): Failed {
+  return { status: "failed", applied: "maybe", retryable: error.retryable, error };
+}
+
+/** The problem of a 4xx, as far as the body is one. */
+export function problemOf({ body }: Answer): Partial<Problem> {
+  return typeof body === "object" && body !== null ? body : {};
+}
+
+interface Failure {
+  readonly outcome: "no" | "maybe";
+  readonly error: LeaseholdError;
+  readonly retryAfterMs?: number;
+}
+
+function unavailable(what: string, cause?: unknown): StoreUnavailableError {
+  return new StoreUnavailableError(`the server failed: ${what}`, { outcome: "unknown", cause });
+}
+
+function connectionFailure(cause: unknown): Failure {
+  const inner = cause instanceof Error ? cause.cause : undefined;
+  const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const outcome = NOT_SENT.has(code) ? "no" : "maybe";
+  return { outcome, error: unavailable(code ? `${message} (${code})` : message, cause) };
+}
+
+function readAnswer(response: Response, text: string): Answer | Failure {
+  const { status } = response;
+  let body: unknown = null;
+  try {
+    if (text !== "") body = JSON.parse(text);
+  } catch {
+    // A proxy's page. Its status still says whether the request got through.
+    if (status < 500) return { outcome: "maybe", error: misconfigured("the answer is not JSON") };
+  }
+  if (status < 500 && status !== 429) return { status, body };
+  const detail = problemOf({ status, body }).detail ?? `status ${status}`;
+  const error = unavailable(detail);
+  if (status !== 429 && status !== 503) return { outcome: "maybe", error };
+  const seconds = Number(response.headers.get("retry-after"));
+  return { outcome: "no", error, ...(seconds > 0 ? { retryAfterMs: seconds * 1_000 } : {}) };
+}
+
+/**
+ * The answer, unless it says that the call was wrong.
+ * @throws InvalidOptionError, StoreMisconfiguredError
+ */
+function checked(answer: Answer): Answer {
+  const { status } = answer;
+  const { code, errors, detail } = problemOf(answer);
+  if (status < 300 || status === 409 || code === "UNKNOWN_TASK") return answer;
+  const [field] = errors ?? [];
+  if (field) throw new InvalidOptionError(field.path, field.problem);
+  if (code === "BODY_TOO_LARGE") throw new InvalidOptionError("the request", "is too large");
+  throw misconfigured(detail ?? `status ${status}`);
+}
+
+type QueryValue = string | number | boolean | undefined;
+
+/** `?a=1&b=2&b=3`, without what is undefined; empty when nothing is left. */
+export function queryOf(values: Record<string, QueryValue | readonly QueryValue[]>): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    for (const single of Array.isArray(value) ? value : [value]) {
+      if (single !== undefined) parameters.append(name, String(single));
+    }
+  }
+  const text = parameters.toString();
+  return text && `?${text}`;
+}

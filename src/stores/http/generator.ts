@@ -1,0 +1,42 @@
+/** The generator's wanted state behind a Leasehold server. */
+import type * as wire from "../../protocol/index.js";
+import type { GeneratorState, GeneratorWanted } from "../../tasks/port.js";
+import { type Call, type Connection, HttpClient, isFailed } from "./client.js";
+
+export class HttpGeneratorState implements GeneratorState {
+  readonly #client: HttpClient;
+
+  constructor(connection: Connection) {
+    this.#client = new HttpClient(connection);
+  }
+
+  read(namespace: string): Promise<GeneratorWanted> {
+    return this.#send(namespace, { method: "GET", path: "/api/generator" });
+  }
+
+  async write(namespace: string, change: Partial<GeneratorWanted>): Promise<GeneratorWanted> {
+    const { running, ratePerSecond } = change;
+    let wanted: GeneratorWanted | undefined;
+    if (ratePerSecond !== undefined) {
+      const body = JSON.stringify({ ratePerSecond });
+      wanted = await this.#send(namespace, { method: "PUT", path: "/api/generator/rate", body });
+    }
+    if (running !== undefined) {
+      const path = `/api/generator/${running ? "start" : "stop"}`;
+      wanted = await this.#send(namespace, { method: "POST", path });
+    }
+    return wanted ?? this.read(namespace);
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  async #send(namespace: string, call: Omit<Call, "repeatable">): Promise<GeneratorWanted> {
+    this.#client.checkNamespace(namespace);
+    const answer = await this.#client.send({ ...call, repeatable: true });
+    if (isFailed(answer)) throw answer.error;
+    const { running, ratePerSecond } = answer.body as wire.GeneratorStatus;
+    return { running, ratePerSecond };
+  }
+}

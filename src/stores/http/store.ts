@@ -1,0 +1,163 @@
+/** Leases behind a Leasehold server: the port over /v1/leases, in batches as they come. */
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  type CallOptions,
+  type Capabilities,
+  type Failed,
+  type Key,
+  type LeaseStore,
+  type LeaseView,
+  type ListQuery,
+  type Page,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  type RenewOutcome,
+  type RenewRequest,
+  type RevokeOutcome,
+  type RevokeRequest,
+  type WatchEvent,
+} from "../../lease/index.js";
+import type * as wire from "../../protocol/index.js";
+import { LIMITS, toWireLeaseId } from "../../protocol/wire.js";
+import { chunked, sendBatch } from "./batch.js";
+import { type Connection, HttpClient, isFailed, queryOf } from "./client.js";
+
+/** `waitMs: Infinity` has no number in JSON; who waits longer leaves word again. */
+const LONGEST_QUEUE_MS = 3_600_000;
+
+export class HttpLeaseStore implements LeaseStore {
+  readonly capabilities: Capabilities;
+  readonly #client: HttpClient;
+
+  constructor(connection: Connection, capabilities: Capabilities) {
+    this.#client = new HttpClient(connection);
+    // The server's hints do not travel yet: who waits polls.
+    this.capabilities = { ...capabilities, watch: "poll" };
+  }
+
+  acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
+    const bodies = requests.map(({ namespace, resource, leaseId, queueMs, ...request }) => {
+      this.#client.checkNamespace(namespace);
+      const { holder, ttlMs, metadata } = request;
+      return {
+        leaseId: toWireLeaseId(resource, leaseId),
+        holder,
+        ttlMs,
+        ...(queueMs === undefined ? {} : { queueMs: Math.min(queueMs, LONGEST_QUEUE_MS) }),
+        ...(metadata === undefined ? {} : { metadata }),
+      } satisfies wire.AcquireBody[number];
+    });
+    return this.#send("acquire", bodies, true, options);
+  }
+
+  renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
+    const bodies = requests.map(({ namespace, resource, leaseId, ttlMs }) => {
+      this.#client.checkNamespace(namespace);
+      return { leaseId: toWireLeaseId(resource, leaseId), ttlMs } satisfies wire.RenewBody[number];
+    });
+    return this.#send("renew", bodies, true, options);
+  }
+
+  release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
+    const bodies = requests.map(({ namespace, resource, leaseId }) => {
+      this.#client.checkNamespace(namespace);
+      return { leaseId: toWireLeaseId(resource, leaseId) } satisfies wire.ReleaseBody[number];
+    });
+    return this.#send("release", bodies, true, options);
+  }
+
+  /** Not repeated when its answer is lost: the next grant could be the one that is ended. */
+  revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {
+    const bodies = requests.map(({ namespace, resource, expectedToken, free }) => {
+      this.#client.checkNamespace(namespace);
+      const expected = expectedToken === undefined ? {} : { expectedToken };
+      return { resource, free, ...expected } satisfies wire.RevokeBody[number];
+    });
+    return this.#send("revoke", bodies, false, options);
+  }
+
+  async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    const views: (LeaseView | null)[] = [];
+    const resources = keys.map(({ namespace, resource }) => {
+      this.#client.checkNamespace(namespace);
+      return resource;
+    });
+    for (const { body } of chunked(resources, LIMITS.batchBodyBytes)) {
+      const path = "/v1/leases/get";
+      const answer = await this.#client.send({ method: "POST", path, body, repeatable: true });
+      if (isFailed(answer)) throw answer.error;
+      for (const view of answer.body as wire.GetAnswer) {
+        views.push(view && { namespace: this.#client.connection.namespace, ...view });
+      }
+    }
+    return views;
+  }
+
+  async list({ namespace, prefix, liveOnly, limit, cursor }: ListQuery): Promise<Page<LeaseView>> {
+    this.#client.checkNamespace(namespace);
+    const query = queryOf({
+      prefix: prefix === "" ? undefined : prefix,
+      liveOnly,
+      limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
+      cursor,
+    });
+    const { body } = await this.#client.read(`/v1/leases${query}`);
+    const { items, nextCursor } = body as wire.LeasePage;
+    return { items: items.map((view) => ({ namespace, ...view })), nextCursor };
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<WatchEvent, void, void> {
+    yield* watchByPolling(this.#client, namespace, signal);
+  }
+
+  async collect(olderThanMs: number): Promise<number> {
+    const answer = await this.#client.send({
+      ...{ method: "POST", path: "/v1/leases/collect", repeatable: true },
+      body: JSON.stringify({ olderThanMs }),
+    });
+    if (isFailed(answer)) throw answer.error;
+    return (answer.body as wire.CollectAnswer).collected;
+  }
+
+  async close(): Promise<void> {
+    this.#client.close();
+  }
+
+  #send<Outcome>(
+    operation: "acquire" | "renew" | "release" | "revoke",
+    requests: readonly object[],
+    repeatable: boolean,
+    options: CallOptions = {},
+  ): Promise<(Outcome | Failed)[]> {
+    const path = `/v1/leases/${operation}`;
+    const maxBytes = LIMITS.batchBodyBytes;
+    return sendBatch(this.#client, { ...options, path, requests, repeatable, maxBytes });
+  }
+}
+
+/** The one event of a store whose changes are found by polling; ends with the signal or the store. */
+export async function* watchByPolling(
+  client: HttpClient,
+  namespace: string,
+  signal: AbortSignal,
+): AsyncGenerator<{ readonly type: "resync" }, void, void> {
+  client.checkNamespace(namespace);
+  client.checkOpen();
+  if (signal.aborted) return;
+  yield { type: "resync" };
+  const { closing } = client;
+  if (signal.aborted || closing.aborted) return;
+  await new Promise<void>((resolve) => {
+    const end = () => {
+      signal.removeEventListener("abort", end);
+      closing.removeEventListener("abort", end);
+      resolve();
+    };
+    signal.addEventListener("abort", end);
+    closing.addEventListener("abort", end);
+  });
+}

@@ -1,0 +1,154 @@
+/**
+ * Stores behind a real server on loopback, for the suites. A server serves one namespace and the
+ * suites use many, so each namespace gets an app and a client of its own, over the same stores; one
+ * listener tells them apart by a header.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemEnv } from "../../src/env/index.js";
+import type { LeaseStore } from "../../src/lease/index.js";
+import { createApp, listen, type ServerApp } from "../../src/server/index.js";
+import { http } from "../../src/stores/http/index.js";
+import { memory } from "../../src/stores/memory/index.js";
+import type { Stores } from "../../src/stores/open.js";
+import type { GeneratorState, TaskStore } from "../../src/tasks/index.js";
+import type { LeaseHarness } from "../../src/testing/index.js";
+
+export const httpHarnesses: readonly LeaseHarness[] = [
+  {
+    name: "http over memory",
+    vitest: { afterAll, beforeAll, describe, expect, it },
+    async open() {
+      const harness = await openHttpHarness();
+      return { store: harness.leases, close: () => harness.close() };
+    },
+  },
+];
+
+const HEADER = "x-test-namespace";
+
+/** Everything behind one server; the namespaces appear as they are used. */
+export async function openHttpHarness(): Promise<Stores> {
+  const behind = await memory().open(systemEnv);
+  const apps = new Map<string, ServerApp>();
+  const appOf = (namespace: string): ServerApp => {
+    const found = apps.get(namespace);
+    if (found) return found;
+    const app = createApp({ ...behind, namespace, version: "test" });
+    apps.set(namespace, app);
+    return app;
+  };
+  const listening = await listen({
+    app: {
+      fetch: (request) =>
+        appOf(decodeURIComponent(request.headers.get(HEADER) ?? "")).fetch(request),
+      close: async () => {
+        await Promise.all([...apps.values()].map((app) => app.close()));
+      },
+    },
+    port: 0,
+  });
+
+  const opened = new Map<string, Promise<Stores>>();
+  const clientOf = (namespace: string): Promise<Stores> => {
+    const found = opened.get(namespace);
+    if (found) return found;
+    const headers = { [HEADER]: encodeURIComponent(namespace) };
+    const stores = http({ url: listening.url, namespace, headers }).open(systemEnv);
+    opened.set(namespace, stores);
+    return stores;
+  };
+  const { leases, tasks } = await clientOf("default");
+  const all = async () => Promise.all(opened.values());
+  return {
+    leases: leasesOf(leases, clientOf, all),
+    tasks: tasksOf(tasks, clientOf, all),
+    generator: generatorOf(clientOf),
+    async close() {
+      for (const stores of await all()) await stores.close();
+      await listening.close();
+      await behind.close();
+    },
+  };
+}
+
+type ClientOf = (namespace: string) => Promise<Stores>;
+
+/** One call per namespace, the outcomes in the order of the requests. */
+async function perNamespace<Request extends { readonly namespace: string }, Outcome>(
+  requests: readonly Request[],
+  call: (namespace: string, requests: Request[]) => Promise<Outcome[]>,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const namespace of new Set(requests.map((request) => request.namespace))) {
+    const indexes = [...requests.keys()].filter(
+      (index) => requests[index]?.namespace === namespace,
+    );
+    const answered = await call(
+      namespace,
+      indexes.map((index) => requests[index] as Request),
+    );
+    for (const [position, index] of indexes.entries()) {
+      outcomes[index] = answered[position] as Outcome;
+    }
+  }
+  return outcomes;
+}
+
+function leasesOf(one: LeaseStore, of: ClientOf, all: () => Promise<Stores[]>): LeaseStore {
+  return {
+    capabilities: one.capabilities,
+    acquire: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).leases.acquire(some, options)),
+    renew: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).leases.renew(some, options)),
+    release: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).leases.release(some, options)),
+    revoke: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).leases.revoke(some, options)),
+    get: (keys) => perNamespace(keys, async (n, some) => (await of(n)).leases.get(some)),
+    list: async (query) => (await of(query.namespace)).leases.list(query),
+    async *watch(namespace, options) {
+      yield* (await of(namespace)).leases.watch(namespace, options);
+    },
+    collect: (olderThanMs) => one.collect(olderThanMs),
+    close: async () => {
+      for (const { leases } of await all()) await leases.close();
+    },
+  };
+}
+
+function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): TaskStore {
+  return {
+    capabilities: one.capabilities,
+    enqueue: (added, options) =>
+      perNamespace(added, async (n, some) => (await of(n)).tasks.enqueue(some, options)),
+    claim: async (request, options) => (await of(request.namespace)).tasks.claim(request, options),
+    heartbeat: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).tasks.heartbeat(some, options)),
+    complete: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).tasks.complete(some, options)),
+    fail: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).tasks.fail(some, options)),
+    giveBack: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).tasks.giveBack(some, options)),
+    cancel: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.cancel(some)),
+    retry: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.retry(some)),
+    get: async (task) => (await of(task.namespace)).tasks.get(task),
+    list: async (query) => (await of(query.namespace)).tasks.list(query),
+    counts: async (namespace) => (await of(namespace)).tasks.counts(namespace),
+    reap: () => one.reap(),
+    async *watch(namespace, options) {
+      yield* (await of(namespace)).tasks.watch(namespace, options);
+    },
+    close: async () => {
+      for (const { tasks } of await all()) await tasks.close();
+    },
+  };
+}
+
+function generatorOf(of: ClientOf): GeneratorState {
+  return {
+    read: async (namespace) => (await of(namespace)).generator.read(namespace),
+    write: async (namespace, change) => (await of(namespace)).generator.write(namespace, change),
+  };
+}
