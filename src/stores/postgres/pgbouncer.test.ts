@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findEngine } from "../../../test/support/postgres-engine.js";
 import {
   describePostgres,
-  type FreshDatabase,
   freePort,
-  freshDatabase,
+  type PostgresServer,
+  startPostgres,
 } from "../../../test/support/postgres.js";
 import { newLeaseId, systemEnv } from "../../env/index.js";
 import { type PostgresDatabase, openPostgres } from "./index.js";
@@ -28,23 +28,23 @@ if (hasPgBouncer()) describePostgres(NAME, exercise);
 else describe.skip(`${NAME} (skipped: pgbouncer is not installed on this machine)`, exercise);
 
 function exercise() {
-  let fresh: FreshDatabase;
+  let server: PostgresServer;
   let folder: string;
   let bouncer: ChildProcess;
   let url: string;
   const databases: PostgresDatabase[] = [];
 
   beforeAll(async () => {
-    fresh = await freshDatabase();
-    const server = new URL(fresh.url);
+    server = await startPostgres();
+    const { username, password } = new URL(server.url);
     const { user } = await findEngine();
     folder = await mkdtemp(join(tmpdir(), "leasehold-pgbouncer-"));
     const port = await freePort();
-    const target = `host=127.0.0.1 port=${server.port} user=${server.username} password=${server.password}`;
+    const target = `host=127.0.0.1 port=${server.port} user=${username} password=${password}`;
     await writeFile(
       join(folder, "pgbouncer.ini"),
       `[databases]
-       pooled = ${target} dbname=${server.pathname.slice(1)}
+       pooled = ${target} dbname=postgres
        [pgbouncer]
        listen_addr = 127.0.0.1
        listen_port = ${port}
@@ -77,7 +77,7 @@ function exercise() {
     bouncer.kill("SIGKILL");
     await ended;
     await rm(folder, { recursive: true });
-    await fresh.drop();
+    await server.remove();
   });
 
   it("is found out to have no notifications, and is polled", () => {

@@ -114,13 +114,14 @@ describePostgres("queries over a pool", () => {
 });
 
 describePostgres("opening a server", () => {
-  let fresh: FreshDatabase;
+  // Of its own, because TEST_POSTGRES_URL may lead to one that asks nobody for a password.
+  let server: PostgresServer;
   beforeAll(async () => {
-    fresh = await freshDatabase();
+    server = await startPostgres();
   });
-  afterAll(() => fresh.drop());
+  afterAll(() => server.remove());
   const open = (change: (url: URL) => void) => {
-    const url = new URL(fresh.url);
+    const url = new URL(server.url);
     change(url);
     return openPostgres({ url }, systemEnv);
   };
