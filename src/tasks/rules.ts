@@ -228,7 +228,9 @@ function backoffMs(
   failures: number,
   random: number,
 ): number {
-  const longestMs = Math.min(task.backoffMs * 2 ** (failures - 1), task.maxBackoffMs);
+  // 2^60 times anything but 0 is beyond any limit; 2^1024 would be Infinity, and 0 times that NaN.
+  const factor = 2 ** Math.min(failures - 1, 60);
+  const longestMs = Math.min(task.backoffMs * factor, task.maxBackoffMs);
   return Math.round(longestMs * (0.5 + random / 2));
 }
 

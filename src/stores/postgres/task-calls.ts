@@ -6,7 +6,7 @@
  *                                           └─ the rest ─▶ STANDING ─ refused, repeated ...
  *                                                             └─ only a lock was in the way: once more
  */
-import type { Clock } from "../../env/index.js";
+import { type Clock, sleep } from "../../env/index.js";
 import {
   type CallOptions,
   ClosedError,
@@ -22,6 +22,11 @@ import { type ChangedRow, STANDING, type StandingRow } from "./task-sql.js";
 
 /** A statement that met another one in its way is sent again, so often in all. */
 export const TRIES = 3;
+/**
+ * When to ask again for a row that was locked. Mostly by a claim that came too late: it locks the row
+ * that it has seen pending, finds it taken, and lets go of it at the end of its own statement.
+ */
+const PAUSES_MS = [0, 5, 10, 20, 40];
 
 /** Runs one statement within what is left of a call's time. */
 export type Run = <Row>(text: string, values: readonly Parameter[]) => Promise<readonly Row[]>;
@@ -96,8 +101,9 @@ export class TaskCalls {
         if (grant) open.push({ grant, request, index });
         else outcomes[index] = statement.passedOver(null) ?? inTheWay(request);
       }
-      // Whoever was in the way the first time, such as a copy of this call, may have gone.
-      for (let tries = 1; tries <= 2 && open.length > 0; tries += 1) {
+      for (const pauseMs of PAUSES_MS) {
+        if (open.length === 0) break;
+        if (pauseMs > 0) await sleep(this.#clock, pauseMs);
         try {
           for (const row of await run<Row>(statement.text, statement.values(open))) {
             const { index, request } = open[row.n - 1] as (typeof open)[number];

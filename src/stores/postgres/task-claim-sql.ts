@@ -42,20 +42,28 @@ const PICKED_OF_ONE = `
     ORDER BY ${IN_ORDER("t")} LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED`;
 
-/** Of several queues each comes out in order, and the orders are merged, one task at a time. */
+/**
+ * Of several queues each comes out in order, and the orders are merged, as far as the claim reads.
+ * LATERAL keeps it so: one row after the other is looked up and locked, until there are enough. The
+ * limit of each queue is beyond what others may just now have locked; without one the planner would
+ * sort the backlog.
+ */
 const pickedOfMany = (queues: number) => `
     SELECT t.namespace, t.id FROM (
       ${Array.from(
         { length: queues },
         (_, at) => `(SELECT t.namespace, t.id, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $${7 + at} AND ${DUE}
-        ORDER BY ${IN_ORDER("t")})`,
+        ORDER BY ${IN_ORDER("t")} LIMIT 10 * $5::int + 100)`,
       ).join("\n      UNION ALL\n      ")}
       ORDER BY 3, 4, 2
-    ) q JOIN leasehold.task t ON ${SAME_TASK("t", "q")}
-    WHERE ${DUE}
-    ORDER BY ${IN_ORDER("q")} LIMIT $5::int
-    FOR NO KEY UPDATE OF t SKIP LOCKED`;
+    ) q CROSS JOIN LATERAL (
+      SELECT t.namespace, t.id FROM leasehold.task t
+      WHERE ${SAME_TASK("t", "q")} AND t.state = 'pending'
+        AND t.scheduled_at <= (SELECT now FROM clock)
+      FOR NO KEY UPDATE OF t SKIP LOCKED
+    ) t
+    ORDER BY ${IN_ORDER("q")} LIMIT $5::int`;
 
 const CLAIMED_COLUMNS = (row: string) => `${row}.id::text AS id, ${row}.kind, ${row}.queue,
   ${row}.priority, ${row}.data, ${row}.lease_id AS "leaseId", ${row}.token, ${row}.attempt,
