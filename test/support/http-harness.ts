@@ -4,31 +4,35 @@
  * listener tells them apart by a header.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { systemEnv } from "../../src/env/index.js";
+import { type Env, systemEnv } from "../../src/env/index.js";
 import type { LeaseStore } from "../../src/lease/index.js";
 import { createApp, listen, type ServerApp } from "../../src/server/index.js";
 import { http } from "../../src/stores/http/index.js";
 import { memory } from "../../src/stores/memory/index.js";
 import type { Stores } from "../../src/stores/open.js";
 import type { GeneratorState, TaskStore } from "../../src/tasks/index.js";
-import type { LeaseHarness } from "../../src/testing/index.js";
+import { type LeaseHarness, manualEnv } from "../../src/testing/index.js";
 
 export const httpHarnesses: readonly LeaseHarness[] = [
   {
     name: "http over memory",
     vitest: { afterAll, beforeAll, describe, expect, it },
     async open() {
-      const harness = await openHttpHarness();
-      return { store: harness.leases, close: () => harness.close() };
+      const env = manualEnv({ seed: 12 });
+      const { leases, close } = await openHttpHarness(env);
+      return { store: leases, advance: (ms) => env.clock.advance(ms), close };
     },
   },
 ];
 
 const HEADER = "x-test-namespace";
 
-/** Everything behind one server; the namespaces appear as they are used. */
-export async function openHttpHarness(): Promise<Stores> {
-  const behind = await memory().open(systemEnv);
+/**
+ * Everything behind one server; the namespaces appear as they are used.
+ * @param env of the stores behind it; server and clients are in real time
+ */
+export async function openHttpHarness(env: Env = systemEnv): Promise<Stores> {
+  const behind = await memory().open(env);
   const apps = new Map<string, ServerApp>();
   const appOf = (namespace: string): ServerApp => {
     const found = apps.get(namespace);
