@@ -15,15 +15,9 @@ import {
   type TaskEvent,
   type TaskStore,
 } from "../tasks/index.js";
-import { openApiRoute } from "./openapi.js";
 import { ProblemError, problemOf, toResponse } from "./problems.js";
 import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
-import { generatorRoutes } from "./routes/generator.js";
-import { healthRoutes } from "./routes/health.js";
-import { leaseRoutes } from "./routes/leases.js";
-import { taskBatchRoutes } from "./routes/task-batches.js";
-import { taskListRoutes, taskRoute } from "./routes/task-lists.js";
-import { holderRoutes, queueRoutes } from "./routes/tasks.js";
+import { declareRoutes } from "./routes/index.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
 
@@ -66,31 +60,28 @@ export function createApp(options: AppOptions): ServerApp {
   const app = newApp();
   app.use(async (context, next) => {
     const startMs = env.clock.monotonic();
+    context.set("arrivedMs", startMs);
     context.set("requestId", requestIdOf(context.req.raw, env));
-    context.set("deadlineMs", startMs + budgetOf(context.req.raw));
-    if (closing && context.req.path !== "/healthz") {
-      throw new ProblemError("CLOSING", "this instance is closing; another one may serve you");
-    }
     await next();
     context.res.headers.set(REQUEST_ID_HEADER, context.get("requestId"));
     if (context.res.status >= 400) {
       logFailure(env.logger, context, env.clock.monotonic() - startMs);
     }
   });
+  // Apart from the above, which goes on when this throws.
+  app.use(async (context, next) => {
+    context.set("deadlineMs", context.get("arrivedMs") + budgetOf(context.req.raw));
+    if (closing && context.req.path !== "/healthz") {
+      throw new ProblemError("CLOSING", "this instance is closing; another one may serve you");
+    }
+    await next();
+  });
   app.onError((error, context) => toResponse(problemOf(error), context.get("requestId")));
   app.notFound(() => {
     throw new ProblemError("UNKNOWN_ROUTE", "see /openapi.json for the routes");
   });
 
-  queueRoutes(app, services);
-  taskListRoutes(app, services);
-  taskBatchRoutes(app, services);
-  holderRoutes(app, services);
-  taskRoute(app, services);
-  generatorRoutes(app, services);
-  leaseRoutes(app, services);
-  healthRoutes(app, services, version);
-  openApiRoute(app, version);
+  declareRoutes(app, services, version);
 
   const background = [
     startReaper(tasks, env),

@@ -75,7 +75,8 @@ export function failed({ applied, error }: Failed): ProblemError {
   return storeProblem(error, applied === "no");
 }
 
-function storeProblem(error: LeaseholdError, nothingDone: boolean): ProblemError {
+/** @param nothingDone otherwise nobody knows */
+export function storeProblem(error: LeaseholdError, nothingDone: boolean): ProblemError {
   const detail = `${error.code}: ${error.message}`;
   return new ProblemError(nothingDone ? "STORE_UNAVAILABLE" : "OUTCOME_UNKNOWN", detail, {
     cause: error,

@@ -2,13 +2,19 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { type Clock, type Env, newLeaseId } from "../env/index.js";
-import { type Capabilities, checkInteger } from "../lease/index.js";
+import {
+  type Capabilities,
+  checkInteger,
+  InvalidOptionError,
+  LeaseholdError,
+} from "../lease/index.js";
 import { BUDGET_HEADER, LIMITS, REQUEST_ID_HEADER } from "../protocol/index.js";
-import { invalid, ProblemError } from "./problems.js";
+import { invalid, ProblemError, storeProblem } from "./problems.js";
 
 export interface AppEnv {
   Variables: {
     requestId: string;
+    arrivedMs: number;
     /** By the server's monotonic clock: the caller has given up by then. */
     deadlineMs: number;
   };
@@ -68,11 +74,23 @@ export class Budget {
     return Math.max(0, Math.min(wantedMs, this.leftMs() - ANSWER_MS));
   }
 
-  /** The value of a call that takes no timeout itself. @param late what it means if it is late */
-  async within<T>(
-    call: () => Promise<T>,
-    late: "STORE_UNAVAILABLE" | "OUTCOME_UNKNOWN",
-  ): Promise<T> {
+  /** What a call that changes nothing answers; whatever becomes of it, nothing was done. */
+  async read<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#within(call, "STORE_UNAVAILABLE");
+    } catch (error) {
+      throw error instanceof LeaseholdError && !(error instanceof InvalidOptionError)
+        ? storeProblem(error, true)
+        : error;
+    }
+  }
+
+  /** What a call answers that changes something and takes no timeout itself. */
+  change<T>(call: () => Promise<T>): Promise<T> {
+    return this.#within(call, "OUTCOME_UNKNOWN");
+  }
+
+  #within<T>(call: () => Promise<T>, late: "STORE_UNAVAILABLE" | "OUTCOME_UNKNOWN"): Promise<T> {
     const timeoutMs = this.storeMs();
     return new Promise((resolve, reject) => {
       const timer = this.#clock.timer(timeoutMs, () => {

@@ -21,7 +21,7 @@ export function generatorRoutes(app: App, services: Services): void {
 
   const status = async (budget: Budget, wanted: GeneratorWanted): Promise<GeneratorStatus> => {
     const key = { namespace, resource: GENERATOR_RESOURCE };
-    const [lease] = await budget.within(() => leases.get([key]), "STORE_UNAVAILABLE");
+    const [lease] = await budget.read(() => leases.get([key]));
     const live = lease?.state === "live" ? lease : null;
     return {
       status: live && wanted.running ? "STARTED" : "STOPPED",
@@ -33,7 +33,7 @@ export function generatorRoutes(app: App, services: Services): void {
   };
   const write = async (budget: Budget, change: Partial<GeneratorWanted>) => {
     // Writing the same again is harmless, so a late answer is no worse than none.
-    const wanted = await budget.within(() => generator.write(namespace, change), "OUTCOME_UNKNOWN");
+    const wanted = await budget.change(() => generator.write(namespace, change));
     return status(budget, wanted);
   };
   const responses = {
@@ -51,7 +51,7 @@ export function generatorRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const budget = services.budget(context);
-      const wanted = await budget.within(() => generator.read(namespace), "STORE_UNAVAILABLE");
+      const wanted = await budget.read(() => generator.read(namespace));
       return context.json(await status(budget, wanted), 200);
     },
   );

@@ -124,7 +124,7 @@ export function leaseRoutes(app: App, services: Services): void {
     async (context) => {
       const keys = context.req.valid("json").map((resource) => ({ namespace, resource }));
       const budget = services.budget(context);
-      const views = await budget.within(() => leases.get(keys), "STORE_UNAVAILABLE");
+      const views = await budget.read(() => leases.get(keys));
       return context.json(
         views.map((view) => view && toWireView(view)),
         200,
@@ -141,7 +141,7 @@ export function leaseRoutes(app: App, services: Services): void {
     async (context) => {
       const { olderThanMs } = context.req.valid("json");
       const collect = () => leases.collect(olderThanMs);
-      const collected = await services.budget(context).within(collect, "OUTCOME_UNKNOWN");
+      const collected = await services.budget(context).change(collect);
       return context.json({ collected }, 200);
     },
   );
@@ -164,10 +164,7 @@ export function leaseRoutes(app: App, services: Services): void {
     async (context) => {
       const query = { namespace, ...defined(context.req.valid("query")) };
       const budget = services.budget(context);
-      const { items, nextCursor } = await budget.within(
-        () => leases.list(query),
-        "STORE_UNAVAILABLE",
-      );
+      const { items, nextCursor } = await budget.read(() => leases.list(query));
       return context.json({ items: items.map(toWireView), nextCursor }, 200);
     },
   );

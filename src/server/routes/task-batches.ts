@@ -131,7 +131,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
       async (context) => {
         const keys = context.req.valid("json").map((id) => ({ namespace, id }));
         const call = () => tasks[name](keys);
-        const outcomes = await services.budget(context).within(call, "OUTCOME_UNKNOWN");
+        const outcomes = await services.budget(context).change(call);
         return context.json(outcomes.map(toWireOutcome), 200);
       },
     );

@@ -34,7 +34,7 @@ export function taskListRoutes(app: App, services: Services): void {
   const { namespace, tasks } = services;
   const page = async (filters: Filters, budget: Budget) => {
     const query = { ...withoutUndefined(filters), namespace } as TaskQuery;
-    const { items, nextCursor } = await budget.within(() => tasks.list(query), "STORE_UNAVAILABLE");
+    const { items, nextCursor } = await budget.read(() => tasks.list(query));
     return { items: items.map(toWireTask), nextCursor };
   };
   const responses = {
@@ -86,7 +86,7 @@ export function taskListRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const budget = services.budget(context);
-      const counts = await budget.within(() => tasks.counts(namespace), "STORE_UNAVAILABLE");
+      const counts = await budget.read(() => tasks.counts(namespace));
       return context.json(counts, 200);
     },
   );
@@ -110,9 +110,7 @@ export function taskRoute(app: App, services: Services): void {
     }),
     async (context) => {
       const { id } = context.req.valid("param");
-      const task = await services
-        .budget(context)
-        .within(() => tasks.get({ namespace, id }), "STORE_UNAVAILABLE");
+      const task = await services.budget(context).read(() => tasks.get({ namespace, id }));
       if (!task) throw unknownTask();
       return context.json(toWireDetails(task), 200);
     },

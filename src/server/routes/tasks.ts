@@ -227,7 +227,7 @@ export function holderRoutes(app: App, services: Services): void {
         const { id } = context.req.valid("param");
         const [outcome] = await services
           .budget(context)
-          .within(() => tasks[operation]([{ namespace, id }]), "OUTCOME_UNKNOWN");
+          .change(() => tasks[operation]([{ namespace, id }]));
         invariant(outcome, "one outcome per task");
         if (outcome.status !== "ok") throw notAllowed(outcome, operation);
         return context.json({ id, state: outcome.state }, 200);

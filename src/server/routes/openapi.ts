@@ -1,6 +1,6 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { BUDGET_HEADER, REQUEST_ID_HEADER } from "../protocol/index.js";
-import { type App, answers, otherMethods } from "./routing.js";
+import { BUDGET_HEADER, REQUEST_ID_HEADER } from "../../protocol/index.js";
+import { type App, answers, otherMethods } from "../routing.js";
 
 const PATH = "/openapi.json";
 

@@ -1,0 +1,22 @@
+import type { App } from "../routing.js";
+import type { Services } from "../services.js";
+import { generatorRoutes } from "./generator.js";
+import { healthRoutes } from "./health.js";
+import { leaseRoutes } from "./leases.js";
+import { openApiRoute } from "./openapi.js";
+import { taskBatchRoutes } from "./task-batches.js";
+import { taskListRoutes, taskRoute } from "./task-lists.js";
+import { holderRoutes, queueRoutes } from "./tasks.js";
+
+/** All routes, in the order that matters: names below /api/tasks/ before ids, the document last. */
+export function declareRoutes(app: App, services: Services, version: string): void {
+  queueRoutes(app, services);
+  taskListRoutes(app, services);
+  taskBatchRoutes(app, services);
+  holderRoutes(app, services);
+  taskRoute(app, services);
+  generatorRoutes(app, services);
+  leaseRoutes(app, services);
+  healthRoutes(app, services, version);
+  openApiRoute(app, version);
+}

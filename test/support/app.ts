@@ -1,0 +1,59 @@
+/** A server app on stores in memory, asked without a network. */
+import { type Env, systemEnv } from "../../src/env/index.js";
+import { type AppOptions, createApp, type ServerApp } from "../../src/server/index.js";
+import { memory } from "../../src/stores/memory/index.js";
+import type { Stores } from "../../src/stores/open.js";
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  // Tests look into it; a wrong guess fails them.
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  readonly body: any;
+}
+
+export interface Asked {
+  readonly stores: Stores;
+  readonly app: ServerApp;
+  /** The body is sent as JSON; text goes as it is. */
+  ask(
+    method: string,
+    path: string,
+    body?: unknown,
+    init?: { headers?: Record<string, string>; signal?: AbortSignal },
+  ): Promise<Reply>;
+  close(): Promise<void>;
+}
+
+export async function openApp(options: Partial<AppOptions> & { env?: Env } = {}): Promise<Asked> {
+  const stores = await memory().open(options.env ?? systemEnv);
+  const app = createApp({ ...stores, version: "1.2.3", ...options });
+  return {
+    stores,
+    app,
+    async ask(method, path, body, { headers = {}, signal } = {}) {
+      const text = typeof body === "string" ? body : JSON.stringify(body);
+      const response = await app.fetch(
+        new Request(`http://localhost${path}`, {
+          method,
+          headers: {
+            ...(body === undefined ? {} : { "content-type": "application/json" }),
+            ...headers,
+          },
+          ...(body === undefined ? {} : { body: text }),
+          ...(signal ? { signal } : {}),
+        }),
+      );
+      const answer = await response.text();
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: answer === "" ? null : JSON.parse(answer),
+      };
+    },
+    async close() {
+      await app.close();
+      await stores.close();
+    },
+  };
+}
