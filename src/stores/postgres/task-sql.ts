@@ -13,8 +13,8 @@
  *   began. A lock is got at once or not at all, so that the time is not stale when it is used.
  * - Tokens are computed from the locked row: larger than the last one, and at least the clock in
  *   microseconds, which keeps them growing if a backup is restored.
- * - Only inserts may wait: for another transaction that is adding the same id or dedupeKey. They go
- *   in one order of keys, so that concurrent batches cannot deadlock.
+ * - Only what takes an id or a dedupeKey may wait, for another transaction that is about to take the
+ *   same: ENQUEUE, in one order of keys so that concurrent batches cannot deadlock, and RETRY.
  *
  * Names: c the clock, i the input, t the task, h as held, x as changed. Times go out in microseconds.
  */

@@ -93,9 +93,10 @@ export function listSql(query: TaskQuery, limit: number): [text: string, values:
     if (!before) throw new InvalidOptionError("cursor", "must come from a page of tasks");
     add((value) => `t.id < ${value}::uuid`, before);
   }
+  values.push(limit + 1);
   const text = `
 SELECT ${COLUMNS} FROM leasehold.task t WHERE ${conditions.join(" AND ")}
-ORDER BY t.id DESC LIMIT ${limit + 1}`;
+ORDER BY t.id DESC LIMIT $${values.length}::int`;
   return [text, values];
 }
 
