@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Option } from "commander";
-import { type Env, systemEnv } from "../env/index.js";
+import { type Env, type Logger, systemEnv } from "../env/index.js";
 import {
   createApp,
   type Listening,
@@ -8,6 +8,7 @@ import {
   listen,
   type ServerApp,
 } from "../server/index.js";
+import type { TaskEvent } from "../tasks/index.js";
 import { UsageError } from "./failures.js";
 import { logLevelOption, newLogger } from "./log.js";
 import { integer, type Where, whereOf, withStores } from "./options.js";
@@ -48,7 +49,8 @@ async function serve(where: Where, options: Options): Promise<void> {
   const shutdown = listenForShutdown(env.clock);
   const stores = await openWhere(where, env);
   try {
-    const app = createApp({ ...stores, env, version: VERSION });
+    const onEvent = (event: TaskEvent) => logEvent(logger, event);
+    const app = createApp({ ...stores, env, version: VERSION, onEvent });
     const server = await listenOrSay(app, options);
     const store = shownUrl(where.store);
     const control = where.control === undefined ? {} : { control: shownUrl(where.control) };
@@ -60,6 +62,12 @@ async function serve(where: Where, options: Options): Promise<void> {
     await stores.close();
   }
   logger.info({}, "closed");
+}
+
+/** Whose lease ran out and who came too late is what one looks for afterwards; all else is bulk. */
+function logEvent(logger: Logger, event: TaskEvent): void {
+  const level = event.type === "expired" || event.type === "refused" ? "info" : "debug";
+  logger[level](event, `task ${event.type}`);
 }
 
 /** @throws UsageError with the remedy when the address cannot be used */
