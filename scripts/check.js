@@ -13,12 +13,10 @@ const tarball = () => join(folder, readdirSync(folder).find((name) => name.endsW
 /** @type {[name: string, command: string, args: () => string[]][]} */
 const steps = [
   ["build", "node", () => ["scripts/build.js"]],
-  ["types", "tsc", () => ["-p", "tsconfig.json"]],
-  [
-    "lint",
-    "oxlint",
-    () => ["--type-aware", "--deny-warnings", "--report-unused-disable-directives"],
-  ],
+  ["types", "npm", () => ["run", "typecheck"]],
+  // They see the package as its users do.
+  ["types of the examples", "tsc", () => ["-p", "examples"]],
+  ["lint", "npm", () => ["run", "lint"]],
   ["format", "biome", () => ["check", "--error-on-warnings", "."]],
   ["unused code", "knip", () => ["--treat-config-hints-as-errors"]],
   // Exports that only tests use are marked @internal. Which packages may be used says test/layers.

@@ -2,7 +2,7 @@ import { z } from "@hono/zod-openapi";
 import { PROBLEMS, type ProblemCode } from "./wire.js";
 
 /** One field that was refused. */
-export const FieldError = z
+const FieldError = z
   .object({
     path: z.string().openapi({ example: "0.task_data", description: "Empty: the body itself." }),
     problem: z.string(),

@@ -19,7 +19,7 @@ const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
 const DEFAULT_TTL_MS = 30_000;
 export const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
 
-export const NewTask = z
+const NewTask = z
   .strictObject({
     task_data: JsonValue,
     kind: Name.default("default").openapi({ description: "Selects the handler." }),
@@ -47,7 +47,7 @@ export const NewTask = z
   .openapi("NewTask");
 
 export const EnqueueBody = z.union([NewTask, z.array(NewTask).min(1).max(LIMITS.batch)]);
-export const Enqueued = z
+const Enqueued = z
   .object({ id: z.string(), status: z.enum(["enqueued", "duplicate"]) })
   .openapi("Enqueued");
 export const EnqueueAnswer = z.union([Enqueued, z.array(Enqueued)]);
@@ -201,7 +201,7 @@ export const Task = z
   .openapi("Task");
 export type Task = z.infer<typeof Task>;
 
-export const Attempt = z
+const Attempt = z
   .object({
     attempt: z.int(),
     processor: z.string(),

@@ -178,7 +178,7 @@ export function failedMaybe(error: LeaseholdError): Failed {
 }
 
 /** The problem of a 4xx, as far as the body is one. */
-export function problemOf({ body }: Answer): Partial<Problem> {
+function problemOf({ body }: Answer): Partial<Problem> {
   return typeof body === "object" && body !== null ? body : {};
 }
 

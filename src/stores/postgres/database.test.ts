@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { compile } from "../../../test/support/compile.js";
 import {
   describePostgres,
   type FreshDatabase,
   freshDatabase,
 } from "../../../test/support/postgres.js";
-import { compile } from "../../../test/support/compile.js";
 import { systemEnv } from "../../env/index.js";
 import { openPostgres, type PostgresDatabase } from "./database.js";
 import { migrate } from "./migrate.js";

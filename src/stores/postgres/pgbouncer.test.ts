@@ -4,15 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findEngine } from "../../../test/support/postgres-engine.js";
 import {
   describePostgres,
   freePort,
   type PostgresServer,
   startPostgres,
 } from "../../../test/support/postgres.js";
+import { findEngine } from "../../../test/support/postgres-engine.js";
 import { newLeaseId, systemEnv } from "../../env/index.js";
-import { type PostgresDatabase, openPostgres } from "./index.js";
+import { openPostgres, type PostgresDatabase } from "./index.js";
 
 function hasPgBouncer(): boolean {
   try {

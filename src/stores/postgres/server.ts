@@ -86,7 +86,11 @@ async function subscribe(
   client: PgClient,
   onPayload: (payload: string) => void,
   onLost: (error: Error) => void,
-  { open, rest, close }: { open(): Promise<unknown>; rest(): void; close(): Promise<void> },
+  {
+    open,
+    rest,
+    close,
+  }: { open: () => Promise<unknown>; rest: () => void; close: () => Promise<void> },
 ): Promise<Subscription> {
   let over = false;
   const stop = async () => {
