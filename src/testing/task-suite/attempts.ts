@@ -101,6 +101,7 @@ export const attempts: Section = (test, expect) => {
     await fixture.hold();
     const view = await fixture.view(held);
     expect([view.progress, view.attempts[0]?.progress]).toEqual([null, "nearly"]);
+    expect(view.heartbeatAt).toBe(null);
   });
 
   test("never shows a lease id", async (fixture) => {
