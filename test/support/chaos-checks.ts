@@ -1,6 +1,5 @@
 /** What must be true when the chaos is over. Each check answers what is wrong; nothing, if all is well. */
 import type { TaskDetails } from "../../src/protocol/index.js";
-import type { TooLate } from "./chaos-clients.js";
 import type { LogLine } from "./chaos-processes.js";
 import type { Saying } from "./chaos-proxy.js";
 import type { Recorder } from "./chaos-recorder.js";
@@ -94,16 +93,4 @@ export function checkRegisters(tasks: readonly TaskDetails[], recorder: Recorder
     }
   }
   return wrong;
-}
-
-/** Whoever came too late was told so. */
-export function checkZombies(late: readonly TooLate[]): string[] {
-  const codes = {
-    expired: ["LEASE_EXPIRED", "LEASE_TAKEN", "TASK_FINISHED"],
-    "taken over": ["LEASE_TAKEN", "TASK_FINISHED"],
-    finished: ["TASK_FINISHED"],
-  };
-  return late
-    .filter(({ when, status, code }) => status !== 409 || !codes[when].includes(code))
-    .map((saying) => `a zombie was not refused: ${JSON.stringify(saying)}`);
 }

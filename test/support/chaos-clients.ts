@@ -78,13 +78,13 @@ interface NewTask {
 }
 
 /**
- * Steps of some 50 to 900 ms together, a few of which block the event loop; every fiftieth task's
+ * Steps of some 50 to 700 ms together, a few of which block the event loop; every fiftieth task's
  * first attempt blocks it for longer than its lease, so that what it writes next is late.
  */
 export function makeTasks(count: number, longBlockMs: number, random: Random): NewTask[] {
   return Array.from({ length: count }, (_, index) => {
     const steps = Array.from({ length: 1 + Math.floor(random.float() * 4) }, () => ({
-      waitMs: Math.round(40 + random.float() * 200),
+      waitMs: Math.round(40 + random.float() * 140),
       blockMs: random.float() < 0.1 ? Math.round(random.float() * 40) : 0,
       onlyFirst: false,
     }));
@@ -122,46 +122,48 @@ export async function enqueueAll(
   return accepted;
 }
 
-/** What a zombie said when it was too late, and what it was answered. */
-export interface TooLate {
-  readonly when: "expired" | "taken over" | "finished";
-  readonly operation: string;
-  readonly status: number;
-  readonly code: string;
-}
+/** When a zombie speaks, and what it is told then. */
+const TOO_LATE = {
+  expired: ["LEASE_EXPIRED", "LEASE_TAKEN", "TASK_FINISHED"],
+  "taken over": ["LEASE_TAKEN", "TASK_FINISHED"],
+  finished: ["TASK_FINISHED"],
+} as const;
 
 /**
  * Again and again takes a task, goes silent until the lease has run out, somebody else has it, and
  * that one has finished; and each time says that it lives, has completed, has failed, gives back.
+ * Rejects if it is not refused. Resolves to how often it was.
  */
 export async function runZombie(
   client: Client,
   processor: string,
   ttlMs: number,
   until: AbortSignal,
-): Promise<TooLate[]> {
-  const late: TooLate[] = [];
+): Promise<number> {
+  const claim = { processor, kinds: [KIND], ttlMs, waitMs: 500 };
+  let refusals = 0;
   while (!until.aborted) {
-    const claim = { processor, kinds: [KIND], ttlMs, waitMs: 500 };
-    const { status, body } = await client.insist<{ tasks: ClaimedTask[] }>(
-      ...(["POST", "/api/tasks/next", claim] as const),
-    );
-    const [task] = status === 200 ? body.tasks : [];
+    const claimed = await client.insist<{ tasks: ClaimedTask[] }>("POST", "/api/tasks/next", claim);
+    const [task] = claimed.status === 200 ? claimed.body.tasks : [];
     if (!task) continue;
     const { id, leaseId, fencingToken } = task;
-    const say = async (when: TooLate["when"]) => {
-      const grant = { processor, leaseId, fencingToken };
-      const bodies = {
-        heartbeat: { ...grant, ttlMs },
-        complete: { ...grant, task_output: "late" },
-        fail: { ...grant, error: "late" },
-        return: grant,
-      };
-      for (const [operation, body] of Object.entries(bodies)) {
+    const grant = { processor, leaseId, fencingToken };
+    const sayings = {
+      heartbeat: { ...grant, ttlMs },
+      complete: { ...grant, task_output: "late" },
+      fail: { ...grant, error: "late" },
+      return: grant,
+    };
+    const say = async (when: keyof typeof TOO_LATE) => {
+      const codes: readonly string[] = TOO_LATE[when];
+      for (const [operation, saying] of Object.entries(sayings)) {
         const path = `/api/tasks/${id}/${operation}`;
-        const answer = await client.insist<{ code: string }>("PUT", path, body);
-        const { status } = answer;
-        late.push({ when, operation, status, code: answer.body.code });
+        const { status, body } = await client.insist<{ code: string }>("PUT", path, saying);
+        if (status !== 409 || !codes.includes(body.code)) {
+          const answer = `${status} ${JSON.stringify(body)}`;
+          throw new Error(`${operation} of ${id} by a zombie whose lease was ${when}: ${answer}`);
+        }
+        refusals += 1;
       }
     };
     const details = () => client.details(id);
@@ -172,5 +174,5 @@ export async function runZombie(
     await client.until(details, (now) => now.state === "done");
     await say("finished");
   }
-  return late;
+  return refusals;
 }

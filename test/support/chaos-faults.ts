@@ -15,7 +15,7 @@ const RETRY_MS = 50;
 const LEAST_LEFT = 2;
 
 /**
- * About every second kills a worker or stops it for 1.3 to 1.8 times its ttl, for as long as the
+ * About every second kills a worker or stops it for 1.2 to 1.6 times its ttl, for as long as the
  * signal lets it. Resolves when those that were stopped have been continued.
  */
 export async function hitWorkers(
@@ -36,7 +36,7 @@ export async function hitWorkers(
       await sleep(EVERY_MS, signal);
     } else {
       tally.pauses += 1;
-      pauses.push(victim.pause(victim.settings.ttlMs * (1.3 + random.float() / 2)));
+      pauses.push(victim.pause(victim.settings.ttlMs * (1.2 + 0.4 * random.float())));
       await sleep(EVERY_MS, signal);
     }
   }

@@ -29,9 +29,10 @@ export class CliProcess {
   readonly ended: Promise<string>;
   /** Whether it was we who ended it. */
   told = false;
+  /** How it ended, when it has. */
+  how: string | undefined;
   readonly #child: ChildProcess;
   readonly #waiting = new Set<() => void>();
-  #over = false;
 
   constructor(
     readonly name: string,
@@ -54,15 +55,15 @@ export class CliProcess {
       this.#child.once("error", (error) => this.lines.push(error.message));
       this.#child.once("close", (code, signal) => {
         running.delete(this.#child);
-        this.#over = true;
+        this.how = signal ?? `exit ${code}`;
         this.#wake();
-        resolve(signal ?? `exit ${code}`);
+        resolve(this.how);
       });
     });
   }
 
   get up(): boolean {
-    return !this.#over && !this.told;
+    return this.how === undefined && !this.told;
   }
 
   get log(): LogLine[] {
@@ -76,7 +77,7 @@ export class CliProcess {
   /** Resolves when a line with this text has been written. */
   async said(text: string): Promise<void> {
     while (!this.says(text)) {
-      if (this.#over) {
+      if (this.how !== undefined) {
         throw new Error(`${this.name} ended before "${text}":\n${this.lines.join("\n")}`);
       }
       await new Promise<void>((resolve) => this.#waiting.add(resolve));
@@ -85,7 +86,7 @@ export class CliProcess {
 
   /** Resolves to how it ended: `SIGKILL`, `exit 0`... A second signal after 15 s is SIGKILL. */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<string> {
-    if (!this.#over) this.told = true;
+    this.told ||= this.how === undefined;
     this.#child.kill(signal);
     const overdue = setTimeout(() => this.#child.kill("SIGKILL"), 15_000);
     const how = await this.ended;
@@ -127,6 +128,9 @@ export class ServerProcess {
     await this.current.said("listening on");
   }
 }
+
+/** What a worker ends with that finds no server when it starts. */
+export const NO_SERVER = "exit 69";
 
 export interface WorkerSettings {
   readonly server: string;
