@@ -70,7 +70,7 @@ export function createApp(options: AppOptions): ServerApp {
   });
   // Apart from the above, which goes on when this throws.
   app.use(async (context, next) => {
-    context.set("deadlineMs", context.get("arrivedMs") + budgetOf(context.req.raw));
+    context.set("budgetMs", budgetOf(context.req.raw));
     if (closing && context.req.path !== "/healthz") {
       throw new ProblemError("CLOSING", "this instance is closing; another one may serve you");
     }

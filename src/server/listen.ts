@@ -1,7 +1,8 @@
 /** The app over node's HTTP server: the only file here that knows node. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
-import { type Clock, systemClock } from "../env/index.js";
+import { type Clock, type Logger, silentLogger, systemClock } from "../env/index.js";
 import type { ServerApp } from "./app.js";
 import { ProblemError, toResponse } from "./problems.js";
 
@@ -16,6 +17,9 @@ export interface ListenOptions {
   readonly maxConnections?: number;
   /** How long `close()` lets requests end before it cuts them off, in milliseconds. Default 5,000. */
   readonly graceMs?: number;
+  /** Told when a connection cannot be accepted (too many open files). Default: silent. */
+  readonly logger?: Logger;
+  /** Default: the machine's. */
   readonly clock?: Clock;
 }
 
@@ -35,10 +39,13 @@ const REQUEST_TIMEOUT_MS = 60_000;
 /** Longer than the idle time of common load balancers (60 s), so that they close first, not we. */
 const KEEP_ALIVE_MS = 65_000;
 const CHECK_TIMEOUTS_MS = 2_000;
+/** On a new connection a request may be on its way: it is answered 503 rather than cut off. */
+const LINGER_MS = 100;
 
 /** Rejects with node's own error (EADDRINUSE, EACCES) when the address cannot be used. */
 export async function listen(options: ListenOptions): Promise<Listening> {
-  const { app, host = "127.0.0.1", graceMs = 5_000, clock = systemClock } = options;
+  const { app, host = "127.0.0.1", graceMs = 5_000 } = options;
+  const { clock = systemClock, logger = silentLogger } = options;
   const server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -47,11 +54,24 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   });
   server.maxConnections = options.maxConnections ?? 10_000;
   let closing = false;
+  // Node's own closeIdleConnections() overlooks connections on which no request has come yet.
+  const idle = new Set<Socket>();
+  const answering = new Set<ServerResponse>();
+  server.on("connection", (socket) => {
+    idle.add(socket);
+    socket.once("close", () => idle.delete(socket));
+  });
   const handle = getRequestListener((request) => app.fetch(request), { errorHandler: malformed });
-  server.on("request", (incoming: IncomingMessage, outgoing: ServerResponse) => {
+  server.on("request", (incoming, outgoing) => {
+    const { socket } = incoming;
+    idle.delete(socket);
+    answering.add(outgoing);
     if (closing) outgoing.shouldKeepAlive = false;
-    // A connection that went idle after close() is not wanted any more.
-    outgoing.once("close", () => closing && server.closeIdleConnections());
+    outgoing.once("close", () => {
+      answering.delete(outgoing);
+      if (closing) socket.destroySoon();
+      else if (!socket.destroyed) idle.add(socket);
+    });
     void handle(incoming, outgoing);
   });
 
@@ -62,14 +82,21 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       resolve();
     });
   });
+  server.on("error", (err) => logger.error({ err }, "could not accept a connection"));
   const address = server.address();
   const port = typeof address === "object" && address ? address.port : options.port;
 
   const close = async () => {
     closing = true;
+    // Connections end with the answers that are under way.
+    for (const outgoing of answering) outgoing.shouldKeepAlive = false;
+    const lingering = clock.timer(LINGER_MS, () => {
+      for (const socket of idle) socket.destroy();
+    });
     const overdue = clock.timer(graceMs, () => server.closeAllConnections());
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     await Promise.all([app.close(), closed]);
+    lingering.cancel();
     overdue.cancel();
   };
   let closed: Promise<void> | undefined;

@@ -15,13 +15,13 @@ export interface AppEnv {
   Variables: {
     requestId: string;
     arrivedMs: number;
-    /** By the server's monotonic clock: the caller has given up by then. */
-    deadlineMs: number;
+    /** From its arrival on; null when the caller has not said how long it will wait. */
+    budgetMs: number | null;
   };
 }
 
-/** For callers that do not say how long they will wait. */
-const DEFAULT_BUDGET_MS = 10_000;
+/** Of a call to the store; for callers that do not say how long they will wait, and at most. */
+const LONGEST_STORE_CALL_MS = 10_000;
 /**
  * Concurrent callers share a statement, whose timeout is that of the least patient one: a caller
  * with next to no time left must not make it fail for the others.
@@ -37,10 +37,10 @@ export function requestIdOf(request: Request, env: Env): string {
   return chosen && CHOSEN_ID.test(chosen) ? chosen : newLeaseId(env.random).slice(0, 16);
 }
 
-/** The caller's budget, in milliseconds from the arrival of its request. */
-export function budgetOf(request: Request): number {
+/** What the caller says of it. */
+export function budgetOf(request: Request): number | null {
   const text = request.headers.get(BUDGET_HEADER);
-  if (text === null) return DEFAULT_BUDGET_MS;
+  if (text === null) return null;
   if (/^-?\d{1,15}$/.test(text)) return Number(text);
   throw invalid([{ path: BUDGET_HEADER, problem: "must be whole milliseconds" }]);
 }
@@ -51,27 +51,25 @@ export class Budget {
   readonly #clock: Clock;
 
   constructor(context: Context<AppEnv>, clock: Clock) {
-    this.#deadlineMs = context.get("deadlineMs");
+    this.#deadlineMs = context.get("arrivedMs") + (context.get("budgetMs") ?? Infinity);
     this.#clock = clock;
   }
 
   /** @throws BUDGET_SPENT, before anything was done */
-  leftMs(): number {
+  #leftMs(): number {
     const leftMs = this.#deadlineMs - this.#clock.monotonic();
-    if (leftMs <= 0) {
-      throw new ProblemError("BUDGET_SPENT", `${BUDGET_HEADER} had passed before the work began`);
-    }
-    return leftMs;
+    if (leftMs > 0) return leftMs;
+    throw new ProblemError("BUDGET_SPENT", `${BUDGET_HEADER} had passed before the work began`);
   }
 
   /** The timeout of a call to the store. */
   storeMs(): number {
-    return Math.min(DEFAULT_BUDGET_MS, Math.max(SHORTEST_STORE_CALL_MS, this.leftMs()));
+    return Math.min(LONGEST_STORE_CALL_MS, Math.max(SHORTEST_STORE_CALL_MS, this.#leftMs()));
   }
 
   /** How long to wait of what was asked for. */
   waitMs(wantedMs: number): number {
-    return Math.max(0, Math.min(wantedMs, this.leftMs() - ANSWER_MS));
+    return Math.max(0, Math.min(wantedMs, this.#leftMs() - ANSWER_MS));
   }
 
   /** What a call that changes nothing answers; whatever becomes of it, nothing was done. */
