@@ -36,7 +36,10 @@ export class HttpLeaseStore implements LeaseStore {
     this.capabilities = { ...capabilities, watch: "poll" };
   }
 
-  acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
+  async acquire(
+    requests: readonly AcquireRequest[],
+    options?: CallOptions,
+  ): Promise<AcquireOutcome[]> {
     const bodies = requests.map(({ namespace, resource, leaseId, queueMs, ...request }) => {
       this.#client.checkNamespace(namespace);
       const { holder, ttlMs, metadata } = request;
@@ -51,7 +54,7 @@ export class HttpLeaseStore implements LeaseStore {
     return this.#send("acquire", bodies, true, options);
   }
 
-  renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
+  async renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
     const bodies = requests.map(({ namespace, resource, leaseId, ttlMs }) => {
       this.#client.checkNamespace(namespace);
       return { leaseId: toWireLeaseId(resource, leaseId), ttlMs } satisfies wire.RenewBody[number];
@@ -59,7 +62,10 @@ export class HttpLeaseStore implements LeaseStore {
     return this.#send("renew", bodies, true, options);
   }
 
-  release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
+  async release(
+    requests: readonly ReleaseRequest[],
+    options?: CallOptions,
+  ): Promise<ReleaseOutcome[]> {
     const bodies = requests.map(({ namespace, resource, leaseId }) => {
       this.#client.checkNamespace(namespace);
       return { leaseId: toWireLeaseId(resource, leaseId) } satisfies wire.ReleaseBody[number];
@@ -68,7 +74,10 @@ export class HttpLeaseStore implements LeaseStore {
   }
 
   /** Not repeated when its answer is lost: the next grant could be the one that is ended. */
-  revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {
+  async revoke(
+    requests: readonly RevokeRequest[],
+    options?: CallOptions,
+  ): Promise<RevokeOutcome[]> {
     const bodies = requests.map(({ namespace, resource, expectedToken, free }) => {
       this.#client.checkNamespace(namespace);
       const expected = expectedToken === undefined ? {} : { expectedToken };

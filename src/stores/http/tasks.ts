@@ -112,7 +112,7 @@ export class HttpTaskStore implements TaskStore {
     });
   }
 
-  fail(requests: readonly FailRequest[], options?: CallOptions): Promise<FailOutcome[]> {
+  async fail(requests: readonly FailRequest[], options?: CallOptions): Promise<FailOutcome[]> {
     const bodies = requests.map(({ error, retryInMs, final = false, ...grant }) => {
       const body = { ...this.#grant(grant), error, retryInMs, final };
       return body satisfies wire.FailBatch[number];
@@ -120,7 +120,10 @@ export class HttpTaskStore implements TaskStore {
     return this.#send<FailOutcome>("/api/tasks/fail", bodies, options);
   }
 
-  giveBack(requests: readonly TaskGrant[], options?: CallOptions): Promise<GiveBackOutcome[]> {
+  async giveBack(
+    requests: readonly TaskGrant[],
+    options?: CallOptions,
+  ): Promise<GiveBackOutcome[]> {
     const bodies = requests.map((grant) => this.#grant(grant) satisfies wire.ReturnBatch[number]);
     return this.#send<GiveBackOutcome>("/api/tasks/return", bodies, options);
   }
@@ -193,7 +196,7 @@ export class HttpTaskStore implements TaskStore {
   }
 
   /** Not repeated when the answer is lost: somebody may have changed the task in between. */
-  #admin(path: string, tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+  async #admin(path: string, tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
     const requests = tasks.map(({ namespace, id }) => {
       this.#client.checkNamespace(namespace);
       return id;
