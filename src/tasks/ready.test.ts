@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { newLeaseId, newTaskId } from "../env/index.js";
 import { memory } from "../stores/memory/index.js";
-import { type ManualClock, manualEnv } from "../testing/index.js";
+import { manualEnv } from "../testing/index.js";
 import type { ClaimRequest, NewTask, TaskStore } from "./port.js";
 import { Ready } from "./ready.js";
 import { startReaper } from "./reaper.js";
@@ -11,7 +11,7 @@ const NAMESPACE = "default";
 /** A store in memory that counts what it is asked, and whose hints a test can hold back. */
 async function setUp(options: { watch?: "push" | "poll" } = {}) {
   const env = manualEnv();
-  const clock = env.clock as ManualClock;
+  const clock = env.clock;
   const { tasks } = await memory().open(env);
   const asked = { claims: 0, watches: 0 };
   const store: TaskStore = Object.assign(Object.create(tasks) as TaskStore, {

@@ -3,7 +3,7 @@ import { openApp } from "../../../test/support/app.js";
 import { newLeaseId, systemRandom } from "../../env/index.js";
 import type { LeaseholdError } from "../../lease/index.js";
 import { LIMITS } from "../../protocol/wire.js";
-import { type ManualClock, manualEnv } from "../../testing/index.js";
+import { manualEnv } from "../../testing/index.js";
 import { chunked } from "./batch.js";
 import { type Call, HttpClient, isFailed, queryOf } from "./client.js";
 import { http } from "./index.js";
@@ -14,7 +14,7 @@ type Step = { status: number; body?: unknown; retryAfter?: string } | { code: st
 /** A client whose server does one step after the other, the last one again and again. */
 function scripted(...steps: Step[]) {
   const env = manualEnv();
-  const clock = env.clock as ManualClock;
+  const clock = env.clock;
   const sent: { url: string; headers: Record<string, string>; body: unknown }[] = [];
   const fetch = (url: string, init: RequestInit): Promise<Response> => {
     const step = steps[Math.min(sent.length, steps.length - 1)] ?? "silence";
