@@ -4,6 +4,8 @@ import { batch, Cursor, Failed, Name, PageOf, QueryInteger, Token, TtlMs } from 
 import { fromWireLeaseId, LIMITS } from "./wire.js";
 
 const LONGEST_METADATA = 4_096;
+/** A century: beyond it lie the limits of databases. */
+const LONGEST_AGE_MS = 100 * 365 * 24 * 3_600_000;
 
 /** A lease id of the wire, taken apart. */
 const Grant = z
@@ -80,7 +82,12 @@ export const AcquireBody = batch(
       leaseId: Grant,
       holder: Name,
       ttlMs: TtlMs,
-      queueMs: z.number().min(0).optional().openapi({ description: "How long the caller waits." }),
+      queueMs: z
+        .number()
+        .min(0)
+        .max(LIMITS.queueMs)
+        .optional()
+        .openapi({ description: "How long the caller waits." }),
       metadata: Metadata.optional(),
     })
     .openapi("AcquireRequest"),
@@ -127,7 +134,11 @@ export type LeasePage = z.infer<typeof LeasePage>;
 
 export const CollectBody = z
   .strictObject({
-    olderThanMs: z.number().min(0).openapi({ description: "Ended longer ago than this." }),
+    olderThanMs: z
+      .number()
+      .min(0)
+      .max(LONGEST_AGE_MS)
+      .openapi({ description: "Ended longer ago than this." }),
   })
   .openapi("CollectRequest");
 export const CollectAnswer = z.object({ collected: z.int() }).openapi("CollectAnswer");

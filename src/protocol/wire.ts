@@ -26,6 +26,8 @@ export const LIMITS = {
   /** Queues or kinds of one claim. */
   names: 200,
   waitMs: 30_000,
+  /** For how long an acquirer leaves word that it waits. Who waits longer leaves word again. */
+  queueMs: 3_600_000,
   /** Below this, networks and timers are too coarse to tell a live lease from a dead one. */
   shortestTtlMs: 100,
   /** Levels of arrays and objects within JSON. */

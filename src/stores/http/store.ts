@@ -23,9 +23,6 @@ import { LIMITS, toWireLeaseId } from "../../protocol/wire.js";
 import { chunked, sendBatch } from "./batch.js";
 import { type Connection, HttpClient, isFailed, queryOf } from "./client.js";
 
-/** `waitMs: Infinity` has no number in JSON; who waits longer leaves word again. */
-const LONGEST_QUEUE_MS = 3_600_000;
-
 export class HttpLeaseStore implements LeaseStore {
   readonly capabilities: Capabilities;
   readonly #client: HttpClient;
@@ -47,7 +44,7 @@ export class HttpLeaseStore implements LeaseStore {
         leaseId: toWireLeaseId(resource, leaseId),
         holder,
         ttlMs,
-        ...(queueMs === undefined ? {} : { queueMs: Math.min(queueMs, LONGEST_QUEUE_MS) }),
+        ...(queueMs === undefined ? {} : { queueMs: Math.min(queueMs, LIMITS.queueMs) }),
         ...(metadata === undefined ? {} : { metadata }),
       } satisfies wire.AcquireBody[number];
     });
