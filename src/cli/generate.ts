@@ -33,7 +33,13 @@ export function addGenerate(program: Command): void {
     )
     .option("--holder <name>", "identity of this process (default: pid and randomness)")
     .addOption(logLevelOption())
-    .action(async (options: RunOptions, command: Command) => run(whereOf(command), options));
+    .argument("[word]")
+    .usage("[options]")
+    .action(async (word: string | undefined, options: RunOptions, command: Command) => {
+      // Whatever is no command of generate comes here.
+      if (word !== undefined) generate.error(`error: unknown command '${word}'`);
+      await run(whereOf(command), options);
+    });
   steering(generate, "start", "generate from now on")
     .option("--rate <n>", "tasks per second, 0.01 to 1000", rate)
     .action(async ({ rate, json }: { rate?: number; json?: boolean }, command: Command) =>

@@ -8,16 +8,18 @@
  * If we are killed (SIGKILL, out of memory), nobody would renew the lease nor stop CMD. The guard
  * then sees the pipe close without a word, and stops the group in our stead.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { constants } from "node:os";
+import type { Writable } from "node:stream";
 import { type Clock, sleep } from "../env/index.js";
 
 const GUARD = `
+read -r pid || exit 0
 read -r done && exit 0
-kill -s TERM -- "-$1"
-kill -s CONT -- "-$1"
-sleep "$2"
-kill -s KILL -- "-$1"`;
+kill -s TERM -- "-$pid"
+kill -s CONT -- "-$pid"
+sleep "$1"
+kill -s KILL -- "-$pid"`;
 const LOOK_EVERY_MS = 20;
 
 export interface GroupOptions {
@@ -28,51 +30,34 @@ export interface GroupOptions {
 }
 
 export class ProcessGroup {
-  /** The command's exit code, or 128 plus the number of the signal that ended it. */
+  /**
+   * The command's exit code, or 128 plus the number of the signal that ended it.
+   * Rejects with node's own error (ENOENT, EACCES) when it could not be started.
+   */
   readonly exited: Promise<number>;
-  readonly #pid: number;
-  readonly #guard: ChildProcess;
+  readonly #pid: number | undefined;
   readonly #options: GroupOptions;
 
-  private constructor(child: ChildProcess, pid: number, options: GroupOptions) {
-    this.#pid = pid;
+  /** Starts the command at once. */
+  constructor(command: string, args: readonly string[], options: GroupOptions) {
     this.#options = options;
-    const guardArguments = ["-c", GUARD, "leasehold-guard", `${pid}`, `${options.graceMs / 1_000}`];
-    this.#guard = spawn("/bin/sh", guardArguments, {
-      detached: true,
-      stdio: ["pipe", "ignore", "ignore"],
-    });
-    // Without a guard the command is stopped by us alone.
-    this.#guard.on("error", () => {});
-    this.#guard.stdin?.on("error", () => {});
-    this.exited = new Promise((resolve) => {
-      child.once("exit", (code, signal) => {
-        this.#guard.stdin?.end("done\n");
-        resolve(signal === null ? (code ?? 0) : 128 + constants.signals[signal]);
-      });
-    });
-  }
-
-  /** Rejects with node's own error (ENOENT, EACCES) when the command cannot be started. */
-  static start(
-    command: string,
-    args: readonly string[],
-    options: GroupOptions,
-  ): Promise<ProcessGroup> {
-    const { env } = options;
+    const { env, graceMs } = options;
+    // The guard first, so that no command is ever without one.
+    const guard = startGuard(graceMs);
     const child = spawn(command, args, { env, stdio: "inherit", detached: true });
-    return new Promise((resolve, reject) => {
+    this.#pid = child.pid;
+    if (child.pid !== undefined) guard.write(`${child.pid}\n`);
+    this.exited = new Promise<number>((resolve, reject) => {
       child.once("error", reject);
-      child.once("spawn", () => {
-        // Always there after "spawn".
-        const { pid = 0 } = child;
-        resolve(new ProcessGroup(child, pid, options));
-      });
-    });
+      child.once("exit", (code, signal) =>
+        resolve(signal === null ? (code ?? 0) : 128 + constants.signals[signal]),
+      );
+    }).finally(() => guard.end("done\n"));
   }
 
   /** To all of the group; false when nobody is left in it. */
   signal(name: NodeJS.Signals | 0): boolean {
+    if (this.#pid === undefined) return false;
     try {
       process.kill(-this.#pid, name);
       return true;
@@ -94,4 +79,15 @@ export class ProcessGroup {
       await sleep(clock, LOOK_EVERY_MS);
     }
   }
+}
+
+/** What it is told. Where there is no /bin/sh nobody hears it, and we alone stop the command. */
+function startGuard(graceMs: number): Writable {
+  const guard = spawn("/bin/sh", ["-c", GUARD, "leasehold-guard", `${graceMs / 1_000}`], {
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  guard.on("error", () => {});
+  guard.stdin.on("error", () => {});
+  return guard.stdin;
 }

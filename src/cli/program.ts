@@ -1,13 +1,19 @@
 import { Command } from "commander";
-import { addDemo } from "./demo.js";
-import { addEnqueue } from "./enqueue.js";
-import { addGenerate } from "./generate.js";
-import { addMigrate } from "./migrate.js";
-import { addRun } from "./run.js";
-import { addServe } from "./serve.js";
-import { addTasks } from "./tasks.js";
 import { VERSION } from "./version.js";
-import { addWorker } from "./worker.js";
+
+type AddCommand = (program: Command) => void;
+
+/** In the order of the help. Loaded when used: a server's packages are of no use to `run`. */
+const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  demo: async () => (await import("./demo.js")).addDemo,
+  serve: async () => (await import("./serve.js")).addServe,
+  worker: async () => (await import("./worker.js")).addWorker,
+  generate: async () => (await import("./generate.js")).addGenerate,
+  enqueue: async () => (await import("./enqueue.js")).addEnqueue,
+  tasks: async () => (await import("./tasks.js")).addTasks,
+  run: async () => (await import("./run.js")).addRun,
+  migrate: async () => (await import("./migrate.js")).addMigrate,
+};
 
 interface Settings {
   readonly verbose: boolean;
@@ -20,18 +26,18 @@ export interface Program {
   readonly settings: () => Settings;
 }
 
-/** All commands; parsing one throws where the process would have to end. */
-export function buildProgram(): Program {
+/**
+ * The command that `word` names, or else all of them, for the help. Parsing throws where the
+ * process would have to end.
+ */
+export async function loadProgram(word: string | undefined): Promise<Program> {
   const program = new Command("leasehold")
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
-    .exitOverride()
-    .configureHelp({ showGlobalOptions: false });
-  for (const add of [
-    ...[addDemo, addServe, addWorker, addGenerate, addEnqueue, addTasks, addRun, addMigrate],
-  ]) {
-    add(program);
-  }
+    .exitOverride();
+  const named =
+    word !== undefined && Object.hasOwn(COMMANDS, word) ? [word] : Object.keys(COMMANDS);
+  for (const name of named) (await COMMANDS[name]?.())?.(program);
   let settings: Settings = { verbose: false, json: false };
   program.hook("preAction", (_, command) => {
     const { verbose = false, json = false } = command.opts<Partial<Settings>>();

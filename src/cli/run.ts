@@ -76,8 +76,9 @@ async function run(
         LEASEHOLD_TOKEN: String(lease.token),
         LEASEHOLD_HOLDER: lease.holder,
       };
-      const starting = ProcessGroup.start(command, args, { env, graceMs: grace, clock });
-      return whileHeld(lease, await starting.catch(asExit), signals);
+      const group = new ProcessGroup(command, args, { env, graceMs: grace, clock });
+      signals.forwardTo(group, lease);
+      return whileHeld(lease, group);
     });
   } catch (error) {
     if (error instanceof Exit) return error.code;
@@ -89,7 +90,7 @@ async function run(
 }
 
 /** Waits for the command to end, which a lost lease brings about. */
-async function whileHeld(lease: HeldLease, group: ProcessGroup, signals: Signals): Promise<number> {
+async function whileHeld(lease: HeldLease, group: ProcessGroup): Promise<number> {
   let stopping: Promise<void> | undefined;
   const stop = () => {
     const { reason } = lease.signal as { reason: unknown };
@@ -99,8 +100,7 @@ async function whileHeld(lease: HeldLease, group: ProcessGroup, signals: Signals
   };
   if (lease.signal.aborted) stop();
   else lease.signal.addEventListener("abort", stop, { once: true });
-  signals.forwardTo(group, () => lease.checkAlive());
-  const code = await group.exited;
+  const code = await group.exited.catch(asExit);
   lease.signal.removeEventListener("abort", stop);
   await stopping;
   return code;
@@ -115,10 +115,15 @@ class Interrupted extends Error {
   }
 }
 
-/** What is sent to us is meant for the command: once it runs, we only pass it on. */
+/**
+ * What is sent to us is meant for the command: once it runs, we only pass it on. Also from the
+ * terminal's Ctrl-Z to `fg`: the command must not go on while we cannot renew, and goes on again
+ * only if the lease has lived through it.
+ */
 class Signals {
   readonly #waiting = new AbortController();
   #group: ProcessGroup | undefined;
+  #lease: HeldLease | undefined;
 
   constructor() {
     for (const name of FORWARDED) {
@@ -127,6 +132,13 @@ class Signals {
         else this.#waiting.abort(new Interrupted(name));
       });
     }
+    process.on("SIGTSTP", () => {
+      this.#group?.signal("SIGSTOP");
+      process.kill(process.pid, "SIGSTOP");
+    });
+    process.on("SIGCONT", () => {
+      if (this.#lease?.checkAlive()) this.#group?.signal("SIGCONT");
+    });
   }
 
   /** Aborts with Interrupted when a signal comes and nothing runs yet. */
@@ -134,19 +146,9 @@ class Signals {
     return this.#waiting.signal;
   }
 
-  /**
-   * Also from the terminal's Ctrl-Z to `fg`: the command must not go on while we cannot renew, and
-   * goes on again only if the lease has lived through it.
-   */
-  forwardTo(group: ProcessGroup, isAlive: () => boolean): void {
+  forwardTo(group: ProcessGroup, lease: HeldLease): void {
     this.#group = group;
-    process.on("SIGTSTP", () => {
-      group.signal("SIGSTOP");
-      process.kill(process.pid, "SIGSTOP");
-    });
-    process.on("SIGCONT", () => {
-      if (isAlive()) group.signal("SIGCONT");
-    });
+    this.#lease = lease;
     const { reason } = this.#waiting.signal as { reason: unknown };
     if (reason instanceof Interrupted) group.signal(reason.message as NodeJS.Signals);
   }

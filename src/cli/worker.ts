@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { systemEnv } from "../env/index.js";
 import { connectTasks } from "../index.js";
+import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
 import { logLevelOption, newLogger } from "./log.js";
 import { duration, integer, keyValue, tasksUrl, withStores } from "./options.js";
@@ -73,6 +74,8 @@ async function work(url: string, options: Options): Promise<void> {
   } finally {
     await tasks.close();
   }
+  // Timers and connections that handlers have left behind must not hold the process open.
+  throw new Exit(0);
 }
 
 const HELP = `

@@ -2,8 +2,8 @@
 import type { TaskEvent } from "../../tasks/index.js";
 import type { Counts, DemoEvent, Leader, Moment } from "./events.js";
 
-/** Seconds of the history of tasks done. */
-export const HISTORY_SECONDS = 60;
+/** Seconds of the history of tasks done: as many as a wide terminal shows. */
+const HISTORY_SECONDS = 120;
 /** Hand-overs, refusals and the like that are kept to be shown. */
 const NEWS = 100;
 

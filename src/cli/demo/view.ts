@@ -2,14 +2,7 @@
 import { formatDuration } from "../duration.js";
 import { colors } from "../output.js";
 import { TASK_STATES } from "../../tasks/index.js";
-import {
-  HISTORY_SECONDS,
-  type Held,
-  type News,
-  type Picture,
-  type Process,
-  short,
-} from "./picture.js";
+import { type Held, type News, type Picture, type Process, short } from "./picture.js";
 
 export interface Size {
   readonly columns: number;
@@ -35,7 +28,7 @@ const NEWS_COLORS: Readonly<Record<News["what"], (text: string) => string>> = {
 };
 /** The widest name of a kind of news. */
 const NEWS_WIDTH = 11;
-/** Lines of news that stay even where the table of tasks would need the room. */
+/** Lines of news that stay where the table of tasks would need the room, unless it has less than half. */
 const FEWEST_NEWS = 4;
 
 /** As many lines as fit, none longer than the terminal is wide. */
@@ -44,14 +37,15 @@ export function render(picture: Picture, nowMs: number, size: Size): string[] {
     titleOf(picture, nowMs),
     [],
     queueOf(picture),
-    rateOf(picture, nowMs),
+    rateOf(picture, nowMs, size.columns),
     ...generatorOf(picture, nowMs),
     [],
   ];
   const foot: Line[] = [[], [{ text: footOf(picture), color: dim }]];
   const room = size.rows - head.length - foot.length;
   const table = workersOf(picture, nowMs, size.columns);
-  const tableRoom = Math.max(0, Math.min(table.length, room - FEWEST_NEWS - 2));
+  const share = Math.max(room - FEWEST_NEWS - 1, Math.floor(room / 2));
+  const tableRoom = Math.max(0, Math.min(table.length, share));
   const news = newsOf(picture.news, Math.max(0, room - tableRoom - 1));
   const lines = [...head, ...cut(table, tableRoom), [], ...news, ...foot];
   return lines.slice(0, size.rows).map((line) => draw(line, size.columns));
@@ -78,20 +72,16 @@ function queueOf({ counts }: Picture): Line {
   ];
 }
 
-function rateOf(picture: Picture, nowMs: number): Line {
+function rateOf(picture: Picture, nowMs: number, columns: number): Line {
   const history = picture.donePerSecond(nowMs);
   const last = history.slice(-10);
   const mean = last.reduce((sum, count) => sum + count, 0) / Math.max(1, last.length);
-  const most = Math.max(1, ...history);
-  const bars = history
-    .map((count) => BARS[Math.round((count / most) * (BARS.length - 1))])
-    .join("");
-  return [
-    { text: label("done") },
-    { text: `${mean.toFixed(1)} per second  `, color: green },
-    { text: bars.padStart(HISTORY_SECONDS, " "), color: green },
-    { text: `  ${HISTORY_SECONDS} s, at most ${most}`, color: dim },
-  ];
+  const text = `${mean.toFixed(1)} per second  `;
+  const room = Math.max(0, columns - label("done").length - text.length);
+  const shown = history.slice(-Math.min(room, history.length) || history.length);
+  const most = Math.max(1, ...shown);
+  const bar = (count: number) => BARS[Math.ceil((count / most) * (BARS.length - 1))] ?? "";
+  return [{ text: label("done") }, { text: text + shown.map(bar).join(""), color: green }];
 }
 
 function generatorOf({ leader, processes }: Picture, nowMs: number): Line[] {
@@ -123,21 +113,22 @@ interface Column {
   readonly from?: number;
 }
 const COLUMNS: readonly Column[] = [
-  { head: "worker", width: 14 },
-  { head: "pid", width: 8, right: true, from: 70 },
-  { head: "task", width: 8, right: true },
+  { head: "worker", width: 13 },
+  { head: "pid", width: 7, right: true, from: 70 },
+  { head: "task", width: 6 },
   { head: "kind", width: 8, from: 90 },
-  { head: "token", width: 18, right: true },
-  { head: "try", width: 4, right: true, from: 60 },
-  { head: "left", width: 7, right: true },
+  { head: "token", width: 16, right: true },
+  { head: "try", width: 3, right: true, from: 60 },
+  { head: "left", width: 5, right: true },
 ];
+const GAP = "  ";
 
 function workersOf({ processes, held }: Picture, nowMs: number, width: number): Line[] {
   const columns = COLUMNS.filter(({ from = 0 }) => width >= from);
   const row = (cells: Readonly<Record<string, Span>>): Line =>
     columns.map(({ head, width, right }) => {
       const { text, ...color } = cells[head] ?? { text: "" };
-      return { text: right ? ` ${text}`.padStart(width) : `${text} `.padEnd(width), ...color };
+      return { text: (right ? text.padStart(width) : text.padEnd(width)) + GAP, ...color };
     });
   const lines: Line[] = [
     row(Object.fromEntries(columns.map(({ head }) => [head, { text: head, color: bold }]))),
@@ -169,7 +160,7 @@ function workersOf({ processes, held }: Picture, nowMs: number, width: number): 
     const tasks = byHolder.get(holder) ?? [];
     byHolder.delete(holder);
     if (tasks.length > 0) add(who, tasks);
-    else lines.push([...row(who).slice(0, 1), { text: ` ${ended ?? "idle"}`, color: dim }]);
+    else lines.push(row({ ...who, task: { text: ended ?? "idle", color: dim } }));
   }
   // Left by those that have died, until their leases run out, or in the hands of workers elsewhere.
   for (const [holder, tasks] of byHolder) add({ worker: { text: holder, color: dim } }, tasks);
@@ -188,10 +179,8 @@ function newsOf(news: readonly News[], room: number): Line[] {
 
 function footOf({ totals, draining }: Picture): string {
   const { completed, handedOver, refused, crashed } = totals;
-  const sums = `${completed} done, ${handedOver} handed over, ${refused} refused, ${crashed} crashes`;
-  return draining
-    ? `${sums} - giving back what is held; Ctrl-C again ends at once`
-    : `${sums} - Ctrl-C ends, and a restart goes on from there`;
+  const hint = draining ? "Ctrl-C again ends at once" : "Ctrl-C ends; a restart goes on";
+  return `${hint} - ${completed} done, ${handedOver} handed over, ${refused} refused, ${crashed} crashes`;
 }
 
 function leftOf(expiresAtMs: number, nowMs: number): string {

@@ -1,0 +1,69 @@
+import { expect, it } from "vitest";
+import { type DemoEvent, Lines } from "./events.js";
+
+const at = (ms: number) => ({ ms, wallMs: Date.UTC(2030, 0, 1) + ms });
+const grantee = { id: "id-1", token: 7, kind: "sleep", holder: "w 1", attempt: 2 };
+const counts = (done: number) => ({ pending: 0, running: 1, done, dead: 0, cancelled: 0 });
+
+function lines(...events: DemoEvent[]): string[] {
+  const all = new Lines();
+  return events.flatMap((event, index) => all.of(event, at(index)));
+}
+
+it("writes time, event, and values that are quoted where they must be", () => {
+  expect(
+    lines(
+      { type: "ready", url: "http://127.0.0.1:1", store: "memory:x" },
+      { type: "exited", name: "w", pid: 5, code: 1, said: 'a "b"\n', restartMs: 1_000 },
+      { type: "exited", name: "w", pid: 5, code: "SIGKILL", said: "", restartMs: null },
+      { type: "stopped" },
+    ),
+  ).toEqual([
+    "2030-01-01T00:00:00.000Z demo.ready url=http://127.0.0.1:1 store=memory:x",
+    '2030-01-01T00:00:00.001Z child.exited name=w pid=5 code=1 said="a \\"b\\"\\n" restartMs=1000',
+    '2030-01-01T00:00:00.002Z child.exited name=w pid=5 code=SIGKILL said=""',
+    "2030-01-01T00:00:00.003Z demo.stopped",
+  ]);
+});
+
+it("tells what matters about tasks, and never the rest", () => {
+  const claimed = { type: "claimed", ...grantee, queue: "q", remainingMs: 5 } as const;
+  const told = lines(
+    { type: "task", event: { type: "enqueued", id: "i", kind: "k", queue: "q", duplicate: false } },
+    { type: "task", event: { ...claimed, previousHolder: null } },
+    { type: "task", event: { ...claimed, previousHolder: "v" } },
+    { type: "task", event: { type: "renewed", ...grantee, remainingMs: 5 } },
+    { type: "task", event: { type: "completed", ...grantee, repeated: false } },
+    { type: "task", event: { type: "completed", ...grantee, repeated: true } },
+    { type: "task", event: { type: "expired", ...grantee, state: "pending" } },
+    {
+      type: "task",
+      event: { type: "refused", ...grantee, operation: "complete", reason: "taken" },
+    },
+  );
+  const grant = 'id=id-1 holder="w 1" token=7';
+  expect(told.map((line) => line.slice(25))).toEqual([
+    `task.claimed ${grant} attempt=2`,
+    `task.claimed ${grant} attempt=2 from=v`,
+    `task.completed ${grant}`,
+    `task.expired ${grant} state=pending`,
+    `task.refused ${grant} operation=complete reason=taken`,
+  ]);
+});
+
+it("tells counts and leaders only when they have changed", () => {
+  const all = new Lines();
+  const told = (event: DemoEvent, ms: number) =>
+    all.of(event, at(ms)).map((line) => line.slice(25));
+  const tasks = (done: number) => `tasks pending=0 running=1 done=${done} dead=0 cancelled=0`;
+  expect(told({ type: "counts", counts: counts(1) }, 0)).toEqual([tasks(1)]);
+  expect(told({ type: "counts", counts: counts(1) }, 5_000)).toEqual([]);
+  expect(told({ type: "counts", counts: counts(2) }, 5_000)).toEqual([tasks(2)]);
+  expect(told({ type: "counts", counts: counts(3) }, 6_000)).toEqual([]);
+  const leader = { holder: "g", token: 3, remainingMs: 5 };
+  expect(told({ type: "leads", leader }, 0)).toEqual(["generator.leads holder=g token=3"]);
+  expect(told({ type: "leads", leader: { ...leader, remainingMs: 4 } }, 0)).toEqual([]);
+  expect(told({ type: "leads", leader: null }, 0)).toEqual(['generator.leads holder="" token=""']);
+  // The last word is never withheld.
+  expect(told({ type: "stopped" }, 6_001)).toEqual([tasks(3), "demo.stopped"]);
+});
