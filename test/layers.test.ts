@@ -75,7 +75,6 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@hono/node-server": ["server/listen.ts"],
   commander: ["cli/"],
   "cli-table3": ["cli/"],
-  "log-update": ["cli/"],
   picocolors: ["cli/"],
   pino: ["cli/"],
 };
