@@ -1,7 +1,14 @@
 /** What only SQL stores of tasks do: other people's transactions, plans, notifications. */
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { newLeaseId, newTaskId, systemClock, systemEnv, systemRandom } from "../src/env/index.js";
+import {
+  type Clock,
+  newLeaseId,
+  newTaskId,
+  systemClock,
+  systemEnv,
+  systemRandom,
+} from "../src/env/index.js";
 import { openPostgres, type PostgresDatabase } from "../src/stores/postgres/index.js";
 import { claimSql } from "../src/stores/postgres/task-claim-sql.js";
 import type { ClaimRequest, NewTask, SqlClient } from "../src/tasks/port.js";
@@ -117,10 +124,21 @@ describePostgres("PostgreSQL: tasks", () => {
   let client: pg.Client;
   /** Of the store's clock beside the system's. */
   let aheadMs = 0;
+  /** Called once when the store pauses, which it does for a few milliseconds only. */
+  let onPause: (() => Promise<unknown>) | null = null;
 
   beforeAll(async () => {
     fresh = await freshDatabase();
-    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs };
+    const clock: Clock = {
+      ...systemClock,
+      monotonic: () => systemClock.monotonic() + aheadMs,
+      timer(delayMs, callback, options) {
+        if (!onPause || delayMs > 100) return systemClock.timer(delayMs, callback, options);
+        void onPause().then(callback);
+        onPause = null;
+        return { cancel() {} };
+      },
+    };
     database = await openPostgres({ url: fresh.url }, { ...systemEnv, clock });
     client = new pg.Client({ connectionString: fresh.url });
     await client.connect();
@@ -182,6 +200,22 @@ describePostgres("PostgreSQL: tasks", () => {
       await client.query("COMMIT");
       expect(await waiting).toEqual([{ status: "duplicate", id: first.id }]);
     });
+  });
+
+  it("asks again for a row that was locked for a moment", async () => {
+    const task = newTask({ namespace: "moment" });
+    await database.tasks.enqueue([task]);
+    const outcome = await database.tasks.claim(newClaim({ namespace: "moment" }));
+    const [held] = outcome.status === "claimed" ? outcome.tasks : [];
+    if (!held) throw new Error("the task was not claimed");
+    await client.query("BEGIN");
+    await client.query("SELECT FROM leasehold.task WHERE id = $1 FOR UPDATE", [task.id]);
+    onPause = () => client.query("COMMIT");
+    const grant = { namespace: "moment", id: task.id, leaseId: held.leaseId, token: held.token };
+    expect(await database.tasks.complete([{ ...grant, output: 1 }])).toEqual([
+      { status: "completed", repeated: false, output: 1 },
+    ]);
+    expect(onPause).toBe(null);
   });
 
   it("notifies once per statement and queue, however many tasks", async () => {

@@ -1,4 +1,5 @@
 /** A holder that is late is refused, and its task goes on without it. */
+import { newLeaseId, systemRandom } from "../../env/index.js";
 import { needsReap, refusedAll, type Section } from "./fixture.js";
 
 export const expiry: Section = (test, expect) => {
@@ -19,6 +20,15 @@ export const expiry: Section = (test, expect) => {
     },
     needsReap,
   );
+
+  test("answers a claim that comes again without what has expired meanwhile", async (fixture) => {
+    const claimId = newLeaseId(systemRandom);
+    const held = await fixture.addAndHold({}, { claimId, ttlMs: fixture.shortTtlMs });
+    await fixture.pass(held.ttlMs);
+    expect(await fixture.claim({ claimId })).toEqual([]);
+    await fixture.reap(held);
+    expect(await fixture.claim({ claimId })).toEqual([]);
+  });
 
   test("hands an expired task over, and refuses its former holder for ever", async (fixture) => {
     const former = await fixture.addAndExpire();
