@@ -1,4 +1,5 @@
 /** A server app on stores in memory, asked without a network. */
+import { expect } from "vitest";
 import { type Env, systemEnv } from "../../src/env/index.js";
 import { type AppOptions, createApp, type ServerApp } from "../../src/server/index.js";
 import { memory } from "../../src/stores/memory/index.js";
@@ -56,4 +57,31 @@ export async function openApp(options: Partial<AppOptions> & { env?: Env } = {})
       await stores.close();
     },
   };
+}
+
+export const PROCESSOR = "worker-1";
+
+/** Adds a task and takes it: how its holder speaks of it. */
+export async function held({ ask }: Asked, task: object = {}, next: object = {}) {
+  const { id } = (await ask("POST", "/api/tasks", { task_data: { n: 1 }, ...task })).body;
+  const { body } = await ask("POST", "/api/tasks/next", { processor: PROCESSOR, ...next });
+  expect(body.tasks[0].id).toBe(id);
+  const { leaseId, fencingToken } = body.tasks[0];
+  return { id, path: `/api/tasks/${id}`, grant: { processor: PROCESSOR, leaseId, fencingToken } };
+}
+
+/** The reply is this problem, whole. */
+export function expectProblem(
+  { status, body, headers }: Reply,
+  expected: number,
+  code: string,
+): void {
+  expect(headers.get("content-type")).toBe("application/problem+json");
+  expect(body).toMatchObject({
+    type: `urn:leasehold:problem:${code.toLowerCase().replaceAll("_", "-")}`,
+    title: expect.any(String),
+    detail: expect.any(String),
+    ...{ status: expected, code, requestId: headers.get("x-request-id") },
+  });
+  expect(status).toBe(expected);
 }

@@ -1,0 +1,211 @@
+/** How the server behaves around its routes: waits, budgets, failing stores, logs, events, the end. */
+import { afterEach, expect, test } from "vitest";
+import { type Asked, expectProblem, held, openApp, PROCESSOR } from "../../test/support/app.js";
+import { type Logger, newLeaseId, systemClock, systemRandom } from "../env/index.js";
+import { type LeaseStore, StoreUnavailableError } from "../lease/index.js";
+import { toWireLeaseId } from "../protocol/index.js";
+import type { TaskEvent, TaskStore } from "../tasks/index.js";
+
+const opened: Asked[] = [];
+async function open(options: Parameters<typeof openApp>[0] = {}): Promise<Asked> {
+  const asked = await openApp(options);
+  opened.push(asked);
+  return asked;
+}
+afterEach(async () => {
+  for (const asked of opened.splice(0)) await asked.close();
+});
+
+const UUID = "01890000-0000-7000-8000-000000000000";
+
+test("a wait ends with the first task, and wakes no more callers than there are tasks", async () => {
+  const app = await open();
+  const wait = (processor: string) =>
+    app.ask("POST", "/api/tasks/next", { processor, waitMs: 20_000 });
+  const waits = [wait("a"), wait("b"), wait("c")];
+  await app.ask("POST", "/api/tasks", { task_data: 1 });
+  const [first] = [await Promise.race(waits)];
+  expect(first.status).toBe(200);
+  await app.ask("POST", "/api/tasks", [{ task_data: 2 }, { task_data: 3 }]);
+  const replies = await Promise.all(waits);
+  const data = replies.map(({ body }) => body.tasks[0].task_data);
+  expect(data.sort()).toEqual([1, 2, 3]);
+});
+
+test("a wait ends when its time is over, when its budget is, and when the app closes", async () => {
+  const app = await open();
+  const wait = (waitMs: number, headers = {}) =>
+    app.ask("POST", "/api/tasks/next", { processor: "p", waitMs }, { headers });
+  expect((await wait(30)).status).toBe(204);
+  expect((await wait(30_000, { "leasehold-budget-ms": "300" })).status).toBe(204);
+  const long = wait(30_000);
+  await app.ask("GET", "/api/tasks");
+  await app.app.close();
+  expect((await long).status).toBe(204);
+  const late = await wait(30_000);
+  expectProblem(late, 503, "CLOSING");
+  expect(late.headers.get("retry-after")).toBe("1");
+  expect((await app.ask("GET", "/healthz")).status).toBe(200);
+});
+
+test("who has gone away takes no task", async () => {
+  const app = await open();
+  const gone = new AbortController();
+  const lost = app.ask(
+    ...(["POST", "/api/tasks/next", { processor: "gone", waitMs: 20_000 }] as const),
+    { signal: gone.signal },
+  );
+  const waiting = app.ask("POST", "/api/tasks/next", { processor: "here", waitMs: 20_000 });
+  gone.abort();
+  expect((await lost).status).toBe(204);
+  await app.ask("POST", "/api/tasks", { task_data: 1 });
+  expect((await waiting).body.tasks[0]).toMatchObject({ processor: "here", attempt: 1 });
+});
+
+const down = (outcome: "none" | "unknown") => new StoreUnavailableError("it is down", { outcome });
+/** Stores on which every call fails. */
+function failing(applied: "no" | "maybe"): { leases: LeaseStore; tasks: TaskStore } {
+  const error = down(applied === "no" ? "none" : "unknown");
+  const failed = { status: "failed", applied, retryable: true, error } as const;
+  const handler: ProxyHandler<object> = {
+    get(target, name) {
+      if (name === "capabilities") return Reflect.get(target, name);
+      if (["get", "list", "counts", "collect", "reap"].includes(String(name))) {
+        return () => Promise.reject(error);
+      }
+      if (name === "claim") return async () => failed;
+      return async (requests: unknown[]) => requests.map(() => failed);
+    },
+  };
+  const ttl = { minMs: 1, maxMs: 1e9, stepMs: 1 };
+  const capabilities = { ttl, watch: "poll", remoteWait: false, reaps: false };
+  return {
+    leases: new Proxy({ capabilities: { ...capabilities, clock: "store" } }, handler) as LeaseStore,
+    tasks: new Proxy({ capabilities }, handler) as TaskStore,
+  };
+}
+
+test("a store that fails is 503 when nothing was done, 504 when nobody knows", async () => {
+  const grant = { leaseId: "0".repeat(32), fencingToken: 1 };
+  for (const [applied, status, code] of [
+    ["no", 503, "STORE_UNAVAILABLE"],
+    ["maybe", 504, "OUTCOME_UNKNOWN"],
+  ] as const) {
+    const { ask } = await open(failing(applied));
+    for (const [method, path, body] of [
+      ["POST", "/api/tasks", { task_data: 1 }],
+      ["POST", "/api/tasks", [{ task_data: 1 }]],
+      ["POST", "/api/tasks/next", { processor: "p", waitMs: 1_000 }],
+      ["PUT", `/api/tasks/${UUID}/heartbeat`, grant],
+      ["PUT", `/api/tasks/${UUID}/complete`, grant],
+      ["PUT", `/api/tasks/${UUID}/fail`, { ...grant, error: "" }],
+      ["PUT", `/api/tasks/${UUID}/return`, grant],
+      ["POST", `/api/tasks/${UUID}/cancel`, undefined],
+      ["GET", "/api/tasks", undefined],
+      ["GET", "/api/generator", undefined],
+      ["GET", "/readyz", undefined],
+    ] as const) {
+      const reply = await ask(method, path, body);
+      // Whatever becomes of a read, it has done nothing.
+      if (method === "GET") expectProblem(reply, 503, "STORE_UNAVAILABLE");
+      else expectProblem(reply, status, code);
+      expect(reply.headers.get("retry-after")).toBe(reply.status === 503 ? "1" : null);
+    }
+    const lease = { leaseId: toWireLeaseId("r", "0".repeat(32)), holder: "h", ttlMs: 1_000 };
+    const { status: ok, body } = await ask("POST", "/v1/leases/acquire", [lease]);
+    expect(ok).toBe(200);
+    expect(body).toEqual([
+      {
+        ...{ status: "failed", applied, retryable: true },
+        error: { code: "STORE_UNAVAILABLE", message: "it is down" },
+      },
+    ]);
+    expect((await ask("GET", "/healthz")).body).toEqual({ status: "ok", version: "1.2.3" });
+  }
+});
+
+test("the server recovers by itself with its store", async () => {
+  const { stores, ask: working } = await open();
+  let broken = true;
+  const tasks = new Proxy(stores.tasks, {
+    get(target, name) {
+      const value = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        if (broken) return Promise.reject(down("none"));
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+  const { ask } = await open({ tasks });
+  expect((await ask("GET", "/api/tasks/counts")).status).toBe(503);
+  broken = false;
+  expect((await ask("GET", "/api/tasks/counts")).status).toBe(200);
+  expect((await working("GET", "/readyz")).status).toBe(200);
+});
+
+test("a bug is a 500 that says nothing, and the log says all", async () => {
+  const lines: { level: string; fields: Record<string, unknown> }[] = [];
+  const log = (level: string) => (fields: object) =>
+    void lines.push({ level, fields: fields as Record<string, unknown> });
+  const logger: Logger = {
+    ...{ debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") },
+  };
+  const { stores } = await open();
+  const bug = new TypeError("secret detail");
+  const tasks = Object.assign(Object.create(stores.tasks) as TaskStore, {
+    capabilities: stores.tasks.capabilities,
+    counts: () => Promise.reject(bug),
+  });
+  const { ask } = await open({ tasks, env: { clock: systemClock, random: systemRandom, logger } });
+  const reply = await ask("GET", "/api/tasks/counts", undefined, {
+    headers: { "x-request-id": "mine-1" },
+  });
+  expectProblem(reply, 500, "INTERNAL");
+  expect(JSON.stringify(reply.body)).not.toContain("secret");
+  expect(reply.headers.get("x-request-id")).toBe("mine-1");
+  const leaseId = newLeaseId(systemRandom);
+  await ask("GET", `/v1/leases/${toWireLeaseId("r", leaseId)}`);
+  await ask("POST", "/v1/leases/release", [{ leaseId }]);
+  expect(lines).toMatchObject([
+    {
+      level: "error",
+      fields: {
+        ...{ requestId: "mine-1", method: "GET", path: "/api/tasks/counts", status: 500 },
+        ...{ code: "INTERNAL", err: bug },
+      },
+    },
+    { level: "info", fields: { path: "/v1/leases/[lease]", status: 404 } },
+    { level: "info", fields: { path: "/v1/leases/release", status: 422 } },
+  ]);
+  expect(JSON.stringify(lines)).not.toContain(leaseId);
+});
+
+test("what its caller no longer waits for is not done", async () => {
+  const { ask } = await open();
+  for (const budget of ["0", "-5"]) {
+    const headers = { "leasehold-budget-ms": budget };
+    const reply = await ask("POST", "/api/tasks", { task_data: 1 }, { headers });
+    expectProblem(reply, 503, "BUDGET_SPENT");
+  }
+  expect((await ask("GET", "/api/tasks/counts")).body.pending).toBe(0);
+  const headers = { "leasehold-budget-ms": "soon" };
+  const malformed = await ask("POST", "/api/tasks", { task_data: 1 }, { headers });
+  expectProblem(malformed, 422, "INVALID_REQUEST");
+  expect(malformed.body.errors[0].path).toBe("leasehold-budget-ms");
+});
+
+test("events tell what happened, without lease ids", async () => {
+  const events: TaskEvent[] = [];
+  const app = await open({ onEvent: (event) => void events.push(event) });
+  const { id, path, grant } = await held(app);
+  await app.ask("PUT", `${path}/complete`, { ...grant, fencingToken: 7 });
+  await app.ask("PUT", `${path}/complete`, grant);
+  expect(events).toMatchObject([
+    { type: "enqueued", id, kind: "default", queue: "default", duplicate: false },
+    { type: "claimed", id, holder: PROCESSOR, token: grant.fencingToken, attempt: 1 },
+    { type: "refused", id, operation: "complete", reason: "taken", token: 7, holder: null },
+    { type: "completed", id, holder: PROCESSOR, token: grant.fencingToken, repeated: false },
+  ]);
+  expect(JSON.stringify(events)).not.toContain(grant.leaseId);
+});
