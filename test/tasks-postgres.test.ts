@@ -134,8 +134,12 @@ describePostgres("PostgreSQL: tasks", () => {
       monotonic: () => systemClock.monotonic() + aheadMs,
       timer(delayMs, callback, options) {
         if (!onPause || delayMs > 100) return systemClock.timer(delayMs, callback, options);
-        void onPause().then(callback);
+        const paused = onPause();
         onPause = null;
+        void (async () => {
+          await paused;
+          callback();
+        })();
         return { cancel() {} };
       },
     };
