@@ -4,20 +4,22 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   type Clock,
   newLeaseId,
-  newTaskId,
   systemClock,
   systemEnv,
   systemRandom,
+  taskIds,
 } from "../src/env/index.js";
 import { openPostgres, type PostgresDatabase } from "../src/stores/postgres/index.js";
 import { claimSql } from "../src/stores/postgres/task-claim-sql.js";
 import type { ClaimRequest, NewTask, SqlClient } from "../src/tasks/port.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "./support/postgres.js";
 
+const newTaskId = taskIds(systemClock, systemRandom);
+
 function newTask(change: Partial<NewTask> = {}): NewTask {
   return {
     namespace: "default",
-    id: newTaskId(systemClock, systemRandom),
+    id: newTaskId(),
     kind: "kind",
     queue: "queue",
     priority: 0,

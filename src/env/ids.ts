@@ -50,8 +50,3 @@ export function newHolder(random: Random): string {
   const pid = typeof process === "object" ? process.pid : 0;
   return `pid-${pid}-${bytesToHex(random.bytes(6))}`;
 }
-
-/** One UUIDv7; see {@link taskIds} for many in order. */
-export function newTaskId(clock: Clock, random: Random): string {
-  return taskIds(clock, random)();
-}

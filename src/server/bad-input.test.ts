@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Asked, openApp } from "../../test/support/app.js";
-import { newTaskId, systemClock, systemEnv, systemRandom } from "../env/index.js";
+import { systemClock, systemEnv, systemRandom, taskIds } from "../env/index.js";
 import { LIMITS, toWireLeaseId } from "../protocol/index.js";
 import { pglite } from "../stores/postgres/index.js";
 
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const ID = newTaskId(systemClock, systemRandom);
+const ID = taskIds(systemClock, systemRandom)();
 const GRANT = { leaseId: "0".repeat(32), fencingToken: 1 };
 const LEASE_ID = toWireLeaseId("r", "0".repeat(32));
 const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;

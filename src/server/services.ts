@@ -1,6 +1,6 @@
 /** What the routes work with: the ports, and the concurrent callers of each gathered into batches. */
 import type { Context } from "hono";
-import type { Env } from "../env/index.js";
+import { type Env, taskIds } from "../env/index.js";
 import { type BatchedStore, Batcher, batched, type LeaseStore } from "../lease/index.js";
 import type { GeneratorState, Ready, TaskStore } from "../tasks/index.js";
 import { type AppEnv, Budget } from "./request.js";
@@ -13,6 +13,8 @@ export interface Services {
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
   readonly ready: Ready;
+  /** For tasks that come without an id: those of one request in its order. */
+  readonly newTaskId: () => string;
   readonly batchedLeases: BatchedStore;
   readonly batchedTasks: BatchedTasks;
   budget(context: Context<AppEnv>): Budget;
@@ -36,6 +38,7 @@ export function newServices(
   const { env, leases, tasks } = ports;
   return {
     ...ports,
+    newTaskId: taskIds(env.clock, env.random),
     batchedLeases: batched(leases, env.clock),
     batchedTasks: batchTasks(tasks, env),
     budget: (context) => new Budget(context, env.clock),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { newLeaseId, newTaskId } from "../env/index.js";
+import { newLeaseId, taskIds } from "../env/index.js";
 import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";
 import { observed, type TaskEvent } from "./events.js";
@@ -9,7 +9,7 @@ async function setUp() {
   const { tasks } = await memory().open(env);
   const events: TaskEvent[] = [];
   const store = observed(tasks, (event) => void events.push(event));
-  const id = newTaskId(env.clock, env.random);
+  const id = taskIds(env.clock, env.random)();
   const key = { namespace: "default", id };
   const enqueue = () =>
     store.enqueue([
@@ -111,7 +111,7 @@ test("tells nothing of what failed, and a listener's error does not reach the ca
   });
   const [outcome] = await loud.enqueue([
     {
-      ...{ namespace: "default", id: newTaskId(env.clock, env.random), kind: "kind", queue: "q" },
+      ...{ namespace: "default", id: taskIds(env.clock, env.random)(), kind: "kind", queue: "q" },
       ...{ priority: 0, data: null, scheduledAt: null, dedupeKey: null, maxAttempts: 3 },
       ...{ crashLimit: 3, backoffMs: 0, maxBackoffMs: 0 },
     },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { newLeaseId, newTaskId } from "../env/index.js";
+import { newLeaseId, taskIds } from "../env/index.js";
 import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";
 import type { ClaimRequest, NewTask, TaskStore } from "./port.js";
@@ -30,8 +30,9 @@ async function setUp(options: { watch?: "push" | "poll" } = {}) {
     },
   });
   const ready = new Ready(store, NAMESPACE, env);
+  const newTaskId = taskIds(clock, env.random);
   const task = (change: Partial<NewTask> = {}): NewTask => ({
-    ...{ namespace: NAMESPACE, id: newTaskId(clock, env.random), kind: "kind", queue: "queue" },
+    ...{ namespace: NAMESPACE, id: newTaskId(), kind: "kind", queue: "queue" },
     ...{ priority: 0, data: null, scheduledAt: null, dedupeKey: null, maxAttempts: 3 },
     ...{ crashLimit: 3, backoffMs: 0, maxBackoffMs: 0, ...change },
   });

@@ -1,6 +1,6 @@
 /** /api/tasks: work for the workers of any language. */
 import { createRoute } from "@hono/zod-openapi";
-import { invariant, newLeaseId, newTaskId } from "../../env/index.js";
+import { invariant, newLeaseId } from "../../env/index.js";
 import {
   CompleteAnswer,
   CompleteBody,
@@ -241,12 +241,12 @@ type NewTaskBody = Exclude<ReturnType<typeof EnqueueBody.parse>, readonly unknow
 
 function newTask(
   { task_data, scheduled_at, id, ...task }: NewTaskBody,
-  { env, namespace }: Services,
+  { namespace, newTaskId }: Services,
 ) {
   return {
     ...task,
     namespace,
-    id: id ?? newTaskId(env.clock, env.random),
+    id: id ?? newTaskId(),
     data: task_data,
     scheduledAt: scheduled_at,
   };

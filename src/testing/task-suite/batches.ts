@@ -1,6 +1,5 @@
 /** One outcome per request, in order, each on its own, the same task as often as it stands there. */
-import { newTaskId, systemClock, systemRandom } from "../../env/index.js";
-import { grantOf, LONG_TTL_MS, needsLockRow, type Section } from "./fixture.js";
+import { grantOf, LONG_TTL_MS, needsLockRow, newTaskId, type Section } from "./fixture.js";
 
 export const batches: Section = (test, expect) => {
   test("answers in the order of the requests, good and bad ones mixed", async (fixture) => {
@@ -9,7 +8,7 @@ export const batches: Section = (test, expect) => {
     if (!a || !b || !c || !d || !e) throw new Error("five tasks");
     await fixture.complete(b, "before");
     await fixture.cancel(c);
-    const unknown = { ...a, id: newTaskId(systemClock, systemRandom) };
+    const unknown = { ...a, id: newTaskId() };
     const batch = [unknown, e, { ...d, token: d.token + 1 }, c, b, a].map(grantOf);
     expect(
       await fixture.heartbeatAll(batch.map((one) => ({ ...one, ttlMs: 1_000 }))),

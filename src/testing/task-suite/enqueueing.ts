@@ -1,6 +1,5 @@
 /** Tasks come into being once. */
-import { newTaskId, systemClock, systemRandom } from "../../env/index.js";
-import { refusedAll, type Section, thrownBy } from "./fixture.js";
+import { newTaskId, refusedAll, type Section, thrownBy } from "./fixture.js";
 
 export const enqueueing: Section = (test, expect) => {
   test("adds a pending task with all that it was given", async (fixture) => {
@@ -147,7 +146,7 @@ export const enqueueing: Section = (test, expect) => {
   });
 
   test("takes an id in upper case for the same id", async (fixture) => {
-    const id = newTaskId(systemClock, systemRandom);
+    const id = newTaskId();
     await fixture.enqueue([fixture.newTask({ id: id.toUpperCase() })]);
     expect(await fixture.enqueue([fixture.newTask({ id })])).toEqual([{ status: "enqueued", id }]);
     expect((await fixture.view({ id: id.toUpperCase() })).id).toBe(id);
@@ -188,7 +187,7 @@ export const enqueueing: Section = (test, expect) => {
   });
 
   test("knows no task by an id that nobody added, UUID or not", async (fixture) => {
-    for (const id of [newTaskId(systemClock, systemRandom), "", "task-1", "'; --", "\u0000"]) {
+    for (const id of [newTaskId(), "", "task-1", "'; --", "\u0000"]) {
       const grant = { ...fixture.key(id), leaseId: "0".repeat(32), token: 1 };
       expect(await fixture.useAll(grant)).toEqual(refusedAll("unknown"));
       expect(await fixture.cancel({ id })).toEqual({ status: "unknown" });

@@ -1,5 +1,5 @@
 /** What each test of the suite is given: a store, a namespace of its own, and time. */
-import { newLeaseId, newTaskId, sleep, systemClock, systemRandom } from "../../env/index.js";
+import { newLeaseId, sleep, systemClock, systemRandom, taskIds } from "../../env/index.js";
 import type {
   AdminOutcome,
   ClaimedTask,
@@ -25,6 +25,8 @@ import type {
 } from "../../tasks/port.js";
 import { only, PATIENCE_MS, POLL_MS, settled } from "../calls.js";
 import type { Expect } from "../framework.js";
+
+export const newTaskId = taskIds(systemClock, systemRandom);
 
 /** A store under test, with what its engine lets a test do to it. */
 export interface OpenedTaskStore {
@@ -87,7 +89,7 @@ export class Fixture {
   newTask(change: Partial<NewTask> = {}): NewTask {
     return {
       namespace: this.namespace,
-      id: newTaskId(systemClock, systemRandom),
+      id: newTaskId(),
       kind: "kind",
       queue: "queue",
       priority: 0,
@@ -111,7 +113,7 @@ export class Fixture {
 
   /** Adds tasks by one call, with ids that sort in this order. */
   async addAll(changes: readonly Partial<NewTask>[]): Promise<string[]> {
-    const ids = changes.map(() => newTaskId(systemClock, systemRandom)).sort();
+    const ids = changes.map(newTaskId);
     const tasks = changes.map((change, index) => this.newTask({ id: ids[index] ?? "", ...change }));
     await this.enqueue(tasks);
     return ids;
