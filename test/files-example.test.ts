@@ -76,7 +76,7 @@ async function expected(): Promise<Map<string, object>> {
   const counts = lines.stdout.trim().split(/\s+/);
   const map = new Map<string, object>();
   for (const [index, sum] of sums.stdout.split("\0").slice(0, -1).entries()) {
-    const [sha256 = "", path = ""] = [sum.slice(0, 64), sum.slice(66)];
+    const [sha256, path] = [sum.slice(0, 64), sum.slice(66)];
     const { size } = await stat(path);
     map.set(path, { path, sha256, lines: Number(counts[index]), bytes: size });
   }

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { type Command, Option } from "commander";
-import { type Env, type Logger, sleep, systemEnv } from "../env/index.js";
+import { type Env, type Logger, systemEnv } from "../env/index.js";
 import { createApp } from "../server/index.js";
 import type { Stores } from "../stores/open.js";
 import { Child, type ChildSpec } from "./demo/children.js";

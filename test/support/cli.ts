@@ -21,7 +21,8 @@ export function checkBuild(): void {
 const running = new Set<Cli>();
 /** For afterEach: no process outlives its test, but for one that is shared. */
 export async function endAll(shared?: Cli): Promise<void> {
-  await Promise.all([...running].map((cli) => cli !== shared && cli.end("SIGKILL")));
+  const own = [...running].filter((cli) => cli !== shared);
+  await Promise.all(own.map((cli) => cli.end("SIGKILL")));
 }
 process.once("exit", () => {
   for (const cli of running) cli.kill("SIGKILL");

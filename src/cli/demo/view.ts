@@ -1,8 +1,9 @@
 /** The picture as lines for a terminal of a given size. */
+
+import { TASK_STATES } from "../../tasks/index.js";
 import { formatDuration } from "../duration.js";
 import { colors } from "../output.js";
-import { TASK_STATES } from "../../tasks/index.js";
-import { type Held, type News, type Picture, type Process, short } from "./picture.js";
+import { type Held, type News, type Picture, short } from "./picture.js";
 
 export interface Size {
   readonly columns: number;
