@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "../../src/env/index.js";
 import type { ClaimedTask, Counts, TaskDetails, TaskPage } from "../../src/protocol/index.js";
 
-export const KIND = "chaos";
+const KIND = "chaos";
 const RETRY_MS = 100;
 
 export interface Answer<T> {
