@@ -79,6 +79,19 @@ test("tells a task's whole story, hand-overs and late reports too", async () => 
   for (const { leaseId } of [first, second, third, fourth]) expect(text).not.toContain(leaseId);
 });
 
+test("does not call a heartbeat refused that its own holder's report has overtaken", async () => {
+  const { env, store, events, enqueue, claim } = await setUp();
+  await enqueue();
+  const stale = await claim("stale");
+  await env.clock.advance(1_500);
+  await store.reap();
+  const owner = await claim("owner");
+  await store.complete([{ ...owner, output: 1 }]);
+  events.length = 0;
+  await store.heartbeat([owner, stale].map((grant) => ({ ...grant, ttlMs: 1_000 })));
+  expect(events).toMatchObject([{ type: "refused", holder: "stale", reason: "finished" }]);
+});
+
 test("does not know the holder of a grant that it has not seen", async () => {
   const { store, events, key } = await setUp();
   await store.heartbeat([{ ...key, leaseId: "0".repeat(32), token: 5, ttlMs: 1_000 }]);

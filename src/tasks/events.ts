@@ -54,7 +54,12 @@ const REMEMBERED = 10_000;
  * outside of the call.
  */
 export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void): TaskStore {
-  const grants = new Map<string, Pick<ClaimedTask, "kind" | "attempt"> & { holder: string }>();
+  interface Known extends Pick<ClaimedTask, "kind" | "attempt"> {
+    readonly holder: string;
+    /** The holder has ended it by a report that was taken. */
+    reported: boolean;
+  }
+  const grants = new Map<string, Known>();
 
   const tell = (event: TaskEvent): void => {
     try {
@@ -71,7 +76,7 @@ export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void):
     return { id, token, kind, holder, attempt };
   };
   const remember = ({ id, token, kind, attempt }: ClaimedTask, holder: string): void => {
-    grants.set(`${id}:${token}`, { kind, attempt, holder });
+    grants.set(`${id}:${token}`, { kind, attempt, holder, reported: false });
     if (grants.size <= REMEMBERED) return;
     const [oldest] = grants.keys();
     if (oldest !== undefined) grants.delete(oldest);
@@ -86,13 +91,16 @@ export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void):
     for (const [index, request] of requests.entries()) {
       const outcome = outcomes[index];
       if (!outcome) continue;
-      const event =
-        "reason" in outcome
-          ? {
-              ...{ type: "refused" as const, operation, ...grantee(request) },
-              reason: outcome.reason as RefusalReason,
-            }
-          : told(outcome, request);
+      const known = grants.get(`${request.id}:${request.token}`);
+      if ("reason" in outcome) {
+        // A heartbeat that was overtaken by its own holder's report is nobody's fault.
+        if (operation === "heartbeat" && known?.reported) continue;
+        const reason = outcome.reason as RefusalReason;
+        tell({ type: "refused", operation, ...grantee(request), reason });
+        continue;
+      }
+      const event = told(outcome, request);
+      if (known && event && operation !== "heartbeat") known.reported = true;
       if (event) tell(event);
     }
     return outcomes;
