@@ -109,7 +109,7 @@ async function chaos(databaseUrl: string, turns: readonly Turn[]): Promise<void>
   console.info(`CHAOS_SEED=${seed}`);
   const world = new World({
     ...{ databaseUrl, servers: 2, workers: 4, concurrency: 6, ttlMs: TTL_MS },
-    ...{ dropRatio: 0.03, random: seededRandom(seed) },
+    ...{ dropRatio: 0.05, random: seededRandom(seed) },
     deadline: AbortSignal.timeout(DEADLINE_MS),
   });
   try {
