@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { Cli, checkBuild, endAll, isAlive, leasehold } from "./support/cli.js";
+import { describePostgres, freshDatabase } from "./support/postgres.js";
 
 let folder: string;
 beforeAll(async () => {
@@ -126,4 +127,19 @@ it("says which port is taken", { timeout: 60_000 }, async () => {
   });
   expect(second).toMatchObject({ code: 2, stdout: "" });
   expect(second.stderr).toContain(`port ${port} of 127.0.0.1 is in use`);
+});
+
+describePostgres("on a PostgreSQL server", () => {
+  it("does the same", { timeout: 120_000 }, async () => {
+    const { url, drop } = await freshDatabase();
+    const args = ["demo", "--plain", "--port", "0", "--crash-rate", "0"];
+    const cli = new Cli(args, { env: { LEASEHOLD_STORE: url } });
+    const store = await cli.until(() => events(cli, "demo.ready")[0]?.values["store"]);
+    const { password } = new URL(url);
+    if (password) expect(store).not.toContain(`:${password}@`);
+    await cli.until(has("task.completed"));
+    expect(await cli.end("SIGINT")).toMatchObject({ code: 0, stderr: "" });
+    await allGone(pidsOf(cli));
+    await drop();
+  });
 });

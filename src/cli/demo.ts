@@ -81,6 +81,7 @@ async function host(
   options: Options & { readonly store: string },
   shutdown: Shutdown,
 ): Promise<void> {
+  if (shutdown.signal.aborted) return;
   const onEvent = (event: Extract<DemoEvent, { type: "task" }>["event"]) =>
     take({ type: "task", event });
   const app = createApp({ ...stores, env, version: VERSION, onEvent });

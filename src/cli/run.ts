@@ -9,8 +9,8 @@ import { ProcessGroup } from "./process-group.js";
 import { CONNECT_TIMEOUT_MS } from "./stores.js";
 
 const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
-/** Beside the grace: timers and the death of processes take their time. */
-const MARGIN_MS = 10;
+/** Beside the grace: timers and the death of processes take their time, at most a tenth of the ttl. */
+const MARGIN_MS = 50;
 
 interface Options {
   readonly ttl: number;
@@ -64,7 +64,7 @@ async function run(
   const signals = new Signals();
   const options = {
     ttlMs: ttl,
-    marginMs: grace + MARGIN_MS,
+    marginMs: grace + Math.min(MARGIN_MS, ttl / 10),
     signal: signals.waiting,
     ...(wait === undefined ? {} : { waitMs: wait }),
   };

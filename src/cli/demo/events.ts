@@ -6,19 +6,7 @@
  *   value = JSON string, where it is empty or holds a space, a quote, "=" or a control character;
  *           else the text as it is
  *
- * | event | keys |
- * |---|---|
- * | `demo.ready` | url, store |
- * | `demo.draining`, `demo.stopped` | |
- * | `child.started` | name, pid, holder |
- * | `child.exited` | name, pid, code (or signal), said (its last words), restartMs unless stopped |
- * | `generator.leads` | holder, token, whenever they change; empty when nobody does |
- * | `task.claimed` | id, holder, token, attempt, from (the holder before, when handed over) |
- * | `task.completed`, `task.returned` | id, holder, token |
- * | `task.failed`, `task.expired` | id, holder, token, state (pending or dead) |
- * | `task.refused` | id, holder, token, operation, reason: a late holder was turned away |
- * | `tasks` | pending, running, done, dead, cancelled: when they have changed, every 2 s at most, and at the end |
- * | `log` | level, message: warnings and errors of the server |
+ * The events and their keys are in docs/cli.md.
  */
 import type { TaskEvent, TaskState } from "../../tasks/index.js";
 import type { ChildEvent } from "./children.js";
