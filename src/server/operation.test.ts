@@ -1,10 +1,11 @@
 /** How the server behaves around its routes: waits, budgets, failing stores, logs, events, the end. */
 import { afterEach, expect, test } from "vitest";
 import { type Asked, expectProblem, held, openApp, PROCESSOR } from "../../test/support/app.js";
-import { type Logger, newLeaseId, systemClock, systemRandom } from "../env/index.js";
+import { type Logger, newLeaseId, systemClock, systemEnv, systemRandom } from "../env/index.js";
 import { type LeaseStore, StoreUnavailableError } from "../lease/index.js";
 import { toWireLeaseId } from "../protocol/index.js";
-import type { TaskEvent, TaskStore } from "../tasks/index.js";
+import { memory } from "../stores/memory/index.js";
+import type { ClaimRequest, TaskEvent, TaskStore } from "../tasks/index.js";
 
 const opened: Asked[] = [];
 async function open(options: Parameters<typeof openApp>[0] = {}): Promise<Asked> {
@@ -60,6 +61,35 @@ test("who has gone away takes no task", async () => {
   expect((await lost).status).toBe(204);
   await app.ask("POST", "/api/tasks", { task_data: 1 });
   expect((await waiting).body.tasks[0]).toMatchObject({ processor: "here", attempt: 1 });
+});
+
+test("a claim whose id the caller chose is not undone when its connection breaks", async () => {
+  const claimId = newLeaseId(systemRandom);
+  for (const [chosen, state] of [
+    [{ claimId }, "running"],
+    [{}, "pending"],
+  ] as const) {
+    const gone = new AbortController();
+    const stores = await memory().open(systemEnv);
+    const tasks = new Proxy(stores.tasks, {
+      get(target, name: keyof TaskStore) {
+        if (name !== "claim") {
+          const value = target[name];
+          return typeof value === "function" ? value.bind(target) : value;
+        }
+        return async (request: ClaimRequest) => {
+          const outcome = await target.claim(request);
+          gone.abort();
+          return outcome;
+        };
+      },
+    });
+    const app = await open({ tasks });
+    const { id } = (await app.ask("POST", "/api/tasks", { task_data: 1 })).body;
+    const next = { processor: "p", ...chosen };
+    await app.ask("POST", "/api/tasks/next", next, { signal: gone.signal });
+    expect((await app.ask("GET", `/api/tasks/${id}`)).body.state).toBe(state);
+  }
 });
 
 const down = (outcome: "none" | "unknown") => new StoreUnavailableError("it is down", { outcome });

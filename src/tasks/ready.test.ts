@@ -158,12 +158,34 @@ test("what was claimed for a caller that has gone is given back", async () => {
     gone.abort();
     return outcome;
   };
-  const outcome = await ready.claim(request(), { signal: gone.signal });
+  const outcome = await ready.claim(request(), { signal: gone.signal, repeatable: false });
   expect(outcome).toEqual({ status: "claimed", tasks: [] });
   await clock.settle();
   expect((await tasks.counts(NAMESPACE)).pending).toBe(1);
   const { items } = await tasks.list({ namespace: NAMESPACE });
   expect(items[0]).toMatchObject({ attempt: 1, failures: 0, crashes: 0 });
+  await ready.close();
+});
+
+test("what a repeated claim has been told is not given back under it", async () => {
+  const { ready, store, tasks, task, request } = await setUp();
+  await store.enqueue([task()]);
+  const gone = new AbortController();
+  const claim = store.claim.bind(store);
+  const same = request();
+  let repeated: Promise<unknown> | undefined;
+  store.claim = async (...args) => {
+    const outcome = await claim(...args);
+    // The connection breaks here, and the repetition overtakes the first answer.
+    gone.abort();
+    store.claim = claim;
+    repeated = ready.claim(same);
+    await repeated;
+    return outcome;
+  };
+  await ready.claim(same, { signal: gone.signal });
+  expect(await repeated).toMatchObject({ tasks: [{ attempt: 1 }] });
+  expect(await tasks.counts(NAMESPACE)).toMatchObject({ running: 1, pending: 0 });
   await ready.close();
 });
 

@@ -31,6 +31,14 @@ interface Group {
   hinted: boolean;
 }
 
+export interface ReadyOptions extends ClaimOptions {
+  /**
+   * The claimer may send the same claimId again after its connection broke. Default true: what it
+   * is then told must not be given back under it.
+   */
+  readonly repeatable?: boolean;
+}
+
 export class Ready {
   readonly #store: TaskStore;
   readonly #namespace: string;
@@ -50,9 +58,13 @@ export class Ready {
   /**
    * Claims; while there is nothing to claim, waits for up to `request.waitMs` (default 0) and claims
    * again. Answers no tasks when the time is over, the signal aborts or this object is closed. Tasks
-   * that were claimed for a caller whose signal has aborted meanwhile are given back.
+   * that were claimed for a caller whose signal has aborted meanwhile are given back, unless the
+   * claim may be repeated: a repetition finds them, and without one their leases run out.
    */
-  async claim(request: ClaimRequest, options: ClaimOptions = {}): Promise<ClaimOutcome> {
+  async claim(
+    request: ClaimRequest,
+    { repeatable = true, ...options }: ReadyOptions = {},
+  ): Promise<ClaimOutcome> {
     if (this.#store.capabilities.remoteWait) return this.#store.claim(request, options);
     const { waitMs = 0, ...once } = request;
     const { signal } = options;
@@ -64,7 +76,7 @@ export class Ready {
         const outcome = await this.#store.claim(once, options);
         if (outcome.status === "failed") return outcome;
         if (outcome.tasks.length > 0) {
-          if (signal?.aborted) {
+          if (signal?.aborted && !repeatable) {
             await this.#giveBack(outcome.tasks);
             return NOTHING;
           }

@@ -168,7 +168,7 @@ export class Worker implements AsyncDisposable {
       };
       const sent = instant(env.clock);
       const outcome = await ready
-        .claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS })
+        .claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS, repeatable: false })
         .catch(failedMaybe);
       if (outcome.status === "claimed") {
         claimId = newLeaseId(env.random);

@@ -96,7 +96,11 @@ export function queueRoutes(app: App, services: Services): void {
         waitMs: budget.waitMs(waitMs),
       };
       const { signal } = context.req.raw;
-      const outcome = await ready.claim(request, { signal, timeoutMs: budget.storeMs() });
+      const outcome = await ready.claim(request, {
+        ...{ signal, timeoutMs: budget.storeMs() },
+        // Nobody else knows an id that we have drawn.
+        repeatable: claimId !== undefined,
+      });
       if (outcome.status === "failed") throw failed(outcome);
       if (outcome.tasks.length === 0) return context.body(null, 204);
       const claimed = outcome.tasks.map((task) => toWireClaimed(task, processor));
