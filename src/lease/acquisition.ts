@@ -41,6 +41,8 @@ export interface LeaseContext {
   readonly aborting: Aborting;
   /** Aborts when the client closes. */
   readonly closing: AbortSignal;
+  /** Releases under way that nobody waits for: the store stays open for them. */
+  readonly releasing: Set<Promise<unknown>>;
 }
 
 /** Somebody else holds it. */
@@ -54,6 +56,8 @@ const ATTEMPT_BUDGET_MS = 5_000;
 const RETRY_MS = 25;
 /** A waiter looks again this often even if nothing wakes it. */
 const POLL_MS = { push: 2_000, poll: 250 } as const;
+/** A release that the store was just committing told nobody of it: the first looks come soon. */
+const FIRST_PAUSE_MS = 25;
 /** What a store is asked to remember of a waiter; each look says it anew. */
 const LONGEST_QUEUE_MS = 60_000;
 /** Just after the expiry: so that a rounding of clocks does not cost a second look. */
@@ -86,25 +90,29 @@ export async function attempt(
     ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
     ...(waiting && waiting.queueMs > 0 ? { queueMs: waiting.queueMs } : {}),
   };
-  // Whether a call without an answer may have made a grant under the ticket that nobody knows of.
+  // Whether an earlier call had no answer, and whether one may have made a grant under the ticket
+  // that nobody knows of: so it is from sending until its answer has been looked at.
+  let unknown = false;
   let maybe = false;
+  let answer: ReturnType<typeof context.batched.acquire> | undefined;
   try {
     for (let tries = 1; ; tries += 1) {
       const { leaseId } = ticket;
       const sent = instant(clock);
       const timeoutMs = Math.max(1, giveUpAtMs - sent.monotonicMs);
-      const answer = context.batched.acquire({ ...request, leaseId }, timeoutMs);
-      const outcome = await orAbort(answer, signal, () => {
-        giveUp(context, { namespace, resource, leaseId }, answer);
-      });
+      maybe = true;
+      answer = context.batched.acquire({ ...request, leaseId }, timeoutMs);
+      const outcome = await orAbort(answer, signal);
+      // The answer may have come first, the abort before anybody has looked at it.
+      signal.throwIfAborted();
+      maybe = false;
       let failure: LeaseholdError;
       switch (outcome.status) {
         case "held":
-          maybe = false;
           return { holder: outcome.holder, remainingMs: outcome.remainingMs };
         case "acquired": {
           const trust = trustFrom(sent, outcome.remainingMs, options);
-          maybe = false;
+          unknown = false;
           if (trustLeftMs(trust, clock) > 0) {
             const { token, remainingMs } = outcome;
             return hold(context, options, { resource, holder, leaseId, sent, token, remainingMs });
@@ -119,13 +127,14 @@ export async function attempt(
         }
         case "ended":
           ticket.leaseId = newLeaseId(random);
-          maybe = false;
+          unknown = false;
           failure = unavailable(`a grant of "${resource}" ended before we heard of it`, "none");
           break;
         case "failed":
-          maybe ||= outcome.applied === "maybe";
+          unknown ||= outcome.applied === "maybe";
+          maybe = unknown;
           failure =
-            maybe && outcome.applied === "no"
+            unknown && outcome.applied === "no"
               ? unavailable(outcome.error.message, "unknown", outcome.error)
               : outcome.error;
           if (!outcome.retryable) throw failure;
@@ -136,7 +145,7 @@ export async function attempt(
     }
   } finally {
     if (maybe) {
-      giveUp(context, { namespace, resource, leaseId: ticket.leaseId });
+      giveUp(context, { namespace, resource, leaseId: ticket.leaseId }, answer);
       // The release may arrive at any time: nobody must ask under this id again.
       ticket.leaseId = newLeaseId(random);
     }
@@ -177,7 +186,7 @@ export async function waitFor(
       const own = context.held.get(resource);
       if (own) {
         // This very client has it: there is nothing to ask the store before that ends.
-        last = { holder: own.holder, remainingMs: own.remainingMs() };
+        last = { holder: own.holder, remainingMs: own.remainingMs() || null };
       } else {
         waiting = looks > 0;
         const queueMs = Math.min(leftMs(), LONGEST_QUEUE_MS);
@@ -193,8 +202,12 @@ export async function waitFor(
       }
       if (leftMs() <= 0) throw OVERDUE;
       unlisten ??= context.hints.listen(resource, wakeup.set);
-      // The first `held` left word that we wait; what happened before that is seen by looking again.
-      if (own || looks > 0) await wakeup.wait(env, pauseMs(context, last), signal);
+      // The first `held` left word that we wait; what happened before that is seen by looking again,
+      // and what was under way meanwhile by the short pauses after that.
+      if (own || looks > 0) {
+        const waitMs = Math.min(pauseMs(context, last, looks), leftMs());
+        await wakeup.wait(env, waitMs, signal);
+      }
     }
   } catch (error) {
     if (error !== OVERDUE) throw error;
@@ -207,9 +220,10 @@ export async function waitFor(
   }
 }
 
-function pauseMs(context: LeaseContext, last: Held | LeaseholdError): number {
+function pauseMs(context: LeaseContext, last: Held | LeaseholdError, looks: number): number {
   const { capabilities, env } = context;
-  const pollMs = jittered(env.random, POLL_MS[capabilities.watch], 0.25);
+  const longestMs = Math.min(POLL_MS[capabilities.watch], FIRST_PAUSE_MS * 2 ** looks);
+  const pollMs = jittered(env.random, longestMs, 0.25);
   const remainingMs = last instanceof Error ? null : last.remainingMs;
   return Math.min(pollMs, (remainingMs ?? Number.POSITIVE_INFINITY) + AFTER_EXPIRY_MS);
 }
@@ -226,7 +240,7 @@ function hold(
     options,
     {
       renew: (timeoutMs) => batched.renew({ ...grant, ttlMs: options.ttlMs }, timeoutMs),
-      release: (timeoutMs) => batched.release(grant, timeoutMs),
+      release: (timeoutMs) => tracked(context, batched.release(grant, timeoutMs)),
       ended: (ended) => {
         if (held.get(ended.resource) === ended) held.delete(ended.resource);
         hints.changed(ended.resource);
@@ -245,22 +259,25 @@ function unavailable(message: string, outcome: "none" | "unknown", cause?: unkno
 
 /** Frees a grant that nobody will use, once the call that may have made it has returned. */
 function giveUp(context: LeaseContext, grant: Grant, after: Promise<unknown> = Promise.resolve()) {
-  void after
+  const given = after
     .then(() => context.batched.release(grant, ATTEMPT_BUDGET_MS))
     .then((outcome) => {
       if (outcome.status !== "failed") return;
       const { resource } = grant;
       context.env.logger.warn({ err: outcome.error, resource }, "gave up; not confirmed");
     });
+  void tracked(context, given);
+}
+
+function tracked<T>({ releasing }: LeaseContext, promise: Promise<T>): Promise<T> {
+  releasing.add(promise);
+  return promise.finally(() => releasing.delete(promise));
 }
 
 /** The promise's value, or a rejection with the signal's reason the moment it aborts. */
-function orAbort<T>(promise: Promise<T>, signal: AbortSignal, onAbort: () => void): Promise<T> {
+function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const abort = () => {
-      onAbort();
-      reject(signal.reason);
-    };
+    const abort = () => reject(signal.reason);
     if (signal.aborted) return abort();
     signal.addEventListener("abort", abort, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));

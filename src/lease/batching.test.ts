@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { manualEnv } from "../testing/index.js";
 import { Batcher } from "./batching.js";
+import { InvalidOptionError } from "./errors.js";
 
 /** A lane whose calls the test answers one by one. */
 function lane() {
@@ -59,7 +60,7 @@ describe("Batcher", () => {
     const { batcher, calls, clock } = lane();
     const hung = batcher.submit("a", 1_000);
     await clock.settle();
-    const next = batcher.submit("b", 1_000);
+    const next = batcher.submit("b", 9_000);
     await clock.advance(1_100);
     expect(await hung).toMatchObject({ status: "failed", applied: "maybe", retryable: true });
     expect(calls[1]?.requests).toEqual(["b"]);
@@ -67,6 +68,30 @@ describe("Batcher", () => {
     calls[0]?.answer(["late"]);
     calls[1]?.answer();
     expect(await next).toBe("b!");
+  });
+
+  it("drops unsent what waited for longer than its caller does", async () => {
+    const { batcher, calls, clock } = lane();
+    const first = batcher.submit("a", 5_000);
+    await clock.settle();
+    const hasty = batcher.submit("b", 1_000);
+    const patient = batcher.submit("c", 5_000);
+    await clock.advance(1_000);
+    calls[0]?.answer();
+    await first;
+    expect(await hasty).toMatchObject({ status: "failed", applied: "no", retryable: true });
+    await clock.settle();
+    expect(calls[1]?.requests).toEqual(["c"]);
+    calls[1]?.answer();
+    expect(await patient).toBe("c!");
+  });
+
+  it("does not repeat what an error says is of no use", async () => {
+    const { batcher, calls, clock } = lane();
+    const outcome = batcher.submit("a", 1_000);
+    await clock.settle();
+    calls[0]?.fail(new InvalidOptionError("output", "is too large"));
+    expect(await outcome).toMatchObject({ status: "failed", applied: "no", retryable: false });
   });
 
   it("turns a call that throws, or answers the wrong number, into outcomes", async () => {

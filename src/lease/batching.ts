@@ -8,7 +8,7 @@
  * An idle caller waits for nothing, a busy store sees few, large statements.
  */
 import { type Clock, invariant } from "../env/index.js";
-import { asStoreError } from "./errors.js";
+import { asStoreError, StoreUnavailableError } from "./errors.js";
 import type {
   AcquireOutcome,
   AcquireRequest,
@@ -29,6 +29,8 @@ const OVERRUN_MS = 50;
 interface Waiting<Request, Outcome> {
   readonly request: Request;
   readonly timeoutMs: number;
+  /** When the caller no longer cares, by the monotonic clock. */
+  readonly deadlineMs: number;
   readonly resolve: (outcome: Outcome | Failed) => void;
 }
 
@@ -48,7 +50,8 @@ export class Batcher<Request, Outcome> {
    */
   submit(request: Request, timeoutMs: number): Promise<Outcome | Failed> {
     return new Promise((resolve) => {
-      this.#waiting.push({ request, timeoutMs, resolve });
+      const deadlineMs = this.clock.monotonic() + timeoutMs;
+      this.#waiting.push({ request, timeoutMs, deadlineMs, resolve });
       if (this.#flying) return;
       this.#flying = true;
       // A turn of the microtask queue gathers the callers of this very moment.
@@ -58,11 +61,30 @@ export class Batcher<Request, Outcome> {
 
   async #fly(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, LARGEST_BATCH);
+      const batch = this.#unlessOverdue(this.#waiting.splice(0, LARGEST_BATCH));
+      if (batch.length === 0) continue;
       const outcomes = await this.#call(batch);
       for (const [index, { resolve }] of batch.entries()) resolve(outcomes(index));
     }
     this.#flying = false;
+  }
+
+  /**
+   * Drops what waited for longer than its caller does. Sent all the same, it could take effect after
+   * the caller has given up on it, and its release has come and gone in another lane.
+   */
+  #unlessOverdue(batch: Waiting<Request, Outcome>[]): Waiting<Request, Outcome>[] {
+    const nowMs = this.clock.monotonic();
+    const [kept, overdue] = [[], []] as [typeof batch, typeof batch];
+    for (const entry of batch) (entry.deadlineMs > nowMs ? kept : overdue).push(entry);
+    for (const { resolve, timeoutMs } of overdue) {
+      const error = new StoreUnavailableError(
+        `not sent: the store was busy for longer than ${Math.round(timeoutMs)} ms`,
+        { outcome: "none" },
+      );
+      resolve({ status: "failed", applied: "no", retryable: true, error });
+    }
+    return kept;
   }
 
   /** Sends a batch; answers by index, failed ones included. */
@@ -95,14 +117,11 @@ export class Batcher<Request, Outcome> {
   }
 }
 
-/** What a call that threw amounts to: nobody can say whether it took effect. */
+/** What a call that threw amounts to: unless the error says more, nobody knows whether it took effect. */
 export function failedMaybe(error: unknown): Failed {
-  return {
-    status: "failed",
-    applied: "maybe",
-    retryable: true,
-    error: asStoreError(error, "maybe"),
-  };
+  const known = asStoreError(error, "maybe");
+  const applied = known.outcome === "none" ? "no" : "maybe";
+  return { status: "failed", applied, retryable: known.retryable, error: known };
 }
 
 /**

@@ -1,5 +1,7 @@
+import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { type Fault, faultyStore } from "../../test/support/faulty-store.js";
+import { silentLogger } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseLostError } from "./errors.js";
 import { Leases } from "./leases.js";
@@ -138,6 +140,18 @@ describe("trust", () => {
     expect(reasons).toEqual(["expired"]);
   });
 
+  it.each([
+    ["renewing", {}],
+    ["not renewing", { autoRenew: false, ttlMs: 600_000 }],
+  ])("is told to be over within a second of waking from a suspend (%s)", async (_, options) => {
+    const { clock, lease, store, reasons } = await held(options);
+    store.faults.renew = "hang";
+    clock.jumpWall(3_600_000);
+    await clock.advance(1_000);
+    expect(lease.signal.aborted).toBe(true);
+    expect(reasons).toEqual(["expired"]);
+  });
+
   it("is settled by checkAlive() before any timer has run", async () => {
     const { clock, lease, reasons } = await held();
     clock.jumpWall(TTL_MS);
@@ -178,6 +192,34 @@ describe("onLost", () => {
     await clock.advance(5 * TTL_MS);
     expect(reasons).toEqual([]);
   });
+});
+
+it("loses in full even if the logger throws", async () => {
+  const env = manualEnv({
+    logger: {
+      ...silentLogger,
+      warn: () => {
+        throw new Error("the log is full");
+      },
+    },
+  });
+  const store = faultyStore(env);
+  const leases = new Leases(store, { env }, { close: undefined });
+  const [a, b] = [await leases.acquire("a", { ttlMs: TTL_MS }), await leases.acquire("b")];
+  const seen: string[] = [];
+  a.onLost((reason) => seen.push(reason));
+  await leases.revoke("a");
+  await a.renew().catch(() => {});
+  expect(seen).toEqual(["revoked"]);
+  expect(a.signal.aborted).toBe(true);
+  expect(b.checkAlive()).toBe(true);
+});
+
+it("does not print its secret", async () => {
+  const { lease } = await held();
+  const printed = JSON.stringify(lease) + inspect(lease, { depth: 9 });
+  expect(printed).toContain('"token":1');
+  expect(printed).not.toContain(lease.leaseId);
 });
 
 describe("release", () => {

@@ -60,11 +60,11 @@ const RELEASE_TIMEOUT_MS = 5_000;
 export class HeldLease implements Kept, AsyncDisposable {
   readonly resource: string;
   readonly holder: string;
-  /** Names this grant for ever. A secret: whoever knows it may renew and release. */
-  readonly leaseId: string;
   /** The fencing token: pass it to what you protect, which refuses a smaller one than it has seen. */
   readonly token: number;
 
+  // Private, so that nobody prints it by printing the lease.
+  readonly #leaseId: string;
   readonly #env: Env;
   readonly #keeper: Keeper;
   readonly #actions: GrantActions;
@@ -91,7 +91,7 @@ export class HeldLease implements Kept, AsyncDisposable {
   ) {
     this.resource = granted.resource;
     this.holder = granted.holder;
-    this.leaseId = granted.leaseId;
+    this.#leaseId = granted.leaseId;
     this.token = granted.token;
     this.#env = env;
     this.#keeper = keeper;
@@ -102,9 +102,14 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#reschedule();
   }
 
+  /** Names this grant for ever. A secret: whoever knows it may renew and release. */
+  get leaseId(): string {
+    return this.#leaseId;
+  }
+
   /** The public name of this grant, for logs. */
   get grantId(): string {
-    return grantIdOf(this.leaseId);
+    return grantIdOf(this.#leaseId);
   }
 
   /** Milliseconds of trust left; 0 when lost or released. */
@@ -209,13 +214,13 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#state = "lost";
     this.#lostError = new LeaseLostError(this.resource, reason);
     this.#keeper.remove(this);
-    const { resource, grantId, token } = this;
-    this.#env.logger.warn({ resource, grantId, token, reason }, "lease lost");
     this.#controller?.abort(this.#lostError);
     const handlers = [...(this.#handlers ?? [])];
     this.#handlers = undefined;
     for (const handler of handlers) this.#notify(handler, reason);
     this.#end();
+    const { resource, grantId, token } = this;
+    this.#env.logger.warn({ resource, grantId, token, reason }, "lease lost");
   }
 
   /** The keeper's call: trust has passed, or it is time to renew. @internal */

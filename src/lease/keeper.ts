@@ -8,7 +8,11 @@ import type { Clock, Timer } from "../env/index.js";
 
 /** Something with a next moment. */
 export interface Kept {
-  /** Called once at the moment it was scheduled for; schedules itself anew if it wants more. @internal */
+  /**
+   * Called once at the moment it was scheduled for, or earlier when the machine has been suspended;
+   * schedules itself anew if it wants more.
+   * @internal
+   */
   wake(): void;
 }
 
@@ -22,6 +26,13 @@ interface Entry {
  * stale the heap is rebuilt, so memory stays in proportion to what is kept.
  */
 const REBUILD_ABOVE = 1_024;
+/**
+ * A suspend stops the monotonic clock, and timers with it, but not the wall clock. While anything is
+ * kept the two are compared this often; if the wall clock has gained more than SUSPENDED_MS, all are
+ * woken, so that what was lost in the sleep is told at once.
+ */
+const LOOK_EVERY_MS = 1_000;
+const SUSPENDED_MS = 10;
 
 export class Keeper {
   readonly #clock: Clock;
@@ -29,9 +40,12 @@ export class Keeper {
   #heap = new TinyQueue<Entry>([], byTime);
   #timer: Timer | undefined;
   #timerAtMs = Number.POSITIVE_INFINITY;
+  /** What the wall clock was ahead of the monotonic one at the last look. */
+  #aheadMs: number;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#aheadMs = clock.wall() - clock.monotonic();
   }
 
   /** Wakes `kept` at this monotonic time instead of any earlier wish. Never for Infinity. */
@@ -58,17 +72,32 @@ export class Keeper {
       this.#heap.pop();
       next = this.#heap.peek();
     }
-    const atMs = next?.atMs ?? Number.POSITIVE_INFINITY;
-    if (atMs === this.#timerAtMs) return;
+    const nowMs = this.#clock.monotonic();
+    const atMs = next ? Math.min(next.atMs, nowMs + LOOK_EVERY_MS) : Number.POSITIVE_INFINITY;
+    // An earlier timer stays: it looks, and sets the next one.
+    if (this.#timer && this.#timerAtMs <= atMs && next) return;
     this.#timer?.cancel();
     this.#timerAtMs = atMs;
-    this.#timer = next
-      ? this.#clock.timer(atMs - this.#clock.monotonic(), () => this.#fire())
-      : undefined;
+    this.#timer = next ? this.#clock.timer(atMs - nowMs, () => this.#fire()) : undefined;
   }
 
   #fire(): void {
-    this.#timerAtMs = Number.POSITIVE_INFINITY;
+    this.#timer = undefined;
+    try {
+      for (const kept of this.#suspended() ? [...this.#current.keys()] : this.#due()) kept.wake();
+    } finally {
+      this.#arm();
+    }
+  }
+
+  #suspended(): boolean {
+    const aheadMs = this.#clock.wall() - this.#clock.monotonic();
+    const gainedMs = aheadMs - this.#aheadMs;
+    this.#aheadMs = aheadMs;
+    return gainedMs > SUSPENDED_MS;
+  }
+
+  #due(): Kept[] {
     const nowMs = this.#clock.monotonic();
     const due: Kept[] = [];
     for (let next = this.#heap.peek(); next && next.atMs <= nowMs; next = this.#heap.peek()) {
@@ -77,8 +106,7 @@ export class Keeper {
       this.#current.delete(next.kept);
       due.push(next.kept);
     }
-    for (const kept of due) kept.wake();
-    this.#arm();
+    return due;
   }
 }
 

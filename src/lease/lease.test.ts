@@ -122,6 +122,19 @@ describe("Lease", () => {
     expect(seen).toEqual(["expired", "expired"]);
   });
 
+  it("gives back what the store renewed after it was lost, when it acquires again", async () => {
+    const { lease, clock, store } = world();
+    const a = lease("a");
+    await a.acquire();
+    store.faults.renew = "cut";
+    await clock.advance(TTL_MS);
+    expect(a.checkAlive()).toBe(false);
+    const again = a.acquire();
+    await clock.advance(300);
+    expect(await again).toBe(true);
+    expect(a.held?.token).toBe(2);
+  });
+
   it("a holder paused past its ttl finds out, and its successor is not disturbed", async () => {
     const { lease, clock, store } = world();
     const [a, b] = [lease("a"), lease("b")];

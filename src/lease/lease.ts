@@ -23,6 +23,8 @@ export class Lease implements AsyncDisposable {
   readonly #options: ResolvedOptions & LeaseRetries;
   readonly #handlers = new Set<LostHandler>();
   #held: HeldLease | null = null;
+  /** Lost, and its holder may still be stopping: given back at the next acquire or release. */
+  #lost: HeldLease | null = null;
   #acquiring: Promise<boolean> | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -65,6 +67,7 @@ export class Lease implements AsyncDisposable {
     return this.#inOrder(async () => {
       const held = this.#held;
       this.#held = null;
+      await this.#giveBackLost();
       await held?.release();
     });
   }
@@ -98,6 +101,7 @@ export class Lease implements AsyncDisposable {
 
   async #acquire(): Promise<boolean> {
     if (this.checkAlive()) return true;
+    await this.#giveBackLost();
     const { aborting, closing, env } = this.#context;
     const { acquireRetries, acquireRetryDelayMs, signal: own } = this.#options;
     return aborting.run([own, closing], async ({ signal }) => {
@@ -113,10 +117,18 @@ export class Lease implements AsyncDisposable {
     });
   }
 
+  /** The store may have renewed what we took for lost: nobody should wait for that. */
+  async #giveBackLost(): Promise<void> {
+    const lost = this.#lost;
+    this.#lost = null;
+    await lost?.release();
+  }
+
   #hold(lease: HeldLease): void {
     this.#held = lease;
     lease.onLost((reason) => {
       if (this.#held === lease) this.#held = null;
+      this.#lost = lease;
       for (const handler of [...this.#handlers]) {
         try {
           handler(reason);

@@ -244,6 +244,36 @@ describe("acquire", () => {
     expect(await b.tryAcquire("r")).not.toBeNull();
   });
 
+  it("frees the grant whenever the abort comes, also between the answer and its reader", async () => {
+    for (let turns = 0; turns < 30; turns += 1) {
+      const { a, b, clock, store } = world();
+      store.faults.acquire = "hold";
+      const abort = new AbortController();
+      const acquiring = a.tryAcquire("r", { signal: abort.signal }).catch(() => null);
+      await clock.settle();
+      store.open();
+      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+      abort.abort();
+      const lease = await acquiring;
+      store.faults.acquire = "ok";
+      await clock.settle();
+      const free = (await b.tryAcquire("r")) !== null;
+      expect(free, `aborted after ${turns} turns`).toBe(lease === null);
+      if (lease) expect(lease.checkAlive()).toBe(true);
+    }
+  });
+
+  it("is not late for waitMs because of a poll", async () => {
+    const { a, b, clock } = world();
+    await a.acquire("r");
+    let gaveUpAtMs = Number.NaN;
+    void b.acquire("r", { waitMs: 1_777 }).catch(() => {
+      gaveUpAtMs = clock.monotonic();
+    });
+    await clock.advance(3_000);
+    expect(gaveUpAtMs).toBe(1_777);
+  });
+
   it("does not count a grant whose trust had passed on arrival", async () => {
     const { a, clock, store } = world();
     store.faults.acquire = "hold";
@@ -310,6 +340,37 @@ describe("close", () => {
     await expect(b.acquire("r")).rejects.toBeInstanceOf(ClosedError);
     await closeAt(a, clock);
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("rejects work that went on after its lease was taken from it", async () => {
+    const { a, b, clock } = world();
+    let end = () => {};
+    const running = a.run("r", () => new Promise<void>((resolve) => void (end = resolve)));
+    const outcome = expect(running).rejects.toBeInstanceOf(ClosedError);
+    await clock.settle();
+    await closeAt(a, clock);
+    expect(await b.tryAcquire("r")).not.toBeNull();
+    end();
+    await outcome;
+  });
+
+  it("closes the store only when given-up grants have been released", async () => {
+    const { env, clock, store, b } = world();
+    const leases = new Leases(
+      store,
+      { env },
+      { close: async () => void (store.faults.release = "hang") },
+    );
+    store.faults.acquire = "hold";
+    const acquiring = leases.acquire("r").catch((error: unknown) => error);
+    await clock.settle();
+    const closing = leases.close();
+    await clock.settle();
+    store.faults.acquire = "ok";
+    store.open();
+    await closing;
+    expect(await acquiring).toBeInstanceOf(ClosedError);
+    expect(await b.tryAcquire("r")).not.toBeNull();
   });
 
   it("releases after graceMs what does not end by itself", async () => {

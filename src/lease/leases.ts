@@ -43,6 +43,8 @@ export class Leases implements AsyncDisposable {
   readonly #owned: Owned;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
+  /** Leases that close() took from under work that did not end in time. */
+  readonly #cutOff = new WeakSet<HeldLease>();
   #closed: Promise<void> | undefined;
 
   /** @internal */
@@ -75,6 +77,7 @@ export class Leases implements AsyncDisposable {
       held: new Map(),
       aborting: new Aborting(),
       closing: this.#closing.signal,
+      releasing: new Set(),
     };
   }
 
@@ -211,7 +214,10 @@ export class Leases implements AsyncDisposable {
       sleep(env.clock, this.#graceMs, { signal: graceIsOver.signal }).catch(() => {}),
     ]);
     graceIsOver.abort();
+    for (const lease of held.values()) this.#cutOff.add(lease);
     await Promise.all([...held.values()].map((lease) => lease[Symbol.asyncDispose]()));
+    // Each of these is bounded by its own timeout.
+    await Promise.allSettled(this.#context.releasing);
     await this.#owned.close?.();
   }
 
@@ -240,6 +246,8 @@ export class Leases implements AsyncDisposable {
       const value = await work(lease);
       lease.checkAlive();
       if (lease.lostError) throw lease.lostError;
+      // Whatever it did since then, it did without the lease.
+      if (this.#cutOff.has(lease)) throw this.#closing.signal.reason;
       return value;
     } catch (error) {
       throw lease.lostError ?? error;
