@@ -2,6 +2,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Logger } from "../env/index.js";
 import { checkInteger, checkName, type HeldLease, InvalidOptionError } from "../lease/index.js";
+import { describe } from "./describe.js";
 import type { ClaimedTask, Json } from "./port.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
@@ -36,7 +37,11 @@ export interface HandlerContext {
   readonly lease: HeldLease;
   /** Aborts when the lease is lost or the worker can wait no longer: stop then. */
   readonly signal: AbortSignal;
-  /** Kept with the attempt and shown to people; travels with the next heartbeat. */
+  /**
+   * Kept with the attempt and shown to people; travels with the next heartbeat. At most 64 KiB as
+   * JSON: it is sent again with every heartbeat.
+   * @throws InvalidOptionError for what JSON cannot say, and for more than that
+   */
   readonly progress: (progress: Json) => void;
   readonly log: Logger;
 }
@@ -137,12 +142,20 @@ function asFinal(error: unknown): never {
   throw error instanceof InvalidOptionError ? new FinalTaskError(error.message) : error;
 }
 
-/** The value as JSON would say it, so that what is stored is what a reader gets; nothing is null. */
-function toJson(path: string, value: unknown): Json {
+/**
+ * The value as JSON would say it, so that what is stored is what a reader gets; nothing is null.
+ * @throws InvalidOptionError
+ */
+export function toJson(path: string, value: unknown, longestBytes?: number): Json {
+  let text: string;
   try {
-    const text = JSON.stringify(value);
-    return text === undefined ? null : (JSON.parse(text) as Json);
+    text = JSON.stringify(value) ?? "null";
   } catch (error) {
-    throw new InvalidOptionError(path, `cannot be kept as JSON: ${(error as Error).message}`);
+    const problem = error instanceof Error ? error.message : describe(error);
+    throw new InvalidOptionError(path, `cannot be kept as JSON: ${problem}`);
   }
+  if (longestBytes !== undefined && new TextEncoder().encode(text).length > longestBytes) {
+    throw new InvalidOptionError(path, `must be at most ${longestBytes} bytes as JSON`);
+  }
+  return JSON.parse(text) as Json;
 }

@@ -218,6 +218,44 @@ describe("Worker", () => {
     expect(await tasks.get(hopeless.id)).toMatchObject({ state: "dead", failures: 1 });
   });
 
+  it("tells the handler of progress that cannot be kept, and keeps the other tasks", async () => {
+    const { tasks, clock } = world();
+    const [bad, good] = await tasks.enqueueAll(echo, [{ data: "bad" }, { data: "good" }]);
+    const { runs, handler } = stepped();
+    tasks.work([handler], { ttlMs: TTL_MS });
+    await clock.advance(10);
+    const circle: unknown[] = [];
+    circle.push(circle);
+    for (const progress of [1n, circle, "x".repeat(64 * 1024), "é".repeat(33 * 1024)]) {
+      const call = () => runs[0]?.context.progress(progress as Json);
+      expect(call).toThrow(expect.objectContaining({ code: "INVALID_OPTION", path: "progress" }));
+    }
+    const mutable = { done: 1 };
+    runs[0]?.context.progress(mutable);
+    Object.assign(mutable, { done: 2n });
+    await clock.advance(2 * TTL_MS);
+    expect(await tasks.get(bad?.id ?? "")).toMatchObject({
+      ...{ state: "running", attempt: 1, progress: { done: 1 } },
+    });
+    expect(await tasks.get(good?.id ?? "")).toMatchObject({ state: "running", attempt: 1 });
+  });
+
+  it("reports whatever a handler throws, in bounded length", async () => {
+    const { tasks, clock } = world();
+    const [bare, long] = await tasks.enqueueAll(echo, [{ data: "bare" }, { data: "long" }]);
+    const worker = tasks.work([
+      echo.handle((data) => {
+        throw data === "bare" ? Object.create(null) : "x".repeat(5_000_000);
+      }),
+    ]);
+    await clock.advance(10);
+    expect(worker.running).toBe(0);
+    expect(await tasks.get(bare?.id ?? "")).toMatchObject({
+      ...{ state: "pending", failures: 1, error: expect.stringMatching(/cannot be shown/) },
+    });
+    expect((await tasks.get(long?.id ?? ""))?.error).toHaveLength(64 * 1024);
+  });
+
   it("stops the handler of a cancelled task", async () => {
     const { tasks, clock } = world();
     const { id } = await tasks.enqueue(echo, null);

@@ -28,7 +28,8 @@ import {
   instant,
   Keeper,
 } from "../lease/index.js";
-import { FinalTaskError, type TaskHandler } from "./define.js";
+import { FinalTaskError, type TaskHandler, toJson } from "./define.js";
+import { describe } from "./describe.js";
 import type { ClaimedTask, ClaimRequest, Json, TaskStore } from "./port.js";
 import type { Ready } from "./ready.js";
 import { Reports } from "./reports.js";
@@ -62,11 +63,20 @@ const KEEP = {
 } as const;
 /** An idle worker's claim waits this long, and at most a quarter of the ttl: trust counts from before it. */
 const LONGEST_WAIT_MS = 2_000;
+/** It travels with every heartbeat, in one request with those of the other tasks. */
+const LONGEST_PROGRESS_BYTES = 64 * 1024;
 const CALL_TIMEOUT_MS = 5_000;
 const RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
 /** Handlers whose signal has aborted get this long before their tasks are given back regardless. */
 const AFTER_ABORT_MS = 500;
+
+/** What is known here of a task at work. */
+interface Attempt {
+  progress?: Json;
+  /** The store has taken its report. */
+  reported: boolean;
+}
 
 /** Made by `tasks.work(handlers, options)`; runs until closed. */
 export class Worker implements AsyncDisposable {
@@ -186,7 +196,7 @@ export class Worker implements AsyncDisposable {
   #start(task: ClaimedTask, sent: ReturnType<typeof instant>): void {
     const { env, holder } = this.#context;
     const grant = this.#grant(task);
-    const attempt: { reported: boolean; progress?: Json } = { reported: false };
+    const attempt: Attempt = { reported: false };
     const lease = new HeldLease(
       {
         ...{ resource: `task:${task.id}`, holder, sent, leaseId: task.leaseId },
@@ -209,7 +219,7 @@ export class Worker implements AsyncDisposable {
       env,
     );
     const running = this.#run(task, lease, (progress) => {
-      attempt.progress = progress;
+      attempt.progress = toJson("progress", progress, LONGEST_PROGRESS_BYTES);
     }).then(async (reported) => {
       attempt.reported = reported;
       await lease[Symbol.asyncDispose]();
@@ -240,7 +250,7 @@ export class Worker implements AsyncDisposable {
       logger.warn({ err: error, id: task.id, kind: task.kind }, "task failed");
       return this.#reports.fail(lease, {
         ...this.#grant(task),
-        error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+        error: describe(error),
         retryInMs: null,
         final: error instanceof FinalTaskError,
       });
