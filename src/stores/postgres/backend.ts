@@ -17,7 +17,8 @@ export interface Backend {
   readonly control: Sql;
   /**
    * Null where no connection can be kept for it.
-   * @param onLost called at most once, when the subscription ended without stop()
+   * @param onLost called at most once, when the subscription that this has resolved with ended
+   *   without stop()
    */
   readonly listen:
     | ((

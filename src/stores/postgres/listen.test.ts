@@ -1,11 +1,12 @@
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
   describePostgres,
   type FreshDatabase,
   freshDatabase,
 } from "../../../test/support/postgres.js";
-import { systemEnv } from "../../env/index.js";
+import { type Clock, type Env, silentLogger, systemClock, systemEnv } from "../../env/index.js";
 import type { Backend } from "./backend.js";
 import { openPostgres, type PostgresDatabase } from "./index.js";
 import { Listener, type Notification, watchEvents } from "./listen.js";
@@ -113,6 +114,89 @@ describePostgres("notifications of a server", () => {
     await expect(openPostgres({ url: `${fresh.url}?watch=push` }, systemEnv)).rejects.toMatchObject(
       { code: "INVALID_OPTION", path: "watch" },
     );
+  });
+});
+
+describePostgres("notifications of a server behind a proxy", () => {
+  let fresh: FreshDatabase;
+  let url: URL;
+  let up = true;
+  let refused = 0;
+  const sockets = new Set<Socket>();
+  // As load balancers do: accepts always, and hangs up while the server behind it is away.
+  const proxy = createServer((socket) => {
+    socket.on("error", () => {});
+    if (!up) {
+      refused += 1;
+      socket.destroy();
+      return;
+    }
+    const onward = connect(Number(new URL(fresh.url).port), "127.0.0.1");
+    onward.on("error", () => {});
+    onward.on("close", () => socket.destroy());
+    socket.on("close", () => {
+      sockets.delete(socket);
+      onward.destroy();
+    });
+    sockets.add(socket);
+    socket.pipe(onward).pipe(socket);
+  });
+  beforeAll(async () => {
+    fresh = await freshDatabase();
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    url = new URL(fresh.url);
+    url.host = `127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  });
+  afterAll(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => proxy.close(resolve));
+    await fresh.drop();
+  });
+
+  it("are asked for again by one loop while it hangs up, and by one session after that", async () => {
+    let losses = 0;
+    let backoffs = 0;
+    let mostBackoffs = 0;
+    const clock: Clock = {
+      ...systemClock,
+      timer(delayMs, callback, options) {
+        if (up || !options?.background) return systemClock.timer(delayMs, callback, options);
+        // Only the pauses between the attempts are of this kind while the server is away.
+        backoffs += 1;
+        mostBackoffs = Math.max(mostBackoffs, backoffs);
+        const onTime = () => {
+          backoffs -= 1;
+          callback();
+        };
+        return systemClock.timer(delayMs / 50, onTime, options);
+      },
+    };
+    const warn = () => {
+      losses += 1;
+    };
+    const env: Env = { ...systemEnv, clock, logger: { ...silentLogger, warn } };
+    const database = await openPostgres({ url }, env);
+    const watcher = watchEvents(
+      database.connections.listener,
+      everything,
+      new AbortController().signal,
+    );
+    expect((await watcher.next()).value).toEqual(RESYNC);
+
+    up = false;
+    for (const socket of sockets) socket.destroy();
+    await vi.waitFor(() => expect(refused).toBeGreaterThanOrEqual(10), { timeout: 20_000 });
+    up = true;
+    expect((await watcher.next()).value).toEqual(RESYNC);
+    expect(losses).toBe(1);
+    expect(mostBackoffs).toBe(1);
+    const [sessions] = await database.connections.backend.general.query(
+      `SELECT count(*)::int AS count FROM pg_stat_activity
+       WHERE datname = current_database() AND query = 'LISTEN leasehold'`,
+    );
+    expect(sessions).toEqual({ count: 1 });
+    await watcher.return();
+    await database.close();
   });
 });
 

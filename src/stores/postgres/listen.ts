@@ -85,9 +85,9 @@ export class Listener {
   }
 
   async #connect(listen: NonNullable<Backend["listen"]>): Promise<void> {
-    const subscription = await listen(
+    const subscription: Subscription = await listen(
       (payload) => this.#receive(payload),
-      (error) => void this.#reconnect(listen, error),
+      (error) => void this.#reconnect(listen, subscription, error),
     );
     if (this.#closed.signal.aborted) return subscription.stop();
     this.#subscription = subscription;
@@ -102,7 +102,13 @@ export class Listener {
     await subscription?.stop().catch(() => {});
   }
 
-  async #reconnect(listen: NonNullable<Backend["listen"]>, error: unknown): Promise<void> {
+  /** Each subscription is lost once, and only the current one: there is one loop at a time. */
+  async #reconnect(
+    listen: NonNullable<Backend["listen"]>,
+    lost: Subscription,
+    error: unknown,
+  ): Promise<void> {
+    if (this.#subscription !== lost) return;
     const { clock, random, logger } = this.env;
     logger.warn(
       { err: error, store: this.backend.name },
@@ -128,9 +134,7 @@ export class Listener {
     const { clock } = this.env;
     const check = subscription.check?.bind(subscription);
     if (!check) return;
-    const lost = (error: unknown) => {
-      if (this.#subscription === subscription) void this.#reconnect(listen, error);
-    };
+    const lost = (error: unknown) => void this.#reconnect(listen, subscription, error);
     this.#check = clock.timer(
       CHECK_EVERY_MS,
       () => {

@@ -92,6 +92,8 @@ async function subscribe(
     close,
   }: { open: () => Promise<unknown>; rest: () => void; close: () => Promise<void> },
 ): Promise<Subscription> {
+  let established = false;
+  let early: Error | undefined;
   let over = false;
   const stop = async () => {
     if (over) return;
@@ -100,6 +102,12 @@ async function subscribe(
   };
   const lost = (error: Error) => {
     if (over) return;
+    // A session that ends before it listens (a proxy accepts, and the server behind it is down) is
+    // a failure to subscribe: it is told once, by the rejection below.
+    if (!established) {
+      early ??= error;
+      return;
+    }
     // Ends what is left of the session; that it fails is no news.
     void stop().catch(() => {});
     onLost(error);
@@ -113,6 +121,8 @@ async function subscribe(
   try {
     await open();
     await session.query(`LISTEN ${CHANNEL}`);
+    if (early) throw early;
+    established = true;
     rest();
   } catch (error) {
     await stop().catch(() => {});
