@@ -1,5 +1,5 @@
 import type { Env } from "../../env/index.js";
-import type { LeaseStore } from "../../lease/index.js";
+import { type LeaseStore, StoreMisconfiguredError } from "../../lease/index.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { Backend } from "./backend.js";
 import type { Connections } from "./connections.js";
@@ -7,7 +7,7 @@ import { PostgresGeneratorState } from "./generator.js";
 import { Listener } from "./listen.js";
 import { migrate } from "./migrate.js";
 import { pgliteBackend } from "./pglite.js";
-import type { PgPool } from "./query.js";
+import type { PgPool, Sql } from "./query.js";
 import { poolBackend, serverBackend } from "./server.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
@@ -38,6 +38,7 @@ export interface PostgresDatabase {
 export async function openPostgres(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
   const backend = await openBackend(source, env);
   try {
+    await checkIsolation(backend.general);
     await migrate(backend.general);
     const listener = await Listener.open(backend, env);
     const connections: Connections = { backend, listener, env };
@@ -73,6 +74,25 @@ export async function migratePostgres(
   } finally {
     await backend.close();
   }
+}
+
+/**
+ * Every statement of the stores decides on the newest version of a row that it locks. At a stricter
+ * level PostgreSQL refuses that wherever others were faster (40001). Refused rather than set by us:
+ * behind PgBouncer in transaction mode a SET would reach somebody else's session.
+ */
+async function checkIsolation(sql: Sql): Promise<void> {
+  const [row] = await sql.query<{ level: string }>(
+    "SELECT current_setting('default_transaction_isolation') AS level",
+  );
+  const level = row?.level ?? "";
+  // To PostgreSQL the two are the same.
+  if (level === "read committed" || level === "read uncommitted") return;
+  throw new StoreMisconfiguredError(
+    `default_transaction_isolation is "${level}", and leasehold needs "read committed": ` +
+      "ALTER ROLE ... SET default_transaction_isolation = 'read committed' for its user " +
+      "(or ALTER DATABASE ... SET ..., or correct the options of the URL or pool)",
+  );
 }
 
 function openBackend(source: PostgresSource, env: Env): Promise<Backend> {

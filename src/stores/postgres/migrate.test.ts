@@ -40,6 +40,32 @@ describePostgres("migrations", () => {
     }
   });
 
+  it("are done once whatever the default isolation, of which the stores refuse all others", async () => {
+    const levels = ["repeatable read", "serializable"];
+    const name = new URL(database.url).pathname.slice(1);
+    try {
+      for (const level of levels) {
+        await pool.query(
+          `ALTER DATABASE ${name} SET default_transaction_isolation = '${level}';
+           DROP SCHEMA IF EXISTS leasehold CASCADE`,
+        );
+        const source = { url: database.url };
+        const steps = await Promise.all(
+          Array.from({ length: 8 }, () => migratePostgres(source, systemEnv)),
+        );
+        expect(steps.flat().sort()).toEqual(MIGRATIONS.map(({ name }) => name).sort());
+        await expect(openPostgres(source, systemEnv)).rejects.toMatchObject({
+          code: "STORE_MISCONFIGURED",
+          message: expect.stringMatching(
+            `"${level}".*ALTER ROLE .* SET default_transaction_isolation = 'read committed'`,
+          ),
+        });
+      }
+    } finally {
+      await pool.query(`ALTER DATABASE ${name} RESET default_transaction_isolation`);
+    }
+  });
+
   it("need no right to change the schema when there is nothing to do", async () => {
     const user = `reader_${process.pid}`;
     await pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'reader'`);

@@ -33,7 +33,10 @@ export interface Sql {
     values?: readonly Parameter[],
     options?: CallOptions,
   ): Promise<readonly Row[]>;
-  /** Several statements that take effect together, when `work` resolves, or not at all. */
+  /**
+   * Several statements that take effect together, when `work` resolves, or not at all. Each sees
+   * what others have committed before it, whatever the default of the database.
+   */
   transaction<T>(work: (session: Session) => Promise<T>, options?: CallOptions): Promise<T>;
 }
 
@@ -95,7 +98,7 @@ export function poolSql(pool: PgPool, clock: Clock): Sql {
       withClient(pool, clock, options, (session) => session.query(text, values)),
     transaction: (work, options) =>
       withClient(pool, clock, options, async (session) => {
-        await session.query("BEGIN");
+        await session.query("BEGIN ISOLATION LEVEL READ COMMITTED");
         try {
           const result = await work(session);
           await session.query("COMMIT");
