@@ -3,8 +3,8 @@
  * Start with {@link connect} for leases and {@link connectTasks} for tasks.
  */
 import { type Env, systemEnv } from "./env/index.js";
-import { type ClientOptions, checkNumber, type LeaseStore, Leases } from "./lease/index.js";
-import { openStores, type Source } from "./stores/open.js";
+import { type ClientOptions, type LeaseStore, Leases, startCollector } from "./lease/index.js";
+import { openStores, type Source, type Stores } from "./stores/open.js";
 import { Tasks, type TasksOptions } from "./tasks/index.js";
 
 export type { Clock, Logger, Random, Timer } from "./env/index.js";
@@ -46,7 +46,10 @@ export {
 } from "./tasks/index.js";
 
 interface ConnectOptions {
-  /** How long to wait for the store, in milliseconds. Default 5,000. */
+  /**
+   * How long to wait for the store, in milliseconds. Default 5,000; for PGlite 30,000, because it
+   * starts a database in this very process.
+   */
   connectTimeoutMs?: number;
 }
 
@@ -63,8 +66,20 @@ export async function connect(
   if (typeof source === "object" && "acquire" in source) {
     return new Leases(source, options, { close: undefined });
   }
-  const stores = await open(source, options);
-  return new Leases(stores.leases, options, stores);
+  const env = envOf(options);
+  const stores = await openStores(source, env, options.connectTimeoutMs);
+  return closingOnError(stores, () => {
+    const leases = new Leases(stores.leases, options, {
+      close: async () => {
+        await collector?.stop();
+        await stores.close();
+      },
+    });
+    // A server collects by itself.
+    const tended = stores.tasks.capabilities.reaps;
+    const collector = tended ? undefined : startCollector(stores.leases, env);
+    return leases;
+  });
 }
 
 /**
@@ -76,17 +91,21 @@ export async function connectTasks(
   source: Source,
   options: TasksOptions & ConnectOptions = {},
 ): Promise<Tasks> {
-  const stores = await open(source, options);
-  return new Tasks(stores.tasks, options, stores);
+  const stores = await openStores(source, envOf(options), options.connectTimeoutMs);
+  return closingOnError(stores, () => new Tasks(stores.tasks, options, stores));
 }
 
-function open(source: Source, options: (ClientOptions | TasksOptions) & ConnectOptions) {
-  const { connectTimeoutMs = 5_000 } = options;
-  checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
-  const env: Env = {
-    ...systemEnv,
-    ...(options.logger ? { logger: options.logger } : {}),
-    ...options.env,
-  };
-  return openStores(source, env, connectTimeoutMs);
+/** A client that cannot be made leaves no store open. */
+async function closingOnError<T>(stores: Stores, make: () => T): Promise<T> {
+  try {
+    return make();
+  } catch (error) {
+    await stores.close();
+    throw error;
+  }
+}
+
+function envOf(options: ClientOptions | TasksOptions): Env {
+  const { logger, env } = options;
+  return { ...systemEnv, ...(logger ? { logger } : {}), ...env };
 }

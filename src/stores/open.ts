@@ -1,6 +1,11 @@
 /** From a URL to the stores behind it. Engines are loaded only when one of theirs is opened. */
 import type { Env } from "../env/index.js";
-import { InvalidOptionError, type LeaseStore, StoreUnavailableError } from "../lease/index.js";
+import {
+  checkNumber,
+  InvalidOptionError,
+  type LeaseStore,
+  StoreUnavailableError,
+} from "../lease/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
 
 /** What one place keeps. Whoever opened it closes it. */
@@ -28,6 +33,9 @@ const postgres: Opener = async (url, env) =>
   (await import("./postgres/index.js")).postgres({ url }).open(env);
 const http: Opener = async (url, env) => (await import("./http/index.js")).http({ url }).open(env);
 
+/** PGlite starts a database in this process: seconds on a busy machine. */
+const CONNECT_TIMEOUT_MS = { pglite: 30_000, other: 5_000 } as const;
+
 /** By the scheme of the URL. */
 const OPENERS: Readonly<Record<string, Opener>> = {
   memory: async (url, env) =>
@@ -44,14 +52,15 @@ const OPENERS: Readonly<Record<string, Opener>> = {
 
 /**
  * Opens what the source names; SQL stores are migrated to this version's tables.
- * @param connectTimeoutMs gives up after this long
+ * @param connectTimeoutMs gives up after this long; default 5,000, for PGlite 30,000
  * @throws INVALID_OPTION for a URL of no known engine; STORE_MISCONFIGURED; STORE_UNAVAILABLE
  */
 export async function openStores(
   source: Source,
   env: Env,
-  connectTimeoutMs: number,
+  connectTimeoutMs: number = CONNECT_TIMEOUT_MS[schemeOf(source) === "pglite" ? "pglite" : "other"],
 ): Promise<Stores> {
+  checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
   const opening = openSource(source, env);
   return new Promise((resolve, reject) => {
     const timer = env.clock.timer(connectTimeoutMs, () => {
@@ -69,12 +78,16 @@ export async function openStores(
 
 async function openSource(source: Source, env: Env): Promise<Stores> {
   if (typeof source === "object" && "open" in source) return source.open(env);
-  const url = String(source);
-  const scheme = /^([a-z]+):/i.exec(url)?.[1]?.toLowerCase() ?? "";
+  const scheme = schemeOf(source);
   const opener = Object.hasOwn(OPENERS, scheme) ? OPENERS[scheme] : undefined;
   if (!opener) {
     const known = Object.keys(OPENERS).map((name) => `${name}:`);
     throw new InvalidOptionError("source", `must begin with one of ${known.join(", ")}`);
   }
-  return opener(url, env);
+  return opener(String(source), env);
+}
+
+function schemeOf(source: Source): string {
+  if (typeof source === "object" && "open" in source) return "";
+  return /^([a-z]+):/i.exec(String(source))?.[1]?.toLowerCase() ?? "";
 }
