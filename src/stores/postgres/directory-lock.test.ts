@@ -83,6 +83,19 @@ describe("the lock of a directory", () => {
     await lock.release();
   });
 
+  it("takes an owner for alive whose start cannot be read", async () => {
+    const lock = await lockDirectory(directory, systemEnv);
+    const platform = Object.getOwnPropertyDescriptor(process, "platform") as PropertyDescriptor;
+    // There nothing says when a process has started.
+    Object.defineProperty(process, "platform", { ...platform, value: "win32" });
+    try {
+      await expect(lockDirectory(directory, systemEnv)).rejects.toThrow(`process ${process.pid}`);
+    } finally {
+      Object.defineProperty(process, "platform", platform);
+    }
+    await lock.release();
+  });
+
   it("cannot ask for a process of another machine, and says which file to delete", async () => {
     const name = "leasehold-1-0123456789abcdef.lock";
     const owner = { pid: 1, startedAt: null, host: "elsewhere" };

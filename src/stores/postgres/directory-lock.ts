@@ -100,7 +100,9 @@ function isAlive(owner: Owner): boolean {
     // Somebody else's process (EPERM) is alive too.
     if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
   }
-  return owner.startedAt === null || owner.startedAt === startOf(owner.pid);
+  const startedAt = startOf(owner.pid);
+  // Where its start cannot be read, whoever has the pid may be the owner.
+  return owner.startedAt === null || startedAt === null || owner.startedAt === startedAt;
 }
 
 /** What tells this incarnation of a pid from others; null where the system does not say. */
