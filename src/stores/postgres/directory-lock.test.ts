@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -75,7 +75,11 @@ describe("the lock of a directory", () => {
   });
 
   it("does not take another process with the pid of a dead one for its owner", async () => {
-    const dead = { pid: process.pid, startedAt: "long ago", host: hostname() };
+    const first = await lockDirectory(directory, systemEnv);
+    const [file = ""] = await readdir(directory);
+    const own = JSON.parse(await readFile(join(directory, file), "utf8"));
+    await first.release();
+    const dead = { ...own, startedAt: "long ago" };
     const name = `leasehold-${process.pid}-0123456789abcdef.lock`;
     await writeFile(join(directory, name), JSON.stringify(dead));
     const lock = await lockDirectory(directory, systemEnv);
@@ -96,14 +100,19 @@ describe("the lock of a directory", () => {
     await lock.release();
   });
 
-  it("cannot ask for a process of another machine, and says which file to delete", async () => {
+  it("cannot ask for a process of another machine or container, and says which file to delete", async () => {
     const name = "leasehold-1-0123456789abcdef.lock";
-    const owner = { pid: 1, startedAt: null, host: "elsewhere" };
-    await writeFile(join(directory, name), JSON.stringify(owner));
-    await expect(lockDirectory(directory, systemEnv)).rejects.toMatchObject({
-      code: "STORE_MISCONFIGURED",
-      message: expect.stringMatching(new RegExp(`"elsewhere".*delete .*${name}`)),
-    });
+    const pidNamespace = "pid:[1]";
+    for (const host of [hostname(), "elsewhere"]) {
+      const owner = { pid: 1, startedAt: "long ago", host, pidNamespace };
+      await writeFile(join(directory, name), JSON.stringify(owner));
+      await expect(lockDirectory(directory, systemEnv)).rejects.toMatchObject({
+        code: "STORE_MISCONFIGURED",
+        message: expect.stringMatching(
+          new RegExp(`another machine or container, "${host}".*delete .*${name}`),
+        ),
+      });
+    }
   });
 
   it("is given to one at most of many who try at once, over a dead one's lock", async () => {

@@ -10,11 +10,14 @@
  * that is gone is no obstacle and is deleted by whoever sees it; as no name is ever used twice, that
  * cannot hit the file of somebody else. Nothing is taken over, so there is no take-over to race for.
  *
- * A process is known by its pid *and* start time, because pids are used again.
+ * A process is known by its pid *and* start time, because pids are used again. Of a process of
+ * another machine or container nothing can be known but its file: who has killed it must delete that.
+ * Containers may share a host name, and their pids mean nothing to each other: the namespace of the
+ * pid tells them apart.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { mkdir, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
+import { readFileSync, readlinkSync } from "node:fs";
+import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { type Clock, type Random, sleep } from "../../env/index.js";
@@ -29,6 +32,8 @@ interface Owner {
   /** As the system words it; null where it does not say. */
   readonly startedAt: string | null;
   readonly host: string;
+  /** As the system names it; null where there are none. */
+  readonly pidNamespace: string | null;
 }
 
 export interface DirectoryLock {
@@ -45,11 +50,18 @@ export async function lockDirectory(
 ): Promise<DirectoryLock> {
   await mkdir(directory, { recursive: true });
   const real = await realpath(directory);
-  const own: Owner = { pid: process.pid, startedAt: startOf(process.pid), host: hostname() };
+  const own: Owner = {
+    pid: process.pid,
+    startedAt: startOf(process.pid),
+    host: hostname(),
+    pidNamespace: pidNamespace(),
+  };
   for (let attempt = 1; ; attempt++) {
     const name = `leasehold-${process.pid}-${Buffer.from(env.random.bytes(8)).toString("hex")}.lock`;
     const path = join(real, name);
-    await writeFile(path, JSON.stringify(own), { flag: "wx" });
+    // Nobody sees it half written, and so without what tells whether its owner can be asked for.
+    await writeFile(`${path}.new`, JSON.stringify(own), { flag: "wx" });
+    await rename(`${path}.new`, path);
     const other = await findOther(real, name);
     if (!other) return { release: () => rm(path, { force: true }) };
     await rm(path, { force: true });
@@ -61,7 +73,7 @@ export async function lockDirectory(
 interface Other {
   readonly file: string;
   readonly pid: number;
-  /** Set when it is not a process of this machine, so that we cannot ask for it. */
+  /** Set when it is a process of another machine or container, so that we cannot ask for it. */
   readonly host: string | null;
 }
 
@@ -72,14 +84,15 @@ async function findOther(directory: string, own: string): Promise<Other | null> 
     const file = join(directory, name);
     const owner = await readOwner(file, pid);
     if (!owner) continue;
-    if (owner.host !== hostname()) return { file, pid, host: owner.host };
+    const near = owner.host === hostname() && owner.pidNamespace === pidNamespace();
+    if (!near) return { file, pid, host: owner.host };
     if (isAlive(owner)) return { file, pid, host: null };
     await rm(file, { force: true });
   }
   return null;
 }
 
-/** Null when the file has gone meanwhile. A file that is just being written still names a pid. */
+/** Null when the file has gone meanwhile. One that a power failure has spoilt still names a pid. */
 async function readOwner(file: string, pid: number): Promise<Owner | null> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return null;
@@ -89,7 +102,7 @@ async function readOwner(file: string, pid: number): Promise<Owner | null> {
   try {
     return JSON.parse(text) as Owner;
   } catch {
-    return { pid, startedAt: null, host: hostname() };
+    return { pid, startedAt: null, host: hostname(), pidNamespace: pidNamespace() };
   }
 }
 
@@ -103,6 +116,14 @@ function isAlive(owner: Owner): boolean {
   const startedAt = startOf(owner.pid);
   // Where its start cannot be read, whoever has the pid may be the owner.
   return owner.startedAt === null || startedAt === null || owner.startedAt === startedAt;
+}
+
+function pidNamespace(): string | null {
+  try {
+    return readlinkSync("/proc/self/ns/pid");
+  } catch {
+    return null;
+  }
 }
 
 /** What tells this incarnation of a pid from others; null where the system does not say. */
@@ -127,7 +148,8 @@ function linuxStartOf(pid: number): string {
 }
 
 function inUse(directory: string, { pid, host, file }: Other): string {
-  const who = host === null ? `process ${pid}` : `process ${pid} of the machine "${host}"`;
+  const who =
+    host === null ? `process ${pid}` : `process ${pid} of another machine or container, "${host}"`;
   const remedy =
     host === null
       ? "stop it, or let this process reach it over HTTP or use a PostgreSQL server for both"
