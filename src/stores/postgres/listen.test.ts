@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -32,7 +33,7 @@ describePostgres("notifications of a server", () => {
 
   const send = (payload: string) => admin.query("SELECT pg_notify('leasehold', $1)", [payload]);
   const watch = (signal: AbortSignal) =>
-    watchEvents(database.connections.listener, everything, signal);
+    watchEvents(database.connections.listener, everything, [signal]);
 
   it("reach every watcher, after a resync; what is not ours is ignored", async () => {
     const { signal } = new AbortController();
@@ -69,6 +70,36 @@ describePostgres("notifications of a server", () => {
     const next = watcher.next();
     controller.abort();
     expect(await next).toEqual({ done: true, value: undefined });
+  });
+
+  it("leave nothing behind on the signals, however many watch", async () => {
+    const signal = new AbortController().signal;
+    setMaxListeners(0, signal);
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => warnings.push(warning);
+    process.on("warning", onWarning);
+    const added = vi.spyOn(AbortSignal.prototype, "addEventListener");
+    const removed = vi.spyOn(AbortSignal.prototype, "removeEventListener");
+    const any = vi.spyOn(AbortSignal, "any");
+    try {
+      const { leases, tasks } = database;
+      const watchers = Array.from({ length: 24 }, (_, index) =>
+        (index % 2 ? leases : tasks).watch("n", { signal })[Symbol.asyncIterator](),
+      );
+      for (const watcher of watchers) expect((await watcher.next()).value).toEqual(RESYNC);
+      for (const watcher of watchers) await watcher.return?.();
+      // Each listens to its caller's signal and to its store's.
+      expect(added).toHaveBeenCalledTimes(48);
+      const listeners = (spy: typeof added | typeof removed) =>
+        spy.mock.calls.map(([, listener], index) => [spy.mock.contexts[index], listener]);
+      expect(listeners(removed)).toEqual(listeners(added));
+      expect(any).not.toHaveBeenCalled();
+      await new Promise(setImmediate);
+      expect(warnings).toEqual([]);
+    } finally {
+      process.off("warning", onWarning);
+      vi.restoreAllMocks();
+    }
   });
 
   it("that nobody reads become one resync", async () => {
@@ -176,11 +207,7 @@ describePostgres("notifications of a server behind a proxy", () => {
     };
     const env: Env = { ...systemEnv, clock, logger: { ...silentLogger, warn } };
     const database = await openPostgres({ url }, env);
-    const watcher = watchEvents(
-      database.connections.listener,
-      everything,
-      new AbortController().signal,
-    );
+    const watcher = watchEvents(database.connections.listener, everything, []);
     expect((await watcher.next()).value).toEqual(RESYNC);
 
     up = false;

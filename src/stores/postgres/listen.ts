@@ -198,16 +198,17 @@ function parse(payload: string): Notification | null {
 const LONGEST_BACKLOG = 1_000;
 
 /**
- * The listener's events for one watcher, until the signal aborts or the listener closes.
+ * The listener's events for one watcher, until one of the signals aborts or the listener closes. Not
+ * AbortSignal.any: a signal that lives as long as the store would keep what is left of each watch.
  * @param pick what a notification means to this watcher; null: nothing
  */
 export async function* watchEvents<Event>(
   listener: Listener,
   pick: (notification: Notification) => Event | null,
-  signal: AbortSignal,
+  signals: readonly AbortSignal[],
 ): AsyncGenerator<Event | { type: "resync" }, void, undefined> {
   let backlog: (Event | { type: "resync" })[] = [];
-  let over = signal.aborted;
+  let over = signals.some(({ aborted }) => aborted);
   let wake = () => {};
   const end = () => {
     over = true;
@@ -223,7 +224,7 @@ export async function* watchEvents<Event>(
     }
     wake();
   }, end);
-  signal.addEventListener("abort", end, { once: true });
+  for (const signal of signals) signal.addEventListener("abort", end, { once: true });
   try {
     while (!over) {
       const event = backlog.shift();
@@ -234,7 +235,7 @@ export async function* watchEvents<Event>(
         });
     }
   } finally {
-    signal.removeEventListener("abort", end);
+    for (const signal of signals) signal.removeEventListener("abort", end);
     unsubscribe();
   }
 }

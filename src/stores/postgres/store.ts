@@ -1,4 +1,5 @@
 /** Leases in PostgreSQL: requests to statements, rows to outcomes. What is decided stands in SQL. */
+import { setMaxListeners } from "node:events";
 import { type Clock, invariant, sleep } from "../../env/index.js";
 import {
   type AcquireOutcome,
@@ -79,6 +80,8 @@ export class PostgresLeaseStore implements LeaseStore {
     this.#control = backend.control;
     this.#listener = listener;
     this.#clock = env.clock;
+    // Every watch listens to it.
+    setMaxListeners(0, this.#closing.signal);
     this.capabilities = {
       clock: "store",
       grants: "portable",
@@ -181,7 +184,7 @@ export class PostgresLeaseStore implements LeaseStore {
       this.#listener,
       ([topic, place, resource]): WatchEvent | null =>
         topic === "lease" && place === namespace ? { type: "changed", namespace, resource } : null,
-      AbortSignal.any([signal, this.#closing.signal]),
+      [signal, this.#closing.signal],
     );
   }
 

@@ -1,4 +1,5 @@
 /** Tasks in PostgreSQL: requests to statements, rows to outcomes. What is decided stands in SQL. */
+import { setMaxListeners } from "node:events";
 import type { Clock, Random } from "../../env/index.js";
 import type { CallOptions, Page } from "../../lease/index.js";
 import type {
@@ -85,6 +86,8 @@ export class PostgresTaskStore implements TaskStore {
     this.#control = backend.control;
     this.#listener = listener;
     this.#clock = env.clock;
+    // Every watch listens to it.
+    setMaxListeners(0, this.#closing.signal);
     this.#random = env.random;
     this.#calls = new TaskCalls(env.clock, this.#closing.signal);
     this.#forgetAtMs = env.clock.monotonic() + FORGET_EVERY_MS;
@@ -288,7 +291,7 @@ export class PostgresTaskStore implements TaskStore {
       this.#listener,
       ([topic, place, queue]): TaskWatchEvent | null =>
         topic === "task" && place === namespace ? { type: "ready", queue } : null,
-      AbortSignal.any([signal, this.#closing.signal]),
+      [signal, this.#closing.signal],
     );
   }
 
