@@ -1,3 +1,5 @@
+import { randomBytes } from "node:crypto";
+import { inspect } from "node:util";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
@@ -8,7 +10,8 @@ import {
   type PostgresServer,
   startPostgres,
 } from "../../../test/support/postgres.js";
-import { systemEnv } from "../../env/index.js";
+import { type Env, systemEnv } from "../../env/index.js";
+import { LeaseholdError } from "../../lease/index.js";
 import { openPostgres } from "./index.js";
 import { pgliteBackend } from "./pglite.js";
 import { poolSql, type Sql } from "./query.js";
@@ -151,6 +154,75 @@ describePostgres("opening a server", () => {
   });
 });
 
+describePostgres("the password of a server", () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server.remove());
+
+  it("stands in no error and no log, whatever fails", async () => {
+    const password = `secret${randomBytes(8).toString("hex")}`;
+    const said: unknown[] = [];
+    const log = (fields: object, message: string) => void said.push([fields, message]);
+    const env: Env = {
+      ...systemEnv,
+      logger: { debug: log, info: log, warn: log, error: log },
+    };
+    const errorOf = (promise: Promise<unknown>) =>
+      promise.then(
+        () => expect.unreachable(),
+        (error: unknown) => {
+          expect(error).toBeInstanceOf(LeaseholdError);
+          return error;
+        },
+      );
+    const admin = new pg.Client({ connectionString: server.url });
+    await admin.connect();
+    await admin.query(`CREATE ROLE app SUPERUSER LOGIN PASSWORD '${password}'`);
+    await admin.end();
+
+    const authority = `app:${password}@127.0.0.1`;
+    const port = await freePort();
+    for (const url of [
+      `postgres://${authority}:port/postgres`,
+      `postgres://${authority}:${server.port}/%zz`,
+      `postgres://app:${password}%zz@127.0.0.1:${server.port}/postgres`,
+      `postgres://nobody:${password}@127.0.0.1:${server.port}/postgres`,
+      `postgres://${authority}:${server.port}/missing_database`,
+      `postgres://${authority}:${server.port}/postgres?watch=${password}`,
+      `postgres://${authority}:${server.port}/postgres?sslcert=/missing`,
+      `postgres://${authority}:${server.port}/postgres?sslmode=require`,
+      `postgres://${authority}:${port}/postgres`,
+    ]) {
+      said.push(await errorOf(openPostgres({ url }, env)));
+    }
+    const url = `postgres://${authority}:${server.port}/postgres`;
+    const database = await openPostgres({ url }, env);
+    const { general } = database.connections.backend;
+    const failing = general.query("SELECT 1/0");
+    said.push(await errorOf(failing));
+    await server.kill9();
+    await vi.waitFor(
+      () => {
+        const messages = JSON.stringify(said.map((one) => Array.isArray(one) && one[1]));
+        expect(messages).toContain("an idle connection was lost");
+        expect(messages).toContain("the connection for notifications is lost");
+        expect(messages).toContain("no connection for notifications yet");
+      },
+      { timeout: 20_000 },
+    );
+    said.push(await errorOf(general.query("SELECT 1")));
+    await database.close();
+    said.push(await errorOf(general.query("SELECT 1")));
+    said.push(database.connections.backend.name);
+
+    for (const one of said) {
+      expect(inspect(one, { depth: Infinity, maxStringLength: Infinity })).not.toContain(password);
+    }
+  });
+});
+
 describePostgres("a server that is killed and comes back", () => {
   let server: PostgresServer;
   beforeAll(async () => {
@@ -186,11 +258,11 @@ describe("a driver that is not installed", () => {
     vi.doMock("pg", missing("pg"));
     vi.doMock("@electric-sql/pglite", missing("@electric-sql/pglite"));
     try {
-      for (const [opening, name] of [
-        [serverBackend("postgres://127.0.0.1", systemEnv), "pg"],
-        [pgliteBackend("", systemEnv), "@electric-sql/pglite"],
+      for (const [open, name] of [
+        [() => serverBackend("postgres://127.0.0.1", systemEnv), "pg"],
+        [() => pgliteBackend("", systemEnv), "@electric-sql/pglite"],
       ] as const) {
-        await expect(opening).rejects.toMatchObject({
+        await expect(open()).rejects.toMatchObject({
           code: "STORE_MISCONFIGURED",
           message: `the package ${name} is missing: npm install ${name}`,
         });
