@@ -161,7 +161,9 @@ function withClient<T>(
         reject(storeError(error, true));
       }
     };
-    Promise.resolve(pool.connect()).then(run, (error) => {
+    // What is wrong with its settings a pool may also throw.
+    const connected = (async () => pool.connect())();
+    connected.then(run, (error) => {
       if (over) return;
       finish(false);
       reject(storeError(error, false));

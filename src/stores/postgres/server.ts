@@ -140,8 +140,9 @@ function parse(text: string): { connectionString: string; name: string; poll: bo
   let url: URL;
   try {
     url = new URL(text);
-  } catch (error) {
-    throw new StoreMisconfiguredError("the URL of the PostgreSQL server cannot be read", error);
+  } catch {
+    // Without its cause, which quotes the URL with the password.
+    throw new StoreMisconfiguredError("the URL of the PostgreSQL server cannot be read");
   }
   const watch = url.searchParams.get("watch");
   if (watch !== null && watch !== "poll") {
