@@ -7,7 +7,7 @@ import {
   type PostgresServer,
   startPostgres,
 } from "../../../test/support/postgres.js";
-import { grantIdOf, newLeaseId, systemEnv } from "../../env/index.js";
+import { type Clock, grantIdOf, newLeaseId, systemClock, systemEnv } from "../../env/index.js";
 import type { AcquireOutcome, AcquireRequest, LeaseStore } from "../../lease/index.js";
 import { openPostgres, type PostgresDatabase } from "./index.js";
 import { endOfPrefix } from "./store.js";
@@ -81,6 +81,34 @@ describePostgres("the lease store on a server", () => {
     await admin.query("ROLLBACK");
     const [again] = await storeOf(0).renew(requests.slice(7, 8));
     expect(again).toMatchObject({ status: "renewed" });
+  });
+
+  it("renews what a late acquire has locked for the rest of its statement", async () => {
+    const pauses: number[] = [];
+    const clock: Clock = {
+      ...systemClock,
+      timer(delayMs, callback, options) {
+        if (delayMs > 40) return systemClock.timer(delayMs, callback, options);
+        pauses.push(delayMs);
+        // The lock is gone before the last of the pauses is over.
+        if (delayMs < 40) return systemClock.timer(delayMs, callback, options);
+        void admin.query("ROLLBACK").then(callback);
+        return { cancel: () => {} };
+      },
+    };
+    const database = await openPostgres({ url: fresh.url }, { ...systemEnv, clock });
+    const asked = request("just taken");
+    await acquireOne(database.leases, asked);
+    await admin.query("BEGIN");
+    await admin.query(
+      "SELECT FROM leasehold.lease WHERE resource = 'just taken' FOR NO KEY UPDATE",
+    );
+    pauses.length = 0;
+    const [renewed] = await database.leases.renew([asked]);
+    await admin.query("ROLLBACK");
+    expect(renewed).toMatchObject({ status: "renewed" });
+    expect(pauses).toEqual([5, 10, 20, 40]);
+    await database.close();
   });
 
   it("never deadlocks, whatever the order of keys, and keeps tokens growing over collections", async () => {

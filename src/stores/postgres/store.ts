@@ -1,6 +1,6 @@
 /** Leases in PostgreSQL: requests to statements, rows to outcomes. What is decided stands in SQL. */
 import { setMaxListeners } from "node:events";
-import { type Clock, invariant, sleep } from "../../env/index.js";
+import { type Clock, invariant } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
@@ -43,16 +43,11 @@ import {
   type ViewRow,
 } from "./lease-sql.js";
 import { type Listener, watchEvents } from "./listen.js";
+import { askAgain } from "./locked-rows.js";
 import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./query.js";
 
 /** Longer waits are noted anew meanwhile; the SQL has its own, smaller bound. */
 const LONGEST_QUEUE_MS = 2 ** 31 - 1;
-/**
- * Whose row was changed or locked since it was read is asked about again: at once, as a rule it is
- * decided by then, and once more after about the time that a slow commit takes. Who still holds the
- * row then is no batch of ours.
- */
-const PAUSES_MS = [0, 20];
 /** One statement deletes so many leases at most: it locks them. */
 const COLLECTED_AT_ONCE = 1_000;
 /** It may have to read a large table to its end. */
@@ -239,16 +234,14 @@ export class PostgresLeaseStore implements LeaseStore {
       }
     };
     return async (round) => {
-      const outcomes = await ask(round);
-      for (const pauseMs of PAUSES_MS) {
-        const undecided = outcomes.flatMap((outcome, index) => (outcome === null ? [index] : []));
-        if (undecided.length === 0) break;
-        if (pauseMs > 0) await sleep(this.#clock, pauseMs);
-        const again = await ask(undecided.map((index) => round[index] as Request));
+      const outcomes = new Array<Outcome | Failed | null>(round.length).fill(null);
+      await askAgain(this.#clock, [...round.keys()], async (undecided) => {
+        const answers = await ask(undecided.map((index) => round[index] as Request));
         for (const [position, index] of undecided.entries()) {
-          outcomes[index] = again[position] ?? null;
+          outcomes[index] = answers[position] ?? null;
         }
-      }
+        return undecided.filter((index) => outcomes[index] === null);
+      });
       return outcomes.map((outcome, index) => outcome ?? inTheWay(round[index] as Request));
     };
   }

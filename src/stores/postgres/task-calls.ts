@@ -6,7 +6,7 @@
  *                                           └─ the rest ─▶ STANDING ─ refused, repeated ...
  *                                                             └─ only a lock was in the way: once more
  */
-import { type Clock, sleep } from "../../env/index.js";
+import type { Clock } from "../../env/index.js";
 import {
   type CallOptions,
   ClosedError,
@@ -17,16 +17,12 @@ import {
 import type { TaskGrant, TaskKey } from "../../tasks/port.js";
 import { storedId } from "../../tasks/record.js";
 import { failedOutcome, isUniqueViolation } from "./failures.js";
+import { askAgain } from "./locked-rows.js";
 import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./query.js";
 import { type ChangedRow, STANDING, type StandingRow } from "./task-sql.js";
 
 /** A statement that met another one in its way is sent again, so often in all. */
 export const TRIES = 3;
-/**
- * When to ask again for a row that was locked. Mostly by a claim that came too late: it locks the row
- * that it has seen pending, finds it taken, and lets go of it at the end of its own statement.
- */
-const PAUSES_MS = [0, 5, 10, 20, 40];
 
 /** Runs one statement within what is left of a call's time. */
 export type Run = <Row>(text: string, values: readonly Parameter[]) => Promise<readonly Row[]>;
@@ -95,22 +91,21 @@ export class TaskCalls {
     const run = this.within(statement.sql, options);
     return inRounds<Request, Outcome>(requests, keyText, async (round) => {
       const outcomes = new Array<Outcome | Failed>(round.length);
-      let open: (Entry<Request> & { index: number })[] = [];
+      const entries: (Entry<Request> & { index: number })[] = [];
       for (const [index, request] of round.entries()) {
         const grant = storedGrant(request);
-        if (grant) open.push({ grant, request, index });
+        if (grant) entries.push({ grant, request, index });
         else outcomes[index] = statement.passedOver(null) ?? inTheWay(request);
       }
-      for (const pauseMs of PAUSES_MS) {
-        if (open.length === 0) break;
-        if (pauseMs > 0) await sleep(this.#clock, pauseMs);
+      const left = await askAgain(this.#clock, entries, async (asked) => {
+        let open = asked;
         try {
           for (const row of await run<Row>(statement.text, statement.values(open))) {
             const { index, request } = open[row.n - 1] as (typeof open)[number];
             outcomes[index] = statement.changed(row, request);
           }
           open = open.filter(({ index }) => !outcomes[index]);
-          if (open.length === 0) break;
+          if (open.length === 0) return open;
           const standings = new Map<number, StandingRow>();
           for (const row of await run<StandingRow>(STANDING, grantColumns(open))) {
             standings.set(row.n, row);
@@ -119,13 +114,13 @@ export class TaskCalls {
             const outcome = statement.passedOver(standings.get(position + 1) ?? null);
             if (outcome) outcomes[index] = outcome;
           }
-          open = open.filter(({ index }) => !outcomes[index]);
+          return open.filter(({ index }) => !outcomes[index]);
         } catch (error) {
           for (const { index } of open) outcomes[index] = failedOutcome(error);
-          open = [];
+          return [];
         }
-      }
-      for (const { index, request } of open) outcomes[index] = inTheWay(request);
+      });
+      for (const { index, request } of left) outcomes[index] = inTheWay(request);
       return outcomes;
     });
   }
