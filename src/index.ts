@@ -4,7 +4,8 @@
  */
 import { type Env, systemEnv } from "./env/index.js";
 import { type ClientOptions, type LeaseStore, Leases, startCollector } from "./lease/index.js";
-import { openStores, type Source, type Stores } from "./stores/open.js";
+import { openStores } from "./stores/open.js";
+import type { Source, Stores } from "./stores/source.js";
 import { Tasks, type TasksOptions } from "./tasks/index.js";
 
 export type { Clock, Logger, Random, Timer } from "./env/index.js";
@@ -32,7 +33,7 @@ export {
   type WatchEvent,
   type Work,
 } from "./lease/index.js";
-export type { Source, StoreSource } from "./stores/open.js";
+export type { Source, StoreSource } from "./stores/source.js";
 export {
   defineTask,
   FinalTaskError,

@@ -16,9 +16,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   control: ["env", "lease"],
   // The generator is a Singleton.
   tasks: ["env", "lease", "election"],
-  "stores/memory": ["env", "lease", "tasks", "control", "stores/open"],
-  "stores/postgres": ["env", "lease", "tasks", "control", "stores/open"],
-  "stores/http": ["env", "lease", "tasks", "control", "protocol", "stores/open"],
+  "stores/memory": ["env", "lease", "tasks", "control", "stores/source"],
+  "stores/postgres": ["env", "lease", "tasks", "control", "stores/source"],
+  "stores/http": ["env", "lease", "tasks", "control", "protocol", "stores/source"],
+  "stores/source": ["env", "lease", "tasks"],
   "stores/open": ["env", "lease", "tasks", "control", "stores/*"],
   protocol: ["lease", "tasks", "control"],
   server: ["env", "lease", "election", "tasks", "control", "protocol"],
@@ -28,7 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...["stores/memory", "stores/http"],
   ],
   // The public face: it alone joins lease/ with stores/.
-  index: ["env", "lease", "election", "fence", "tasks", "control", "stores/open"],
+  index: ["env", "lease", "election", "fence", "tasks", "control", "stores/open", "stores/source"],
   cli: [
     ...["env", "lease", "election", "fence", "tasks", "control", "protocol", "server", "testing"],
     ...["simulation", "stores/*", "index"],
@@ -51,9 +52,9 @@ const HEAVY = ["zod", "@hono/zod-openapi", "hono", "@hono/node-server", "command
 /** Only what is written here, as imports of types alone. */
 const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
   protocol: ["control"],
-  "stores/memory": ["stores/open"],
-  "stores/postgres": ["stores/open"],
-  "stores/http": ["stores/open"],
+  "stores/memory": ["stores/source"],
+  "stores/postgres": ["stores/source"],
+  "stores/http": ["stores/source"],
 };
 
 /** What runs outside Node has no Node in it: these alone may import node:* and use Buffer. */
@@ -243,6 +244,7 @@ const FILES = {
   "tasks/index.ts": "export {};",
   "tasks/port.ts": "export {};",
   "stores/open.ts": "export {};",
+  "stores/source.ts": "export {};",
   "stores/memory/index.ts": "export {};",
   "stores/postgres/index.ts": "export {};",
 };
@@ -254,8 +256,8 @@ const planted: readonly [path: string, source: string, rule: string | null][] = 
   ["lease/a.ts", 'await import("../tasks/index.js");', "layers: lease imports tasks"],
   ["lease/a.ts", 'import "../env/index.js";', null],
   ["stores/http/a.ts", 'import "../memory/index.js";', "layers: stores/http imports stores/memory"],
-  ["stores/http/a.ts", 'import type { A } from "../open.js";', null],
-  ["stores/http/a.ts", 'import { a } from "../open.js";', "types only: stores/open"],
+  ["stores/http/a.ts", 'import type { A } from "../source.js";', null],
+  ["stores/http/a.ts", 'import { a } from "../source.js";', "types only: stores/source"],
   ["stores/open.ts", 'import "./memory/index.js";', "engines are loaded when opened"],
   ["stores/open.ts", 'const a = () => import("./memory/index.js");', null],
   ["protocol/a.ts", 'import { type A, b } from "../control/index.js";', "types only: control"],

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { type Command, Option } from "commander";
 import { type Env, type Logger, systemEnv } from "../env/index.js";
 import { createApp } from "../server/index.js";
-import type { Stores } from "../stores/open.js";
+import type { Stores } from "../stores/source.js";
 import { Child, type ChildSpec } from "./demo/children.js";
 import { type DemoEvent, Lines } from "./demo/events.js";
 import { Picture } from "./demo/picture.js";

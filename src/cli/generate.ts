@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { type Env, systemEnv } from "../env/index.js";
 import { Leases } from "../lease/index.js";
-import type { Stores } from "../stores/open.js";
+import type { Stores } from "../stores/source.js";
 import { GENERATOR_RESOURCE, Generator, type GeneratorWanted } from "../tasks/index.js";
 import { formatDuration } from "./duration.js";
 import { logLevelOption, newLogger } from "./log.js";

@@ -1,5 +1,6 @@
 import type { Env } from "../env/index.js";
-import { openStores, type Stores } from "../stores/open.js";
+import { openStores } from "../stores/open.js";
+import type { Stores } from "../stores/source.js";
 import type { Where } from "./options.js";
 
 /** PGlite makes its first database in a few seconds, on a busy machine in many more. */

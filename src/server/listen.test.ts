@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import { sleep, systemClock, systemEnv } from "../env/index.js";
 import { LIMITS } from "../protocol/index.js";
 import { memory } from "../stores/memory/index.js";
-import type { Stores } from "../stores/open.js";
+import type { Stores } from "../stores/source.js";
 import { createApp, type Listening, type ListenOptions, listen } from "./index.js";
 
 const opened: { server: Listening; stores: Stores }[] = [];

@@ -1,31 +1,7 @@
 /** From a URL to the stores behind it. Engines are loaded only when one of theirs is opened. */
 import type { Env } from "../env/index.js";
-import {
-  checkNumber,
-  InvalidOptionError,
-  type LeaseStore,
-  StoreUnavailableError,
-} from "../lease/index.js";
-import type { GeneratorState, TaskStore } from "../tasks/port.js";
-
-/** What one place keeps. Whoever opened it closes it. */
-export interface Stores {
-  readonly leases: LeaseStore;
-  readonly tasks: TaskStore;
-  readonly generator: GeneratorState;
-  close(): Promise<void>;
-}
-
-/** Stores that are opened with more than a URL can say, such as `postgres({ pool })`. */
-export interface StoreSource {
-  open(env: Env): Promise<Stores>;
-}
-
-/**
- * `memory:NAME`, `pglite:DIR`, `postgres://...`, `http://...`, or what an engine's own function
- * (`postgres({ pool })`, `memory()`) has made.
- */
-export type Source = string | URL | StoreSource;
+import { checkNumber, InvalidOptionError, StoreUnavailableError } from "../lease/index.js";
+import type { Source, Stores } from "./source.js";
 
 type Opener = (url: string, env: Env) => Promise<Stores>;
 

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { type Env, systemEnv } from "../../src/env/index.js";
 import { type AppOptions, createApp, type ServerApp } from "../../src/server/index.js";
 import { memory } from "../../src/stores/memory/index.js";
-import type { Stores } from "../../src/stores/open.js";
+import type { Stores } from "../../src/stores/source.js";
 
 export interface Reply {
   readonly status: number;

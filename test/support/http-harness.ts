@@ -9,7 +9,7 @@ import type { LeaseStore } from "../../src/lease/index.js";
 import { createApp, listen, type ServerApp } from "../../src/server/index.js";
 import { http } from "../../src/stores/http/index.js";
 import { memory } from "../../src/stores/memory/index.js";
-import type { Stores } from "../../src/stores/open.js";
+import type { Stores } from "../../src/stores/source.js";
 import type { GeneratorState, TaskStore } from "../../src/tasks/index.js";
 import { type LeaseHarness, manualEnv } from "../../src/testing/index.js";
 

@@ -1,5 +1,5 @@
 import { type Env, repeat } from "../../env/index.js";
-import type { Stores } from "../../stores/open.js";
+import type { Stores } from "../../stores/source.js";
 import { GENERATOR_RESOURCE } from "../../tasks/index.js";
 import type { DemoEvent } from "./events.js";
 

@@ -1,7 +1,7 @@
 import type { Env } from "../../env/index.js";
 import { InvalidOptionError } from "../../lease/index.js";
 import type * as wire from "../../protocol/index.js";
-import type { StoreSource, Stores } from "../open.js";
+import type { StoreSource, Stores } from "../source.js";
 import { type Connection, HttpClient } from "./client.js";
 import { HttpGeneratorState } from "./generator.js";
 import { HttpLeaseStore } from "./store.js";

@@ -1,5 +1,5 @@
 import type { Env } from "../../env/index.js";
-import type { StoreSource, Stores } from "../open.js";
+import type { StoreSource, Stores } from "../source.js";
 import { MemoryGeneratorState } from "./generator.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";

@@ -1,0 +1,23 @@
+/** What can be opened, and what comes of it: the shape that every engine has. */
+import type { Env } from "../env/index.js";
+import type { LeaseStore } from "../lease/index.js";
+import type { GeneratorState, TaskStore } from "../tasks/port.js";
+
+/** What one place keeps. Whoever opened it closes it. */
+export interface Stores {
+  readonly leases: LeaseStore;
+  readonly tasks: TaskStore;
+  readonly generator: GeneratorState;
+  close(): Promise<void>;
+}
+
+/** Stores that are opened with more than a URL can say, such as `postgres({ pool })`. */
+export interface StoreSource {
+  open(env: Env): Promise<Stores>;
+}
+
+/**
+ * `memory:NAME`, `pglite:DIR`, `postgres://...`, `http://...`, or what an engine's own function
+ * (`postgres({ pool })`, `memory()`) has made.
+ */
+export type Source = string | URL | StoreSource;
