@@ -1,6 +1,8 @@
 /**
  * What a worker says to the store about tasks that it holds, gathered into batches: heartbeats, and
  * the one report that ends a grant, repeated until the store has acknowledged it or the lease is lost.
+ * An output that the store will never take is a failure of the task, and a final one: given back, it
+ * would be made again for ever.
  */
 import { type Env, jittered, sleep } from "../env/index.js";
 import {
@@ -11,6 +13,7 @@ import {
   type ReleaseOutcome,
   type RenewOutcome,
 } from "../lease/index.js";
+import { describe } from "./describe.js";
 import type {
   CompleteRequest,
   FailRequest,
@@ -61,42 +64,53 @@ export class Reports {
     return outcome.status === "refused" ? { status: "notHeld" } : outcome;
   }
 
-  /** Whether the store took the output; false when the task is no longer ours. */
-  complete(lease: HeldLease, request: CompleteRequest): Promise<boolean> {
-    return this.#untilAcknowledged(lease, request.id, (timeoutMs) =>
+  /** Whether the store took the output, or note that it cannot; false when the task is not ours. */
+  async complete(lease: HeldLease, request: CompleteRequest): Promise<boolean> {
+    const { output, ...grant } = request;
+    const end = await this.#untilAcknowledged(lease, request.id, (timeoutMs) =>
       this.#completions.submit(request, timeoutMs),
     );
+    if (!isRefusedForGood(end)) return end === "acknowledged";
+    const error = describe(`the output cannot be stored: ${end.error.message}`);
+    return this.fail(lease, { ...grant, error, retryInMs: null, final: true });
   }
 
   /** Whether the store took note of the failure; false when the task is no longer ours. */
-  fail(lease: HeldLease, request: FailRequest): Promise<boolean> {
-    return this.#untilAcknowledged(lease, request.id, (timeoutMs) =>
+  async fail(lease: HeldLease, request: FailRequest): Promise<boolean> {
+    const end = await this.#untilAcknowledged(lease, request.id, (timeoutMs) =>
       this.#failures.submit(request, timeoutMs),
     );
+    return end === "acknowledged";
   }
 
   async #untilAcknowledged(
     lease: HeldLease,
     id: string,
     send: (timeoutMs: number) => Promise<{ status: "completed" | "recorded" } | Refused | Failed>,
-  ): Promise<boolean> {
+  ): Promise<"acknowledged" | "lost" | Failed> {
     const { clock, logger, random } = this.#env;
     for (let tries = 1; lease.checkAlive(); tries += 1) {
       const outcome = await send(Math.min(REPORT_TIMEOUT_MS, lease.remainingMs() / 2));
       switch (outcome.status) {
         case "completed":
         case "recorded":
-          return true;
+          return "acknowledged";
         case "refused":
           logger.warn({ id, reason: outcome.reason }, "the store refused a late report");
           lease.lose(LOST[outcome.reason]);
-          return false;
+          return "lost";
         case "failed":
           logger.warn({ err: outcome.error, id, tries }, "a report is not acknowledged yet");
-          if (!outcome.retryable) return false;
+          if (!outcome.retryable) return outcome;
           await sleep(clock, jittered(random, RETRY_MS * Math.min(tries, 20), 0.5));
       }
     }
-    return false;
+    return "lost";
   }
+}
+
+/** The request itself is at fault, not the store or the way to it, and nothing was done about it. */
+function isRefusedForGood(end: "acknowledged" | "lost" | Failed): end is Failed {
+  if (end === "acknowledged" || end === "lost") return false;
+  return end.applied === "no" && end.error.code === "INVALID_OPTION";
 }

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { silentLogger } from "../env/index.js";
+import { InvalidOptionError } from "../lease/index.js";
 import { MemoryTaskState, MemoryTaskStore } from "../stores/memory/tasks.js";
 import { manualEnv } from "../testing/index.js";
 import { Tasks } from "./client.js";
@@ -8,8 +10,8 @@ import type { Json, TaskStore } from "./port.js";
 const TTL_MS = 3_000;
 const echo = defineTask<Json>("echo");
 
-function world() {
-  const env = manualEnv();
+function world(logger = silentLogger) {
+  const env = manualEnv({ logger });
   const state = new MemoryTaskState(env);
   const store = new MemoryTaskStore(state);
   const client = (holder: string, over: Partial<TaskStore> = {}) => {
@@ -171,6 +173,63 @@ describe("Worker", () => {
     expect(await tasks.get(id)).toMatchObject({ state: "done", output: "once", attempt: 1 });
   });
 
+  it("does not call a task lost that its own unacknowledged completion has ended", async () => {
+    const warnings: string[] = [];
+    const warn = (_fields: object, message: string) => void warnings.push(message);
+    const { clock, client, store } = world({ ...silentLogger, warn });
+    let cut = true;
+    const complete: TaskStore["complete"] = async (requests) => {
+      const outcomes = await store.complete(requests);
+      if (!cut) return outcomes;
+      return requests.map(() => ({
+        ...{ status: "failed", applied: "maybe", retryable: true },
+        error: new Error("cut after apply") as never,
+      }));
+    };
+    let refused = 0;
+    const heartbeat: TaskStore["heartbeat"] = async (requests) => {
+      const outcomes = await store.heartbeat(requests);
+      refused += outcomes.filter(({ status }) => status === "refused").length;
+      return outcomes;
+    };
+    const tasks = client("me", { complete, heartbeat });
+    const { id } = await tasks.enqueue(echo, null);
+    const { runs, handler } = stepped();
+    const worker = tasks.work([handler], { ttlMs: TTL_MS });
+    await clock.advance(10);
+    runs[0]?.end();
+    await clock.advance(TTL_MS / 2);
+    expect(refused).toBe(1);
+    cut = false;
+    await clock.advance(TTL_MS / 2 - 100);
+    expect(worker.running).toBe(0);
+    expect(warnings.filter((message) => !/not acknowledged yet/.test(message))).toEqual([]);
+    expect(await tasks.get(id)).toMatchObject({ state: "done", attempt: 1 });
+    await tasks.close();
+  });
+
+  it("reports an output that the store will never take as a final failure", async () => {
+    const { clock, client } = world();
+    let tries = 0;
+    const complete: TaskStore["complete"] = async (requests) => {
+      tries += 1;
+      return requests.map(() => ({
+        ...{ status: "failed", applied: "no", retryable: false },
+        error: new InvalidOptionError("the request", "is too large"),
+      }));
+    };
+    const tasks = client("me", { complete });
+    const { id } = await tasks.enqueue(echo, null);
+    const worker = tasks.work([echo.handle(() => "large")], { ttlMs: TTL_MS });
+    await clock.advance(2 * TTL_MS);
+    expect(tries).toBe(1);
+    expect(worker.running).toBe(0);
+    expect(await tasks.get(id)).toMatchObject({
+      ...{ state: "dead", attempt: 1, failures: 1 },
+      error: "the output cannot be stored: the request is too large",
+    });
+  });
+
   it("repeats a claim whose answer was lost, and gets the same tasks", async () => {
     const { clock, client, store } = world();
     let cuts = 2;
@@ -301,6 +360,24 @@ describe("close", () => {
     expect(runs).toHaveLength(2);
     await tasks.close();
     expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe("close, further", () => {
+  it("does not wait long for a store that takes nothing back", async () => {
+    const { client, clock } = world();
+    const tasks = client("me", { giveBack: () => new Promise(() => {}) });
+    await tasks.enqueue(echo, null);
+    const { handler, runs } = stepped();
+    const worker = tasks.work([handler], { graceMs: 1_000 });
+    await clock.advance(10);
+    let closed = false;
+    void worker.close().then(() => {
+      closed = true;
+    });
+    await clock.advance(4_000);
+    expect(runs).toHaveLength(1);
+    expect(closed).toBe(true);
   });
 });
 

@@ -70,10 +70,14 @@ const RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
 /** Handlers whose signal has aborted get this long before their tasks are given back regardless. */
 const AFTER_ABORT_MS = 500;
+/** For that, all together: a store that does not answer is not waited for, leases run out. */
+const GIVE_BACK_MS = 2_000;
 
 /** What is known here of a task at work. */
 interface Attempt {
   progress?: Json;
+  /** Its report is on its way. */
+  reporting: boolean;
   /** The store has taken its report. */
   reported: boolean;
 }
@@ -135,7 +139,12 @@ export class Worker implements AsyncDisposable {
     if (await this.#settled(this.#graceMs)) return;
     for (const lease of this.#running.keys()) lease.interrupt(this.#stopping.signal.reason);
     if (await this.#settled(AFTER_ABORT_MS)) return;
-    await Promise.all([...this.#running.keys()].map((lease) => lease[Symbol.asyncDispose]()));
+    const givenBack = [...this.#running.keys()].map((lease) => lease[Symbol.asyncDispose]());
+    const enough = new AbortController();
+    const { clock } = this.#context.env;
+    const timeout = sleep(clock, GIVE_BACK_MS, { signal: enough.signal }).catch(() => {});
+    await Promise.race([Promise.all(givenBack), timeout]);
+    enough.abort();
   }
 
   /** Whether claiming and all handlers have ended within the time. */
@@ -196,7 +205,7 @@ export class Worker implements AsyncDisposable {
   #start(task: ClaimedTask, sent: ReturnType<typeof instant>): void {
     const { env, holder } = this.#context;
     const grant = this.#grant(task);
-    const attempt: Attempt = { reported: false };
+    const attempt: Attempt = { reporting: false, reported: false };
     const lease = new HeldLease(
       {
         ...{ resource: `task:${task.id}`, holder, sent, leaseId: task.leaseId },
@@ -204,10 +213,15 @@ export class Worker implements AsyncDisposable {
       },
       { ...KEEP, ttlMs: this.#ttlMs, renewIntervalMs: Math.floor(this.#ttlMs / 3) },
       {
-        renew: (timeoutMs) => {
+        renew: async (timeoutMs) => {
           const { progress } = attempt;
           const news = progress === undefined ? {} : { progress };
-          return this.#reports.heartbeat({ ...grant, ttlMs: this.#ttlMs, ...news }, timeoutMs);
+          const request = { ...grant, ttlMs: this.#ttlMs, ...news };
+          const outcome = await this.#reports.heartbeat(request, timeoutMs);
+          // Our own report, whose answer is still to come, may be what has ended the grant: what
+          // became of it is for the report to find out. Until then this renewal stays open.
+          if (outcome.status === "lost" && attempt.reporting) await this.#running.get(lease);
+          return outcome;
         },
         // A reported task has ended with its report; any other goes back to the queue.
         release: async (timeoutMs) =>
@@ -218,9 +232,7 @@ export class Worker implements AsyncDisposable {
       this.#keeper,
       env,
     );
-    const running = this.#run(task, lease, (progress) => {
-      attempt.progress = toJson("progress", progress, LONGEST_PROGRESS_BYTES);
-    }).then(async (reported) => {
+    const running = this.#run(task, lease, attempt).then(async (reported) => {
       attempt.reported = reported;
       await lease[Symbol.asyncDispose]();
       this.#running.delete(lease);
@@ -230,11 +242,7 @@ export class Worker implements AsyncDisposable {
   }
 
   /** Runs the handler and reports; false when there was nothing to report or nobody took it. */
-  async #run(
-    task: ClaimedTask,
-    lease: HeldLease,
-    progress: (progress: Json) => void,
-  ): Promise<boolean> {
+  async #run(task: ClaimedTask, lease: HeldLease, attempt: Attempt): Promise<boolean> {
     const { logger } = this.#context.env;
     const { data, leaseId, ...shown } = task;
     const handler = this.#handlers.get(task.kind);
@@ -242,12 +250,16 @@ export class Worker implements AsyncDisposable {
     if (!handler || !lease.checkAlive() || this.#stopping.signal.aborted) return false;
     let output: Json;
     try {
+      const progress = (value: Json) => {
+        attempt.progress = toJson("progress", value, LONGEST_PROGRESS_BYTES);
+      };
       const context = { task: shown, lease, signal: lease.signal, progress, log: logger };
       output = await handler.run(data, context);
     } catch (error) {
       // A handler that stopped because it was told to has not failed.
       if (!lease.checkAlive() || lease.signal.aborted) return false;
       logger.warn({ err: error, id: task.id, kind: task.kind }, "task failed");
+      attempt.reporting = true;
       return this.#reports.fail(lease, {
         ...this.#grant(task),
         error: describe(error),
@@ -255,6 +267,7 @@ export class Worker implements AsyncDisposable {
         final: error instanceof FinalTaskError,
       });
     }
+    attempt.reporting = true;
     return this.#reports.complete(lease, { ...this.#grant(task), output });
   }
 

@@ -3,6 +3,7 @@ import {
   type CallOptions,
   type ErrorCode,
   type Failed,
+  InvalidOptionError,
   LeaseholdError,
   StoreUnavailableError,
 } from "../../lease/index.js";
@@ -25,7 +26,10 @@ interface Batch extends CallOptions {
   readonly maxBytes: number;
 }
 
-/** Calls go one after the other, within one budget: the same key may stand in several of them. */
+/**
+ * Calls go one after the other, within one budget: the same key may stand in several of them. A
+ * request that the server says is malformed is an outcome of its own: nothing was done about it.
+ */
 export async function sendBatch<Outcome>(
   client: HttpClient,
   { path, requests, repeatable, maxBytes, timeoutMs = DEFAULT_BUDGET_MS }: Batch,
@@ -33,12 +37,32 @@ export async function sendBatch<Outcome>(
   const { clock } = client.connection.env;
   const deadlineMs = clock.monotonic() + timeoutMs;
   const outcomes: (Outcome | Failed)[] = [];
-  for (const { body, count } of chunked(requests, maxBytes)) {
+  const chunks = chunked(requests, maxBytes);
+  for (let chunk = chunks.shift(); chunk; chunk = chunks.shift()) {
+    const { body, count } = chunk;
     const budgetMs = deadlineMs - clock.monotonic();
-    const answer = await client.send({ method: "POST", path, body, repeatable, budgetMs });
+    let answer: Answer | Failed;
+    try {
+      answer = await client.send({ method: "POST", path, body, repeatable, budgetMs });
+    } catch (error) {
+      if (!(error instanceof InvalidOptionError)) throw error;
+      if (count > 1) {
+        chunks.unshift(...halves(requests.slice(outcomes.length, outcomes.length + count)));
+        continue;
+      }
+      answer = { status: "failed", applied: "no", retryable: false, error };
+    }
     for (const outcome of outcomesOf<Outcome>(answer, count)) outcomes.push(outcome);
   }
   return outcomes;
+}
+
+/** A request that is malformed must not take those beside it with it: which one it is, halving finds. */
+function halves(requests: readonly unknown[]): Chunk[] {
+  const middle = Math.ceil(requests.length / 2);
+  return [requests.slice(0, middle), requests.slice(middle)].flatMap((half) =>
+    chunked(half, Number.POSITIVE_INFINITY),
+  );
 }
 
 function outcomesOf<Outcome>(answer: Answer | Failed, count: number): (Outcome | Failed)[] {

@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { openApp } from "../../../test/support/app.js";
-import { newLeaseId, systemRandom } from "../../env/index.js";
+import { newLeaseId, systemClock, systemEnv, systemRandom, taskIds } from "../../env/index.js";
 import type { LeaseholdError } from "../../lease/index.js";
 import { LIMITS } from "../../protocol/wire.js";
+import { listen } from "../../server/index.js";
+import { DEFAULTS } from "../../tasks/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { chunked } from "./batch.js";
 import { type Call, HttpClient, isFailed, queryOf } from "./client.js";
@@ -226,6 +228,56 @@ describe("the store", () => {
     const views = await stores.leases.get(requests);
     expect(views.map((view) => view?.resource)).toEqual(requests.map(({ resource }) => resource));
     expect(await stores.leases.acquire([])).toEqual([]);
+  });
+
+  test("a request that the server calls malformed fails alone, and for good", async () => {
+    const { stores } = await open();
+    const key = { namespace: "default", holder: "h", ttlMs: 10_000 };
+    const leaseId = newLeaseId(systemRandom);
+    const requests = Array.from({ length: 1_500 }, (_, index) => ({
+      ...{ ...key, resource: `r${index}`, leaseId },
+      ...(index === 700 || index === 1_400 ? { ttlMs: 5 } : {}),
+    }));
+    const outcomes = await stores.leases.acquire(requests);
+    for (const [index, outcome] of outcomes.entries()) {
+      if (requests[index]?.ttlMs === 5) {
+        expect(outcome).toMatchObject({
+          ...{ status: "failed", applied: "no", retryable: false },
+          error: { code: "INVALID_OPTION" },
+        });
+      } else {
+        expect(outcome).toMatchObject({ status: "acquired", token: 1 });
+      }
+    }
+  });
+
+  test("an output above the server's limit fails alone, over a real connection too", async () => {
+    const { app } = await openApp();
+    const server = await listen({ app, port: 0 });
+    closing.push(() => server.close());
+    const stores = await http({ url: server.url }).open(systemEnv);
+    closing.unshift(() => stores.close());
+    const newId = taskIds(systemClock, systemRandom);
+    const ids = [newId(), newId(), newId()];
+    const enqueued = ids.map((id) => ({
+      ...{ ...DEFAULTS, namespace: "default", id, kind: "k", data: null },
+      ...{ scheduledAt: null, dedupeKey: null },
+    }));
+    await stores.tasks.enqueue(enqueued);
+    const claim = await stores.tasks.claim({
+      ...{ namespace: "default", claimId: newLeaseId(systemRandom), holder: "h" },
+      ...{ queues: ["default"], kinds: null, limit: 3, ttlMs: 30_000 },
+    });
+    if (claim.status !== "claimed") throw claim.error;
+    const reports = claim.tasks.map(({ id, leaseId, token }, index) => ({
+      ...{ namespace: "default", id, leaseId, token },
+      output: index === 1 ? "x".repeat(10 * LIMITS.payloadBodyBytes) : "small",
+    }));
+    expect(await stores.tasks.complete(reports)).toMatchObject([
+      { status: "completed" },
+      { status: "failed", applied: "no", retryable: false, error: { code: "INVALID_OPTION" } },
+      { status: "completed" },
+    ]);
   });
 
   test("knows the one namespace of its server", async () => {
