@@ -15,8 +15,9 @@ import type {
   RevokeRequest,
   WatchEvent,
 } from "../../lease/index.js";
-import { only, PATIENCE_MS, POLL_MS, settled } from "../calls.js";
+import { only, settled } from "../calls.js";
 import type { Expect } from "../framework.js";
+import { inTime, until, Watching } from "../waiting.js";
 
 /** A store under test, with what its engine lets a test do to it. */
 export interface OpenedLeaseStore {
@@ -159,61 +160,31 @@ export class Fixture {
     await this.pass(held.answer.ttlMs);
   }
 
-  /**
-   * Runs a body that must act before a short ttl is over, and answers false when the machine was
-   * too slow for it: then once more with twice the time.
-   */
-  async inTime(body: (ttlMs: number) => Promise<boolean>): Promise<void> {
+  inTime(body: (ttlMs: number) => Promise<boolean>): Promise<void> {
     const { maxMs } = this.store.capabilities.ttl;
-    for (let ttlMs = this.shortTtlMs; ttlMs <= Math.min(maxMs, PATIENCE_MS); ttlMs *= 2) {
-      if (await body(ttlMs)) return;
-    }
-    this.#expect(false, "the machine is too slow for ttls of seconds").toBe(true);
+    return inTime(this.#expect, { firstMs: this.shortTtlMs, maxMs }, body);
   }
 
-  /** Waits for something that must become true. */
-  async until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-    const untilMs = systemClock.monotonic() + PATIENCE_MS;
-    while (!(await isTrue())) {
-      this.#expect(systemClock.monotonic(), `still waiting: ${what}`).toBeLessThan(untilMs);
-      await sleep(systemClock, POLL_MS);
-    }
+  until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
+    return until(this.#expect, what, isTrue);
   }
 
   /** Follows a namespace; returns once the subscription stands. */
-  async watch(namespace = this.namespace): Promise<Watching> {
-    const watching = new Watching(this.store, namespace);
+  async watch(namespace = this.namespace): Promise<LeaseWatching> {
+    const watching = new LeaseWatching(this.store, namespace);
     await this.until("the first event of watch", () => watching.events.length > 0);
     return watching;
   }
 }
 
-/** Collects the events of a watch in the background. */
-export class Watching {
-  readonly events: WatchEvent[] = [];
-  readonly #controller = new AbortController();
-  /** When the iterator has ended. */
-  readonly ended: Promise<void>;
-
+/** The events of a namespace, and the hints among them. */
+export class LeaseWatching extends Watching<WatchEvent> {
   constructor(store: LeaseStore, namespace: string) {
-    this.ended = this.#follow(store, namespace);
-    // Whoever waits for the end meets the error; until then nobody listens.
-    this.ended.catch(() => {});
+    super((options) => store.watch(namespace, options));
   }
 
   get changed(): Extract<WatchEvent, { type: "changed" }>[] {
     return this.events.filter((event) => event.type === "changed");
-  }
-
-  /** Aborts, and resolves when the iterator has ended. */
-  stop(): Promise<void> {
-    this.#controller.abort();
-    return this.ended;
-  }
-
-  async #follow(store: LeaseStore, namespace: string): Promise<void> {
-    const { signal } = this.#controller;
-    for await (const event of store.watch(namespace, { signal })) this.events.push(event);
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Need, type Section, Watching } from "./fixture.js";
+import { LeaseWatching, type Need, type Section } from "./fixture.js";
 
 const needsPush: Need = ({ store }) =>
   store.capabilities.watch === "push" ? null : "it declares watch: poll";
@@ -92,7 +92,7 @@ export const watching: Section = (test, expect) => {
 
   test("may begin and end many times", async (t) => {
     for (let round = 0; round < 20; round++) {
-      const subscription = new Watching(t.store, t.namespace);
+      const subscription = new LeaseWatching(t.store, t.namespace);
       if (round % 2 === 0) await t.until("an event", () => subscription.events.length > 0);
       await subscription.stop();
     }

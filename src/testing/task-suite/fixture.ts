@@ -23,8 +23,9 @@ import type {
   TaskStore,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { only, PATIENCE_MS, POLL_MS, settled } from "../calls.js";
+import { only, settled } from "../calls.js";
 import type { Expect } from "../framework.js";
+import { inTime, until, Watching } from "../waiting.js";
 
 export const newTaskId = taskIds(systemClock, systemRandom);
 
@@ -238,60 +239,32 @@ export class Fixture {
     return reaped.filter(({ namespace }) => namespace === this.namespace);
   }
 
-  /**
-   * Runs a body that must act before a short ttl is over, and answers false when the machine was
-   * too slow for it: then once more with twice the time.
-   */
-  async inTime(body: (ttlMs: number) => Promise<boolean>): Promise<void> {
-    for (let ttlMs = 2 * this.shortTtlMs; ttlMs <= PATIENCE_MS; ttlMs *= 2) {
-      if (await body(ttlMs)) return;
-    }
-    this.#expect(false, "the machine is too slow for ttls of seconds").toBe(true);
+  inTime(body: (ttlMs: number) => Promise<boolean>): Promise<void> {
+    const { maxMs } = this.store.capabilities.ttl;
+    return inTime(this.#expect, { firstMs: 2 * this.shortTtlMs, maxMs }, body);
   }
 
-  /** Waits for something that must become true. */
-  async until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-    const untilMs = systemClock.monotonic() + PATIENCE_MS;
-    while (!(await isTrue())) {
-      this.#expect(systemClock.monotonic(), `still waiting: ${what}`).toBeLessThan(untilMs);
-      await sleep(systemClock, POLL_MS);
-    }
+  until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
+    return until(this.#expect, what, isTrue);
   }
 
   /** Follows a namespace; returns once the subscription stands. */
-  async watch(namespace = this.namespace): Promise<Watching> {
-    const watching = new Watching(this.store, namespace);
+  async watch(namespace = this.namespace): Promise<TaskWatching> {
+    const watching = new TaskWatching(this.store, namespace);
     await this.until("the first event of watch", () => watching.events.length > 0);
     return watching;
   }
 }
 
-/** Collects the events of a watch in the background. */
-export class Watching {
-  readonly events: TaskWatchEvent[] = [];
-  readonly #controller = new AbortController();
-  readonly #done: Promise<void>;
-
+/** The events of a namespace, and the hints among them. */
+class TaskWatching extends Watching<TaskWatchEvent> {
   constructor(store: TaskStore, namespace: string) {
-    this.#done = this.#follow(store, namespace);
-    // Reported by stop(); until then nobody listens.
-    this.#done.catch(() => {});
+    super((options) => store.watch(namespace, options));
   }
 
   /** Queues of which a hint came, in order. */
   get ready(): string[] {
     return this.events.flatMap((event) => (event.type === "ready" ? event.queue : []));
-  }
-
-  /** Aborts, and resolves when the iterator has ended. */
-  stop(): Promise<void> {
-    this.#controller.abort();
-    return this.#done;
-  }
-
-  async #follow(store: TaskStore, namespace: string): Promise<void> {
-    const { signal } = this.#controller;
-    for await (const event of store.watch(namespace, { signal })) this.events.push(event);
   }
 }
 

@@ -1,0 +1,57 @@
+/** How the suites wait in real time: for what must become true, for events, for a body in time. */
+import { sleep, systemClock } from "../env/index.js";
+import { PATIENCE_MS, POLL_MS } from "./calls.js";
+import type { Expect } from "./framework.js";
+
+/** Waits for something that must become true. */
+export async function until(
+  expect: Expect,
+  what: string,
+  isTrue: () => boolean | Promise<boolean>,
+): Promise<void> {
+  const untilMs = systemClock.monotonic() + PATIENCE_MS;
+  while (!(await isTrue())) {
+    expect(systemClock.monotonic(), `still waiting: ${what}`).toBeLessThan(untilMs);
+    await sleep(systemClock, POLL_MS);
+  }
+}
+
+/**
+ * Runs a body that must act before a short ttl is over, and answers false when the machine was too
+ * slow for it: then once more with twice the time.
+ */
+export async function inTime(
+  expect: Expect,
+  ttl: { firstMs: number; maxMs: number },
+  body: (ttlMs: number) => Promise<boolean>,
+): Promise<void> {
+  for (let ttlMs = ttl.firstMs; ttlMs <= Math.min(ttl.maxMs, PATIENCE_MS); ttlMs *= 2) {
+    if (await body(ttlMs)) return;
+  }
+  expect(false, "the machine is too slow for ttls of seconds").toBe(true);
+}
+
+/** Collects the events of a watch in the background. */
+export class Watching<Event> {
+  readonly events: Event[] = [];
+  readonly #controller = new AbortController();
+  /** When the iterator has ended. */
+  readonly ended: Promise<void>;
+
+  constructor(watch: (options: { signal: AbortSignal }) => AsyncIterable<Event>) {
+    this.ended = this.#follow(watch);
+    // Whoever waits for the end meets the error; until then nobody listens.
+    this.ended.catch(() => {});
+  }
+
+  /** Aborts, and resolves when the iterator has ended. */
+  stop(): Promise<void> {
+    this.#controller.abort();
+    return this.ended;
+  }
+
+  async #follow(watch: (options: { signal: AbortSignal }) => AsyncIterable<Event>): Promise<void> {
+    const { signal } = this.#controller;
+    for await (const event of watch({ signal })) this.events.push(event);
+  }
+}
