@@ -5,7 +5,7 @@ import { type Logger, newLeaseId, systemClock, systemEnv, systemRandom } from ".
 import { type LeaseStore, StoreUnavailableError } from "../lease/index.js";
 import { toWireLeaseId } from "../protocol/index.js";
 import { memory } from "../stores/memory/index.js";
-import type { ClaimRequest, TaskEvent, TaskStore } from "../tasks/index.js";
+import type { ClaimRequest, NewTask, TaskEvent, TaskStore } from "../tasks/index.js";
 
 const opened: Asked[] = [];
 async function open(options: Parameters<typeof openApp>[0] = {}): Promise<Asked> {
@@ -90,6 +90,32 @@ test("a claim whose id the caller chose is not undone when its connection breaks
     await app.ask("POST", "/api/tasks/next", next, { signal: gone.signal });
     expect((await app.ask("GET", `/api/tasks/${id}`)).body.state).toBe(state);
   }
+});
+
+test("tasks that wait for somebody's dedupeKey hold up no others", async () => {
+  const stores = await memory().open(systemEnv);
+  let unlock = () => {};
+  const gate = new Promise<void>((resolve) => {
+    unlock = resolve;
+  });
+  const tasks = new Proxy(stores.tasks, {
+    get(target, name: keyof TaskStore) {
+      if (name !== "enqueue") {
+        const value = target[name];
+        return typeof value === "function" ? value.bind(target) : value;
+      }
+      return async (added: NewTask[]) => {
+        if (added.some(({ dedupeKey }) => dedupeKey === "locked")) await gate;
+        return target.enqueue(added);
+      };
+    },
+  });
+  const app = await open({ tasks });
+  const held = app.ask("POST", "/api/tasks", { task_data: 1, dedupeKey: "locked" });
+  await app.ask("GET", "/healthz");
+  expect((await app.ask("POST", "/api/tasks", { task_data: 2 })).status).toBe(201);
+  unlock();
+  expect((await held).status).toBe(201);
 });
 
 const down = (outcome: "none" | "unknown") => new StoreUnavailableError("it is down", { outcome });

@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import { type Env, taskIds } from "../env/index.js";
 import { type BatchedStore, Batcher, batched, type LeaseStore } from "../lease/index.js";
-import type { GeneratorState, Ready, TaskStore } from "../tasks/index.js";
+import type { GeneratorState, NewTask, Ready, TaskStore } from "../tasks/index.js";
 import { type AppEnv, Budget } from "./request.js";
 
 export interface Services {
@@ -23,8 +23,12 @@ export interface Services {
 export type BatchedTasks = ReturnType<typeof batchTasks>;
 
 export function batchTasks(store: TaskStore, { clock }: Env) {
+  const plain = new Batcher(store.enqueue.bind(store), clock);
+  // Somebody's open transaction on a dedupeKey holds up those that come with one, not the others.
+  const deduped = new Batcher(store.enqueue.bind(store), clock);
   return {
-    enqueue: new Batcher(store.enqueue.bind(store), clock),
+    enqueue: (task: NewTask, timeoutMs: number) =>
+      (task.dedupeKey === null ? plain : deduped).submit(task, timeoutMs),
     heartbeat: new Batcher(store.heartbeat.bind(store), clock),
     complete: new Batcher(store.complete.bind(store), clock),
     fail: new Batcher(store.fail.bind(store), clock),

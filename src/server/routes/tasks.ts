@@ -61,7 +61,7 @@ export function queueRoutes(app: App, services: Services): void {
       const timeoutMs = services.budget(context).storeMs();
       const added = (Array.isArray(body) ? body : [body]).map((task) => newTask(task, services));
       const outcomes = await Promise.all(
-        added.map((task) => batchedTasks.enqueue.submit(task, timeoutMs)),
+        added.map((task) => batchedTasks.enqueue(task, timeoutMs)),
       );
       const enqueued = allEnqueued(outcomes);
       const [first] = enqueued;
