@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../test/support/faulty-store.js";
-import { Leases } from "../lease/index.js";
+import { ClosedError, Leases } from "../lease/index.js";
 import { manualEnv } from "../testing/index.js";
 import { Singleton, type SingletonWork } from "./singleton.js";
 
@@ -91,5 +91,36 @@ describe("Singleton", () => {
       expect(pause).toBeLessThan(1.15 * 1_000 * 2 ** index);
     }
     await singleton.close();
+  });
+
+  it("starts work again that fails on something closed of its own, and ends with its client", async () => {
+    const { clock, node } = world();
+    let starts = 0;
+    const { leases } = node("a", async () => {
+      starts += 1;
+      throw new ClosedError("the work's own store");
+    });
+    await clock.advance(5_000);
+    expect(starts).toBeGreaterThan(1);
+    await leases.close();
+    const before = starts;
+    await clock.advance(120_000);
+    expect(starts).toBe(before);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("says at once what is wrong with its resource and options", () => {
+    const { node } = world();
+    const { leases } = node("a", untilAborted);
+    for (const [resource, options, path] of [
+      ["", {}, "resource"],
+      ["x", { ttlMs: -1 }, "ttlMs"],
+      ["x", { ttlMs: 1_000, renewIntervalMs: 2_000 }, "renewIntervalMs"],
+      ["x", { restartDelayMs: -1 }, "restartDelayMs"],
+    ] as const) {
+      expect(() => new Singleton(leases, resource, untilAborted, options)).toThrow(
+        expect.objectContaining({ code: "INVALID_OPTION", path }),
+      );
+    }
   });
 });

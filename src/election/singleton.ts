@@ -37,7 +37,7 @@ export class Singleton implements AsyncDisposable {
 
   /**
    * Begins to contend for the lease on `resource` at once.
-   * @throws INVALID_OPTION
+   * @throws INVALID_OPTION, or CLOSED when `leases` is
    */
   constructor(
     leases: Leases,
@@ -48,6 +48,8 @@ export class Singleton implements AsyncDisposable {
     const { restartDelayMs = 1_000, maxRestartDelayMs = 60_000, ...acquire } = options;
     checkNumber("restartDelayMs", restartDelayMs, 0, Number.MAX_SAFE_INTEGER);
     checkNumber("maxRestartDelayMs", maxRestartDelayMs, restartDelayMs, Number.MAX_SAFE_INTEGER);
+    // Checks resource and options: contending would fail on them again and again.
+    leases.lease(resource, acquire);
     this.#leases = leases;
     this.#work = work;
     this.#done = this.#contend(acquire, restartDelayMs, maxRestartDelayMs);
@@ -89,8 +91,8 @@ export class Singleton implements AsyncDisposable {
         });
         if (!signal.aborted) logger.warn({ resource }, "the work ended by itself");
       } catch (error) {
-        // Closed: by us, or with the client under us.
-        if (signal.aborted || error instanceof ClosedError) return;
+        // Closed: by us, or with the client under us. The work may throw CLOSED of anything else.
+        if (signal.aborted || this.#leases.isClosed) return;
         // Lost: another node may have it already; contend again at once.
         if (error instanceof LeaseLostError) continue;
         logger.error({ err: error, resource }, "the work failed");

@@ -90,6 +90,11 @@ export class Leases implements AsyncDisposable {
     return this.#context.namespace;
   }
 
+  /** Whether close() has been called. @internal */
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   /** Clock, randomness and logger, for what is built on leases. @internal */
   get env(): Env {
     return this.#context.env;
