@@ -183,8 +183,9 @@ export class Tasks implements AsyncDisposable {
     const context = {
       ...{ store: this.#store, ready: this.#ready, env: this.#env },
       ...{ namespace: this.namespace, holder: this.holder },
+      onClosed: () => this.#workers.delete(worker),
     };
-    const worker = new Worker(context, handlers, options);
+    const worker: Worker = new Worker(context, handlers, options);
     this.#workers.add(worker);
     this.#reaper ??= startReaper(this.#store, this.#env);
     return worker;

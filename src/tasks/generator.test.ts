@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { Leases } from "../lease/index.js";
+import { silentLogger } from "../env/index.js";
+import { Leases, StoreUnavailableError } from "../lease/index.js";
 import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";
 import { GENERATOR_RESOURCE, Generator } from "./generator.js";
@@ -41,4 +42,20 @@ it("generates at the wanted rate on one node only, stops when told on any, and i
     data: { sleep_duration_seconds: expect.any(Number) },
   });
   await b.generator.close();
+});
+
+it("says so when the store does not take its tasks", async () => {
+  const errors: unknown[] = [];
+  const warn = (fields: object) => void errors.push(fields);
+  const env = manualEnv({ logger: { ...silentLogger, warn } });
+  const { leases, tasks, generator: state } = await memory().open(env);
+  const error = new StoreUnavailableError("it is down", { outcome: "none" });
+  tasks.enqueue = async (added) =>
+    added.map(() => ({ status: "failed", applied: "no", retryable: true, error }));
+  await state.write("default", { running: true, ratePerSecond: 10 });
+  const client = new Leases(leases, { env, holder: "a" }, { close: undefined });
+  const generator = new Generator(client, tasks, state);
+  await env.clock.advance(1_000);
+  expect(errors).toContainEqual({ err: error, tasks: expect.any(Number) });
+  await generator.close();
 });

@@ -76,7 +76,11 @@ export class Generator implements AsyncDisposable {
         const count = Math.floor(owed);
         if (count === 0 || !lease.checkAlive()) continue;
         owed -= count;
-        await this.#store.enqueue(Array.from({ length: count }, () => this.#newTask()));
+        const added = Array.from({ length: count }, () => this.#newTask());
+        const outcomes = await this.#store.enqueue(added);
+        const failed = outcomes.filter((outcome) => outcome.status === "failed");
+        const [first] = failed;
+        if (first) logger.warn({ err: first.error, tasks: failed.length }, "could not generate");
       } catch (error) {
         // Nothing is owed for the time of an outage.
         logger.warn({ err: error }, "could not generate");

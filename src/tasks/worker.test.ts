@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { silentLogger } from "../env/index.js";
 import { InvalidOptionError } from "../lease/index.js";
 import { MemoryTaskState, MemoryTaskStore } from "../stores/memory/tasks.js";
@@ -364,6 +364,16 @@ describe("close", () => {
 });
 
 describe("close, further", () => {
+  it("is forgotten by the client", async () => {
+    const { tasks, clock } = world();
+    const [early, late] = [tasks.work([stepped().handler]), tasks.work([stepped().handler])];
+    await clock.advance(10);
+    await early.close();
+    const closes = [vi.spyOn(early, "close"), vi.spyOn(late, "close")];
+    await tasks.close();
+    expect(closes.map((close) => close.mock.calls.length)).toEqual([0, 1]);
+  });
+
   it("does not wait long for a store that takes nothing back", async () => {
     const { client, clock } = world();
     const tasks = client("me", { giveBack: () => new Promise(() => {}) });

@@ -55,6 +55,7 @@ export interface WorkerContext {
   readonly env: Env;
   readonly namespace: string;
   readonly holder: string;
+  readonly onClosed: () => void;
 }
 
 /** See AcquireOptions: the same numbers for the same reasons. */
@@ -125,7 +126,7 @@ export class Worker implements AsyncDisposable {
 
   /** Drains: see the diagram above. */
   close(): Promise<void> {
-    this.#closed ??= this.#close();
+    this.#closed ??= this.#close().finally(this.#context.onClosed);
     return this.#closed;
   }
 
