@@ -1,6 +1,6 @@
 /** The schemas of /v1/leases: the LeaseStore port, as JSON. The namespace comes from the server. */
 import { z } from "@hono/zod-openapi";
-import { batch, Cursor, Failed, Name, PageOf, QueryInteger, Token, TtlMs } from "./fields.js";
+import { batch, Failed, Name, PageOf, QueryInteger, Token, TtlMs } from "./fields.js";
 import { fromWireLeaseId, LIMITS } from "./wire.js";
 
 const LONGEST_METADATA = 4_096;
@@ -159,7 +159,8 @@ export const LeaseListQuery = z.strictObject({
     .optional()
     .openapi({ type: "boolean" }),
   limit: QueryInteger(1, LIMITS.page, 100),
-  cursor: Cursor.optional(),
+  // The last resource of the page before.
+  cursor: Name.openapi({ description: "`nextCursor` of the page before." }).optional(),
 });
 
 const Ttl = z.object({ minMs: z.number(), maxMs: z.number(), stepMs: z.number() });

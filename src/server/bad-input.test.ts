@@ -97,6 +97,7 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/v1/leases/get", [""], "0"],
   ["POST", "/v1/leases/collect", { olderThanMs: -1 }, "olderThanMs"],
   ["GET", "/v1/leases?prefix=%00", undefined, "prefix"],
+  ["GET", "/v1/leases?cursor=%00", undefined, "cursor"],
   ["GET", "/v1/leases?liveOnly=yes", undefined, "liveOnly"],
   ["GET", "/v1/leases?limit=0", undefined, "limit"],
   ["GET", "/api/tasks?limit=201", undefined, "limit"],
