@@ -52,14 +52,7 @@ const RETRY_MS = 25;
 const LONGEST_RETRY_MS = 400;
 
 /** Node's codes for what never reached the server. Browsers do not tell; there it may have. */
-const NOT_SENT = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
+const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
 
 export class HttpClient {
   readonly #closing = new AbortController();
@@ -196,7 +189,9 @@ function connectionFailure(cause: unknown): Failure {
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
   const message = cause instanceof Error ? cause.message : String(cause);
-  const outcome = NOT_SENT.has(code) ? "no" : "maybe";
+  // Other codes (EHOSTUNREACH) may also end a connection on which the request was sent.
+  const connecting = inner instanceof Error && "syscall" in inner && inner.syscall === "connect";
+  const outcome = connecting || NOT_SENT.has(code) ? "no" : "maybe";
   return { outcome, error: unavailable(code ? `${message} (${code})` : message, cause) };
 }
 

@@ -11,7 +11,10 @@ import { type Call, HttpClient, isFailed, queryOf } from "./client.js";
 import { http } from "./index.js";
 
 /** What fetch does: a status with a body, a code of a broken connection, or nothing for ever. */
-type Step = { status: number; body?: unknown; retryAfter?: string } | { code: string } | "silence";
+type Step =
+  | { status: number; body?: unknown; retryAfter?: string }
+  | { code: string; syscall?: string }
+  | "silence";
 
 /** A client whose server does one step after the other, the last one again and again. */
 function scripted(...steps: Step[]) {
@@ -27,7 +30,7 @@ function scripted(...steps: Step[]) {
       });
     }
     if ("code" in step) {
-      const cause = Object.assign(new Error(step.code), { code: step.code });
+      const cause = Object.assign(new Error(step.code), step);
       return Promise.reject(new TypeError("fetch failed", { cause }));
     }
     const { status, body, retryAfter } = step;
@@ -74,6 +77,8 @@ describe("one call", () => {
 
   for (const [name, step, applied] of [
     ["a refused connection", { code: "ECONNREFUSED" }, "no"],
+    ["no way to the host", { code: "EHOSTUNREACH", syscall: "connect" }, "no"],
+    ["a way to the host that has gone", { code: "EHOSTUNREACH", syscall: "read" }, "maybe"],
     ["an unknown host", { code: "ENOTFOUND" }, "no"],
     ["a reset connection", { code: "ECONNRESET" }, "maybe"],
     ["a connection closed by the server", { code: "UND_ERR_SOCKET" }, "maybe"],
