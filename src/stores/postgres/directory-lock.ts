@@ -10,20 +10,24 @@
  * that is gone is no obstacle and is deleted by whoever sees it; as no name is ever used twice, that
  * cannot hit the file of somebody else. Nothing is taken over, so there is no take-over to race for.
  *
- * A process is known by its pid *and* start time, because pids are used again. Of a process of
- * another machine or container nothing can be known but its file: who has killed it must delete that.
- * Containers may share a host name, and their pids mean nothing to each other: the namespace of the
- * pid tells them apart.
+ * A process is known by its pid *and* start time, because pids are used again. Pids of another
+ * container mean nothing here, but it has the same kernel: each owner listens on a socket beside its
+ * file, which answers for as long as the process lives, also while it is stopped, and refuses when it
+ * has died. Of a process of another machine nothing can be known but its file: who has killed it must
+ * delete that.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync, readlinkSync } from "node:fs";
 import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
+import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { type Clock, type Random, sleep } from "../../env/index.js";
 import { StoreMisconfiguredError } from "../../lease/index.js";
 
 const FILE = /^leasehold-(\d+)-[0-9a-f]{16}\.lock$/;
+/** Longer paths of sockets are cut off or refused, depending on the system. */
+const LONGEST_SOCKET_PATH_BYTES = 100;
 /** How often two who announce themselves at the same moment try again. */
 const ATTEMPTS = 10;
 
@@ -34,6 +38,10 @@ interface Owner {
   readonly host: string;
   /** As the system names it; null where there are none. */
   readonly pidNamespace: string | null;
+  /** Which run of which kernel; null where the system does not say. */
+  readonly boot: string | null;
+  /** Whether it listens on the socket beside its file. */
+  readonly listens: boolean;
 }
 
 export interface DirectoryLock {
@@ -50,21 +58,29 @@ export async function lockDirectory(
 ): Promise<DirectoryLock> {
   await mkdir(directory, { recursive: true });
   const real = await realpath(directory);
-  const own: Owner = {
-    pid: process.pid,
-    startedAt: startOf(process.pid),
-    host: hostname(),
-    pidNamespace: pidNamespace(),
-  };
   for (let attempt = 1; ; attempt++) {
     const name = `leasehold-${process.pid}-${Buffer.from(env.random.bytes(8)).toString("hex")}.lock`;
     const path = join(real, name);
+    const socket = await listenAt(socketOf(path));
+    const own: Owner = {
+      pid: process.pid,
+      startedAt: startOf(process.pid),
+      host: hostname(),
+      pidNamespace: pidNamespace(),
+      boot: bootId(),
+      listens: socket !== null,
+    };
     // Nobody sees it half written, and so without what tells whether its owner can be asked for.
     await writeFile(`${path}.new`, JSON.stringify(own), { flag: "wx" });
     await rename(`${path}.new`, path);
+    const release = async () => {
+      await rm(path, { force: true });
+      // Its file goes with it.
+      await new Promise<void>((resolve) => (socket ? socket.close(() => resolve()) : resolve()));
+    };
     const other = await findOther(real, name);
-    if (!other) return { release: () => rm(path, { force: true }) };
-    await rm(path, { force: true });
+    if (!other) return { release };
+    await release();
     if (attempt === ATTEMPTS) throw new StoreMisconfiguredError(inUse(directory, other));
     await sleep(env.clock, 5 + 20 * env.random.float());
   }
@@ -73,7 +89,7 @@ export async function lockDirectory(
 interface Other {
   readonly file: string;
   readonly pid: number;
-  /** Set when it is a process of another machine or container, so that we cannot ask for it. */
+  /** Set when it is a process of another machine, so that we cannot ask for it. */
   readonly host: string | null;
 }
 
@@ -85,9 +101,11 @@ async function findOther(directory: string, own: string): Promise<Other | null> 
     const owner = await readOwner(file, pid);
     if (!owner) continue;
     const near = owner.host === hostname() && owner.pidNamespace === pidNamespace();
-    if (!near) return { file, pid, host: owner.host };
-    if (isAlive(owner)) return { file, pid, host: null };
+    const sameKernel = owner.listens && owner.boot !== null && owner.boot === bootId();
+    if (!near && !sameKernel) return { file, pid, host: owner.host };
+    if (near ? isAlive(owner) : await answers(socketOf(file))) return { file, pid, host: null };
     await rm(file, { force: true });
+    await rm(socketOf(file), { force: true });
   }
   return null;
 }
@@ -102,7 +120,8 @@ async function readOwner(file: string, pid: number): Promise<Owner | null> {
   try {
     return JSON.parse(text) as Owner;
   } catch {
-    return { pid, startedAt: null, host: hostname(), pidNamespace: pidNamespace() };
+    const here = { host: hostname(), pidNamespace: pidNamespace(), boot: bootId() };
+    return { ...here, pid, startedAt: null, listens: false };
   }
 }
 
@@ -116,6 +135,42 @@ function isAlive(owner: Owner): boolean {
   const startedAt = startOf(owner.pid);
   // Where its start cannot be read, whoever has the pid may be the owner.
   return owner.startedAt === null || startedAt === null || owner.startedAt === startedAt;
+}
+
+function socketOf(file: string): string {
+  return file.replace(/\.lock$/, ".sock");
+}
+
+/** Null where the file system has no sockets, or none with so long a path. */
+function listenAt(path: string): Promise<Server | null> {
+  if (process.platform !== "linux" || Buffer.byteLength(path) > LONGEST_SOCKET_PATH_BYTES) {
+    return Promise.resolve(null);
+  }
+  return new Promise((resolve) => {
+    const server = createServer((socket) => socket.destroy());
+    server.unref();
+    server.once("error", () => resolve(null));
+    server.listen(path, () => resolve(server));
+  });
+}
+
+/** Whether somebody listens there; unless it is certain that nobody does, somebody may. */
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path, () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code !== "ECONNREFUSED"));
+  });
+}
+
+function bootId(): string | null {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    return null;
+  }
 }
 
 function pidNamespace(): string | null {
@@ -143,16 +198,14 @@ function linuxStartOf(pid: number): string {
   // The second field, the name in parentheses, may contain anything.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const state = fields[0];
-  const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-  return state === "Z" || state === "X" ? "ended" : `${fields[19]} ${boot}`;
+  return state === "Z" || state === "X" ? "ended" : `${fields[19]} ${bootId()}`;
 }
 
 function inUse(directory: string, { pid, host, file }: Other): string {
-  const who =
-    host === null ? `process ${pid}` : `process ${pid} of another machine or container, "${host}"`;
+  const who = host === null ? `process ${pid}` : `process ${pid} of another machine, "${host}"`;
   const remedy =
     host === null
       ? "stop it, or let this process reach it over HTTP or use a PostgreSQL server for both"
-      : `if that machine or container is gone, delete ${file}`;
+      : `if that machine is gone, delete ${file}`;
   return `the PGlite directory ${directory} is open in ${who}; only one process can open it: ${remedy}`;
 }
