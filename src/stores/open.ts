@@ -3,11 +3,12 @@ import type { Env } from "../env/index.js";
 import { checkNumber, InvalidOptionError, StoreUnavailableError } from "../lease/index.js";
 import type { Source, Stores } from "./source.js";
 
-type Opener = (url: string, env: Env) => Promise<Stores>;
+type Opener = (url: string, env: Env, timeoutMs: number) => Promise<Stores>;
 
 const postgres: Opener = async (url, env) =>
   (await import("./postgres/index.js")).postgres({ url }).open(env);
-const http: Opener = async (url, env) => (await import("./http/index.js")).http({ url }).open(env);
+const http: Opener = async (url, env, timeoutMs) =>
+  (await import("./http/index.js")).http({ url }).open(env, timeoutMs);
 
 /** PGlite starts a database in this process: seconds on a busy machine. */
 const CONNECT_TIMEOUT_MS = { pglite: 30_000, other: 5_000 } as const;
@@ -37,7 +38,7 @@ export async function openStores(
   connectTimeoutMs: number = CONNECT_TIMEOUT_MS[schemeOf(source) === "pglite" ? "pglite" : "other"],
 ): Promise<Stores> {
   checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
-  const opening = openSource(source, env);
+  const opening = openSource(source, env, connectTimeoutMs);
   return new Promise((resolve, reject) => {
     const timer = env.clock.timer(connectTimeoutMs, () => {
       reject(
@@ -52,15 +53,15 @@ export async function openStores(
   });
 }
 
-async function openSource(source: Source, env: Env): Promise<Stores> {
-  if (typeof source === "object" && "open" in source) return source.open(env);
+async function openSource(source: Source, env: Env, timeoutMs: number): Promise<Stores> {
+  if (typeof source === "object" && "open" in source) return source.open(env, timeoutMs);
   const scheme = schemeOf(source);
   const opener = Object.hasOwn(OPENERS, scheme) ? OPENERS[scheme] : undefined;
   if (!opener) {
     const known = Object.keys(OPENERS).map((name) => `${name}:`);
     throw new InvalidOptionError("source", `must begin with one of ${known.join(", ")}`);
   }
-  return opener(String(source), env);
+  return opener(String(source), env, timeoutMs);
 }
 
 function schemeOf(source: Source): string {

@@ -13,7 +13,8 @@ export interface Stores {
 
 /** Stores that are opened with more than a URL can say, such as `postgres({ pool })`. */
 export interface StoreSource {
-  open(env: Env): Promise<Stores>;
+  /** @param timeoutMs whoever opens waits as long; what can be tried again within it is */
+  open(env: Env, timeoutMs?: number): Promise<Stores>;
 }
 
 /**

@@ -107,8 +107,8 @@ export class HttpClient {
   }
 
   /** For what only reads, and so throws instead of answering `failed`. */
-  async read(path: string): Promise<Answer> {
-    const answer = await this.send({ method: "GET", path, repeatable: true });
+  async read(path: string, budgetMs?: number): Promise<Answer> {
+    const answer = await this.send({ method: "GET", path, repeatable: true, budgetMs });
     if (isFailed(answer)) throw answer.error;
     return answer;
   }
@@ -148,7 +148,7 @@ export class HttpClient {
       if (overdue) {
         return { outcome: "maybe", error: unavailable(`no answer within ${leftMs} ms`, cause) };
       }
-      return connectionFailure(cause);
+      return connectionFailure(cause, new URL(baseUrl).origin);
     } finally {
       timer.cancel();
       call.signal?.removeEventListener("abort", abort);
@@ -185,14 +185,15 @@ function unavailable(what: string, cause?: unknown): StoreUnavailableError {
   return new StoreUnavailableError(`the server failed: ${what}`, { outcome: "unknown", cause });
 }
 
-function connectionFailure(cause: unknown): Failure {
+function connectionFailure(cause: unknown, origin: string): Failure {
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
   const message = cause instanceof Error ? cause.message : String(cause);
   // Other codes (EHOSTUNREACH) may also end a connection on which the request was sent.
   const connecting = inner instanceof Error && "syscall" in inner && inner.syscall === "connect";
   const outcome = connecting || NOT_SENT.has(code) ? "no" : "maybe";
-  return { outcome, error: unavailable(code ? `${message} (${code})` : message, cause) };
+  const what = `${origin}: ${code ? `${message} (${code})` : message}`;
+  return { outcome, error: unavailable(what, cause) };
 }
 
 function readAnswer(response: Response, text: string): Answer | Failure {

@@ -8,6 +8,7 @@ import { DEFAULTS } from "../../tasks/index.js";
 import { manualEnv } from "../../testing/index.js";
 import { chunked } from "./batch.js";
 import { type Call, HttpClient, isFailed, queryOf } from "./client.js";
+import { openStores } from "../open.js";
 import { http } from "./index.js";
 
 /** What fetch does: a status with a body, a code of a broken connection, or nothing for ever. */
@@ -310,6 +311,32 @@ describe("the store", () => {
     const fetch = () => Promise.resolve(Response.json({ hello: "world" }, { status: 404 }));
     const opening = http({ url: "http://app", fetch }).open(env);
     await expect(opening).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
+  });
+
+  test("opens as soon as a server answers within the time of whoever opens", async () => {
+    const env = manualEnv();
+    let up = false;
+    const fetch = (() => {
+      const ttl = { minMs: 1, maxMs: 2, stepMs: 1 };
+      if (up) return Promise.resolve(Response.json({ leases: { ttl }, tasks: { ttl } }));
+      const cause = Object.assign(new Error(), { code: "ECONNREFUSED", syscall: "connect" });
+      return Promise.reject(new TypeError("fetch failed", { cause }));
+    }) as typeof globalThis.fetch;
+    const source = http({ url: "http://app:1/path", fetch });
+    const opening = openStores(source, env, 30_000);
+    await env.clock.advance(20_000);
+    up = true;
+    await env.clock.advance(1_000);
+    await (await opening).close();
+
+    up = false;
+    const failing = openStores(source, env, 1_000);
+    failing.catch(() => {});
+    await env.clock.advance(1_000);
+    await expect(failing).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      message: "the server failed: http://app:1: fetch failed (ECONNREFUSED)",
+    });
   });
 
   test("takes http and https URLs without secrets, queries and slashes at the end", async () => {

@@ -28,9 +28,9 @@ export function http(options: HttpOptions): StoreSource {
   const { namespace = "default", headers = {}, fetch = globalThis.fetch } = options;
   const baseUrl = baseOf(options.url);
   return {
-    async open(env: Env): Promise<Stores> {
+    async open(env: Env, timeoutMs?: number): Promise<Stores> {
       const connection: Connection = { baseUrl, namespace, headers, fetch, env };
-      const { body } = await new HttpClient(connection).read("/v1/capabilities");
+      const { body } = await new HttpClient(connection).read("/v1/capabilities", timeoutMs);
       const capabilities = body as wire.Capabilities;
       const leases = new HttpLeaseStore(connection, capabilities.leases);
       const tasks = new HttpTaskStore(connection, capabilities.tasks);
