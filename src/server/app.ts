@@ -4,8 +4,8 @@
  * routes check their input, call the port, and turn outcomes into statuses.
  */
 import type { Context } from "hono";
-import { type Env, type Logger, repeat, systemEnv } from "../env/index.js";
-import type { LeaseStore } from "../lease/index.js";
+import { type Env, type Logger, systemEnv } from "../env/index.js";
+import { type LeaseStore, startCollector } from "../lease/index.js";
 import { REQUEST_ID_HEADER } from "../protocol/index.js";
 import {
   type GeneratorState,
@@ -45,10 +45,6 @@ export interface ServerApp {
   close(): Promise<void>;
 }
 
-/** How long ended grants are kept for people to look at, and how often older ones are deleted. */
-const KEEP_ENDED_MS = 7 * 24 * 3_600_000;
-const COLLECT_EVERY_MS = 3_600_000;
-
 export function createApp(options: AppOptions): ServerApp {
   const { leases, generator, namespace = "default", version, onEvent } = options;
   const env: Env = { ...systemEnv, ...options.env };
@@ -83,10 +79,7 @@ export function createApp(options: AppOptions): ServerApp {
 
   declareRoutes(app, services, version);
 
-  const background = [
-    startReaper(tasks, env),
-    repeat(env, "collect ended leases", COLLECT_EVERY_MS, () => leases.collect(KEEP_ENDED_MS)),
-  ];
+  const background = [startReaper(tasks, env), startCollector(leases, env)];
 
   return {
     fetch: async (request) => app.fetch(request),
