@@ -1,5 +1,6 @@
 /** `leasehold demo` without a terminal: it works, survives what it does to itself, and leaves nothing. */
 import { mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
@@ -130,6 +131,43 @@ it("says which port is taken", { timeout: 60_000 }, async () => {
 });
 
 describePostgres("on a PostgreSQL server", () => {
+  it("ends in time also when the database hangs", { timeout: 120_000 }, async () => {
+    const { url, drop } = await freshDatabase();
+    const target = new URL(url);
+    let hangs = false;
+    const sockets = new Set<Socket>();
+    const gate = createServer((near) => {
+      const far = connect(Number(target.port || 5432), target.hostname);
+      for (const socket of [near, far]) {
+        sockets.add(socket);
+        socket.on("error", () => {});
+      }
+      near.on("data", (data) => hangs || far.write(data));
+      far.on("data", (data) => hangs || near.write(data));
+      near.on("close", () => far.destroy());
+    });
+    await new Promise<void>((resolve) => gate.listen(0, "127.0.0.1", resolve));
+    const gated = new URL(url);
+    gated.hostname = "127.0.0.1";
+    gated.port = String((gate.address() as AddressInfo).port);
+    const cli = new Cli(["demo", "--plain", "--port", "0", "--crash-rate", "0"], {
+      env: { LEASEHOLD_STORE: gated.href },
+    });
+    try {
+      await cli.until(has("task.claimed"));
+      hangs = true;
+      const begin = performance.now();
+      const { code, stderr } = await cli.end("SIGINT");
+      expect([0, 1], stderr).toContain(code);
+      expect(performance.now() - begin).toBeLessThan(10_000);
+      await allGone(pidsOf(cli));
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      gate.close();
+    }
+    await drop();
+  });
+
   it("does the same", { timeout: 120_000 }, async () => {
     const { url, drop } = await freshDatabase();
     const args = ["demo", "--plain", "--port", "0", "--crash-rate", "0"];

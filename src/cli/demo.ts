@@ -9,6 +9,7 @@ import { Picture } from "./demo/picture.js";
 import { Screen } from "./demo/screen.js";
 import { render } from "./demo/view.js";
 import { watchStores } from "./demo/watch.js";
+import { EXIT } from "./exit-codes.js";
 import { decimal, duration, integer, type Where, whereOf, withStores } from "./options.js";
 import { listenOrSay, portOption } from "./serve.js";
 import { listenForShutdown, type Shutdown } from "./shutdown.js";
@@ -20,6 +21,8 @@ const HANDLERS = fileURLToPath(new URL("../../examples/sleep.js", import.meta.ur
 const GENERATORS = 2;
 const CONCURRENCY = 4;
 const WORKER_GRACE = "2s";
+/** A database that hangs, or a file system: whatever is not over by then is ended, exit code 1. */
+const HARD_END_MS = 9_500;
 /** Children that have not drained by then are killed: what they hold comes back by expiry. */
 const DRAIN_MS = 7_000;
 const SERVER_GRACE_MS = 1_000;
@@ -60,10 +63,20 @@ async function demo(where: Where, options: Options): Promise<void> {
   const shutdown = listenForShutdown(systemEnv.clock);
   const show = newShow(options.plain ?? !process.stdout.isTTY);
   const env: Env = { ...systemEnv, logger: loggerOf(show.take) };
+  const children: Child[] = [];
+  const endHard = () => {
+    for (const child of children) child.kill();
+    show.close();
+    process.stderr.write(`leasehold: not drained within ${HARD_END_MS} ms; leases expire\n`);
+    process.exit(EXIT.failed);
+  };
+  const onShutdown = () => systemEnv.clock.timer(HARD_END_MS, endHard, { background: true });
+  shutdown.signal.addEventListener("abort", onShutdown, { once: true });
   try {
     const stores = await openWhere(where, systemEnv);
     try {
-      await host(stores, env, show.take, { ...options, store: shownUrl(where.store) }, shutdown);
+      const hosted = { ...options, store: shownUrl(where.store) };
+      await host(stores, env, show.take, hosted, shutdown, children);
     } finally {
       await stores.close();
     }
@@ -80,6 +93,7 @@ async function host(
   take: (event: DemoEvent) => void,
   options: Options & { readonly store: string },
   shutdown: Shutdown,
+  children: Child[],
 ): Promise<void> {
   if (shutdown.signal.aborted) return;
   const onEvent = (event: Extract<DemoEvent, { type: "task" }>["event"]) =>
@@ -90,7 +104,7 @@ async function host(
   take({ type: "ready", url: server.url, store: options.store });
   await stores.generator.write("default", { running: true, ratePerSecond: options.rate });
   const watch = watchStores(stores, env, take);
-  const children = specsOf(server.url, options).map((spec) => new Child(spec, env, take));
+  for (const spec of specsOf(server.url, options)) children.push(new Child(spec, env, take));
   await shutdown.requested();
 
   take({ type: "draining" });
