@@ -6,9 +6,9 @@ import { LIMITS } from "../../protocol/wire.js";
 import { listen } from "../../server/index.js";
 import { DEFAULTS } from "../../tasks/index.js";
 import { manualEnv } from "../../testing/index.js";
+import { openStores } from "../open.js";
 import { chunked } from "./batch.js";
 import { type Call, HttpClient, isFailed, queryOf } from "./client.js";
-import { openStores } from "../open.js";
 import { http } from "./index.js";
 
 /** What fetch does: a status with a body, a code of a broken connection, or nothing for ever. */

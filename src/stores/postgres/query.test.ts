@@ -169,14 +169,12 @@ describePostgres("the password of a server", () => {
       ...systemEnv,
       logger: { debug: log, info: log, warn: log, error: log },
     };
-    const errorOf = (promise: Promise<unknown>) =>
-      promise.then(
-        () => expect.unreachable(),
-        (error: unknown) => {
-          expect(error).toBeInstanceOf(LeaseholdError);
-          return error;
-        },
-      );
+    const errorOf = async (promise: Promise<unknown>) => {
+      const [result] = await Promise.allSettled([promise]);
+      if (result.status === "fulfilled") return expect.unreachable();
+      expect(result.reason).toBeInstanceOf(LeaseholdError);
+      return result.reason as unknown;
+    };
     const admin = new pg.Client({ connectionString: server.url });
     await admin.connect();
     await admin.query(`CREATE ROLE app SUPERUSER LOGIN PASSWORD '${password}'`);

@@ -92,7 +92,10 @@ describePostgres("the lease store on a server", () => {
         pauses.push(delayMs);
         // The lock is gone before the last of the pauses is over.
         if (delayMs < 40) return systemClock.timer(delayMs, callback, options);
-        void admin.query("ROLLBACK").then(callback);
+        void (async () => {
+          await admin.query("ROLLBACK");
+          callback();
+        })();
         return { cancel: () => {} };
       },
     };
