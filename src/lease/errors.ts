@@ -127,7 +127,8 @@ export class ClosedError extends LeaseholdError {
 /** An outcome for a call that failed as a whole before or after it may have taken effect. */
 export function asStoreError(error: unknown, applied: "no" | "maybe"): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  // Whatever was thrown, also what cannot be made a string.
+  const message = error instanceof Error ? error.message : `threw ${typeof error}`;
   return new StoreUnavailableError(`the store failed: ${message}`, {
     outcome: applied === "no" ? "none" : "unknown",
     cause: error,

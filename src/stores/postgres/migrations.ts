@@ -138,4 +138,17 @@ export const MIGRATIONS: readonly Migration[] = [
        )`,
     ],
   },
+  {
+    name: "fence",
+    statements: [
+      // The same as FENCE_TABLE of the fence, which makes it where no leases live: whichever comes first.
+      `CREATE TABLE IF NOT EXISTS leasehold.fence (
+         namespace text COLLATE "C" NOT NULL,
+         resource text COLLATE "C" NOT NULL,
+         token bigint NOT NULL,
+         passed_at timestamptz NOT NULL,
+         PRIMARY KEY (namespace, resource)
+       )`,
+    ],
+  },
 ];

@@ -1,0 +1,147 @@
+import { PGlite } from "@electric-sql/pglite";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../../test/support/postgres.js";
+import { StaleTokenError } from "../lease/index.js";
+import { FENCE_TABLE, type FenceClient, fence } from "./index.js";
+
+const PROTECTED = `
+CREATE TABLE tenant_billing_close (tenant_id text PRIMARY KEY, status text NOT NULL, by_token bigint);
+INSERT INTO tenant_billing_close VALUES ('tenant_123', 'OPEN', NULL);`;
+const RESOURCE = "tenant_123:billing-close:2026-04";
+
+/** What a holder does: the guard, then the write, in one transaction. */
+async function closeBilling(client: FenceClient, token: number, status: string): Promise<void> {
+  await client.query("BEGIN");
+  try {
+    await fence(client, RESOURCE, token);
+    await client.query("UPDATE tenant_billing_close SET status = $1, by_token = $2", [
+      status,
+      token,
+    ]);
+    await client.query("COMMIT");
+  } catch (error) {
+    await client.query("ROLLBACK");
+    throw error;
+  }
+}
+
+async function rows(client: FenceClient): Promise<unknown[]> {
+  const text = "SELECT status, by_token::int AS token FROM tenant_billing_close";
+  return (await client.query(text)).rows;
+}
+
+describe("fence on PGlite", () => {
+  it("accepts a newer and an equal token, and refuses an older one with all that it wrote", async () => {
+    const db = await PGlite.create();
+    await db.exec(FENCE_TABLE);
+    await db.exec(FENCE_TABLE);
+    await db.exec(PROTECTED);
+    await closeBilling(db, 10, "CLOSING");
+    await closeBilling(db, 10, "STILL CLOSING");
+    await closeBilling(db, 11, "CLOSED");
+    const stale = closeBilling(db, 10, "STALE");
+    await expect(stale).rejects.toBeInstanceOf(StaleTokenError);
+    await expect(stale).rejects.toMatchObject({
+      ...{ code: "STALE_TOKEN", resource: RESOURCE, token: 10, lastToken: 11, retryable: false },
+    });
+    expect(await rows(db)).toEqual([{ status: "CLOSED", token: 11 }]);
+    // Other resources and tenants have counters of their own.
+    await fence(db, "other", 1);
+    await fence(db, RESOURCE, 1, { namespace: "other" });
+    await db.close();
+  });
+
+  it("keeps tokens of microseconds exactly", async () => {
+    const db = await PGlite.create();
+    await db.exec(FENCE_TABLE);
+    await fence(db, RESOURCE, 1_795_231_079_067_001);
+    await expect(fence(db, RESOURCE, 1_795_231_079_067_000)).rejects.toMatchObject({
+      lastToken: 1_795_231_079_067_001,
+    });
+    await db.close();
+  });
+
+  it("says what is missing or wrong", async () => {
+    const db = await PGlite.create();
+    await expect(fence(db, RESOURCE, 1)).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringContaining("FENCE_TABLE"),
+    });
+    await expect(fence(db, "", 1)).rejects.toMatchObject({ path: "resource" });
+    await expect(fence(db, RESOURCE, 1.5)).rejects.toMatchObject({ path: "token" });
+    await expect(fence({} as FenceClient, RESOURCE, 1)).rejects.toMatchObject({ path: "client" });
+    await db.close();
+  });
+});
+
+describePostgres("fence on PostgreSQL", () => {
+  let database: FreshDatabase;
+  const clients: pg.Client[] = [];
+  const connected = async () => {
+    const client = new pg.Client(database.url);
+    await client.connect();
+    clients.push(client);
+    return client;
+  };
+  beforeAll(async () => {
+    database = await freshDatabase();
+    const client = await connected();
+    await client.query(FENCE_TABLE);
+    await client.query(PROTECTED);
+  });
+  afterAll(async () => {
+    await Promise.all(clients.map((client) => client.end()));
+    await database.drop();
+  });
+
+  it("holds the row until commit: an older holder that comes meanwhile waits, and is refused", async () => {
+    const [newer, older, watcher] = [await connected(), await connected(), await connected()];
+    await newer.query("BEGIN");
+    await fence(newer, "r", 11);
+    await older.query("BEGIN");
+    const refused = expect(fence(older, "r", 10)).rejects.toBeInstanceOf(StaleTokenError);
+    const waiting = `SELECT count(*)::int AS n FROM pg_stat_activity
+      WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+    await expect.poll(async () => (await watcher.query(waiting)).rows).toEqual([{ n: 1 }]);
+    await newer.query("COMMIT");
+    await refused;
+    await older.query("ROLLBACK");
+  });
+
+  it("forgets a holder whose transaction was rolled back", async () => {
+    const client = await connected();
+    await client.query("BEGIN");
+    await fence(client, "rolled back", 20);
+    await client.query("ROLLBACK");
+    await fence(client, "rolled back", 19);
+  });
+
+  it("lets tokens only grow, whatever the order of many concurrent holders", async () => {
+    const accepted: number[] = [];
+    await Promise.all(
+      Array.from({ length: 8 }, async (_, worker) => {
+        const client = await connected();
+        for (let round = 0; round < 25; round += 1) {
+          const token = 1 + ((round * 8 + worker * 13) % 200);
+          await client.query("BEGIN");
+          try {
+            await fence(client, "crowd", token);
+            // While the row is ours nobody else passes: what is noted here is in the order of passing.
+            accepted.push(token);
+            await client.query("COMMIT");
+          } catch (error) {
+            expect(error).toBeInstanceOf(StaleTokenError);
+            await client.query("ROLLBACK");
+          }
+        }
+      }),
+    );
+    expect(accepted.length).toBeGreaterThan(0);
+    expect(accepted).toEqual([...accepted].sort((a, b) => a - b));
+  });
+});

@@ -1,0 +1,1 @@
+export { FENCE_TABLE, type FenceClient, type FenceOptions, fence } from "./sql.js";
