@@ -1,30 +1,12 @@
 import { describe, expect, it, vi } from "vitest";
+import { tasksWorld } from "../../test/support/tasks-world.js";
 import { silentLogger } from "../env/index.js";
 import { InvalidOptionError } from "../lease/index.js";
-import { MemoryTaskState, MemoryTaskStore } from "../stores/memory/tasks.js";
-import { manualEnv } from "../testing/index.js";
-import { Tasks } from "./client.js";
 import { defineTask, FinalTaskError, type HandlerContext } from "./define.js";
 import type { Json, TaskStore } from "./port.js";
 
 const TTL_MS = 3_000;
 const echo = defineTask<Json>("echo");
-
-function world(logger = silentLogger) {
-  const env = manualEnv({ logger });
-  const state = new MemoryTaskState(env);
-  const store = new MemoryTaskStore(state);
-  const client = (holder: string, over: Partial<TaskStore> = {}) => {
-    const own = new Proxy<TaskStore>(store, {
-      get(target, name: keyof TaskStore) {
-        const value = over[name] ?? target[name];
-        return typeof value === "function" ? value.bind(target) : value;
-      },
-    });
-    return new Tasks(own, { env, holder }, { close: undefined });
-  };
-  return { env, clock: env.clock, store, client, tasks: client("me") };
-}
 
 /** A handler whose runs the test ends one by one. */
 function stepped() {
@@ -45,7 +27,7 @@ function stepped() {
 
 describe("Worker", () => {
   it("runs a task at once when it is enqueued, and keeps its output and attempt", async () => {
-    const { tasks, clock } = world();
+    const { tasks, clock } = tasksWorld();
     const worker = tasks.work([echo.handle((data) => ({ echo: data }))]);
     await clock.advance(10);
     const { id } = await tasks.enqueue(echo, { n: 1 });
@@ -62,7 +44,7 @@ describe("Worker", () => {
   });
 
   it("runs no more than `concurrency` at once, and takes the next when one ends", async () => {
-    const { tasks, clock } = world();
+    const { tasks, clock } = tasksWorld();
     await tasks.enqueueAll(
       echo,
       [1, 2, 3, 4, 5].map((data) => ({ data })),
@@ -85,7 +67,7 @@ describe("Worker", () => {
   });
 
   it("heartbeats for as long as the handler runs, and carries its progress", async () => {
-    const { tasks, clock } = world();
+    const { tasks, clock } = tasksWorld();
     const { id } = await tasks.enqueue(echo, null);
     const { runs, handler } = stepped();
     tasks.work([handler], { ttlMs: TTL_MS });
@@ -99,7 +81,7 @@ describe("Worker", () => {
   });
 
   it("abandons at once when the lease is lost, and reports nothing", async () => {
-    const { clock, client, store } = world();
+    const { clock, client, store } = tasksWorld();
     const cut: TaskStore["heartbeat"] = async (requests) =>
       requests.map(() => ({
         ...{ status: "failed", applied: "no", retryable: true },
@@ -134,7 +116,7 @@ describe("Worker", () => {
   });
 
   it("a worker that was paused past its lease is refused", async () => {
-    const { clock, client, store } = world();
+    const { clock, client, store } = tasksWorld();
     const sent: unknown[] = [];
     const spy: TaskStore["complete"] = async (requests) => {
       const outcomes = await store.complete(requests);
@@ -155,7 +137,7 @@ describe("Worker", () => {
   });
 
   it("repeats a completion whose answer was lost, and it counts once", async () => {
-    const { clock, client, store } = world();
+    const { clock, client, store } = tasksWorld();
     let cuts = 3;
     const complete: TaskStore["complete"] = async (requests) => {
       const outcomes = await store.complete(requests);
@@ -176,7 +158,7 @@ describe("Worker", () => {
   it("does not call a task lost that its own unacknowledged completion has ended", async () => {
     const warnings: string[] = [];
     const warn = (_fields: object, message: string) => void warnings.push(message);
-    const { clock, client, store } = world({ ...silentLogger, warn });
+    const { clock, client, store } = tasksWorld({ ...silentLogger, warn });
     let cut = true;
     const complete: TaskStore["complete"] = async (requests) => {
       const outcomes = await store.complete(requests);
@@ -209,7 +191,7 @@ describe("Worker", () => {
   });
 
   it("reports an output that the store will never take as a final failure", async () => {
-    const { clock, client } = world();
+    const { clock, client } = tasksWorld();
     let tries = 0;
     const complete: TaskStore["complete"] = async (requests) => {
       tries += 1;
@@ -231,7 +213,7 @@ describe("Worker", () => {
   });
 
   it("repeats a claim whose answer was lost, and gets the same tasks", async () => {
-    const { clock, client, store } = world();
+    const { clock, client, store } = tasksWorld();
     let cuts = 2;
     const claim: TaskStore["claim"] = async (request) => {
       const outcome = await store.claim(request);
@@ -249,7 +231,7 @@ describe("Worker", () => {
   });
 
   it("retries failures after a backoff until maxAttempts, and gives up at once on a final one", async () => {
-    const { tasks, clock } = world();
+    const { tasks, clock } = tasksWorld();
     const flaky = defineTask("flaky", { maxAttempts: 3, backoffMs: 1_000 });
     const { id } = await tasks.enqueue(flaky, null);
     const hopeless = await tasks.enqueue(echo, null);
@@ -278,7 +260,7 @@ describe("Worker", () => {
   });
 
   it("tells the handler of progress that cannot be kept, and keeps the other tasks", async () => {
-    const { tasks, clock } = world();
+    const { tasks, clock } = tasksWorld();
     const [bad, good] = await tasks.enqueueAll(echo, [{ data: "bad" }, { data: "good" }]);
     const { runs, handler } = stepped();
     tasks.work([handler], { ttlMs: TTL_MS });
@@ -300,7 +282,7 @@ describe("Worker", () => {
   });
 
   it("reports whatever a handler throws, in bounded length", async () => {
-    const { tasks, clock } = world();
+    const { tasks, clock } = tasksWorld();
     const [bare, long] = await tasks.enqueueAll(echo, [{ data: "bare" }, { data: "long" }]);
     const worker = tasks.work([
       echo.handle((data) => {
@@ -316,7 +298,7 @@ describe("Worker", () => {
   });
 
   it("stops the handler of a cancelled task", async () => {
-    const { tasks, clock } = world();
+    const { tasks, clock } = tasksWorld();
     const { id } = await tasks.enqueue(echo, null);
     const { runs, handler } = stepped();
     tasks.work([handler], { ttlMs: TTL_MS });
@@ -332,7 +314,7 @@ describe("Worker", () => {
 
 describe("close", () => {
   it("lets handlers end, claims nothing more, and gives back what it cannot finish", async () => {
-    const { tasks, clock } = world();
+    const { tasks, clock } = tasksWorld();
     const [quick, stuck, waiting] = await tasks.enqueueAll(echo, [
       { data: "quick" },
       { data: "stuck" },
@@ -361,11 +343,9 @@ describe("close", () => {
     await tasks.close();
     expect(clock.pendingTimers).toBe(0);
   });
-});
 
-describe("close, further", () => {
   it("is forgotten by the client", async () => {
-    const { tasks, clock } = world();
+    const { tasks, clock } = tasksWorld();
     const [early, late] = [tasks.work([stepped().handler]), tasks.work([stepped().handler])];
     await clock.advance(10);
     await early.close();
@@ -375,7 +355,7 @@ describe("close, further", () => {
   });
 
   it("does not wait long for a store that takes nothing back", async () => {
-    const { client, clock } = world();
+    const { client, clock } = tasksWorld();
     const tasks = client("me", { giveBack: () => new Promise(() => {}) });
     await tasks.enqueue(echo, null);
     const { handler, runs } = stepped();
@@ -389,65 +369,4 @@ describe("close, further", () => {
     expect(runs).toHaveLength(1);
     expect(closed).toBe(true);
   });
-});
-
-describe("enqueue", () => {
-  it("repeats an enqueue whose answer was lost, and adds one task", async () => {
-    const { clock, client, store } = world();
-    let cuts = 3;
-    const enqueue: TaskStore["enqueue"] = async (tasks) => {
-      const outcomes = await store.enqueue(tasks);
-      if (cuts-- <= 0) return outcomes;
-      return tasks.map(() => ({
-        ...{ status: "failed", applied: "maybe", retryable: true },
-        error: new Error("cut after apply") as never,
-      }));
-    };
-    const tasks = client("me", { enqueue });
-    const enqueued = tasks.enqueue(echo, 1);
-    await clock.advance(5_000);
-    expect(await enqueued).toMatchObject({ status: "enqueued" });
-    expect(await tasks.counts()).toMatchObject({ pending: 1 });
-  });
-
-  it("names the field that is wrong, and sends nothing", async () => {
-    const { tasks } = world();
-    const typed = defineTask("typed", {
-      schema: {
-        "~standard": {
-          version: 1,
-          vendor: "test",
-          validate: (value: unknown) =>
-            typeof (value as { width?: unknown })?.width === "number"
-              ? { value: value as { width: number } }
-              : { issues: [{ message: "must be a number", path: ["width"] }] },
-        },
-      },
-    });
-    const wrong: [() => Promise<unknown>, string][] = [
-      [() => tasks.enqueue(typed, { width: "wide" }), "data.width"],
-      [() => tasks.enqueue(echo, 1, { priority: 1e6 }), "priority"],
-      [() => tasks.enqueue(echo, 1, { id: "7" }), "id"],
-      [() => tasks.enqueue(echo, 1, { queue: "" }), "queue"],
-      [() => tasks.enqueue(echo, 1, { scheduledAt: new Date("nonsense") }), "scheduledAt"],
-      [() => tasks.enqueue(echo, 1n as never), "data"],
-    ];
-    for (const [call, path] of wrong) {
-      await expect(call()).rejects.toMatchObject({ code: "INVALID_OPTION", path });
-    }
-    expect(await tasks.counts()).toMatchObject({ pending: 0 });
-  });
-});
-
-it("work() says what is wrong with its handlers and options", () => {
-  const { tasks } = world();
-  const handler = echo.handle(() => 1);
-  expect(() => tasks.work([])).toThrow(/^handlers must be an array/);
-  expect(() => tasks.work([handler, handler])).toThrow(
-    /^handlers\.1 is a second handler for "echo"/,
-  );
-  expect(() => tasks.work([{} as never])).toThrow(/^handlers\.0 must be made by/);
-  expect(() => tasks.work([handler], { concurrency: 0 })).toThrow(/^concurrency must be from 1/);
-  expect(() => tasks.work([handler], { ttlMs: 10 })).toThrow(/^ttlMs must be from 100/);
-  expect(() => tasks.work([handler], { queues: [] })).toThrow(/^queues must name/);
 });
