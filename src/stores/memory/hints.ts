@@ -33,3 +33,21 @@ export class HintQueue<Event extends { readonly type: string }> {
     }
   }
 }
+
+/** The hints of a watch that stands in these sets, from now until the signal aborts or they are ended. */
+export async function* follow<Event extends { readonly type: string }>(
+  signal: AbortSignal,
+  sets: readonly Set<HintQueue<Event>>[],
+): AsyncGenerator<Event | { readonly type: "resync" }, void, void> {
+  if (signal.aborted) return;
+  const hints = new HintQueue<Event>();
+  const end = () => hints.end();
+  signal.addEventListener("abort", end, { once: true });
+  for (const set of sets) set.add(hints);
+  try {
+    yield* hints.read();
+  } finally {
+    signal.removeEventListener("abort", end);
+    for (const set of sets) set.delete(hints);
+  }
+}

@@ -22,7 +22,7 @@ import {
   rules,
   type WatchEvent,
 } from "../../lease/index.js";
-import { HintQueue } from "./hints.js";
+import { follow, type HintQueue } from "./hints.js";
 
 const WHAT = "the store";
 /** The two clocks drift apart by less than this unless one of them was set or stood still. */
@@ -155,20 +155,8 @@ export class MemoryLeaseStore implements LeaseStore {
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<WatchEvent, void, void> {
     this.#assertOpen();
-    if (signal.aborted) return;
-    const hints = new HintQueue<WatchEvent>();
     const { watchers } = this.#state.namespace(namespace);
-    const end = () => hints.end();
-    signal.addEventListener("abort", end, { once: true });
-    watchers.add(hints);
-    this.#watching.add(hints);
-    try {
-      yield* hints.read();
-    } finally {
-      signal.removeEventListener("abort", end);
-      watchers.delete(hints);
-      this.#watching.delete(hints);
-    }
+    yield* follow(signal, [watchers, this.#watching]);
   }
 
   async collect(olderThanMs: number): Promise<number> {

@@ -32,7 +32,7 @@ import type {
 } from "../../tasks/port.js";
 import { type AttemptRecord, storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
-import { HintQueue } from "./hints.js";
+import { follow, type HintQueue } from "./hints.js";
 import { TaskIndex } from "./task-index.js";
 
 /** A claim is repeated within seconds, if at all. */
@@ -230,20 +230,8 @@ export class MemoryTaskStore implements TaskStore {
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<TaskWatchEvent, void, void> {
     this.#assertOpen();
-    if (signal.aborted) return;
-    const hints = new HintQueue<TaskWatchEvent>();
     const { watchers } = this.#state.namespace(namespace);
-    const end = () => hints.end();
-    signal.addEventListener("abort", end, { once: true });
-    watchers.add(hints);
-    this.#watching.add(hints);
-    try {
-      yield* hints.read();
-    } finally {
-      signal.removeEventListener("abort", end);
-      watchers.delete(hints);
-      this.#watching.delete(hints);
-    }
+    yield* follow(signal, [watchers, this.#watching]);
   }
 
   /** Ends this store's watchers; the tasks stay for other stores of the same name. */
