@@ -20,6 +20,7 @@ export {
   LeaseholdError,
   LeaseLostError,
   type LeaseOptions,
+  type LeaseState,
   Leases,
   LeaseUnavailableError,
   type LeaseView,

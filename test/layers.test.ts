@@ -19,7 +19,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "stores/memory": ["env", "lease", "tasks", "control", "stores/source"],
   "stores/postgres": ["env", "lease", "tasks", "control", "stores/source"],
   "stores/http": ["env", "lease", "tasks", "control", "protocol", "stores/source"],
-  "stores/source": ["env", "lease", "tasks"],
+  "stores/source": ["env", "lease", "tasks", "control"],
   "stores/open": ["env", "lease", "tasks", "control", "stores/*"],
   protocol: ["lease", "tasks", "control"],
   server: ["env", "lease", "election", "tasks", "control", "protocol"],

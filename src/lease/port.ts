@@ -49,7 +49,15 @@ export interface AcquireRequest extends Grant {
   readonly metadata?: string;
 }
 export type AcquireOutcome =
-  | ({ readonly status: "acquired"; readonly token: number } & Term)
+  | ({
+      readonly status: "acquired";
+      readonly token: number;
+      /**
+       * The ended grant whose record this one took over: its last trace. For whoever keeps a history;
+       * absent where there was none, in the answer to a repeated request, and from a remote store.
+       */
+      readonly replaced?: LeaseView;
+    } & Term)
   | {
       readonly status: "held";
       readonly holder: string;
@@ -67,7 +75,7 @@ export interface RenewRequest extends Grant {
   readonly ttlMs: number;
 }
 export type RenewOutcome =
-  | ({ readonly status: "renewed" } & Term)
+  | ({ readonly status: "renewed"; readonly token: number } & Term)
   | { readonly status: "lost"; readonly reason: "expired" | "revoked" | "taken" | "gone" }
   | Failed;
 
@@ -85,13 +93,15 @@ export type RevokeOutcome =
   | { readonly status: "notHeld" | "otherToken" }
   | Failed;
 
+/** `live`, or how it ended. */
+export type LeaseState = "live" | "expired" | "released" | "revoked";
+
 /** A grant as people and lists see it: without its secret. */
 export interface LeaseView extends Key {
   readonly holder: string;
   readonly grantId: string;
   readonly token: number;
-  /** `live`, or how it ended. */
-  readonly state: "live" | "expired" | "released" | "revoked";
+  readonly state: LeaseState;
   readonly ttlMs: number;
   /** Zero when it has ended. */
   readonly remainingMs: number;
@@ -105,8 +115,10 @@ export interface ListQuery {
   readonly namespace: string;
   /** Literal: no character in it is a wildcard. */
   readonly prefix?: string;
-  /** Only live grants; default false. */
-  readonly liveOnly?: boolean;
+  /** Only grants in one of these states; default any. */
+  readonly states?: readonly LeaseState[];
+  /** Only grants that were renewed at least once; default false. */
+  readonly renewedOnly?: boolean;
   /** At most this many; default 100. */
   readonly limit?: number;
   /** `nextCursor` of the page before. */

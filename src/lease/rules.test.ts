@@ -102,7 +102,12 @@ describe("acquire", () => {
 describe("renew", () => {
   it("extends, and never shortens", () => {
     const longer = rules.renew(live, { ...grant("a"), ttlMs: 100 }, 50);
-    expect(longer.outcome).toEqual({ status: "renewed", ttlMs: 100, remainingMs: 100 });
+    expect(longer.outcome).toEqual({
+      status: "renewed",
+      token: live.token,
+      ttlMs: 100,
+      remainingMs: 100,
+    });
     expect(longer.record).toEqual({ ...live, renewedAtMs: 50, expiresAtMs: 150 });
     const shorter = rules.renew(live, { ...grant("a"), ttlMs: 10 }, 50);
     expect(shorter.outcome).toMatchObject({ status: "renewed", remainingMs: 50 });

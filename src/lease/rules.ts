@@ -131,6 +131,7 @@ export function renew(
     record: renewed,
     outcome: {
       status: "renewed",
+      token: renewed.token,
       ttlMs: renewed.ttlMs,
       remainingMs: renewed.expiresAtMs - nowMs,
     },

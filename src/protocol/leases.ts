@@ -48,7 +48,9 @@ const Held = z
   })
   .openapi("Held");
 const Ended = z.object({ status: z.literal("ended") }).openapi("Ended");
-const Renewed = z.object({ status: z.literal("renewed"), ...term }).openapi("Renewed");
+const Renewed = z
+  .object({ status: z.literal("renewed"), token: Token, ...term })
+  .openapi("Renewed");
 const Lost = z
   .object({ status: z.literal("lost"), reason: z.enum(["expired", "revoked", "taken", "gone"]) })
   .openapi("Lost");
@@ -112,6 +114,9 @@ export const RevokeBody = batch(
 );
 export type RevokeBody = z.input<typeof RevokeBody>;
 
+const LEASE_STATES = ["live", "expired", "released", "revoked"] as const;
+export const LeaseState = z.enum(LEASE_STATES);
+
 /** A grant without its secret. */
 export const LeaseView = z
   .object({
@@ -119,7 +124,7 @@ export const LeaseView = z
     holder: z.string(),
     grantId: z.string(),
     token: Token,
-    state: z.enum(["live", "expired", "released", "revoked"]),
+    state: LeaseState,
     ttlMs: z.number(),
     remainingMs: z.number(),
     grantedAt: z.string().nullable(),
@@ -153,7 +158,11 @@ export const LeaseListQuery = z.strictObject({
     .union([z.literal(""), Name])
     .optional()
     .openapi({ type: "string" }),
-  liveOnly: z
+  state: z
+    .union([LeaseState.transform((state) => [state]), z.array(LeaseState)])
+    .optional()
+    .openapi({ type: "array", items: { type: "string", enum: [...LEASE_STATES] } }),
+  renewedOnly: z
     .enum(["true", "false"])
     .transform((text) => text === "true")
     .optional()

@@ -279,7 +279,7 @@ test("leases are taken, renewed, listed, revoked and released", async () => {
   expect(renewed.body).toMatchObject([{ status: "renewed", ttlMs: 90_000 }]);
   const got = await ask("POST", "/v1/leases/get", ["orders/ä", "none"]);
   expect(got.body).toMatchObject([{ resource: "orders/ä", holder: "me", state: "live" }, null]);
-  const listed = await ask("GET", "/v1/leases?prefix=orders/&liveOnly=true");
+  const listed = await ask("GET", "/v1/leases?prefix=orders/&state=live");
   expect(listed.body).toMatchObject({ items: [{ resource: "orders/ä", token }], nextCursor: null });
   expect(JSON.stringify([got.body, listed.body])).not.toContain(mine.split(".")[1]);
   const revoke = (body: object) =>

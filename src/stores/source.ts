@@ -1,4 +1,6 @@
 /** What can be opened, and what comes of it: the shape that every engine has. */
+
+import type { GrantHistory } from "../control/index.js";
 import type { Env } from "../env/index.js";
 import type { LeaseStore } from "../lease/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
@@ -8,6 +10,8 @@ export interface Stores {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
+  /** Absent where ended grants cannot be kept, or are kept by the server behind this. */
+  readonly history?: GrantHistory;
   close(): Promise<void>;
 }
 

@@ -53,9 +53,8 @@ export class Reports {
 
   async heartbeat(request: HeartbeatRequest, timeoutMs: number): Promise<RenewOutcome> {
     const outcome = await this.#heartbeats.submit(request, timeoutMs);
-    return outcome.status === "refused"
-      ? { status: "lost", reason: LOST[outcome.reason] }
-      : outcome;
+    if (outcome.status === "refused") return { status: "lost", reason: LOST[outcome.reason] };
+    return outcome.status === "renewed" ? { ...outcome, token: request.token } : outcome;
   }
 
   async giveBack(grant: TaskGrant, timeoutMs: number): Promise<ReleaseOutcome> {

@@ -1,6 +1,10 @@
 /** /v1/leases: the LeaseStore port itself, in batches. Outcomes are values here: the status is 200. */
 import { createRoute } from "@hono/zod-openapi";
-import { type LeaseView as View, withoutUndefined } from "../../lease/index.js";
+import {
+  type AcquireOutcome,
+  type LeaseView as View,
+  withoutUndefined,
+} from "../../lease/index.js";
 import {
   AcquireAnswer,
   AcquireBody,
@@ -60,7 +64,7 @@ export function leaseRoutes(app: App, services: Services): void {
       const outcomes = await Promise.all(
         requests.map((request) => batchedLeases.acquire(request, timeoutMs)),
       );
-      return context.json(outcomes.map(toWireOutcome), 200);
+      return context.json(outcomes.map(toWireAcquired), 200);
     },
   );
 
@@ -162,7 +166,8 @@ export function leaseRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const query = { namespace, ...defined(context.req.valid("query")) };
+      const { state, ...rest } = context.req.valid("query");
+      const query = { namespace, ...defined({ ...rest, states: state }) };
       const budget = services.budget(context);
       const { items, nextCursor } = await budget.read(() => leases.list(query));
       return context.json({ items: items.map(toWireView), nextCursor }, 200);
@@ -195,6 +200,13 @@ type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 
 function defined<T extends object>(value: T): Defined<T> {
   return withoutUndefined(value) as Defined<T>;
+}
+
+/** What the new grant replaced is for this server's history. */
+function toWireAcquired(outcome: AcquireOutcome) {
+  if (outcome.status !== "acquired") return toWireOutcome(outcome);
+  const { replaced, ...answer } = outcome;
+  return answer;
 }
 
 function toWireView({ namespace, ...view }: View): LeaseView {

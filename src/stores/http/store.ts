@@ -100,11 +100,21 @@ export class HttpLeaseStore implements LeaseStore {
     return views;
   }
 
-  async list({ namespace, prefix, liveOnly, limit, cursor }: ListQuery): Promise<Page<LeaseView>> {
+  async list({
+    namespace,
+    prefix,
+    states,
+    renewedOnly,
+    limit,
+    cursor,
+  }: ListQuery): Promise<Page<LeaseView>> {
     this.#client.checkNamespace(namespace);
+    // No state at all is a filter that a query cannot say.
+    if (states?.length === 0) return { items: [], nextCursor: null };
     const query = queryOf({
       prefix: prefix === "" ? undefined : prefix,
-      liveOnly,
+      state: states,
+      renewedOnly,
       limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
       cursor,
     });

@@ -9,6 +9,7 @@ import {
   type Failed,
   type Key,
   type LeaseRecord,
+  type LeaseState,
   type LeaseStore,
   type LeaseView,
   type ListQuery,
@@ -87,10 +88,16 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async acquire(requests: readonly AcquireRequest[]): Promise<AcquireOutcome[]> {
     return requests.map((request) => {
-      const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, { tokenFloor }) =>
-        rules.acquire(record, request, nowMs, (last) => rules.nextToken(last, tokenFloor, 0)),
-      );
-      if (outcome.status === "acquired") return this.#withTerm(outcome);
+      let replaced: LeaseView | undefined;
+      const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, { tokenFloor }) => {
+        const token = (last: number) => rules.nextToken(last, tokenFloor, 0);
+        const decision = rules.acquire(record, request, nowMs, token);
+        if (record && decision.record !== record) replaced = this.#view(request, record);
+        return decision;
+      });
+      if (outcome.status === "acquired") {
+        return { ...this.#withTerm(outcome), ...(replaced && { replaced }) };
+      }
       if (outcome.status !== "held") return outcome;
       return { ...outcome, remainingMs: Math.ceil(outcome.remainingMs ?? 0) };
     });
@@ -133,13 +140,14 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async list(query: ListQuery): Promise<Page<LeaseView>> {
     this.#assertOpen();
-    const { namespace, prefix = "", liveOnly = false, limit = 100, cursor } = query;
+    const { namespace, prefix = "", states, renewedOnly = false, limit = 100, cursor } = query;
     const nowMs = this.#state.clock.monotonic();
     const found: [string, LeaseRecord][] = [];
     for (const [resource, record] of this.#state.namespaces.get(namespace)?.records ?? []) {
       if (!resource.startsWith(prefix)) continue;
       if (cursor !== undefined && compareUtf8(resource, cursor) <= 0) continue;
-      if (liveOnly && !rules.isLive(record, nowMs)) continue;
+      if (states && !states.includes(stateOf(record, nowMs))) continue;
+      if (renewedOnly && record.renewedAtMs === null) continue;
       found.push([resource, record]);
     }
     found.sort(([a], [b]) => compareUtf8(a, b));
@@ -220,7 +228,7 @@ export class MemoryLeaseStore implements LeaseStore {
       holder: record.holder,
       grantId: grantIdOf(record.leaseId),
       token: record.token,
-      state: live ? "live" : (record.ended ?? "expired"),
+      state: stateOf(record, nowMs),
       ttlMs: record.ttlMs,
       remainingMs: live ? Math.ceil(record.expiresAtMs - nowMs) : 0,
       grantedAt: this.#state.wallAt(record.grantedAtMs),
@@ -233,6 +241,10 @@ export class MemoryLeaseStore implements LeaseStore {
   #assertOpen(): void {
     if (this.#closed) throw new ClosedError(WHAT);
   }
+}
+
+function stateOf(record: LeaseRecord, nowMs: number): LeaseState {
+  return record.ended ?? (rules.isLive(record, nowMs) ? "live" : "expired");
 }
 
 /** The order of UTF-8's bytes is that of code points; JavaScript's own is that of UTF-16. @internal */

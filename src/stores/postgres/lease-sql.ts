@@ -19,6 +19,7 @@
  *
  * Names: c the clock, i the input, s or r the row as seen, k as locked, x as changed.
  */
+import type { LeaseState } from "../../lease/index.js";
 import { CHANNEL } from "./backend.js";
 
 /** Milliseconds from the statement's time until then. */
@@ -76,6 +77,8 @@ export interface AcquireRow {
   readonly expiresAt: string;
   readonly holder: string;
   readonly grantId: string;
+  /** The ended grant whose row became that of the new one. */
+  readonly replaced: Omit<ViewRow, "namespace" | "resource" | "remainingMs"> | null;
 }
 
 const acquire = (more: string) => `
@@ -131,8 +134,13 @@ WITH ${CLOCK},
   )${more}
 SELECT o.status, o.token::float8 AS token, o.ttl_ms AS "ttlMs",
   ${untilMs("o.expires_at")} AS "remainingMs", ${iso("o.expires_at")} AS "expiresAt",
-  o.holder, ${grantId("o")} AS "grantId"
-FROM outcome o CROSS JOIN clock c
+  o.holder, ${grantId("o")} AS "grantId",
+  CASE WHEN k.n IS NOT NULL THEN json_build_object(
+    'holder', k.holder, 'grantId', ${grantId("k")}, 'token', k.token, 'ttlMs', k.ttl_ms,
+    'state', coalesce(k.ended, 'expired'), 'grantedAt', ${iso("k.granted_at")},
+    'renewedAt', ${iso("k.renewed_at")}, 'expiresAt', ${iso("k.expires_at")}, 'metadata', k.metadata
+  ) END AS replaced
+FROM outcome o CROSS JOIN clock c LEFT JOIN locked k ON k.n = o.n
 ORDER BY o.n`;
 
 /** Values: namespaces, resources, leaseIds, holders, ttlMs, queueMs, metadata. */
@@ -171,6 +179,7 @@ export const ACQUIRE_OR_WAIT = acquire(`,
 export interface RenewRow {
   readonly status: "renewed" | "lost" | "undecided";
   readonly reason: "expired" | "revoked" | "taken" | "gone";
+  readonly token: number;
   readonly ttlMs: number;
   readonly remainingMs: number;
   readonly expiresAt: string;
@@ -191,7 +200,7 @@ WITH ${CLOCK},
       expires_at = greatest(k.expires_at, ${afterMs("i.ttl_ms")})
     FROM locked k JOIN input i ON i.n = k.n CROSS JOIN clock c
     WHERE ${SAME_KEY("l", "k")} AND ${isLive("k")}
-    RETURNING k.n, l.ttl_ms, l.expires_at
+    RETURNING k.n, l.token, l.ttl_ms, l.expires_at
   )
 SELECT
   CASE
@@ -205,7 +214,7 @@ SELECT
     WHEN s.ended = 'revoked' THEN 'revoked'
     ELSE 'gone'
   END AS reason,
-  x.ttl_ms AS "ttlMs", ${untilMs("x.expires_at")} AS "remainingMs", ${iso("x.expires_at")} AS "expiresAt"
+  x.token::float8 AS token, x.ttl_ms AS "ttlMs", ${untilMs("x.expires_at")} AS "remainingMs", ${iso("x.expires_at")} AS "expiresAt"
 FROM input i CROSS JOIN clock c
   LEFT JOIN seen s ON s.n = i.n LEFT JOIN locked k ON k.n = i.n LEFT JOIN renewed x ON x.n = i.n
 ORDER BY i.n`;
@@ -283,7 +292,7 @@ export interface ViewRow {
   readonly holder: string;
   readonly grantId: string;
   readonly token: number;
-  readonly state: "live" | "expired" | "released" | "revoked";
+  readonly state: LeaseState;
   readonly ttlMs: number;
   readonly remainingMs: number;
   readonly grantedAt: string;
@@ -292,8 +301,9 @@ export interface ViewRow {
   readonly metadata: string | null;
 }
 
+const STATE = `CASE WHEN ${isLive("l")} THEN 'live' ELSE coalesce(l.ended, 'expired') END`;
 const VIEW = `l.namespace, l.resource, l.holder, ${grantId("l")} AS "grantId", l.token::float8 AS token,
-  CASE WHEN ${isLive("l")} THEN 'live' ELSE coalesce(l.ended, 'expired') END AS state,
+  ${STATE} AS state,
   l.ttl_ms AS "ttlMs", CASE WHEN ${isLive("l")} THEN ${untilMs("l.expires_at")} ELSE 0 END AS "remainingMs",
   ${iso("l.granted_at")} AS "grantedAt", ${iso("l.renewed_at")} AS "renewedAt",
   ${iso("l.expires_at")} AS "expiresAt", l.metadata`;
@@ -306,14 +316,15 @@ WITH ${CLOCK}, ${inputAndSeen([
 ])}
 SELECT l.n::int AS n, ${VIEW} FROM seen l CROSS JOIN clock c ORDER BY l.n`;
 
-/** Values: namespace, first resource, end of the range (null: none), cursor, live only, limit. */
+/** Values: namespace, first resource, end of the range (null: none), cursor, states (null: any), renewed only, limit. */
 export const LIST = `
 WITH ${CLOCK}
 SELECT ${VIEW} FROM leasehold.lease l CROSS JOIN clock c
 WHERE l.namespace = $1 AND l.resource >= $2 AND ($3::text IS NULL OR l.resource < $3)
-  AND l.resource > $4 AND (NOT $5::bool OR ${isLive("l")})
+  AND l.resource > $4 AND ($5::text[] IS NULL OR ${STATE} = ANY ($5))
+  AND (NOT $6::bool OR l.renewed_at IS NOT NULL)
 ORDER BY l.resource
-LIMIT $6::int`;
+LIMIT $7::int`;
 
 /**
  * Deletes old ended leases, in the order of their keys, a chunk a statement; raises the floor of

@@ -114,8 +114,10 @@ export class PostgresLeaseStore implements LeaseStore {
         batch.map(({ leaseId }) => leaseId),
         batch.map(({ ttlMs }) => ttlMs),
       ],
-      outcome: ({ status, reason, ...term }) =>
-        status === "lost" ? { status, reason } : { status: "renewed", ...wholeMs(term) },
+      outcome: ({ status, reason, token, ...term }) =>
+        status === "lost"
+          ? { status, reason }
+          : { status: "renewed", token: safeToken(token), ...wholeMs(term) },
     };
     return inRounds(requests, keyText, this.#sender(statement, options));
   }
@@ -157,13 +159,14 @@ export class PostgresLeaseStore implements LeaseStore {
 
   async list(query: ListQuery): Promise<Page<LeaseView>> {
     this.#assertOpen();
-    const { namespace, prefix = "", liveOnly = false, limit = 100, cursor = "" } = query;
+    const { namespace, prefix = "", states = null, limit = 100, cursor = "" } = query;
     const rows = await this.#general.query<ViewRow>(LIST, [
       namespace,
       prefix,
       endOfPrefix(prefix),
       cursor,
-      liveOnly,
+      states,
+      query.renewedOnly ?? false,
       limit + 1,
     ]);
     const items = rows.slice(0, limit).map(view);

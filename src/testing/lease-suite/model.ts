@@ -26,7 +26,7 @@ type Command =
   | { readonly op: "collect" };
 
 /** A store has its clock as text, may know less of who is in the way, and more of its queue. */
-const UNSHARED: ReadonlySet<string> = new Set(["expiresAt", "grantId", "ahead"]);
+const UNSHARED: ReadonlySet<string> = new Set(["expiresAt", "grantId", "ahead", "replaced"]);
 const TIMES: ReadonlySet<string> = new Set(["remainingMs", "ttlMs", "freeInMs"]);
 const KEYS = 3;
 const LEASES = 4;

@@ -92,6 +92,6 @@ export const names: Section = (test, expect) => {
     const other = await t.hold({ namespace: `${long.slice(0, -1)}m`, resource: "r" });
     await t.release(one);
     expect(await t.renew(other)).toMatchObject({ status: "renewed" });
-    expect((await t.store.list({ namespace: long, liveOnly: true })).items).toEqual([]);
+    expect((await t.store.list({ namespace: long, states: ["live"] })).items).toEqual([]);
   });
 };

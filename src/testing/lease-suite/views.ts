@@ -22,7 +22,7 @@ export const views: Section = (test, expect) => {
     for (const time of [view?.grantedAt, view?.expiresAt]) {
       if (time !== null) expect(time).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     }
-    await t.renew(held);
+    expect(await t.renew(held)).toMatchObject({ status: "renewed", token: held.answer.token });
     const renewed = await t.view(held);
     expect(renewed).toMatchObject({ token: held.answer.token, metadata });
     if (t.store.capabilities.clock === "store") expect(renewed?.renewedAt).toMatch(/^\d{4}-/);
@@ -140,8 +140,42 @@ export const views: Section = (test, expect) => {
     await t.revoke(await t.hold(t.key("revoked later")), "atExpiry");
     const expired = await t.hold(t.key("expired"), { ttlMs: t.shortTtlMs });
     await t.expire(expired);
-    const query = { namespace: t.namespace, liveOnly: true, limit: 1 };
+    const query: ListQuery = { namespace: t.namespace, states: ["live"], limit: 1 };
     expect(await pages(t, query)).toEqual([live.resource]);
+  });
+
+  test(
+    "are listed by their states, and by whether they were renewed",
+    async (t) => {
+      await t.renew(await t.hold(t.key("live")));
+      await t.release(await t.hold(t.key("released")));
+      await t.revoke(await t.hold(t.key("revoked")), "now");
+      await t.expire(await t.hold(t.key("expired"), { ttlMs: t.shortTtlMs }));
+      const listed = (query: Omit<ListQuery, "namespace">) =>
+        pages(t, { namespace: t.namespace, ...query });
+      for (const state of ["live", "released", "revoked", "expired"] as const) {
+        expect(await listed({ states: [state] })).toEqual([state]);
+      }
+      expect(await listed({ states: ["live", "expired"], limit: 1 })).toEqual(["expired", "live"]);
+      expect(await listed({ states: [] })).toEqual([]);
+      expect(await listed({ renewedOnly: true })).toEqual(["live"]);
+      expect(await listed({ renewedOnly: true, states: ["released"] })).toEqual([]);
+    },
+    needsStoreClock,
+  );
+
+  test("are left behind by a grant that took over their record, once", async (t) => {
+    const first = await t.hold(t.key(), { metadata: "{}" });
+    await t.renew(first);
+    await t.release(first);
+    const last = await t.view(first);
+    const second = await t.hold(t.key());
+    // A store that is far away or keeps no records says nothing.
+    const { replaced } = second.answer;
+    if (replaced) expect(replaced).toEqual(last);
+    const repeated = await t.acquire(second);
+    expect(repeated).toMatchObject({ status: "acquired", token: second.answer.token });
+    expect(Object.keys(repeated)).not.toContain("replaced");
   });
 
   test(
