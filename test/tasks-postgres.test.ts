@@ -1,4 +1,5 @@
 /** What only SQL stores of tasks do: other people's transactions, plans, notifications. */
+import { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -101,22 +102,16 @@ function exerciseTransactions(
 }
 
 describe("PGlite: tasks in the caller's transaction", () => {
+  let db: PGlite;
   let database: PostgresDatabase | undefined;
-  afterAll(() => database?.close());
+  afterAll(async () => {
+    await database?.close();
+    await db.close();
+  });
   exerciseTransactions(async () => {
-    const opened = await openPostgres({ directory: "" }, systemEnv);
-    database = opened;
-    return {
-      database: opened,
-      transact: (work) =>
-        opened.connections.backend.general.transaction((session) =>
-          work({
-            query: async (text, values) => ({
-              rows: [...(await session.query(text, values as string[]))],
-            }),
-          }),
-        ),
-    };
+    db = await PGlite.create();
+    database = await openPostgres({ db }, systemEnv);
+    return { database, transact: (work) => db.transaction((tx) => work(tx)) };
   });
 });
 

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compile } from "../../../test/support/compile.js";
@@ -115,6 +116,52 @@ describePostgres("a server over the user's pool", () => {
 
 describe("PGlite in memory", () => {
   exercise(() => openPostgres({ directory: "" }, systemEnv));
+});
+
+describe("the user's PGlite", () => {
+  let db: PGlite;
+  beforeAll(async () => {
+    // Whatever the user wants numbers to be is not for our statements.
+    db = await PGlite.create({ parsers: { 20: BigInt, 701: String } });
+  });
+  afterAll(async () => {
+    // Closing the store has left it open.
+    expect((await db.query("SELECT 1 AS n")).rows).toEqual([{ n: 1 }]);
+    await db.close();
+  });
+  exercise(() => openPostgres({ db }, systemEnv));
+
+  it("is shared by several stores, each hearing the others", async () => {
+    const [one, other] = [
+      await openPostgres({ db }, systemEnv),
+      await openPostgres({ db }, systemEnv),
+    ];
+    const key = { namespace: "shared", resource: "r" };
+    const request = { ...key, leaseId: "l", holder: "one", ttlMs: 60_000 };
+    await one.leases.acquire([request]);
+    const rival = { ...request, leaseId: "m", holder: "other", queueMs: 60_000 };
+    expect(await other.leases.acquire([rival])).toMatchObject([{ status: "held", holder: "one" }]);
+    const events = other.leases.watch("shared", { signal: new AbortController().signal });
+    const reader = events[Symbol.asyncIterator]();
+    expect((await reader.next()).value).toEqual({ type: "resync" });
+    const hint = reader.next();
+    await one.leases.release([request]);
+    expect((await hint).value).toEqual({ type: "changed", ...key });
+    await one.close();
+    expect(await other.leases.acquire([rival])).toMatchObject([{ status: "acquired" }]);
+    await other.close();
+  });
+
+  it("may be closed by its owner before the store is", async () => {
+    const own = await PGlite.create();
+    const store = await openPostgres({ db: own }, systemEnv);
+    await own.close();
+    const [outcome] = await store.leases.acquire([
+      { namespace: "n", resource: "r", leaseId: "l", holder: "h", ttlMs: 1_000 },
+    ]);
+    expect(outcome).toMatchObject({ status: "failed" });
+    await store.close();
+  });
 });
 
 describe("PGlite in a directory", () => {

@@ -6,8 +6,8 @@ import type { Connections } from "./connections.js";
 import { PostgresGeneratorState } from "./generator.js";
 import { Listener } from "./listen.js";
 import { migrate } from "./migrate.js";
-import { pgliteBackend } from "./pglite.js";
-import type { PgPool, Sql } from "./query.js";
+import { ownPgliteBackend, pgliteBackend } from "./pglite.js";
+import type { PgliteInstance, PgPool, Sql } from "./query.js";
 import { poolBackend, serverBackend } from "./server.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
@@ -19,7 +19,9 @@ export type PostgresSource =
   /** A pg pool of yours, which stays yours to close. `watch: "poll"` if sessions are pooled. */
   | { readonly pool: PgPool; readonly watch?: "push" | "poll" }
   /** A directory for PGlite, or `""` for a database in memory. */
-  | { readonly directory: string };
+  | { readonly directory: string }
+  /** A PGlite of yours, which stays yours to close. */
+  | { readonly db: PgliteInstance };
 
 /** One database opened once: its stores share connections and the subscription. */
 export interface PostgresDatabase {
@@ -97,6 +99,7 @@ async function checkIsolation(sql: Sql): Promise<void> {
 
 function openBackend(source: PostgresSource, env: Env): Promise<Backend> {
   if ("directory" in source) return pgliteBackend(source.directory, env);
+  if ("db" in source) return Promise.resolve(ownPgliteBackend(source.db, env));
   if ("pool" in source)
     return Promise.resolve(poolBackend(source.pool, source.watch ?? "push", env));
   const url = String(source.url);

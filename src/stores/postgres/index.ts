@@ -1,7 +1,7 @@
 /** Leases and tasks in PostgreSQL: a server by URL, a pool of yours, or PGlite in this process. */
 import type { Env } from "../../env/index.js";
 import { openPostgres, type PostgresDatabase } from "./database.js";
-import type { PgPool } from "./query.js";
+import type { PgliteInstance, PgPool } from "./query.js";
 
 export {
   migratePostgres,
@@ -9,7 +9,7 @@ export {
   type PostgresDatabase,
   type PostgresSource,
 } from "./database.js";
-export type { PgClient, PgPool, PgPoolClient } from "./query.js";
+export type { PgClient, PgliteInstance, PgliteSession, PgPool, PgPoolClient } from "./query.js";
 
 /** For `connect` and `connectTasks`: opens the database when they ask for it. */
 export interface PostgresStores {
@@ -27,7 +27,12 @@ export function postgres(
   return { open: (env) => openPostgres(source, env) };
 }
 
-/** PGlite in `directory`, made when missing and locked against other processes; `""`: in memory. */
-export function pglite(options: { directory: string }): PostgresStores {
-  return { open: (env) => openPostgres(options, env) };
+/**
+ * PostgreSQL in this process. `pglite({ directory })`: a database of our own, made when missing and
+ * locked against other processes; `""`: in memory. `pglite({ db })`: the PGlite that your own tables
+ * are in, which is never closed by us; several clients may share it. Use its `transaction()`: what
+ * we ask between a BEGIN and a COMMIT that you send as statements would be part of it.
+ */
+export function pglite(source: { directory: string } | { db: PgliteInstance }): PostgresStores {
+  return { open: (env) => openPostgres(source, env) };
 }

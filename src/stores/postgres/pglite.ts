@@ -1,5 +1,4 @@
-/** PostgreSQL in this process: PGlite over a directory that no other process has open. */
-import type { PGlite } from "@electric-sql/pglite";
+/** PostgreSQL in this process: PGlite over a directory that no other process has open, or the user's. */
 import type { Clock, Env } from "../../env/index.js";
 import {
   type CallOptions,
@@ -10,7 +9,15 @@ import {
 import { type Backend, CHANNEL } from "./backend.js";
 import { lockDirectory } from "./directory-lock.js";
 import { storeError } from "./failures.js";
-import { DEFAULT_TIMEOUT_MS, decoderOf, type Parameter, type Session, type Sql } from "./query.js";
+import {
+  DEFAULT_TIMEOUT_MS,
+  decoderOf,
+  type Parameter,
+  type PgliteInstance,
+  type PgliteSession,
+  type Session,
+  type Sql,
+} from "./query.js";
 
 /** Types whose values PGlite would turn into something else than we say in query.ts. */
 const OTHER_TYPES = [16, 17, 20, 21, 23, 114, 700, 701, 1082, 1114, 1184, 1700, 3802];
@@ -31,35 +38,52 @@ export async function pgliteBackend(directory: string, env: Env): Promise<Backen
       throw new StoreMisconfiguredError(`PGlite cannot open "${directory}": ${error}`, error);
     },
   );
-  const sql = pgliteSql(db, env.clock);
-  return {
-    name: directory === "" ? "PGlite in memory" : `PGlite in ${directory}`,
-    general: sql,
-    control: sql,
-    async listen(onPayload) {
-      const stop = await db.listen(CHANNEL, onPayload);
-      return { stop: () => stop() };
-    },
+  return backendOf(db, directory === "" ? "PGlite in memory" : `PGlite in ${directory}`, {
+    clock: env.clock,
     async close() {
       await db.close();
       await lock?.release();
     },
+  });
+}
+
+/** The instance stays the user's: it is never closed. */
+export function ownPgliteBackend(db: PgliteInstance, { clock }: Env): Backend {
+  return backendOf(db, "the user's PGlite", { clock, close: async () => {} });
+}
+
+function backendOf(
+  db: PgliteInstance,
+  name: string,
+  { clock, close }: { clock: Clock; close: () => Promise<void> },
+): Backend {
+  const sql = pgliteSql(db, clock);
+  return {
+    name,
+    general: sql,
+    control: sql,
+    async listen(onPayload) {
+      const stop = await db.listen(CHANNEL, onPayload);
+      // Nothing is left to stop in an instance that its owner has closed.
+      return { stop: async () => (db.closed ? undefined : stop()) };
+    },
+    close,
   };
 }
 
-function pgliteSql(db: PGlite, clock: Clock): Sql {
+function pgliteSql(db: PgliteInstance, clock: Clock): Sql {
   return {
     query: (text, values, options) =>
       within(clock, options, () => sessionOf(db).query(text, values)),
     transaction: (work, options) =>
-      within(clock, options, () => db.transaction((tx) => work(sessionOf(tx))) as Promise<never>),
+      within(clock, options, () => db.transaction((tx) => work(sessionOf(tx)))),
   };
 
-  function sessionOf(queryable: Pick<PGlite, "query">): Session {
+  function sessionOf(queryable: PgliteSession): Session {
     return {
       async query<Row>(text: string, values: readonly Parameter[] = []) {
         if (db.closed) throw new ClosedError("the PGlite database");
-        return (await queryable.query<Row>(text, [...values], OPTIONS)).rows;
+        return (await queryable.query(text, [...values], OPTIONS)).rows as Row[];
       },
     };
   }

@@ -82,6 +82,21 @@ export interface PgPool {
   readonly options?: { readonly max?: number };
 }
 
+/** What can be asked within a transaction of PGlite, or without one. */
+export interface PgliteSession {
+  query(
+    text: string,
+    values: unknown[],
+    options: { parsers: { [oid: number]: (value: string) => unknown } },
+  ): Promise<{ rows: unknown[] }>;
+}
+/** What we need of your PGlite: `await PGlite.create()` fits. Never closed by us. */
+export interface PgliteInstance extends PgliteSession {
+  transaction<T>(work: (tx: PgliteSession) => Promise<T>): Promise<T>;
+  listen(channel: string, onPayload: (payload: string) => void): Promise<() => Promise<void>>;
+  readonly closed: boolean;
+}
+
 export function sessionOf(client: PgClient): Session {
   return {
     async query<Row>(text: string, values: readonly Parameter[] = []) {
