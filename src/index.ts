@@ -21,6 +21,7 @@ export {
   LeaseLostError,
   type LeaseOptions,
   type LeaseState,
+  type LeaseStore,
   Leases,
   LeaseUnavailableError,
   type LeaseView,

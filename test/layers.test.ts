@@ -28,6 +28,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...["env", "lease", "election", "fence", "tasks", "control", "protocol", "server", "testing"],
     ...["stores/memory", "stores/http"],
   ],
+  // What authors of stores import.
+  port: ["env", "lease"],
   // The public face: it alone joins lease/ with stores/.
   index: ["env", "lease", "election", "fence", "tasks", "control", "stores/open", "stores/source"],
   cli: [
@@ -46,7 +48,7 @@ const OPEN_MODULES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What programs and browsers load: neither schemas nor servers nor drivers may come with it. */
-const LIGHT = /^(index|(tasks|election|fence|testing|stores\/\w+)\/index)\.ts$/;
+const LIGHT = /^(index|port|(tasks|election|fence|testing|stores\/\w+)\/index)\.ts$/;
 const HEAVY = ["zod", "@hono/zod-openapi", "hono", "@hono/node-server", "commander", "pino"];
 
 /** Only what is written here, as imports of types alone. */
