@@ -96,9 +96,9 @@ async function host(
   children: Child[],
 ): Promise<void> {
   if (shutdown.signal.aborted) return;
-  const onEvent = (event: Extract<DemoEvent, { type: "task" }>["event"]) =>
+  const onTaskEvent = (event: Extract<DemoEvent, { type: "task" }>["event"]) =>
     take({ type: "task", event });
-  const app = createApp({ ...stores, env, version: VERSION, onEvent });
+  const app = createApp({ ...stores, env, version: VERSION, onTaskEvent });
   const { port } = options;
   const server = await listenOrSay(app, { host: HOST, port, graceMs: SERVER_GRACE_MS });
   take({ type: "ready", url: server.url, store: options.store });

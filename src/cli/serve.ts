@@ -49,8 +49,8 @@ async function serve(where: Where, options: Options): Promise<void> {
   const shutdown = listenForShutdown(env.clock);
   const stores = await openWhere(where, env);
   try {
-    const onEvent = (event: TaskEvent) => logEvent(logger, event);
-    const app = createApp({ ...stores, env, version: VERSION, onEvent });
+    const onTaskEvent = (event: TaskEvent) => logEvent(logger, event);
+    const app = createApp({ ...stores, env, version: VERSION, onTaskEvent });
     const server = await listenOrSay(app, options);
     const store = shownUrl(where.store);
     const control = where.control === undefined ? {} : { control: shownUrl(where.control) };

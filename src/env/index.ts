@@ -5,4 +5,5 @@ export { grantIdOf, newHolder, newLeaseId, taskIds, taskLeaseId } from "./ids.js
 export { type Logger, silentLogger } from "./logger.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { type Repeating, repeat } from "./repeat.js";
+export { telling } from "./tell.js";
 export { nextTurn } from "./turn.js";

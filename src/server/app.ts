@@ -15,6 +15,7 @@ import {
   type TaskEvent,
   type TaskStore,
 } from "../tasks/index.js";
+import type { LeaseEvent } from "./lease-calls.js";
 import { ProblemError, problemOf, toResponse } from "./problems.js";
 import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
 import { declareRoutes } from "./routes/index.js";
@@ -32,7 +33,9 @@ export interface AppOptions {
   /** Shown by /healthz and in the OpenAPI document. */
   readonly version: string;
   /** Told what happens to tasks through this instance. */
-  readonly onEvent?: (event: TaskEvent) => void;
+  readonly onTaskEvent?: (event: TaskEvent) => void;
+  /** Told what happens to leases through this instance. */
+  readonly onLeaseEvent?: (event: LeaseEvent) => void;
 }
 
 export interface ServerApp {
@@ -46,11 +49,14 @@ export interface ServerApp {
 }
 
 export function createApp(options: AppOptions): ServerApp {
-  const { leases, generator, namespace = "default", version, onEvent } = options;
+  const { leases, generator, namespace = "default", version, onTaskEvent, onLeaseEvent } = options;
   const env: Env = { ...systemEnv, ...options.env };
-  const tasks = onEvent ? observed(options.tasks, onEvent) : options.tasks;
+  const tasks = onTaskEvent ? observed(options.tasks, onTaskEvent) : options.tasks;
   const ready = new Ready(tasks, namespace, env);
-  const services = newServices({ env, namespace, leases, tasks, generator, ready });
+  const services = newServices(
+    { env, namespace, leases, tasks, generator, ready },
+    { onLeaseEvent },
+  );
   let closing = false;
 
   const app = newApp();

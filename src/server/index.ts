@@ -1,2 +1,3 @@
 export { type AppOptions, createApp, type ServerApp } from "./app.js";
+export type { LeaseEvent } from "./lease-calls.js";
 export { type Listening, type ListenOptions, listen } from "./listen.js";

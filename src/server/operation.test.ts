@@ -253,7 +253,7 @@ test("what its caller no longer waits for is not done", async () => {
 
 test("events tell what happened, without lease ids", async () => {
   const events: TaskEvent[] = [];
-  const app = await open({ onEvent: (event) => void events.push(event) });
+  const app = await open({ onTaskEvent: (event) => void events.push(event) });
   const { id, path, grant } = await held(app);
   await app.ask("PUT", `${path}/complete`, { ...grant, fencingToken: 7 });
   await app.ask("PUT", `${path}/complete`, grant);

@@ -1,8 +1,9 @@
 /** What the routes work with: the ports, and the concurrent callers of each gathered into batches. */
 import type { Context } from "hono";
 import { type Env, taskIds } from "../env/index.js";
-import { type BatchedStore, Batcher, batched, type LeaseStore } from "../lease/index.js";
+import { Batcher, type LeaseStore } from "../lease/index.js";
 import type { GeneratorState, NewTask, Ready, TaskStore } from "../tasks/index.js";
+import { type LeaseCalls, type LeaseCallsOptions, newLeaseCalls } from "./lease-calls.js";
 import { type AppEnv, Budget } from "./request.js";
 
 export interface Services {
@@ -15,9 +16,13 @@ export interface Services {
   readonly ready: Ready;
   /** For tasks that come without an id: those of one request in its order. */
   readonly newTaskId: () => string;
-  readonly batchedLeases: BatchedStore;
   readonly batchedTasks: BatchedTasks;
   budget(context: Context<AppEnv>): Budget;
+  /**
+   * For all changes of leases. Reads the request's budget, once: ask for it right before the first.
+   * @throws BUDGET_SPENT
+   */
+  leaseCalls(context: Context<AppEnv>): LeaseCalls;
 }
 
 export type BatchedTasks = ReturnType<typeof batchTasks>;
@@ -36,15 +41,20 @@ export function batchTasks(store: TaskStore, { clock }: Env) {
   };
 }
 
+type Ports = Pick<Services, "env" | "namespace" | "leases" | "tasks" | "generator" | "ready">;
+
 export function newServices(
-  ports: Pick<Services, "env" | "namespace" | "leases" | "tasks" | "generator" | "ready">,
+  ports: Ports,
+  listeners: Pick<LeaseCallsOptions, "onLeaseEvent" | "onReplaced"> = {},
 ): Services {
-  const { env, leases, tasks } = ports;
+  const { env, tasks } = ports;
+  const budget = (context: Context<AppEnv>) => new Budget(context, env.clock);
+  const callsOf = newLeaseCalls({ ...ports, ...listeners });
   return {
     ...ports,
     newTaskId: taskIds(env.clock, env.random),
-    batchedLeases: batched(leases, env.clock),
     batchedTasks: batchTasks(tasks, env),
-    budget: (context) => new Budget(context, env.clock),
+    budget,
+    leaseCalls: (context) => callsOf(context, budget(context)),
   };
 }

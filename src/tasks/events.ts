@@ -1,4 +1,5 @@
 /** What happens to tasks, told as it happens: for a terminal, a console, a log. */
+import { telling } from "../env/index.js";
 import type { ClaimedTask, RefusalReason, TaskGrant, TaskState, TaskStore } from "./port.js";
 
 /** Who held the task when it happened, as far as this store object has seen the claim. */
@@ -61,15 +62,7 @@ export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void):
   }
   const grants = new Map<string, Known>();
 
-  const tell = (event: TaskEvent): void => {
-    try {
-      onEvent(event);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
-  };
+  const tell = telling(onEvent);
   const grantee = ({ id, token }: Pick<TaskGrant, "id" | "token">): Grantee => {
     const known = grants.get(`${id}:${token}`);
     const { kind = null, holder = null, attempt = null } = known ?? {};

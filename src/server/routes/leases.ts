@@ -40,7 +40,7 @@ import { toWireOutcome } from "./outcomes.js";
 const TAGS = ["leases"];
 
 export function leaseRoutes(app: App, services: Services): void {
-  const { namespace, leases, tasks, batchedLeases } = services;
+  const { namespace, leases, tasks } = services;
   const operation = <Name extends string>(name: Name, summary: string) => {
     const path = `/v1/leases/${name}` as const;
     const middleware = limitBody(LIMITS.batchBodyBytes);
@@ -58,12 +58,10 @@ export function leaseRoutes(app: App, services: Services): void {
     async (context) => {
       const requests = context.req.valid("json").map(({ leaseId: grant, ...request }, index) => {
         checkTtl(`${index}.ttlMs`, request.ttlMs, leases.capabilities.ttl);
-        return { namespace, ...grant, ...defined(request) };
+        return { ...grant, ...defined(request) };
       });
-      const timeoutMs = services.budget(context).storeMs();
-      const outcomes = await Promise.all(
-        requests.map((request) => batchedLeases.acquire(request, timeoutMs)),
-      );
+      const calls = services.leaseCalls(context);
+      const outcomes = await Promise.all(requests.map(calls.acquire));
       return context.json(outcomes.map(toWireAcquired), 200);
     },
   );
@@ -77,12 +75,10 @@ export function leaseRoutes(app: App, services: Services): void {
     async (context) => {
       const requests = context.req.valid("json").map(({ leaseId: grant, ttlMs }, index) => {
         checkTtl(`${index}.ttlMs`, ttlMs, leases.capabilities.ttl);
-        return { namespace, ...grant, ttlMs };
+        return { ...grant, ttlMs };
       });
-      const timeoutMs = services.budget(context).storeMs();
-      const outcomes = await Promise.all(
-        requests.map((request) => batchedLeases.renew(request, timeoutMs)),
-      );
+      const calls = services.leaseCalls(context);
+      const outcomes = await Promise.all(requests.map(calls.renew));
       return context.json(outcomes.map(toWireOutcome), 200);
     },
   );
@@ -95,10 +91,8 @@ export function leaseRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const grants = context.req.valid("json").map(({ leaseId: grant }) => grant);
-      const timeoutMs = services.budget(context).storeMs();
-      const outcomes = await Promise.all(
-        grants.map((grant) => batchedLeases.release({ namespace, ...grant }, timeoutMs)),
-      );
+      const calls = services.leaseCalls(context);
+      const outcomes = await Promise.all(grants.map(calls.release));
       return context.json(outcomes.map(toWireOutcome), 200);
     },
   );
@@ -110,11 +104,9 @@ export function leaseRoutes(app: App, services: Services): void {
       responses: { 200: answers(ONE_EACH, RevokeAnswer), ...wrong },
     }),
     async (context) => {
-      const requests = context.req
-        .valid("json")
-        .map((request) => ({ namespace, ...defined(request) }));
-      const timeoutMs = services.budget(context).storeMs();
-      const outcomes = await leases.revoke(requests, { timeoutMs });
+      const requests = context.req.valid("json").map(defined);
+      const calls = services.leaseCalls(context);
+      const outcomes = await Promise.all(requests.map(calls.revoke));
       return context.json(outcomes.map(toWireOutcome), 200);
     },
   );

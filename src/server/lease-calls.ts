@@ -1,0 +1,224 @@
+/**
+ * The one way in which routes act on leases: batched, within the request's budget, told to whoever
+ * listens, and with what a grant replaced handed to the history.
+ */
+import type { Context } from "hono";
+import { type Env, grantIdOf, telling } from "../env/index.js";
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  Batcher,
+  batched,
+  type ErrorCode,
+  type Failed,
+  type LeaseState,
+  type LeaseStore,
+  type LeaseView,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  type RenewOutcome,
+  type RenewRequest,
+  type RevokeOutcome,
+  type RevokeRequest,
+} from "../lease/index.js";
+import type { AppEnv, Budget } from "./request.js";
+
+/** Which request did it, to what. */
+interface Cause {
+  readonly requestId: string;
+  readonly resource: string;
+}
+
+/** One thing that happened to one lease through this instance. Never with a lease id. */
+export type LeaseEvent =
+  /** Also for the answer to a repeated request, which grants nothing new. */
+  | ({
+      readonly type: "acquired";
+      readonly holder: string;
+      /** Public name of the grant: the same in all events about it, and in lists. */
+      readonly grantId: string;
+      readonly token: number;
+      readonly ttlMs: number;
+      /** The grant whose place it took: one that ran out says so here only. */
+      readonly replaced: Replaced | null;
+    } & Cause)
+  /** Somebody asked for what another one holds. */
+  | ({
+      readonly type: "held";
+      readonly holder: string;
+      readonly heldBy: string;
+      /** The grant in the way, where the store can tell. */
+      readonly grantId: string | null;
+    } & Cause)
+  | ({
+      readonly type: "renewed";
+      readonly grantId: string;
+      readonly token: number;
+      readonly ttlMs: number;
+    } & Cause)
+  /** A renewal was refused. */
+  | ({
+      readonly type: "lost";
+      readonly grantId: string;
+      readonly reason: "expired" | "revoked" | "taken" | "gone";
+    } & Cause)
+  | ({ readonly type: "released"; readonly grantId: string } & Cause)
+  | ({
+      readonly type: "revoked";
+      readonly token: number;
+      readonly free: RevokeRequest["free"];
+    } & Cause)
+  /** The store did not do it, or nobody knows. */
+  | ({
+      readonly type: "failed";
+      readonly operation: "acquire" | "renew" | "release" | "revoke";
+      /** Null for a revocation, which names none. */
+      readonly grantId: string | null;
+      readonly applied: Failed["applied"];
+      readonly code: ErrorCode;
+      readonly message: string;
+    } & Cause);
+
+interface Replaced {
+  readonly holder: string;
+  readonly grantId: string;
+  readonly token: number;
+  readonly state: Exclude<LeaseState, "live">;
+}
+
+type InNamespace<Request> = Omit<Request, "namespace">;
+
+/** The changes of the port for one request of HTTP; never reject. */
+export interface LeaseCalls {
+  readonly acquire: (request: InNamespace<AcquireRequest>) => Promise<AcquireOutcome>;
+  readonly renew: (request: InNamespace<RenewRequest>) => Promise<RenewOutcome>;
+  readonly release: (request: InNamespace<ReleaseRequest>) => Promise<ReleaseOutcome>;
+  readonly revoke: (request: InNamespace<RevokeRequest>) => Promise<RevokeOutcome>;
+}
+
+export interface LeaseCallsOptions {
+  readonly env: Env;
+  readonly namespace: string;
+  readonly leases: LeaseStore;
+  readonly onLeaseEvent?: ((event: LeaseEvent) => void) | undefined;
+  /** Given the ended grants that new ones replaced. */
+  readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
+}
+
+/**
+ * @returns what makes the calls for a request. It reads the request's budget then, once, so make it
+ *   right before its first call: a batch is sent as a whole, or refused with BUDGET_SPENT.
+ */
+export function newLeaseCalls(options: LeaseCallsOptions) {
+  const { env, namespace, leases, onReplaced } = options;
+  const lanes = batched(leases, env.clock);
+  // Also gathers the revocations of one request into one call.
+  const revocations = new Batcher(leases.revoke.bind(leases), env.clock);
+  const tell = options.onLeaseEvent && telling(options.onLeaseEvent);
+
+  return (context: Context<AppEnv>, budget: Budget): LeaseCalls => {
+    const timeoutMs = budget.storeMs();
+    const requestId = context.get("requestId");
+    return {
+      async acquire(request) {
+        const outcome = await lanes.acquire({ namespace, ...request }, timeoutMs);
+        if (outcome.status === "acquired" && outcome.replaced) onReplaced?.(outcome.replaced);
+        const event = tell && acquireEvent(request, outcome, requestId);
+        if (event) tell(event);
+        return outcome;
+      },
+      async renew(request) {
+        const outcome = await lanes.renew({ namespace, ...request }, timeoutMs);
+        tell?.(renewEvent(request, outcome, requestId));
+        return outcome;
+      },
+      async release(request) {
+        const outcome = await lanes.release({ namespace, ...request }, timeoutMs);
+        const event = tell && releaseEvent(request, outcome, requestId);
+        if (event) tell(event);
+        return outcome;
+      },
+      async revoke(request) {
+        const outcome = await revocations.submit({ namespace, ...request }, timeoutMs);
+        const event = tell && revokeEvent(request, outcome, requestId);
+        if (event) tell(event);
+        return outcome;
+      },
+    };
+  };
+}
+
+function acquireEvent(
+  { resource, leaseId, holder }: InNamespace<AcquireRequest>,
+  outcome: AcquireOutcome,
+  requestId: string,
+): LeaseEvent | undefined {
+  const cause = { requestId, resource };
+  switch (outcome.status) {
+    case "acquired": {
+      const { token, ttlMs, replaced } = outcome;
+      const was = replaced ? replacedOf(replaced) : null;
+      const grantId = grantIdOf(leaseId);
+      return { type: "acquired", ...cause, holder, grantId, token, ttlMs, replaced: was };
+    }
+    case "held": {
+      const { holder: heldBy, grantId } = outcome;
+      return { type: "held", ...cause, holder, heldBy, grantId };
+    }
+    case "failed":
+      return failedEvent("acquire", cause, grantIdOf(leaseId), outcome);
+    case "ended":
+      return undefined;
+  }
+}
+
+function replacedOf({ holder, grantId, token, state }: LeaseView): Replaced | null {
+  return state === "live" ? null : { holder, grantId, token, state };
+}
+
+function renewEvent(
+  { resource, leaseId }: InNamespace<RenewRequest>,
+  outcome: RenewOutcome,
+  requestId: string,
+): LeaseEvent {
+  const cause = { requestId, resource };
+  const grantId = grantIdOf(leaseId);
+  if (outcome.status === "failed") return failedEvent("renew", cause, grantId, outcome);
+  if (outcome.status === "lost") {
+    return { type: "lost", ...cause, grantId, reason: outcome.reason };
+  }
+  const { token, ttlMs } = outcome;
+  return { type: "renewed", ...cause, grantId, token, ttlMs };
+}
+
+function releaseEvent(
+  { resource, leaseId }: InNamespace<ReleaseRequest>,
+  outcome: ReleaseOutcome,
+  requestId: string,
+): LeaseEvent | undefined {
+  if (outcome.status === "notHeld") return undefined;
+  const cause = { requestId, resource };
+  const grantId = grantIdOf(leaseId);
+  if (outcome.status === "failed") return failedEvent("release", cause, grantId, outcome);
+  return { type: "released", ...cause, grantId };
+}
+
+function revokeEvent(
+  { resource, free }: InNamespace<RevokeRequest>,
+  outcome: RevokeOutcome,
+  requestId: string,
+): LeaseEvent | undefined {
+  const cause = { requestId, resource };
+  if (outcome.status === "failed") return failedEvent("revoke", cause, null, outcome);
+  if (outcome.status !== "revoked") return undefined;
+  return { type: "revoked", ...cause, token: outcome.token, free };
+}
+
+function failedEvent(
+  operation: Extract<LeaseEvent, { type: "failed" }>["operation"],
+  cause: Cause,
+  grantId: string | null,
+  { applied, error: { code, message } }: Failed,
+): LeaseEvent {
+  return { type: "failed", operation, ...cause, grantId, applied, code, message };
+}
