@@ -1,0 +1,107 @@
+/**
+ * Compares an answer with the one that a document prints. What differs from run to run (ids, secrets,
+ * tokens) is a name there: where it first stands in an answer, the actual value is remembered under
+ * it, and from then on the one stands for the other, in requests as in answers.
+ */
+
+/** Members whose text the server chooses. */
+const CHOSEN = new Set([
+  "id",
+  "leaseId",
+  "grantId",
+  "replacedGrantId",
+  "requestId",
+  "x-request-id",
+]);
+/** Members that hold fencing tokens. */
+const TOKENS = new Set(["fencingToken", "token"]);
+/** Members that nobody can foresee, and that no later request needs by value. */
+const RANDOM = new Set(["retryInMs"]);
+/** Stands for any value; as a member, for any further members. */
+const ANYTHING = "…";
+
+export class Names {
+  readonly #texts = new Map<string, string>();
+  readonly #tokens = new Map<number, number>();
+  #sent = "";
+
+  /** What is sent for a printed text. */
+  toActual(printed: string): string {
+    let text = printed;
+    for (const [name, value] of this.#texts) text = text.replaceAll(name, value);
+    text = text.replaceAll(
+      /("(?:fencingToken|token|expectedToken)": ?)(\d+)/g,
+      (_, member: string, token: string) => `${member}${this.#tokens.get(Number(token)) ?? token}`,
+    );
+    this.#sent += `\n${text}`;
+    return text;
+  }
+
+  /** Remembers what has a name; says where the rest differs: one line each, none if it is the same. */
+  compare(printed: unknown, actual: unknown, key = "", path = ""): string[] {
+    const at = path === "" ? "the answer" : path;
+    const differs = [`${at} is ${show(actual)}, printed is ${show(printed)}`];
+    if (printed === ANYTHING) return actual === undefined ? differs : [];
+    if (Array.isArray(printed)) {
+      if (!Array.isArray(actual) || printed.length !== actual.length) return differs;
+      return printed.flatMap((each, index) =>
+        this.compare(each, actual[index], key, `${path}[${index}]`),
+      );
+    }
+    if (isObject(printed)) {
+      if (!isObject(actual)) return differs;
+      const open = ANYTHING in printed;
+      const keys = new Set([...Object.keys(printed), ...(open ? [] : Object.keys(actual))]);
+      keys.delete(ANYTHING);
+      return [...keys].flatMap((name) =>
+        this.compare(printed[name], actual[name], name, `${path}.${name}`),
+      );
+    }
+    if (typeof printed === "string" && typeof actual === "string") {
+      return this.#sameText(printed, actual, key) ? [] : differs;
+    }
+    if (typeof printed === "number" && typeof actual === "number") {
+      return this.#sameNumber(printed, actual, key) ? [] : differs;
+    }
+    return printed === actual ? [] : differs;
+  }
+
+  #sameText(printed: string, actual: string, key: string): boolean {
+    if (key === "nextCursor") {
+      this.#texts.set(printed, actual);
+      return true;
+    }
+    const known = this.#texts.has(printed) || this.#sent.includes(printed);
+    if (!CHOSEN.has(key) || known) {
+      let expected = printed;
+      for (const [name, value] of this.#texts) expected = expected.replaceAll(name, value);
+      return expected === actual;
+    }
+    // Not the same, but of the same form; and two names are not of one thing.
+    if (shape(printed) !== shape(actual) || [...this.#texts.values()].includes(actual))
+      return false;
+    this.#texts.set(printed, actual);
+    return true;
+  }
+
+  #sameNumber(printed: number, actual: number, key: string): boolean {
+    if (RANDOM.has(key)) return true;
+    if (!TOKENS.has(key)) return printed === actual;
+    const known = this.#tokens.get(printed);
+    if (known === undefined) this.#tokens.set(printed, actual);
+    return known === undefined || known === actual;
+  }
+}
+
+/** The digits of ids in hex are random, the rest of them is not. */
+function shape(text: string): string {
+  return text.replaceAll(/[0-9a-f]/g, "0");
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function show(value: unknown): string {
+  return value === undefined ? "missing" : JSON.stringify(value);
+}
