@@ -152,7 +152,7 @@ export function stateOf(pid: number): Promise<string> {
 }
 
 /** Without what would change the defaults that are tested. */
-function ownEnvironment(): NodeJS.ProcessEnv {
+export function ownEnvironment(): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(
     ([name]) => !/^(LEASEHOLD_|PORT$|NODE_OPTIONS$|FORCE_COLOR$|VITEST)/.test(name),
   );

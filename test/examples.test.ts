@@ -1,0 +1,170 @@
+/** Each example as its heading says to run it, as a real process: what it prints is what it shows. */
+import { execFile } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { checkBuild, endAll, ownEnvironment, serve } from "./support/cli.js";
+import { describePostgres, freshDatabase } from "./support/postgres.js";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+/** The machine may be slow; each takes seconds. */
+const TIMEOUT_MS = 60_000;
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+
+/** Handlers and their like, which show nothing by themselves: who runs each, in a test of its own. */
+const RUN_ELSEWHERE: Readonly<Record<string, string>> = {
+  "sleep.js": "src/cli/demo.ts",
+  "files.js": "test/files-example.test.ts",
+  "files-enqueue.js": "test/files-example.test.ts",
+};
+
+type Check = (out: string) => void;
+
+/** What the example shows, in its output. */
+const SHOWS: Readonly<Record<string, Check>> = {
+  "run-under-a-lease.js": (out) => {
+    const [, first, last] =
+      /^(worker-\d) works, token \d+$[^]*^\1 is done[^]*^(worker-\d) works/m.exec(out) ?? [];
+    expect([first, last].sort()).toEqual(["worker-1", "worker-2"]);
+    expect(out).toMatch(/^visitor: somebody else has it, worker-\d$/m);
+    const times = [...out.matchAll(/is done after ([\d.]+) s, on a lease of ([\d.]+) s/g)];
+    expect(times).toHaveLength(2);
+    for (const [, worked, ttl] of times) expect(Number(worked)).toBeGreaterThan(Number(ttl));
+    const tokens = numbers(out, /works, token (\d+)/g);
+    expect(tokens[1]).toBeGreaterThan(tokens[0] ?? 0);
+  },
+  "lease-api.js": (out) => {
+    const [first, again, second] = numbers(out, /acquire\(\) is true, token (\d+)/g);
+    expect(again).toBe(first);
+    expect(second).toBeGreaterThan(first ?? 0);
+    expectInOrder(out, [
+      "node-2: acquire() is false",
+      "node-2: released, checkAlive() is false",
+      "node-1: shard-7 allocated",
+      "operator: revoked",
+      "node-1: lost the lease (revoked)",
+      "node-1: rejected, lease lost: revoked",
+      "node-1: rejected, not the leader",
+      "node-2: acquire() is true",
+      "node-2: shard-9 allocated",
+    ]);
+  },
+  "fenced-update.js": (out) => {
+    const [without = "", within = ""] = out.split("with the fence");
+    expect(without).toContain("checkAlive() is false");
+    expect(without).toContain("slow   has written");
+    expect(without).toContain('{"status":"COLLECTING INVOICES","written_by":"slow"}');
+    const [, older, newer] =
+      /slow {3}is refused: STALE_TOKEN, (\d+) after (\d+)/.exec(within) ?? [];
+    expect(Number(newer)).toBeGreaterThan(Number(older));
+    expect(within).toContain('{"status":"CLOSED","written_by":"quick"}');
+  },
+  "enqueue-in-a-transaction.js": (out) => {
+    expectInOrder(out, [
+      "ada@example.com: committed",
+      "bob@example.com: rolled back, the card was declined",
+      "1 orders, 1 tasks",
+      "mail for order 1 to ada@example.com",
+    ]);
+    expect(out.match(/^mail/gm)).toHaveLength(1);
+  },
+  "typed-task.js": (out) => {
+    expectInOrder(out, [
+      "refused: data.pages",
+      "attempt 1 of 3: ada, 2026",
+      "attempt 2 of 3: ada, 2026",
+      'done, output {"file":"ada.pdf","bytes":4000}',
+      "attempt 1 failed, Error: the printer is on fire",
+      "attempt 2 done",
+    ]);
+    expect(out).toMatch(/^progress \{"page":\d,"of":4\}$/m);
+  },
+  "custom-store.js": (out) => {
+    const written = numbers(out, /writes (\d+), token/g);
+    expect(written).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
+    const tokens = numbers(out, /writes \d+, token (\d+)/g);
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    expectInOrder(out, [
+      "is killed before it writes 10",
+      "writes 10,",
+      "20 numbers, in order: true, tokens grow: true, killed: 1",
+    ]);
+  },
+};
+
+const files = readdirSync(join(root, "examples"), { withFileTypes: true })
+  .filter((entry) => entry.isFile() && !/\.(md|json)$/.test(entry.name))
+  .map(({ name }) => name);
+/** Of each row of the table in the README: the file and its command. */
+const table = new Map(
+  [...read("examples/README.md").matchAll(/^\| \[([^\]]+)\]\(\1\) \| `([^`]+)` \|/gm)].map(
+    ([, name = "", command = ""]) => [name, command],
+  ),
+);
+
+beforeAll(checkBuild);
+afterAll(() => endAll());
+
+it("all stand in the table of the README, with the command of their heading, and are tested", () => {
+  expect([...table.keys()].sort()).toEqual([...files].sort());
+  expect([...Object.keys(SHOWS), ...Object.keys(RUN_ELSEWHERE)].sort()).toEqual(files.sort());
+  for (const [name, command] of table) expect(read(`examples/${name}`)).toContain(command);
+  for (const [name, path] of Object.entries(RUN_ELSEWHERE)) {
+    expect(read(path)).toContain(`examples/${name}`);
+  }
+});
+
+describe.concurrent("runs as its heading says:", () => {
+  it.each(Object.entries(SHOWS))("%s", { timeout: 2 * TIMEOUT_MS }, async (name, check) => {
+    await expectToShow(name, check);
+  });
+});
+
+describe.concurrent("runs against a server:", () => {
+  const ON_SERVER = ["run-under-a-lease.js", "lease-api.js", "fenced-update.js", "typed-task.js"];
+  it.each(ON_SERVER)("%s", { timeout: 2 * TIMEOUT_MS }, async (name) => {
+    const { url, cli } = await serve("memory:examples");
+    await expectToShow(name, SHOWS[name], url);
+    await cli.end("SIGTERM");
+  });
+});
+
+describePostgres("runs on a PostgreSQL server:", () => {
+  it("enqueue-in-a-transaction.js", async () => {
+    const { url, drop } = await freshDatabase();
+    const name = "enqueue-in-a-transaction.js";
+    await expectToShow(name, SHOWS[name], url);
+    await drop();
+  });
+});
+
+async function expectToShow(name: string, check?: Check, ...args: string[]): Promise<void> {
+  const ended = await runCommand(table.get(name) ?? "", args);
+  expect(ended).toMatchObject({ code: 0, stderr: "" });
+  check?.(ended.stdout);
+}
+
+/** A command as people type it in a clone. */
+function runCommand(command: string, args: readonly string[]) {
+  const [program = "", ...own] = command.split(" ");
+  const options = { cwd: root, env: ownEnvironment(), timeout: TIMEOUT_MS };
+  return new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
+    execFile(program, [...own, ...args], options, (error, stdout, stderr) =>
+      resolve({ code: error ? (error.code ?? error.signal) : 0, stdout, stderr }),
+    );
+  });
+}
+
+function numbers(out: string, pattern: RegExp): number[] {
+  return [...out.matchAll(pattern)].map(([, digits]) => Number(digits));
+}
+
+/** Other lines may stand between them. */
+function expectInOrder(out: string, lines: readonly string[]): void {
+  let rest = out;
+  for (const line of lines) {
+    expect(rest).toContain(line);
+    rest = rest.slice(rest.indexOf(line) + line.length);
+  }
+}
