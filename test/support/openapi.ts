@@ -136,7 +136,7 @@ function closed(document: Json): Json {
       const use = { properties: "property", schemas: "definition" }[usedAs] ?? key;
       return [key, visit(child, use)] as const;
     });
-    const schema = Object.fromEntries(entries) as Json;
+    const schema: Json = Object.fromEntries(entries);
     const position = ["schema", "property", "items", "additionalProperties"].includes(usedAs);
     const object = ["$ref", "properties", "allOf", "oneOf", "anyOf"].some((key) => key in schema);
     return position && object ? { ...schema, unevaluatedProperties: false } : schema;
