@@ -12,10 +12,12 @@ export async function openWhere({ store, control }: Where, env: Env): Promise<St
   if (control === undefined || control === store) return first;
   try {
     const second = await openStores(control, env, CONNECT_TIMEOUT_MS);
+    const history = second.history ?? first.history;
     return {
       leases: first.leases,
       tasks: second.tasks,
       generator: second.generator,
+      ...(history && { history }),
       close: async () => {
         await Promise.all([first.close(), second.close()]);
       },

@@ -5,9 +5,6 @@
  */
 import type { Key, LeaseState, LeaseView, Page } from "../lease/index.js";
 
-/** For how long ended grants are kept, here and in the lease store itself. */
-export const KEEP_HISTORY_MS = 7 * 24 * 3_600_000;
-
 export interface HistoryQuery {
   readonly namespace: string;
   /** Only grants of this resource. */
@@ -22,9 +19,18 @@ export interface HistoryQuery {
 
 /** Append-only, but for what has become too old. Every grant in it has ended: `remainingMs` is 0. */
 export interface GrantHistory {
-  /** Adds ended grants; one that is there already stays as it is. */
+  /**
+   * Adds ended grants: all of them or, when it rejects, nobody knows which. One that is there already
+   * (by namespace, resource and grantId) stays as it is, so that a batch may be repeated.
+   */
   append(grants: readonly LeaseView[]): Promise<void>;
-  /** The latest grant first (by token, which orders all grants of a store with a clock). */
+  /**
+   * The latest grant first, as far as the history can tell: by token where tokens come from a clock
+   * (SQL stores), so that the order of grants is right but for the differences between clocks; in
+   * memory, where the tokens of each resource count from 1, in the order in which they were added.
+   * Paging meets each grant once, also while others are added.
+   * @throws InvalidOptionError for a cursor that no page has given
+   */
   list(query: HistoryQuery): Promise<Page<LeaseView>>;
   find(key: Key, grantId: string): Promise<LeaseView | null>;
   /** Deletes what ended more than `olderThanMs` ago; how many. */

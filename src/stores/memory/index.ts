@@ -1,13 +1,19 @@
 import type { Env } from "../../env/index.js";
 import type { StoreSource, Stores } from "../source.js";
 import { MemoryGeneratorState } from "./generator.js";
+import { MemoryGrantHistory } from "./history.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
 
 /** Everything of one name. Its clock is that of the env it was first opened with. */
 class Memory implements StoreSource {
   #contents:
-    | { leases: MemoryLeaseState; tasks: MemoryTaskState; generator: MemoryGeneratorState }
+    | {
+        leases: MemoryLeaseState;
+        tasks: MemoryTaskState;
+        generator: MemoryGeneratorState;
+        history: MemoryGrantHistory;
+      }
     | undefined;
 
   async open(env: Env): Promise<Stores> {
@@ -15,6 +21,7 @@ class Memory implements StoreSource {
       leases: new MemoryLeaseState(env.clock),
       tasks: new MemoryTaskState(env),
       generator: new MemoryGeneratorState(),
+      history: new MemoryGrantHistory(env.clock),
     };
     const leases = new MemoryLeaseStore(this.#contents.leases);
     const tasks = new MemoryTaskStore(this.#contents.tasks);
@@ -22,6 +29,7 @@ class Memory implements StoreSource {
       leases,
       tasks,
       generator: this.#contents.generator,
+      history: this.#contents.history,
       async close() {
         await Promise.all([leases.close(), tasks.close()]);
       },

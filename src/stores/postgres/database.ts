@@ -1,9 +1,11 @@
+import type { GrantHistory } from "../../control/index.js";
 import type { Env } from "../../env/index.js";
 import { type LeaseStore, StoreMisconfiguredError } from "../../lease/index.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { Backend } from "./backend.js";
 import type { Connections } from "./connections.js";
 import { PostgresGeneratorState } from "./generator.js";
+import { PostgresGrantHistory } from "./history.js";
 import { Listener } from "./listen.js";
 import { migrate } from "./migrate.js";
 import { ownPgliteBackend, pgliteBackend } from "./pglite.js";
@@ -28,6 +30,7 @@ export interface PostgresDatabase {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
+  readonly history: GrantHistory;
   /** @internal */
   readonly connections: Connections;
   close(): Promise<void>;
@@ -49,6 +52,7 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
       leases: new PostgresLeaseStore(connections),
       tasks: new PostgresTaskStore(connections),
       generator: new PostgresGeneratorState(connections),
+      history: new PostgresGrantHistory(connections),
       connections,
       close() {
         closing ??= listener.close().then(() => backend.close());

@@ -25,7 +25,7 @@ import { CHANNEL } from "./backend.js";
 /** Milliseconds from the statement's time until then. */
 const untilMs = (time: string) => `(extract(epoch FROM ${time} - c.now) * 1000)::float8`;
 const afterMs = (ms: string) => `c.now + ${ms} * interval '1 millisecond'`;
-const iso = (time: string) =>
+export const iso = (time: string) =>
   `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 /** `grantIdOf`: lease ids do not leave the database. */
 const grantId = (row: string) =>

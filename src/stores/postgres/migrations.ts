@@ -151,4 +151,34 @@ export const MIGRATIONS: readonly Migration[] = [
        )`,
     ],
   },
+  {
+    name: "grant history",
+    statements: [
+      // Only ever added to, and collected by age. The id orders grants with the same token.
+      `CREATE TABLE leasehold.grant_history (
+         id bigint GENERATED ALWAYS AS IDENTITY,
+         namespace text COLLATE "C" NOT NULL,
+         resource text COLLATE "C" NOT NULL,
+         grant_id text COLLATE "C" NOT NULL,
+         holder text NOT NULL,
+         token bigint NOT NULL,
+         state text NOT NULL CHECK (state IN ('expired', 'released', 'revoked')),
+         ttl_ms bigint NOT NULL,
+         granted_at timestamptz,
+         renewed_at timestamptz,
+         expires_at timestamptz,
+         metadata text,
+         recorded_at timestamptz NOT NULL,
+         PRIMARY KEY (namespace, resource, grant_id)
+       )`,
+      `CREATE INDEX grant_history_newest ON leasehold.grant_history (namespace, token, id)`,
+      `CREATE INDEX grant_history_resource
+       ON leasehold.grant_history (namespace, resource, token, id)`,
+      // Few among many, for those who look for them.
+      `CREATE INDEX grant_history_unreleased ON leasehold.grant_history (namespace, token, id)
+       WHERE state <> 'released'`,
+      `CREATE INDEX grant_history_age
+       ON leasehold.grant_history (coalesce(expires_at, recorded_at))`,
+    ],
+  },
 ];
