@@ -101,16 +101,40 @@ export function readHttpDocument(markdown: string): readonly Section[] {
   return sections;
 }
 
-/** The rows of the table that is headed `status`, `code`. */
+/** The rows of the table of problems, which begin with a status. */
 export function readProblemTable(markdown: string): readonly ProblemRow[] {
-  const rows: ProblemRow[] = [];
-  for (const [index, text] of markdown.split("\n").entries()) {
-    const [, status, codes] = /^\| (\d{3}) \| ([^|]+)\|/.exec(text) ?? [];
-    if (status === undefined || codes === undefined) continue;
+  return matchLines(markdown, /^\| (\d{3}) \| ([^|]+)\|/, (line, [, status, codes = ""]) => {
     const named = [...codes.matchAll(/`([A-Z_]+)`/g)].map(([, code = ""]) => code);
-    rows.push({ line: index + 1, status: Number(status), codes: named });
-  }
-  return rows;
+    return { line, status: Number(status), codes: named };
+  });
+}
+
+/** The routes that have a heading of their own. */
+export function readHeadings(markdown: string): readonly string[] {
+  return matchLines(markdown, /^### `([A-Z]+ \/\S+)`$/, (_, [, route = ""]) => route);
+}
+
+/** The routes in the tables. After one of them, `/name` is the same with another end. */
+export function readRouteTables(markdown: string): readonly string[] {
+  return matchLines(markdown, /^\| (`[A-Z]+ \/[^|]+) \|/, (_, [, cell = ""]) => {
+    let [method, path]: string[] = [];
+    return [...cell.matchAll(/`(?:([A-Z]+) )?(\/[^` ?]+)`/g)].map(([, own, route = ""]) => {
+      if (own) [method, path] = [own, route];
+      else path = path?.replace(/\/[^/]*$/, route);
+      return `${method} ${path}`;
+    });
+  }).flat();
+}
+
+function matchLines<T>(
+  markdown: string,
+  pattern: RegExp,
+  read: (line: number, match: RegExpExecArray) => T,
+): T[] {
+  return markdown.split("\n").flatMap((text, index) => {
+    const match = pattern.exec(text);
+    return match ? [read(index + 1, match)] : [];
+  });
 }
 
 export function wrong(line: number, problem: string): Error {

@@ -94,7 +94,9 @@ async function playExample(
     }
   } else if (actual.status === 404 || actual.status === 405) {
     found.push(...openApi.checkProblem(answered));
-  } else found.push(`${method} ${path} is not in /openapi.json`);
+  } else {
+    found.push(`${method} ${path} is not in /openapi.json`);
+  }
 
   if (found.length > 0) throw wrong(line, `${method} ${request.path}\n  ${found.join("\n  ")}`);
   return operation && actual.status < 400 ? operation : null;
