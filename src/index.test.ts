@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, expectTypeOf, it } from "vitest";
 import { connect, connectTasks, defineTask, type StoreSource } from "./index.js";
 import { memory } from "./stores/memory/index.js";
 import { manualEnv } from "./testing/index.js";
@@ -19,7 +19,10 @@ describe("connect", () => {
   });
 
   it.each([
-    ["mysql://localhost", /source must begin with one of memory:, pglite:, postgres:/],
+    [
+      "mysql://localhost",
+      /source must begin with one of memory:, http:, https:, pglite:, postgres:/,
+    ],
     ["", /source must begin/],
     ["constructor:x", /source must begin/],
   ])("refuses %j", async (source, expected) => {
@@ -81,4 +84,8 @@ it("connectTasks works tasks of a named store", async () => {
   const { id } = await tasks.enqueue(double, 21);
   tasks.work([double.handle((n) => 2 * n)]);
   await expect.poll(async () => (await tasks.get(id))?.output).toBe(42);
+});
+
+it("has the same types for browsers", () => {
+  expectTypeOf<typeof import("./browser.js")>().toEqualTypeOf<typeof import("./index.js")>();
 });

@@ -20,7 +20,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "stores/postgres": ["env", "lease", "tasks", "control", "stores/source"],
   "stores/http": ["env", "lease", "tasks", "control", "protocol", "stores/source"],
   "stores/source": ["env", "lease", "tasks", "control"],
-  "stores/open": ["env", "lease", "tasks", "control", "stores/*"],
+  "stores/opening": ["env", "lease", "stores/source"],
+  "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http"],
+  "stores/open": ["env", "stores/opening", "stores/open-anywhere", "stores/source", "stores/*"],
   protocol: ["lease", "tasks", "control"],
   server: ["env", "lease", "election", "tasks", "control", "protocol"],
   testing: ["env", "lease", "tasks", "control"],
@@ -31,7 +33,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // What authors of stores import.
   port: ["env", "lease"],
   // The public face: it alone joins lease/ with stores/.
-  index: ["env", "lease", "election", "fence", "tasks", "control", "stores/open", "stores/source"],
+  index: ["lease", "tasks", "connect", "face", "stores/open", "stores/source"],
+  browser: [
+    ...["lease", "tasks", "connect", "face"],
+    ...["stores/opening", "stores/open-anywhere", "stores/source"],
+  ],
+  connect: ["env", "lease", "tasks", "stores/opening", "stores/source"],
+  face: ["env", "lease", "election", "fence", "tasks", "control", "stores/source"],
   cli: [
     ...["env", "lease", "election", "fence", "tasks", "control", "protocol", "server", "testing"],
     ...["simulation", "stores/*", "index"],
@@ -48,8 +56,13 @@ const OPEN_MODULES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What programs and browsers load: neither schemas nor servers nor drivers may come with it. */
-const LIGHT = /^(index|port|(tasks|election|fence|testing|stores\/\w+)\/index)\.ts$/;
+const LIGHT = /^(index|browser|port|(tasks|election|fence|testing|stores\/\w+)\/index)\.ts$/;
 const HEAVY = ["zod", "@hono/zod-openapi", "hono", "@hono/node-server", "commander", "pino"];
+
+/** What runs wherever JavaScript does: nothing of Node may be reached from here, however late. */
+const ANYWHERE = /^(browser|port|(tasks|election|fence|testing|stores\/(memory|http))\/index)\.ts$/;
+/** Asks first whether there is a process. */
+const ASKS_FOR_PROCESS = ["env/ids.ts"];
 
 /** Only what is written here, as imports of types alone. */
 const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
@@ -130,7 +143,7 @@ function check(sources: ReadonlyMap<string, string>): Violation[] {
       }
     }
   }
-  return [...violations, ...weights(modules), ...cycles(modules)];
+  return [...violations, ...weights(modules), ...ties(modules), ...cycles(modules)];
 }
 
 function checkImport(
@@ -159,7 +172,7 @@ function checkImport(
     return `layers: ${from} imports ${to}`;
   }
   if (TYPES_ONLY[from]?.includes(to) && kind !== "type") return `types only: ${to}`;
-  if (from === "stores/open" && to.startsWith("stores/") && kind === "static") {
+  if (from.startsWith("stores/open") && isEngine(target) && kind === "static") {
     return "engines are loaded when opened";
   }
   if (`${to}.ts` === target || `${to}/index.ts` === target) return null;
@@ -178,6 +191,27 @@ function weights(modules: ReadonlyMap<string, Module>): Violation[] {
         if (specifier.startsWith(".")) loaded.add(resolve(path, specifier));
         const heavy = HEAVY.find((name) => `${specifier}/`.startsWith(`${name}/`));
         if (heavy) found.push({ path, line, rule: `weight: ${entry} loads ${heavy}` });
+      }
+    }
+  }
+  return found;
+}
+
+/** What of Node is reached from an entry that must run anywhere. */
+function ties(modules: ReadonlyMap<string, Module>): Violation[] {
+  const found: Violation[] = [];
+  for (const entry of [...modules.keys()].filter((path) => ANYWHERE.test(path))) {
+    const reached = new Set([entry]);
+    for (const path of reached) {
+      for (const { specifier, kind, line } of modules.get(path)?.imports ?? []) {
+        if (kind === "type" || !specifier?.startsWith(".")) continue;
+        const target = resolve(path, specifier);
+        if (within(target, NODE)) found.push({ path, line, rule: `tie: ${entry} needs ${target}` });
+        else reached.add(target);
+      }
+      for (const { name, line } of modules.get(path)?.uses ?? []) {
+        if (name !== "process" || within(path, ASKS_FOR_PROCESS)) continue;
+        found.push({ path, line, rule: `tie: ${entry} needs a process` });
       }
     }
   }
@@ -209,6 +243,11 @@ function cycles(modules: ReadonlyMap<string, Module>): Violation[] {
 function unitOf(path: string): string {
   const [folder = "", next = ""] = path.replace(/\.ts$/, "").split("/");
   return folder === "stores" ? `stores/${next}` : folder;
+}
+
+/** In a folder of its own below stores/. */
+function isEngine(path: string): boolean {
+  return /^stores\/\w+\//.test(path);
 }
 
 function within(path: string, places: readonly string[]): boolean {
@@ -262,6 +301,7 @@ const planted: readonly [path: string, source: string, rule: string | null][] = 
   ["stores/http/a.ts", 'import { a } from "../source.js";', "types only: stores/source"],
   ["stores/open.ts", 'import "./memory/index.js";', "engines are loaded when opened"],
   ["stores/open.ts", 'const a = () => import("./memory/index.js");', null],
+  ["stores/open.ts", 'import type { Stores } from "./source.js";', null],
   ["protocol/a.ts", 'import { type A, b } from "../control/index.js";', "types only: control"],
   ["protocol/a.ts", 'import { type A, type B } from "../control/index.js";', null],
   ["tasks/a.ts", 'import "../lease/port.js";', "inside: lease/port.ts is not the index of lease"],
@@ -333,6 +373,23 @@ it("weighs what loads with an entry", () => {
   const rule = "weight: stores/http/index.ts loads zod";
   const found = check(new Map(Object.entries(sources)));
   expect(found).toEqual([{ path: "protocol/index.ts", line: 1, rule }]);
+});
+
+it("finds what ties an entry to Node", () => {
+  const rules = (sources: Record<string, string>) =>
+    check(new Map(Object.entries({ ...FILES, ...sources }))).map(({ rule }) => rule);
+  expect(
+    rules({
+      "connect.ts": "export {};",
+      "browser.ts": 'import "./stores/open-anywhere.js";',
+      "stores/open-anywhere.ts": 'const a = () => import("./http/index.js");',
+      "stores/http/index.ts": 'import "./pipe.js"; import type { A } from "../../env/index.js";',
+      "stores/http/pipe.ts": "process.stdout; export {};",
+    }),
+  ).toEqual(["tie: browser.ts needs a process", "tie: stores/http/index.ts needs a process"]);
+  expect(rules({ "stores/http/index.ts": 'await import("../postgres/index.js");' })).toContain(
+    "tie: stores/http/index.ts needs stores/postgres/index.ts",
+  );
 });
 
 it("finds rings of imports", () => {

@@ -20,10 +20,15 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("..", import.meta.url));
 
+interface Entry {
+  readonly types: string;
+  readonly browser?: string;
+  readonly default: string;
+}
 interface Manifest {
   readonly files: readonly string[];
   readonly bin: Readonly<Record<string, string>>;
-  readonly exports: Readonly<Record<string, string | { types: string; default: string }>>;
+  readonly exports: Readonly<Record<string, string | Entry>>;
   readonly dependencies: Readonly<Record<string, string>>;
   readonly devDependencies: Readonly<Record<string, string>>;
   readonly peerDependencies: Readonly<Record<string, string>>;
@@ -64,7 +69,19 @@ describe("the export map", () => {
       expect(entry.types).toBe(entry.default.replace(/\.js$/, ".d.ts"));
       const source = entry.default.replace("./dist/", "src/").replace(/\.js$/, ".ts");
       for (const path of [entry.types, entry.default, source]) await access(join(root, path));
+      // Tools take the first condition that they know.
+      expect(["types,default", "types,browser,default"]).toContain(Object.keys(entry).join());
     }
+  });
+
+  it("has the same face for browsers", async () => {
+    const entries = Object.values(manifest.exports).filter((entry) => typeof entry === "object");
+    const [entry, ...more] = entries.filter(({ browser }) => browser !== undefined);
+    expect(more).toEqual([]);
+    if (!entry?.browser) throw new Error("there is no entry for browsers");
+    const names = async (path: string) =>
+      Object.keys((await import(join(root, path))) as object).sort();
+    expect(await names(entry.browser)).toEqual(await names(entry.default));
   });
 
   it("lists every engine", async () => {

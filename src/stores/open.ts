@@ -1,70 +1,23 @@
-/** From a URL to the stores behind it. Engines are loaded only when one of theirs is opened. */
+/** All engines. */
 import type { Env } from "../env/index.js";
-import { checkNumber, InvalidOptionError, StoreUnavailableError } from "../lease/index.js";
+import { ANYWHERE } from "./open-anywhere.js";
+import { type Openers, openBy } from "./opening.js";
 import type { Source, Stores } from "./source.js";
 
-type Opener = (url: string, env: Env, timeoutMs: number) => Promise<Stores>;
-
-const postgres: Opener = async (url, env) =>
+const postgres: Openers[string] = async (url, env) =>
   (await import("./postgres/index.js")).postgres({ url }).open(env);
-const http: Opener = async (url, env, timeoutMs) =>
-  (await import("./http/index.js")).http({ url }).open(env, timeoutMs);
 
-/** PGlite starts a database in this process: seconds on a busy machine. */
-const CONNECT_TIMEOUT_MS = { pglite: 30_000, other: 5_000 } as const;
-
-/** By the scheme of the URL. */
-const OPENERS: Readonly<Record<string, Opener>> = {
-  memory: async (url, env) =>
-    (await import("./memory/index.js")).memory({ name: url.slice("memory:".length) }).open(env),
+export const ENGINES: Openers = {
+  ...ANYWHERE,
   pglite: async (url, env) =>
     (await import("./postgres/index.js"))
       .pglite({ directory: url.slice("pglite:".length) })
       .open(env),
   postgres,
   postgresql: postgres,
-  http,
-  https: http,
 };
 
-/**
- * Opens what the source names; SQL stores are migrated to this version's tables.
- * @param connectTimeoutMs gives up after this long; default 5,000, for PGlite 30,000
- * @throws INVALID_OPTION for a URL of no known engine; STORE_MISCONFIGURED; STORE_UNAVAILABLE
- */
-export async function openStores(
-  source: Source,
-  env: Env,
-  connectTimeoutMs: number = CONNECT_TIMEOUT_MS[schemeOf(source) === "pglite" ? "pglite" : "other"],
-): Promise<Stores> {
-  checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
-  const opening = openSource(source, env, connectTimeoutMs);
-  return new Promise((resolve, reject) => {
-    const timer = env.clock.timer(connectTimeoutMs, () => {
-      reject(
-        new StoreUnavailableError(`no connection within connectTimeoutMs = ${connectTimeoutMs}`, {
-          outcome: "none",
-        }),
-      );
-      // It may still open: nobody would close it.
-      void opening.then((stores) => stores.close()).catch(() => {});
-    });
-    opening.then(resolve, reject).finally(() => timer.cancel());
-  });
-}
-
-async function openSource(source: Source, env: Env, timeoutMs: number): Promise<Stores> {
-  if (typeof source === "object" && "open" in source) return source.open(env, timeoutMs);
-  const scheme = schemeOf(source);
-  const opener = Object.hasOwn(OPENERS, scheme) ? OPENERS[scheme] : undefined;
-  if (!opener) {
-    const known = Object.keys(OPENERS).map((name) => `${name}:`);
-    throw new InvalidOptionError("source", `must begin with one of ${known.join(", ")}`);
-  }
-  return opener(String(source), env, timeoutMs);
-}
-
-function schemeOf(source: Source): string {
-  if (typeof source === "object" && "open" in source) return "";
-  return /^([a-z]+):/i.exec(String(source))?.[1]?.toLowerCase() ?? "";
+/** As {@link openBy}. */
+export function openStores(source: Source, env: Env, connectTimeoutMs?: number): Promise<Stores> {
+  return openBy(ENGINES, source, env, connectTimeoutMs);
 }

@@ -1,0 +1,40 @@
+/** What the package exports besides its ways to connect, in Node and in browsers alike. */
+export type { Clock, Logger, Random, Timer } from "./env/index.js";
+export {
+  type AcquireOptions,
+  type ClientOptions,
+  ClosedError,
+  type ErrorCode,
+  HeldLease,
+  InvalidOptionError,
+  Lease,
+  LeaseholdError,
+  LeaseLostError,
+  type LeaseOptions,
+  type LeaseState,
+  type LeaseStore,
+  Leases,
+  LeaseUnavailableError,
+  type LeaseView,
+  type LostReason,
+  type Page,
+  type RevokeOutcome,
+  StaleTokenError,
+  StoreMisconfiguredError,
+  StoreUnavailableError,
+  type TryRunResult,
+  type WatchEvent,
+  type Work,
+} from "./lease/index.js";
+export type { Source, StoreSource, Stores } from "./stores/source.js";
+export {
+  defineTask,
+  FinalTaskError,
+  type HandlerContext,
+  type TaskDefinition,
+  type TaskHandler,
+  type Tasks,
+  type TasksOptions,
+  type Worker,
+  type WorkerOptions,
+} from "./tasks/index.js";

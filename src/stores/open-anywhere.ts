@@ -1,0 +1,12 @@
+/** The engines that need nothing but JavaScript and fetch: also for browsers, Deno and Bun. */
+import type { Openers } from "./opening.js";
+
+const http: Openers[string] = async (url, env, timeoutMs) =>
+  (await import("./http/index.js")).http({ url }).open(env, timeoutMs);
+
+export const ANYWHERE: Openers = {
+  memory: async (url, env) =>
+    (await import("./memory/index.js")).memory({ name: url.slice("memory:".length) }).open(env),
+  http,
+  https: http,
+};

@@ -1,0 +1,60 @@
+/** From a URL to the stores behind it, by a table of engines. */
+import type { Env } from "../env/index.js";
+import { checkNumber, InvalidOptionError, StoreUnavailableError } from "../lease/index.js";
+import type { Source, Stores } from "./source.js";
+
+type Opener = (url: string, env: Env, timeoutMs: number) => Promise<Stores>;
+
+/** By the scheme of the URL. Engines are loaded only when one of theirs is opened. */
+export type Openers = Readonly<Record<string, Opener>>;
+
+/** PGlite starts a database in this process: seconds on a busy machine. */
+const CONNECT_TIMEOUT_MS = { pglite: 30_000, other: 5_000 } as const;
+
+/**
+ * Opens what the source names; SQL stores are migrated to this version's tables.
+ * @param connectTimeoutMs gives up after this long; default 5,000, for PGlite 30,000
+ * @throws INVALID_OPTION for a URL of no known engine; STORE_MISCONFIGURED; STORE_UNAVAILABLE
+ */
+export async function openBy(
+  openers: Openers,
+  source: Source,
+  env: Env,
+  connectTimeoutMs: number = CONNECT_TIMEOUT_MS[schemeOf(source) === "pglite" ? "pglite" : "other"],
+): Promise<Stores> {
+  checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
+  const opening = openSource(openers, source, env, connectTimeoutMs);
+  return new Promise((resolve, reject) => {
+    const timer = env.clock.timer(connectTimeoutMs, () => {
+      reject(
+        new StoreUnavailableError(`no connection within connectTimeoutMs = ${connectTimeoutMs}`, {
+          outcome: "none",
+        }),
+      );
+      // It may still open: nobody would close it.
+      void opening.then((stores) => stores.close()).catch(() => {});
+    });
+    opening.then(resolve, reject).finally(() => timer.cancel());
+  });
+}
+
+async function openSource(
+  openers: Openers,
+  source: Source,
+  env: Env,
+  timeoutMs: number,
+): Promise<Stores> {
+  if (typeof source === "object" && "open" in source) return source.open(env, timeoutMs);
+  const scheme = schemeOf(source);
+  const opener = Object.hasOwn(openers, scheme) ? openers[scheme] : undefined;
+  if (!opener) {
+    const known = Object.keys(openers).map((name) => `${name}:`);
+    throw new InvalidOptionError("source", `must begin with one of ${known.join(", ")}`);
+  }
+  return opener(String(source), env, timeoutMs);
+}
+
+function schemeOf(source: Source): string {
+  if (typeof source === "object" && "open" in source) return "";
+  return /^([a-z]+):/i.exec(String(source))?.[1]?.toLowerCase() ?? "";
+}
