@@ -10,7 +10,7 @@ import { OpenApi, type Operation } from "./openapi.js";
 
 /** Of the documents' examples: their times are of this day. */
 const STARTS_MS = Date.UTC(2026, 3, 8, 10, 15, 30);
-export const DOCUMENTED_URL = /\b(?:http:\/\/)?localhost:4040\b/g;
+const DOCUMENTED_URL = /\b(?:http:\/\/)?localhost:4040\b/g;
 
 export interface LiveServer {
   readonly url: string;
