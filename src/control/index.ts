@@ -1,1 +1,2 @@
 export * from "./history.js";
+export { type Recorder, startRecorder } from "./recorder.js";

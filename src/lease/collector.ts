@@ -1,15 +1,20 @@
 import { type Env, type Repeating, repeat } from "../env/index.js";
 import type { LeaseStore } from "./port.js";
 
-/** How long ended grants are kept for people to look at, here and in a history. */
-export const KEEP_ENDED_MS = 7 * 24 * 3_600_000;
+/** How long ended grants are kept for people to look at. */
+const KEEP_ENDED_MS = 7 * 24 * 3_600_000;
 const COLLECT_EVERY_MS = 3_600_000;
 
 /**
  * Deletes grants that ended a week ago, about once an hour, until stopped: resources that are used
  * once and never again would fill the store. Everybody who keeps leases in a database directly runs
  * one; any number of them may run at once, and a store behind a server needs none here.
+ * @param store that, or a history of grants
  */
-export function startCollector(store: LeaseStore, env: Env): Repeating {
-  return repeat(env, "collect ended leases", COLLECT_EVERY_MS, () => store.collect(KEEP_ENDED_MS));
+export function startCollector(
+  store: Pick<LeaseStore, "collect">,
+  env: Env,
+  what = "ended leases",
+): Repeating {
+  return repeat(env, `collect ${what}`, COLLECT_EVERY_MS, () => store.collect(KEEP_ENDED_MS));
 }

@@ -1,5 +1,5 @@
 export { type BatchedStore, Batcher, batched, failedMaybe } from "./batching.js";
-export { KEEP_ENDED_MS, startCollector } from "./collector.js";
+export { startCollector } from "./collector.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
 export { Keeper } from "./keeper.js";

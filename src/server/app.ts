@@ -4,6 +4,7 @@
  * routes check their input, call the port, and turn outcomes into statuses.
  */
 import type { Context } from "hono";
+import { type GrantHistory, startRecorder } from "../control/index.js";
 import { type Env, type Logger, systemEnv } from "../env/index.js";
 import { type LeaseStore, startCollector } from "../lease/index.js";
 import { REQUEST_ID_HEADER } from "../protocol/index.js";
@@ -26,6 +27,11 @@ export interface AppOptions {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
+  /**
+   * Where grants go that newer ones replace: written after the fact, about once a second, and kept
+   * for a week. Default: they are forgotten.
+   */
+  readonly history?: GrantHistory;
   /** Clock, randomness and logger. Default: the real ones, silent. */
   readonly env?: Partial<Env>;
   /** Whose resources and tasks are served. Default `default`. */
@@ -42,20 +48,29 @@ export interface ServerApp {
   /** Answers any request; never rejects. */
   fetch(request: Request): Promise<Response>;
   /**
-   * Ends the waits of /api/tasks/next, refuses what comes later (503) and stops the background
-   * work. The stores stay open: whoever opened them closes them.
+   * Ends the waits of /api/tasks/next, refuses what comes later (503), writes what the history still
+   * lacks and stops the background work. The stores stay open: whoever opened them closes them.
    */
   close(): Promise<void>;
 }
 
 export function createApp(options: AppOptions): ServerApp {
-  const { leases, generator, namespace = "default", version, onTaskEvent, onLeaseEvent } = options;
+  const {
+    leases,
+    generator,
+    history,
+    namespace = "default",
+    version,
+    onTaskEvent,
+    onLeaseEvent,
+  } = options;
   const env: Env = { ...systemEnv, ...options.env };
   const tasks = onTaskEvent ? observed(options.tasks, onTaskEvent) : options.tasks;
   const ready = new Ready(tasks, namespace, env);
+  const recorder = history && startRecorder(history, env);
   const services = newServices(
-    { env, namespace, leases, tasks, generator, ready },
-    { onLeaseEvent },
+    { env, namespace, leases, tasks, generator, history: recorder, ready },
+    { onLeaseEvent, onReplaced: recorder?.record },
   );
   let closing = false;
 
@@ -86,13 +101,14 @@ export function createApp(options: AppOptions): ServerApp {
   declareRoutes(app, services, version);
 
   const background = [startReaper(tasks, env), startCollector(leases, env)];
+  if (history) background.push(startCollector(history, env, "the history of grants"));
 
   return {
     fetch: async (request) => app.fetch(request),
     async close() {
       closing = true;
       await ready.close();
-      await Promise.all(background.map((work) => work.stop()));
+      await Promise.all([...background, recorder].map((work) => work?.stop()));
     },
   };
 }

@@ -122,7 +122,8 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
     return {
       async acquire(request) {
         const outcome = await lanes.acquire({ namespace, ...request }, timeoutMs);
-        if (outcome.status === "acquired" && outcome.replaced) onReplaced?.(outcome.replaced);
+        const replaced = outcome.status === "acquired" ? outcome.replaced : undefined;
+        if (replaced && replaced.state !== "live") onReplaced?.(replaced);
         const event = tell && acquireEvent(request, outcome, requestId);
         if (event) tell(event);
         return outcome;

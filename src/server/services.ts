@@ -1,5 +1,6 @@
 /** What the routes work with: the ports, and the concurrent callers of each gathered into batches. */
 import type { Context } from "hono";
+import type { GrantHistory } from "../control/index.js";
 import { type Env, taskIds } from "../env/index.js";
 import { Batcher, type LeaseStore } from "../lease/index.js";
 import type { GeneratorState, NewTask, Ready, TaskStore } from "../tasks/index.js";
@@ -13,6 +14,8 @@ export interface Services {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
+  /** What ended and was replaced, with all that this instance has recorded; undefined: nobody keeps it. */
+  readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
   readonly ready: Ready;
   /** For tasks that come without an id: those of one request in its order. */
   readonly newTaskId: () => string;
@@ -41,7 +44,10 @@ export function batchTasks(store: TaskStore, { clock }: Env) {
   };
 }
 
-type Ports = Pick<Services, "env" | "namespace" | "leases" | "tasks" | "generator" | "ready">;
+type Ports = Pick<
+  Services,
+  "env" | "namespace" | "leases" | "tasks" | "generator" | "history" | "ready"
+>;
 
 export function newServices(
   ports: Ports,
