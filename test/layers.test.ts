@@ -73,7 +73,7 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What runs outside Node has no Node in it: these alone may import node:* and use Buffer. */
-const NODE = ["stores/postgres/", "server/listen.ts", "cli/"];
+const NODE = ["stores/postgres/", "server/node.ts", "server/listen.ts", "cli/"];
 
 /** Packages and who may import them; all else is forbidden. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
@@ -88,7 +88,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   zod: ["protocol/", "server/"],
   "@hono/zod-openapi": ["protocol/", "server/"],
   hono: ["server/"],
-  "@hono/node-server": ["server/listen.ts"],
+  "@hono/node-server": ["server/node.ts"],
   commander: ["cli/"],
   "cli-table3": ["cli/"],
   picocolors: ["cli/"],

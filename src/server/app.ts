@@ -16,6 +16,7 @@ import {
   type TaskEvent,
   type TaskStore,
 } from "../tasks/index.js";
+import { checkBasePath } from "./base-path.js";
 import type { LeaseEvent } from "./lease-calls.js";
 import { ProblemError, problemOf, toResponse } from "./problems.js";
 import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
@@ -36,6 +37,11 @@ export interface AppOptions {
   readonly env?: Partial<Env>;
   /** Whose resources and tasks are served. Default `default`. */
   readonly namespace?: string;
+  /**
+   * The path below which the app is served, as its clients see it, like `/leasehold`; requests for
+   * others are 404. Default none: it is the whole origin, or a mount takes the path away.
+   */
+  readonly basePath?: string;
   /** Shown by /healthz and in the OpenAPI document. */
   readonly version: string;
   /** Told what happens to tasks through this instance. */
@@ -45,6 +51,8 @@ export interface AppOptions {
 }
 
 export interface ServerApp {
+  /** As it was given; absent: none. */
+  readonly basePath?: string;
   /** Answers any request; never rejects. */
   fetch(request: Request): Promise<Response>;
   /**
@@ -60,10 +68,12 @@ export function createApp(options: AppOptions): ServerApp {
     generator,
     history,
     namespace = "default",
+    basePath = "",
     version,
     onTaskEvent,
     onLeaseEvent,
   } = options;
+  checkBasePath(basePath);
   const env: Env = { ...systemEnv, ...options.env };
   const tasks = onTaskEvent ? observed(options.tasks, onTaskEvent) : options.tasks;
   const ready = new Ready(tasks, namespace, env);
@@ -74,7 +84,7 @@ export function createApp(options: AppOptions): ServerApp {
   );
   let closing = false;
 
-  const app = newApp();
+  const app = newApp(basePath);
   app.use(async (context, next) => {
     const startMs = env.clock.monotonic();
     context.set("arrivedMs", startMs);
@@ -95,15 +105,16 @@ export function createApp(options: AppOptions): ServerApp {
   });
   app.onError((error, context) => toResponse(problemOf(error), context.get("requestId")));
   app.notFound(() => {
-    throw new ProblemError("UNKNOWN_ROUTE", "see /openapi.json for the routes");
+    throw new ProblemError("UNKNOWN_ROUTE", `see ${basePath}/openapi.json for the routes`);
   });
 
-  declareRoutes(app, services, version);
+  declareRoutes(app, services, { version, basePath });
 
   const background = [startReaper(tasks, env), startCollector(leases, env)];
   if (history) background.push(startCollector(history, env, "the history of grants"));
 
   return {
+    basePath,
     fetch: async (request) => app.fetch(request),
     async close() {
       closing = true;

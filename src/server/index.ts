@@ -1,3 +1,4 @@
 export { type AppOptions, createApp, type ServerApp } from "./app.js";
 export type { LeaseEvent } from "./lease-calls.js";
 export { type Listening, type ListenOptions, listen } from "./listen.js";
+export { type NodeRequest, type NodeResponse, nodeHandler } from "./node.js";

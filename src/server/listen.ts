@@ -1,10 +1,9 @@
-/** The app over node's HTTP server: the only file here that knows node. */
+/** The app over an HTTP server of its own. */
 import { createServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { getRequestListener } from "@hono/node-server";
 import { type Clock, type Logger, silentLogger, systemClock } from "../env/index.js";
 import type { ServerApp } from "./app.js";
-import { ProblemError, toResponse } from "./problems.js";
+import { requestListener } from "./node.js";
 
 export interface ListenOptions {
   /** Closed with the server. */
@@ -61,7 +60,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     idle.add(socket);
     socket.once("close", () => idle.delete(socket));
   });
-  const handle = getRequestListener((request) => app.fetch(request), { errorHandler: malformed });
+  const handle = requestListener(app, { overrideGlobalObjects: true });
   server.on("request", (incoming, outgoing) => {
     const { socket } = incoming;
     idle.delete(socket);
@@ -72,7 +71,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       if (closing) socket.destroySoon();
       else if (!socket.destroyed) idle.add(socket);
     });
-    void handle(incoming, outgoing);
+    handle(incoming, outgoing);
   });
 
   await new Promise<void>((resolve, reject) => {
@@ -107,10 +106,4 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       return closed;
     },
   };
-}
-
-/** What never became a request of the app. */
-function malformed(error: unknown): Response {
-  const detail = error instanceof Error ? error.message : "the request cannot be read";
-  return toResponse(new ProblemError("MALFORMED_REQUEST", detail), "none");
 }

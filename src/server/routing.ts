@@ -1,13 +1,15 @@
 /** How routes are declared: one list per path, so that the path knows which methods it has. */
 import { OpenAPIHono, type z } from "@hono/zod-openapi";
 import { PROBLEMS, Problem, type ProblemCode } from "../protocol/index.js";
+import { pathBelow } from "./base-path.js";
 import { fieldErrors, invalid, ProblemError, unknownTask } from "./problems.js";
 import type { AppEnv } from "./request.js";
 
 export type App = OpenAPIHono<AppEnv>;
 
-export function newApp(): App {
+export function newApp(basePath: string): App {
   return new OpenAPIHono<AppEnv>({
+    getPath: pathBelow(basePath),
     defaultHook(result) {
       if (result.success) return;
       // What is no id of a task is the id of no task.

@@ -3,13 +3,13 @@ import type { Services } from "../services.js";
 import { generatorRoutes } from "./generator.js";
 import { healthRoutes } from "./health.js";
 import { leaseRoutes } from "./leases.js";
-import { openApiRoute } from "./openapi.js";
+import { type About, openApiRoute } from "./openapi.js";
 import { taskBatchRoutes } from "./task-batches.js";
 import { taskListRoutes, taskRoute } from "./task-lists.js";
 import { holderRoutes, queueRoutes } from "./tasks.js";
 
 /** All routes, in the order that matters: names below /api/tasks/ before ids, the document last. */
-export function declareRoutes(app: App, services: Services, version: string): void {
+export function declareRoutes(app: App, services: Services, about: About): void {
   queueRoutes(app, services);
   taskListRoutes(app, services);
   taskBatchRoutes(app, services);
@@ -17,6 +17,6 @@ export function declareRoutes(app: App, services: Services, version: string): vo
   taskRoute(app, services);
   generatorRoutes(app, services);
   leaseRoutes(app, services);
-  healthRoutes(app, services, version);
-  openApiRoute(app, version);
+  healthRoutes(app, services, about.version);
+  openApiRoute(app, about);
 }

@@ -48,12 +48,12 @@ test("is OpenAPI 3.1 of this version", () => {
 });
 
 test("has every route that there is, and no other", () => {
-  const declared = newApp();
+  const declared = newApp("");
   // No route calls a service while it is declared.
   const services = { env: {}, leases: {}, tasks: {}, generator: {} } as Parameters<
     typeof declareRoutes
   >[1];
-  declareRoutes(declared, services, "0");
+  declareRoutes(declared, services, { version: "0", basePath: "" });
   const template = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}");
   const routed = declared.routes
     .filter(({ method }) => method !== "ALL")

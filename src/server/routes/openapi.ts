@@ -4,8 +4,15 @@ import { type App, answers, otherMethods } from "../routing.js";
 
 const PATH = "/openapi.json";
 
+/** What the document says besides its routes. */
+export interface About {
+  readonly version: string;
+  /** `""`: the app is its whole origin. */
+  readonly basePath: string;
+}
+
 /** The description of all routes. Declared last: it is made of those before it. */
-export function openApiRoute(app: App, version: string): void {
+export function openApiRoute(app: App, about: About): void {
   let text: string | undefined;
   const route = createRoute({
     method: "get",
@@ -16,13 +23,13 @@ export function openApiRoute(app: App, version: string): void {
   });
   app.openAPIRegistry.registerPath(route);
   app.get(PATH, (context) => {
-    text ??= JSON.stringify(describe(app, version));
+    text ??= JSON.stringify(describe(app, about));
     return context.body(text, 200, { "content-type": "application/json" });
   });
   otherMethods(app, PATH, "GET");
 }
 
-function describe(app: App, version: string): object {
+function describe(app: App, { version, basePath }: About): object {
   return app.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {
@@ -36,7 +43,7 @@ function describe(app: App, version: string): object {
         `Every answer carries \`${REQUEST_ID_HEADER}\`.`,
       ].join("\n\n"),
     },
-    servers: [{ url: "/" }],
+    servers: [{ url: basePath || "/" }],
     security: [],
     tags: [
       { name: "tasks", description: "Work for workers of any language." },
