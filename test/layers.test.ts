@@ -80,6 +80,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@noble/hashes": ["env/"],
   uuid: ["env/"],
   "@standard-schema/spec": ["tasks/"],
+  "eventsource-parser": ["stores/http/"],
   // Whoever runs the suites has it, nobody else.
   "fast-check": ["testing/"],
   tinyqueue: ["lease/", "stores/memory/", "testing/", "simulation/"],
