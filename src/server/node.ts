@@ -86,7 +86,10 @@ function withBody(request: Request, incoming: Incoming): Request | ProblemError 
   return copy(request, isText(body) ? body : JSON.stringify(body));
 }
 
-function copy({ url, method, headers, signal }: Request, body: RequestInit["body"]): Request {
+function copy(
+  { url, method, headers, signal }: Request,
+  body: NonNullable<RequestInit["body"]> | null,
+): Request {
   return new Request(url, { method, headers, signal, body, duplex: "half" });
 }
 
