@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Option } from "commander";
-import { type Env, type Logger, systemEnv } from "../env/index.js";
+import { type Env, systemEnv } from "../env/index.js";
 import {
   createApp,
   type Listening,
@@ -8,7 +8,7 @@ import {
   listen,
   type ServerApp,
 } from "../server/index.js";
-import type { TaskEvent } from "../tasks/index.js";
+import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { UsageError } from "./failures.js";
 import { logLevelOption, newLogger } from "./log.js";
 import { integer, type Where, whereOf, withStores } from "./options.js";
@@ -49,8 +49,13 @@ async function serve(where: Where, options: Options): Promise<void> {
   const shutdown = listenForShutdown(env.clock);
   const stores = await openWhere(where, env);
   try {
-    const onTaskEvent = (event: TaskEvent) => logEvent(logger, event);
-    const app = createApp({ ...stores, env, version: VERSION, onTaskEvent });
+    const app = createApp({
+      ...stores,
+      env,
+      version: VERSION,
+      onLeaseEvent: (event) => logLeaseEvent(logger, event),
+      onTaskEvent: (event) => logTaskEvent(logger, event),
+    });
     const server = await listenOrSay(app, options);
     const store = shownUrl(where.store);
     const control = where.control === undefined ? {} : { control: shownUrl(where.control) };
@@ -62,12 +67,6 @@ async function serve(where: Where, options: Options): Promise<void> {
     await stores.close();
   }
   logger.info({}, "closed");
-}
-
-/** Whose lease ran out and who came too late is what one looks for afterwards; all else is bulk. */
-function logEvent(logger: Logger, event: TaskEvent): void {
-  const level = event.type === "expired" || event.type === "refused" ? "info" : "debug";
-  logger[level](event, `task ${event.type}`);
 }
 
 /** @throws UsageError with the remedy when the address cannot be used */
@@ -99,7 +98,7 @@ export async function listenOrSay(
 
 const HELP = `
 Run as many as you like on one PostgreSQL database. SIGINT or SIGTERM lets requests end and exits
-with 0; a second signal exits at once. The log is JSON lines on stderr.
+with 0; a second signal exits at once. The log is JSON lines on stderr; docs/logs.md has their events.
 
 Examples:
   leasehold serve

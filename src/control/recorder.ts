@@ -25,7 +25,7 @@ const STOP_MS = 2_000;
 /** What is read through it includes what was recorded before. */
 export interface Recorder extends Pick<GrantHistory, "list" | "find"> {
   /** Takes an ended grant along; never waits nor throws. */
-  record(grant: LeaseView): void;
+  readonly record: (grant: LeaseView) => void;
   /** Writes at once; resolves when nothing is left to write, or when that failed. */
   flush(): Promise<void>;
   /** Flushes, for at most 2 s. What is recorded later is written at once, once. */

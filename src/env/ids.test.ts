@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { manualEnv } from "../testing/index.js";
-import { grantIdOf, newLeaseId, taskIds, taskLeaseId } from "./ids.js";
+import { grantIdOf, newLeaseId, taskIds, taskLeaseId, withoutLeaseIds } from "./ids.js";
 
 it("makes task ids that grow, also within a millisecond and while the wall clock steps back", () => {
   const { clock, random } = manualEnv();
@@ -20,4 +20,16 @@ it("names grants in public by 16 hex digits of their SHA-256", () => {
   expect(newLeaseId(manualEnv().random)).toMatch(/^[0-9a-f]{32}$/);
   expect(taskLeaseId("c", "t")).toBe(taskLeaseId("c", "t"));
   expect(taskLeaseId("c", "t")).not.toBe(taskLeaseId("c", "u"));
+});
+
+it("takes lease ids out of texts, and leaves public names in", () => {
+  const { clock, random } = manualEnv();
+  const [leaseId, grantId, taskId] = [newLeaseId(random), grantIdOf("x"), taskIds(clock, random)()];
+  const text = (id: string) =>
+    `/b3JkZXJz.${id}/renew "${id}" ${id}${id} a${id}b ${grantId} ${taskId}`;
+  for (const id of [leaseId, leaseId.toUpperCase()]) {
+    expect(withoutLeaseIds(text(id))).toBe(
+      `/b3JkZXJz.[lease]/renew "[lease]" [lease] [lease] ${grantId} ${taskId}`,
+    );
+  }
 });

@@ -18,6 +18,14 @@ export function grantIdOf(leaseId: string): string {
 }
 
 /**
+ * The text with `[lease]` in place of what may be a lease id or the id of a claim: for logs, where
+ * texts of others stand. Grant ids and UUIDs stay.
+ */
+export function withoutLeaseIds(text: string): string {
+  return text.replace(/[0-9a-f]{32,}/gi, "[lease]");
+}
+
+/**
  * The lease id of one task of a claim. It follows from the claim's secret id, so a claim that is
  * repeated after a lost answer names the same grants.
  */

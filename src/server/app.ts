@@ -5,7 +5,7 @@
  */
 import type { Context } from "hono";
 import { type GrantHistory, startRecorder } from "../control/index.js";
-import { type Env, type Logger, systemEnv } from "../env/index.js";
+import { type Env, type Logger, type Repeating, systemEnv, withoutLeaseIds } from "../env/index.js";
 import { type LeaseStore, startCollector } from "../lease/index.js";
 import { REQUEST_ID_HEADER } from "../protocol/index.js";
 import {
@@ -91,9 +91,7 @@ export function createApp(options: AppOptions): ServerApp {
     context.set("requestId", requestIdOf(context.req.raw, env));
     await next();
     context.res.headers.set(REQUEST_ID_HEADER, context.get("requestId"));
-    if (context.res.status >= 400) {
-      logFailure(env.logger, context, env.clock.monotonic() - startMs);
-    }
+    logAnswer(env.logger, context, env.clock.monotonic() - startMs);
   });
   // Apart from the above, which goes on when this throws.
   app.use(async (context, next) => {
@@ -110,8 +108,10 @@ export function createApp(options: AppOptions): ServerApp {
 
   declareRoutes(app, services, { version, basePath });
 
-  const background = [startReaper(tasks, env), startCollector(leases, env)];
-  if (history) background.push(startCollector(history, env, "the history of grants"));
+  const background: Repeating[] = [startReaper(tasks, env), startCollector(leases, env)];
+  if (history && recorder) {
+    background.push(recorder, startCollector(history, env, "the history of grants"));
+  }
 
   return {
     basePath,
@@ -119,29 +119,40 @@ export function createApp(options: AppOptions): ServerApp {
     async close() {
       closing = true;
       await ready.close();
-      await Promise.all([...background, recorder].map((work) => work?.stop()));
+      await Promise.all(background.map((work) => work.stop()));
     },
   };
 }
 
-/** One line per request that was not granted. Bodies hold lease ids, so they are never logged. */
-function logFailure(logger: Logger, context: Context<AppEnv>, durationMs: number): void {
-  const problem = context.error ? problemOf(context.error) : undefined;
+/** One line per request. Bodies and queries may hold lease ids, so they are never logged. */
+function logAnswer(logger: Logger, context: Context<AppEnv>, durationMs: number): void {
+  const { status } = context.res;
   const fields = {
     requestId: context.get("requestId"),
     method: context.req.method,
-    path: withoutLeaseIds(context.req.path),
-    status: context.res.status,
-    code: problem?.code,
+    path: shownPath(context.req.path),
+    status,
     durationMs: Math.round(durationMs),
   };
-  const err = problem?.cause;
-  if (problem?.code === "INTERNAL") logger.error({ ...fields, err }, "request failed");
-  else if (context.res.status >= 500) logger.warn({ ...fields, err }, "request failed");
-  else logger.info(fields, "request refused");
+  if (status < 400) {
+    logger.debug({ event: "request_answered", ...fields }, "request answered");
+    return;
+  }
+  const problem = context.error && problemOf(context.error);
+  const refusal = { ...fields, code: problem?.code };
+  if (status < 500) {
+    logger.info({ event: "request_refused", ...refusal }, "request refused");
+    return;
+  }
+  const failure = { event: "request_failed", ...refusal, err: problem?.cause };
+  if (problem?.code === "INTERNAL") logger.error(failure, "request failed");
+  else logger.warn(failure, "request failed");
 }
 
-/** Lease ids stand in no path that we know of; somebody may still send one. */
-function withoutLeaseIds(path: string): string {
-  return path.replace(/([A-Za-z0-9_-]+\.)?[0-9a-f]{32}/g, "[lease]");
+/** Some routes name a lease by its id, and somebody may send one to any other, in any spelling. */
+function shownPath(path: string): string {
+  const spelled = path.replace(/%([2-7][0-9a-f])/gi, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
+  return withoutLeaseIds(spelled);
 }

@@ -221,8 +221,12 @@ test("a bug is a 500 that says nothing, and the log says all", async () => {
   expect(JSON.stringify(reply.body)).not.toContain("secret");
   expect(reply.headers.get("x-request-id")).toBe("mine-1");
   const leaseId = newLeaseId(systemRandom);
-  await ask("GET", `/v1/leases/${toWireLeaseId("r", leaseId)}`);
+  const wire = toWireLeaseId("r", leaseId);
+  for (const spelled of [wire, wire.replace(".", "%2e").replaceAll("0", "%30")]) {
+    await ask("GET", `/v1/leases/${spelled}`);
+  }
   await ask("POST", "/v1/leases/release", [{ leaseId }]);
+  await ask("POST", "/v1/leases/release", [{ leaseId: wire }]);
   expect(lines).toMatchObject([
     {
       level: "error",
@@ -231,8 +235,16 @@ test("a bug is a 500 that says nothing, and the log says all", async () => {
         ...{ code: "INTERNAL", err: bug },
       },
     },
-    { level: "info", fields: { path: "/v1/leases/[lease]", status: 404 } },
-    { level: "info", fields: { path: "/v1/leases/release", status: 422 } },
+    { level: "info", fields: { path: "/v1/leases/cg.[lease]", status: 404 } },
+    { level: "info", fields: { path: "/v1/leases/cg.[lease]", status: 404 } },
+    {
+      level: "info",
+      fields: { path: "/v1/leases/release", status: 422, event: "request_refused" },
+    },
+    {
+      level: "debug",
+      fields: { path: "/v1/leases/release", status: 200, event: "request_answered" },
+    },
   ]);
   expect(JSON.stringify(lines)).not.toContain(leaseId);
 });
