@@ -173,6 +173,9 @@ export const LeaseListQuery = z.strictObject({
 });
 
 const Ttl = z.object({ minMs: z.number(), maxMs: z.number(), stepMs: z.number() });
+const Watch = z
+  .enum(["push", "poll"])
+  .openapi({ description: "`push`: /v1/events tells of changes." });
 /** What the server's stores promise. */
 export const Capabilities = z
   .object({
@@ -181,10 +184,10 @@ export const Capabilities = z
       grants: z.enum(["portable", "bound"]),
       ttl: Ttl,
       queue: z.boolean(),
-      watch: z.enum(["push", "poll"]),
+      watch: Watch,
       epsilonMs: z.number(),
     }),
-    tasks: z.object({ ttl: Ttl }),
+    tasks: z.object({ ttl: Ttl, watch: Watch }),
   })
   .openapi("Capabilities");
 export type Capabilities = z.infer<typeof Capabilities>;

@@ -17,6 +17,7 @@ import {
   type TaskStore,
 } from "../tasks/index.js";
 import { checkBasePath } from "./base-path.js";
+import { EventHub } from "./events.js";
 import type { LeaseEvent } from "./lease-calls.js";
 import { ProblemError, problemOf, toResponse } from "./problems.js";
 import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
@@ -77,9 +78,10 @@ export function createApp(options: AppOptions): ServerApp {
   const env: Env = { ...systemEnv, ...options.env };
   const tasks = onTaskEvent ? observed(options.tasks, onTaskEvent) : options.tasks;
   const ready = new Ready(tasks, namespace, env);
+  const events = new EventHub({ env, namespace, leases, tasks });
   const recorder = history && startRecorder(history, env);
   const services = newServices(
-    { env, namespace, leases, tasks, generator, history: recorder, ready },
+    { env, namespace, leases, tasks, generator, history: recorder, ready, events },
     { onLeaseEvent, onReplaced: recorder?.record },
   );
   let closing = false;
@@ -118,7 +120,7 @@ export function createApp(options: AppOptions): ServerApp {
     fetch: async (request) => app.fetch(request),
     async close() {
       closing = true;
-      await ready.close();
+      await Promise.all([ready.close(), events.close()]);
       await Promise.all(background.map((work) => work.stop()));
     },
   };

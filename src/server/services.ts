@@ -4,6 +4,7 @@ import type { GrantHistory } from "../control/index.js";
 import { type Env, taskIds } from "../env/index.js";
 import { Batcher, type LeaseStore } from "../lease/index.js";
 import type { GeneratorState, NewTask, Ready, TaskStore } from "../tasks/index.js";
+import type { EventHub } from "./events.js";
 import { type LeaseCalls, type LeaseCallsOptions, newLeaseCalls } from "./lease-calls.js";
 import { type AppEnv, Budget } from "./request.js";
 
@@ -17,6 +18,7 @@ export interface Services {
   /** What ended and was replaced, with all that this instance has recorded; undefined: nobody keeps it. */
   readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
   readonly ready: Ready;
+  readonly events: EventHub;
   /** For tasks that come without an id: those of one request in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
@@ -46,7 +48,7 @@ export function batchTasks(store: TaskStore, { clock }: Env) {
 
 type Ports = Pick<
   Services,
-  "env" | "namespace" | "leases" | "tasks" | "generator" | "history" | "ready"
+  "env" | "namespace" | "leases" | "tasks" | "generator" | "history" | "ready" | "events"
 >;
 
 export function newServices(

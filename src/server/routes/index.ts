@@ -1,5 +1,6 @@
 import type { App } from "../routing.js";
 import type { Services } from "../services.js";
+import { eventRoutes } from "./events.js";
 import { generatorRoutes } from "./generator.js";
 import { healthRoutes } from "./health.js";
 import { leaseRoutes } from "./leases.js";
@@ -17,6 +18,7 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   taskRoute(app, services);
   generatorRoutes(app, services);
   leaseRoutes(app, services);
+  eventRoutes(app, services);
   healthRoutes(app, services, about.version);
   openApiRoute(app, about);
 }

@@ -179,7 +179,10 @@ export function leaseRoutes(app: App, services: Services): void {
       context.json(
         {
           leases: { ...leases.capabilities, ttl: servedTtl(leases.capabilities.ttl) },
-          tasks: { ttl: servedTtl(tasks.capabilities.ttl) },
+          tasks: {
+            ttl: servedTtl(tasks.capabilities.ttl),
+            watch: tasks.capabilities.watch,
+          },
         },
         200,
       ),

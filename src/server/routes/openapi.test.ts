@@ -104,7 +104,8 @@ test("says of each operation what it takes and answers", () => {
     }
     for (const [status, { description, content }] of Object.entries(operation.responses)) {
       expect(description, name).not.toBe("");
-      const type = Number(status) < 400 ? "application/json" : "application/problem+json";
+      const answered = path === "/v1/events" ? "text/event-stream" : "application/json";
+      const type = Number(status) < 400 ? answered : "application/problem+json";
       if (status !== "204") expect(Object.keys(content ?? {}), name).toEqual([type]);
     }
   }

@@ -49,6 +49,7 @@ function describe(app: App, { version, basePath }: About): object {
       { name: "tasks", description: "Work for workers of any language." },
       { name: "generator", description: "The sample source of tasks." },
       { name: "leases", description: "The lease store itself, in batches." },
+      { name: "events", description: "What has changed, as it changes." },
       { name: "health", description: "For probes and tools." },
     ],
   });

@@ -1,0 +1,37 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import { EventsHeaders, EventsQuery } from "../../protocol/index.js";
+import { type App, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+
+const PATH = "/v1/events";
+
+export function eventRoutes(app: App, services: Services): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: PATH,
+      tags: ["events"],
+      summary: "Hints that leases or tasks may have changed, as they come",
+      request: { query: EventsQuery, headers: EventsHeaders },
+      responses: {
+        200: {
+          description: "Server-sent events: `resync`, `lease` and `task`.",
+          content: { "text/event-stream": { schema: z.string() } },
+        },
+        ...problems("INVALID_REQUEST", "CLOSING", "INTERNAL"),
+      },
+    }),
+    (context) => {
+      const { of } = context.req.valid("query");
+      const lastEventId = context.req.valid("header")["last-event-id"];
+      const events = services.events.stream(of ? [of] : ["leases", "tasks"], lastEventId);
+      return context.body(events, 200, {
+        "content-type": "text/event-stream",
+        "cache-control": "no-store",
+        // nginx would hold the events back until it has a buffer full of them.
+        "x-accel-buffering": "no",
+      });
+    },
+  );
+  otherMethods(app, PATH, "GET");
+}
