@@ -65,8 +65,9 @@ export function checkLogs(sayings: readonly Saying[], log: readonly LogLine[]): 
     reports.filter(({ outcome }) => outcome !== "refused" && outcome !== "failed").map(grantOf),
   );
   const logged = new Map<string, number>();
-  for (const line of log.filter(({ type }) => type === "refused")) {
-    const key = keyOf(line);
+  for (const { fencingToken: token, ...line } of log) {
+    if (line.event !== "task_refused" || token === undefined) continue;
+    const key = keyOf({ ...line, token });
     logged.set(key, (logged.get(key) ?? 0) + 1);
   }
   const missing: string[] = [];

@@ -8,11 +8,10 @@ const HANDLERS = fileURLToPath(new URL("chaos-handlers.js", import.meta.url));
 
 /** A line of the log, which is JSON. */
 export interface LogLine {
-  /** What happened to a task. */
-  readonly type?: string;
+  readonly event?: string;
   readonly operation?: string;
   readonly id?: string;
-  readonly token?: number;
+  readonly fencingToken?: number;
   readonly reason?: string;
 }
 
