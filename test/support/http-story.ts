@@ -6,11 +6,14 @@ import { memory } from "../../src/stores/memory/index.js";
 import { manualEnv } from "../../src/testing/index.js";
 import { type Example, type Section, type Shell, wrong } from "./http-document.js";
 import { Names } from "./http-names.js";
-import { OpenApi, type Operation } from "./openapi.js";
+import { OpenApi } from "./openapi.js";
 
 /** Of the documents' examples: their times are of this day. */
 const STARTS_MS = Date.UTC(2026, 3, 8, 10, 15, 30);
 const DOCUMENTED_URL = /\b(?:http:\/\/)?localhost:4040\b/g;
+
+/** Longer is a failure; the server's own clock stands still. */
+const ANSWER_WITHIN_MS = 10_000;
 
 export interface LiveServer {
   readonly url: string;
@@ -38,29 +41,21 @@ export async function openLiveServer(): Promise<LiveServer> {
   };
 }
 
-/**
- * @returns the operations that answered, without their refusals
- * @throws what differs, by the lines of the document
- */
-export async function play({ steps }: Section, server: LiveServer): Promise<Operation[]> {
+/** @throws what differs, by the lines of the document */
+export async function play({ steps }: Section, server: LiveServer): Promise<void> {
   const names = new Names();
-  const shown: Operation[] = [];
   for (const step of steps) {
     if (step.kind === "later") await server.advance(step.ms);
     else if (step.kind === "shell") await playShell(step, server, names);
-    else {
-      const operation = await playExample(step, server, names);
-      if (operation) shown.push(operation);
-    }
+    else await playExample(step, server, names);
   }
-  return shown;
 }
 
 async function playExample(
   { line, request, answer }: Example,
   { url, openApi }: LiveServer,
   names: Names,
-): Promise<Operation | null> {
+): Promise<void> {
   const { method } = request;
   const path = names.toActual(request.path);
   const body = names.toActual(request.body);
@@ -69,7 +64,11 @@ async function playExample(
   );
   const printedEvents = isStream(answer.headers.get("content-type")) ? eventsOf(answer.body) : null;
   const events = printedEvents?.length ?? 0;
-  const actual = await send(url, { method, path, headers, body, events });
+  const actual = await send(url, { method, path, headers, body, events }).catch(
+    (error: unknown) => {
+      throw wrong(line, String(error));
+    },
+  );
 
   const found: string[] = [];
   const [mediaType = ""] = (actual.headers["content-type"] ?? "").split(";");
@@ -90,7 +89,7 @@ async function playExample(
     found.push(...openApi.checkAnswer(operation, actual.status, mediaType, answered));
     // What is refused for its form need not have the form; everything else must.
     if (![400, 404, 413, 415, 422].includes(actual.status)) {
-      found.push(...openApi.checkRequest(operation, path, body));
+      found.push(...openApi.checkRequest(operation, path, headers, body));
     }
   } else if (actual.status === 404 || actual.status === 405) {
     found.push(...openApi.checkProblem(answered));
@@ -99,7 +98,6 @@ async function playExample(
   }
 
   if (found.length > 0) throw wrong(line, `${method} ${request.path}\n  ${found.join("\n  ")}`);
-  return operation && actual.status < 400 ? operation : null;
 }
 
 /** Runs the command as a reader would, but with its failures told. */
@@ -147,8 +145,12 @@ function send(url: string, { method, path, headers, body, events = 0 }: Sent): P
       headers: { ...type, ...headers },
     });
     request.on("error", reject);
+    let text = "";
+    const timer = setTimeout(() => {
+      request.destroy(new Error(`${method} ${path}: no (more) answer after "${text}"`));
+    }, ANSWER_WITHIN_MS);
+    request.on("close", () => clearTimeout(timer));
     request.on("response", (response) => {
-      let text = "";
       response.setEncoding("utf8");
       const done = () => {
         const { statusCode = 0, headers: received } = response;

@@ -50,21 +50,30 @@ export class OpenApi {
       .sort((a, b) => holes(a) - holes(b))[0];
   }
 
-  /** What is wrong with a request, one line each. */
-  checkRequest(operation: Operation, target: string, body: string): string[] {
+  /** What is wrong with a request, one line each. The names of its headers are in lower case. */
+  checkRequest(
+    operation: Operation,
+    target: string,
+    headers: Readonly<Record<string, string>>,
+    body: string,
+  ): string[] {
     const url = new URL(target, "http://localhost");
     const inPath = pattern(operation).exec(url.pathname)?.groups ?? {};
     const found: string[] = [];
     for (const [index, parameter] of operation.parameters.entries()) {
       const { name, required = false, schema } = parameter;
-      const texts = parameter.in === "query" ? url.searchParams.getAll(name) : [inPath[name] ?? ""];
-      if (parameter.in === "header") continue;
+      const texts = {
+        path: () => [decodeURIComponent(inPath[name] ?? "")],
+        query: () => url.searchParams.getAll(name),
+        header: () => (name in headers ? [headers[name]] : []),
+      }[parameter.in]();
       if (texts.length === 0 && !required) continue;
       const value = schema.type === "array" ? texts : typed(texts[0] ?? "", schema.type);
       const at = `${pointer(operation)}/parameters/${index}/schema`;
       found.push(...this.#check(`requests#${at}`, value).map((each) => `${name}${each}`));
     }
-    const known = new Set(operation.parameters.map(({ name }) => name));
+    const inQuery = operation.parameters.filter((parameter) => parameter.in === "query");
+    const known = new Set(inQuery.map(({ name }) => name));
     for (const name of url.searchParams.keys()) {
       if (!known.has(name)) found.push(`the query has no parameter ${name}`);
     }
