@@ -7,7 +7,7 @@
  *
  * Once any try may have been applied, the call as a whole may have been.
  */
-import { type Env, jittered, sleep } from "../../env/index.js";
+import { type Env, jittered, type Random, sleep } from "../../env/index.js";
 import {
   ClosedError,
   type Failed,
@@ -100,7 +100,7 @@ export class HttpClient {
       const failed: Failed = { status: "failed", applied, retryable: error.retryable, error };
       if (!error.retryable || (maybe && !call.repeatable) || call.signal?.aborted) return failed;
       const backoffMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** (tries - 1));
-      const pauseMs = jittered(random, Math.max(backoffMs, retryAfterMs), 0.5);
+      const pauseMs = pauseOf(random, backoffMs, retryAfterMs);
       if (clock.monotonic() + pauseMs >= deadlineMs) return failed;
       await sleep(clock, pauseMs, { signal: call.signal }).catch(() => {});
     }
@@ -157,6 +157,11 @@ export class HttpClient {
   }
 }
 
+/** Never less than the server asked for: it knows when it can be asked again. */
+export function pauseOf(random: Random, backoffMs: number, retryAfterMs: number): number {
+  return retryAfterMs + jittered(random, backoffMs, 0.5);
+}
+
 export function isFailed(answer: Answer | Failed): answer is Failed {
   return answer.status === "failed";
 }
@@ -175,7 +180,8 @@ function problemOf({ body }: Answer): Partial<Problem> {
   return typeof body === "object" && body !== null ? body : {};
 }
 
-interface Failure {
+/** No answer, or one that says that it is none. */
+export interface Failure {
   readonly outcome: "no" | "maybe";
   readonly error: LeaseholdError;
   readonly retryAfterMs?: number;
@@ -185,7 +191,7 @@ function unavailable(what: string, cause?: unknown): StoreUnavailableError {
   return new StoreUnavailableError(`the server failed: ${what}`, { outcome: "unknown", cause });
 }
 
-function connectionFailure(cause: unknown, origin: string): Failure {
+export function connectionFailure(cause: unknown, origin: string): Failure {
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
   const message = cause instanceof Error ? cause.message : String(cause);
@@ -196,14 +202,15 @@ function connectionFailure(cause: unknown, origin: string): Failure {
   return { outcome, error: unavailable(what, cause) };
 }
 
-function readAnswer(response: Response, text: string): Answer | Failure {
+export function readAnswer(response: Response, text: string): Answer | Failure {
   const { status } = response;
   let body: unknown = null;
   try {
     if (text !== "") body = JSON.parse(text);
   } catch {
     // A proxy's page. Its status still says whether the request got through.
-    if (status < 500) return { outcome: "maybe", error: misconfigured("the answer is not JSON") };
+    if (status < 500 && status !== 429)
+      return { outcome: "maybe", error: misconfigured("the answer is not JSON") };
   }
   if (status < 500 && status !== 429) return { status, body };
   const detail = problemOf({ status, body }).detail ?? `status ${status}`;
@@ -217,7 +224,7 @@ function readAnswer(response: Response, text: string): Answer | Failure {
  * The answer, unless it says that the call was wrong.
  * @throws InvalidOptionError, StoreMisconfiguredError
  */
-function checked(answer: Answer): Answer {
+export function checked(answer: Answer): Answer {
   const { status } = answer;
   const { code, errors, detail } = problemOf(answer);
   if (status < 300 || status === 409 || code === "UNKNOWN_TASK") return answer;

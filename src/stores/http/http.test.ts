@@ -85,6 +85,7 @@ describe("one call", () => {
     ["a connection closed by the server", { code: "UND_ERR_SOCKET" }, "maybe"],
     ["503", { status: 503, body: PROBLEM }, "no"],
     ["429", { status: 429, body: PROBLEM }, "no"],
+    ["a proxy's page of 429", { status: 429, body: "<html>" }, "no"],
     ["504", { status: 504, body: PROBLEM }, "maybe"],
     ["500", { status: 500, body: PROBLEM }, "maybe"],
     ["a proxy's page of 502", { status: 502, body: "<html>" }, "maybe"],
@@ -132,6 +133,14 @@ describe("one call", () => {
     expect(await send()).toMatchObject({ status: "failed", applied: "no" });
     expect(sent).toHaveLength(1);
     expect(clock.monotonic() - startMs).toBeLessThan(50);
+  });
+
+  test("never asks again sooner than the server asked for", async () => {
+    const { send, sent, clock } = scripted({ status: 503, retryAfter: "1" });
+    const startMs = clock.monotonic();
+    await send({ budgetMs: 10_000 });
+    expect(sent.length).toBeGreaterThan(5);
+    expect(sent.length - 1).toBeLessThanOrEqual((clock.monotonic() - startMs) / 1_000);
   });
 
   test("with no time left is not sent", async () => {
@@ -208,14 +217,14 @@ describe("the store", () => {
     return { stores, app, calls };
   }
 
-  test("promises what the server's stores promise, and polls", async () => {
+  test("promises what the server's stores promise", async () => {
     const { stores } = await open();
     expect(stores.leases.capabilities).toMatchObject({
-      ...{ clock: "store", grants: "portable", queue: false, watch: "poll" },
+      ...{ clock: "store", grants: "portable", queue: false, watch: "push" },
       ttl: { minMs: LIMITS.shortestTtlMs, stepMs: 1 },
     });
     expect(stores.tasks.capabilities).toMatchObject({
-      ...{ watch: "poll", remoteWait: true, reaps: true },
+      ...{ watch: "push", remoteWait: true, reaps: true },
     });
   });
 

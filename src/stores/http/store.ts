@@ -22,6 +22,7 @@ import type * as wire from "../../protocol/index.js";
 import { LIMITS, toWireLeaseId } from "../../protocol/wire.js";
 import { chunked, sendBatch } from "./batch.js";
 import { type Connection, HttpClient, isFailed, queryOf } from "./client.js";
+import { followEvents } from "./events.js";
 
 export class HttpLeaseStore implements LeaseStore {
   readonly capabilities: Capabilities;
@@ -29,8 +30,7 @@ export class HttpLeaseStore implements LeaseStore {
 
   constructor(connection: Connection, capabilities: Capabilities) {
     this.#client = new HttpClient(connection);
-    // The server's hints do not travel yet: who waits polls.
-    this.capabilities = { ...capabilities, watch: "poll" };
+    this.capabilities = capabilities;
   }
 
   async acquire(
@@ -127,7 +127,10 @@ export class HttpLeaseStore implements LeaseStore {
     namespace: string,
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<WatchEvent, void, void> {
-    yield* watchByPolling(this.#client, namespace, signal);
+    for await (const event of followEvents(this.#client, { of: "leases", namespace, signal })) {
+      if (event.type === "resync") yield event;
+      if (event.type === "lease") yield { type: "changed", namespace, resource: event.resource };
+    }
   }
 
   async collect(olderThanMs: number): Promise<number> {
@@ -153,27 +156,4 @@ export class HttpLeaseStore implements LeaseStore {
     const maxBytes = LIMITS.batchBodyBytes;
     return sendBatch(this.#client, { ...options, path, requests, repeatable, maxBytes });
   }
-}
-
-/** The one event of a store whose changes are found by polling; ends with the signal or the store. */
-export async function* watchByPolling(
-  client: HttpClient,
-  namespace: string,
-  signal: AbortSignal,
-): AsyncGenerator<{ readonly type: "resync" }, void, void> {
-  client.checkNamespace(namespace);
-  client.checkOpen();
-  if (signal.aborted) return;
-  yield { type: "resync" };
-  const { closing } = client;
-  if (signal.aborted || closing.aborted) return;
-  await new Promise<void>((resolve) => {
-    const end = () => {
-      signal.removeEventListener("abort", end);
-      closing.removeEventListener("abort", end);
-      resolve();
-    };
-    signal.addEventListener("abort", end);
-    closing.addEventListener("abort", end);
-  });
 }

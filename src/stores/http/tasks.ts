@@ -33,16 +33,16 @@ import type {
 import { storedId, storedTask } from "../../tasks/record.js";
 import { sendBatch } from "./batch.js";
 import { type Connection, DEFAULT_BUDGET_MS, HttpClient, isFailed, queryOf } from "./client.js";
-import { watchByPolling } from "./store.js";
+import { followEvents } from "./events.js";
 
 export class HttpTaskStore implements TaskStore {
   readonly capabilities: TaskCapabilities;
   readonly #client: HttpClient;
 
-  constructor(connection: Connection, { ttl }: Pick<TaskCapabilities, "ttl">) {
+  constructor(connection: Connection, capabilities: Pick<TaskCapabilities, "ttl" | "watch">) {
     this.#client = new HttpClient(connection);
-    // The server waits and reaps for us; its hints do not travel yet.
-    this.capabilities = { ttl, watch: "poll", remoteWait: true, reaps: true };
+    // The server waits and reaps for us.
+    this.capabilities = { ...capabilities, remoteWait: true, reaps: true };
   }
 
   async enqueue(
@@ -173,7 +173,10 @@ export class HttpTaskStore implements TaskStore {
     namespace: string,
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<TaskWatchEvent, void, void> {
-    yield* watchByPolling(this.#client, namespace, signal);
+    for await (const event of followEvents(this.#client, { of: "tasks", namespace, signal })) {
+      if (event.type === "resync") yield event;
+      if (event.type === "task") yield { type: "ready", queue: event.queue };
+    }
   }
 
   async close(): Promise<void> {
