@@ -1,2 +1,2 @@
 export * from "./history.js";
-export { type Recorder, startRecorder } from "./recorder.js";
+export { startRecorder } from "./recorder.js";

@@ -1,4 +1,4 @@
-export { type BatchedStore, Batcher, batched, failedMaybe } from "./batching.js";
+export { Batcher, batched, failedMaybe } from "./batching.js";
 export { startCollector } from "./collector.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
