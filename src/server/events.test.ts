@@ -291,7 +291,7 @@ describe("GET /v1/events", () => {
     const { status, headers: answered, body } = await app.fetch(request);
     expect(status).toBe(200);
     expect(Object.fromEntries(answered)).toMatchObject({
-      ...{ "content-type": "text/event-stream", "cache-control": "no-store" },
+      ...{ "content-type": "text/event-stream", "cache-control": "no-store, no-transform" },
       ...{ "x-accel-buffering": "no", "x-request-id": expect.any(String) },
     });
     const reader = body!.pipeThrough(new TextDecoderStream()).getReader();

@@ -27,8 +27,8 @@ export function eventRoutes(app: App, services: Services): void {
       const events = services.events.stream(of ? [of] : ["leases", "tasks"], lastEventId);
       return context.body(events, 200, {
         "content-type": "text/event-stream",
-        "cache-control": "no-store",
-        // nginx would hold the events back until it has a buffer full of them.
+        // Hosts that compress, and nginx, would hold the events back until they have a buffer full.
+        "cache-control": "no-store, no-transform",
         "x-accel-buffering": "no",
       });
     },
