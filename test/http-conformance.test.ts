@@ -1,20 +1,41 @@
-/** Client, HTTP and server together against the suite of task stores; conformance.test.ts has the leases. */
+/**
+ * Client, HTTP and server together against the suite of task stores; conformance.test.ts has the leases.
+ */
 import { readFileSync } from "node:fs";
 import { dirname, posix } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemEnv } from "../src/env/index.js";
+import { memory } from "../src/stores/memory/index.js";
 import { exerciseTaskStore } from "../src/testing/index.js";
-import { openHttpHarness } from "./support/http-harness.js";
+import { openHttpHarness, openTwice } from "./support/http-harness.js";
+import { lockTask } from "./support/locks.js";
 import { readModule } from "./support/modules.js";
+import { describePostgres, freshDatabase } from "./support/postgres.js";
+
+const vitest = { afterAll, beforeAll, describe, expect, it };
 
 exerciseTaskStore({
   name: "http over memory",
-  vitest: { afterAll, beforeAll, describe, expect, it },
+  vitest,
   async open() {
-    const harness = await openHttpHarness();
+    const { tasks, generator, close } = await openHttpHarness([await memory().open(systemEnv)]);
+    return { store: tasks, generator, close };
+  },
+});
+
+exerciseTaskStore({
+  name: "http over PostgreSQL",
+  vitest: { ...vitest, describe: describePostgres },
+  async open() {
+    const { url, drop } = await freshDatabase();
+    const { tasks, generator, close } = await openHttpHarness(await openTwice(url));
     return {
-      store: harness.tasks,
-      generator: harness.generator,
-      close: () => harness.close(),
+      ...{ store: tasks, generator },
+      lockRow: (task) => lockTask(url, task),
+      async close() {
+        await close();
+        await drop();
+      },
     };
   },
 });
@@ -35,6 +56,7 @@ it("the client loads neither node nor a schema library", () => {
   };
   visit("stores/http/index.ts");
   expect(seen.size).toBeGreaterThan(10);
-  const known = ["@noble/hashes/sha2.js", "@noble/hashes/utils.js", "tinyqueue", "uuid"];
+  const hashes = ["@noble/hashes/sha2.js", "@noble/hashes/utils.js"];
+  const known = [...hashes, "eventsource-parser", "tinyqueue", "uuid"];
   expect([...packages].filter((name) => !known.includes(name))).toEqual([]);
 });

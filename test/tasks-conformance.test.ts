@@ -2,13 +2,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemEnv } from "../src/env/index.js";
 import { memory } from "../src/stores/memory/index.js";
 import { openPostgres } from "../src/stores/postgres/index.js";
-import type { TaskKey } from "../src/tasks/port.js";
 import { exerciseTaskStore, manualEnv } from "../src/testing/index.js";
+import { lockTask } from "./support/locks.js";
 import { describePostgres, freshDatabase } from "./support/postgres.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
@@ -63,7 +62,7 @@ exerciseTaskStore({
     return {
       store: database.tasks,
       generator: database.generator,
-      lockRow: (task) => lockRow(url, task),
+      lockRow: (task) => lockTask(url, task),
       async close() {
         await database.close();
         await drop();
@@ -71,14 +70,3 @@ exerciseTaskStore({
     };
   },
 });
-
-async function lockRow(url: string, { namespace, id }: TaskKey): Promise<() => Promise<void>> {
-  const client = new pg.Client({ connectionString: url });
-  client.on("error", () => {});
-  await client.connect();
-  await client.query("BEGIN");
-  const text = "SELECT FROM leasehold.task WHERE namespace = $1 AND id = $2 FOR UPDATE";
-  const { rowCount } = await client.query(text, [namespace, id]);
-  if (rowCount !== 1) throw new Error("there is no such row to lock");
-  return () => client.end();
-}

@@ -92,6 +92,20 @@ test("a claim whose id the caller chose is not undone when its connection breaks
   }
 });
 
+test("tasks of one request are added together, whatever their dedupeKeys", async () => {
+  const { tasks } = await memory().open(systemEnv);
+  const batches: unknown[][] = [];
+  const enqueue = tasks.enqueue.bind(tasks);
+  tasks.enqueue = (added) => {
+    batches.push(added.map(({ data }) => data));
+    return enqueue(added);
+  };
+  const { ask } = await open({ tasks });
+  const added = [1, 2, 3].map((n) => ({ task_data: n, dedupeKey: n === 2 ? "k" : null }));
+  expect((await ask("POST", "/api/tasks", added)).status).toBe(201);
+  expect(batches).toEqual([[1, 2, 3]]);
+});
+
 test("tasks that wait for somebody's dedupeKey hold up no others", async () => {
   const stores = await memory().open(systemEnv);
   let unlock = () => {};

@@ -37,8 +37,11 @@ export function batchTasks(store: TaskStore, { clock }: Env) {
   // Somebody's open transaction on a dedupeKey holds up those that come with one, not the others.
   const deduped = new Batcher(store.enqueue.bind(store), clock);
   return {
-    enqueue: (task: NewTask, timeoutMs: number) =>
-      (task.dedupeKey === null ? plain : deduped).submit(task, timeoutMs),
+    /** In one lane: what is added together keeps its order. */
+    enqueue: (tasks: readonly NewTask[], timeoutMs: number) => {
+      const lane = tasks.every(({ dedupeKey }) => dedupeKey === null) ? plain : deduped;
+      return Promise.all(tasks.map((task) => lane.submit(task, timeoutMs)));
+    },
     heartbeat: new Batcher(store.heartbeat.bind(store), clock),
     complete: new Batcher(store.complete.bind(store), clock),
     fail: new Batcher(store.fail.bind(store), clock),

@@ -1,63 +1,78 @@
 /**
  * Stores behind a real server on loopback, for the suites. A server serves one namespace and the
- * suites use many, so each namespace gets an app and a client of its own, over the same stores; one
+ * suites use many, so each namespace gets an app and a client of its own, over the same stores; a
  * listener tells them apart by a header.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Env, systemEnv } from "../../src/env/index.js";
+import { systemEnv } from "../../src/env/index.js";
 import type { LeaseStore } from "../../src/lease/index.js";
-import { createApp, listen, type ServerApp } from "../../src/server/index.js";
+import { createApp, type Listening, listen, type ServerApp } from "../../src/server/index.js";
 import { http } from "../../src/stores/http/index.js";
 import { memory } from "../../src/stores/memory/index.js";
+import { openPostgres } from "../../src/stores/postgres/index.js";
 import type { Stores } from "../../src/stores/source.js";
 import type { GeneratorState, TaskStore } from "../../src/tasks/index.js";
 import { type LeaseHarness, manualEnv } from "../../src/testing/index.js";
+import { lockLease } from "./locks.js";
+import { describePostgres, freshDatabase } from "./postgres.js";
+
+const vitest = { afterAll, beforeAll, describe, expect, it };
 
 export const httpHarnesses: readonly LeaseHarness[] = [
   {
     name: "http over memory",
-    vitest: { afterAll, beforeAll, describe, expect, it },
+    vitest,
     async open() {
       const env = manualEnv({ seed: 12 });
-      const { leases, close } = await openHttpHarness(env);
+      const { leases, close } = await openHttpHarness([await memory().open(env)]);
       return { store: leases, advance: (ms) => env.clock.advance(ms), close };
+    },
+  },
+  {
+    name: "http over PostgreSQL",
+    vitest: { ...vitest, describe: describePostgres },
+    async open() {
+      const { url, drop } = await freshDatabase();
+      const { leases, close } = await openHttpHarness(await openTwice(url));
+      return {
+        store: leases,
+        lockRow: (key) => lockLease(url, key),
+        async close() {
+          await close();
+          await drop();
+        },
+      };
     },
   },
 ];
 
+/** What two servers on one database work with. */
+export async function openTwice(url: string): Promise<Stores[]> {
+  // The first one makes the tables.
+  return [await openPostgres({ url }, systemEnv), await openPostgres({ url }, systemEnv)];
+}
+
 const HEADER = "x-test-namespace";
 
 /**
- * Everything behind one server; the namespaces appear as they are used.
- * @param env of the stores behind it; server and clients are in real time
+ * Everything behind servers; the namespaces appear as they are used.
+ * @param behind the stores of each server, closed with the harness. Of several servers on one
+ *   database each request goes to the next one: what one has granted, another one renews.
  */
-export async function openHttpHarness(env: Env = systemEnv): Promise<Stores> {
-  const behind = await memory().open(env);
-  const apps = new Map<string, ServerApp>();
-  const appOf = (namespace: string): ServerApp => {
-    const found = apps.get(namespace);
-    if (found) return found;
-    const app = createApp({ ...behind, namespace, version: "test" });
-    apps.set(namespace, app);
-    return app;
+export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores> {
+  const servers = await Promise.all(behind.map(serve));
+  let requests = 0;
+  const next: typeof fetch = (path, init) => {
+    requests += 1;
+    const { url } = servers[requests % servers.length]!;
+    return fetch((path as string).replace(BASE, url), init);
   };
-  const listening = await listen({
-    app: {
-      fetch: (request) =>
-        appOf(decodeURIComponent(request.headers.get(HEADER) ?? "")).fetch(request),
-      close: async () => {
-        await Promise.all([...apps.values()].map((app) => app.close()));
-      },
-    },
-    port: 0,
-  });
-
   const opened = new Map<string, Promise<Stores>>();
   const clientOf = (namespace: string): Promise<Stores> => {
     const found = opened.get(namespace);
     if (found) return found;
     const headers = { [HEADER]: encodeURIComponent(namespace) };
-    const stores = http({ url: listening.url, namespace, headers }).open(systemEnv);
+    const stores = http({ url: BASE, namespace, headers, fetch: next }).open(systemEnv);
     opened.set(namespace, stores);
     return stores;
   };
@@ -69,10 +84,35 @@ export async function openHttpHarness(env: Env = systemEnv): Promise<Stores> {
     generator: generatorOf(clientOf),
     async close() {
       for (const stores of await all()) await stores.close();
-      await listening.close();
-      await behind.close();
+      for (const server of servers) await server.close();
+      for (const stores of behind) await stores.close();
     },
   };
+}
+
+/** Stands for whichever server is next. */
+const BASE = "http://next-server";
+
+/** One listener; server and clients are in real time, whatever the time of the stores. */
+function serve(behind: Stores): Promise<Listening> {
+  const apps = new Map<string, ServerApp>();
+  const appOf = (namespace: string): ServerApp => {
+    const found = apps.get(namespace);
+    if (found) return found;
+    const app = createApp({ ...behind, namespace, version: "test" });
+    apps.set(namespace, app);
+    return app;
+  };
+  return listen({
+    app: {
+      fetch: (request) =>
+        appOf(decodeURIComponent(request.headers.get(HEADER) ?? "")).fetch(request),
+      close: async () => {
+        await Promise.all([...apps.values()].map((app) => app.close()));
+      },
+    },
+    port: 0,
+  });
 }
 
 type ClientOf = (namespace: string) => Promise<Stores>;

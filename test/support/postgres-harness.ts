@@ -2,12 +2,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemEnv } from "../../src/env/index.js";
-import type { Key } from "../../src/lease/index.js";
 import { openPostgres, type PostgresDatabase } from "../../src/stores/postgres/index.js";
 import type { LeaseHarness } from "../../src/testing/index.js";
+import { lockLease } from "./locks.js";
 import { describePostgres, startPostgres } from "./postgres.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
@@ -50,7 +49,7 @@ const postgresHarness: LeaseHarness = {
         await before.close();
         return database.leases;
       },
-      lockRow: (key) => lockRow(server.url, key),
+      lockRow: (key) => lockLease(server.url, key),
       async close() {
         await database.close();
         await server.remove();
@@ -58,16 +57,5 @@ const postgresHarness: LeaseHarness = {
     };
   },
 };
-
-async function lockRow(url: string, { namespace, resource }: Key): Promise<() => Promise<void>> {
-  const client = new pg.Client({ connectionString: url });
-  client.on("error", () => {});
-  await client.connect();
-  await client.query("BEGIN");
-  const text = "SELECT FROM leasehold.lease WHERE namespace = $1 AND resource = $2 FOR UPDATE";
-  const { rowCount } = await client.query(text, [namespace, resource]);
-  if (rowCount !== 1) throw new Error("there is no such row to lock");
-  return () => client.end();
-}
 
 export const postgresHarnesses: readonly LeaseHarness[] = [pgliteHarness, postgresHarness];

@@ -60,10 +60,7 @@ export function queueRoutes(app: App, services: Services): void {
       const body = context.req.valid("json");
       const timeoutMs = services.budget(context).storeMs();
       const added = (Array.isArray(body) ? body : [body]).map((task) => newTask(task, services));
-      const outcomes = await Promise.all(
-        added.map((task) => batchedTasks.enqueue(task, timeoutMs)),
-      );
-      const enqueued = allEnqueued(outcomes);
+      const enqueued = allEnqueued(await batchedTasks.enqueue(added, timeoutMs));
       const [first] = enqueued;
       invariant(first, "one outcome per task");
       return context.json(Array.isArray(body) ? enqueued : first, 201);

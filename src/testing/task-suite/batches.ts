@@ -1,5 +1,12 @@
 /** One outcome per request, in order, each on its own, the same task as often as it stands there. */
-import { grantOf, LONG_TTL_MS, needsLockRow, newTaskId, type Section } from "./fixture.js";
+import {
+  grantOf,
+  type Held,
+  LONG_TTL_MS,
+  needsLockRow,
+  newTaskId,
+  type Section,
+} from "./fixture.js";
 
 export const batches: Section = (test, expect) => {
   test("answers in the order of the requests, good and bad ones mixed", async (fixture) => {
@@ -117,7 +124,13 @@ export const batches: Section = (test, expect) => {
     "does not let one locked row keep 500 others from their heartbeat",
     async (fixture) => {
       await fixture.addAll(Array.from({ length: 501 }, () => ({})));
-      const [locked, ...others] = await fixture.claim({ limit: 501 });
+      // A store may give fewer at once than were asked for.
+      const claimed: Held[] = [];
+      await fixture.until("501 tasks are claimed", async () => {
+        claimed.push(...(await fixture.claim({ limit: 501 })));
+        return claimed.length === 501;
+      });
+      const [locked, ...others] = claimed;
       if (!locked) throw new Error("501 tasks");
       const unlock = await fixture.opened.lockRow?.(fixture.key(locked.id));
       try {
@@ -149,18 +162,16 @@ export const batches: Section = (test, expect) => {
     "claims and reaps around a locked row",
     async (fixture) => {
       const [pending, expired, other] = await fixture.addAll([{ queue: "a" }, {}, {}]);
-      await fixture.claim({ ttlMs: fixture.shortTtlMs });
-      await fixture.pass(fixture.shortTtlMs);
-      const unlocks = [
-        await fixture.opened.lockRow?.(fixture.key(pending ?? "")),
-        await fixture.opened.lockRow?.(fixture.key(expired ?? "")),
-      ];
+      const unlocks = [await fixture.opened.lockRow?.(fixture.key(pending ?? ""))];
       try {
+        await fixture.claim({ ttlMs: fixture.shortTtlMs });
+        unlocks.push(await fixture.opened.lockRow?.(fixture.key(expired ?? "")));
+        await fixture.pass(fixture.shortTtlMs);
         expect(await fixture.claim({ queues: ["a"] })).toEqual([]);
-        const reaped = await fixture.store.reap();
-        expect(
-          reaped.filter(({ namespace }) => namespace === fixture.namespace).map(({ id }) => id),
-        ).toEqual([other]);
+        const reaped = await fixture.reap({ id: other ?? "" });
+        const byUs = fixture.store.capabilities.reaps ? [] : [other];
+        expect(reaped.map(({ id }) => id)).toEqual(byUs);
+        expect(await fixture.view({ id: expired ?? "" })).toMatchObject({ state: "running" });
       } finally {
         for (const unlock of unlocks) await unlock?.();
       }

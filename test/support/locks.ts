@@ -1,0 +1,26 @@
+/** Rows that somebody else's open transaction locks. */
+import pg from "pg";
+import type { Key } from "../../src/lease/index.js";
+import type { TaskKey } from "../../src/tasks/port.js";
+
+/** @returns lets go of it */
+export function lockLease(url: string, { namespace, resource }: Key): Promise<() => Promise<void>> {
+  const text = "SELECT FROM leasehold.lease WHERE namespace = $1 AND resource = $2 FOR UPDATE";
+  return lockRow(url, text, [namespace, resource]);
+}
+
+/** @returns lets go of it */
+export function lockTask(url: string, { namespace, id }: TaskKey): Promise<() => Promise<void>> {
+  const text = "SELECT FROM leasehold.task WHERE namespace = $1 AND id = $2 FOR UPDATE";
+  return lockRow(url, text, [namespace, id]);
+}
+
+async function lockRow(url: string, text: string, values: string[]): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  await client.query("BEGIN");
+  const { rowCount } = await client.query(text, values);
+  if (rowCount !== 1) throw new Error("there is no such row to lock");
+  return () => client.end();
+}
