@@ -34,6 +34,20 @@ export function taskLeaseId(claimId: string, taskId: string): string {
 }
 
 /**
+ * The lease id of a grant that its holder's name addresses: whoever can read the record can work it
+ * out again from the `nonce` in it. It is a name, not a secret.
+ */
+export function holderLeaseId(
+  namespace: string,
+  resource: string,
+  holder: string,
+  nonce: string,
+): string {
+  const parts = JSON.stringify([namespace, resource, holder, nonce]);
+  return bytesToHex(sha256(utf8ToBytes(parts))).slice(0, 32);
+}
+
+/**
  * A source of task ids: UUIDv7, each greater than the one before, so that tasks enqueued together
  * run in that order and an index on them stays dense. Within a millisecond (or while the wall clock
  * steps back) a counter goes on from a random start: 73 bits of chance keep sources apart.

@@ -1,7 +1,15 @@
 export { invariant } from "./assert.js";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export { type Env, systemEnv } from "./env.js";
-export { grantIdOf, newHolder, newLeaseId, taskIds, taskLeaseId, withoutLeaseIds } from "./ids.js";
+export {
+  grantIdOf,
+  holderLeaseId,
+  newHolder,
+  newLeaseId,
+  taskIds,
+  taskLeaseId,
+  withoutLeaseIds,
+} from "./ids.js";
 export { type Logger, silentLogger } from "./logger.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { type Repeating, repeat } from "./repeat.js";

@@ -35,6 +35,41 @@ export const TtlMs = z.int().min(1).openapi({
   example: 30_000,
 });
 
+const DEFAULT_TTL_MS = 30_000;
+
+/** The two spellings of a ttl, of which at most one may stand. */
+export const ttl = {
+  ttlMs: TtlMs.optional(),
+  ttlSeconds: z.number().positive().max(1e7).optional(),
+};
+
+interface SpelledTtl {
+  ttlMs?: number | undefined;
+  ttlSeconds?: number | undefined;
+}
+
+/** The ttl in milliseconds, whichever way it was said; undefined when it was not. */
+export function withTtlIfSaid<Body extends SpelledTtl>(
+  { ttlMs, ttlSeconds, ...rest }: Body,
+  context: z.RefinementCtx,
+): Omit<Body, keyof SpelledTtl> & { ttlMs: number | undefined } {
+  if (ttlMs !== undefined && ttlSeconds !== undefined) {
+    const message = "must not stand beside ttlMs";
+    context.addIssue({ code: "custom", path: ["ttlSeconds"], message });
+  }
+  const saidMs = ttlSeconds === undefined ? undefined : Math.round(ttlSeconds * 1_000);
+  return { ...rest, ttlMs: ttlMs ?? saidMs };
+}
+
+/** The same; 30 s when it was not said. */
+export function withTtlMs<Body extends SpelledTtl>(
+  body: Body,
+  context: z.RefinementCtx,
+): Omit<Body, keyof SpelledTtl> & { ttlMs: number } {
+  const said = withTtlIfSaid(body, context);
+  return { ...said, ttlMs: said.ttlMs ?? DEFAULT_TTL_MS };
+}
+
 const FIRST_MS = Date.parse("0001-01-01T00:00:00Z");
 const LAST_MS = Date.parse("9999-12-31T23:59:59.999Z");
 

@@ -2,6 +2,7 @@ export * from "./events.js";
 export { Failed } from "./fields.js";
 export * from "./generator.js";
 export * from "./leases.js";
+export * from "./locks.js";
 export * from "./mapping.js";
 export * from "./problem.js";
 export * from "./task-batches.js";

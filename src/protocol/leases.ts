@@ -8,7 +8,7 @@ const LONGEST_METADATA = 4_096;
 const LONGEST_AGE_MS = 100 * 365 * 24 * 3_600_000;
 
 /** A lease id of the wire, taken apart. */
-const Grant = z
+export const Grant = z
   .string()
   .transform((text, context) => {
     const grant = fromWireLeaseId(text);
@@ -24,6 +24,12 @@ const Grant = z
     description: "base64url(resource) + '.' + 32 hex digits. Secret.",
     example: "b3JkZXJz.00112233445566778899aabbccddeeff",
   });
+
+/** The same, of the caller's own choice, so that a request can be repeated without harm. */
+export const GrantOfResource = Grant.openapi({
+  description:
+    "Of the caller's choice: a repeated request answers the same grant. Must name `resource`.",
+});
 
 const Metadata = z
   .string()

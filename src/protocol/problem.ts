@@ -19,8 +19,14 @@ export const Problem = z
     code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]),
     requestId: z.string(),
     errors: z.array(FieldError).optional(),
-    reason: z.enum(["expired", "taken", "cancelled", "finished"]).optional().openapi({
-      description: "Why the holder of a task was refused.",
+    reason: z
+      .enum(["expired", "taken", "cancelled", "finished", "revoked", "released", "gone"])
+      .optional()
+      .openapi({ description: "Why a holder was refused." }),
+    holder: z.string().optional().openapi({ description: "Who holds the resource." }),
+    grantId: z.string().nullable().optional().openapi({ description: "Of the grant in the way." }),
+    remainingMs: z.number().nullable().optional().openapi({
+      description: "What is left of that grant's time.",
     }),
     state: z.enum(["pending", "running", "done", "dead", "cancelled"]).optional().openapi({
       description: "The state that does not allow what was asked for.",

@@ -3,8 +3,8 @@
  * /v1/leases: one per request, in order.
  */
 import { z } from "@hono/zod-openapi";
-import { batch, Failed, JsonValue } from "./fields.js";
-import { failure, grant, State, ttl, withTtlMs } from "./tasks.js";
+import { batch, Failed, JsonValue, ttl, withTtlMs } from "./fields.js";
+import { failure, grant, State } from "./tasks.js";
 
 /** What is no id of a task is the id of no task. */
 const id = z.string().max(256);

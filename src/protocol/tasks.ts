@@ -10,13 +10,13 @@ import {
   TaskLeaseId,
   Time,
   Token,
-  TtlMs,
+  ttl,
   Uuid,
+  withTtlMs,
 } from "./fields.js";
 import { LIMITS } from "./wire.js";
 
 const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
-const DEFAULT_TTL_MS = 30_000;
 export const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
 
 const NewTask = z
@@ -51,25 +51,6 @@ const Enqueued = z
   .object({ id: z.string(), status: z.enum(["enqueued", "duplicate"]) })
   .openapi("Enqueued");
 export const EnqueueAnswer = z.union([Enqueued, z.array(Enqueued)]);
-
-/** The two spellings of a ttl, of which at most one may stand. */
-export const ttl = {
-  ttlMs: TtlMs.optional(),
-  ttlSeconds: z.number().positive().max(1e7).optional(),
-};
-
-/** The ttl in milliseconds, whichever way it was said. */
-export function withTtlMs<
-  Body extends { ttlMs?: number | undefined; ttlSeconds?: number | undefined },
->(body: Body, context: z.RefinementCtx): Omit<Body, "ttlMs" | "ttlSeconds"> & { ttlMs: number } {
-  const { ttlMs, ttlSeconds, ...rest } = body;
-  if (ttlMs !== undefined && ttlSeconds !== undefined) {
-    const message = "must not stand beside ttlMs";
-    context.addIssue({ code: "custom", path: ["ttlSeconds"], message });
-  }
-  const ms = ttlSeconds === undefined ? DEFAULT_TTL_MS : Math.round(ttlSeconds * 1_000);
-  return { ...rest, ttlMs: ttlMs ?? ms };
-}
 
 export const NextBody = z
   .strictObject({
@@ -207,7 +188,9 @@ const Attempt = z
     processor: z.string(),
     grantId: z.string(),
     fencingToken: Token,
+    ttlMs: z.int(),
     startedAt: z.string(),
+    heartbeatAt: z.string().nullable().openapi({ description: "The last one." }),
     endedAt: z.string().nullable(),
     result: z.enum(["done", "failed", "expired", "returned", "cancelled"]).nullable().openapi({
       description: "null while it runs.",

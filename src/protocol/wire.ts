@@ -41,8 +41,14 @@ export const PROBLEMS = {
   UNKNOWN_ROUTE: { status: 404, title: "There is no such route" },
   UNKNOWN_TASK: { status: 404, title: "There is no such task" },
   METHOD_NOT_ALLOWED: { status: 405, title: "The route does not know this method" },
-  LEASE_EXPIRED: { status: 409, title: "The lease on the task has expired" },
-  LEASE_TAKEN: { status: 409, title: "The task has been granted anew" },
+  UNKNOWN_LEASE: { status: 404, title: "There is no such lease" },
+  LEASE_HELD: { status: 409, title: "Somebody else holds the resource" },
+  LEASE_ENDED: { status: 409, title: "The grant of this leaseId has ended" },
+  LEASE_EXPIRED: { status: 409, title: "The lease has expired" },
+  LEASE_TAKEN: { status: 409, title: "The resource or task has been granted anew" },
+  LEASE_REVOKED: { status: 409, title: "An operator has ended the lease" },
+  LEASE_RELEASED: { status: 409, title: "The lease has been released" },
+  LEASE_ID_REQUIRED: { status: 409, title: "Only its leaseId speaks for this grant" },
   TASK_CANCELLED: { status: 409, title: "The task was cancelled" },
   TASK_FINISHED: { status: 409, title: "The task has ended already" },
   STATE_CONFLICT: { status: 409, title: "The task's state does not allow this" },
@@ -50,6 +56,7 @@ export const PROBLEMS = {
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: "The body must be application/json" },
   INVALID_REQUEST: { status: 422, title: "The request has invalid fields" },
   INTERNAL: { status: 500, title: "The server failed" },
+  NO_HISTORY: { status: 501, title: "This server keeps no history of ended leases" },
   STORE_UNAVAILABLE: { status: 503, title: "The store does not answer; nothing was done" },
   BUDGET_SPENT: { status: 503, title: "The caller's time was over; nothing was done" },
   CLOSING: { status: 503, title: "The server is closing; nothing was done" },
@@ -67,23 +74,42 @@ export function problemType(code: ProblemCode): string {
  * resource, and like them it is a secret.
  */
 export function toWireLeaseId(resource: string, leaseId: string): string {
-  const bytes = new TextEncoder().encode(resource);
-  const base64 = btoa(String.fromCharCode(...bytes));
-  const base64url = base64.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-  return `${base64url}.${leaseId}`;
+  return located(resource, leaseId);
 }
-
-const WIRE_LEASE_ID = /^([A-Za-z0-9_-]{2,344})\.([0-9a-f]{32})$/;
 
 /** The resource and the bare id; null if the text is no lease id. One grant has one spelling. */
 export function fromWireLeaseId(text: string): { resource: string; leaseId: string } | null {
-  const [, base64url, leaseId] = WIRE_LEASE_ID.exec(text) ?? [];
-  if (base64url === undefined || leaseId === undefined) return null;
+  const found = locate(text, 32);
+  return found && { resource: found.resource, leaseId: found.id };
+}
+
+/** The public name of a grant as it travels: as its lease id, with the grantId's 16 hex digits. */
+export function toWireGrantId(resource: string, grantId: string): string {
+  return located(resource, grantId);
+}
+
+export function fromWireGrantId(text: string): { resource: string; grantId: string } | null {
+  const found = locate(text, 16);
+  return found && { resource: found.resource, grantId: found.id };
+}
+
+function located(resource: string, id: string): string {
+  const bytes = new TextEncoder().encode(resource);
+  const base64 = btoa(String.fromCharCode(...bytes));
+  const base64url = base64.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return `${base64url}.${id}`;
+}
+
+const LOCATED = /^([A-Za-z0-9_-]{2,344})\.([0-9a-f]+)$/;
+
+function locate(text: string, digits: number): { resource: string; id: string } | null {
+  const [, base64url, id] = LOCATED.exec(text) ?? [];
+  if (base64url === undefined || id?.length !== digits) return null;
   try {
     const binary = atob(base64url.replaceAll("-", "+").replaceAll("_", "/"));
     const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));
     const resource = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    return toWireLeaseId(resource, leaseId) === text ? { resource, leaseId } : null;
+    return located(resource, id) === text ? { resource, id } : null;
   } catch {
     return null;
   }

@@ -6,7 +6,10 @@ import { PROBLEMS, type Problem, type ProblemCode, problemType } from "../protoc
 import type { AdminOutcome, Refused } from "../tasks/index.js";
 
 interface ProblemInit {
-  readonly extra?: Pick<Problem, "errors" | "reason" | "state">;
+  readonly extra?: Pick<
+    Problem,
+    "errors" | "reason" | "state" | "holder" | "grantId" | "remainingMs"
+  >;
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log; never answered. */
   readonly cause?: unknown;

@@ -1,5 +1,6 @@
 /** How routes are declared: one list per path, so that the path knows which methods it has. */
 import { OpenAPIHono, type z } from "@hono/zod-openapi";
+import { withoutUndefined } from "../lease/index.js";
 import { PROBLEMS, Problem, type ProblemCode } from "../protocol/index.js";
 import { pathBelow } from "./base-path.js";
 import { fieldErrors, invalid, ProblemError, unknownTask } from "./problems.js";
@@ -32,6 +33,11 @@ type JsonContent<Schema> = { "application/json": { schema: Schema } };
 
 export function jsonBody<Schema extends z.ZodType>(schema: Schema) {
   return { body: { required: true as const, content: { "application/json": { schema } } } };
+}
+
+/** For requests that mean something without a body too; every field of it is optional then. */
+export function optionalJsonBody<Schema extends z.ZodType>(schema: Schema) {
+  return { body: { required: false as const, content: { "application/json": { schema } } } };
 }
 
 export function answers<Schema extends z.ZodType>(
@@ -76,3 +82,8 @@ export const BODY_PROBLEMS = [
   "UNSUPPORTED_MEDIA_TYPE",
   "INVALID_REQUEST",
 ] as const;
+
+/** Schemas allow absent fields only; their types allow undefined ones too. */
+export function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return withoutUndefined(value) as { [K in keyof T]: Exclude<T[K], undefined> };
+}

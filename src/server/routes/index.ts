@@ -4,6 +4,7 @@ import { eventRoutes } from "./events.js";
 import { generatorRoutes } from "./generator.js";
 import { healthRoutes } from "./health.js";
 import { leaseRoutes } from "./leases.js";
+import { lockRoutes } from "./locks.js";
 import { type About, openApiRoute } from "./openapi.js";
 import { taskBatchRoutes } from "./task-batches.js";
 import { taskListRoutes, taskRoute } from "./task-lists.js";
@@ -18,6 +19,7 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   taskRoute(app, services);
   generatorRoutes(app, services);
   leaseRoutes(app, services);
+  lockRoutes(app, services);
   eventRoutes(app, services);
   healthRoutes(app, services, about.version);
   openApiRoute(app, about);

@@ -1,10 +1,6 @@
 /** /v1/leases: the LeaseStore port itself, in batches. Outcomes are values here: the status is 200. */
 import { createRoute } from "@hono/zod-openapi";
-import {
-  type AcquireOutcome,
-  type LeaseView as View,
-  withoutUndefined,
-} from "../../lease/index.js";
+import { type AcquireOutcome, type LeaseView as View } from "../../lease/index.js";
 import {
   AcquireAnswer,
   AcquireBody,
@@ -29,6 +25,7 @@ import {
   type App,
   answers,
   BODY_PROBLEMS,
+  defined,
   jsonBody,
   otherMethods,
   problems,
@@ -188,13 +185,6 @@ export function leaseRoutes(app: App, services: Services): void {
       ),
   );
   otherMethods(app, "/v1/capabilities", "GET");
-}
-
-/** The schemas allow absent fields only; their types allow undefined ones too. */
-type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
-
-function defined<T extends object>(value: T): Defined<T> {
-  return withoutUndefined(value) as Defined<T>;
 }
 
 /** What the new grant replaced is for this server's history. */

@@ -1,0 +1,190 @@
+/** /v1/locks: one lock at a time, for anything that speaks HTTP. */
+import { createRoute } from "@hono/zod-openapi";
+import { grantIdOf } from "../../env/index.js";
+import type { LeaseView } from "../../lease/index.js";
+import {
+  LeaseIdParams,
+  LIMITS,
+  type Lock,
+  LockAnswer,
+  LockBody,
+  LockListQuery,
+  LockPage,
+  LockReleased,
+  LockRenewBody,
+  LockRenewed,
+  Lock as LockSchema,
+  toWireLeaseId,
+} from "../../protocol/index.js";
+import {
+  acquiredOrHeld,
+  chosenLeaseId,
+  grantNamed,
+  lastGrant,
+  renewGrant,
+  unknownLease,
+} from "../grants.js";
+import { failed } from "../problems.js";
+import { checkTtl, limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  BODY_PROBLEMS,
+  defined,
+  jsonBody,
+  optionalJsonBody,
+  otherMethods,
+  problems,
+  STORE_PROBLEMS,
+} from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["locks"];
+const LOST_PROBLEMS = ["UNKNOWN_LEASE", "LEASE_EXPIRED", "LEASE_TAKEN", "LEASE_REVOKED"] as const;
+
+export function lockRoutes(app: App, services: Services): void {
+  const { namespace, leases } = services;
+  const middleware = limitBody(LIMITS.bodyBytes);
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/locks/acquire",
+      tags: TAGS,
+      summary: "Take a lock if it is free",
+      middleware,
+      request: jsonBody(LockBody),
+      responses: {
+        200: answers("It is yours, or who has it.", LockAnswer),
+        ...problems("LEASE_ENDED", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { resource, ownerId, ttlMs, leaseId: chosen } = context.req.valid("json");
+      checkTtl("ttlMs", ttlMs, leases.capabilities.ttl);
+      const leaseId = chosenLeaseId(services, resource, chosen);
+      const request = { resource, leaseId, holder: ownerId, ttlMs };
+      const outcome = acquiredOrHeld(await services.leaseCalls(context).acquire(request));
+      if (outcome.status === "held") {
+        const { holder, grantId, remainingMs } = outcome;
+        return context.json(
+          { acquired: false as const, resource, ownerId: holder, grantId, remainingMs },
+          200,
+        );
+      }
+      const { token: fencingToken, remainingMs, expiresAt } = outcome;
+      const secret = toWireLeaseId(resource, leaseId);
+      const grantId = grantIdOf(leaseId);
+      return context.json(
+        {
+          ...{ acquired: true as const, leaseId: secret, resource, ownerId, grantId },
+          ...{ fencingToken, ttlMs: outcome.ttlMs, remainingMs, expiresAt },
+        },
+        200,
+      );
+    },
+  );
+  otherMethods(app, "/v1/locks/acquire", "POST");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/locks",
+      tags: TAGS,
+      summary: "Locks that are held, by prefix of their resource",
+      request: { query: LockListQuery },
+      responses: {
+        200: answers("By resource, byte by byte.", LockPage),
+        ...problems("INVALID_REQUEST", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { resource, ...query } = context.req.valid("query");
+      if (resource !== undefined) {
+        const view = await lastGrant(services, context, resource);
+        const items = view?.state === "live" ? [toLock(view)] : [];
+        return context.json({ items, nextCursor: null }, 200);
+      }
+      const asked = { ...defined(query), namespace, states: ["live"] as const };
+      const budget = services.budget(context);
+      const { items, nextCursor } = await budget.read(() => leases.list(asked));
+      return context.json({ items: items.map(toLock), nextCursor }, 200);
+    },
+  );
+  otherMethods(app, "/v1/locks", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/locks/{leaseId}/renew",
+      tags: TAGS,
+      summary: "Extend a lock; without a body, for as long as it was granted",
+      middleware,
+      request: { params: LeaseIdParams, ...optionalJsonBody(LockRenewBody) },
+      responses: {
+        200: answers("Extended, under the same token.", LockRenewed),
+        ...problems(...LOST_PROBLEMS, ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const grant = grantNamed(context.req.valid("param").leaseId);
+      const { ttlMs: saidMs } = context.req.valid("json");
+      const renewed = await renewGrant(services, context, grant, saidMs);
+      const { token: fencingToken, ttlMs, remainingMs, expiresAt } = renewed;
+      const { resource, leaseId } = grant;
+      const names = { renewed: true as const, resource, grantId: grantIdOf(leaseId) };
+      return context.json({ ...names, fencingToken, ttlMs, remainingMs, expiresAt }, 200);
+    },
+  );
+  otherMethods(app, "/v1/locks/:leaseId/renew", "POST");
+
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: "/v1/locks/{leaseId}",
+      tags: TAGS,
+      summary: "Release a lock",
+      request: { params: LeaseIdParams },
+      responses: {
+        200: answers("Also when it is repeated.", LockReleased),
+        ...problems("UNKNOWN_LEASE", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const grant = grantNamed(context.req.valid("param").leaseId);
+      const outcome = await services.leaseCalls(context).release(grant);
+      if (outcome.status === "failed") throw failed(outcome);
+      return context.json({ released: outcome.status === "released" }, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/locks/{leaseId}",
+      tags: TAGS,
+      summary: "The lock, as long as it is held under this id",
+      request: { params: LeaseIdParams },
+      responses: {
+        200: answers("What is held.", LockSchema),
+        ...problems("UNKNOWN_LEASE", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { resource, leaseId } = grantNamed(context.req.valid("param").leaseId);
+      const view = await lastGrant(services, context, resource);
+      if (view?.state !== "live" || view.grantId !== grantIdOf(leaseId)) throw unknownLease();
+      return context.json(toLock(view), 200);
+    },
+  );
+  otherMethods(app, "/v1/locks/:leaseId", "GET", "DELETE");
+}
+
+function toLock(view: LeaseView): Lock {
+  const { resource, holder, grantId, token, ttlMs, remainingMs, expiresAt } = view;
+  const { grantedAt, renewedAt, metadata } = view;
+  return {
+    ...{ resource, ownerId: holder, grantId, fencingToken: token },
+    ...{ ttlMs, remainingMs, expiresAt, createdAt: grantedAt, renewedAt, metadata },
+  };
+}
