@@ -38,7 +38,6 @@ export function nodeHandler(
  * @param options.overrideGlobalObjects replaces the global Request and Response by faster ones, which
  *   serve a fifth more requests; but what fetch answers is then no `instanceof Response` any more, so
  *   guests leave them alone
- * @internal
  */
 export function requestListener(
   app: Pick<ServerApp, "fetch" | "basePath">,
