@@ -14,7 +14,7 @@ export interface Operation {
   /** With its parameters in braces. */
   readonly template: string;
   readonly parameters: readonly Parameter[];
-  readonly requestBody?: { readonly content: Json };
+  readonly requestBody?: { readonly required?: boolean; readonly content: Json };
   readonly responses: Record<string, { readonly content?: Json }>;
 }
 
@@ -77,9 +77,9 @@ export class OpenApi {
     for (const name of url.searchParams.keys()) {
       if (!known.has(name)) found.push(`the query has no parameter ${name}`);
     }
-    if (operation.requestBody) {
+    if (operation.requestBody && (body !== "" || operation.requestBody.required)) {
       const at = `${pointer(operation)}/requestBody/content/application~1json/schema`;
-      found.push(...this.#check(`requests#${at}`, JSON.parse(body)));
+      found.push(...this.#check(`requests#${at}`, body === "" ? undefined : JSON.parse(body)));
     } else if (body !== "") found.push("the operation takes no body");
     return found;
   }
