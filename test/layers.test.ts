@@ -51,6 +51,7 @@ const OPEN_MODULES: Readonly<Record<string, readonly string[]>> = {
   "tasks/port.ts": ["stores/", "testing/"],
   "tasks/rules.ts": ["stores/", "testing/"],
   "tasks/record.ts": ["stores/", "testing/"],
+  "tasks/leases.ts": ["stores/"],
   "protocol/wire.ts": ["stores/http/"],
   "protocol/mapping.ts": ["stores/http/"],
 };

@@ -19,3 +19,4 @@ export { decideAcquire, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";
 export { instant } from "./trust.js";
+export { type LiveWorker, liveWorkers } from "./workers.js";

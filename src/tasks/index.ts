@@ -18,6 +18,7 @@ export {
 } from "./define.js";
 export { observed, type TaskEvent } from "./events.js";
 export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
+export { leasesOfTask } from "./leases.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready } from "./ready.js";

@@ -185,7 +185,11 @@ export interface Attempt {
   readonly holder: string;
   readonly grantId: string;
   readonly token: number;
+  /** As claimed, or as the last heartbeat set it; 0 of grants too old for their store to know. */
+  readonly ttlMs: number;
   readonly startedAt: string;
+  /** The last one; null if there was none. */
+  readonly heartbeatAt: string | null;
   readonly endedAt: string | null;
   /** null while it runs. */
   readonly result: "done" | "failed" | "expired" | "returned" | "cancelled" | null;

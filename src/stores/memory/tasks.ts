@@ -1,9 +1,8 @@
 /** Tasks in this process's memory: the rules themselves, applied to a map. */
-import { type Env, grantIdOf } from "../../env/index.js";
+import type { Env } from "../../env/index.js";
 import { ClosedError, type Failed, InvalidOptionError } from "../../lease/index.js";
 import type {
   AdminOutcome,
-  Attempt,
   ClaimedTask,
   ClaimOutcome,
   ClaimRequest,
@@ -16,7 +15,6 @@ import type {
   GiveBackOutcome,
   HeartbeatOutcome,
   HeartbeatRequest,
-  Json,
   NewTask,
   Page,
   Reaped,
@@ -30,10 +28,11 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { type AttemptRecord, storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
+import { storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
 import { follow, type HintQueue } from "./hints.js";
 import { TaskIndex } from "./task-index.js";
+import { detailsOf, iso, viewOf } from "./task-views.js";
 
 /** A claim is repeated within seconds, if at all. */
 const CLAIMS_KEPT_MS = 600_000;
@@ -176,8 +175,7 @@ export class MemoryTaskStore implements TaskStore {
     this.#assertOpen();
     const record = this.#state.namespaces.get(namespace)?.tasks.get(storedId(id));
     if (!record) return null;
-    const attempts = record.last ? [...record.earlier, record.last] : [];
-    return { ...this.#view(record), attempts: attempts.map(viewAttempt) };
+    return detailsOf(record, this.#state.nowMs());
   }
 
   async list(query: TaskQuery): Promise<Page<TaskView>> {
@@ -194,8 +192,9 @@ export class MemoryTaskStore implements TaskStore {
       if (found.length > limit) break;
     }
     const page = found.slice(0, limit);
+    const nowMs = this.#state.nowMs();
     return {
-      items: page.map((record) => this.#view(record)),
+      items: page.map((record) => viewOf(record, nowMs)),
       nextCursor: found.length > limit ? (page.at(-1)?.id ?? null) : null,
     };
   }
@@ -267,38 +266,6 @@ export class MemoryTaskStore implements TaskStore {
     return { ...outcome, remainingMs: Math.floor(outcome.remainingMs), expiresAt };
   }
 
-  #view(record: TaskRecord): TaskView {
-    const { last, state } = record;
-    const leftMs = last && state === "running" ? last.expiresAtMs - this.#state.nowMs() : null;
-    return {
-      id: record.id,
-      kind: record.kind,
-      queue: record.queue,
-      priority: record.priority,
-      state,
-      data: decode(record.data),
-      output: decode(record.output),
-      error: record.error,
-      progress: last ? decode(last.progress) : null,
-      dedupeKey: record.dedupeKey,
-      attempt: last?.attempt ?? 0,
-      failures: record.failures,
-      crashes: record.crashes,
-      maxAttempts: record.maxAttempts,
-      crashLimit: record.crashLimit,
-      createdAt: iso(record.createdAtMs),
-      scheduledAt: iso(record.scheduledAtMs),
-      startedAt: last && iso(last.startedAtMs),
-      heartbeatAt: last && isoOrNull(last.heartbeatAtMs),
-      expiresAt: last && iso(last.expiresAtMs),
-      holder: last && last.holder,
-      grantId: last && grantIdOf(last.leaseId),
-      token: last && last.token,
-      remainingMs: leftMs === null ? null : Math.max(0, Math.ceil(leftMs)),
-      finishedAt: isoOrNull(record.finishedAtMs),
-    };
-  }
-
   #assertOpen(): void {
     if (this.#closed) throw new ClosedError(WHAT);
   }
@@ -318,30 +285,4 @@ function notify(
 ): void {
   if (state !== "pending" || scheduledAtMs > nowMs) return;
   for (const hints of watchers) hints.push({ type: "ready", queue });
-}
-
-function viewAttempt(attempt: AttemptRecord): Attempt {
-  return {
-    attempt: attempt.attempt,
-    holder: attempt.holder,
-    grantId: grantIdOf(attempt.leaseId),
-    token: attempt.token,
-    startedAt: iso(attempt.startedAtMs),
-    endedAt: isoOrNull(attempt.endedAtMs),
-    result: attempt.result,
-    error: attempt.error,
-    progress: decode(attempt.progress),
-  };
-}
-
-function decode(text: string): Json {
-  return JSON.parse(text) as Json;
-}
-
-function iso(storeMs: number): string {
-  return new Date(storeMs).toISOString();
-}
-
-function isoOrNull(storeMs: number | null): string | null {
-  return storeMs === null ? null : iso(storeMs);
 }

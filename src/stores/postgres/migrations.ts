@@ -181,4 +181,16 @@ export const MIGRATIONS: readonly Migration[] = [
        ON leasehold.grant_history (coalesce(expires_at, recorded_at))`,
     ],
   },
+  {
+    name: "attempts as leases",
+    statements: [
+      // Null for what ended before.
+      `ALTER TABLE leasehold.attempt ADD COLUMN ttl_ms integer, ADD COLUMN heartbeat_at timestamptz`,
+      // Few among many, for those who look for them.
+      `CREATE INDEX attempt_unreleased ON leasehold.attempt (namespace, task_id, attempt)
+       WHERE result IN ('expired', 'cancelled')`,
+      `CREATE INDEX attempt_renewed ON leasehold.attempt (namespace, task_id, attempt)
+       WHERE heartbeat_at IS NOT NULL`,
+    ],
+  },
 ];

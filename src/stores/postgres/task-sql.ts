@@ -58,13 +58,14 @@ const LIVE_GRANT =
 const keptOf = (from: string, result: string, error = "NULL") => `
   kept AS (
     INSERT INTO leasehold.attempt
-      (namespace, task_id, attempt, holder, grant_id, token, started_at, ended_at, result, error, progress)
-    SELECT x.namespace, x.id, x.attempt, x.holder, ${grantId("x")}, x.token, x.started_at, c.now,
-      '${result}', ${error}, x.progress
+      (namespace, task_id, attempt, holder, grant_id, token, ttl_ms, started_at,
+       heartbeat_at, ended_at, result, error, progress)
+    SELECT x.namespace, x.id, x.attempt, x.holder, ${grantId("x")}, x.token, x.ttl_ms,
+      x.started_at, x.heartbeat_at, c.now, '${result}', ${error}, x.progress
     FROM ${from} CROSS JOIN clock c
   )`;
-const KEPT_COLUMNS =
-  "t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.started_at, t.progress, t.queue, t.state";
+const KEPT_COLUMNS = `t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
+      t.started_at, t.heartbeat_at, t.progress, t.queue, t.state`;
 
 /** One notification per queue with something new to claim, once per statement. */
 export const hintsOf = (from: string) => `

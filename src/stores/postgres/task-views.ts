@@ -49,20 +49,23 @@ const COLUMNS = `t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.data,
   ${micros("t.finished_at")} AS "finishedAt", ${micros("clock_timestamp()")} AS now`;
 
 /** An attempt of the history; times in microseconds, progress as the text that was stored. */
-type StoredAttempt = Omit<Attempt, "startedAt" | "endedAt" | "progress"> & {
+type StoredAttempt = Omit<Attempt, "startedAt" | "heartbeatAt" | "endedAt" | "progress"> & {
   readonly startedAt: number;
+  readonly heartbeatAt: number | null;
   readonly endedAt: number;
   readonly progress: string | null;
 };
 export interface DetailsRow extends ViewRow {
+  readonly ttlMs: number;
   /** A JSON array of {@link StoredAttempt}, oldest first; null if there is none. */
   readonly attempts: string | null;
 }
 /** Values: namespace, id. One statement, so that the attempts fit the task. */
 export const GET = `
-SELECT ${COLUMNS}, (
+SELECT ${COLUMNS}, t.ttl_ms AS "ttlMs", (
     SELECT json_agg(json_build_object('attempt', a.attempt, 'holder', a.holder,
-      'grantId', a.grant_id, 'token', a.token, 'startedAt', ${micros("a.started_at")},
+      'grantId', a.grant_id, 'token', a.token, 'ttlMs', coalesce(a.ttl_ms, 0),
+      'startedAt', ${micros("a.started_at")}, 'heartbeatAt', ${micros("a.heartbeat_at")},
       'endedAt', ${micros("a.ended_at")}, 'result', a.result, 'error', a.error,
       'progress', a.progress) ORDER BY a.attempt)::text
     FROM leasehold.attempt a WHERE a.namespace = t.namespace AND a.task_id = t.id
@@ -134,17 +137,19 @@ export function viewOf(row: ViewRow): TaskView {
 
 export function detailsOf(row: DetailsRow): TaskDetails {
   const view = viewOf(row);
-  const ended = JSON.parse(row.attempts ?? "[]") as StoredAttempt[];
-  const attempts: Attempt[] = ended.map((attempt) => ({
+  const stored = JSON.parse(row.attempts ?? "[]") as StoredAttempt[];
+  const attempts: Attempt[] = stored.map((attempt) => ({
     ...attempt,
     startedAt: iso(attempt.startedAt),
+    heartbeatAt: isoOrNull(attempt.heartbeatAt),
     endedAt: iso(attempt.endedAt),
     progress: decode(attempt.progress),
   }));
-  const { attempt, holder, grantId: name, token, startedAt, progress } = view;
+  const { attempt, holder, grantId: name, token, startedAt, heartbeatAt, progress } = view;
   if (view.state === "running" && holder && name && token && startedAt) {
-    const grant = { attempt, holder, grantId: name, token, startedAt, progress };
-    attempts.push({ ...grant, endedAt: null, result: null, error: null });
+    const grant = { attempt, holder, grantId: name, token, ttlMs: row.ttlMs };
+    const ended = { endedAt: null, result: null, error: null };
+    attempts.push({ ...grant, startedAt, heartbeatAt, ...ended, progress });
   }
   return { ...view, attempts };
 }
@@ -158,6 +163,6 @@ export function iso(micros: number): string {
   return new Date(Math.floor(micros / 1_000)).toISOString();
 }
 
-function isoOrNull(micros: number | null): string | null {
+export function isoOrNull(micros: number | null): string | null {
   return micros === null ? null : iso(micros);
 }

@@ -1,0 +1,73 @@
+/** What people see of tasks in memory. */
+import { grantIdOf } from "../../env/index.js";
+import type { Attempt, Json, TaskDetails, TaskView } from "../../tasks/port.js";
+import type { AttemptRecord, TaskRecord } from "../../tasks/record.js";
+
+export function viewOf(record: TaskRecord, nowMs: number): TaskView {
+  const { last, state } = record;
+  const leftMs = last && state === "running" ? last.expiresAtMs - nowMs : null;
+  return {
+    id: record.id,
+    kind: record.kind,
+    queue: record.queue,
+    priority: record.priority,
+    state,
+    data: decode(record.data),
+    output: decode(record.output),
+    error: record.error,
+    progress: last ? decode(last.progress) : null,
+    dedupeKey: record.dedupeKey,
+    attempt: last?.attempt ?? 0,
+    failures: record.failures,
+    crashes: record.crashes,
+    maxAttempts: record.maxAttempts,
+    crashLimit: record.crashLimit,
+    createdAt: iso(record.createdAtMs),
+    scheduledAt: iso(record.scheduledAtMs),
+    startedAt: last && iso(last.startedAtMs),
+    heartbeatAt: last && isoOrNull(last.heartbeatAtMs),
+    expiresAt: last && iso(last.expiresAtMs),
+    holder: last && last.holder,
+    grantId: last && grantIdOf(last.leaseId),
+    token: last && last.token,
+    remainingMs: leftMs === null ? null : Math.max(0, Math.ceil(leftMs)),
+    finishedAt: isoOrNull(record.finishedAtMs),
+  };
+}
+
+export function detailsOf(record: TaskRecord, nowMs: number): TaskDetails {
+  return { ...viewOf(record, nowMs), attempts: grantsOf(record).map(viewAttempt) };
+}
+
+/** Oldest first, the last one included. */
+export function grantsOf({ earlier, last }: TaskRecord): readonly AttemptRecord[] {
+  return last ? [...earlier, last] : earlier;
+}
+
+export function viewAttempt(attempt: AttemptRecord): Attempt {
+  return {
+    attempt: attempt.attempt,
+    holder: attempt.holder,
+    grantId: grantIdOf(attempt.leaseId),
+    token: attempt.token,
+    ttlMs: attempt.ttlMs,
+    startedAt: iso(attempt.startedAtMs),
+    heartbeatAt: isoOrNull(attempt.heartbeatAtMs),
+    endedAt: isoOrNull(attempt.endedAtMs),
+    result: attempt.result,
+    error: attempt.error,
+    progress: decode(attempt.progress),
+  };
+}
+
+function decode(text: string): Json {
+  return JSON.parse(text) as Json;
+}
+
+export function iso(storeMs: number): string {
+  return new Date(storeMs).toISOString();
+}
+
+export function isoOrNull(storeMs: number | null): string | null {
+  return storeMs === null ? null : iso(storeMs);
+}
