@@ -20,7 +20,7 @@ export const Problem = z
     requestId: z.string(),
     errors: z.array(FieldError).optional(),
     reason: z
-      .enum(["expired", "taken", "cancelled", "finished", "revoked", "released", "gone"])
+      .enum(["expired", "taken", "cancelled", "finished", "revoked", "gone"])
       .optional()
       .openapi({ description: "Why a holder was refused." }),
     holder: z.string().optional().openapi({ description: "Who holds the resource." }),

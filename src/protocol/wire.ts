@@ -47,7 +47,6 @@ export const PROBLEMS = {
   LEASE_EXPIRED: { status: 409, title: "The lease has expired" },
   LEASE_TAKEN: { status: 409, title: "The resource or task has been granted anew" },
   LEASE_REVOKED: { status: 409, title: "An operator has ended the lease" },
-  LEASE_RELEASED: { status: 409, title: "The lease has been released" },
   LEASE_ID_REQUIRED: { status: 409, title: "Only its leaseId speaks for this grant" },
   TASK_CANCELLED: { status: 409, title: "The task was cancelled" },
   TASK_FINISHED: { status: 409, title: "The task has ended already" },

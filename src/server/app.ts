@@ -33,7 +33,7 @@ export interface AppOptions {
    * Where grants go that newer ones replace: written after the fact, about once a second, and kept
    * for a week. Default: they are forgotten.
    */
-  readonly history?: GrantHistory;
+  readonly history?: GrantHistory | undefined;
   /** Clock, randomness and logger. Default: the real ones, silent. */
   readonly env?: Partial<Env>;
   /** Whose resources and tasks are served. Default `default`. */

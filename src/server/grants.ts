@@ -53,13 +53,12 @@ export function acquiredOrHeld(outcome: AcquireOutcome): Acquired | Held {
   throw new ProblemError("LEASE_ENDED", "a grant under this leaseId has ended: choose a new one");
 }
 
-type LossReason = Extract<RenewOutcome, { status: "lost" }>["reason"] | "released";
+type LossReason = Extract<RenewOutcome, { status: "lost" }>["reason"];
 
 const LOST: Readonly<Record<LossReason, readonly [ProblemCode, string]>> = {
   expired: ["LEASE_EXPIRED", "the time of this grant has passed; stop"],
   taken: ["LEASE_TAKEN", "the resource has been granted anew; stop"],
   revoked: ["LEASE_REVOKED", "an operator has ended this grant; stop"],
-  released: ["LEASE_RELEASED", "this grant has been released; stop"],
   gone: ["UNKNOWN_LEASE", "the store does not know this grant; stop"],
 };
 

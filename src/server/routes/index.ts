@@ -3,6 +3,8 @@ import type { Services } from "../services.js";
 import { eventRoutes } from "./events.js";
 import { generatorRoutes } from "./generator.js";
 import { healthRoutes } from "./health.js";
+import { leaseListRoutes, leaseRecordRoute } from "./lease-lists.js";
+import { leaseServiceRoutes } from "./lease-service.js";
 import { leaseRoutes } from "./leases.js";
 import { lockRoutes } from "./locks.js";
 import { type About, openApiRoute } from "./openapi.js";
@@ -10,7 +12,7 @@ import { taskBatchRoutes } from "./task-batches.js";
 import { taskListRoutes, taskRoute } from "./task-lists.js";
 import { holderRoutes, queueRoutes } from "./tasks.js";
 
-/** All routes, in the order that matters: names below /api/tasks/ before ids, the document last. */
+/** All routes, in the order that matters: names below /api/tasks/ and /api/leases/ before ids, the document last. */
 export function declareRoutes(app: App, services: Services, about: About): void {
   queueRoutes(app, services);
   taskListRoutes(app, services);
@@ -20,6 +22,9 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   generatorRoutes(app, services);
   leaseRoutes(app, services);
   lockRoutes(app, services);
+  leaseServiceRoutes(app, services);
+  leaseListRoutes(app, services);
+  leaseRecordRoute(app, services);
   eventRoutes(app, services);
   healthRoutes(app, services, about.version);
   openApiRoute(app, about);

@@ -48,6 +48,7 @@ function describe(app: App, { version, basePath }: About): object {
     tags: [
       { name: "tasks", description: "Work for workers of any language." },
       { name: "generator", description: "The sample source of tasks." },
+      { name: "lease service", description: "Leases as records, and who is at work." },
       { name: "locks", description: "One lock at a time, for anything that speaks HTTP." },
       { name: "leases", description: "The lease store itself, in batches." },
       { name: "events", description: "What has changed, as it changes." },

@@ -1,0 +1,109 @@
+/** /api/leases for readers: all leases, by what became of them, one of them; and who is at work. */
+import { createRoute } from "@hono/zod-openapi";
+import { liveWorkers } from "../../lease/index.js";
+import {
+  LeaseOverview,
+  LeaseRecord,
+  LeaseRecordPage,
+  LeaseRecordParams,
+  LeaseRecordsQuery,
+} from "../../protocol/index.js";
+import { findLease, noHistory, pageOfLeases, type Wanted } from "../lease-records.js";
+import { type App, answers, otherMethods, problems, STORE_PROBLEMS } from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["lease service"];
+
+/** Names of the article. */
+const LISTS: Readonly<Record<string, Wanted & { readonly ended?: true }>> = {
+  active: { states: ["live"] },
+  expired: { states: ["expired"], ended: true },
+  renewed: { renewedOnly: true },
+  released: { states: ["released"], ended: true },
+};
+
+/** So many live leases are read, of resources and of tasks each, to say who is at work. */
+const MOST_LIVE = 1_000;
+
+export function leaseListRoutes(app: App, services: Services): void {
+  const { namespace, leases, tasks, history } = services;
+  const wrong = problems("INVALID_REQUEST", ...STORE_PROBLEMS);
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/leases",
+      tags: TAGS,
+      summary: "All leases, live and ended, and who is at work",
+      request: { query: LeaseRecordsQuery },
+      responses: {
+        200: answers("Of resources, then of tasks, then what those replaced.", LeaseOverview),
+        ...wrong,
+      },
+    }),
+    async (context) => {
+      const budget = services.budget(context);
+      const page = await pageOfLeases(services, budget, {}, context.req.valid("query"));
+      const live = { namespace, states: ["live"] as const, limit: MOST_LIVE };
+      const [ofResources, ofTasks] = await budget.read(() =>
+        Promise.all([leases.list(live), tasks.leases(live)]),
+      );
+      const workers = liveWorkers([...ofResources.items, ...ofTasks.items]);
+      return context.json(
+        {
+          ...page,
+          workers: workers.map(({ holds, ...worker }) => ({ ...worker, holds: [...holds] })),
+          workersComplete: ofResources.nextCursor === null && ofTasks.nextCursor === null,
+          history: history !== undefined,
+        },
+        200,
+      );
+    },
+  );
+  otherMethods(app, "/api/leases", "GET", "POST");
+
+  for (const [name, { ended, ...wanted }] of Object.entries(LISTS)) {
+    app.openapi(
+      createRoute({
+        method: "get",
+        path: `/api/leases/${name}`,
+        tags: TAGS,
+        summary: `Leases that are ${name}`,
+        request: { query: LeaseRecordsQuery },
+        responses: {
+          200: answers("Of resources, then of tasks, then what those replaced.", LeaseRecordPage),
+          ...(ended ? problems("INVALID_REQUEST", "NO_HISTORY", ...STORE_PROBLEMS) : wrong),
+        },
+      }),
+      async (context) => {
+        if (ended && !history) throw noHistory();
+        const query = context.req.valid("query");
+        return context.json(
+          await pageOfLeases(services, services.budget(context), wanted, query),
+          200,
+        );
+      },
+    );
+    otherMethods(app, `/api/leases/${name}`, "GET");
+  }
+}
+
+/** Declared after every other route under /api/leases/: an id could be any of their names. */
+export function leaseRecordRoute(app: App, services: Services): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/leases/{id}",
+      tags: TAGS,
+      summary: "One lease, live or ended",
+      request: { params: LeaseRecordParams },
+      responses: {
+        200: answers("The lease.", LeaseRecord),
+        ...problems("UNKNOWN_LEASE", "NO_HISTORY", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) =>
+      context.json(await findLease(services, context, context.req.valid("param").id), 200),
+  );
+  otherMethods(app, "/api/leases/:id", "GET", "DELETE");
+}
