@@ -1,6 +1,6 @@
 /** The schemas of /v1/leases: the LeaseStore port, as JSON. The namespace comes from the server. */
 import { z } from "@hono/zod-openapi";
-import { batch, Failed, Name, PageOf, QueryInteger, Token, TtlMs } from "./fields.js";
+import { batch, Cursor, Failed, Name, PageOf, QueryInteger, Token, TtlMs } from "./fields.js";
 import { fromWireLeaseId, LIMITS } from "./wire.js";
 
 const LONGEST_METADATA = 4_096;
@@ -156,7 +156,8 @@ export const CollectAnswer = z.object({ collected: z.int() }).openapi("CollectAn
 export type CollectAnswer = z.infer<typeof CollectAnswer>;
 
 export const GetBody = batch(Name);
-export const GetAnswer = z.array(LeaseView.nullable());
+// Not nullable(): of a schema with a name, OpenAPI would be told that null is no answer.
+export const GetAnswer = z.array(z.union([LeaseView, z.null()]));
 export type GetAnswer = z.infer<typeof GetAnswer>;
 
 export const LeaseListQuery = z.strictObject({
@@ -176,6 +177,10 @@ export const LeaseListQuery = z.strictObject({
   limit: QueryInteger(1, LIMITS.page, 100),
   // The last resource of the page before.
   cursor: Name.openapi({ description: "`nextCursor` of the page before." }).optional(),
+});
+
+export const TaskLeaseListQuery = LeaseListQuery.omit({ prefix: true }).extend({
+  cursor: Cursor.optional(),
 });
 
 const Ttl = z.object({ minMs: z.number(), maxMs: z.number(), stepMs: z.number() });

@@ -43,9 +43,7 @@ const LockHeld = z
     remainingMs: z.number().nullable(),
   })
   .openapi("LockHeld");
-export const LockAnswer = z
-  .discriminatedUnion("acquired", [LockAcquired, LockHeld])
-  .openapi("LockAnswer");
+export const LockAnswer = z.union([LockAcquired, LockHeld]).openapi("LockAnswer");
 
 export const LockRenewBody = z
   .strictObject(ttl)

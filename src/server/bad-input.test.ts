@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Asked, openApp } from "../../test/support/app.js";
 import { systemClock, systemEnv, systemRandom, taskIds } from "../env/index.js";
-import { LIMITS, toWireLeaseId } from "../protocol/index.js";
+import { LIMITS, toWireGrantId, toWireLeaseId } from "../protocol/index.js";
 import { pglite } from "../stores/postgres/index.js";
 
 let app: Asked;
@@ -15,6 +15,7 @@ afterAll(() => app.close());
 const ID = taskIds(systemClock, systemRandom)();
 const GRANT = { leaseId: "0".repeat(32), fencingToken: 1 };
 const LEASE_ID = toWireLeaseId("r", "0".repeat(32));
+const GRANT_ID = toWireGrantId("r", "0".repeat(16));
 const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 
 /** Method, path, body as it is sent, and the path of the first field that is refused. */
@@ -101,6 +102,21 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["GET", "/v1/leases?renewedOnly=yes", undefined, "renewedOnly"],
   ["GET", "/v1/leases?state=dead", undefined, "state"],
   ["GET", "/v1/leases?limit=0", undefined, "limit"],
+  ["POST", "/v1/locks/acquire", { resource: "r" }, "ownerId"],
+  ["POST", "/v1/locks/acquire", { resource: "", ownerId: "o" }, "resource"],
+  ["POST", "/v1/locks/acquire", { resource: "r", ownerId: "o", ttlSeconds: 0 }, "ttlSeconds"],
+  ["POST", "/v1/locks/acquire", { resource: "r", ownerId: "o", ttl: 60 }, "ttl"],
+  ["POST", "/v1/locks/acquire", { resource: "r", ownerId: "o", leaseId: "lease_abc" }, "leaseId"],
+  ["POST", `/v1/locks/${LEASE_ID}/renew`, { ttlMs: 99 }, "ttlMs"],
+  ["POST", `/v1/locks/${LEASE_ID}/renew`, { ttlMs: 1_000, ttlSeconds: 1 }, "ttlSeconds"],
+  ["GET", "/v1/locks?prefix=%00", undefined, "prefix"],
+  ["POST", "/api/leases", { resource: "r" }, "holder"],
+  ["POST", "/api/leases", { resource: "r", holder: "h", ttlMs: 99 }, "ttlMs"],
+  ["PUT", "/api/leases/renew", {}, "resource"],
+  ["DELETE", "/api/leases/release", { resource: "r" }, "holder"],
+  ["DELETE", `/api/leases/${GRANT_ID}`, { leaseId: "x" }, "leaseId"],
+  ["GET", "/api/leases/active?limit=0", undefined, "limit"],
+  ["GET", "/api/leases?cursor=x", undefined, "cursor"],
   ["GET", "/api/tasks?limit=201", undefined, "limit"],
   ["GET", "/api/tasks?limit=1e2", undefined, "limit"],
   ["GET", "/api/tasks?limit=1&limit=2", undefined, "limit"],
@@ -208,6 +224,14 @@ test("a method that a path does not know is 405 with those that it does", async 
     ["POST", "/api/tasks/processed", "GET"],
     ["GET", "/api/generator/start", "POST"],
     ["GET", "/v1/leases/acquire", "POST"],
+    ["GET", "/v1/locks/acquire", "POST"],
+    ["PUT", `/v1/locks/${LEASE_ID}`, "GET, DELETE"],
+    ["PUT", `/v1/locks/${LEASE_ID}/renew`, "POST"],
+    ["POST", "/v1/locks", "GET"],
+    ["PUT", "/api/leases", "GET, POST"],
+    ["POST", "/api/leases/renew", "PUT"],
+    ["POST", "/api/leases/active", "GET"],
+    ["PUT", `/api/leases/${GRANT_ID}`, "GET, DELETE"],
     ["OPTIONS", "/api/generator", "GET"],
     ["BREW", "/healthz", "GET"],
   ] as const) {
@@ -242,6 +266,20 @@ describe("generated requests", () => {
     ["POST", "/v1/leases/revoke", [{ resource: "r" }]],
     ["POST", "/v1/leases/get", ["r"]],
     ["POST", "/v1/leases/collect", { olderThanMs: 0 }],
+    ["POST", "/v1/locks/acquire", { resource: "r", ownerId: "o" }],
+    ["POST", `/v1/locks/${LEASE_ID}/renew`, { ttlSeconds: 1 }],
+    ["POST", `/v1/locks/${LEASE_ID}/renew`, undefined],
+    ["DELETE", `/v1/locks/${LEASE_ID}`, undefined],
+    ["POST", "/api/leases", { resource: "r", holder: "h" }],
+    ["PUT", "/api/leases/renew", { resource: "r", holder: "h" }],
+    ["DELETE", "/api/leases/release", LEASE],
+    ["DELETE", `/api/leases/${GRANT_ID}`, { resource: "r", holder: "h" }],
+    ...["/v1/locks", `/v1/locks/${LEASE_ID}`, "/api/leases", `/api/leases/${GRANT_ID}`].map(
+      (path) => ["GET", path, undefined] as const,
+    ),
+    ...["active", "expired", "renewed", "released"].map(
+      (name) => ["GET", `/api/leases/${name}`, undefined] as const,
+    ),
     ...["/api/tasks", "/api/tasks/dead", "/api/tasks/counts", "/v1/leases", "/readyz"].map(
       (path) => ["GET", path, undefined] as const,
     ),
@@ -251,7 +289,16 @@ describe("generated requests", () => {
     ...["task_data", "kind", "queue", "priority", "scheduled_at", "dedupeKey", "id", "processor"],
     ...["limit", "waitMs", "ttlMs", "ttlSeconds", "queues", "kinds", "claimId", "leaseId"],
     ...["fencingToken", "task_output", "error", "retryInMs", "final", "progress", "ratePerSecond"],
-    ...["holder", "resource", "free", "expectedToken", "metadata", "queueMs", "olderThanMs"],
+    ...[
+      "ownerId",
+      "holder",
+      "resource",
+      "free",
+      "expectedToken",
+      "metadata",
+      "queueMs",
+      "olderThanMs",
+    ],
     ...["__proto__", "constructor", "toString", "length"],
   ];
   const value = fc.oneof(

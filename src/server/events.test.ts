@@ -4,9 +4,11 @@ import { expectProblem, openApp } from "../../test/support/app.js";
 import { newLeaseId, systemRandom } from "../env/index.js";
 import type { WatchEvent } from "../lease/index.js";
 import type { EventTopic } from "../protocol/index.js";
+import { memory } from "../stores/memory/index.js";
 import type { TaskWatchEvent } from "../tasks/index.js";
 import { manualEnv } from "../testing/index.js";
 import { EventHub } from "./events.js";
+import { createApp, listen } from "./index.js";
 
 /** A watch that says what a test pushes. */
 function watched<Event>() {
@@ -305,6 +307,36 @@ describe("GET /v1/events", () => {
     await app.close();
     expect((await reader.read()).done).toBe(true);
     expectProblem(await ask("GET", "/v1/events"), 503, "CLOSING");
+  });
+
+  test("ends at once when the server closes, and leaves nothing of a caller who has gone", async () => {
+    const env = manualEnv();
+    const leases = watched<WatchEvent>();
+    const stores = await memory().open(env);
+    stores.leases.watch = leases.watch;
+    const app = createApp({ ...stores, env, version: "test" });
+    const server = await listen({ app, port: 0, graceMs: 600_000 });
+    closing.push(
+      () => server.close(),
+      () => stores.close(),
+    );
+    const follow = async (signal?: AbortSignal) => {
+      const { body } = await fetch(`${server.url}/v1/events`, { signal: signal ?? null });
+      const reader = body!.getReader();
+      expect((await reader.read()).done).toBe(false);
+      return reader;
+    };
+    const gone = new AbortController();
+    await follow(gone.signal);
+    expect(leases.state.watches).toBe(1);
+    gone.abort();
+    // The server hears of it in its own time.
+    while (leases.state.ended === 0) await env.clock.advance(60_000);
+    const reader = await follow();
+    expect(leases.state.watches).toBe(2);
+    await server.close();
+    expect((await reader.read()).done).toBe(true);
+    expect(leases.state.ended).toBe(2);
   });
 
   test("knows what it can be asked for", async () => {

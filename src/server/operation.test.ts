@@ -140,7 +140,7 @@ function failing(applied: "no" | "maybe"): { leases: LeaseStore; tasks: TaskStor
   const handler: ProxyHandler<object> = {
     get(target, name) {
       if (name === "capabilities") return Reflect.get(target, name);
-      if (["get", "list", "counts", "collect", "reap"].includes(String(name))) {
+      if (["get", "list", "counts", "leases", "collect", "reap"].includes(String(name))) {
         return () => Promise.reject(error);
       }
       if (name === "claim") return async () => failed;

@@ -3,15 +3,17 @@ import { createRoute, type z } from "@hono/zod-openapi";
 import { withoutUndefined } from "../../lease/index.js";
 import {
   Counts,
+  LeasePage,
   ListQuery,
   StateListQuery,
   TaskDetails,
+  TaskLeaseListQuery,
   TaskPage,
   TaskParams,
   toWireDetails,
   toWireTask,
 } from "../../protocol/index.js";
-import type { TaskQuery, TaskState } from "../../tasks/index.js";
+import type { TaskLeaseQuery, TaskQuery, TaskState } from "../../tasks/index.js";
 import { unknownTask } from "../problems.js";
 import type { Budget } from "../request.js";
 import { type App, answers, otherMethods, problems, STORE_PROBLEMS } from "../routing.js";
@@ -91,6 +93,29 @@ export function taskListRoutes(app: App, services: Services): void {
     },
   );
   otherMethods(app, "/api/tasks/counts", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/tasks/leases",
+      tags: TAGS,
+      summary: "Grants on tasks, running and ended, as leases on `task:ID`",
+      request: { query: TaskLeaseListQuery },
+      responses: {
+        200: answers("Of the newest task first, of one task the newest grant first.", LeasePage),
+        ...problems("INVALID_REQUEST", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { state: states, ...rest } = context.req.valid("query");
+      const query = { ...withoutUndefined({ ...rest, states }), namespace } as TaskLeaseQuery;
+      const budget = services.budget(context);
+      const { items, nextCursor } = await budget.read(() => tasks.leases(query));
+      const views = items.map(({ namespace: _, ...view }) => view);
+      return context.json({ items: views, nextCursor }, 200);
+    },
+  );
+  otherMethods(app, "/api/tasks/leases", "GET");
 }
 
 /** Declared after every other route under /api/tasks/: an id could be any of their names. */
