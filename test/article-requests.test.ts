@@ -110,6 +110,93 @@ describe("the lock service of the article", () => {
   });
 });
 
+describe("the lease service of the article", () => {
+  const NAMES = `{
+    "resource": "resource_name",
+    "holder": "holder_name"
+}`;
+  const OTHER = NAMES.replace("holder_name", "another_name");
+  let id: string;
+  let fencingToken: number;
+
+  it("POST /api/leases grants 30 seconds", async () => {
+    const { status, body } = await curl("POST", "/api/leases", NAMES);
+    expect(status).toBe(201);
+    expect(body).toMatchObject({
+      ...{ resource: "resource_name", holder: "holder_name", remainingMs: 30_000 },
+      ...{ renewed_at: null, released_at: null },
+    });
+    ({ id, fencingToken } = body);
+    const again = await curl("POST", "/api/leases", OTHER);
+    expect(again.status).toBe(409);
+    expect(again.body).toMatchObject({ code: "LEASE_HELD", holder: "holder_name" });
+  });
+
+  it("PUT /api/leases/renew extends it, for its holder alone", async () => {
+    await server.advance(20_000);
+    const { status, body } = await curl("PUT", "/api/leases/renew", NAMES);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ id, fencingToken, remainingMs: 30_000 });
+    expect(Date.parse(body.renewed_at) - Date.parse(body.created_at)).toBe(20_000);
+    expect((await curl("PUT", "/api/leases/renew", OTHER)).status).toBe(409);
+    const unknown = NAMES.replace("resource_name", "never_leased");
+    expect((await curl("PUT", "/api/leases/renew", unknown)).status).toBe(404);
+  });
+
+  it("GET /api/leases, active, renewed and [id] show it, and who is at work", async () => {
+    const all = await curl("GET", "/api/leases");
+    expect(all.status).toBe(200);
+    expect(all.body.items.map((lease: { id: string }) => lease.id)).toContain(id);
+    const [worker] = all.body.workers.filter(
+      ({ holder }: { holder: string }) => holder === "holder_name",
+    );
+    expect(worker).toMatchObject({
+      lastHeartbeatAt: expect.any(String),
+      holds: ["resource_name"],
+    });
+    for (const list of ["active", "renewed"]) {
+      const { items } = (await curl("GET", `/api/leases/${list}`)).body;
+      expect(
+        items.map((lease: { id: string }) => lease.id),
+        list,
+      ).toContain(id);
+    }
+    const one = await curl("GET", `/api/leases/${id}`);
+    expect(one.body).toMatchObject({ id, resource: "resource_name", state: "live" });
+  });
+
+  it("DELETE /api/leases/release ends it at once, also when it is repeated", async () => {
+    expect((await curl("DELETE", "/api/leases/release", OTHER)).status).toBe(409);
+    for (const _ of [1, 2]) {
+      const { status, body } = await curl("DELETE", "/api/leases/release", NAMES);
+      expect(status).toBe(200);
+      expect(body).toMatchObject({ id, state: "released", released_at: expect.any(String) });
+    }
+    const { items } = (await curl("GET", "/api/leases/released")).body;
+    expect(items).toContainEqual(expect.objectContaining({ id }));
+  });
+
+  it("DELETE /api/leases/[id] ends that lease and no other", async () => {
+    const next = await curl("POST", "/api/leases", NAMES);
+    expect(next.status).toBe(201);
+    expect(next.body.fencingToken).toBeGreaterThan(fencingToken);
+    expect((await curl("DELETE", `/api/leases/${id}`, NAMES)).status).toBe(409);
+    expect((await curl("GET", `/api/leases/${next.body.id}`)).body.state).toBe("live");
+    const ended = await curl("DELETE", `/api/leases/${next.body.id}`, NAMES);
+    expect(ended).toMatchObject({ status: 200, body: { state: "released" } });
+  });
+
+  it("GET /api/leases/expired has what nobody renewed, which is not renewed any more", async () => {
+    const { body } = await curl("POST", "/api/leases", NAMES);
+    await server.advance(30_001);
+    const { items } = (await curl("GET", "/api/leases/expired")).body;
+    expect(items).toContainEqual(expect.objectContaining({ id: body.id, released_at: null }));
+    const late = await curl("PUT", "/api/leases/renew", NAMES);
+    expect(late).toMatchObject({ status: 409, body: { code: "LEASE_EXPIRED" } });
+    expect((await curl("POST", "/api/leases", OTHER)).status).toBe(201);
+  });
+});
+
 describe("the task processor of the article", () => {
   it("POST /api/tasks/next, PUT heartbeat and complete, with what next answered", async () => {
     const added = await curl(

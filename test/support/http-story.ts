@@ -138,11 +138,12 @@ interface Received {
 
 /** By node:http, which sends the headers as they are given: also a length that is not the body's. */
 function send(url: string, { method, path, headers, body, events = 0 }: Sent): Promise<Received> {
-  const type = body === "" ? {} : { "content-type": "application/json" };
+  const length = Buffer.byteLength(body);
+  const type = { "content-type": "application/json", "content-length": length };
   return new Promise((resolve, reject) => {
     const request = httpRequest(`${url}${path}`, {
       ...{ method, agent: false },
-      headers: { ...type, ...headers },
+      headers: { ...(length > 0 && type), ...headers },
     });
     request.on("error", reject);
     let text = "";
