@@ -43,7 +43,7 @@ export const ttl = {
   ttlSeconds: z.number().positive().max(1e7).optional(),
 };
 
-interface SpelledTtl {
+export interface SpelledTtl {
   ttlMs?: number | undefined;
   ttlSeconds?: number | undefined;
 }
