@@ -51,7 +51,7 @@ const OPEN_MODULES: Readonly<Record<string, readonly string[]>> = {
   "tasks/port.ts": ["stores/", "testing/"],
   "tasks/rules.ts": ["stores/", "testing/"],
   "tasks/record.ts": ["stores/", "testing/"],
-  "tasks/leases.ts": ["stores/"],
+  "tasks/leases.ts": ["stores/", "testing/"],
   "protocol/wire.ts": ["stores/http/"],
   "protocol/mapping.ts": ["stores/http/"],
 };

@@ -14,6 +14,7 @@ import {
   checkName,
   InvalidOptionError,
   type LeaseholdError,
+  type LeaseView,
   type Owned,
   type Page,
   withoutUndefined,
@@ -30,6 +31,7 @@ import type {
   NewTask,
   SqlClient,
   TaskDetails,
+  TaskLeaseQuery,
   TaskQuery,
   TaskState,
   TaskStore,
@@ -154,6 +156,14 @@ export class Tasks implements AsyncDisposable {
   /** Newest first, a page at a time. */
   list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
     return this.#store.list({ ...query, namespace: this.namespace });
+  }
+
+  /**
+   * Grants on tasks, running and ended, as leases on resources named `task:ID`: those of the newest
+   * task first, a page at a time.
+   */
+  leases(query: Omit<TaskLeaseQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
+    return this.#store.leases({ ...query, namespace: this.namespace });
   }
 
   /** How many tasks are in each state. */

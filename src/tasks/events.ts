@@ -178,6 +178,7 @@ export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void):
     get: (task) => store.get(task),
     list: (query) => store.list(query),
     counts: (namespace) => store.counts(namespace),
+    leases: (query) => store.leases(query),
     watch: (namespace, options) => store.watch(namespace, options),
     close: () => store.close(),
   };

@@ -1,6 +1,7 @@
 /** Grants on tasks, as leases on resources named `task:ID`. */
-import type { LeaseState, LeaseView } from "../lease/index.js";
+import { InvalidOptionError, type LeaseState, type LeaseView } from "../lease/index.js";
 import type { Attempt, TaskDetails, TaskKey } from "./port.js";
+import { storedId } from "./record.js";
 
 type Result = NonNullable<Attempt["result"]>;
 
@@ -17,6 +18,12 @@ export function resultsOf(states: readonly LeaseState[]): Result[] {
   return (Object.keys(STATES) as Result[]).filter((result) => states.includes(STATES[result]));
 }
 
+/** @param live its deadline has not passed; of those that have ended it says nothing */
+export function taskLeaseState(result: Result | null, live: boolean): LeaseState {
+  if (result !== null) return STATES[result];
+  return live ? "live" : "expired";
+}
+
 /** A grant, and the deadline it has while it runs. */
 export interface TaskTerm extends Omit<Attempt, "attempt" | "error" | "progress"> {
   readonly expiresAt: string | null;
@@ -30,14 +37,13 @@ export interface TaskTerm extends Omit<Attempt, "attempt" | "error" | "progress"
  */
 export function taskLease({ namespace, id }: TaskKey, term: TaskTerm): LeaseView {
   const { holder, grantId, token, ttlMs, result, endedAt } = term;
-  const running = term.remainingMs > 0 ? "live" : "expired";
   return {
     namespace,
     resource: `task:${id}`,
     holder,
     grantId,
     token,
-    state: result === null ? running : STATES[result],
+    state: taskLeaseState(result, term.remainingMs > 0),
     ttlMs,
     remainingMs: result === null ? term.remainingMs : 0,
     grantedAt: term.startedAt,
@@ -55,4 +61,22 @@ export function leasesOfTask(namespace: string, task: TaskDetails): LeaseView[] 
       taskLease({ namespace, id }, { ...attempt, expiresAt, remainingMs: remainingMs ?? 0 }),
     )
     .reverse();
+}
+
+/** The last grant of a page, from which on the next page goes. */
+export interface TaskLeasePosition {
+  readonly id: string;
+  readonly attempt: number;
+}
+
+export function taskLeaseCursor({ id, attempt }: TaskLeasePosition): string {
+  return `${id}.${attempt}`;
+}
+
+/** @throws InvalidOptionError for a cursor that no page has given */
+export function taskLeasePosition(cursor: string): TaskLeasePosition {
+  const [, text = "", attempt] = /^(.{36})\.(\d{1,9})$/.exec(cursor) ?? [];
+  const id = storedId(text);
+  if (id) return { id, attempt: Number(attempt) };
+  throw new InvalidOptionError("cursor", "must come from a page of leases on tasks");
 }

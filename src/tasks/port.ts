@@ -14,7 +14,15 @@
  *    │                      └ cancel ───▶ cancelled   (also from pending)
  *    └─ retry: from dead or cancelled
  */
-import type { CallOptions, Failed, Page, Term, WatchEvent } from "../lease/index.js";
+import type {
+  CallOptions,
+  Failed,
+  LeaseState,
+  LeaseView,
+  Page,
+  Term,
+  WatchEvent,
+} from "../lease/index.js";
 
 export type { CallOptions, Failed, Page, Term };
 
@@ -243,6 +251,17 @@ export interface TaskQuery {
   readonly cursor?: string;
 }
 
+export interface TaskLeaseQuery {
+  readonly namespace: string;
+  /** Only grants in one of these states; default any. */
+  readonly states?: readonly LeaseState[];
+  /** Only grants with a heartbeat; default false. */
+  readonly renewedOnly?: boolean;
+  /** At most this many; default 100. */
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
 /** A task whose lease ran out, and what became of it. */
 export interface Reaped extends TaskKey {
   readonly holder: string;
@@ -283,6 +302,12 @@ export interface TaskStore {
   /** Newest id first. */
   list(query: TaskQuery): Promise<Page<TaskView>>;
   counts(namespace: string): Promise<Record<TaskState, number>>;
+  /**
+   * Grants on tasks, running and ended, as leases on resources named `task:ID`. Newest task id first,
+   * of one task the newest grant first. done, failed and returned count as `released`, cancelled as
+   * `revoked`.
+   */
+  leases(query: TaskLeaseQuery): Promise<Page<LeaseView>>;
   /** Ends expired leases of every namespace: back to pending, or dead at the crash limit. */
   reap(): Promise<readonly Reaped[]>;
   /** First a `resync`, sent once the subscription stands. With `watch: "poll"` nothing else. */

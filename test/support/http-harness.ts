@@ -180,6 +180,7 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
     get: async (task) => (await of(task.namespace)).tasks.get(task),
     list: async (query) => (await of(query.namespace)).tasks.list(query),
     counts: async (namespace) => (await of(namespace)).tasks.counts(namespace),
+    leases: async (query) => (await of(query.namespace)).tasks.leases(query),
     reap: () => one.reap(),
     async *watch(namespace, options) {
       yield* (await of(namespace)).tasks.watch(namespace, options);

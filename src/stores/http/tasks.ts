@@ -1,5 +1,11 @@
 /** Tasks behind a Leasehold server: the port over /api/tasks. */
-import { type CallOptions, type Failed, InvalidOptionError, type Page } from "../../lease/index.js";
+import {
+  type CallOptions,
+  type Failed,
+  InvalidOptionError,
+  type LeaseView,
+  type Page,
+} from "../../lease/index.js";
 import type * as wire from "../../protocol/index.js";
 import { fromWireClaimed, fromWireDetails, fromWireTask } from "../../protocol/mapping.js";
 import { LIMITS } from "../../protocol/wire.js";
@@ -24,6 +30,7 @@ import type {
   TaskDetails,
   TaskGrant,
   TaskKey,
+  TaskLeaseQuery,
   TaskQuery,
   TaskState,
   TaskStore,
@@ -156,6 +163,19 @@ export class HttpTaskStore implements TaskStore {
     const { body } = await this.#client.read(`/api/tasks${query}`);
     const { items, nextCursor } = body as wire.TaskPage;
     return { items: items.map(fromWireTask), nextCursor };
+  }
+
+  async leases({ namespace, states, limit, ...filters }: TaskLeaseQuery): Promise<Page<LeaseView>> {
+    this.#client.checkNamespace(namespace);
+    if (states?.length === 0) return { items: [], nextCursor: null };
+    const query = queryOf({
+      ...filters,
+      state: states,
+      limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
+    });
+    const { body } = await this.#client.read(`/api/tasks/leases${query}`);
+    const { items, nextCursor } = body as wire.LeasePage;
+    return { items: items.map((view) => ({ namespace, ...view })), nextCursor };
   }
 
   async counts(namespace: string): Promise<Record<TaskState, number>> {

@@ -1,6 +1,6 @@
 /** Tasks in this process's memory: the rules themselves, applied to a map. */
 import type { Env } from "../../env/index.js";
-import { ClosedError, type Failed, InvalidOptionError } from "../../lease/index.js";
+import { ClosedError, type Failed, InvalidOptionError, type LeaseView } from "../../lease/index.js";
 import type {
   AdminOutcome,
   ClaimedTask,
@@ -22,6 +22,7 @@ import type {
   TaskDetails,
   TaskGrant,
   TaskKey,
+  TaskLeaseQuery,
   TaskQuery,
   TaskState,
   TaskStore,
@@ -32,6 +33,7 @@ import { storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
 import { follow, type HintQueue } from "./hints.js";
 import { TaskIndex } from "./task-index.js";
+import { leasesOf } from "./task-leases.js";
 import { detailsOf, iso, viewOf } from "./task-views.js";
 
 /** A claim is repeated within seconds, if at all. */
@@ -197,6 +199,12 @@ export class MemoryTaskStore implements TaskStore {
       items: page.map((record) => viewOf(record, nowMs)),
       nextCursor: found.length > limit ? (page.at(-1)?.id ?? null) : null,
     };
+  }
+
+  async leases(query: TaskLeaseQuery): Promise<Page<LeaseView>> {
+    this.#assertOpen();
+    const tasks = this.#state.namespace(query.namespace).tasks;
+    return leasesOf(tasks, query, this.#state.nowMs());
   }
 
   async counts(namespace: string): Promise<Record<TaskState, number>> {

@@ -1,7 +1,7 @@
 /** Tasks in PostgreSQL: requests to statements, rows to outcomes. What is decided stands in SQL. */
 import { setMaxListeners } from "node:events";
 import type { Clock, Random } from "../../env/index.js";
-import type { CallOptions, Page } from "../../lease/index.js";
+import type { CallOptions, LeaseView, Page } from "../../lease/index.js";
 import type {
   AdminOutcome,
   ClaimedTask,
@@ -24,6 +24,7 @@ import type {
   TaskDetails,
   TaskGrant,
   TaskKey,
+  TaskLeaseQuery,
   TaskQuery,
   TaskState,
   TaskStore,
@@ -39,6 +40,7 @@ import type { Sql } from "./query.js";
 import { grantColumns, keyColumns, type Statement, TaskCalls } from "./task-calls.js";
 import { type ClaimedRow, claimSql, FORGET_CLAIMS } from "./task-claim-sql.js";
 import { enqueue, runIn } from "./task-enqueue.js";
+import { type LeaseRow, leasePage, leasesSql } from "./task-leases.js";
 import {
   CANCEL,
   type ChangedRow,
@@ -255,6 +257,13 @@ export class PostgresTaskStore implements TaskStore {
     const rows = await this.#calls.within(this.#general)<ViewRow>(...listSql(query, limit));
     const items = rows.slice(0, limit).map(viewOf);
     return { items, nextCursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+  }
+
+  async leases(query: TaskLeaseQuery): Promise<Page<LeaseView>> {
+    const { namespace, limit = 100 } = query;
+    const statement = leasesSql(query, limit + 1);
+    const run = this.#calls.within(this.#general);
+    return leasePage(namespace, statement ? await run<LeaseRow>(...statement) : [], limit);
   }
 
   async counts(namespace: string): Promise<Record<TaskState, number>> {

@@ -23,6 +23,7 @@ export const closing: Section = (test, expect) => {
       store.get(held),
       store.list({ namespace }),
       store.counts(namespace),
+      store.leases({ namespace }),
       store.reap(),
     ]) {
       expect(await thrownBy(call)).toMatchObject({ code: "CLOSED" });

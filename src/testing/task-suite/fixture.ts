@@ -1,5 +1,6 @@
 /** What each test of the suite is given: a store, a namespace of its own, and time. */
 import { newLeaseId, sleep, systemClock, systemRandom, taskIds } from "../../env/index.js";
+import type { LeaseView, Page } from "../../lease/index.js";
 import type {
   AdminOutcome,
   ClaimedTask,
@@ -20,6 +21,7 @@ import type {
   TaskDetails,
   TaskGrant,
   TaskKey,
+  TaskLeaseQuery,
   TaskStore,
   TaskWatchEvent,
 } from "../../tasks/port.js";
@@ -202,6 +204,18 @@ export class Fixture {
     const details = await this.store.get(this.key(id));
     if (!details) throw new Error(`no task ${id}`);
     return details;
+  }
+
+  /** All grants that the query finds, page by page. */
+  async leases(query: Omit<TaskLeaseQuery, "namespace" | "cursor"> = {}): Promise<LeaseView[]> {
+    const found: LeaseView[] = [];
+    for (let more: Pick<TaskLeaseQuery, "cursor"> | null = {}; more; ) {
+      const { namespace } = this;
+      const page: Page<LeaseView> = await this.store.leases({ namespace, ...query, ...more });
+      found.push(...page.items);
+      more = page.nextCursor === null ? null : { cursor: page.nextCursor };
+    }
+    return found;
   }
 
   /** What each of the ways to use a grant answers. */

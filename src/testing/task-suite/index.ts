@@ -17,6 +17,7 @@ import { failing } from "./failing.js";
 import { Fixture, type OpenedTaskStore, type Section, type Test } from "./fixture.js";
 import { generator } from "./generator.js";
 import { json } from "./json.js";
+import { leases } from "./leases.js";
 import { model } from "./model.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
@@ -47,6 +48,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["concurrency", concurrency],
   ["JSON", json],
   ["get, list and counts", views],
+  ["leases", leases],
   ["watch", watching],
   ["the rules as a model", model],
   ["generator", generator],

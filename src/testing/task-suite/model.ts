@@ -1,5 +1,6 @@
 /** A seeded walk of random calls, made to the store and to the rules: both must answer the same. */
 import { grantIdOf, newLeaseId } from "../../env/index.js";
+import { taskLeaseState } from "../../tasks/leases.js";
 import {
   type ClaimRequest,
   type NewTask,
@@ -217,6 +218,16 @@ class Walk {
     const counts = Object.fromEntries(TASK_STATES.map((state) => [state, 0]));
     for (const { state } of records) counts[state] = (counts[state] ?? 0) + 1;
     this.expect(await store.counts(namespace)).toEqual(counts);
+    const grants = records
+      .sort((a, b) => (a.id > b.id ? -1 : 1))
+      .flatMap(({ id, earlier, last }) =>
+        (last ? [...earlier, last] : []).reverse().map(({ token, ttlMs, result }) => ({
+          ...{ resource: `task:${id}`, token, ttlMs, state: taskLeaseState(result, true) },
+        })),
+      );
+    const leases = await this.fixture.leases({ limit: 10 });
+    this.expect(leases).toMatchObject(grants);
+    this.expect(leases).toHaveLength(grants.length);
     for (const record of records) {
       const { last } = record;
       const view = await this.fixture.view(record);
