@@ -3,6 +3,8 @@
  * acted, requests that arrive twice, servers that die and come back. What was done is read from the
  * store behind the server.
  */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { grantIdOf, newLeaseId, systemEnv, systemRandom } from "../src/env/index.js";
 import { connect } from "../src/index.js";
@@ -18,6 +20,7 @@ import { only } from "../src/testing/calls.js";
 import { LeaseWatching } from "../src/testing/lease-suite/fixture.js";
 import { until as waitUntil } from "../src/testing/waiting.js";
 import { Cli, checkBuild, endAll } from "./support/cli.js";
+import { compile } from "./support/compile.js";
 import {
   atOnce,
   type Fault,
@@ -425,6 +428,20 @@ describe("a watch", () => {
     expect(lease.token).toBeGreaterThan(held.token);
     await lease.release();
     await until("nobody waits, nobody listens", () => world.proxy.cutStreams() === 0);
+  });
+
+  it("keeps no process alive in which nobody waits any more", async () => {
+    namespace = "default";
+    const { proxy } = await openWorld("memory");
+    const source = new URL("support/wait-and-idle.ts", import.meta.url);
+    const program = await compile(source);
+    try {
+      const ended = await promisify(execFile)(process.execPath, [program.path, proxy.url]);
+      expect(ended.stdout).toBe("released\n");
+    } finally {
+      await program.remove();
+    }
+    expect(proxy.seen.filter(({ path }) => path === "/v1/events?of=leases")).not.toEqual([]);
   });
 
   async function cutOne(proxy: FaultProxy): Promise<number> {

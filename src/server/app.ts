@@ -57,8 +57,9 @@ export interface ServerApp {
   /** Answers any request; never rejects. */
   fetch(request: Request): Promise<Response>;
   /**
-   * Ends the waits of /api/tasks/next, refuses what comes later (503), writes what the history still
-   * lacks and stops the background work. The stores stay open: whoever opened them closes them.
+   * Ends the waits of /api/tasks/next and the streams of /v1/events, refuses what comes later (503),
+   * writes what the history still lacks and stops the background work. The stores stay open: whoever
+   * opened them closes them.
    */
   close(): Promise<void>;
 }
