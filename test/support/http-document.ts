@@ -1,6 +1,6 @@
 /**
- * Reads the examples of docs/http.md, whose first comment describes their form. A section is what
- * stands under one heading of the second level; its steps are in the order of the text.
+ * Reads the examples of docs/http.md; CONTRIBUTING.md describes their form. A section is what stands
+ * under one heading of the second level; its steps are in the order of the text.
  */
 
 export interface Message {
