@@ -161,22 +161,31 @@ export const batches: Section = (test, expect) => {
   test(
     "claims and reaps around a locked row",
     async (fixture) => {
-      const [pending, expired, other] = await fixture.addAll([{ queue: "a" }, {}, {}]);
-      const unlocks = [await fixture.opened.lockRow?.(fixture.key(pending ?? ""))];
-      try {
-        await fixture.claim({ ttlMs: fixture.shortTtlMs });
-        unlocks.push(await fixture.opened.lockRow?.(fixture.key(expired ?? "")));
-        await fixture.pass(fixture.shortTtlMs);
-        expect(await fixture.claim({ queues: ["a"] })).toEqual([]);
-        const reaped = await fixture.reap({ id: other ?? "" });
-        const byUs = fixture.store.capabilities.reaps ? [] : [other];
-        expect(reaped.map(({ id }) => id)).toEqual(byUs);
-        expect(await fixture.view({ id: expired ?? "" })).toMatchObject({ state: "running" });
-      } finally {
-        for (const unlock of unlocks) await unlock?.();
-      }
-      expect((await fixture.hold({ queues: ["a"] })).id).toBe(pending);
-      await fixture.reap({ id: expired ?? "" });
+      const { opened, store } = fixture;
+      await fixture.inTime(async (ttlMs) => {
+        const [queue, waiting] = [`of ${ttlMs}`, `waiting ${ttlMs}`];
+        const [pending = "", expired = "", other = ""] = await fixture.addAll([
+          ...[{ queue: waiting }, { queue }, { queue }],
+        ]);
+        const unlocks = [await opened.lockRow?.(fixture.key(pending))];
+        try {
+          await fixture.claim({ queues: [queue], ttlMs });
+          unlocks.push(await opened.lockRow?.(fixture.key(expired)));
+          // Behind a server somebody else may have reaped it before it was locked.
+          if ((await fixture.view({ id: expired })).state !== "running") return false;
+          await fixture.pass(ttlMs);
+          expect(await fixture.claim({ queues: [waiting] })).toEqual([]);
+          const reaped = await fixture.reap({ id: other });
+          const byUs = store.capabilities.reaps ? [] : [other];
+          expect(reaped.map(({ id }) => id)).toEqual(byUs);
+          expect(await fixture.view({ id: expired })).toMatchObject({ state: "running" });
+        } finally {
+          for (const unlock of unlocks) await unlock?.();
+        }
+        expect((await fixture.hold({ queues: [waiting] })).id).toBe(pending);
+        await fixture.reap({ id: expired });
+        return true;
+      });
     },
     needsLockRow,
   );

@@ -35,9 +35,9 @@ export const watching: Section = (test, expect) => {
       await hinted(queue, () => fixture.giveBack(first));
       const second = await fixture.hold({ queues: [queue] });
       await hinted(queue, () => fixture.fail(second, { retryInMs: 0 }));
-      const third = await fixture.hold({ queues: [queue], ttlMs: fixture.shortTtlMs });
       // Behind a server somebody else may reap it first.
       await hinted(queue, async () => {
+        const third = await fixture.hold({ queues: [queue], ttlMs: fixture.shortTtlMs });
         await fixture.pass(third.ttlMs);
         await fixture.reap(third);
       });
