@@ -25,7 +25,7 @@ await db.exec(`
     written_by text
   );
   INSERT INTO tenant_billing_close
-  VALUES ('tenant_123', '2026-04', 'OPEN'), ('tenant_456', '2026-04', 'OPEN');`);
+  VALUES ('tenant_456', '2026-04', 'OPEN'), ('tenant_789', '2026-04', 'OPEN');`);
 
 const source = process.argv[2] ?? pglite({ db });
 const [slow, quick] = await Promise.all([
@@ -33,8 +33,8 @@ const [slow, quick] = await Promise.all([
   connect(source, { holder: "quick" }),
 ]);
 try {
-  await accident("without the fence", "tenant_123", write);
-  await accident("with the fence", "tenant_456", writeFenced);
+  await accident("without the fence", "tenant_456", write);
+  await accident("with the fence", "tenant_789", writeFenced);
 } finally {
   await Promise.all([slow.close(), quick.close()]);
   await db.close();

@@ -1,5 +1,5 @@
 /** Each example as its heading says to run it, as a real process: what it prints is what it shows. */
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import { describePostgres, freshDatabase } from "./support/postgres.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** The machine may be slow; each takes seconds. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 /** Handlers and their like, which show nothing by themselves: who runs each, in a test of its own. */
@@ -93,6 +93,65 @@ const SHOWS: Readonly<Record<string, Check>> = {
   },
 };
 
+/** Those that speak HTTP: what they need to be run, and what they show. */
+const SPEAK_HTTP: Readonly<Record<string, { needs: string; check: Check }>> = {
+  "locks-with-curl.sh": { needs: "curl", check: showsEveryRoute },
+  "locks-with-python.py": {
+    needs: "python3",
+    check: (out) => {
+      expectInOrder(out, [
+        "worker-2: somebody else has it, worker-1",
+        "worker-1: step 6 of 6",
+        "worker-3: step 1 of 6",
+        "worker-3: stops, for it may be somebody else's by now",
+        "worker-4: has it, and the token has grown: True",
+      ]);
+      expect(out).not.toContain("worker-3: step 6");
+    },
+  },
+};
+
+function showsEveryRoute(out: string): void {
+  const answers = out
+    .split("\n\n")
+    .filter((part) => !part.startsWith("#"))
+    .map((part) => /^([A-Z]+) (\S+).*\n {2}(\d{3}) (.*)/.exec(part)?.slice(1) ?? [part]);
+  const run = /billing-close:(\d+)/.exec(out)?.[1];
+  const withoutIds = (path = "") =>
+    path.replace(/[\w-]+\.[0-9a-f]+/, "ID").replace(/\?.*/, "") || path;
+  expect(answers.map(([method, path, status]) => [method, withoutIds(path), status])).toEqual([
+    ["POST", "/v1/locks/acquire", "200"],
+    ["POST", "/v1/locks/acquire", "200"],
+    ["POST", "/v1/locks/ID/renew", "200"],
+    ["GET", "/v1/locks/ID", "200"],
+    ["GET", "/v1/locks", "200"],
+    ["DELETE", "/v1/locks/ID", "200"],
+    ["POST", "/v1/locks/ID/renew", "404"],
+    ["POST", "/v1/locks/acquire", "200"],
+    ["DELETE", "/v1/locks/ID", "200"],
+    ["POST", "/api/leases", "201"],
+    ["POST", "/api/leases", "409"],
+    ["PUT", "/api/leases/renew", "200"],
+    ["GET", "/api/leases", "200"],
+    ["GET", "/api/leases/active", "200"],
+    ["GET", "/api/leases/renewed", "200"],
+    ["DELETE", "/api/leases/release", "200"],
+    ["GET", "/api/leases/ID", "200"],
+    ["GET", "/api/leases/released", "200"],
+    ["POST", "/api/leases", "201"],
+    ["GET", "/api/leases/expired", "200"],
+    ["POST", "/api/leases", "201"],
+    ["DELETE", "/api/leases/ID", "200"],
+  ]);
+  const bodies = answers.map(([, , , body]) => JSON.parse(body ?? "") as object);
+  expect(bodies[1]).toMatchObject({ acquired: false, ownerId: "worker-7" });
+  expect(bodies[4]).toMatchObject({ items: [{ resource: `tenant_123:billing-close:${run}` }] });
+  expect(bodies[10]).toMatchObject({ code: "LEASE_HELD", holder: "worker-7" });
+  expect(bodies[16]).toMatchObject({ resource: `printer-${run}`, state: "released" });
+  expect(bodies[19]).toMatchObject({ items: [{ state: "expired" }] });
+  expect(out).toContain("the token has grown: yes");
+}
+
 const files = readdirSync(join(root, "examples"), { withFileTypes: true })
   .filter((entry) => entry.isFile() && !/\.(md|json)$/.test(entry.name))
   .map(({ name }) => name);
@@ -108,47 +167,68 @@ afterAll(() => endAll());
 
 it("all stand in the table of the README, with the command of their heading, and are tested", () => {
   expect([...table.keys()].sort()).toEqual([...files].sort());
-  expect([...Object.keys(SHOWS), ...Object.keys(RUN_ELSEWHERE)].sort()).toEqual(files.sort());
+  const tested = [SHOWS, SPEAK_HTTP, RUN_ELSEWHERE].flatMap((each) => Object.keys(each));
+  expect(tested.sort()).toEqual(files.sort());
   for (const [name, command] of table) expect(read(`examples/${name}`)).toContain(command);
   for (const [name, path] of Object.entries(RUN_ELSEWHERE)) {
     expect(read(path)).toContain(`examples/${name}`);
   }
 });
 
-describe.concurrent("runs as its heading says:", () => {
+// One after the other: each starts a PGlite, which is seconds of computing.
+describe("runs as its heading says:", () => {
   it.each(Object.entries(SHOWS))("%s", { timeout: 2 * TIMEOUT_MS }, async (name, check) => {
     await expectToShow(name, check);
   });
 });
 
 describe.concurrent("runs against a server:", () => {
+  let url: string;
+  beforeAll(async () => {
+    ({ url } = await serve("pglite:"));
+  });
+
   const ON_SERVER = ["run-under-a-lease.js", "lease-api.js", "fenced-update.js", "typed-task.js"];
   it.each(ON_SERVER)("%s", { timeout: 2 * TIMEOUT_MS }, async (name) => {
-    const { url, cli } = await serve("memory:examples");
-    await expectToShow(name, SHOWS[name], url);
-    await cli.end("SIGTERM");
+    await expectToShow(name, SHOWS[name], { args: [url] });
   });
+
+  for (const [name, { needs, check }] of Object.entries(SPEAK_HTTP)) {
+    const missing = spawnSync(needs, ["--version"]).error ? `no ${needs} here` : null;
+    const title = missing === null ? name : `${name} (skipped: ${missing})`;
+    it.skipIf(missing !== null)(title, { timeout: 2 * TIMEOUT_MS }, async () => {
+      await Promise.all([
+        expectToShow(name, check, { args: [url] }),
+        expectToShow(name, check, { env: { LEASEHOLD_URL: url } }),
+      ]);
+    });
+  }
 });
 
 describePostgres("runs on a PostgreSQL server:", () => {
   it("enqueue-in-a-transaction.js", async () => {
     const { url, drop } = await freshDatabase();
     const name = "enqueue-in-a-transaction.js";
-    await expectToShow(name, SHOWS[name], url);
+    await expectToShow(name, SHOWS[name], { args: [url] });
     await drop();
   });
 });
 
-async function expectToShow(name: string, check?: Check, ...args: string[]): Promise<void> {
-  const ended = await runCommand(table.get(name) ?? "", args);
+interface How {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+async function expectToShow(name: string, check?: Check, how: How = {}): Promise<void> {
+  const ended = await runCommand(table.get(name) ?? "", how);
   expect(ended).toMatchObject({ code: 0, stderr: "" });
   check?.(ended.stdout);
 }
 
 /** A command as people type it in a clone. */
-function runCommand(command: string, args: readonly string[]) {
+function runCommand(command: string, { args = [], env = {} }: How) {
   const [program = "", ...own] = command.split(" ");
-  const options = { cwd: root, env: ownEnvironment(), timeout: TIMEOUT_MS };
+  const options = { cwd: root, env: { ...ownEnvironment(), ...env }, timeout: TIMEOUT_MS };
   return new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
     execFile(program, [...own, ...args], options, (error, stdout, stderr) =>
       resolve({ code: error ? (error.code ?? error.signal) : 0, stdout, stderr }),
