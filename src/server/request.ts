@@ -116,6 +116,21 @@ export function limitBody(maxBytes: number): MiddlewareHandler {
   };
 }
 
+/**
+ * For routes whose body may be left out: many clients name its type all the same. An empty one counts
+ * as none.
+ */
+export const emptyBodyIsNone: MiddlewareHandler = (context, next) => {
+  const { raw } = context.req;
+  if (raw.headers.get("content-length") === "0") {
+    const { method, url, signal } = raw;
+    const headers = new Headers(raw.headers);
+    headers.delete("content-type");
+    context.req.raw = new Request(url, { method, headers, signal });
+  }
+  return next();
+};
+
 /** What of the store's durations is served. */
 export function servedTtl(ttl: Capabilities["ttl"]): Capabilities["ttl"] {
   return { ...ttl, minMs: Math.max(LIMITS.shortestTtlMs, ttl.minMs) };

@@ -25,7 +25,7 @@ import {
   unknownLease,
 } from "../grants.js";
 import { failed } from "../problems.js";
-import { checkTtl, limitBody } from "../request.js";
+import { checkTtl, emptyBodyIsNone, limitBody } from "../request.js";
 import {
   type App,
   answers,
@@ -119,7 +119,7 @@ export function lockRoutes(app: App, services: Services): void {
       path: "/v1/locks/{leaseId}/renew",
       tags: TAGS,
       summary: "Extend a lock; without a body, for as long as it was granted",
-      middleware,
+      middleware: [emptyBodyIsNone, middleware] as const,
       request: { params: LeaseIdParams, ...optionalJsonBody(LockRenewBody) },
       responses: {
         200: answers("Extended, under the same token.", LockRenewed),

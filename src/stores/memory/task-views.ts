@@ -68,6 +68,6 @@ export function iso(storeMs: number): string {
   return new Date(storeMs).toISOString();
 }
 
-export function isoOrNull(storeMs: number | null): string | null {
+function isoOrNull(storeMs: number | null): string | null {
   return storeMs === null ? null : iso(storeMs);
 }
