@@ -1,6 +1,20 @@
 /** Clients over whatever opens their stores: every engine in Node, some of them in a browser. */
-import { type Env, systemEnv } from "./env/index.js";
-import { type ClientOptions, type LeaseStore, Leases, startCollector } from "./lease/index.js";
+import {
+  CLOSING_SIGNALS,
+  type ClosingSignal,
+  closeOnSignals,
+  type Env,
+  getsSignals,
+  systemEnv,
+} from "./env/index.js";
+import {
+  type ClientOptions,
+  checkKnown,
+  InvalidOptionError,
+  type LeaseStore,
+  Leases,
+  startCollector,
+} from "./lease/index.js";
 import { type Openers, openBy } from "./stores/opening.js";
 import type { Source, Stores } from "./stores/source.js";
 import { Tasks, type TasksOptions } from "./tasks/index.js";
@@ -11,7 +25,26 @@ export interface ConnectOptions {
    * starts a database in this very process.
    */
   connectTimeoutMs?: number;
+  /**
+   * Close the client when the process is told to end: `true` means at SIGINT and SIGTERM. The work
+   * drains as in `close()`, then the process ends by that signal; a second one ends it at once. Where
+   * others listen to the same signal, when it ends is left to them. Default false: a library installs
+   * no signal handlers unasked. Refused where there are no signals, as in browsers.
+   */
+  closeOnSignals?: boolean | readonly ClosingSignal[];
 }
+
+const OPEN_OPTIONS: Readonly<Record<keyof ConnectOptions, true>> = {
+  ...{ connectTimeoutMs: true, closeOnSignals: true },
+};
+const TASKS_OPTIONS: Readonly<Record<keyof (TasksOptions & ConnectOptions), true>> = {
+  ...{ namespace: true, holder: true, logger: true, env: true },
+  ...OPEN_OPTIONS,
+};
+const LEASES_OPTIONS: Readonly<Record<keyof (ClientOptions & ConnectOptions), true>> = {
+  ...{ defaults: true, graceMs: true },
+  ...TASKS_OPTIONS,
+};
 
 /** As `connect`. */
 export async function openLeases(
@@ -19,22 +52,28 @@ export async function openLeases(
   source: Source | LeaseStore,
   options: ClientOptions & ConnectOptions,
 ): Promise<Leases> {
-  if (typeof source === "object" && "acquire" in source) {
-    return new Leases(source, options, { close: undefined });
-  }
+  checkKnown(options, LEASES_OPTIONS);
+  const signals = signalsOf(options);
   const env = envOf(options);
+  if (typeof source === "object" && "acquire" in source) {
+    return closedBy(signals, env, (forget) => {
+      return new Leases(source, options, { close: async () => forget() });
+    });
+  }
   const stores = await openBy(openers, source, env, options.connectTimeoutMs);
   return closingOnError(stores, () => {
-    const leases = new Leases(stores.leases, options, {
-      close: async () => {
-        await collector?.stop();
-        await stores.close();
-      },
-    });
     // A server collects by itself.
     const tended = stores.tasks.capabilities.reaps;
-    const collector = tended ? undefined : startCollector(stores.leases, env);
-    return leases;
+    return closedBy(signals, env, (forget) => {
+      const leases = new Leases(stores.leases, options, {
+        close: async () => {
+          await collector?.stop();
+          await stores.close().finally(forget);
+        },
+      });
+      const collector = tended ? undefined : startCollector(stores.leases, env);
+      return leases;
+    });
   });
 }
 
@@ -44,8 +83,42 @@ export async function openTasks(
   source: Source,
   options: TasksOptions & ConnectOptions,
 ): Promise<Tasks> {
-  const stores = await openBy(openers, source, envOf(options), options.connectTimeoutMs);
-  return closingOnError(stores, () => new Tasks(stores.tasks, options, stores));
+  checkKnown(options, TASKS_OPTIONS);
+  const signals = signalsOf(options);
+  const env = envOf(options);
+  const stores = await openBy(openers, source, env, options.connectTimeoutMs);
+  return closingOnError(stores, () =>
+    closedBy(signals, env, (forget) => {
+      return new Tasks(stores.tasks, options, { close: () => stores.close().finally(forget) });
+    }),
+  );
+}
+
+/** @throws InvalidOptionError */
+function signalsOf({ closeOnSignals }: ConnectOptions): readonly ClosingSignal[] {
+  if (closeOnSignals === undefined || closeOnSignals === false) return [];
+  const signals = closeOnSignals === true ? (["SIGINT", "SIGTERM"] as const) : closeOnSignals;
+  const given: unknown = signals;
+  const known: readonly unknown[] = CLOSING_SIGNALS;
+  if (!Array.isArray(given) || !given.every((name) => known.includes(name))) {
+    const names = known.join(", ");
+    throw new InvalidOptionError("closeOnSignals", `must be true, or an array of ${names}`);
+  }
+  if (!getsSignals()) {
+    throw new InvalidOptionError("closeOnSignals", "needs a process that gets signals");
+  }
+  return signals;
+}
+
+/** @param make is given what the client calls when it has closed */
+function closedBy<Client extends { close(): Promise<void> }>(
+  signals: readonly ClosingSignal[],
+  { logger }: Env,
+  make: (forget: () => void) => Client,
+): Client {
+  const client = make(() => forget());
+  const forget = closeOnSignals({ signals, logger, close: () => client.close() });
+  return client;
 }
 
 /** The outside world of a client. */

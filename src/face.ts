@@ -1,5 +1,5 @@
 /** What the package exports besides its ways to connect, in Node and in browsers alike. */
-export type { Clock, Logger, Random, Timer } from "./env/index.js";
+export type { Clock, ClosingSignal, Env, Logger, Random, Timer } from "./env/index.js";
 export {
   type AcquireOptions,
   type ClientOptions,
@@ -18,7 +18,7 @@ export {
   type LeaseView,
   type LostReason,
   type Page,
-  type RevokeOutcome,
+  type RevokeResult,
   StaleTokenError,
   StoreMisconfiguredError,
   StoreUnavailableError,
@@ -28,7 +28,10 @@ export {
 } from "./lease/index.js";
 export type { Source, StoreSource, Stores } from "./stores/source.js";
 export {
+  type AdminResult,
   defineTask,
+  type Enqueued,
+  type EnqueueTaskOptions,
   FinalTaskError,
   type HandlerContext,
   type TaskDefinition,

@@ -44,7 +44,7 @@ export function connectTasks(
  */
 export function openStores(
   source: Source,
-  options: Pick<ClientOptions, "logger" | "env"> & ConnectOptions = {},
+  options: Pick<ClientOptions & ConnectOptions, "logger" | "env" | "connectTimeoutMs"> = {},
 ): Promise<Stores> {
   return open(source, envOf(options), options.connectTimeoutMs);
 }

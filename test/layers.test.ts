@@ -63,7 +63,7 @@ const HEAVY = ["zod", "@hono/zod-openapi", "hono", "@hono/node-server", "command
 /** What runs wherever JavaScript does: nothing of Node may be reached from here, however late. */
 const ANYWHERE = /^(browser|port|(tasks|election|fence|testing|stores\/(memory|http))\/index)\.ts$/;
 /** Asks first whether there is a process. */
-const ASKS_FOR_PROCESS = ["env/ids.ts"];
+const ASKS_FOR_PROCESS = ["env/ids.ts", "env/signals.ts"];
 
 /** Only what is written here, as imports of types alone. */
 const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {

@@ -12,7 +12,7 @@ const QUIET = { verbose: false, json: false };
 it("says code, message and where the remedy is", () => {
   expect(describeFailure(new StoreMisconfiguredError("no driver"), QUIET)).toEqual({
     exitCode: 78,
-    text: "leasehold: STORE_MISCONFIGURED: no driver\n  what to do: leasehold/docs/errors.md#store_misconfigured",
+    text: "leasehold: STORE_MISCONFIGURED: no driver\n  what to do: node_modules/leasehold/docs/errors.md#store_misconfigured",
   });
 });
 

@@ -13,5 +13,6 @@ export {
 export { type Logger, silentLogger } from "./logger.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { type Repeating, repeat } from "./repeat.js";
+export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
 export { telling } from "./tell.js";
 export { nextTurn } from "./turn.js";

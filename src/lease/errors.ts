@@ -35,10 +35,13 @@ interface ErrorInit {
 
 /** Base of all errors of this package. Tell them apart by `code`, which never changes. */
 export class LeaseholdError extends Error {
+  /** What went wrong; each has its section in docs/errors.md. */
   readonly code: ErrorCode;
+  /** Whether the same call may succeed later without any change. */
   readonly retryable: boolean;
+  /** `none`: the call has changed nothing. `unknown`: it may have taken effect although it failed. */
   readonly outcome: "none" | "unknown";
-  /** Where the error and its remedy are described. */
+  /** Where the error and its remedy are described: a file of the installed package, and its heading. */
   readonly docs: string;
 
   constructor(code: ErrorCode, message: string, init: ErrorInit) {
@@ -47,9 +50,26 @@ export class LeaseholdError extends Error {
     this.code = code;
     this.retryable = init.retryable;
     this.outcome = init.outcome;
-    this.docs = `leasehold/docs/errors.md#${code.toLowerCase()}`;
+    this.docs = `node_modules/leasehold/docs/errors.md#${code.toLowerCase()}`;
+  }
+
+  /**
+   * For logs in JSON, where an Error is `{}` by default: the message and what the error knows, without
+   * its cause, which is somebody else's and may hold anything.
+   */
+  toJSON(): object {
+    const { name, code, message, cause, ...own } = this;
+    return { name, code, message, ...own };
   }
 }
+
+const LOST_BECAUSE: Readonly<Record<LostReason, string>> = {
+  expired: "its time passed without a renewal that was confirmed",
+  taken: "the store has granted it to somebody else",
+  revoked: "an operator has ended it",
+  gone: "the store no longer knows it",
+  inconsistent: "the store contradicts what it said before",
+};
 
 /** The lease has ended under its holder. Reason of `lease.signal`, and rejection of `leases.run`. */
 export class LeaseLostError extends LeaseholdError {
@@ -57,10 +77,12 @@ export class LeaseLostError extends LeaseholdError {
     readonly resource: string,
     readonly reason: LostReason,
   ) {
-    super("LEASE_LOST", `the lease on "${resource}" is lost: ${reason}`, {
-      retryable: true,
-      outcome: "unknown",
-    });
+    super(
+      "LEASE_LOST",
+      `the lease on "${resource}" is lost (${reason}): ${LOST_BECAUSE[reason]}; ` +
+        "stop, and acquire again if the work is still wanted",
+      { retryable: true, outcome: "unknown" },
+    );
   }
 }
 
@@ -73,16 +95,24 @@ export class LeaseUnavailableError extends LeaseholdError {
   ) {
     super(
       "LEASE_UNAVAILABLE",
-      `"${resource}" is held by ${holder}; gave up after waitMs = ${waitedMs}`,
+      `"${resource}" is held by ${holder}; gave up after waitMs = ${waitedMs}: come back later, or raise waitMs`,
       { retryable: true, outcome: "none" },
     );
   }
 }
 
+/** At the end of the message: what to do. */
+const ADVICE = {
+  none: "; nothing has changed: try again",
+  unknown: "; it may have taken effect all the same: look, or try again",
+} as const;
+
 /** The store did not answer, or not in time. */
 export class StoreUnavailableError extends LeaseholdError {
   constructor(message: string, init: { outcome: "none" | "unknown"; cause?: unknown }) {
-    super("STORE_UNAVAILABLE", message, { retryable: true, ...init });
+    // A message that is passed on, by a server or by a caller who knows more, has advice in it.
+    const problem = message.replaceAll(ADVICE.none, "").replaceAll(ADVICE.unknown, "");
+    super("STORE_UNAVAILABLE", problem + ADVICE[init.outcome], { retryable: true, ...init });
   }
 }
 
@@ -110,17 +140,18 @@ export class StaleTokenError extends LeaseholdError {
     readonly token: number,
     readonly lastToken: number,
   ) {
-    super("STALE_TOKEN", `token ${token} for "${resource}" is older than ${lastToken}`, {
-      retryable: false,
-      outcome: "none",
-    });
+    super(
+      "STALE_TOKEN",
+      `token ${token} for "${resource}" is older than ${lastToken}, which has passed: roll back, and drop this work`,
+      { retryable: false, outcome: "none" },
+    );
   }
 }
 
 /** The client was closed. */
 export class ClosedError extends LeaseholdError {
-  constructor(what = "this client") {
-    super("CLOSED", `${what} is closed`, { retryable: false, outcome: "none" });
+  constructor(what = "this client", remedy = "open another one, unless this program is ending") {
+    super("CLOSED", `${what} is closed: ${remedy}`, { retryable: false, outcome: "none" });
   }
 }
 

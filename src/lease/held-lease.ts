@@ -161,7 +161,9 @@ export class HeldLease implements Kept, AsyncDisposable {
    *   until its trusted time passes)
    */
   async renew(): Promise<void> {
-    if (this.#state === "released") throw new ClosedError("this lease (it was released)");
+    if (this.#state === "released") {
+      throw new ClosedError("this lease (it was released)", "acquire again");
+    }
     if (this.checkAlive()) {
       const failure = await this.#renewOnce();
       if (failure && this.#state === "held") throw failure;
@@ -270,7 +272,7 @@ export class HeldLease implements Kept, AsyncDisposable {
     if (this.#state !== "held") return undefined;
     switch (outcome.status) {
       case "renewed": {
-        if (!(outcome.remainingMs > 0)) {
+        if (outcome.token !== this.token || !(outcome.remainingMs > 0)) {
           this.lose("inconsistent");
           return undefined;
         }
@@ -308,7 +310,9 @@ export class HeldLease implements Kept, AsyncDisposable {
   async #release(): Promise<void> {
     if (this.#state === "lost") {
       // The work has stopped. If the store may still think that we hold it, others need not wait.
-      if (this.#lostError?.reason === "expired") void this.#actions.release(RELEASE_TIMEOUT_MS);
+      const reason = this.#lostError?.reason;
+      if (reason === "expired" || reason === "inconsistent")
+        void this.#actions.release(RELEASE_TIMEOUT_MS);
       return;
     }
     invariant(this.#state === "held", "a lease is released once");

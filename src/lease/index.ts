@@ -4,12 +4,13 @@ export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
 export { Keeper } from "./keeper.js";
 export { Lease } from "./lease.js";
-export { Leases, type Owned, type TryRunResult, type Work } from "./leases.js";
+export { Leases, type Owned, type RevokeResult, type TryRunResult, type Work } from "./leases.js";
 export { checkName } from "./names.js";
 export {
   type AcquireOptions,
   type ClientOptions,
   checkInteger,
+  checkKnown,
   checkNumber,
   type LeaseOptions,
   withoutUndefined,
@@ -19,4 +20,4 @@ export { decideAcquire, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";
 export { instant } from "./trust.js";
-export { type LiveWorker, liveWorkers } from "./workers.js";
+export { liveWorkers } from "./workers.js";

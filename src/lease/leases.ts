@@ -29,6 +29,9 @@ export type TryRunResult<T> =
   | ({ readonly ran: true } & { readonly value: T })
   | ({ readonly ran: false } & Held);
 
+/** What `revoke` answers: `notHeld` when there was nothing to end, `otherToken` when it was another's. */
+export type RevokeResult = Exclude<RevokeOutcome, { status: "failed" }>;
+
 /** Closes what the client was given to own; undefined where the caller keeps it. */
 export interface Owned {
   readonly close: (() => Promise<void>) | undefined;
@@ -161,36 +164,61 @@ export class Leases implements AsyncDisposable {
     return new Lease(this.#context, resource, { ...resolved, acquireRetries, acquireRetryDelayMs });
   }
 
-  /** The last grant of a resource, live or ended; null when there is none. */
+  /**
+   * The last grant of a resource, live or ended; null when there is none.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
   async get(resource: string): Promise<LeaseView | null> {
+    this.#checkOpen();
     checkName("resource", resource);
     const [view] = await this.#store.get([{ namespace: this.namespace, resource }]);
     return view ?? null;
   }
 
-  /** The leases of this namespace by resource, a page at a time. */
-  list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
+  /**
+   * The leases of this namespace, live and ended, ordered by resource, a page (100) at a time.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
+  async list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
+    this.#checkOpen();
     return this.#store.list({ ...query, namespace: this.namespace });
   }
 
   /**
    * Ends somebody's grant. `atExpiry` (default) keeps exclusion: its renewals are refused and the
    * resource is free when its time has passed. `now` frees at once: only the fence protects then.
+   * With `expectedToken` only the grant of that token is ended, else `otherToken` is answered.
+   * @throws STORE_UNAVAILABLE (never repeated by itself: with `outcome: "unknown"`, look first),
+   *   INVALID_OPTION, CLOSED
    */
   async revoke(
     resource: string,
     options: { expectedToken?: number; free?: "atExpiry" | "now" } = {},
-  ): Promise<RevokeOutcome> {
+  ): Promise<RevokeResult> {
+    this.#checkOpen();
     checkName("resource", resource);
-    const { free = "atExpiry", ...rest } = options;
+    const { free = "atExpiry", expectedToken } = options;
+    if (free !== "atExpiry" && free !== "now") {
+      throw new InvalidOptionError("free", 'must be "atExpiry" or "now"');
+    }
+    if (expectedToken !== undefined) {
+      checkInteger("expectedToken", expectedToken, 1, Number.MAX_SAFE_INTEGER);
+    }
     const { namespace } = this;
-    const [outcome] = await this.#store.revoke([{ namespace, resource, free, ...rest }]);
+    const expected = expectedToken === undefined ? {} : { expectedToken };
+    const [outcome] = await this.#store.revoke([{ namespace, resource, free, ...expected }]);
     invariant(outcome, "one outcome per request");
+    if (outcome.status === "failed") throw outcome.error;
     return outcome;
   }
 
-  /** Hints about the namespace; the first is a `resync`. Subscribe first, then read. */
+  /**
+   * Hints about the namespace until the signal aborts; the first is a `resync`. Subscribe first, then
+   * read: what happened in between is then told by a hint.
+   * @throws CLOSED; STORE_UNAVAILABLE when the subscription breaks
+   */
   watch(options: { signal: AbortSignal }): AsyncIterable<WatchEvent> {
+    this.#checkOpen();
     return this.#store.watch(this.namespace, options);
   }
 
@@ -209,7 +237,7 @@ export class Leases implements AsyncDisposable {
 
   async #close(): Promise<void> {
     const { env, held } = this.#context;
-    const closed = new ClosedError("this client");
+    const closed = new ClosedError();
     this.#closing.abort(closed);
     for (const lease of held.values()) lease.interrupt(closed);
     const graceIsOver = new AbortController();
@@ -268,8 +296,13 @@ export class Leases implements AsyncDisposable {
     );
   }
 
+  /** @throws CLOSED */
+  #checkOpen(): void {
+    if (this.isClosed) throw new ClosedError();
+  }
+
   #resolve(resource: string, options: AcquireOptions): ResolvedOptions {
-    if (this.#closing.signal.aborted) throw new ClosedError("this client");
+    this.#checkOpen();
     checkName("resource", resource);
     return resolveOptions(options, this.#defaults, this.#context.capabilities.ttl);
   }

@@ -86,17 +86,11 @@ const SHORTEST_TTL_MS = 100;
 /** Renewals are moved by this ratio either way. */
 export const RENEW_JITTER_RATIO = 0.1;
 
-const KNOWN: ReadonlySet<string> = new Set<keyof AcquireOptions>([
-  "ttlMs",
-  "waitMs",
-  "signal",
-  "metadata",
-  "autoRenew",
-  "renewIntervalMs",
-  "marginMs",
-  "driftRatio",
-  "stopOnRenewError",
-]);
+const KNOWN: Readonly<Record<keyof AcquireOptions, true>> = {
+  ...{ ttlMs: true, waitMs: true, signal: true, metadata: true },
+  ...{ autoRenew: true, renewIntervalMs: true, stopOnRenewError: true },
+  ...{ marginMs: true, driftRatio: true },
+};
 
 /**
  * Fills in the defaults and checks every value, alone and together.
@@ -107,11 +101,7 @@ export function resolveOptions(
   defaults: AcquireOptions,
   ttl: Capabilities["ttl"],
 ): ResolvedOptions {
-  for (const name of Object.keys(options)) {
-    if (!KNOWN.has(name)) {
-      throw new InvalidOptionError(name, `is not an option; known are ${[...KNOWN].join(", ")}`);
-    }
-  }
+  checkKnown(options, KNOWN);
   const merged = { ...defaults, ...withoutUndefined(options) };
   const ttlMs = merged.ttlMs ?? 30_000;
   checkInteger("ttlMs", ttlMs, Math.max(SHORTEST_TTL_MS, ttl.minMs), ttl.maxMs);
@@ -147,6 +137,18 @@ export function resolveOptions(
     driftRatio,
     stopOnRenewError: merged.stopOnRenewError ?? false,
   };
+}
+
+/**
+ * A misspelt option would be its default, unnoticed.
+ * @throws InvalidOptionError naming it
+ */
+export function checkKnown(options: object, known: Readonly<Record<string, true>>): void {
+  for (const name of Object.keys(options)) {
+    if (Object.hasOwn(known, name)) continue;
+    const names = Object.keys(known).join(", ");
+    throw new InvalidOptionError(name, `is not an option; known are ${names}`);
+  }
 }
 
 /** @throws InvalidOptionError */

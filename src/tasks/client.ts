@@ -68,7 +68,10 @@ export interface EnqueueTaskOptions extends TaskDefaults {
 export interface TaskToEnqueue<Input> extends Omit<EnqueueTaskOptions, "client"> {
   readonly data: Input;
 }
+/** What `enqueue` answers: whether the task was added, or which one with its key or id was there. */
 export type Enqueued = Exclude<EnqueueOutcome, { status: "failed" }>;
+/** What `cancel` and `retry` answer: whether they did, or what does not allow it. */
+export type AdminResult = Exclude<AdminOutcome, { status: "failed" }>;
 
 const ENQUEUE_BUDGET_MS = 10_000;
 const RETRY_MS = 50;
@@ -132,7 +135,7 @@ export class Tasks implements AsyncDisposable {
     tasks: readonly TaskToEnqueue<Input>[],
     options: { client?: SqlClient } = {},
   ): Promise<Enqueued[]> {
-    if (this.#closed) throw new ClosedError("this client");
+    if (this.#closed) throw new ClosedError();
     const added = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
     if (added.length === 0) return [];
     if (options.client) return settled(await this.#store.enqueue(added, options));
@@ -171,25 +174,27 @@ export class Tasks implements AsyncDisposable {
     return this.#store.counts(this.namespace);
   }
 
-  /** Ends a pending or running task; a worker that has it is refused from then on. */
-  async cancel(id: string): Promise<AdminOutcome> {
+  /**
+   * Ends a pending or running task; a worker that has it is refused from then on.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
+  async cancel(id: string): Promise<AdminResult> {
     checkId(id);
-    const [outcome] = await this.#store.cancel([{ namespace: this.namespace, id }]);
-    invariant(outcome, "one outcome per task");
-    return outcome;
+    return onlyOne(await this.#store.cancel([{ namespace: this.namespace, id }]));
   }
 
-  /** A dead or cancelled task starts over; a pending one becomes due now. */
-  async retry(id: string): Promise<AdminOutcome> {
+  /**
+   * A dead or cancelled task starts over; a pending one becomes due now.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
+  async retry(id: string): Promise<AdminResult> {
     checkId(id);
-    const [outcome] = await this.#store.retry([{ namespace: this.namespace, id }]);
-    invariant(outcome, "one outcome per task");
-    return outcome;
+    return onlyOne(await this.#store.retry([{ namespace: this.namespace, id }]));
   }
 
   /** Starts a worker that runs until it, or this client, is closed. */
   work(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
-    if (this.#closed) throw new ClosedError("this client");
+    if (this.#closed) throw new ClosedError();
     const context = {
       ...{ store: this.#store, ready: this.#ready, env: this.#env },
       ...{ namespace: this.namespace, holder: this.holder },
@@ -246,6 +251,12 @@ export class Tasks implements AsyncDisposable {
 function checkId(id: unknown): void {
   if (typeof id !== "string" || !UUID.test(id))
     throw new InvalidOptionError("id", "must be a UUID");
+}
+
+function onlyOne([outcome]: readonly AdminOutcome[]): AdminResult {
+  invariant(outcome, "one outcome per task");
+  if (outcome.status === "failed") throw outcome.error satisfies LeaseholdError;
+  return outcome;
 }
 
 /** The outcomes, or the first failure as an error. */

@@ -1,4 +1,5 @@
 export {
+  type AdminResult,
   DEFAULTS,
   type Enqueued,
   type EnqueueTaskOptions,
