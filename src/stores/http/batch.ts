@@ -5,6 +5,7 @@ import {
   type Failed,
   InvalidOptionError,
   LeaseholdError,
+  StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../lease/index.js";
 import type * as wire from "../../protocol/index.js";
@@ -83,11 +84,18 @@ function isWireFailed(outcome: unknown): outcome is wire.Failed {
 /** A failure of the server's own store. */
 function fromWireFailed({ applied, retryable, error: { code, message } }: wire.Failed): Failed {
   const outcome = applied === "no" ? "none" : "unknown";
-  const error =
-    code === ("STORE_UNAVAILABLE" satisfies ErrorCode)
-      ? new StoreUnavailableError(message, { outcome })
-      : new LeaseholdError(code, message, { retryable, outcome });
+  const error = errorOf(code, message, { retryable, outcome });
   return { status: "failed", applied, retryable, error };
+}
+
+function errorOf(
+  code: ErrorCode,
+  message: string,
+  init: { retryable: boolean; outcome: "none" | "unknown" },
+): LeaseholdError {
+  if (code === "STORE_UNAVAILABLE") return new StoreUnavailableError(message, init);
+  if (code === "STORE_MISCONFIGURED") return new StoreMisconfiguredError(message);
+  return new LeaseholdError(code, message, init);
 }
 
 interface Chunk {

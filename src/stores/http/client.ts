@@ -96,7 +96,15 @@ export class HttpClient {
       if (!("outcome" in result)) return checked(result);
       maybe ||= result.outcome === "maybe";
       const applied = maybe ? "maybe" : "no";
-      const { error, retryAfterMs = 0 } = result;
+      const { retryAfterMs = 0 } = result;
+      // An earlier try may have been applied although this one was not.
+      const error =
+        maybe && result.error instanceof StoreUnavailableError && result.error.outcome === "none"
+          ? new StoreUnavailableError(result.error.message, {
+              outcome: "unknown",
+              cause: result.error,
+            })
+          : result.error;
       const failed: Failed = { status: "failed", applied, retryable: error.retryable, error };
       if (!error.retryable || (maybe && !call.repeatable) || call.signal?.aborted) return failed;
       const backoffMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** (tries - 1));
@@ -118,7 +126,7 @@ export class HttpClient {
     const leftMs = Math.floor(deadlineMs - env.clock.monotonic());
     if (this.closing.aborted) return { outcome: "no", error: new ClosedError("the store") };
     if (leftMs <= 0 || call.signal?.aborted) {
-      return { outcome: "no", error: unavailable("the time was over before it was sent") };
+      return { outcome: "no", error: unavailable("no", "the time was over before it was sent") };
     }
     const cut = new AbortController();
     let overdue = false;
@@ -146,7 +154,10 @@ export class HttpClient {
     } catch (cause) {
       if (this.closing.aborted) return { outcome: "maybe", error: new ClosedError("the store") };
       if (overdue) {
-        return { outcome: "maybe", error: unavailable(`no answer within ${leftMs} ms`, cause) };
+        return {
+          outcome: "maybe",
+          error: unavailable("maybe", `no answer within ${leftMs} ms`, cause),
+        };
       }
       return connectionFailure(cause, new URL(baseUrl).origin);
     } finally {
@@ -187,8 +198,9 @@ export interface Failure {
   readonly retryAfterMs?: number;
 }
 
-function unavailable(what: string, cause?: unknown): StoreUnavailableError {
-  return new StoreUnavailableError(`the server failed: ${what}`, { outcome: "unknown", cause });
+function unavailable(applied: "no" | "maybe", what: string, cause?: unknown) {
+  const outcome = applied === "no" ? "none" : "unknown";
+  return new StoreUnavailableError(`the server failed: ${what}`, { outcome, cause });
 }
 
 export function connectionFailure(cause: unknown, origin: string): Failure {
@@ -199,7 +211,7 @@ export function connectionFailure(cause: unknown, origin: string): Failure {
   const connecting = inner instanceof Error && "syscall" in inner && inner.syscall === "connect";
   const outcome = connecting || NOT_SENT.has(code) ? "no" : "maybe";
   const what = `${origin}: ${code ? `${message} (${code})` : message}`;
-  return { outcome, error: unavailable(what, cause) };
+  return { outcome, error: unavailable(outcome, what, cause) };
 }
 
 export function readAnswer(response: Response, text: string): Answer | Failure {
@@ -214,8 +226,10 @@ export function readAnswer(response: Response, text: string): Answer | Failure {
   }
   if (status < 500 && status !== 429) return { status, body };
   const detail = problemOf({ status, body }).detail ?? `status ${status}`;
-  const error = unavailable(detail);
-  if (status !== 429 && status !== 503) return { outcome: "maybe", error };
+  if (status !== 429 && status !== 503) {
+    return { outcome: "maybe", error: unavailable("maybe", detail) };
+  }
+  const error = unavailable("no", detail);
   const seconds = Number(response.headers.get("retry-after"));
   return { outcome: "no", error, ...(seconds > 0 ? { retryAfterMs: seconds * 1_000 } : {}) };
 }

@@ -142,7 +142,9 @@ function parse(text: string): { connectionString: string; name: string; poll: bo
     url = new URL(text);
   } catch {
     // Without its cause, which quotes the URL with the password.
-    throw new StoreMisconfiguredError("the URL of the PostgreSQL server cannot be read");
+    throw new StoreMisconfiguredError(
+      "the URL of the PostgreSQL server cannot be read: write postgres://user:password@host:port/database, what is special in the password as %XX",
+    );
   }
   const watch = url.searchParams.get("watch");
   if (watch !== null && watch !== "poll") {
