@@ -16,11 +16,6 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 export async function compile(source: URL): Promise<{ path: string; remove(): Promise<void> }> {
   // Inside node_modules, so that packages are found from there.
   const folder = await mkdtemp(join(root, "node_modules", ".leasehold-test-"));
-  const tsc = join(
-    dirname(createRequire(import.meta.url).resolve("typescript/package.json")),
-    "bin",
-    "tsc",
-  );
   const file = fileURLToPath(source);
   const config = {
     extends: join(root, "tsconfig.json"),
@@ -30,9 +25,24 @@ export async function compile(source: URL): Promise<{ path: string; remove(): Pr
   };
   await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }));
   await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
-  await promisify(execFile)(process.execPath, [tsc, "-p", folder]);
+  await typescript(folder);
   return {
     path: join(folder, relative(root, file).replace(/\.ts$/, ".js")),
     remove: () => rm(folder, { recursive: true }),
   };
+}
+
+/**
+ * Compiles a folder by its tsconfig.json.
+ * @throws Error with what the compiler says
+ */
+export async function typescript(folder: string): Promise<void> {
+  const compiler = createRequire(import.meta.url).resolve("typescript/package.json");
+  const tsc = join(dirname(compiler), "bin", "tsc");
+  try {
+    await promisify(execFile)(process.execPath, [tsc, "-p", folder]);
+  } catch (error) {
+    const { stdout = "", message } = error as { stdout?: string; message: string };
+    throw new Error(stdout || message, { cause: error });
+  }
 }
