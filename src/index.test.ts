@@ -1,4 +1,6 @@
 import { describe, expect, expectTypeOf, it } from "vitest";
+import type * as browser from "./browser.js";
+import type * as node from "./index.js";
 import { connect, connectTasks, defineTask, type StoreSource } from "./index.js";
 import { memory } from "./stores/memory/index.js";
 import { manualEnv } from "./testing/index.js";
@@ -87,5 +89,5 @@ it("connectTasks works tasks of a named store", async () => {
 });
 
 it("has the same types for browsers", () => {
-  expectTypeOf<typeof import("./browser.js")>().toEqualTypeOf<typeof import("./index.js")>();
+  expectTypeOf<typeof browser>().toEqualTypeOf<typeof node>();
 });

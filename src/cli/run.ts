@@ -94,7 +94,10 @@ async function whileHeld(lease: HeldLease, group: ProcessGroup): Promise<number>
   let stopping: Promise<void> | undefined;
   const stop = () => {
     const { reason } = lease.signal as { reason: unknown };
-    const why = reason instanceof LeaseLostError ? reason.message : String(reason);
+    const why =
+      reason instanceof LeaseLostError
+        ? `the lease on "${reason.resource}" is lost: ${reason.reason}`
+        : String(reason);
     process.stderr.write(`leasehold: ${why}; stopping the command\n`);
     stopping = group.stop();
   };

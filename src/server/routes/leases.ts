@@ -1,6 +1,6 @@
 /** /v1/leases: the LeaseStore port itself, in batches. Outcomes are values here: the status is 200. */
 import { createRoute } from "@hono/zod-openapi";
-import { type AcquireOutcome, type LeaseView as View } from "../../lease/index.js";
+import type { AcquireOutcome, LeaseView as View } from "../../lease/index.js";
 import {
   AcquireAnswer,
   AcquireBody,
