@@ -91,9 +91,11 @@ export class Budget {
   #within<T>(call: () => Promise<T>, late: "STORE_UNAVAILABLE" | "OUTCOME_UNKNOWN"): Promise<T> {
     const timeoutMs = this.storeMs();
     return new Promise((resolve, reject) => {
-      const timer = this.#clock.timer(timeoutMs, () => {
+      const giveUp = () => {
         reject(new ProblemError(late, `no answer within ${Math.round(timeoutMs)} ms`));
-      });
+      };
+      // Whoever waits for the answer holds the process open; once the connection is cut nobody does.
+      const timer = this.#clock.timer(timeoutMs, giveUp, { background: true });
       call()
         .then(resolve, reject)
         .finally(() => timer.cancel());
