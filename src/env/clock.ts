@@ -37,6 +37,22 @@ export const systemClock: Clock = {
 };
 
 /**
+ * Calls `work`. What it puts off meanwhile by the global setTimeout does not hold the process open:
+ * for code of others that sets timers for which nobody waits. Nobody else can run in between.
+ */
+export function inBackground<T>(work: () => T): T {
+  const own = globalThis.setTimeout;
+  const background = (callback: () => void, delayMs?: number) =>
+    own(() => inBackground(callback), delayMs).unref();
+  globalThis.setTimeout = background as typeof setTimeout;
+  try {
+    return work();
+  } finally {
+    globalThis.setTimeout = own;
+  }
+}
+
+/**
  * Resolves after `delayMs`; rejects with the signal's reason when it aborts first.
  * @param options.background does not hold the process open
  */

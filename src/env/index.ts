@@ -1,5 +1,5 @@
 export { invariant } from "./assert.js";
-export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
+export { type Clock, inBackground, sleep, systemClock, type Timer } from "./clock.js";
 export { type Env, systemEnv } from "./env.js";
 export {
   grantIdOf,

@@ -31,7 +31,8 @@ export function postgres(
  * PostgreSQL in this process. `pglite({ directory })`: a database of our own, made when missing and
  * locked against other processes; `""`: in memory. `pglite({ db })`: the PGlite that your own tables
  * are in, which is never closed by us; several clients may share it. Use its `transaction()`: what
- * we ask between a BEGIN and a COMMIT that you send as statements would be part of it.
+ * we ask between a BEGIN and a COMMIT that you send as statements would be part of it. PGlite has timers
+ * that hold a process open, for about 10 s and after a crash for ever: ours are tamed, yours you close.
  */
 export function pglite(source: { directory: string } | { db: PgliteInstance }): PostgresStores {
   return { open: (env) => openPostgres(source, env) };

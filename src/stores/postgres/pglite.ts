@@ -1,5 +1,5 @@
 /** PostgreSQL in this process: PGlite over a directory that no other process has open, or the user's. */
-import type { Clock, Env } from "../../env/index.js";
+import { type Clock, type Env, inBackground } from "../../env/index.js";
 import {
   type CallOptions,
   ClosedError,
@@ -23,6 +23,12 @@ import {
 const OTHER_TYPES = [16, 17, 20, 21, 23, 114, 700, 701, 1082, 1114, 1184, 1700, 3802];
 const OPTIONS = { parsers: Object.fromEntries(OTHER_TYPES.map((oid) => [oid, decoderOf(oid)])) };
 
+/**
+ * A database that was not closed is recovered when it is opened, and from then on a timer that tells
+ * of the recovery's progress would hold the process open for ever.
+ */
+const START_PARAMS = ["-c", "log_startup_progress_interval=0"];
+
 /** @param directory made when missing; empty: in memory, gone with the process */
 export async function pgliteBackend(directory: string, env: Env): Promise<Backend> {
   const { PGlite } = await import("@electric-sql/pglite").catch((error) => {
@@ -32,12 +38,18 @@ export async function pgliteBackend(directory: string, env: Env): Promise<Backen
     );
   });
   const lock = directory === "" ? null : await lockDirectory(directory, env);
-  const db = await PGlite.create(directory === "" ? {} : { dataDir: directory }).catch(
-    async (error) => {
-      await lock?.release();
-      throw new StoreMisconfiguredError(`PGlite cannot open "${directory}": ${error}`, error);
-    },
-  );
+  const startParams = [...PGlite.defaultStartParams, ...START_PARAMS];
+  const db = await PGlite.create({
+    startParams,
+    ...(directory === "" ? {} : { dataDir: directory }),
+  }).catch(async (error) => {
+    await lock?.release();
+    throw new StoreMisconfiguredError(`PGlite cannot open "${directory}": ${error}`, error);
+  });
+  // PostgreSQL wants to be called 10 s after what it was asked, to write its statistics: that too would
+  // hold the process open.
+  const exec = db.execProtocolRawSync.bind(db);
+  db.execProtocolRawSync = (message) => inBackground(() => exec(message));
   return backendOf(db, directory === "" ? "PGlite in memory" : `PGlite in ${directory}`, {
     clock: env.clock,
     async close() {
