@@ -166,6 +166,26 @@ describe("in a project without optional peers", () => {
     expect(faults.join("\n")).toBe("");
   });
 
+  it.each([
+    ["mysql://localhost", "INVALID_OPTION", /^source must begin/],
+    ["postgres://localhost/app", "STORE_MISCONFIGURED", /pg is missing: npm install pg$/],
+    ["pglite:", "STORE_MISCONFIGURED", /pglite is missing: npm install @electric-sql\/pglite$/],
+  ])(
+    "refuses %s, with a link that can be followed from the project",
+    async (source, code, message) => {
+      const program = `
+      const { connect } = await import("leasehold");
+      const error = await connect(${JSON.stringify(source)}).catch((error) => error);
+      console.log(JSON.stringify(error));`;
+      const { stdout } = await inProject("--input-type=module", "-e", program);
+      const error = JSON.parse(stdout) as { code: string; message: string; docs: string };
+      expect(error).toMatchObject({ code, message: expect.stringMatching(message) });
+      const [file = "", anchor = ""] = error.docs.split("#");
+      const headings = (await readFile(join(folder, file), "utf8")).match(/^## .+$/gm) ?? [];
+      expect(headings.map((heading) => heading.slice(3).toLowerCase())).toContain(anchor);
+    },
+  );
+
   it("prints its version", async () => {
     const program = join("node_modules", "leasehold", manifest.bin.leasehold ?? "");
     const { stdout } = await inProject(program, "--version");

@@ -58,9 +58,11 @@ const RELEASE_TIMEOUT_MS = 5_000;
 
 /** An exclusive right to a resource, until lost or released. Made by `leases.acquire` and its kin. */
 export class HeldLease implements Kept, AsyncDisposable {
+  /** What is leased. */
   readonly resource: string;
+  /** Who holds it: the client's `holder`. */
   readonly holder: string;
-  /** The fencing token: pass it to what you protect, which refuses a smaller one than it has seen. */
+  /** The fencing token, a safe integer that grows with every grant of the resource: pass it to what you protect, which refuses a smaller one than it has seen. */
   readonly token: number;
 
   // Private, so that nobody prints it by printing the lease.

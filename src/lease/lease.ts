@@ -87,6 +87,7 @@ export class Lease implements AsyncDisposable {
     return () => this.#handlers.delete(own);
   }
 
+  /** Releases; an unconfirmed release is logged, because it must not mask the work's own error. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release().catch((error: unknown) => {
       this.#context.env.logger.warn({ err: error, resource: this.resource }, "lease not released");

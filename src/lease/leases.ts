@@ -84,11 +84,12 @@ export class Leases implements AsyncDisposable {
     };
   }
 
-  /** Who we are to others. */
+  /** Who we are to others: `options.holder`, or a name made for this client. */
   get holder(): string {
     return this.#context.holder;
   }
 
+  /** The tenant whose resources these are. */
   get namespace(): string {
     return this.#context.namespace;
   }
@@ -155,7 +156,10 @@ export class Leases implements AsyncDisposable {
     return lease instanceof HeldLease ? lease : null;
   }
 
-  /** A Lease object for the resource: acquire(), release(), checkAlive(), onLost(). */
+  /**
+   * A Lease object for the resource: acquire(), release(), checkAlive(), onLost(). Nothing is sent yet.
+   * @throws INVALID_OPTION, CLOSED
+   */
   lease(resource: string, options: LeaseOptions = {}): Lease {
     const { acquireRetries = 3, acquireRetryDelayMs = 200, ...own } = options;
     checkInteger("acquireRetries", acquireRetries, 0, Number.MAX_SAFE_INTEGER);
@@ -224,7 +228,8 @@ export class Leases implements AsyncDisposable {
 
   /**
    * Stops waiters (CLOSED), tells the work to stop by its signals, waits `graceMs` for it to end,
-   * releases what is still held, and disconnects a store that connect() opened.
+   * releases what is still held, and disconnects a store that connect() opened. The same promise each
+   * time; every other call rejects with CLOSED from then on. What could not be released is logged.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close();

@@ -84,7 +84,9 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The tasks of one namespace. Made by `connectTasks()`. */
 export class Tasks implements AsyncDisposable {
+  /** Who we are to others: `options.holder`, or a name made for this client. */
   readonly holder: string;
+  /** The tenant whose tasks these are. */
   readonly namespace: string;
   readonly #store: TaskStore;
   readonly #env: Env;
@@ -129,7 +131,10 @@ export class Tasks implements AsyncDisposable {
     return outcome;
   }
 
-  /** Adds many tasks of a kind in one statement; answers in their order. */
+  /**
+   * Adds many tasks of a kind in one statement; answers in their order.
+   * @throws as `enqueue`; then any of them may have been added
+   */
   async enqueueAll<Input>(
     definition: TaskDefinition<Input, unknown>,
     tasks: readonly TaskToEnqueue<Input>[],
@@ -150,13 +155,19 @@ export class Tasks implements AsyncDisposable {
     }
   }
 
-  /** The task with its attempts; null when there is none. */
+  /**
+   * The task with its attempts; null when there is none.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
   get(id: string): Promise<TaskDetails | null> {
     checkId(id);
     return this.#store.get({ namespace: this.namespace, id });
   }
 
-  /** Newest first, a page at a time. */
+  /**
+   * The tasks that match, newest first, a page at a time.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
   list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
     return this.#store.list({ ...query, namespace: this.namespace });
   }
@@ -164,12 +175,16 @@ export class Tasks implements AsyncDisposable {
   /**
    * Grants on tasks, running and ended, as leases on resources named `task:ID`: those of the newest
    * task first, a page at a time.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    */
   leases(query: Omit<TaskLeaseQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
     return this.#store.leases({ ...query, namespace: this.namespace });
   }
 
-  /** How many tasks are in each state. */
+  /**
+   * How many tasks are in each state.
+   * @throws STORE_UNAVAILABLE, CLOSED
+   */
   counts(): Promise<Record<TaskState, number>> {
     return this.#store.counts(this.namespace);
   }
@@ -192,7 +207,10 @@ export class Tasks implements AsyncDisposable {
     return onlyOne(await this.#store.retry([{ namespace: this.namespace, id }]));
   }
 
-  /** Starts a worker that runs until it, or this client, is closed. */
+  /**
+   * Starts a worker that runs until it, or this client, is closed; until then it holds the process open.
+   * @throws INVALID_OPTION, CLOSED
+   */
   work(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
     if (this.#closed) throw new ClosedError();
     const context = {
@@ -206,7 +224,10 @@ export class Tasks implements AsyncDisposable {
     return worker;
   }
 
-  /** Closes the workers (they drain), and the store if connectTasks() opened it. */
+  /**
+   * Closes the workers, which drain: see `Worker.close`. Then the store. The same promise each time;
+   * every other call rejects with CLOSED from then on.
+   */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;

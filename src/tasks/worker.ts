@@ -124,7 +124,11 @@ export class Worker implements AsyncDisposable {
     return this.#running.size;
   }
 
-  /** Drains: see the diagram above. */
+  /**
+   * Claims no more, lets handlers end within `graceMs`, then aborts their signals and gives back the
+   * tasks of those that have not ended soon after: these are pending again at once, and count neither as
+   * failed nor as crashed. Never rejects; the same promise each time.
+   */
   close(): Promise<void> {
     this.#closed ??= this.#close().finally(this.#context.onClosed);
     return this.#closed;
