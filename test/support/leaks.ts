@@ -1,0 +1,67 @@
+/**
+ * Fails a test file that leaves something behind: a timer that would hold a process open, a socket or
+ * a server (also one that would not, as the idle connections of a pool), a child process, a watcher of
+ * files. Runs in every test file, after its last hook.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll } from "vitest";
+
+/** Node's own list of what libuv keeps; reports carry more than is needed here. */
+interface Handle {
+  readonly type: string;
+  readonly address: string;
+  readonly pid?: number;
+  readonly filename?: string;
+  readonly localEndpoint?: Endpoint | null;
+  readonly remoteEndpoint?: Endpoint | null;
+}
+interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Kept-alive sockets of fetch end by themselves after 4 s. Set for files that leak on purpose. */
+const SETTLED_WITHIN_MS = Number(process.env["LEAKS_SETTLED_WITHIN_MS"] ?? 8_000);
+
+// What the runner itself uses. The file's own modules are imported later.
+const timersBefore = timers();
+const handlesBefore: ReadonlySet<string> = new Set(handles().map(({ address }) => address));
+
+// Hooks end in reverse order: this one is the last.
+afterAll(async () => {
+  const giveUpAtMs = performance.now() + SETTLED_WITHIN_MS;
+  let left = leftBehind();
+  for (let pauseMs = 1; left.length > 0 && performance.now() < giveUpAtMs; pauseMs *= 2) {
+    await sleep(Math.min(pauseMs, 200));
+    left = leftBehind();
+  }
+  if (left.length > 0) throw new Error(`left behind: ${left.join(", ")}`);
+}, SETTLED_WITHIN_MS + 10_000);
+
+function leftBehind(): string[] {
+  const more = timers() - timersBefore;
+  return [
+    ...(more > 0 ? [`timers that hold the process open: ${more}`] : []),
+    ...handles()
+      .filter(({ address }) => !handlesBefore.has(address))
+      .map(described),
+  ];
+}
+
+function timers(): number {
+  return process.getActiveResourcesInfo().filter((type) => type === "Timeout").length;
+}
+
+function handles(): Handle[] {
+  const { libuv } = process.report.getReport() as unknown as { libuv: readonly Handle[] };
+  return libuv.filter(({ type }) => /^(tcp|udp|process|fs_event|fs_poll)$/.test(type));
+}
+
+function described({ type, pid, filename, localEndpoint, remoteEndpoint }: Handle): string {
+  if (pid !== undefined) return `process ${pid}`;
+  if (filename !== undefined) return `watcher of ${filename}`;
+  const at = (end: Endpoint | null | undefined) => (end ? `${end.host}:${end.port}` : "nobody");
+  return remoteEndpoint
+    ? `${type} from ${at(localEndpoint)} to ${at(remoteEndpoint)}`
+    : `${type} at ${at(localEndpoint)}`;
+}
