@@ -39,13 +39,14 @@ async function verdicts(files: readonly string[], url = ""): Promise<Verdicts> {
   );
 }
 
-it("fails files that leave timers, servers, processes or watchers, and no others", async () => {
-  const files = ["timer", "server", "process", "watcher", "nothing"];
+it("fails files that leave timers, servers, processes, watchers or handlers of signals, and no others", async () => {
+  const files = ["timer", "server", "process", "watcher", "signal", "nothing"];
   expect(await verdicts(files)).toEqual({
     timer: "left behind: timers that hold the process open: 1",
     server: expect.stringMatching(/^left behind: tcp at \S+:\d+$/),
     process: expect.stringMatching(/^left behind: process \d+$/),
     watcher: expect.stringMatching(/^left behind: watcher of .*leaking$/),
+    signal: "left behind: handlers of signals: 1",
     nothing: null,
   });
 });

@@ -1,7 +1,7 @@
 /**
  * Fails a test file that leaves something behind: a timer that would hold a process open, a socket or
  * a server (also one that would not, as the idle connections of a pool), a child process, a watcher of
- * files. Runs in every test file, after its last hook.
+ * files, a handler of a signal. Runs in every test file, after its last hook.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll } from "vitest";
@@ -20,11 +20,12 @@ interface Endpoint {
   readonly port: number;
 }
 
-/** Kept-alive sockets of fetch end by themselves after 4 s. Set for files that leak on purpose. */
-const SETTLED_WITHIN_MS = Number(process.env["LEAKS_SETTLED_WITHIN_MS"] ?? 8_000);
+/** Kept-alive sockets of fetch end by themselves after 4 s, timers of PGlite after 10. Set for files that leak on purpose. */
+const SETTLED_WITHIN_MS = Number(process.env["LEAKS_SETTLED_WITHIN_MS"] ?? 12_000);
 
 // What the runner itself uses. The file's own modules are imported later.
 const timersBefore = timers();
+const listenersBefore = listeners();
 const handlesBefore: ReadonlySet<string> = new Set(handles().map(({ address }) => address));
 
 // Hooks end in reverse order: this one is the last.
@@ -40,7 +41,9 @@ afterAll(async () => {
 
 function leftBehind(): string[] {
   const more = timers() - timersBefore;
+  const added = listeners() - listenersBefore;
   return [
+    ...(added > 0 ? [`handlers of signals: ${added}`] : []),
     ...(more > 0 ? [`timers that hold the process open: ${more}`] : []),
     ...handles()
       .filter(({ address }) => !handlesBefore.has(address))
@@ -50,6 +53,11 @@ function leftBehind(): string[] {
 
 function timers(): number {
   return process.getActiveResourcesInfo().filter((type) => type === "Timeout").length;
+}
+
+function listeners(): number {
+  const signals = process.eventNames().filter((name) => String(name).startsWith("SIG"));
+  return signals.reduce((sum, name) => sum + process.listenerCount(name), 0);
 }
 
 function handles(): Handle[] {
