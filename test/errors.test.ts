@@ -178,6 +178,9 @@ const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
     "expectedToken",
     async () => refusal(async () => (await world()).a.revoke("r", { expectedToken: 0 })),
   ],
+  ["when", async () => refusal(async () => (await world()).a.revoke("r", bad({ when: "now" })))],
+  ["limit", async () => refusal(async () => (await world()).a.list({ limit: 0 }))],
+  ["state", async () => refusal(async () => (await world()).a.list(bad({ state: "live" })))],
   ...(["acquireRetries", "acquireRetryDelayMs"] as const satisfies (keyof LeaseOptions)[]).map(
     (name): [string, () => Promise<unknown>] => [
       name,
@@ -200,6 +203,7 @@ const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
   ["priority", () => enqueued({ priority: 40_000 })],
   ["scheduledAt", () => enqueued({ scheduledAt: new Date(Number.NaN) })],
   ["id", () => enqueued({ id: "7" })],
+  ["dedupKey", () => enqueued(bad({ dedupKey: "misspelt" }))],
   ["dedupeKey", () => enqueued({ dedupeKey: "" })],
   [
     "data.sizes.0.width",

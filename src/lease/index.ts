@@ -12,6 +12,7 @@ export {
   checkInteger,
   checkKnown,
   checkNumber,
+  checkPage,
   type LeaseOptions,
   withoutUndefined,
 } from "./options.js";

@@ -13,7 +13,9 @@ import {
   type AcquireOptions,
   type ClientOptions,
   checkInteger,
+  checkKnown,
   checkNumber,
+  checkPage,
   type LeaseOptions,
   type ResolvedOptions,
   resolveOptions,
@@ -185,6 +187,7 @@ export class Leases implements AsyncDisposable {
    */
   async list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
     this.#checkOpen();
+    checkPage(query, { prefix: true, states: true, renewedOnly: true });
     return this.#store.list({ ...query, namespace: this.namespace });
   }
 
@@ -201,6 +204,7 @@ export class Leases implements AsyncDisposable {
   ): Promise<RevokeResult> {
     this.#checkOpen();
     checkName("resource", resource);
+    checkKnown(options, { expectedToken: true, free: true });
     const { free = "atExpiry", expectedToken } = options;
     if (free !== "atExpiry" && free !== "now") {
       throw new InvalidOptionError("free", 'must be "atExpiry" or "now"');

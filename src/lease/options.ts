@@ -151,6 +151,18 @@ export function checkKnown(options: object, known: Readonly<Record<string, true>
   }
 }
 
+/**
+ * Checks what is asked of a list.
+ * @throws InvalidOptionError
+ */
+export function checkPage(
+  query: { readonly limit?: number },
+  filters: Readonly<Record<string, true>>,
+): void {
+  checkKnown(query, { ...filters, limit: true, cursor: true });
+  if (query.limit !== undefined) checkInteger("limit", query.limit, 1, Number.MAX_SAFE_INTEGER);
+}
+
 /** @throws InvalidOptionError */
 export function checkInteger(path: string, value: unknown, min: number, max: number): void {
   checkNumber(path, value, min, max);

@@ -45,12 +45,35 @@ describe("enqueue", () => {
       [() => tasks.enqueue(echo, 1, { queue: "" }), "queue"],
       [() => tasks.enqueue(echo, 1, { scheduledAt: new Date("nonsense") }), "scheduledAt"],
       [() => tasks.enqueue(echo, 1n as never), "data"],
+      // Misspelt, the second task would run as well.
+      [() => tasks.enqueue(echo, 1, { dedupKey: "k" } as object), "dedupKey"],
+      [() => tasks.enqueueAll(echo, [], { tx: null } as object), "tx"],
     ];
     for (const [call, path] of wrong) {
       await expect(call()).rejects.toMatchObject({ code: "INVALID_OPTION", path });
     }
     expect(await tasks.counts()).toMatchObject({ pending: 0 });
   });
+});
+
+it("looking says what is wrong with its query", async () => {
+  const { tasks } = tasksWorld();
+  const wrong: [() => Promise<unknown>, string][] = [
+    [() => tasks.get("7"), "id"],
+    [() => tasks.list({ state: "dead" } as object), "state"],
+    [() => tasks.list({ limit: 0 }), "limit"],
+    [() => tasks.leases({ limit: 1.5 }), "limit"],
+    [() => tasks.leases({ queue: "q" } as object), "queue"],
+  ];
+  for (const [call, path] of wrong) {
+    await expect(call()).rejects.toMatchObject({ code: "INVALID_OPTION", path });
+  }
+});
+
+it("defineTask() says which option it does not know", () => {
+  expect(() => defineTask("kind", { maxAttempt: 1 } as object)).toThrow(
+    /^maxAttempt is not an option; known are schema, queue, /,
+  );
 });
 
 it("work() says what is wrong with its handlers and options", () => {
@@ -64,4 +87,5 @@ it("work() says what is wrong with its handlers and options", () => {
   expect(() => tasks.work([handler], { concurrency: 0 })).toThrow(/^concurrency must be from 1/);
   expect(() => tasks.work([handler], { ttlMs: 10 })).toThrow(/^ttlMs must be from 100/);
   expect(() => tasks.work([handler], { queues: [] })).toThrow(/^queues must name/);
+  expect(() => tasks.work([handler], { parallel: 2 } as object)).toThrow(/^parallel is not an/);
 });

@@ -11,7 +11,9 @@ import {
 } from "../env/index.js";
 import {
   ClosedError,
+  checkKnown,
   checkName,
+  checkPage,
   InvalidOptionError,
   type LeaseholdError,
   type LeaseView,
@@ -21,6 +23,7 @@ import {
 } from "../lease/index.js";
 import {
   checkDefaults,
+  TASK_DEFAULTS,
   type TaskDefaults,
   type TaskDefinition,
   type TaskHandler,
@@ -73,6 +76,10 @@ export type Enqueued = Exclude<EnqueueOutcome, { status: "failed" }>;
 /** What `cancel` and `retry` answer: whether they did, or what does not allow it. */
 export type AdminResult = Exclude<AdminOutcome, { status: "failed" }>;
 
+const TO_ENQUEUE: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
+  ...{ data: true, scheduledAt: true, dedupeKey: true, id: true },
+  ...TASK_DEFAULTS,
+};
 const ENQUEUE_BUDGET_MS = 10_000;
 const RETRY_MS = 50;
 /** What a task has that nothing else is said of. */
@@ -141,6 +148,7 @@ export class Tasks implements AsyncDisposable {
     options: { client?: SqlClient } = {},
   ): Promise<Enqueued[]> {
     if (this.#closed) throw new ClosedError();
+    checkKnown(options, { client: true });
     const added = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
     if (added.length === 0) return [];
     if (options.client) return settled(await this.#store.enqueue(added, options));
@@ -159,7 +167,7 @@ export class Tasks implements AsyncDisposable {
    * The task with its attempts; null when there is none.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    */
-  get(id: string): Promise<TaskDetails | null> {
+  async get(id: string): Promise<TaskDetails | null> {
     checkId(id);
     return this.#store.get({ namespace: this.namespace, id });
   }
@@ -168,7 +176,8 @@ export class Tasks implements AsyncDisposable {
    * The tasks that match, newest first, a page at a time.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    */
-  list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
+  async list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
+    checkPage(query, { states: true, queue: true, kind: true });
     return this.#store.list({ ...query, namespace: this.namespace });
   }
 
@@ -177,7 +186,8 @@ export class Tasks implements AsyncDisposable {
    * task first, a page at a time.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    */
-  leases(query: Omit<TaskLeaseQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
+  async leases(query: Omit<TaskLeaseQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
+    checkPage(query, { states: true, renewedOnly: true });
     return this.#store.leases({ ...query, namespace: this.namespace });
   }
 
@@ -248,6 +258,7 @@ export class Tasks implements AsyncDisposable {
     definition: TaskDefinition<Input, unknown>,
     task: TaskToEnqueue<Input>,
   ): Promise<NewTask> {
+    checkKnown(task, TO_ENQUEUE);
     const { data, scheduledAt, dedupeKey, id, ...own } = task;
     checkDefaults(own);
     if (id !== undefined) checkId(id);

@@ -1,7 +1,13 @@
 /** Kinds of tasks and their handlers, with the types of data and output kept together. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Logger } from "../env/index.js";
-import { checkInteger, checkName, type HeldLease, InvalidOptionError } from "../lease/index.js";
+import {
+  checkInteger,
+  checkKnown,
+  checkName,
+  type HeldLease,
+  InvalidOptionError,
+} from "../lease/index.js";
 import { describe } from "./describe.js";
 import type { ClaimedTask, Json } from "./port.js";
 
@@ -89,6 +95,7 @@ export function defineTask(
   options: TaskOptions<StandardSchemaV1 | undefined> = {},
 ): TaskDefinition<unknown, unknown> {
   checkName("kind", kind);
+  checkKnown(options, { schema: true, ...TASK_DEFAULTS });
   const { schema, ...defaults } = options;
   checkDefaults(defaults);
   return {
@@ -107,6 +114,11 @@ export function defineTask(
     }),
   };
 }
+
+export const TASK_DEFAULTS: Readonly<Record<keyof TaskDefaults, true>> = {
+  ...{ queue: true, priority: true, maxAttempts: true, crashLimit: true },
+  ...{ backoffMs: true, maxBackoffMs: true },
+};
 
 /** @throws InvalidOptionError */
 export function checkDefaults(defaults: TaskDefaults): void {

@@ -20,6 +20,7 @@ import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
 import {
   ClosedError,
   checkInteger,
+  checkKnown,
   checkName,
   checkNumber,
   failedMaybe,
@@ -47,6 +48,10 @@ export interface WorkerOptions {
   /** How long `close()` lets handlers end before it aborts their signals. Default 5,000. */
   graceMs?: number;
 }
+
+const OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = {
+  ...{ concurrency: true, queues: true, ttlMs: true, graceMs: true },
+};
 
 /** How the stores, clocks and identity of a worker are given. */
 export interface WorkerContext {
@@ -101,6 +106,7 @@ export class Worker implements AsyncDisposable {
 
   /** @internal */
   constructor(context: WorkerContext, handlers: readonly TaskHandler[], options: WorkerOptions) {
+    checkKnown(options, OPTIONS);
     const { concurrency = 8, queues = ["default"], ttlMs = 30_000, graceMs = 5_000 } = options;
     checkInteger("concurrency", concurrency, 1, 1_000);
     if (queues.length === 0) throw new InvalidOptionError("queues", "must name at least one queue");
