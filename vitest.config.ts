@@ -8,8 +8,9 @@ export default defineConfig({
     setupFiles: ["test/support/leaks.ts"],
     // Most of the time is spent waiting for leases to run out and processes to end, not computing.
     maxWorkers: 4,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // A PGlite starts in a second or two, and on a machine with much else to do in a minute.
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
     coverage: { include: ["src/**/*.ts"], exclude: ["**/*.test.ts"] },
   },
 });
