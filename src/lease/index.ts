@@ -21,4 +21,5 @@ export { decideAcquire, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";
 export { instant } from "./trust.js";
+export { stateOf, viewOf } from "./view.js";
 export { liveWorkers } from "./workers.js";

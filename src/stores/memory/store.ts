@@ -1,6 +1,5 @@
 /** Leases in this process's memory: the rules themselves, applied to a map. */
 import type { Env } from "../../env/index.js";
-import { grantIdOf } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
@@ -9,7 +8,6 @@ import {
   type Failed,
   type Key,
   type LeaseRecord,
-  type LeaseState,
   type LeaseStore,
   type LeaseView,
   type ListQuery,
@@ -21,6 +19,8 @@ import {
   type RevokeOutcome,
   type RevokeRequest,
   rules,
+  stateOf,
+  viewOf,
   type WatchEvent,
 } from "../../lease/index.js";
 import { follow, type HintQueue } from "./hints.js";
@@ -34,7 +34,14 @@ export class MemoryLeaseState {
   readonly namespaces = new Map<string, Namespace>();
   #originMs: number;
 
-  constructor(readonly clock: Env["clock"]) {
+  /**
+   * @param clockToken the least that a new token may be; default 0, because memory forgets nothing. A
+   *   simulated store that can lose its last writes needs one that grows with time.
+   */
+  constructor(
+    readonly clock: Env["clock"],
+    readonly clockToken: () => number = () => 0,
+  ) {
     this.#originMs = clock.wall() - clock.monotonic();
   }
 
@@ -90,7 +97,7 @@ export class MemoryLeaseStore implements LeaseStore {
     return requests.map((request) => {
       let replaced: LeaseView | undefined;
       const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, { tokenFloor }) => {
-        const token = (last: number) => rules.nextToken(last, tokenFloor, 0);
+        const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
         const decision = rules.acquire(record, request, nowMs, token);
         if (record && decision.record !== record) replaced = this.#view(request, record);
         return decision;
@@ -219,32 +226,14 @@ export class MemoryLeaseStore implements LeaseStore {
     return { ...outcome, remainingMs: Math.floor(outcome.remainingMs), expiresAt };
   }
 
-  #view({ namespace, resource }: Key, record: LeaseRecord): LeaseView {
-    const nowMs = this.#state.clock.monotonic();
-    const live = rules.isLive(record, nowMs);
-    return {
-      namespace,
-      resource,
-      holder: record.holder,
-      grantId: grantIdOf(record.leaseId),
-      token: record.token,
-      state: stateOf(record, nowMs),
-      ttlMs: record.ttlMs,
-      remainingMs: live ? Math.ceil(record.expiresAtMs - nowMs) : 0,
-      grantedAt: this.#state.wallAt(record.grantedAtMs),
-      renewedAt: record.renewedAtMs === null ? null : this.#state.wallAt(record.renewedAtMs),
-      expiresAt: this.#state.wallAt(record.expiresAtMs),
-      metadata: record.metadata,
-    };
+  #view(key: Key, record: LeaseRecord): LeaseView {
+    const { clock } = this.#state;
+    return viewOf(key, record, clock.monotonic(), (storeMs) => this.#state.wallAt(storeMs));
   }
 
   #assertOpen(): void {
     if (this.#closed) throw new ClosedError(WHAT);
   }
-}
-
-function stateOf(record: LeaseRecord, nowMs: number): LeaseState {
-  return record.ended ?? (rules.isLive(record, nowMs) ? "live" : "expired");
 }
 
 /** The order of UTF-8's bytes is that of code points; JavaScript's own is that of UTF-16. @internal */

@@ -1,0 +1,35 @@
+import { grantIdOf } from "../env/index.js";
+import type { Key, LeaseState, LeaseView } from "./port.js";
+import { isLive, type LeaseRecord } from "./rules.js";
+
+export function stateOf(record: LeaseRecord, nowMs: number): LeaseState {
+  return record.ended ?? (isLive(record, nowMs) ? "live" : "expired");
+}
+
+/**
+ * A record as people see it: without its secret.
+ * @param nowMs store time
+ * @param text store time as people read it
+ */
+export function viewOf(
+  { namespace, resource }: Key,
+  record: LeaseRecord,
+  nowMs: number,
+  text: (storeMs: number) => string,
+): LeaseView {
+  const state = stateOf(record, nowMs);
+  return {
+    namespace,
+    resource,
+    holder: record.holder,
+    grantId: grantIdOf(record.leaseId),
+    token: record.token,
+    state,
+    ttlMs: record.ttlMs,
+    remainingMs: state === "live" ? Math.ceil(record.expiresAtMs - nowMs) : 0,
+    grantedAt: text(record.grantedAtMs),
+    renewedAt: record.renewedAtMs === null ? null : text(record.renewedAtMs),
+    expiresAt: text(record.expiresAtMs),
+    metadata: record.metadata,
+  };
+}

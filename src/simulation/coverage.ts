@@ -1,0 +1,41 @@
+/** What a long campaign must have seen: otherwise it proves less than it says. */
+import { FAULT_NAMES } from "./faults.js";
+
+/** Branches that only a fault leads to. */
+const RARE_BRANCHES = [
+  "message lost",
+  "message late",
+  "message repeated",
+  "message cut off",
+  "taken over after expiry",
+  "lost while working",
+  "stale write refused",
+  "revoked now",
+  "revoked at expiry",
+  "trusted although revoked now",
+  "trust outlived the grant",
+  "late repetition granted to nobody",
+  "repeated completion answered",
+  "late completion refused: expired",
+  "late completion refused: taken",
+  "LEASE_LOST (unknown)",
+  "LEASE_UNAVAILABLE (none)",
+  "STORE_UNAVAILABLE (none)",
+  "STORE_UNAVAILABLE (unknown)",
+  "tryRun found it held",
+  "Lease.acquire found it held",
+  "the work ended by itself",
+  "seed repeated",
+] as const;
+
+export const EXPECTED: readonly string[] = [...FAULT_NAMES, ...RARE_BRANCHES];
+
+/** Figures that must not be zero: late writers that only the fence kept out, overlaps of trust. */
+export const EXPECTED_FIGURES: readonly string[] = ["unfenced", "overlaps"];
+
+export function missing(
+  counts: Readonly<Record<string, number>>,
+  expected: readonly string[],
+): string[] {
+  return expected.filter((name) => !counts[name]);
+}

@@ -1,0 +1,21 @@
+import type { Scenario } from "../simulation.js";
+import { leases } from "./leases.js";
+import { singletons } from "./singletons.js";
+import { tasks } from "./tasks.js";
+
+const PROGRAMS = { leases, singletons, tasks };
+
+/** Programs about leases alone, on a database that keeps less than it promises. */
+const WEAK: readonly Scenario[] = [
+  { name: "leases-weak", servers: 0, weak: true, set: leases },
+  { name: "singletons-weak", servers: 0, weak: true, set: singletons },
+];
+
+/** Each program straight on the database, and over two servers. */
+export const SCENARIOS: readonly Scenario[] = [
+  ...Object.entries(PROGRAMS).flatMap(([name, set]) => [
+    { name, servers: 0, set },
+    { name: `${name}-http`, servers: 2, set },
+  ]),
+  ...WEAK,
+];
