@@ -1,5 +1,20 @@
 export type { Expect, Matchers, TestContext, TestFramework } from "./framework.js";
 export {
+  checkGrants,
+  checkLinearizability,
+  fromJsonLines,
+  type GrantsReport,
+  type GrantViolation,
+  History,
+  type HistoryEntry,
+  type Linearizability,
+  type LinearizabilityOptions,
+  type Operation,
+  type ResourceVerdict,
+  recordHistory,
+  toJsonLines,
+} from "./history/index.js";
+export {
   exerciseLeaseStore,
   type LeaseHarness,
   type OpenedLeaseStore,

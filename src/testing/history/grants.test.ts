@@ -1,0 +1,90 @@
+import { expect, it } from "vitest";
+import type { HistoryEntry } from "./entry.js";
+import { checkGrants } from "./grants.js";
+
+const REQUEST = { namespace: "default", holder: "h", ttlMs: 100 };
+
+function acquired(invokeMs: number, leaseId: string, token: number, resource = "r"): HistoryEntry {
+  return {
+    client: "c",
+    operation: "acquire",
+    request: { ...REQUEST, resource, leaseId },
+    invokeMs,
+    returnMs: invokeMs + 1,
+    result: "ok",
+    outcome: { status: "acquired", token, ttlMs: 100, remainingMs: 100, expiresAt: null },
+  };
+}
+
+function revoke(invokeMs: number, expectedToken?: number): HistoryEntry {
+  const expected = expectedToken === undefined ? {} : { expectedToken };
+  return {
+    client: "c",
+    operation: "revoke",
+    request: { namespace: "default", resource: "r", free: "now", ...expected },
+    invokeMs,
+    returnMs: null,
+    result: "unknown",
+    outcome: null,
+    error: "lost",
+  };
+}
+
+const properties = (history: HistoryEntry[]) =>
+  checkGrants(history).violations.map(({ property }) => property);
+
+it("tells the properties apart", () => {
+  expect(properties([acquired(0, "A", 1), acquired(200, "B", 2)])).toEqual([]);
+  expect(properties([acquired(0, "A", 1), acquired(50, "B", 2)])).toEqual(["overlap"]);
+  expect(properties([acquired(0, "A", 1), acquired(200, "B", 1)])).toEqual(["unique"]);
+  expect(properties([acquired(0, "A", 2), acquired(200, "B", 1)])).toEqual(["order", "overlap"]);
+});
+
+it("also of grants that do not follow each other", () => {
+  const long = acquired(0, "A", 1);
+  const renewed = {
+    ...acquired(50, "A", 1),
+    operation: "renew",
+    outcome: { status: "renewed", token: 1, ttlMs: 400, remainingMs: 400, expiresAt: null },
+  } as HistoryEntry;
+  const history = [acquired(300, "C", 3), acquired(101, "B", 2), long, renewed];
+  expect(properties(history)).toEqual(["overlap", "overlap"]);
+  expect(checkGrants(history).violations[0]).toMatchObject({
+    namespace: "default",
+    resource: "r",
+    explanation: [
+      expect.stringContaining("token 1"),
+      expect.stringContaining("token 2"),
+      "the first is held until 450.0 at least",
+    ],
+  });
+});
+
+it("reckons with a revoke that nobody heard of, once", () => {
+  const three = [acquired(0, "A", 1), acquired(50, "B", 2), acquired(60, "C", 3)];
+  expect(properties([...three, revoke(40)])).toEqual(["overlap"]);
+  expect(properties([...three, revoke(40), revoke(45)])).toEqual([]);
+  expect(properties([...three, revoke(70), revoke(80)])).toEqual(["overlap", "overlap"]);
+  expect(properties([...three, revoke(40, 1), revoke(55, 2)])).toEqual([]);
+});
+
+it("judges a million grants in one pass, and finds the one that is wrong", () => {
+  const grants = 1_000_000;
+  const resources = 100;
+  function* long(): Generator<HistoryEntry> {
+    for (let at = 0; at < grants; at++) {
+      const round = Math.floor(at / resources);
+      // One comes 1.5 ms before the end of the one before.
+      const early = at === 777_777 ? 2.5 : 0;
+      yield acquired(round * 100 - early, `lease ${at}`, round + 1, `r${at % resources}`);
+    }
+  }
+  const begin = performance.now();
+  const report = checkGrants(long());
+  const seconds = (performance.now() - begin) / 1_000;
+  console.info(`${Math.round(grants / seconds).toLocaleString("en")} grants a second`);
+  expect(report).toMatchObject({ grants, resources });
+  expect(report.violations.map(({ property, resource }) => [property, resource])).toEqual([
+    ["overlap", "r77"],
+  ]);
+});

@@ -1,0 +1,462 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type LeaseRecord, rules } from "../../lease/index.js";
+import { fromJsonLines, type HistoryEntry, toJsonLines } from "./entry.js";
+import { checkGrants } from "./grants.js";
+import { checkLinearizability } from "./linearizability.js";
+import { NOTHING, step } from "./model.js";
+
+type Window = readonly [invokeMs: number, returnMs: number];
+type Told<Name> =
+  | (HistoryEntry & { operation: Name; result: "ok" })["outcome"]
+  | "unknown"
+  | "fail";
+
+const KEY = { namespace: "default", resource: "r" };
+const TTL_MS = 100;
+
+function entryOf(
+  operation: HistoryEntry["operation"],
+  [invokeMs, returnMs]: Window,
+  request: object,
+  told: object | "unknown" | "fail",
+): HistoryEntry {
+  const common = { client: "c", operation, request: { ...KEY, ...request }, invokeMs };
+  const what =
+    typeof told === "object"
+      ? { returnMs, result: "ok", outcome: told }
+      : { returnMs: told === "fail" ? returnMs : null, result: told, outcome: null, error: "lost" };
+  return { ...common, ...what } as unknown as HistoryEntry;
+}
+
+const acquire = (window: Window, leaseId: string, told: Told<"acquire">) =>
+  entryOf("acquire", window, { leaseId, holder: `holder ${leaseId}`, ttlMs: TTL_MS }, told);
+const renew = (window: Window, leaseId: string, told: Told<"renew">) =>
+  entryOf("renew", window, { leaseId, ttlMs: TTL_MS }, told);
+const release = (window: Window, leaseId: string, told: Told<"release">) =>
+  entryOf("release", window, { leaseId }, told);
+const revoke = (
+  window: Window,
+  { free = "now", ...more }: { free?: "now" | "atExpiry"; expectedToken?: number },
+  told: Told<"revoke">,
+) => entryOf("revoke", window, { free, ...more }, told);
+
+const term = (token: number, remainingMs = TTL_MS) => ({
+  ...{ token, ttlMs: TTL_MS, remainingMs, expiresAt: null },
+});
+const acquired = (token: number, remainingMs?: number) => ({
+  ...{ status: "acquired" as const, ...term(token, remainingMs) },
+});
+const renewed = (token: number, remainingMs?: number) => ({
+  ...{ status: "renewed" as const, ...term(token, remainingMs) },
+});
+const held = (leaseId: string, remainingMs: number | null = null) => ({
+  ...{ status: "held" as const, holder: `holder ${leaseId}`, grantId: null, remainingMs },
+});
+const lost = (reason: "expired" | "revoked" | "taken" | "gone") => ({
+  ...{ status: "lost" as const, reason },
+});
+const revoked = (token: number, freeInMs = 0) => ({ status: "revoked" as const, token, freeInMs });
+const released = { status: "released" as const };
+const notHeld = { status: "notHeld" as const };
+const ended = { status: "ended" as const };
+
+const verdict = (history: HistoryEntry[]) => checkLinearizability(history).verdict;
+
+describe("histories that are right", () => {
+  const good: Record<string, HistoryEntry[]> = {
+    "a grant, its renewal and its release": [
+      acquire([0, 1], "A", acquired(1)),
+      renew([50, 51], "A", renewed(1)),
+      acquire([120, 121], "B", held("A", 30)),
+      release([130, 131], "A", released),
+      acquire([132, 133], "B", acquired(2)),
+    ],
+    "a takeover after expiry": [
+      acquire([0, 1], "A", acquired(1)),
+      acquire([101, 102], "B", acquired(2)),
+      renew([103, 104], "A", lost("taken")),
+      release([105, 106], "A", notHeld),
+    ],
+    "an acquire whose answer was lost has taken effect": [
+      acquire([0, 1], "A", "unknown"),
+      acquire([10, 11], "B", held("A")),
+      renew([20, 21], "A", renewed(7)),
+      release([30, 31], "A", released),
+      acquire([40, 41], "B", acquired(8)),
+    ],
+    "an acquire whose answer was lost has not taken effect": [
+      acquire([0, 1], "A", "unknown"),
+      acquire([10, 11], "B", acquired(1)),
+    ],
+    "a release whose answer was lost takes effect late": [
+      acquire([0, 1], "A", acquired(1)),
+      release([10, 11], "A", "unknown"),
+      renew([20, 21], "A", renewed(1)),
+      acquire([30, 31], "B", acquired(2)),
+    ],
+    "an acquire is repeated with its lease id": [
+      acquire([0, 1], "A", "unknown"),
+      acquire([10, 11], "A", acquired(3, 95)),
+      acquire([20, 21], "A", acquired(3, 83)),
+    ],
+    "a repetition of what an operator has ended": [
+      acquire([0, 1], "A", acquired(1)),
+      revoke([10, 11], { expectedToken: 1 }, revoked(1)),
+      acquire([20, 21], "A", ended),
+      acquire([22, 23], "B", acquired(2)),
+    ],
+    "a revoke at expiry keeps others out, until the holder hands back": [
+      acquire([0, 1], "A", acquired(1)),
+      revoke([10, 11], { free: "atExpiry" }, revoked(1, 90)),
+      renew([20, 21], "A", lost("revoked")),
+      acquire([30, 31], "B", held("A", 70)),
+      release([40, 41], "A", released),
+      acquire([50, 51], "B", acquired(2)),
+    ],
+    "a revoke names the token that a lost answer had": [
+      acquire([0, 1], "A", "unknown"),
+      revoke([10, 11], { expectedToken: 5 }, { status: "otherToken" }),
+      revoke([20, 21], { expectedToken: 6 }, revoked(6)),
+      acquire([30, 31], "B", acquired(7)),
+    ],
+    "requests that overlap, in the order that fits": [
+      acquire([0, 40], "A", held("B")),
+      acquire([5, 35], "B", acquired(4)),
+      acquire([10, 30], "C", held("B")),
+    ],
+    "a grant that expires within a long request": [
+      acquire([0, 1], "A", acquired(1)),
+      acquire([50, 150], "B", acquired(2)),
+      renew([60, 140], "A", lost("expired")),
+      acquire([70, 90], "C", held("A")),
+    ],
+    "what was not carried out": [
+      acquire([0, 1], "A", "fail"),
+      acquire([2, 3], "B", acquired(1)),
+      release([4, 5], "B", "fail"),
+      renew([6, 7], "B", renewed(1)),
+    ],
+  };
+  it.each(Object.entries(good))("%s", (_, history) => {
+    const { resources } = checkLinearizability(history);
+    expect(resources.map(({ verdict, explanation }) => [verdict, explanation])).toEqual([
+      ["linearizable", []],
+    ]);
+    expect(checkGrants(history).violations).toEqual([]);
+  });
+});
+
+describe("histories that are wrong", () => {
+  const bad: Record<string, readonly [HistoryEntry[], caughtByGrants?: true]> = {
+    "two grants at a time": [
+      [acquire([0, 1], "A", acquired(1)), acquire([10, 11], "B", acquired(2))],
+      true,
+    ],
+    "a grant just before the last one's expiry": [
+      [acquire([0, 0.1], "A", acquired(1)), acquire([96, 96.1], "B", acquired(2))],
+      true,
+    ],
+    "a token that goes back": [
+      [
+        acquire([0, 1], "A", acquired(5)),
+        release([2, 3], "A", released),
+        acquire([4, 5], "B", acquired(4)),
+      ],
+      true,
+    ],
+    "the same token twice": [
+      [
+        acquire([0, 1], "A", acquired(5)),
+        release([2, 3], "A", released),
+        acquire([4, 5], "B", acquired(5)),
+      ],
+      true,
+    ],
+    "a renewal after a takeover": [
+      [
+        acquire([0, 1], "A", acquired(1)),
+        acquire([102, 103], "B", acquired(2)),
+        renew([110, 111], "A", renewed(1)),
+      ],
+      true,
+    ],
+    "a renewal after expiry": [
+      [acquire([0, 1], "A", acquired(1)), renew([110, 111], "A", renewed(1))],
+    ],
+    "a renewal with another token": [
+      [acquire([0, 1], "A", acquired(1)), renew([10, 11], "A", renewed(2))],
+    ],
+    "a renewal that shortens": [
+      [acquire([0, 1], "A", acquired(1)), renew([10, 11], "A", renewed(1, 40))],
+    ],
+    "a release frees another's grant": [
+      [
+        acquire([0, 1], "A", acquired(1)),
+        release([2, 3], "A", released),
+        acquire([4, 5], "B", acquired(2)),
+        release([6, 7], "A", released),
+        acquire([8, 9], "C", acquired(3)),
+      ],
+      true,
+    ],
+    "a retry undoes a revoke": [
+      [
+        acquire([0, 1], "A", acquired(1)),
+        revoke([10, 11], {}, revoked(1)),
+        acquire([20, 21], "A", acquired(1, 80)),
+      ],
+    ],
+    "a retry makes a second grant": [
+      [acquire([0, 1], "A", acquired(1)), acquire([10, 11], "A", acquired(2))],
+      true,
+    ],
+    "a revoke of another token": [
+      [acquire([0, 1], "A", acquired(1)), revoke([10, 11], { expectedToken: 2 }, revoked(1))],
+    ],
+    "a grant although a revoke waits for the expiry": [
+      [
+        acquire([0, 1], "A", acquired(1)),
+        revoke([10, 11], { free: "atExpiry" }, revoked(1, 90)),
+        acquire([20, 21], "B", acquired(2)),
+      ],
+      true,
+    ],
+    "held by nobody": [[acquire([0, 1], "A", held("B"))]],
+    "held after expiry": [[acquire([0, 1], "A", acquired(1)), acquire([110, 111], "B", held("A"))]],
+    "held for longer than was granted": [
+      [acquire([0, 1], "A", acquired(1)), acquire([50, 51], "B", held("A", 80))],
+    ],
+    "lost too early": [[acquire([0, 1], "A", acquired(1)), renew([50, 51], "A", lost("expired"))]],
+    "an unknown acquire takes effect twice": [
+      [
+        acquire([0, 1], "A", "unknown"),
+        acquire([10, 11], "B", held("A")),
+        acquire([120, 121], "B", acquired(5)),
+        release([122, 123], "B", released),
+        acquire([124, 125], "C", held("A")),
+      ],
+    ],
+    "an unknown request takes effect before it was sent": [
+      [acquire([0, 1], "B", held("A")), acquire([2, 3], "A", "unknown")],
+    ],
+  };
+  it.each(Object.entries(bad))("%s", (_, [history, caughtByGrants]) => {
+    const { resources } = checkLinearizability(history);
+    expect(resources[0]?.verdict).toBe("not");
+    expect(resources[0]?.explanation.length).toBeGreaterThan(2);
+    if (caughtByGrants) expect(checkGrants(history).violations).not.toEqual([]);
+  });
+
+  it("is told by the shortest beginning that is wrong", () => {
+    const history = [
+      acquire([0, 1], "A", acquired(1)),
+      acquire([10, 11], "B", acquired(2)),
+      acquire([10, 30], "D", held("B")),
+      acquire([20, 21], "C", held("B")),
+    ];
+    const [found] = checkLinearizability(history).resources;
+    expect(found?.explanation).toEqual([
+      '0.0..1.0 c acquire "r" leaseId A, holder holder A, ttlMs 100: acquired, token 1, ttlMs 100, remainingMs 100',
+      '10.0..11.0 c acquire "r" leaseId B, holder holder B, ttlMs 100: acquired, token 2, ttlMs 100, remainingMs 100',
+      '10.0.. c acquire "r" leaseId D, holder holder D, ttlMs 100: unknown, no answer yet',
+      expect.stringMatching(/^no order explains: 10\.0\.\.11\.0 c acquire "r" leaseId B/),
+      "the most that is explained ends with grant A of holder A, token 1, not ended, with its end at 99.0..102.0",
+    ]);
+  });
+
+  it("is judged for each resource by itself", () => {
+    const other = { ...KEY, resource: "other" };
+    const elsewhere = (entry: HistoryEntry) =>
+      ({ ...entry, request: { ...entry.request, ...other } }) as HistoryEntry;
+    const history = [
+      acquire([0, 1], "A", acquired(1)),
+      elsewhere(acquire([2, 3], "B", acquired(1))),
+      acquire([4, 5], "C", acquired(2)),
+    ];
+    const found = checkLinearizability(history);
+    expect(found.verdict).toBe("not");
+    expect(found.resources.map((one) => [one.resource, one.verdict, one.requests])).toEqual([
+      ["r", "not", 2],
+      ["other", "linearizable", 1],
+    ]);
+  });
+});
+
+it("allows for what a clock may be off, and no more", () => {
+  const history = [acquire([0, 0], "A", acquired(1)), acquire([90, 90], "B", acquired(2))];
+  const judge = (toleranceMs: number) => checkLinearizability(history, { toleranceMs }).verdict;
+  // The end is set and looked at: it may be off twice.
+  expect([judge(1), judge(4.9), judge(5)]).toEqual(["not", "not", "linearizable"]);
+  expect(checkGrants(history, { toleranceMs: 9 }).violations).toHaveLength(1);
+  expect(checkGrants(history, { toleranceMs: 10 }).violations).toHaveLength(0);
+});
+
+it("lets a store round ttls up that says so", () => {
+  const history = [
+    acquire([0, 1], "A", "unknown"),
+    acquire([2, 3], "B", held("A")),
+    acquire([900, 901], "B", held("A")),
+    acquire([1_002, 1_003], "B", acquired(9)),
+  ];
+  expect(verdict(history)).toBe("not");
+  const ttl = { minMs: 1_000, stepMs: 1_000 };
+  expect(checkLinearizability(history, { ttl }).verdict).toBe("linearizable");
+});
+
+it("does not know when its budget is used up", () => {
+  const crowd = Array.from({ length: 12 }, (_, at) => acquire([at, 90], `L${at}`, acquired(1)));
+  const { verdict, resources } = checkLinearizability(crowd, { maxSteps: 10 });
+  expect(verdict).toBe("unknown");
+  expect(resources[0]?.explanation).toEqual([]);
+  expect(checkLinearizability(crowd).verdict).toBe("not");
+});
+
+/** What a run of the rules is made of; lease ids and clients are few, so that they meet. */
+const commands = fc.array(
+  fc.record({
+    operation: fc.constantFrom("acquire" as const, "acquire", "renew", "release", "revoke"),
+    lease: fc.nat(3),
+    ttlMs: fc.constantFrom(50, 100, 150),
+    free: fc.constantFrom("now" as const, "atExpiry"),
+    expected: fc.constantFrom("none", "last", "wrong"),
+    /** Until the step is decided; then how long before it was sent, and the answer came after. */
+    waitMs: fc.nat(60),
+    beforeMs: fc.nat(40),
+    afterMs: fc.nat(40),
+    fate: fc.constantFrom("ok", "ok", "ok", "ok", "applied unseen", "never applied", "fail"),
+  }),
+  { minLength: 1, maxLength: 40 },
+);
+type Command = typeof commands extends fc.Arbitrary<(infer Each)[]> ? Each : never;
+
+/** Runs the rules on a clock of their own and notes what clients would see. */
+function run(list: readonly Command[], { wide }: { wide: boolean }): HistoryEntry[] {
+  let record: LeaseRecord | null = null;
+  let nowMs = 0;
+  return list.map((command): HistoryEntry => {
+    // Never two steps at one instant, nor one at an expiry: their order would be open.
+    nowMs += command.waitMs + 1.001;
+    const { operation, free, ttlMs, fate } = command;
+    const leaseId = `lease ${command.lease}`;
+    const last: number = record?.token ?? 0;
+    const expectedToken = { none: undefined, last, wrong: last + 1 }[command.expected];
+    const request = {
+      acquire: { leaseId, holder: `holder ${leaseId}`, ttlMs },
+      renew: { leaseId, ttlMs },
+      release: { leaseId },
+      revoke: { free, ...(expectedToken !== undefined && { expectedToken }) },
+    }[operation];
+    const whole = { ...KEY, ...request } as never;
+    const token = (before: number) => before + 1;
+    const decided: rules.Decision<object> =
+      operation === "acquire"
+        ? rules.acquire(record, whole, nowMs, token)
+        : rules[operation](record, whole, nowMs);
+    if (fate === "ok" || fate === "applied unseen") record = decided.record;
+    const told = fate === "ok" ? decided.outcome : fate === "fail" ? "fail" : "unknown";
+    const window: Window = wide
+      ? [nowMs - command.beforeMs, nowMs + command.afterMs]
+      : [nowMs, nowMs];
+    return entryOf(operation, window, request, told);
+  });
+}
+
+describe("random runs of the rules", () => {
+  it("check out, however their requests overlap", () => {
+    fc.assert(
+      fc.property(commands, (list) => {
+        const history = run(list, { wide: true });
+        expect(verdict(history)).toBe("linearizable");
+        expect(checkGrants(history).violations).toEqual([]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("are found out when an answer is changed", () => {
+    let changed = 0;
+    fc.assert(
+      fc.property(commands, fc.nat(), (list, at) => {
+        const history = run(
+          list.map((command) => ({ ...command, fate: "ok" })),
+          { wide: false },
+        );
+        const index = at % history.length;
+        const entry = history[index] as HistoryEntry & { result: "ok" };
+        for (const outcome of otherOutcomes(entry)) {
+          const mutated = [...history];
+          mutated[index] = { ...entry, outcome } as HistoryEntry;
+          // The zone allows for a tolerance at each end of a grant: requests must not be so close.
+          expect(checkLinearizability(mutated, { toleranceMs: 0 }).verdict).toBe("not");
+          changed += 1;
+        }
+      }),
+      { numRuns: 300 },
+    );
+    expect(changed).toBeGreaterThan(300);
+  });
+});
+
+it("finds what trying every order finds", () => {
+  const verdicts = { linearizable: 0, not: 0 };
+  const few = commands.map((list) => list.slice(0, 5));
+  fc.assert(
+    fc.property(few, fc.nat(), fc.boolean(), (list, at, wrong) => {
+      const history = run(list, { wide: true });
+      const index = at % history.length;
+      const entry = history[index];
+      if (wrong && entry?.result === "ok") {
+        const outcome = otherOutcomes(entry)[at % 3];
+        if (outcome) history[index] = { ...entry, outcome } as HistoryEntry;
+      }
+      const expected = explainedBySomeOrder(history) ? "linearizable" : "not";
+      verdicts[expected] += 1;
+      expect(verdict(history)).toBe(expected);
+    }),
+    { numRuns: 500 },
+  );
+  expect(Math.min(verdicts.linearizable, verdicts.not)).toBeGreaterThan(50);
+});
+
+/** Without a cache, without looking at tokens ahead, and with nothing preferred. */
+function explainedBySomeOrder(history: readonly HistoryEntry[], state = NOTHING): boolean {
+  const untilMs = Math.min(
+    ...history.map(({ result, returnMs }) => (result === "ok" ? (returnMs ?? 0) : Infinity)),
+  );
+  if (untilMs === Infinity) return true;
+  return history.some((entry, index) => {
+    if (entry.result === "fail" || entry.invokeMs > untilMs) return false;
+    const rest = history.filter((_, other) => other !== index);
+    const after = step(state, entry, untilMs, { toleranceMs: 1, ttl: { minMs: 1, stepMs: 1 } });
+    return after.some((reached) => explainedBySomeOrder(rest, reached));
+  });
+}
+
+/** Answers of the same operation that cannot be true where this one is. */
+function otherOutcomes({ operation, outcome }: HistoryEntry & { result: "ok" }): object[] {
+  const statuses = {
+    acquire: [acquired(1_000_000), held("nobody"), ended],
+    renew: [renewed(1_000_000), lost("taken"), lost("gone"), lost("revoked"), lost("expired")],
+    release: [released, notHeld],
+    revoke: [revoked(1_000_000), notHeld, { status: "otherToken" }],
+  }[operation] as { status: string; reason?: string }[];
+  const others: object[] = statuses.filter(
+    ({ status, reason }) =>
+      status !== outcome.status || ("reason" in outcome && reason !== outcome.reason),
+  );
+  if ("token" in outcome) others.push({ ...outcome, token: outcome.token - 1 });
+  if ("remainingMs" in outcome && outcome.remainingMs !== null) {
+    others.push({ ...outcome, remainingMs: outcome.remainingMs + 3 });
+  }
+  return others;
+}
+
+it("writes and reads JSON lines", () => {
+  const history = [
+    acquire([0.25, 1], "A", acquired(1)),
+    acquire([2, 3], "B", "unknown"),
+    release([4, 5], "A", "fail"),
+  ];
+  expect(fromJsonLines(toJsonLines(history))).toEqual(history);
+});
