@@ -1,9 +1,8 @@
 /** The command line as real processes that a test may kill, stop and continue. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { Cli } from "./cli.js";
 
-const CLI = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const HANDLERS = fileURLToPath(new URL("chaos-handlers.js", import.meta.url));
 
 /** A line of the log, which is JSON. */
@@ -15,50 +14,29 @@ export interface LogLine {
   readonly reason?: string;
 }
 
-const running = new Set<ChildProcess>();
-// Were this process to end otherwise, theirs would end too: they notice that the channel closes.
-process.once("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
-});
-
 /** One process of the command line, from its start to its end. */
 export class CliProcess {
-  readonly lines: string[] = [];
   /** Resolves to how it ended, when all that it wrote has been read. */
   readonly ended: Promise<string>;
   /** Whether it was we who ended it. */
   told = false;
   /** How it ended, when it has. */
   how: string | undefined;
-  readonly #child: ChildProcess;
-  readonly #waiting = new Set<() => void>();
+  readonly #cli: Cli;
 
   constructor(
     readonly name: string,
     args: readonly string[],
   ) {
-    const env = Object.fromEntries(
-      Object.entries(process.env).filter(([key]) => !key.startsWith("LEASEHOLD_")),
-    );
-    // The channel is for ends that nobody planned: see src/cli/shutdown.ts.
-    this.#child = spawn(process.execPath, [CLI, ...args], {
-      stdio: ["ignore", "ignore", "pipe", "ipc"],
-      env,
+    this.#cli = new Cli(args);
+    this.ended = this.#cli.ended.then(({ code }) => {
+      this.how = typeof code === "string" ? code : `exit ${code}`;
+      return this.how;
     });
-    running.add(this.#child);
-    createInterface(this.#child.stderr!).on("line", (line) => {
-      this.lines.push(line);
-      this.#wake();
-    });
-    this.ended = new Promise((resolve) => {
-      this.#child.once("error", (error) => this.lines.push(error.message));
-      this.#child.once("close", (code, signal) => {
-        running.delete(this.#child);
-        this.how = signal ?? `exit ${code}`;
-        this.#wake();
-        resolve(this.how);
-      });
-    });
+  }
+
+  get lines(): readonly string[] {
+    return this.#cli.err;
   }
 
   get up(): boolean {
@@ -75,35 +53,24 @@ export class CliProcess {
 
   /** Resolves when a line with this text has been written. */
   async said(text: string): Promise<void> {
-    while (!this.says(text)) {
-      if (this.how !== undefined) {
-        throw new Error(`${this.name} ended before "${text}":\n${this.lines.join("\n")}`);
-      }
-      await new Promise<void>((resolve) => this.#waiting.add(resolve));
-    }
+    await this.#cli.until(() => this.says(text));
   }
 
   /** Resolves to how it ended: `SIGKILL`, `exit 0`... A second signal after 15 s is SIGKILL. */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<string> {
     this.told ||= this.how === undefined;
-    this.#child.kill(signal);
-    const overdue = setTimeout(() => this.#child.kill("SIGKILL"), 15_000);
+    this.#cli.kill(signal);
+    const overdue = setTimeout(() => this.#cli.kill("SIGKILL"), 15_000);
     const how = await this.ended;
     clearTimeout(overdue);
     return how;
   }
 
-  /** Stops it for so long and lets it continue, even if this process ends meanwhile. */
+  /** Stops it for so long and lets it continue. */
   async pause(ms: number): Promise<void> {
-    const script = 'kill -STOP "$1"; sleep "$2"; kill -CONT "$1"';
-    const args = ["-c", script, "sh", `${this.#child.pid}`, `${ms / 1_000}`];
-    const shell = spawn("sh", args, { stdio: "ignore", detached: true });
-    await new Promise((resolve) => shell.once("close", resolve));
-  }
-
-  #wake(): void {
-    for (const wake of this.#waiting) wake();
-    this.#waiting.clear();
+    await this.#cli.stop();
+    await delay(ms);
+    this.#cli.cont();
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Between the workers and a server: writes down what was said about tasks and what was answered, and
- * now and then loses an answer after the server has acted.
+ * now and then loses an answer after the server has acted. It reads requests; a proxy of bytes, as
+ * tcp-proxy.ts is, could not write them down.
  */
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,6 +1,7 @@
 /**
  * Between a client and a server: does to each request what a test has said, and writes down what went
- * by. What is not said passes.
+ * by. What is not said passes. Its faults are those of whole requests, of which connections carry many:
+ * refused, delivered twice in turn. What befalls connections and bytes is done by tcp-proxy.ts.
  */
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -15,12 +15,26 @@ export function lockTask(url: string, { namespace, id }: TaskKey): Promise<() =>
   return lockRow(url, text, [namespace, id]);
 }
 
+/** All of them, for readers too. @returns lets go of them */
+export function lockLeases(url: string): Promise<() => Promise<void>> {
+  return lock(url, "LOCK TABLE leasehold.lease IN ACCESS EXCLUSIVE MODE", []);
+}
+
 async function lockRow(url: string, text: string, values: string[]): Promise<() => Promise<void>> {
+  return lock(url, text, values, 1);
+}
+
+async function lock(
+  url: string,
+  text: string,
+  values: string[],
+  rows: number | null = null,
+): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: url });
   client.on("error", () => {});
   await client.connect();
   await client.query("BEGIN");
   const { rowCount } = await client.query(text, values);
-  if (rowCount !== 1) throw new Error("there is no such row to lock");
+  if (rowCount !== rows) throw new Error("there is no such row to lock");
   return () => client.end();
 }

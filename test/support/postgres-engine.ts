@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
+import { clockEnvironment, type FakeClock, forgetClock } from "./fake-clock.js";
 
 const run = promisify(execFile);
 const PASSWORD = "leasehold";
@@ -82,8 +83,11 @@ export interface PostgresServer {
   readonly dataDir: string;
   /** Of the postmaster; undefined while it does not run. */
   readonly pid: number | undefined;
-  /** After kill9() or stop(): the same data on the same port. Resolves when it accepts connections. */
-  start(): Promise<void>;
+  /**
+   * After kill9() or stop(): the same data on the same port, under this clock (default: the machine's).
+   * Resolves when it accepts connections.
+   */
+  start(clock?: FakeClock): Promise<void>;
   /** Kills the postmaster; its children notice and end too. Resolves when it is gone. */
   kill9(): Promise<void>;
   /** Fast shutdown. */
@@ -99,6 +103,8 @@ export interface PostgresServerOptions {
   readonly port?: number;
   /** Server settings, such as `{ max_connections: 200 }`. */
   readonly settings?: Readonly<Record<string, string | number>>;
+  /** Of the first start. Default: the machine's. */
+  readonly clock?: FakeClock;
 }
 
 /** Starts a server of the test's own. It ends with this process at the latest, whatever ends it. */
@@ -147,7 +153,7 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
   let guard: ChildProcess | undefined;
   let pid: number | undefined;
 
-  async function start(): Promise<void> {
+  async function start(clock?: FakeClock): Promise<void> {
     if (guard) throw new Error("the server runs already");
     const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     let log = "";
@@ -158,9 +164,13 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
     const child = spawn(
       "sh",
       ["-c", script, "sh", bin("postgres"), "-D", base, "-p", `${port}`, ...flags],
-      { ...user, detached: true, stdio: "pipe" },
+      {
+        ...{ ...user, detached: true, stdio: "pipe" },
+        env: { ...process.env, ...clockEnvironment(clock) },
+      },
     );
     guard = child;
+    if (clock) child.once("exit", () => forgetClock(child.pid ?? -1));
     // Writing to or closing a pipe whose reader is gone must not end the tests.
     child.stdin.on("error", () => {});
     child.stderr.on("data", (chunk) => {
@@ -201,10 +211,10 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
   }
 
   /** Children of a killed postmaster hold its shared memory until they notice. */
-  async function startAfterOrphans(): Promise<void> {
+  async function startAfterOrphans(clock?: FakeClock): Promise<void> {
     for (let attempt = 0; ; attempt++) {
       try {
-        return await start();
+        return await start(clock);
       } catch (error) {
         if (attempt === 50 || !/shared memory|lock file/.test(String(error))) throw error;
         await delay(100);
@@ -212,7 +222,7 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
     }
   }
 
-  await start();
+  await start(options.clock);
   return {
     url,
     port,

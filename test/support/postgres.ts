@@ -14,20 +14,25 @@ function missingPostgres(): string | null {
   return "missing" in postgres ? postgres.missing : null;
 }
 
-/**
- * `describe` for tests that need the server. Without one they are skipped, the reason in the name;
- * in CI (`CI=true`) that is a failure.
- */
+/** `describe` for tests that need the server. */
 export function describePostgres(name: string, tests: () => void): void {
   const missing = missingPostgres();
+  describeUnless(missing && `no PostgreSQL server: ${missing}`, name, tests);
+}
+
+/**
+ * `describe` for tests of which something may be missing: then they are skipped, the reason in the
+ * name; in CI (`CI=true`) that is a failure.
+ */
+export function describeUnless(missing: string | null, name: string, tests: () => void): void {
   if (missing === null) {
     describe(name, tests);
   } else if (process.env.CI === "true") {
     it(name, () => {
-      throw new Error(`no PostgreSQL server: ${missing}`);
+      throw new Error(missing);
     });
   } else {
-    describe.skip(`${name} (skipped, no PostgreSQL server: ${missing})`, tests);
+    describe.skip(`${name} (skipped, ${missing})`, tests);
   }
 }
 
