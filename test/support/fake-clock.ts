@@ -1,0 +1,55 @@
+/** Processes that see another time than the machine's, by libfaketime (Debian: the package faketime). */
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+/** Of all clocks of a process, from its start on. */
+export interface FakeClock {
+  /** Seconds of it in a second; default 1. */
+  readonly rate?: number;
+  /** How far it is set forward; default 0. */
+  readonly offsetMs?: number;
+}
+
+const LIBRARIES = "/usr/lib";
+const MISSING = "no libfaketime: apt-get install faketime";
+
+/** Where the library lies, or undefined. */
+function findLibrary(): string | undefined {
+  if (process.platform !== "linux") return undefined;
+  return readdirSync(LIBRARIES)
+    .map((folder) => join(LIBRARIES, folder, "faketime", "libfaketime.so.1"))
+    .find((path) => existsSync(path));
+}
+
+/** Why there are no such clocks, or null. */
+export function missingClocks(): string | null {
+  return findLibrary() ? null : MISSING;
+}
+
+/** What makes a process see this time; nothing for the machine's. */
+export function clockEnvironment(clock: FakeClock | undefined): Record<string, string> {
+  if (!clock) return {};
+  const library = findLibrary();
+  if (!library) throw new Error(MISSING);
+  const { rate = 1, offsetMs = 0 } = clock;
+  return {
+    LD_PRELOAD: library,
+    FAKETIME: `${offsetMs < 0 ? "" : "+"}${offsetMs / 1_000} x${rate}`,
+  };
+}
+
+/** What the library leaves in shared memory when its process is killed. */
+export function forgetClock(pid: number): void {
+  for (const name of [`faketime_shm_${pid}`, `sem.faketime_sem_${pid}`]) {
+    rmSync(join("/dev/shm", name), { force: true });
+  }
+}
+
+/**
+ * Milliseconds of the machine's own clock since it started, in steps of 10 and never ahead of it,
+ * whatever clock the process sees: the kernel writes this file.
+ */
+export function realMs(): number {
+  return Math.round(Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]) * 1_000);
+}
+export const REAL_STEP_MS = 10;

@@ -1,0 +1,88 @@
+/** Many histories on one target, some at a time, and the verdict of both checkers on each. */
+import { checkGrants, checkLinearizability } from "../../src/testing/index.js";
+import { type HistorySize, type MadeHistory, makeHistory } from "./histories.js";
+import {
+  type HistoryTarget,
+  httpTarget,
+  memoryTarget,
+  postgresTarget,
+  sums,
+} from "./history-targets.js";
+import { startPostgres } from "./postgres-engine.js";
+
+/** `unknown`: the checker's budget was used up. */
+export type Judgement = "right" | "wrong" | "unknown";
+
+export interface JudgedHistory extends MadeHistory {
+  readonly verdict: Judgement;
+  /** Why it is not right, as lines. */
+  readonly explanation: readonly string[];
+}
+
+export interface Campaign {
+  readonly verdicts: Readonly<Record<Judgement, number>>;
+  readonly requests: number;
+  readonly answers: Readonly<Record<string, number>>;
+  readonly faults: Readonly<Record<string, number>>;
+}
+
+export interface CampaignOptions {
+  readonly seeds: readonly number[];
+  readonly parallel: number;
+  readonly size?: HistorySize;
+  readonly onResult?: (result: JudgedHistory) => void;
+}
+
+/** On a store by name, with a database of its own where it needs one. */
+export async function runCampaign(
+  options: CampaignOptions & { readonly target: string },
+): Promise<Campaign> {
+  if (options.target === "memory") return makeHistories(memoryTarget, options);
+  const targets: Record<string, (url: string) => HistoryTarget> = {
+    postgres: postgresTarget,
+    http: httpTarget,
+  };
+  const target = targets[options.target];
+  if (!target) throw new Error("--target is memory, postgres or http");
+  const server = await startPostgres();
+  try {
+    return await makeHistories(target(server.url), options);
+  } finally {
+    await server.remove();
+  }
+}
+
+export async function makeHistories(
+  target: HistoryTarget,
+  { seeds, parallel, size, onResult }: CampaignOptions,
+): Promise<Campaign> {
+  const verdicts = { right: 0, wrong: 0, unknown: 0 };
+  const results: Pick<MadeHistory, "faults" | "answers">[] = [];
+  let requests = 0;
+  for (let at = 0; at < seeds.length; at += parallel) {
+    const made = seeds.slice(at, at + parallel).map((seed) => makeHistory(target, seed, size));
+    // Judged when all are made: it would keep the clients of others from their work.
+    for (const history of await Promise.all(made)) {
+      const result = judged(target, history);
+      verdicts[result.verdict] += 1;
+      requests += result.entries.length;
+      results.push({ faults: result.faults, answers: result.answers });
+      onResult?.(result);
+    }
+  }
+  const answers = sums(results.map((result) => result.answers));
+  return { verdicts, requests, answers, faults: sums(results.map((result) => result.faults)) };
+}
+
+function judged(target: HistoryTarget, history: MadeHistory): JudgedHistory {
+  const { repeats = false } = target;
+  const { violations } = checkGrants(history.entries);
+  const { verdict, resources } = checkLinearizability(history.entries, { repeats });
+  const explanation = [
+    ...violations.flatMap(({ property, explanation: lines }) => [`${property}:`, ...lines]),
+    ...resources.flatMap((one) => one.explanation),
+  ];
+  const wrong = violations.length > 0 || verdict === "not";
+  const judgement = wrong ? "wrong" : verdict === "unknown" ? "unknown" : "right";
+  return { ...history, verdict: judgement, explanation };
+}

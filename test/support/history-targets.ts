@@ -1,0 +1,220 @@
+/** What histories are made on: a store as several clients reach it, and what goes wrong on the way. */
+import { type Random, sleep, systemClock, systemEnv } from "../../src/env/index.js";
+import { type Failed, type LeaseStore, StoreUnavailableError } from "../../src/lease/index.js";
+import { createApp, listen } from "../../src/server/index.js";
+import { http } from "../../src/stores/http/index.js";
+import { memory } from "../../src/stores/memory/index.js";
+import { openPostgres } from "../../src/stores/postgres/index.js";
+import { type Counts, openTcpProxy, type TcpProxy } from "./tcp-proxy.js";
+
+export interface HistoryTarget {
+  readonly name: string;
+  /** Whether its clients repeat a request whose answer was lost, before they answer. */
+  readonly repeats?: boolean;
+  open(clients: number, random: Random): Promise<OpenedTarget>;
+}
+
+export interface OpenedTarget {
+  /** One for each client. */
+  readonly stores: readonly LeaseStore[];
+  /** The same leases, with nothing in between. */
+  readonly direct: LeaseStore;
+  /** Makes faults until it is told to stop; what lasts is healed then. */
+  disturb(stopped: () => boolean): Promise<void>;
+  /** What has gone wrong so far, by kind. */
+  faults(): Readonly<Record<string, number>>;
+  close(): Promise<void>;
+}
+
+/** Memory behind a slow line that loses requests and answers. */
+export const memoryTarget: HistoryTarget = {
+  name: "memory",
+  async open(clients, random) {
+    const { leases, close } = await memory().open(systemEnv);
+    const lost = { requests: 0, answers: 0 };
+    const line = () => sleep(systemClock, random.float() ** 4 * 120);
+    const failed = (applied: Failed["applied"]): Failed => {
+      const error = new StoreUnavailableError("lost on the way", { outcome: "unknown" });
+      return { status: "failed", applied, retryable: true, error };
+    };
+    const far =
+      <Request, Outcome>(call: (requests: readonly Request[]) => Promise<Outcome[]>) =>
+      async (requests: readonly Request[]): Promise<(Outcome | Failed)[]> => {
+        await line();
+        if (random.float() < 0.03) {
+          lost.requests += 1;
+          return requests.map(() => failed("maybe"));
+        }
+        const outcomes = await call(requests);
+        await line();
+        if (random.float() >= 0.05) return outcomes;
+        lost.answers += 1;
+        return requests.map(() => failed("maybe"));
+      };
+    const store: LeaseStore = {
+      capabilities: leases.capabilities,
+      acquire: far((requests) => leases.acquire(requests)),
+      renew: far((requests) => leases.renew(requests)),
+      release: far((requests) => leases.release(requests)),
+      revoke: far((requests) => leases.revoke(requests)),
+      get: (keys) => leases.get(keys),
+      list: (query) => leases.list(query),
+      watch: (namespace, options) => leases.watch(namespace, options),
+      collect: (olderThanMs) => leases.collect(olderThanMs),
+      close: () => leases.close(),
+    };
+    return {
+      stores: Array.from({ length: clients }, () => store),
+      direct: leases,
+      disturb: async () => {},
+      faults: () => ({ ...lost }),
+      close,
+    };
+  },
+};
+
+/**
+ * PostgreSQL reached through the fault proxy by several pools, each used by some of the clients.
+ * @param url of a database
+ */
+export function postgresTarget(url: string): HistoryTarget {
+  return {
+    name: "postgres",
+    async open(clients, random) {
+      const direct = await openPostgres({ url: polling(url, new URL(url).port) }, systemEnv);
+      const proxy = await openTcpProxy({ port: Number(new URL(url).port), random });
+      const pools = await Promise.all(
+        Array.from({ length: 3 + Math.floor(random.float() * 3) }, () =>
+          openPostgres({ url: polling(url, proxy.port) }, systemEnv),
+        ),
+      );
+      return {
+        stores: Array.from({ length: clients }, (_, at) => pools[at % pools.length]!.leases),
+        direct: direct.leases,
+        disturb: (stopped) => disturb(proxy, random, stopped),
+        faults: () => faultsOf(proxy.counts),
+        async close() {
+          await Promise.all([direct, ...pools].map((pool) => pool.close()));
+          await proxy.close();
+        },
+      };
+    },
+  };
+}
+
+/** Servers of ours on one database, reached through the fault proxy, each by some of the clients. */
+export function httpTarget(url: string): HistoryTarget {
+  return {
+    name: "http",
+    repeats: true,
+    async open(clients, random) {
+      const direct = await openPostgres({ url: polling(url, new URL(url).port) }, systemEnv);
+      const servers = await Promise.all([0, 1].map(() => openServer(direct, random)));
+      const stores = await Promise.all(
+        servers.map(({ proxy }) => http({ url: `http://127.0.0.1:${proxy.port}` }).open(systemEnv)),
+      );
+      return {
+        stores: Array.from({ length: clients }, (_, at) => stores[at % stores.length]!.leases),
+        direct: direct.leases,
+        async disturb(stopped) {
+          await Promise.all(servers.map(({ proxy }) => disturb(proxy, random, stopped)));
+        },
+        faults: () => sums(servers.map(({ proxy }) => faultsOf(proxy.counts))),
+        async close() {
+          await Promise.all(stores.map((store) => store.close()));
+          await Promise.all(servers.map((server) => server.close()));
+          await direct.close();
+        },
+      };
+    },
+  };
+}
+
+async function openServer(stores: Awaited<ReturnType<typeof openPostgres>>, random: Random) {
+  const app = createApp({ ...stores, version: "0.0.0" });
+  const server = await listen({ app, port: 0 });
+  const proxy = await openTcpProxy({ port: server.port, random });
+  return {
+    proxy,
+    async close() {
+      await proxy.close();
+      await server.close();
+    },
+  };
+}
+
+/** Notifications are not wanted here. */
+function polling(url: string, port: number | string): string {
+  const own = new URL(url);
+  own.port = String(port);
+  own.searchParams.set("watch", "poll");
+  return own.href;
+}
+
+/** One fault after the other, with some calm in between; the longest outlive every ttl. */
+async function disturb(proxy: TcpProxy, random: Random, stopped: () => boolean): Promise<void> {
+  const between = (least: number, most: number) => least + random.float() * (most - least);
+  const pause = (least: number, most: number) => sleep(systemClock, between(least, most));
+  const one = () => proxy.connections[Math.floor(random.float() * proxy.connections.length)];
+  const direction = () => (random.float() < 0.5 ? "toServer" : "toClient");
+  const kinds: readonly (() => Promise<void> | void)[] = [
+    () => void one()?.reset(),
+    () => void proxy.reset(),
+    () => void one()?.halfClose(direction()),
+    // No answer may come any more before the history ends.
+    () => void proxy.dropNextAnswer().catch(() => {}),
+    () => void proxy.dropNextAnswer().catch(() => {}),
+    async () => {
+      proxy.delay(direction(), between(5, 100), 5);
+      await pause(50, 400);
+      proxy.heal();
+    },
+    async () => {
+      const way = direction();
+      const connections = random.float() < 0.5 ? [one()] : proxy.connections;
+      for (const connection of connections) connection?.hold(way);
+      await pause(50, 500);
+      for (const connection of connections) connection?.letGo(way);
+    },
+    async () => {
+      const connection = one();
+      connection?.blackhole(direction());
+      await pause(50, 400);
+      // What has vanished does not come back: the bytes behind it would mean something else.
+      connection?.reset();
+    },
+    async () => {
+      proxy.slice(direction(), Math.ceil(between(1, 40)));
+      await pause(20, 100);
+      proxy.heal();
+    },
+  ];
+  while (!stopped()) {
+    await pause(20, 150);
+    await kinds[Math.floor(random.float() * kinds.length)]!();
+  }
+  proxy.heal();
+}
+
+function faultsOf(counts: Readonly<Counts>): Record<string, number> {
+  const both = (name: "halfCloses" | "vanishedBytes" | "heldBytes" | "delayedChunks" | "pieces") =>
+    counts[name].toServer + counts[name].toClient;
+  return {
+    resets: counts.resets,
+    "answers dropped": counts.answersDropped,
+    "half-closes": both("halfCloses"),
+    "bytes vanished": both("vanishedBytes"),
+    "bytes held": both("heldBytes"),
+    "chunks delayed": both("delayedChunks"),
+    pieces: both("pieces"),
+  };
+}
+
+/** By name. */
+export function sums(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const total: Record<string, number> = {};
+  for (const counts of all) {
+    for (const [name, count] of Object.entries(counts)) total[name] = (total[name] ?? 0) + count;
+  }
+  return total;
+}
