@@ -1,7 +1,6 @@
 /**
  * fetch over the simulated network: one of the servers is asked, as a load balancer would choose it.
- * An answer comes back whole; a stream of events comes back piece by piece, in order, until a piece is
- * lost, which breaks it.
+ * An answer comes back whole; a stream of events is refused, so that clients live by asking again.
  */
 import { invariant, sleep } from "../env/index.js";
 import { LeaseholdError } from "../lease/index.js";
