@@ -2,10 +2,16 @@
  * The public face where there is no Node: `index.ts` with the engines that run anywhere. Bundlers
  * take it by the condition `browser`; its types are those of `index.ts`.
  */
-import { type ConnectOptions, envOf, openLeases, openTasks } from "./connect.js";
+import {
+  type ConnectOptions,
+  envOf,
+  type OpenStoresOptions,
+  openLeases,
+  openTasks,
+} from "./connect.js";
 import type { ClientOptions, LeaseStore, Leases } from "./lease/index.js";
 import { ANYWHERE } from "./stores/open-anywhere.js";
-import { openBy } from "./stores/opening.js";
+import { openAll } from "./stores/opening.js";
 import type { Source, Stores } from "./stores/source.js";
 import type { Tasks, TasksOptions } from "./tasks/index.js";
 
@@ -25,9 +31,6 @@ export function connectTasks(
   return openTasks(ANYWHERE, source, options);
 }
 
-export function openStores(
-  source: Source,
-  options: Pick<ClientOptions & ConnectOptions, "logger" | "env" | "connectTimeoutMs"> = {},
-): Promise<Stores> {
-  return openBy(ANYWHERE, source, envOf(options), options.connectTimeoutMs);
+export function openStores(source: Source, options: OpenStoresOptions = {}): Promise<Stores> {
+  return openAll(ANYWHERE, source, options.control, envOf(options), options.connectTimeoutMs);
 }

@@ -15,8 +15,8 @@ import {
   Leases,
   startCollector,
 } from "./lease/index.js";
-import { type Openers, openBy } from "./stores/opening.js";
-import type { Source, Stores } from "./stores/source.js";
+import { type Openers, openBy, withTasks } from "./stores/opening.js";
+import type { LeaseStores, Source } from "./stores/source.js";
 import { Tasks, type TasksOptions } from "./tasks/index.js";
 
 export interface ConnectOptions {
@@ -32,6 +32,12 @@ export interface ConnectOptions {
    * no signal handlers unasked. Refused where there are no signals, as in browsers.
    */
   closeOnSignals?: boolean | readonly ClosingSignal[];
+}
+
+export interface OpenStoresOptions
+  extends Pick<ClientOptions & ConnectOptions, "logger" | "env" | "connectTimeoutMs"> {
+  /** Where tasks, the generator's state and the history of grants are kept. Default: the source. */
+  control?: Source;
 }
 
 const OPEN_OPTIONS: Readonly<Record<keyof ConnectOptions, true>> = {
@@ -63,7 +69,7 @@ export async function openLeases(
   const stores = await openBy(openers, source, env, options.connectTimeoutMs);
   return closingOnError(stores, () => {
     // A server collects by itself.
-    const tended = stores.tasks.capabilities.reaps;
+    const tended = stores.tasks?.capabilities.reaps ?? false;
     return closedBy(signals, env, (forget) => {
       const leases = new Leases(stores.leases, options, {
         close: async () => {
@@ -87,11 +93,12 @@ export async function openTasks(
   const signals = signalsOf(options);
   const env = envOf(options);
   const stores = await openBy(openers, source, env, options.connectTimeoutMs);
-  return closingOnError(stores, () =>
-    closedBy(signals, env, (forget) => {
-      return new Tasks(stores.tasks, options, { close: () => stores.close().finally(forget) });
-    }),
-  );
+  return closingOnError(stores, () => {
+    const { tasks } = withTasks(stores, source);
+    return closedBy(signals, env, (forget) => {
+      return new Tasks(tasks, options, { close: () => stores.close().finally(forget) });
+    });
+  });
 }
 
 /** @throws InvalidOptionError */
@@ -128,7 +135,7 @@ export function envOf(options: Pick<ClientOptions, "logger" | "env">): Env {
 }
 
 /** A client that cannot be made leaves no store open. */
-async function closingOnError<T>(stores: Stores, make: () => T): Promise<T> {
+async function closingOnError<T>(stores: LeaseStores, make: () => T): Promise<T> {
   try {
     return make();
   } catch (error) {

@@ -26,7 +26,7 @@ export {
   type WatchEvent,
   type Work,
 } from "./lease/index.js";
-export type { Source, StoreSource, Stores } from "./stores/source.js";
+export type { LeaseStores, Source, StoreSource, Stores } from "./stores/source.js";
 export {
   type AdminResult,
   defineTask,

@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type * as browser from "./browser.js";
 import type * as node from "./index.js";
-import { connect, connectTasks, defineTask, type StoreSource } from "./index.js";
+import { connect, connectTasks, defineTask, openStores, type StoreSource } from "./index.js";
 import { memory } from "./stores/memory/index.js";
 import { manualEnv } from "./testing/index.js";
 
@@ -50,6 +50,28 @@ describe("connect", () => {
     open();
     await env.clock.settle();
     expect(closed).toBe(1);
+  });
+
+  it("keeps tasks elsewhere where the engine keeps leases only", async () => {
+    const env = manualEnv();
+    const { leases, close } = await memory().open(env);
+    let closed = 0;
+    const only: StoreSource = {
+      open: async () => ({ leases, close: async () => void ((closed += 1), await close()) }),
+    };
+    const refused = { code: "INVALID_OPTION", message: /keeps leases only: keep tasks in Postgr/ };
+    const matching = { ...refused, message: expect.stringMatching(refused.message) };
+    await expect(connectTasks(only)).rejects.toMatchObject(matching);
+    await expect(openStores(only)).rejects.toMatchObject(matching);
+    await expect(openStores("memory:", { control: only })).rejects.toMatchObject(matching);
+    expect(closed).toBe(3);
+    const client = await connect(only, { env });
+    await client.close();
+    const stores = await openStores(only, { env, control: "memory:" });
+    expect(stores.leases).toBe(leases);
+    expect(await stores.tasks.counts("default")).toBeDefined();
+    await stores.close();
+    expect(closed).toBe(5);
   });
 
   it("closes the store when the client cannot be made", async () => {

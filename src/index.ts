@@ -2,7 +2,13 @@
  * Leasehold: exclusive rights that expire, with tokens that grow.
  * Start with {@link connect} for leases and {@link connectTasks} for tasks.
  */
-import { type ConnectOptions, envOf, openLeases, openTasks } from "./connect.js";
+import {
+  type ConnectOptions,
+  envOf,
+  type OpenStoresOptions,
+  openLeases,
+  openTasks,
+} from "./connect.js";
 import type { ClientOptions, LeaseStore, Leases } from "./lease/index.js";
 import { ENGINES, openStores as open } from "./stores/open.js";
 import type { Source, Stores } from "./stores/source.js";
@@ -39,12 +45,9 @@ export function connectTasks(
 /**
  * Opens the stores themselves, which `createApp` of `leasehold/server` serves. Close them after the
  * app; clients need none of this.
- * @param source as for {@link connectTasks}
+ * @param source as for {@link connect}; one that keeps leases only needs `control`
  * @throws INVALID_OPTION, STORE_MISCONFIGURED, STORE_UNAVAILABLE
  */
-export function openStores(
-  source: Source,
-  options: Pick<ClientOptions & ConnectOptions, "logger" | "env" | "connectTimeoutMs"> = {},
-): Promise<Stores> {
-  return open(source, envOf(options), options.connectTimeoutMs);
+export function openStores(source: Source, options: OpenStoresOptions = {}): Promise<Stores> {
+  return open(source, options.control, envOf(options), options.connectTimeoutMs);
 }

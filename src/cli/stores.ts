@@ -7,25 +7,9 @@ import type { Where } from "./options.js";
 export const CONNECT_TIMEOUT_MS = 30_000;
 
 /** Opens the store and, where it is another place, the control store; close() closes both. */
-export async function openWhere({ store, control }: Where, env: Env): Promise<Stores> {
-  const first = await openStores(store, env, CONNECT_TIMEOUT_MS);
-  if (control === undefined || control === store) return first;
-  try {
-    const second = await openStores(control, env, CONNECT_TIMEOUT_MS);
-    const history = second.history ?? first.history;
-    return {
-      leases: first.leases,
-      tasks: second.tasks,
-      generator: second.generator,
-      ...(history && { history }),
-      close: async () => {
-        await Promise.all([first.close(), second.close()]);
-      },
-    };
-  } catch (error) {
-    await first.close();
-    throw error;
-  }
+export function openWhere({ store, control }: Where, env: Env): Promise<Stores> {
+  const apart = control === store ? undefined : control;
+  return openStores(store, apart, env, CONNECT_TIMEOUT_MS);
 }
 
 /** The URL as it may be shown: without its password. */

@@ -1,7 +1,7 @@
 /** All engines. */
 import type { Env } from "../env/index.js";
 import { ANYWHERE } from "./open-anywhere.js";
-import { type Openers, openBy } from "./opening.js";
+import { type Openers, openAll } from "./opening.js";
 import type { Source, Stores } from "./source.js";
 
 const postgres: Openers[string] = async (url, env) =>
@@ -17,7 +17,12 @@ export const ENGINES: Openers = {
   postgresql: postgres,
 };
 
-/** As {@link openBy}. */
-export function openStores(source: Source, env: Env, connectTimeoutMs?: number): Promise<Stores> {
-  return openBy(ENGINES, source, env, connectTimeoutMs);
+/** As {@link openAll}. */
+export function openStores(
+  source: Source,
+  control: Source | undefined,
+  env: Env,
+  connectTimeoutMs?: number,
+): Promise<Stores> {
+  return openAll(ENGINES, source, control, env, connectTimeoutMs);
 }

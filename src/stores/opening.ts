@@ -1,9 +1,9 @@
 /** From a URL to the stores behind it, by a table of engines. */
 import type { Env } from "../env/index.js";
 import { checkNumber, InvalidOptionError, StoreUnavailableError } from "../lease/index.js";
-import type { Source, Stores } from "./source.js";
+import type { LeaseStores, Source, Stores } from "./source.js";
 
-type Opener = (url: string, env: Env, timeoutMs: number) => Promise<Stores>;
+type Opener = (url: string, env: Env, timeoutMs: number) => Promise<LeaseStores>;
 
 /** By the scheme of the URL. Engines are loaded only when one of theirs is opened. */
 export type Openers = Readonly<Record<string, Opener>>;
@@ -21,7 +21,7 @@ export async function openBy(
   source: Source,
   env: Env,
   connectTimeoutMs: number = CONNECT_TIMEOUT_MS[schemeOf(source) === "pglite" ? "pglite" : "other"],
-): Promise<Stores> {
+): Promise<LeaseStores> {
   checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
   const opening = openSource(openers, source, env, connectTimeoutMs);
   return new Promise((resolve, reject) => {
@@ -38,12 +38,56 @@ export async function openBy(
   });
 }
 
+/**
+ * Opens what keeps leases and what keeps the rest, tasks among it: two places, or one.
+ * @param control default: the same place
+ * @throws as {@link openBy}; INVALID_OPTION where tasks are wanted from an engine that keeps none
+ */
+export async function openAll(
+  openers: Openers,
+  source: Source,
+  control: Source | undefined,
+  env: Env,
+  connectTimeoutMs?: number,
+): Promise<Stores> {
+  const first = await openBy(openers, source, env, connectTimeoutMs);
+  try {
+    if (control === undefined) return withTasks(first, source);
+    const second = await openBy(openers, control, env, connectTimeoutMs);
+    const close = async () => {
+      await Promise.all([first.close(), second.close()]);
+    };
+    try {
+      const history = second.history ?? first.history;
+      const { tasks, generator } = withTasks(second, control);
+      return { leases: first.leases, tasks, generator, ...(history && { history }), close };
+    } catch (error) {
+      await second.close();
+      throw error;
+    }
+  } catch (error) {
+    await first.close();
+    throw error;
+  }
+}
+
+/** @throws INVALID_OPTION if the engine keeps leases only */
+export function withTasks(opened: LeaseStores, source: Source): Stores {
+  const { tasks, generator } = opened;
+  if (tasks && generator) return { ...opened, tasks, generator };
+  const scheme = schemeOf(source);
+  throw new InvalidOptionError(
+    scheme ? `${scheme}:` : "this store",
+    "keeps leases only: keep tasks in PostgreSQL, PGlite or behind a server (a control store)",
+  );
+}
+
 async function openSource(
   openers: Openers,
   source: Source,
   env: Env,
   timeoutMs: number,
-): Promise<Stores> {
+): Promise<LeaseStores> {
   if (typeof source === "object" && "open" in source) return source.open(env, timeoutMs);
   const scheme = schemeOf(source);
   const opener = Object.hasOwn(openers, scheme) ? openers[scheme] : undefined;

@@ -5,20 +5,26 @@ import type { Env } from "../env/index.js";
 import type { LeaseStore } from "../lease/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
 
-/** What one place keeps. Whoever opened it closes it. */
-export interface Stores {
+/** What every engine keeps. Whoever opened it closes it. */
+export interface LeaseStores {
   readonly leases: LeaseStore;
-  readonly tasks: TaskStore;
-  readonly generator: GeneratorState;
+  readonly tasks?: TaskStore;
+  readonly generator?: GeneratorState;
   /** Absent where ended grants cannot be kept, or are kept by the server behind this. */
   readonly history?: GrantHistory;
   close(): Promise<void>;
 }
 
+/** What one place keeps that has everything: SQL, memory, a server of ours. */
+export interface Stores extends LeaseStores {
+  readonly tasks: TaskStore;
+  readonly generator: GeneratorState;
+}
+
 /** Stores that are opened with more than a URL can say, such as `postgres({ pool })`. */
-export interface StoreSource {
+export interface StoreSource<Opened extends LeaseStores = LeaseStores> {
   /** @param timeoutMs whoever opens waits as long; what can be tried again within it is */
-  open(env: Env, timeoutMs?: number): Promise<Stores>;
+  open(env: Env, timeoutMs?: number): Promise<Opened>;
 }
 
 /**

@@ -332,14 +332,14 @@ describe("the store", () => {
       return Promise.reject(new TypeError("fetch failed", { cause }));
     }) as typeof globalThis.fetch;
     const source = http({ url: "http://app:1/path", fetch });
-    const opening = openStores(source, env, 30_000);
+    const opening = openStores(source, undefined, env, 30_000);
     await env.clock.advance(20_000);
     up = true;
     await env.clock.advance(1_000);
     await (await opening).close();
 
     up = false;
-    const failing = openStores(source, env, 1_000);
+    const failing = openStores(source, undefined, env, 1_000);
     failing.catch(() => {});
     await env.clock.advance(1_000);
     await expect(failing).rejects.toMatchObject({

@@ -24,7 +24,7 @@ export interface HttpOptions {
  * its stores promise.
  * @throws InvalidOptionError for a URL that is none
  */
-export function http(options: HttpOptions): StoreSource {
+export function http(options: HttpOptions): StoreSource<Stores> {
   const { namespace = "default", headers = {}, fetch = globalThis.fetch } = options;
   const baseUrl = baseOf(options.url);
   return {

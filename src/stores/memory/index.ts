@@ -6,7 +6,7 @@ import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
 
 /** Everything of one name. Its clock is that of the env it was first opened with. */
-class Memory implements StoreSource {
+class Memory implements StoreSource<Stores> {
   #contents:
     | {
         leases: MemoryLeaseState;
@@ -46,7 +46,7 @@ const byName = new Map<string, Memory>();
  * @param options.name shared by everybody in this process who gives it (`memory:NAME`); default, and
  *   `""`: the contents are known to this source alone
  */
-export function memory(options: { name?: string } = {}): StoreSource {
+export function memory(options: { name?: string } = {}): StoreSource<Stores> {
   const { name = "" } = options;
   if (name === "") return new Memory();
   let found = byName.get(name);
