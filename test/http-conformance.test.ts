@@ -1,5 +1,5 @@
 /**
- * Client, HTTP and server together against the suite of task stores; conformance.test.ts has the leases.
+ * Client, HTTP and server together against the suite of task stores; conformance/http.test.ts has the leases.
  */
 import { readFileSync } from "node:fs";
 import { dirname, posix } from "node:path";
