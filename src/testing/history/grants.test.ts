@@ -60,29 +60,27 @@ it("also of grants that do not follow each other", () => {
   });
 });
 
-it("reckons with a renewal that shortens a grant, heard of or not", () => {
-  const long = acquired(0, "A", 1);
-  const outcome = { status: "acquired", token: 1, ttlMs: 300, remainingMs: 300, expiresAt: null };
-  const held = { ...long, outcome } as HistoryEntry;
-  const request = { ...REQUEST, resource: "r", leaseId: "A", ttlMs: 100 };
-  const lost = { returnMs: null, result: "unknown", outcome: null, error: "lost" };
-  const unheard = { ...long, operation: "renew", request, invokeMs: 5, ...lost } as HistoryEntry;
-  const heard = {
-    ...{ ...long, operation: "renew", request, invokeMs: 5, returnMs: 6 },
-    outcome: { status: "renewed", token: 1, ttlMs: 100, remainingMs: 100, expiresAt: null },
-  } as HistoryEntry;
-  for (const renewal of [unheard, heard]) {
-    expect(properties([held, renewal, acquired(150, "B", 2)])).toEqual([]);
-    expect(properties([held, renewal, acquired(90, "B", 2)])).toEqual(["overlap"]);
-  }
-});
-
 it("reckons with a revoke that nobody heard of, once", () => {
   const three = [acquired(0, "A", 1), acquired(50, "B", 2), acquired(60, "C", 3)];
   expect(properties([...three, revoke(40)])).toEqual(["overlap"]);
   expect(properties([...three, revoke(40), revoke(45)])).toEqual([]);
   expect(properties([...three, revoke(70), revoke(80)])).toEqual(["overlap", "overlap"]);
   expect(properties([...three, revoke(40, 1), revoke(55, 2)])).toEqual([]);
+});
+
+it("takes what such a revoke has ended for ended also where grants follow that were released", () => {
+  const release = (invokeMs: number, leaseId: string): HistoryEntry => ({
+    client: "c",
+    operation: "release",
+    request: { namespace: "default", resource: "r", leaseId },
+    invokeMs,
+    returnMs: invokeMs + 1,
+    result: "ok",
+    outcome: { status: "released" },
+  });
+  const before = [acquired(0, "A", 1), revoke(40), acquired(50, "B", 2)];
+  expect(properties([...before, release(52, "B"), acquired(60, "C", 3)])).toEqual([]);
+  expect(properties([...before, acquired(60, "C", 3)])).toEqual(["overlap"]);
 });
 
 it("judges a million grants in one pass, and finds the one that is wrong", () => {

@@ -39,21 +39,14 @@ interface GrantSeen {
   client: string;
   invokeMs: number;
   answeredMs: number;
-  /** What was left of it after each request that was answered, but for those that say less than another. */
-  answers: readonly Answer[];
-}
-
-interface Answer {
-  readonly invokeMs: number;
-  readonly remainingMs: number;
+  /** No answer shows it held longer than this. */
+  trustMs: number;
 }
 
 interface Resource extends Key {
   /** By token, then lease id. */
   readonly grants: Map<number, GrantSeen[]>;
   readonly releases: Map<string, number>;
-  /** The shortest term that a renewal gave, or may have given, each lease. */
-  readonly shortest: Map<string, number>;
   /** Of the token revoked, when. */
   readonly revokes: Map<number, number>;
   /** When a revoke without an answer was sent. */
@@ -86,10 +79,8 @@ function note(resources: Map<string, Resource>, entry: HistoryEntry): void {
   const key = keyText(entry.request);
   let found = resources.get(key);
   if (!found) {
-    found = {
-      ...{ namespace, resource, grants: new Map(), releases: new Map(), shortest: new Map() },
-      ...{ revokes: new Map(), lostRevokes: [] },
-    };
+    const empty = { grants: new Map(), releases: new Map(), revokes: new Map(), lostRevokes: [] };
+    found = { namespace, resource, ...empty };
     resources.set(key, found);
   }
   if (entry.result === "fail") return;
@@ -102,33 +93,14 @@ function note(resources: Map<string, Resource>, entry: HistoryEntry): void {
       entry.outcome?.status === "revoked" ? entry.outcome.token : entry.request.expectedToken;
     if (token !== undefined) earliest(found.revokes, token, invokeMs);
     else if (!entry.outcome) found.lostRevokes.push(invokeMs);
-  } else {
-    if (entry.operation === "renew" && entry.outcome?.status !== "lost") {
-      const { leaseId, ttlMs } = entry.request;
-      earliest(found.shortest, leaseId, entry.outcome?.ttlMs ?? ttlMs);
-    }
-    if (entry.outcome && "token" in entry.outcome) granted(found, entry, entry.outcome);
+  } else if (entry.outcome && "token" in entry.outcome) {
+    granted(found, entry, entry.outcome);
   }
 }
 
 function earliest<Name>(times: Map<Name, number>, name: Name, ms: number): void {
   times.set(name, Math.min(times.get(name) ?? ms, ms));
 }
-
-/**
- * Until when the grant is held whatever came of requests without an answer: a renewal may have
- * shortened what an earlier answer promised, though not below its own term, counted from later on.
- */
-function sureUntilMs({ answers, leaseId }: GrantSeen, shortest: Resource["shortest"]): number {
-  const atMostMs = shortest.get(leaseId) ?? Number.POSITIVE_INFINITY;
-  const ends = answers.map(
-    ({ invokeMs, remainingMs }) => invokeMs + Math.min(remainingMs, atMostMs),
-  );
-  return Math.max(...ends);
-}
-
-const saysLess = (one: Answer, than: Answer) =>
-  one.invokeMs <= than.invokeMs && one.remainingMs <= than.remainingMs;
 
 function granted(
   { grants }: Resource,
@@ -137,19 +109,17 @@ function granted(
 ): void {
   const { client, invokeMs, returnMs } = entry;
   const { leaseId = "" } = entry.request;
-  const answer: Answer = { invokeMs, remainingMs };
+  const trustMs = invokeMs + remainingMs;
   const answeredMs = returnMs ?? Number.POSITIVE_INFINITY;
   const same = grants.get(token);
   const seen = same?.find((grant) => grant.leaseId === leaseId);
   if (seen) {
-    if (!seen.answers.some((known) => saysLess(answer, known))) {
-      seen.answers = [...seen.answers.filter((known) => !saysLess(known, answer)), answer];
-    }
+    seen.trustMs = Math.max(seen.trustMs, trustMs);
     if (answeredMs < seen.answeredMs) Object.assign(seen, { client, invokeMs, answeredMs });
     return;
   }
   // Of these there may be millions: an entry is not kept.
-  const grant: GrantSeen = { leaseId, token, client, invokeMs, answeredMs, answers: [answer] };
+  const grant: GrantSeen = { leaseId, token, client, invokeMs, answeredMs, trustMs };
   if (same) same.push(grant);
   else grants.set(token, [grant]);
 }
@@ -177,8 +147,11 @@ function judge(resource: Resource, toleranceMs: number): GrantViolation[] {
     }
     if (lastHeld && answeredMs + toleranceMs < heldUntilMs) {
       const revokedMs = lostRevokes[excused] ?? Number.POSITIVE_INFINITY;
-      if (revokedMs < answeredMs) excused += 1;
-      else {
+      if (revokedMs < answeredMs) {
+        excused += 1;
+        // What was revoked is held no longer, also when the next but one is granted.
+        heldUntilMs = Number.NEGATIVE_INFINITY;
+      } else {
         const until = `the first is held until ${heldUntilMs.toFixed(1)} at least`;
         report("overlap", lastHeld, grant, until);
       }
@@ -187,7 +160,7 @@ function judge(resource: Resource, toleranceMs: number): GrantViolation[] {
       resource.releases.get(leaseId) ?? Number.POSITIVE_INFINITY,
       resource.revokes.get(token) ?? Number.POSITIVE_INFINITY,
     );
-    const untilMs = Math.min(sureUntilMs(grant, resource.shortest), stopMs);
+    const untilMs = Math.min(grant.trustMs, stopMs);
     if (untilMs > heldUntilMs) [lastHeld, heldUntilMs] = [grant, untilMs];
     if (!lastAsked || invokeMs > lastAsked.invokeMs) lastAsked = grant;
     before = grant;
