@@ -32,6 +32,7 @@ export async function makeHistory(
   seed: number,
   size: HistorySize = { clients: 8, requests: 200 },
 ): Promise<MadeHistory> {
+  const { shortestTtlMs = SHORTEST_TTL_MS } = target;
   const random = seededRandom(seed);
   const between = (least: number, most: number) =>
     Math.floor(least + random.float() * (most - least + 1));
@@ -51,14 +52,19 @@ export async function makeHistory(
         const recorded = recordHistory(store, systemClock, options).store;
         const requests = between(Math.ceil(size.requests / 2), size.requests);
         const own = seededRandom(between(0, 2 ** 31));
-        return new HistoryClient(recorded, options.client, namespace, resources, own).run(requests);
+        const { client: name } = options;
+        return new HistoryClient(recorded, name, namespace, resources, own, shortestTtlMs).run(
+          requests,
+        );
       }),
     );
     running = false;
     await disturbing;
     const observer = recordHistory(opened.direct, systemClock, { client: "last", history }).store;
     await Promise.all(
-      resources.map((resource) => takeAtLast(observer, { namespace, resource }, random)),
+      resources.map((resource) =>
+        takeAtLast(observer, { namespace, resource }, random, shortestTtlMs),
+      ),
     );
   } finally {
     await opened.close();
@@ -68,7 +74,6 @@ export async function makeHistory(
 }
 
 const SHORTEST_TTL_MS = 100;
-const LONGEST_TTL_MS = 300;
 
 class HistoryClient {
   /** Of each resource: what it asked for last, and before. */
@@ -80,6 +85,7 @@ class HistoryClient {
     readonly namespace: string,
     readonly resources: readonly string[],
     readonly random: Random,
+    readonly shortestTtlMs: number,
   ) {}
 
   async run(requests: number): Promise<void> {
@@ -132,8 +138,7 @@ class HistoryClient {
   }
 
   #ttlMs(): number {
-    const range = LONGEST_TTL_MS - SHORTEST_TTL_MS;
-    return SHORTEST_TTL_MS + Math.floor(this.random.float() * range);
+    return Math.floor(this.shortestTtlMs * (1 + 2 * this.random.float()));
   }
 }
 
@@ -142,10 +147,11 @@ async function takeAtLast(
   store: LeaseStore,
   key: { namespace: string; resource: string },
   random: Random,
+  ttlMs: number,
 ): Promise<void> {
   const leaseId = newLeaseId(random);
-  const request = { ...key, leaseId, holder: "last", ttlMs: SHORTEST_TTL_MS };
-  for (let tries = 0; tries < 500; tries++) {
+  const request = { ...key, leaseId, holder: "last", ttlMs };
+  for (let tries = 0; tries < 3_000; tries++) {
     const [outcome] = await store.acquire([request]);
     if (outcome?.status === "acquired") return;
     await sleep(systemClock, 10);

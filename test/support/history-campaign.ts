@@ -75,9 +75,9 @@ export async function makeHistories(
 }
 
 function judged(target: HistoryTarget, history: MadeHistory): JudgedHistory {
-  const { repeats = false } = target;
+  const { repeats = false, lateMs = 0, ttl = { minMs: 1, stepMs: 1 } } = target;
   const { violations } = checkGrants(history.entries);
-  const { verdict, resources } = checkLinearizability(history.entries, { repeats });
+  const { verdict, resources } = checkLinearizability(history.entries, { repeats, lateMs, ttl });
   const explanation = [
     ...violations.flatMap(({ property, explanation: lines }) => [`${property}:`, ...lines]),
     ...resources.flatMap((one) => one.explanation),

@@ -5,12 +5,18 @@ import { createApp, listen } from "../../src/server/index.js";
 import { http } from "../../src/stores/http/index.js";
 import { memory } from "../../src/stores/memory/index.js";
 import { openPostgres } from "../../src/stores/postgres/index.js";
+import type { LinearizabilityOptions } from "../../src/testing/index.js";
 import { type Counts, openTcpProxy, type TcpProxy } from "./tcp-proxy.js";
 
 export interface HistoryTarget {
   readonly name: string;
   /** Whether its clients repeat a request whose answer was lost, before they answer. */
   readonly repeats?: boolean;
+  /** What the engine grants, where that is not any whole millisecond, and how late it frees. */
+  readonly ttl?: LinearizabilityOptions["ttl"];
+  readonly lateMs?: number;
+  /** The shortest ttl that is asked for; the longest is three times as long. Default 100. */
+  readonly shortestTtlMs?: number;
   open(clients: number, random: Random): Promise<OpenedTarget>;
 }
 

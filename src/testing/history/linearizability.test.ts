@@ -428,7 +428,9 @@ function explainedBySomeOrder(history: readonly HistoryEntry[], state = NOTHING)
   return history.some((entry, index) => {
     if (entry.result === "fail" || entry.invokeMs > untilMs) return false;
     const rest = history.filter((_, other) => other !== index);
-    const after = step(state, entry, untilMs, { toleranceMs: 1, ttl: { minMs: 1, stepMs: 1 } });
+    const after = step(state, entry, untilMs, {
+      ...{ toleranceMs: 1, ttl: { minMs: 1, stepMs: 1 }, lateMs: 0 },
+    });
     return after.some((reached) => explainedBySomeOrder(rest, reached));
   });
 }
@@ -451,6 +453,22 @@ function otherOutcomes({ operation, outcome }: HistoryEntry & { result: "ok" }):
   }
   return others;
 }
+
+it("lets grants end late where the engine does, and no later", () => {
+  const until = (ms: number) => [
+    acquire([0, 1], "A", acquired(1)),
+    acquire([ms, ms + 1], "B", held("A", 40)),
+    renew([ms + 2, ms + 3], "A", renewed(1)),
+    acquire([ms + 4, ms + 5], "C", held("A")),
+  ];
+  const judged = (ms: number, lateMs?: number) =>
+    checkLinearizability(until(ms), lateMs === undefined ? {} : { lateMs }).verdict;
+  expect([judged(140), judged(140, 50), judged(160, 50)]).toEqual(["not", "linearizable", "not"]);
+  expect(judged(10_000, Number.POSITIVE_INFINITY)).toBe("linearizable");
+  // Never sooner than the holder was told.
+  const early = [acquire([0, 1], "A", acquired(1)), acquire([50, 51], "B", acquired(2))];
+  expect(checkLinearizability(early, { lateMs: 50 }).verdict).toBe("not");
+});
 
 it("writes and reads JSON lines", () => {
   const history = [

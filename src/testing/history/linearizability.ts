@@ -17,6 +17,11 @@ export interface LinearizabilityOptions {
   /** The store's `capabilities.ttl`. Default: any whole millisecond is granted as asked. */
   readonly ttl?: Pick<Capabilities["ttl"], "minMs" | "stepMs">;
   /**
+   * By how much a grant may outlive what its holder was told: for engines whose sessions end late, or
+   * whose contenders only observe. `Infinity` where nobody can say. Default 0: the store's clock decides.
+   */
+  readonly lateMs?: number;
+  /**
    * Whether the store repeats acquire, renew and release by itself when an answer is lost, as the
    * HTTP store does: then each may also take effect unseen, at any time after it was sent. Default
    * false.
@@ -60,7 +65,7 @@ export function checkLinearizability(
   history: Iterable<HistoryEntry>,
   options: LinearizabilityOptions = {},
 ): Linearizability {
-  const { toleranceMs = 1, ttl = { minMs: 1, stepMs: 1 }, repeats = false } = options;
+  const { toleranceMs = 1, ttl = { minMs: 1, stepMs: 1 }, lateMs = 0, repeats = false } = options;
   const budget = options.maxSteps ?? DEFAULT_MAX_STEPS;
   const byKey = new Map<string, HistoryEntry[]>();
   for (const entry of history) {
@@ -70,7 +75,7 @@ export function checkLinearizability(
     else byKey.set(key, [entry]);
   }
   const resources = [...byKey.values()].map((entries) =>
-    judge(entries, { toleranceMs, ttl, repeats, budget }),
+    judge(entries, { toleranceMs, ttl, lateMs, repeats, budget }),
   );
   resources.sort((a, b) => SEVERITY[a.verdict] - SEVERITY[b.verdict]);
   return { verdict: resources[0]?.verdict ?? "linearizable", resources };

@@ -23,6 +23,8 @@
  *   Both are within the request. Of one without an answer, the clock was read before the effect.
  * - The store's clock may drift by `toleranceMs` against that of the history over the length of a
  *   grant. Its origin does not matter: only durations are compared.
+ * - Where an engine frees late (a session's end is noticed in time, not on time), a grant's end may lie
+ *   up to `lateMs` behind what its holder was told, and a renewal on the way still finds it.
  * - Tokens that nobody saw (an acquire without an answer) are unknown, and larger than the last.
  * - Of an outcome `unknown` only the request is known. One that would change nothing is the same as
  *   one that never took effect.
@@ -50,6 +52,8 @@ export interface ModelOptions {
   readonly toleranceMs: number;
   /** What ttls the store grants; it may round them up. */
   readonly ttl: Pick<Capabilities["ttl"], "minMs" | "stepMs">;
+  /** By how much a grant may outlive what its holder was told. */
+  readonly lateMs: number;
 }
 
 /** Answers are whole milliseconds, rounded either way. */
@@ -143,7 +147,7 @@ function decide(
   entry: HistoryEntry,
   clock: Bounds,
   at: number,
-  { toleranceMs, ttl }: ModelOptions,
+  { toleranceMs, ttl, lateMs }: ModelOptions,
 ): { readonly state: State; readonly changed: boolean } | null {
   const before = last && { ...last, expiresAtMs: at };
   const answer: Answer | null = entry.outcome;
@@ -170,13 +174,13 @@ function decide(
       const asked = record.expiresAtMs;
       const longest =
         asked === 0 ? 0 : Math.ceil(Math.max(asked, ttl.minMs) / ttl.stepMs) * ttl.stepMs;
-      now = sum(clock, [asked - toleranceMs, longest + toleranceMs]);
+      now = sum(clock, [asked - toleranceMs, longest + toleranceMs + lateMs]);
     }
   }
-  const remaining = answer?.remainingMs ?? answer?.freeInMs;
+  const remaining = timesOf(answer, lateMs);
   if (typeof remaining === "number") {
     const slack = ROUNDING_MS + toleranceMs;
-    now = common(now, sum(clock, [remaining - slack, remaining + slack]));
+    now = common(now, sum(clock, [remaining - slack, remaining + slack + lateMs]));
   }
   if (!now) return null;
   // Times that were told are news, and so is a token.
@@ -185,6 +189,12 @@ function decide(
     state: { record: record && { ...record, token }, tokenKnown: known, end: now },
     changed,
   };
+}
+
+/** Where grants end late, others than the holder can only guess when. */
+function timesOf(answer: Answer | null, lateMs: number): number | null | undefined {
+  if (lateMs > 0 && answer?.status === "held") return undefined;
+  return answer?.remainingMs ?? answer?.freeInMs;
 }
 
 /** What outcomes may have, whichever operation they are of. */
