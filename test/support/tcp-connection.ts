@@ -108,8 +108,8 @@ export class ProxiedConnection implements TcpFaults {
   }
 
   reset(): number {
-    this.#client.resetAndDestroy();
-    this.#server.resetAndDestroy();
+    resetNow(this.#client);
+    resetNow(this.#server);
     this.#wiring.counts.resets += 1;
     this.#wiring.changed();
     return 1;
@@ -185,7 +185,7 @@ export class ProxiedConnection implements TcpFaults {
     from.on("data", take);
     from.on("end", () => take(null));
     from.on("error", () => {
-      if (!this.#queues[direction].blackholed) to.resetAndDestroy();
+      if (!this.#queues[direction].blackholed) resetNow(to);
     });
     from.on("close", () => {
       if (!to.destroyed) return;
@@ -330,4 +330,13 @@ class Queue {
     this.wiring.counts[name][this.direction] += by;
     this.wiring.changed();
   }
+}
+
+/**
+ * Sends a reset, unless the end of the stream is just being sent: Node 20 would never close such a
+ * socket, and spin at the exit of the process for ever.
+ */
+function resetNow(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
 }

@@ -115,6 +115,15 @@ it("passes on a reset, and resets where there is no server", async () => {
   expect(proxy.counts).toMatchObject({ connections: 2, unreachable: 1, resets: 0 });
 });
 
+it("resets what it has just closed one way, and lets go of it", async () => {
+  const { client } = await join();
+  proxy.halfClose("toServer");
+  proxy.halfClose("toClient");
+  proxy.reset();
+  await client.untilOver("FIN");
+  await proxy.until(() => proxy.connections.length === 0);
+});
+
 it("resets one connection, or all", async () => {
   const [first, second, third] = [await join(), await join(), await join()];
   expect(proxy.connections[1]?.reset()).toBe(1);
