@@ -2,6 +2,7 @@ export { invariant } from "./assert.js";
 export { type Clock, inBackground, sleep, systemClock, type Timer } from "./clock.js";
 export { type Env, systemEnv } from "./env.js";
 export {
+  digestOf,
   grantIdOf,
   holderLeaseId,
   newHolder,
