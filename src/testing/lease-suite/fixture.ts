@@ -148,16 +148,26 @@ export class Fixture {
     return settled((batch) => this.store.revoke(batch), requests);
   }
 
-  /** Lets at least `ms` pass on the store's clock, and as much as its engine may add. */
+  /** Lets at least `ms` pass on the store's clock. */
   async pass(ms: number): Promise<void> {
     if (this.opened.advance) return this.opened.advance(ms);
     // Timers may fire a little early, and two clocks never run alike.
-    await sleep(systemClock, ms * 1.02 + 20 + this.store.capabilities.epsilonMs);
+    await sleep(systemClock, ms * 1.02 + 20);
   }
 
-  /** The grant has run out, unrenewed. */
+  /** The grant has run out, unrenewed, and its key is free. */
   async expire(held: Held): Promise<void> {
     await this.pass(held.answer.ttlMs);
+    if (this.opened.advance) return;
+    const { clock, epsilonMs } = this.store.capabilities;
+    const view = await this.view(held);
+    // What was revoked is seen to have ended before its key is free.
+    if (clock === "store" || view?.state === "revoked") return this.pass(epsilonMs);
+    // Others free in their own time: as a rule long before the latest that they state.
+    await this.until("the grant has expired", async () => {
+      const now = await this.view(held);
+      return now?.grantId !== view?.grantId || now?.state !== "live";
+    });
   }
 
   inTime(body: (ttlMs: number) => Promise<boolean>): Promise<void> {
