@@ -57,7 +57,13 @@ describe("connect", () => {
     const { leases, close } = await memory().open(env);
     let closed = 0;
     const only: StoreSource = {
-      open: async () => ({ leases, close: async () => void ((closed += 1), await close()) }),
+      open: async () => ({
+        leases,
+        async close() {
+          closed += 1;
+          await close();
+        },
+      }),
     };
     const refused = { code: "INVALID_OPTION", message: /keeps leases only: keep tasks in Postgr/ };
     const matching = { ...refused, message: expect.stringMatching(refused.message) };
