@@ -19,6 +19,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "stores/memory": ["env", "lease", "tasks", "control", "stores/source"],
   "stores/postgres": ["env", "lease", "tasks", "control", "stores/source"],
   "stores/http": ["env", "lease", "tasks", "control", "protocol", "stores/source"],
+  "stores/kubernetes": ["env", "lease", "stores/source"],
+  "stores/redis": ["env", "lease", "stores/source"],
   "stores/source": ["env", "lease", "tasks", "control"],
   "stores/opening": ["env", "lease", "stores/source"],
   "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http"],
@@ -74,10 +76,19 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
   "stores/memory": ["stores/source"],
   "stores/postgres": ["stores/source"],
   "stores/http": ["stores/source"],
+  "stores/kubernetes": ["stores/source"],
+  "stores/redis": ["stores/source"],
 };
 
 /** What runs outside Node has no Node in it: these alone may import node:* and use Buffer. */
-const NODE = ["stores/postgres/", "server/node.ts", "server/listen.ts", "cli/"];
+const NODE = [
+  "stores/postgres/",
+  "stores/kubernetes/",
+  "stores/redis/",
+  "server/node.ts",
+  "server/listen.ts",
+  "cli/",
+];
 
 /** Packages and who may import them; all else is forbidden. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
@@ -89,7 +100,9 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "fast-check": ["testing/"],
   tinyqueue: ["lease/", "stores/memory/", "testing/", "simulation/"],
   pg: ["stores/postgres/"],
+  "@kubernetes/client-node": ["stores/kubernetes/"],
   "@electric-sql/pglite": ["stores/postgres/"],
+  ioredis: ["stores/redis/"],
   zod: ["protocol/", "server/"],
   "@hono/zod-openapi": ["protocol/", "server/"],
   hono: ["server/"],
@@ -115,7 +128,12 @@ const GLOBALS: readonly { names: RegExp; only: readonly string[]; rule: string }
     rule: "timer",
   },
   { names: /^(Math\.random|crypto)$/, only: ["env/"], rule: "chance" },
-  { names: /^process\.(env|argv)$/, only: ["cli/"], rule: "surroundings" },
+  // A pod is told of its cluster by the environment, and everybody of a kubeconfig.
+  {
+    names: /^process\.(env|argv)$/,
+    only: ["cli/", "stores/kubernetes/cluster.ts"],
+    rule: "surroundings",
+  },
   { names: /^(Buffer|require|__dirname|__filename)$/, only: NODE, rule: "node" },
 ];
 /** Node's own names for the same. */

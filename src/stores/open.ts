@@ -4,17 +4,24 @@ import { ANYWHERE } from "./open-anywhere.js";
 import { type Openers, openAll } from "./opening.js";
 import type { Source, Stores } from "./source.js";
 
+const redis: Openers[string] = async (url, env, timeoutMs) =>
+  (await import("./redis/index.js")).redis({ url }).open(env, timeoutMs);
+
 const postgres: Openers[string] = async (url, env) =>
   (await import("./postgres/index.js")).postgres({ url }).open(env);
 
 export const ENGINES: Openers = {
   ...ANYWHERE,
+  kubernetes: async (url, env, timeoutMs) =>
+    (await import("./kubernetes/index.js")).kubernetes({ url }).open(env, timeoutMs),
   pglite: async (url, env) =>
     (await import("./postgres/index.js"))
       .pglite({ directory: url.slice("pglite:".length) })
       .open(env),
   postgres,
   postgresql: postgres,
+  redis,
+  rediss: redis,
 };
 
 /** As {@link openAll}. */
