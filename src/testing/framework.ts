@@ -26,6 +26,8 @@ export interface TestFramework {
   readonly beforeAll: (body: () => Promise<void>, timeoutMs: number) => unknown;
   readonly afterAll: (body: () => Promise<void>, timeoutMs: number) => unknown;
   readonly expect: Expect;
+  /** Takes a line on each test that does not apply, beside the framework's report. Default: console.info. */
+  readonly tell?: (line: string) => void;
 }
 export interface TestContext {
   skip(reason: string): unknown;

@@ -28,6 +28,11 @@ export interface OpenedLeaseStore {
   restart?(): Promise<LeaseStore>;
   /** Somebody's transaction locks the key's record until the returned function is called. */
   lockRow?(key: Key): Promise<() => Promise<void>>;
+  /**
+   * Whether tests may delete ended records, which takes those of all namespaces: `false` where the
+   * store holds data of others. Default true.
+   */
+  readonly mayCollect?: boolean;
   /** Ends everything that `open` began; the store itself may be closed already. */
   close(): Promise<void>;
 }
@@ -52,6 +57,13 @@ export const needsRestart: Need = ({ opened }) =>
   opened.restart ? null : "its contents do not outlive it";
 export const needsLockRow: Need = ({ opened }) =>
   opened.lockRow ? null : "nobody can lock a record of it";
+export const needsCollect: Need = ({ opened }) =>
+  opened.mayCollect === false ? "it would delete ended records of all namespaces" : null;
+
+/** All of them. */
+export function every(...needs: readonly Need[]): Need {
+  return (fixture) => needs.map((need) => need(fixture)).find((reason) => reason !== null) ?? null;
+}
 
 type Acquired = Extract<AcquireOutcome, { status: "acquired" }>;
 /** A grant that was made: its request, the answer, and when it was asked for by our clock. */

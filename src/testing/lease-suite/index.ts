@@ -55,7 +55,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
 
 /** Defines the tests of a lease store; call it where tests are defined. */
 export function exerciseLeaseStore(harness: LeaseHarness): void {
-  const { describe, it, beforeAll, afterAll, expect } = harness.vitest;
+  const { describe, it, beforeAll, afterAll, expect, tell = console.info } = harness.vitest;
   describe(`${harness.name}: lease store`, () => {
     let subject: Subject | undefined;
     beforeAll(async () => {
@@ -76,7 +76,7 @@ export function exerciseLeaseStore(harness: LeaseHarness): void {
               const fixture = new Fixture(subject, expect);
               const reason = need?.(fixture);
               if (!reason) return body(fixture);
-              console.info(`skipped, ${harness.name}, ${title}, ${name}: ${reason}`);
+              tell(`skipped, ${harness.name}, ${title}, ${name}: ${reason}`);
               context.skip(reason);
             },
             TEST_TIMEOUT_MS,

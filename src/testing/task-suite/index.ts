@@ -57,7 +57,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
 
 /** Defines the tests of a task store; call it where tests are defined. */
 export function exerciseTaskStore(harness: TaskHarness): void {
-  const { describe, it, beforeAll, afterAll, expect } = harness.vitest;
+  const { describe, it, beforeAll, afterAll, expect, tell = console.info } = harness.vitest;
   describe(`${harness.name}: task store`, () => {
     let opened: OpenedTaskStore | undefined;
     beforeAll(async () => {
@@ -77,7 +77,7 @@ export function exerciseTaskStore(harness: TaskHarness): void {
               const fixture = new Fixture(opened, expect);
               const reason = need?.(fixture);
               if (!reason) return body(fixture);
-              console.info(`skipped, ${harness.name}, ${title}, ${name}: ${reason}`);
+              tell(`skipped, ${harness.name}, ${title}, ${name}: ${reason}`);
               context.skip(reason);
             },
             TEST_TIMEOUT_MS,
