@@ -17,6 +17,7 @@ export {
   LeaseUnavailableError,
   type LeaseView,
   type LostReason,
+  NoTokenError,
   type Page,
   type RevokeResult,
   StaleTokenError,

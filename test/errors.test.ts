@@ -18,6 +18,7 @@ import {
   type LeaseStore,
   LeaseUnavailableError,
   type LostReason,
+  NoTokenError,
   openStores,
   StaleTokenError,
   StoreMisconfiguredError,
@@ -333,6 +334,24 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         ...{ kind: StaleTokenError, retryable: false, outcome: "none" },
         message: /^token 7 for "r" is older than 8, which has passed: roll back, and drop/,
         fields: { resource: "r", token: 7, lastToken: 8 },
+      },
+    ],
+  ],
+  NO_TOKEN: [
+    [
+      "a store in the format of others",
+      {
+        async cause() {
+          const { env, stores } = await world();
+          const { leases } = stores;
+          const foreign = { ...leases.capabilities, tokens: false };
+          const client = await connect(altered(leases, "capabilities", foreign), { env });
+          const lease = await client.acquire("r");
+          return refusal(() => lease.token);
+        },
+        ...{ kind: NoTokenError, retryable: false, outcome: "none" },
+        message: /^the lease on "r" has no fencing token,.*: leave out \?format=/,
+        fields: { resource: "r" },
       },
     ],
   ],

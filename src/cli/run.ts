@@ -73,7 +73,8 @@ async function run(
       const env = {
         ...process.env,
         LEASEHOLD_RESOURCE: lease.resource,
-        LEASEHOLD_TOKEN: String(lease.token),
+        // Locks in the format of others have none: a command that reads it then stops at once.
+        LEASEHOLD_TOKEN: String(lease.tokenIfAny ?? ""),
         LEASEHOLD_HOLDER: lease.holder,
       };
       const group = new ProcessGroup(command, args, { env, graceMs: grace, clock });

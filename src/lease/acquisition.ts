@@ -114,7 +114,8 @@ export async function attempt(
           const trust = trustFrom(sent, outcome.remainingMs, options);
           unknown = false;
           if (trustLeftMs(trust, clock) > 0) {
-            const { token, remainingMs } = outcome;
+            const { remainingMs } = outcome;
+            const token = context.capabilities.tokens === false ? null : outcome.token;
             return hold(context, options, { resource, holder, leaseId, sent, token, remainingMs });
           }
           giveUp(context, { namespace, resource, leaseId });

@@ -10,6 +10,7 @@ export type ErrorCode =
   | "STORE_MISCONFIGURED"
   | "INVALID_OPTION"
   | "STALE_TOKEN"
+  | "NO_TOKEN"
   | "CLOSED";
 
 /** Why a holder must stop. */
@@ -143,6 +144,18 @@ export class StaleTokenError extends LeaseholdError {
     super(
       "STALE_TOKEN",
       `token ${token} for "${resource}" is older than ${lastToken}, which has passed: roll back, and drop this work`,
+      { retryable: false, outcome: "none" },
+    );
+  }
+}
+
+/** The lease is kept in a format that has no fencing tokens. */
+export class NoTokenError extends LeaseholdError {
+  constructor(readonly resource: string) {
+    super(
+      "NO_TOKEN",
+      `the lease on "${resource}" has no fencing token, for its store keeps it in the format of another package: ` +
+        "leave out ?format= to have tokens, or do without a fence",
       { retryable: false, outcome: "none" },
     );
   }

@@ -15,7 +15,13 @@
  * the loss itself. *A blocked event loop*: the same.
  */
 import { type Env, grantIdOf, invariant, jittered, sleep } from "../env/index.js";
-import { ClosedError, type LeaseholdError, LeaseLostError, type LostReason } from "./errors.js";
+import {
+  ClosedError,
+  type LeaseholdError,
+  LeaseLostError,
+  type LostReason,
+  NoTokenError,
+} from "./errors.js";
 import type { Keeper, Kept } from "./keeper.js";
 import { RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
@@ -36,7 +42,8 @@ export interface GrantedLease {
   readonly resource: string;
   readonly holder: string;
   readonly leaseId: string;
-  readonly token: number;
+  /** Null where the store has none. */
+  readonly token: number | null;
   readonly remainingMs: number;
   readonly sent: Instant;
 }
@@ -62,11 +69,16 @@ export class HeldLease implements Kept, AsyncDisposable {
   readonly resource: string;
   /** Who holds it: the client's `holder`. */
   readonly holder: string;
-  /** The fencing token, a safe integer that grows with every grant of the resource: pass it to what you protect, which refuses a smaller one than it has seen. */
-  readonly token: number;
+  /**
+   * The fencing token, a safe integer that grows with every grant of the resource: pass it to what you
+   * protect, which refuses a smaller one than it has seen.
+   * @throws NO_TOKEN where the store keeps leases in the format of a package that has none
+   */
+  declare readonly token: number;
 
   // Private, so that nobody prints it by printing the lease.
   readonly #leaseId: string;
+  readonly #token: number | null;
   readonly #env: Env;
   readonly #keeper: Keeper;
   readonly #actions: GrantActions;
@@ -94,7 +106,15 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.resource = granted.resource;
     this.holder = granted.holder;
     this.#leaseId = granted.leaseId;
-    this.token = granted.token;
+    this.#token = granted.token;
+    if (granted.token === null) {
+      const refuse = () => {
+        throw new NoTokenError(granted.resource);
+      };
+      Object.defineProperty(this, "token", { get: refuse });
+    } else {
+      this.token = granted.token;
+    }
     this.#env = env;
     this.#keeper = keeper;
     this.#actions = actions;
@@ -102,6 +122,11 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#trust = trustFrom(granted.sent, granted.remainingMs, options);
     this.#renewAtMs = this.#nextRenewalMs(granted.sent.monotonicMs);
     this.#reschedule();
+  }
+
+  /** The fencing token, or null where there is none. @internal */
+  get tokenIfAny(): number | null {
+    return this.#token;
   }
 
   /** Names this grant for ever. A secret: whoever knows it may renew and release. */
@@ -223,7 +248,7 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#handlers = undefined;
     for (const handler of handlers) this.#notify(handler, reason);
     this.#end();
-    const { resource, grantId, token } = this;
+    const { resource, grantId, tokenIfAny: token } = this;
     this.#env.logger.warn({ resource, grantId, token, reason }, "lease lost");
   }
 
@@ -274,7 +299,7 @@ export class HeldLease implements Kept, AsyncDisposable {
     if (this.#state !== "held") return undefined;
     switch (outcome.status) {
       case "renewed": {
-        if (outcome.token !== this.token || !(outcome.remainingMs > 0)) {
+        if ((this.#token !== null && outcome.token !== this.#token) || !(outcome.remainingMs > 0)) {
           this.lose("inconsistent");
           return undefined;
         }

@@ -51,6 +51,7 @@ export interface AcquireRequest extends Grant {
 export type AcquireOutcome =
   | ({
       readonly status: "acquired";
+      /** 0 where the store has no tokens. */
       readonly token: number;
       /**
        * The ended grant whose record this one took over: its last trace. For whoever keeps a history;
@@ -147,6 +148,11 @@ export interface Capabilities {
   readonly watch: "push" | "poll";
   /** A free resource is obtainable this long after its expiry at the latest. */
   readonly epsilonMs: number;
+  /**
+   * Whether its grants have fencing tokens; default true. Where they have none the port's tokens are
+   * 0, no token may be expected in a revoke, and `lease.token` throws NO_TOKEN.
+   */
+  readonly tokens?: boolean;
 }
 
 export interface CallOptions {

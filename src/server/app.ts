@@ -6,7 +6,7 @@
 import type { Context } from "hono";
 import { type GrantHistory, startRecorder } from "../control/index.js";
 import { type Env, type Logger, type Repeating, systemEnv, withoutLeaseIds } from "../env/index.js";
-import { type LeaseStore, startCollector } from "../lease/index.js";
+import { InvalidOptionError, type LeaseStore, startCollector } from "../lease/index.js";
 import { REQUEST_ID_HEADER } from "../protocol/index.js";
 import {
   type GeneratorState,
@@ -76,6 +76,10 @@ export function createApp(options: AppOptions): ServerApp {
     onLeaseEvent,
   } = options;
   checkBasePath(basePath);
+  // Its answers tell tokens, and those who ask fence with them.
+  if (leases.capabilities.tokens === false) {
+    throw new InvalidOptionError("leases", "without fencing tokens cannot be served");
+  }
   const env: Env = { ...systemEnv, ...options.env };
   const tasks = onTaskEvent ? observed(options.tasks, onTaskEvent) : options.tasks;
   const ready = new Ready(tasks, namespace, env);

@@ -62,7 +62,7 @@ export class Generator implements AsyncDisposable {
   async #generate(lease: HeldLease): Promise<void> {
     const { env, namespace } = this.#leases;
     const { clock, logger } = env;
-    logger.info({ token: lease.token }, "generating");
+    logger.info({ token: lease.tokenIfAny }, "generating");
     let lastMs = clock.monotonic();
     let owed = 0;
     while (!lease.signal.aborted) {

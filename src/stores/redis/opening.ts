@@ -1,0 +1,110 @@
+/** From a driver to a store: what must be known of a server before anybody relies on it. */
+import type { Env } from "../../env/index.js";
+import { ClosedError, StoreMisconfiguredError } from "../../lease/index.js";
+import type { LeaseStores } from "../source.js";
+import type { Driver } from "./driver.js";
+import { isReadOnly } from "./failures.js";
+import { FOREIGN_SCRIPTS, ForeignLeaseStore, type Format } from "./foreign.js";
+import { Hints } from "./hints.js";
+import { Keys } from "./keys.js";
+import { PROBE, SCRIPTS } from "./scripts.js";
+import { type Script, Servers } from "./servers.js";
+import { RedisLeaseStore } from "./store.js";
+
+/** Of no resource: names have at least one byte. */
+const NOBODY = { namespace: "", resource: "" };
+
+/** @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED */
+export async function openRedis(
+  driver: Driver,
+  env: Env,
+  timeoutMs: number,
+  format?: Format,
+): Promise<LeaseStores> {
+  const servers = new Servers(driver, env);
+  const deadlineMs = env.clock.monotonic() + timeoutMs;
+  let hints: Hints | undefined;
+  const close = async () => {
+    hints?.close();
+    servers.close();
+  };
+  try {
+    const [first] = driver.seeds;
+    const node = driver.seeds.length > 1 && first ? `${first.host}:${first.port}` : undefined;
+    if (node !== undefined) await servers.readSlots(deadlineMs);
+    else if (isCluster(await infoOf(servers, undefined, deadlineMs))) {
+      await servers.readSlots(deadlineMs);
+    }
+    for (const each of servers.nodes()) checkMemory(await infoOf(servers, each, deadlineMs));
+    const keys = new Keys(driver.prefix);
+    if (format) {
+      const scripts = await load(servers, FOREIGN_SCRIPTS, deadlineMs);
+      return storesOf(new ForeignLeaseStore(servers, scripts, format), close);
+    }
+    const scripts = await load(servers, { ...SCRIPTS, probe: PROBE }, deadlineMs);
+    const channel = keys.channel(NOBODY.namespace);
+    await servers.run("general", scripts.probe, [keys.record(NOBODY)], [channel], deadlineMs);
+    hints = new Hints(servers);
+    await hints.open(channel);
+    return storesOf(new RedisLeaseStore(servers, scripts, keys, hints), close);
+  } catch (error) {
+    await close();
+    if (!(error instanceof Error) || !isReadOnly(error.cause)) throw error;
+    throw new StoreMisconfiguredError(
+      `${driver.name} is a read-only replica: give the address of its primary`,
+      error.cause,
+    );
+  }
+}
+
+function storesOf(leases: RedisLeaseStore | ForeignLeaseStore, close: () => Promise<void>) {
+  return {
+    leases,
+    async close() {
+      await leases.close();
+      await close();
+    },
+  };
+}
+
+async function load<Name extends string>(
+  servers: Servers,
+  texts: Readonly<Record<Name, string>>,
+  deadlineMs: number,
+): Promise<Record<Name, Script>> {
+  const [node] = servers.nodes();
+  const entries = Object.entries<string>(texts).map(async ([name, text]) => {
+    const sha = await servers.tell(node, deadlineMs, "script", "LOAD", text);
+    return [name, { text, sha: String(sha) }] as const;
+  });
+  return Object.fromEntries(await Promise.all(entries)) as Record<Name, Script>;
+}
+
+type Info = ReadonlyMap<string, string>;
+
+async function infoOf(
+  servers: Servers,
+  node: string | undefined,
+  deadlineMs: number,
+): Promise<Info> {
+  const text = String(await servers.tell(node, deadlineMs, "info"));
+  const lines = text.split("\r\n").map((line) => line.split(/:(.*)/s) as [string, string]);
+  return new Map(lines);
+}
+
+function isCluster(info: Info): boolean {
+  return info.get("cluster_enabled") === "1";
+}
+
+/**
+ * Leases have an expiry, long after their end, so that a policy which spares keys without one spares
+ * none of them.
+ */
+function checkMemory(info: Info): void {
+  const policy = info.get("maxmemory_policy") ?? "noeviction";
+  if (policy === "noeviction") return;
+  throw new StoreMisconfiguredError(
+    `this Redis has maxmemory-policy ${policy}, under which it may delete leases to make room: ` +
+      "CONFIG SET maxmemory-policy noeviction, or keep leases in another Redis",
+  );
+}
