@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { KubeConfig } from "@kubernetes/client-node";
 import { newLeaseId, systemRandom } from "../../src/env/index.js";
-import { openKubeconfig } from "../../src/stores/kubernetes/cluster.js";
+import { type Cluster, openKubeconfig } from "../../src/stores/kubernetes/cluster.js";
 import { type StoredLease, startKubeApi } from "./kube-api.js";
 import { temporaryFolder } from "./processes.js";
 
@@ -38,7 +38,13 @@ export function startKubernetes(): Promise<KubernetesEngine> {
 async function openOwn(): Promise<KubernetesEngine> {
   const api = await startKubeApi();
   const engine = await engineAt(ownKubeconfig(api.port), "leases", "the tests' own API server");
-  return { ...engine, close: () => api.close() };
+  return {
+    ...engine,
+    async close() {
+      await engine.close();
+      await api.close();
+    },
+  };
 }
 
 /** Of {@link startKubeApi}, as its administrator unless told otherwise. */
@@ -57,73 +63,66 @@ async function openReal(path: string): Promise<KubernetesEngine> {
   const config = new KubeConfig();
   config.loadFromFile(path);
   const namespace = `leasehold-${newLeaseId(systemRandom).slice(0, 8)}`;
-  const send = await sender(await writeKubeconfig(config));
-  const { gitVersion } = (await send("GET", "/version")).body as unknown as { gitVersion: string };
-  const engine = await engineAt(config, namespace, `Kubernetes ${gitVersion}`);
+  const engine = await engineAt(config, namespace, "Kubernetes");
+  const version = (await engine.send("GET", "/version")).body as unknown as { gitVersion: string };
   const metadata = { name: namespace };
-  const made = await send("POST", "/api/v1/namespaces", {
-    apiVersion: "v1",
-    kind: "Namespace",
-    metadata,
-  });
-  if (made.status !== 201)
-    throw new Error(`no namespace for the tests: ${JSON.stringify(made.body)}`);
+  const body = { apiVersion: "v1", kind: "Namespace", metadata };
+  const made = await engine.send("POST", "/api/v1/namespaces", body);
+  if (made.status !== 201) throw new Error(`no namespace: ${JSON.stringify(made.body)}`);
   return {
     ...engine,
+    name: `Kubernetes ${version.gitVersion}`,
     async close() {
-      await send("DELETE", `/api/v1/namespaces/${namespace}`);
+      await engine.send("DELETE", `/api/v1/namespaces/${namespace}`);
+      await engine.close();
     },
   };
 }
 
 async function engineAt(config: KubeConfig, namespace: string, name: string) {
-  const server = new URL(config.getCurrentCluster()?.server ?? "");
   const path = await writeKubeconfig(config);
-  const send = await sender(path);
+  const cluster = await openKubeconfig(path, undefined);
+  const send = (method: string, to: string, body?: object) => ask(cluster, method, to, body);
   const urlOf = (kubeconfig: string) =>
     `kubernetes:${namespace}?${new URLSearchParams({ kubeconfig })}`;
   return {
-    ...{ name, namespace, url: urlOf(path), port: Number(server.port) },
+    ...{ name, namespace, send, url: urlOf(path), port: Number(new URL(cluster.server).port) },
     async through(port: number) {
       const other = new KubeConfig();
       other.loadFromFile(path);
-      other.clusters = other.clusters.map((cluster) => {
-        const url = new URL(cluster.server);
+      other.clusters = other.clusters.map((one) => {
+        const url = new URL(one.server);
         url.port = String(port);
-        return { ...cluster, server: url.href };
+        return { ...one, server: url.href };
       });
       return urlOf(await writeKubeconfig(other));
     },
-    ask: (method: string, object: string, body?: object) => {
+    ask(method: string, object: string, body?: object) {
       const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
       return send(method, object === "" ? leases : `${leases}/${object}`, body);
     },
+    close: async () => cluster.close(),
   };
 }
 
+/** In a folder of its own. */
 export async function writeKubeconfig(config: KubeConfig): Promise<string> {
   const path = join(await temporaryFolder(), "kubeconfig");
   await writeFile(path, config.exportConfig());
   return path;
 }
 
-/** Requests as the kubeconfig's user. */
-async function sender(kubeconfig: string) {
-  const cluster = await openKubeconfig(kubeconfig, undefined);
-  return async (method: string, path: string, body?: object) => {
-    const { headers, agent } = await cluster.access(false);
-    const url = cluster.server + path;
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const make = url.startsWith("https:") ? httpsRequest : httpRequest;
-      const type = { "content-type": "application/json" };
-      const request = make(url, { method, headers: { ...headers, ...type }, agent });
-      request.once("response", resolve);
-      request.once("error", reject);
-      request.end(body && JSON.stringify(body));
-    });
-    return {
-      status: response.statusCode ?? 0,
-      body: JSON.parse(await text(response)) as StoredLease,
-    };
-  };
+async function ask(cluster: Cluster, method: string, path: string, body?: object) {
+  const { headers, agent } = await cluster.access(false);
+  const url = cluster.server + path;
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const make = url.startsWith("https:") ? httpsRequest : httpRequest;
+    const type = { "content-type": "application/json" };
+    const request = make(url, { method, headers: { ...headers, ...type }, agent });
+    request.once("response", resolve);
+    request.once("error", reject);
+    request.end(body && JSON.stringify(body));
+  });
+  const answer = JSON.parse(await text(response)) as StoredLease;
+  return { status: response.statusCode ?? 0, body: answer };
 }

@@ -82,6 +82,7 @@ export class KubernetesApi {
   close(): void {
     this.#closing.abort();
     for (const call of this.#open) call.abort();
+    this.#cluster.close();
   }
 
   /** @throws LeaseholdError for everything but an answer: its `outcome` says whether it took effect */
@@ -195,6 +196,7 @@ export class KubernetesApi {
       request.once("socket", (socket) => {
         progress.reused = request.reusedSocket;
         progress.sent = !socket.connecting;
+        if (progress.sent) return;
         socket.once(secure ? "secureConnect" : "connect", () => {
           progress.sent = true;
         });

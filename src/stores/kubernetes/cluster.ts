@@ -17,6 +17,8 @@ export interface Cluster {
    * @param refresh what was carried before was refused
    */
   access(refresh: boolean): Promise<Access>;
+  /** Ends the connections. */
+  close(): void;
 }
 
 export interface Access {
@@ -95,6 +97,7 @@ export async function inCluster(
       }
       return { headers: { authorization: `Bearer ${token}` }, agent };
     },
+    close: () => agent.destroy(),
   };
 }
 
@@ -133,12 +136,14 @@ export async function openKubeconfig(
     );
   }
   let agent: HttpAgent | undefined;
+  const agents: HttpAgent[] = [];
   return {
     server: cluster.server.replace(/\/+$/, ""),
     namespace: config.getContextObject(config.getCurrentContext())?.namespace,
     async access(refresh) {
       if (refresh) {
         config = load();
+        // What is under way on the connections of the old one ends there.
         agent = undefined;
       }
       const options: RequestOptions = {};
@@ -152,9 +157,11 @@ export async function openKubeconfig(
           cause: error,
         });
       }
-      if (!agent && options.agent instanceof HttpAgent) {
-        // It comes without, and each request would open a connection of its own.
-        agent = Object.assign(options.agent, { keepAlive: true });
+      if (!agent) {
+        // The one that comes would open a connection for each request.
+        const made = options.agent instanceof HttpAgent ? options.agent : new HttpAgent();
+        agent = Object.assign(made, { keepAlive: true });
+        agents.push(agent);
       }
       const headers = Object.entries(options.headers ?? {}).map(([name, value]) => [
         name,
@@ -163,10 +170,10 @@ export async function openKubeconfig(
       if (options.auth) {
         headers.push(["Authorization", `Basic ${Buffer.from(options.auth).toString("base64")}`]);
       }
-      return {
-        headers: Object.fromEntries(headers),
-        agent: agent ?? new HttpAgent({ keepAlive: true }),
-      };
+      return { headers: Object.fromEntries(headers), agent };
+    },
+    close() {
+      for (const each of agents) each.destroy();
     },
   };
 }
