@@ -1,5 +1,6 @@
 /** Real Redis servers for tests, from Debian's package redis-server: each a process of its own. */
 import { spawnSync } from "node:child_process";
+import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { describeUnless, freePort } from "./postgres.js";
 import { Child, temporaryFolder } from "./processes.js";
@@ -69,6 +70,55 @@ export async function startRedis(
       await kill9();
     },
   };
+}
+
+export interface RedisCluster {
+  /** All of its nodes. */
+  readonly url: string;
+  readonly nodes: readonly RedisServer[];
+  /** By the index of a node: which one has the slot. */
+  ownerOf(slot: number): Promise<RedisServer>;
+  remove(): Promise<void>;
+}
+
+const SLOTS = 16_384;
+
+/** Of primaries alone, the slots spread evenly. Resolves when all of them take every slot for served. */
+export async function startRedisCluster(size = 3): Promise<RedisCluster> {
+  const settings = { "cluster-enabled": "yes", "cluster-node-timeout": "2000" };
+  const nodes = await Promise.all(Array.from({ length: size }, () => startRedis(settings)));
+  const [first] = nodes;
+  if (!first) throw new Error("a cluster has a node");
+  for (const [index, node] of nodes.entries()) {
+    const from = Math.ceil((index * SLOTS) / size);
+    const to = Math.ceil(((index + 1) * SLOTS) / size) - 1;
+    await node.ask("cluster", "addslotsrange", from, to);
+    // Else all would begin with the same one, and find that out the slow way.
+    await node.ask("cluster", "set-config-epoch", index + 1);
+  }
+  for (const node of nodes.slice(1)) await node.ask("cluster", "meet", "127.0.0.1", first.port);
+  for (const node of nodes) {
+    while (!/cluster_state:ok/.test(String(await node.ask("cluster", "info")))) await delay(20);
+    while ((await slotsOf(node)).length < size) await delay(20);
+  }
+  return {
+    url: `redis://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`,
+    nodes,
+    async ownerOf(slot) {
+      for (const [from, to, [, port]] of await slotsOf(first)) {
+        const owner = nodes.find((node) => node.port === port);
+        if (slot >= from && slot <= to && owner) return owner;
+      }
+      throw new Error(`nobody has slot ${slot}`);
+    },
+    async remove() {
+      await Promise.all(nodes.map((node) => node.remove()));
+    },
+  };
+}
+
+async function slotsOf(node: RedisServer) {
+  return (await node.ask("cluster", "slots")) as [number, number, [string, number, string]][];
 }
 
 /** `""` is said as an empty argument. */
