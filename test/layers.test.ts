@@ -97,7 +97,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@standard-schema/spec": ["tasks/"],
   "eventsource-parser": ["stores/http/"],
   // Whoever runs the suites has it, nobody else.
-  "fast-check": ["testing/"],
+  "fast-check": ["testing/", "cli/conformance.ts"],
   tinyqueue: ["lease/", "stores/memory/", "testing/", "simulation/"],
   pg: ["stores/postgres/"],
   "@kubernetes/client-node": ["stores/kubernetes/"],

@@ -13,6 +13,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   tasks: async () => (await import("./tasks.js")).addTasks,
   run: async () => (await import("./run.js")).addRun,
   migrate: async () => (await import("./migrate.js")).addMigrate,
+  conformance: async () => (await import("./conformance.js")).addConformance,
   simulate: async () => (await import("./simulate.js")).addSimulate,
 };
 

@@ -16,6 +16,7 @@ import {
 } from "../simulation/index.js";
 import { integer } from "./options.js";
 import { colors, print } from "./output.js";
+import { progressLine } from "./progress.js";
 import type { Order } from "./simulate-worker.js";
 
 interface Options {
@@ -118,15 +119,11 @@ function ask(worker: Worker, order: Order): Promise<Report> {
   });
 }
 
-const BAR_WIDTH = 30;
-
 function progress({ seeds, json }: Options, done: number, startedMs: number): void {
   if (json || !process.stderr.isTTY) return;
-  const filled = Math.round((BAR_WIDTH * done) / seeds);
-  const bar = "█".repeat(filled) + "░".repeat(BAR_WIDTH - filled);
   const perMinute = Math.round((done * 60_000) / Math.max(1, systemClock.monotonic() - startedMs));
   const end = done === seeds ? "\n" : "";
-  process.stderr.write(`\r${bar} ${done}/${seeds} seeds, ${perMinute} a minute ${end}`);
+  process.stderr.write(`${progressLine(done, seeds, `seeds, ${perMinute} a minute`)} ${end}`);
 }
 
 function describe(report: Report, seedsPerMinute: number): string {

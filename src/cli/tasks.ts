@@ -1,4 +1,3 @@
-import Table from "cli-table3";
 import { type Command, Option } from "commander";
 import { connectTasks, type Tasks } from "../index.js";
 import { TASK_STATES, type TaskDetails, type TaskState, type TaskView } from "../tasks/index.js";
@@ -7,6 +6,7 @@ import { UsageError } from "./failures.js";
 import { integer, tasksUrl, withStores } from "./options.js";
 import { colors, print } from "./output.js";
 import { CONNECT_TIMEOUT_MS } from "./stores.js";
+import { plainTable } from "./table.js";
 
 interface Options {
   readonly state?: TaskState;
@@ -95,18 +95,6 @@ const COLORS: Readonly<Record<TaskState, (text: string) => string>> = {
   dead: colors.red,
   cancelled: colors.dim,
 };
-
-/** Columns without lines around them, so that they can be cut and searched. */
-function plainTable(head: string[]): Table.Table {
-  const parts = ["top", "bottom", "left", "right", "mid"].flatMap((side) => [
-    ...[side, `${side}-mid`, `${side}-left`, `${side}-right`],
-  ]);
-  return new Table({
-    head: head.map((name) => colors.bold(name)),
-    chars: { ...Object.fromEntries(parts.map((part) => [part, ""])), middle: "  " },
-    style: { head: [], border: [], "padding-left": 0, "padding-right": 0 },
-  });
-}
 
 const HELP = `
 Examples:

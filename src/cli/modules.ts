@@ -1,0 +1,26 @@
+/** Loads modules of the user's, by the file that was named on the command line. */
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { UsageError } from "./failures.js";
+
+/**
+ * What `use` makes of the exports of `file`.
+ * @throws UsageError where there is no such file, or it or `use` fails
+ */
+export async function loadModule<T>(
+  file: string,
+  use: (exports: Readonly<Record<string, unknown>>, path: string) => T | Promise<T>,
+): Promise<T> {
+  const path = resolve(file);
+  const there = await stat(path).catch(() => null);
+  if (!there?.isFile()) throw new UsageError(`there is no file ${path}`);
+  try {
+    const exports = (await import(pathToFileURL(path).href)) as Readonly<Record<string, unknown>>;
+    return await use(exports, path);
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`${path} failed: ${message}`, { cause: error });
+  }
+}
