@@ -1,7 +1,7 @@
 // Makes histories of clients on real stores under faults, and checks every one of them.
 //
 //   npm run histories -- --count 200                        on PostgreSQL, from seed 1
-//   npm run histories -- --count 5 --from 17 --target http  memory, postgres or http
+//   npm run histories -- --count 5 --from 17 --target http  memory, postgres, http or redis
 //   --parallel 4    histories at a time       --keep FOLDER   writes those that fail as JSON lines
 //
 // Ends with 1 if a history is wrong, 2 if one could not be judged.

@@ -49,19 +49,23 @@ export class Site {
   resource = newLeaseId(systemRandom);
 
   private constructor(
+    /** Where the leases are kept. */
     readonly url: string,
+    /** Where the registers are. */
+    readonly protectedUrl: string,
     readonly leases: Leases,
     readonly database: pg.Client,
   ) {}
 
-  static async open(url: string): Promise<Site> {
+  /** @param protectedUrl of a database; default: the leases are in one */
+  static async open(url: string, protectedUrl = url): Promise<Site> {
     const leases = await openLeases(url);
-    const database = new pg.Client({ connectionString: url });
+    const database = new pg.Client({ connectionString: protectedUrl });
     // The server may be killed while it looks.
     database.on("error", () => {});
     await database.connect();
     await makeRegisters(database);
-    return new Site(url, leases, database);
+    return new Site(url, protectedUrl, leases, database);
   }
 
   async close(): Promise<void> {
@@ -124,7 +128,7 @@ export class Site {
 export class Holder extends Child {
   constructor(site: Site, options: AcquireOptions, url = site.url, child: ChildOptions = {}) {
     if (!program) throw new Error("call holdersForTests() first");
-    const { resource, url: protectedUrl } = site;
+    const { resource, protectedUrl } = site;
     const settings: HolderSettings = { url, protectedUrl, resource, options };
     super(process.execPath, [program.path, JSON.stringify(settings)], child);
   }

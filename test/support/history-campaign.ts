@@ -1,6 +1,7 @@
 /** Many histories on one target, some at a time, and the verdict of both checkers on each. */
 import { checkGrants, checkLinearizability } from "../../src/testing/index.js";
 import { type HistorySize, type MadeHistory, makeHistory } from "./histories.js";
+import { onRedis } from "./history-target-redis.js";
 import {
   type HistoryTarget,
   httpTarget,
@@ -38,12 +39,13 @@ export async function runCampaign(
   options: CampaignOptions & { readonly target: string },
 ): Promise<Campaign> {
   if (options.target === "memory") return makeHistories(memoryTarget, options);
+  if (options.target === "redis") return onRedis((target) => makeHistories(target, options));
   const targets: Record<string, (url: string) => HistoryTarget> = {
     postgres: postgresTarget,
     http: httpTarget,
   };
   const target = targets[options.target];
-  if (!target) throw new Error("--target is memory, postgres or http");
+  if (!target) throw new Error("--target is memory, postgres, http or redis");
   const server = await startPostgres();
   try {
     return await makeHistories(target(server.url), options);

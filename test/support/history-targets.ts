@@ -158,7 +158,11 @@ function polling(url: string, port: number | string): string {
 }
 
 /** One fault after the other, with some calm in between; the longest outlive every ttl. */
-async function disturb(proxy: TcpProxy, random: Random, stopped: () => boolean): Promise<void> {
+export async function disturb(
+  proxy: TcpProxy,
+  random: Random,
+  stopped: () => boolean,
+): Promise<void> {
   const between = (least: number, most: number) => least + random.float() * (most - least);
   const pause = (least: number, most: number) => sleep(systemClock, between(least, most));
   const one = () => proxy.connections[Math.floor(random.float() * proxy.connections.length)];
@@ -202,7 +206,7 @@ async function disturb(proxy: TcpProxy, random: Random, stopped: () => boolean):
   proxy.heal();
 }
 
-function faultsOf(counts: Readonly<Counts>): Record<string, number> {
+export function faultsOf(counts: Readonly<Counts>): Record<string, number> {
   const both = (name: "halfCloses" | "vanishedBytes" | "heldBytes" | "delayedChunks" | "pieces") =>
     counts[name].toServer + counts[name].toClient;
   return {
