@@ -41,7 +41,6 @@ export interface KubeApi {
   forget(): void;
   /** Ends the watches that are open. */
   endWatches(): void;
-  delete(namespace: string, name: string): void;
   read(namespace: string, name: string): StoredLease | undefined;
   close(): Promise<void>;
 }
@@ -110,7 +109,6 @@ export async function startKubeApi(options: KubeApiOptions = {}): Promise<KubeAp
     requests,
     forget: () => store.forget(),
     endWatches: () => store.endWatches(),
-    delete: (namespace, name) => store.delete(namespace, name),
     read: (namespace, name) => store.objects.get(`${namespace}/${name}`),
     async close() {
       store.endWatches();
@@ -212,6 +210,11 @@ async function serve(
   if (verb === "get") return send(response, 200, answerOf(existing(store, namespace, name ?? "")));
   if (verb === "list") return send(response, 200, list(store, namespace, query));
   if (verb === "watch") return watch(store, namespace, query, request, response);
+  if (verb === "delete") {
+    const gone = existing(store, namespace, name ?? "");
+    store.delete(namespace, gone.metadata.name);
+    return send(response, 200, answerOf(gone));
+  }
   const body = await bodyOf(request);
   const [code, object] =
     verb === "create"
@@ -225,6 +228,7 @@ function verbOf(method: string, name: string | undefined, query: URLSearchParams
   if (method === "GET") return query.has("watch") ? "watch" : "list";
   if (method === "POST" && name === undefined) return "create";
   if (method === "PUT" && name !== undefined) return "update";
+  if (method === "DELETE" && name !== undefined) return "delete";
   throw new Status(405, "MethodNotAllowed", "the server does not allow this method");
 }
 

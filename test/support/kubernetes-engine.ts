@@ -3,16 +3,16 @@
  * real one), or, with KUBECONFIG set, that of a real cluster, where they make a namespace of their own and
  * delete it in the end.
  */
-import { writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { KubeConfig } from "@kubernetes/client-node";
 import { newLeaseId, systemRandom } from "../../src/env/index.js";
 import { type Cluster, openKubeconfig } from "../../src/stores/kubernetes/cluster.js";
 import { type StoredLease, startKubeApi } from "./kube-api.js";
-import { temporaryFolder } from "./processes.js";
 
 export interface KubernetesEngine {
   /** For people. */
@@ -80,7 +80,8 @@ async function openReal(path: string): Promise<KubernetesEngine> {
 }
 
 async function engineAt(config: KubeConfig, namespace: string, name: string) {
-  const path = await writeKubeconfig(config);
+  const folder = await mkdtemp(join(tmpdir(), "leasehold-kubernetes-"));
+  const path = await writeKubeconfig(config, folder);
   const cluster = await openKubeconfig(path, undefined);
   const send = (method: string, to: string, body?: object) => ask(cluster, method, to, body);
   const urlOf = (kubeconfig: string) =>
@@ -95,19 +96,21 @@ async function engineAt(config: KubeConfig, namespace: string, name: string) {
         url.port = String(port);
         return { ...one, server: url.href };
       });
-      return urlOf(await writeKubeconfig(other));
+      return urlOf(await writeKubeconfig(other, folder));
     },
     ask(method: string, object: string, body?: object) {
       const leases = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
       return send(method, object === "" ? leases : `${leases}/${object}`, body);
     },
-    close: async () => cluster.close(),
+    async close() {
+      cluster.close();
+      await rm(folder, { recursive: true });
+    },
   };
 }
 
-/** In a folder of its own. */
-export async function writeKubeconfig(config: KubeConfig): Promise<string> {
-  const path = join(await temporaryFolder(), "kubeconfig");
+export async function writeKubeconfig(config: KubeConfig, folder: string): Promise<string> {
+  const path = join(folder, `kubeconfig-${newLeaseId(systemRandom).slice(0, 8)}`);
   await writeFile(path, config.exportConfig());
   return path;
 }
