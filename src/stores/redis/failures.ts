@@ -18,6 +18,7 @@ const MISCONFIGURED: readonly (readonly [RegExp, string])[] = [
   // Within scripts the same is said in other words.
   [/^NOPERM|user executing the script can't|No permission/, RIGHTS],
   [/^ERR (DB index is out of range|invalid DB index)/, "correct the database's number in the URL"],
+  [/^WRONGTYPE/, "somebody else has put another kind of value under that key: delete it"],
   [
     /^ERR SELECT is not allowed in cluster mode/,
     "a cluster has the database 0 alone: take the number out of the URL",
@@ -37,23 +38,22 @@ export function isReadOnly(error: unknown): boolean {
 /** @param sent whether the command may have reached the server */
 export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
+  if (isRefusal(error)) return refusal(error.message, withoutCommand(error));
   const message = error instanceof Error ? error.message || errorCode(error) : String(error);
-  if (isRefusal(error)) {
-    for (const [pattern, remedy] of MISCONFIGURED) {
-      if (pattern.test(message)) {
-        return new StoreMisconfiguredError(
-          `Redis says: ${message}; ${remedy}`,
-          withoutCommand(error),
-        );
-      }
-    }
-  }
-  // A server refuses before the first write: see scripts.ts.
-  const outcome = sent && !isRefusal(error) ? "unknown" : "none";
   return new StoreUnavailableError(`Redis failed: ${message}`, {
-    outcome,
+    outcome: sent ? "unknown" : "none",
     cause: error instanceof Error ? withoutCommand(error) : error,
   });
+}
+
+/** A server refuses before the first write: see scripts.ts. */
+function refusal(message: string, cause?: Error): LeaseholdError {
+  for (const [pattern, remedy] of MISCONFIGURED) {
+    if (pattern.test(message)) {
+      return new StoreMisconfiguredError(`Redis says: ${message}; ${remedy}`, cause);
+    }
+  }
+  return new StoreUnavailableError(`Redis failed: ${message}`, { outcome: "none", cause });
 }
 
 /** ioredis hangs the command on its errors: a password among its arguments, or what others hold. */
@@ -78,7 +78,7 @@ export function failedOutcome(error: unknown): Failed {
   };
 }
 
-/** The outcome of one request that a script could not decide: somebody else's key is in its place. */
+/** The outcome of one request of a script that decided the others. */
 export function refusedOutcome(message: string): Failed {
-  return failedOutcome(new StoreUnavailableError(`Redis failed: ${message}`, { outcome: "none" }));
+  return failedOutcome(refusal(message));
 }
