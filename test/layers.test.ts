@@ -19,11 +19,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "stores/memory": ["env", "lease", "tasks", "control", "stores/source"],
   "stores/postgres": ["env", "lease", "tasks", "control", "stores/source"],
   "stores/http": ["env", "lease", "tasks", "control", "protocol", "stores/source"],
+  "stores/etcd": ["env", "lease", "stores/source"],
   "stores/kubernetes": ["env", "lease", "stores/source"],
   "stores/redis": ["env", "lease", "stores/source"],
   "stores/source": ["env", "lease", "tasks", "control"],
   "stores/opening": ["env", "lease", "stores/source"],
-  "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http"],
+  "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http", "stores/etcd"],
   "stores/open": ["env", "stores/opening", "stores/open-anywhere", "stores/source", "stores/*"],
   protocol: ["lease", "tasks", "control"],
   server: ["env", "lease", "election", "tasks", "control", "protocol"],
@@ -66,7 +67,7 @@ const LIGHT = /^(index|browser|port|(tasks|election|fence|testing|stores\/\w+)\/
 const HEAVY = ["zod", "@hono/zod-openapi", "hono", "@hono/node-server", "commander", "pino"];
 
 /** What runs wherever JavaScript does: nothing of Node may be reached from here, however late. */
-const ANYWHERE = /^(browser|port|(tasks|election|fence|testing|stores\/(memory|http))\/index)\.ts$/;
+const ANYWHERE = /^(browser|port|(tasks|election|fence|testing|stores\/(memory|http|etcd))\/index)\.ts$/;
 /** Asks first whether there is a process. */
 const ASKS_FOR_PROCESS = ["env/ids.ts", "env/signals.ts"];
 
@@ -76,6 +77,7 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
   "stores/memory": ["stores/source"],
   "stores/postgres": ["stores/source"],
   "stores/http": ["stores/source"],
+  "stores/etcd": ["stores/source"],
   "stores/kubernetes": ["stores/source"],
   "stores/redis": ["stores/source"],
 };

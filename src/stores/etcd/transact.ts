@@ -1,0 +1,298 @@
+/**
+ * From decisions to transactions: many resources in each, none waiting for another.
+ *
+ *   known or guessed ──▶ decide ──▶ a change ──▶ one transaction of transactions, each
+ *          ▲               │                        if what it rests on is unchanged: puts
+ *          │               └─▶ an outcome,          else: reads
+ *          │                   if it was read         │
+ *          ├────────────────── else read ◀────────────┤ (read: decide again)
+ *          └── what was written is known ◀────────────┘
+ *
+ * A resource stands once in a transaction, because a nested one compares before any has written. Each
+ * loss of a race is somebody else's gain, so that a crowd comes to an end.
+ *
+ * A change whose answer was lost may be made twice where that is the same as once, renewals and
+ * releases: it is decided anew by what is read then, and the first, should it arrive late, finds the
+ * record changed, or changes what the second then finds. An acquire might meet a lock of etcd's own,
+ * which leaves the record alone: its outcome stays unknown.
+ */
+import type { CallOptions, Failed, Key } from "../../lease/index.js";
+import type { Operation, TransactionAnswer } from "./api.js";
+import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./client.js";
+import type { Change, Changing, Step, Surroundings } from "./decide.js";
+import {
+  type Entry,
+  encodeRecord,
+  entryOf,
+  NOTHING,
+  readEntry,
+  revisionOf,
+  unchanged,
+} from "./entry.js";
+import { CallFailure, failedOutcome } from "./failures.js";
+import { type Place, placeOf, toBase64 } from "./keys.js";
+import type { EngineLeases } from "./leases.js";
+
+/** etcd's default limit of operations in a transaction (--max-txn-ops). */
+const MOST_OPERATIONS = 128;
+/** The two operations of a nested transaction count on top of all that stand beside it. */
+const MOST_CHANGES = MOST_OPERATIONS - 2;
+/** Of those that were seen last: a change that rests on one needs no reading first. */
+const MOST_KNOWN = 4_096;
+
+export interface Rules<Request, Outcome> {
+  decide(entry: Entry, request: Request, world: Surroundings, place: Place): Promise<Step<Outcome>>;
+  /** Whether to begin with the guess that there is nothing. */
+  readonly guess: boolean;
+  /** Doing it twice does no more than doing it once. */
+  readonly repeatable: boolean;
+}
+
+interface Open<Request, Outcome> {
+  readonly request: Request;
+  readonly place: Place;
+  entry: Entry | undefined;
+  /** In this call. */
+  read: boolean;
+  /** A change was sent, and nobody knows what came of it. */
+  maybe: boolean;
+  step?: Changing<Outcome>;
+  outcome?: Outcome | Failed;
+}
+
+export class Transactor {
+  readonly #known = new Map<string, Entry>();
+
+  constructor(
+    readonly client: EtcdClient,
+    readonly leases: EngineLeases,
+    /** What stands before all keys. */
+    readonly prefix: string,
+  ) {}
+
+  /** One outcome per request, in order. No two of them have the same key. */
+  async settle<Request extends Key, Outcome>(
+    requests: readonly Request[],
+    rules: Rules<Request, Outcome>,
+    deadlineMs: number,
+  ): Promise<(Outcome | Failed)[]> {
+    const all = requests.map((request): Open<Request, Outcome> => {
+      const place = placeOf(this.prefix, request);
+      const entry = this.#known.get(place.record) ?? (rules.guess ? NOTHING : undefined);
+      return { request, place, entry, read: false, maybe: false };
+    });
+    const world = this.#surroundings(deadlineMs);
+    for (let open = all; open.length > 0; open = open.filter(({ outcome }) => !outcome)) {
+      await Promise.all(open.map((one) => this.#decide(one, rules, world)));
+      const undecided = open.filter(({ outcome }) => !outcome);
+      const changes = undecided.filter(({ step }) => step);
+      const reads = undecided.filter(({ step }) => !step);
+      await Promise.all([
+        ...chunked(changes, MOST_CHANGES).map((some) => this.#change(some, rules, deadlineMs)),
+        ...chunked(reads, MOST_OPERATIONS / 2).map((some) => this.#read(some, deadlineMs)),
+      ]);
+    }
+    return all.map(({ outcome }) => outcome as Outcome | Failed);
+  }
+
+  /** What there is of each key, read together. @throws CallFailure */
+  async entries(keys: readonly Key[], revision?: string): Promise<Entry[]> {
+    const places = keys.map((key) => placeOf(this.prefix, key));
+    const deadlineMs = deadlineOf(this.client);
+    const answers = await Promise.all(
+      chunked(places, MOST_OPERATIONS / 2).map((some) =>
+        this.#transaction(
+          some.flatMap((place) => readEntry(place, revision)),
+          true,
+          deadlineMs,
+        ),
+      ),
+    );
+    return answers.flatMap(pairs);
+  }
+
+  /** Deletes records that are still as they were seen; how many. @throws CallFailure */
+  async forget(seen: readonly (Key & { readonly modRevision: number })[]): Promise<number> {
+    let deleted = 0;
+    for (const some of chunked(seen, MOST_CHANGES)) {
+      const operations = some.map((one): Operation => {
+        const { record } = placeOf(this.prefix, one);
+        this.#known.delete(record);
+        const key = toBase64(record);
+        const mod_revision = String(one.modRevision);
+        return {
+          request_txn: {
+            compare: [{ key, target: "MOD", result: "EQUAL", mod_revision }],
+            success: [{ request_delete_range: { key } }],
+          },
+        };
+      });
+      const { responses = [] } = await this.#transaction(operations, true, deadlineOf(this.client));
+      deleted += responses.filter((one) => one.response_txn?.succeeded).length;
+    }
+    return deleted;
+  }
+
+  async #decide<Request, Outcome>(
+    one: Open<Request, Outcome>,
+    rules: Rules<Request, Outcome>,
+    world: Surroundings,
+  ): Promise<void> {
+    delete one.step;
+    if (!one.entry) return;
+    try {
+      const step = await rules.decide(one.entry, one.request, world, one.place);
+      if ("change" in step) one.step = step;
+      else if (one.read) one.outcome = step.outcome;
+    } catch (error) {
+      // Engine leases are asked for and about: nothing has been done to a key.
+      one.outcome = failedOutcome(error, one.maybe ? "maybe" : "no");
+    }
+  }
+
+  async #read<Request, Outcome>(
+    some: readonly Open<Request, Outcome>[],
+    deadlineMs: number,
+  ): Promise<void> {
+    try {
+      const operations = some.flatMap(({ place }) => readEntry(place));
+      const entries = pairs(await this.#transaction(operations, true, deadlineMs));
+      for (const [at, one] of some.entries()) this.#saw(one, entries[at] as Entry);
+    } catch (error) {
+      for (const one of some) one.outcome = failedOutcome(error, one.maybe ? "maybe" : "no");
+    }
+  }
+
+  async #change<Request, Outcome>(
+    some: readonly Open<Request, Outcome>[],
+    rules: Rules<Request, Outcome>,
+    deadlineMs: number,
+  ): Promise<void> {
+    try {
+      const answer = await this.#transaction(some.map(changeOf), false, deadlineMs);
+      const revision = revisionOf(answer.header.revision);
+      for (const [at, one] of some.entries()) {
+        const part = answer.responses?.[at]?.response_txn;
+        if (part?.succeeded) {
+          one.outcome = one.step?.outcomeAt(revision) as Outcome;
+          this.#know(one.place, after(one, revision));
+        } else {
+          const [record, locks] = part?.responses ?? [];
+          this.#saw(one, entryOf(record?.response_range, locks?.response_range));
+        }
+      }
+    } catch (error) {
+      if (error instanceof CallFailure && error.reason === "noLease") {
+        this.leases.forget(some.flatMap(({ step }) => leaseOf(step?.change)));
+        return;
+      }
+      const failed = failedOutcome(error);
+      for (const one of some) {
+        this.#known.delete(one.place.record);
+        one.maybe ||= failed.applied === "maybe";
+        if (one.maybe && rules.repeatable && failed.retryable) {
+          one.entry = undefined;
+          one.read = false;
+        } else {
+          one.outcome = failedOutcome(error, one.maybe ? "maybe" : "no");
+        }
+      }
+    }
+  }
+
+  #surroundings(deadlineMs: number): Surroundings {
+    const { leases } = this;
+    const { clock } = this.client.connection.env;
+    return {
+      wallMs: () => clock.wall(),
+      monotonicMs: () => clock.monotonic(),
+      take: (ttlMs) => leases.take(ttlMs, deadlineMs),
+      remainingMs: (lease) => leases.remainingMs(lease, deadlineMs),
+      knownMs: (lease) => leases.knownMs(lease),
+    };
+  }
+
+  #transaction(
+    success: readonly Operation[],
+    repeatable: boolean,
+    deadlineMs: number,
+  ): Promise<TransactionAnswer> {
+    return this.client.call({ path: "/v3/kv/txn", body: { success }, repeatable, deadlineMs });
+  }
+
+  #saw<Request, Outcome>(one: Open<Request, Outcome>, entry: Entry): void {
+    one.entry = entry;
+    one.read = true;
+    this.#know(one.place, entry);
+  }
+
+  #know({ record }: Place, entry: Entry): void {
+    this.#known.delete(record);
+    this.#known.set(record, entry);
+    if (this.#known.size <= MOST_KNOWN) return;
+    const [oldest] = this.#known.keys();
+    if (oldest !== undefined) this.#known.delete(oldest);
+  }
+}
+
+/** Until when a call may take, by the monotonic clock. */
+export function deadlineOf(
+  { connection: { env } }: EtcdClient,
+  { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
+): number {
+  return env.clock.monotonic() + timeoutMs;
+}
+
+function changeOf<Request, Outcome>({ place, entry, step }: Open<Request, Outcome>): Operation {
+  const { record, lock } = (step as Changing<Outcome>).change;
+  const puts: Operation[] = [
+    { request_put: { key: toBase64(place.record), value: encodeRecord(record) } },
+  ];
+  if (lock !== "kept") {
+    puts.push(
+      "put" in lock
+        ? {
+            request_put: {
+              ...{ key: toBase64(lock.put), value: toBase64(lock.value), lease: lock.lease },
+            },
+          }
+        : { request_delete_range: { key: toBase64(lock.deleted) } },
+    );
+  }
+  return {
+    request_txn: {
+      compare: unchanged(place, entry as Entry),
+      success: puts,
+      failure: readEntry(place),
+    },
+  };
+}
+
+/** What there is when the change has been made. */
+function after<Request, Outcome>(one: Open<Request, Outcome>, revision: number): Entry {
+  const { record, lock } = (one.step as Changing<Outcome>).change;
+  const { owner } = one.entry as Entry;
+  const token = record.token || revision;
+  const entry = { record: { ...record, token }, modRevision: revision };
+  if (lock === "kept") return { ...entry, owner };
+  if ("deleted" in lock) return { ...entry, owner: null };
+  const { put: key, lease, value } = lock;
+  return { ...entry, owner: { key, createRevision: token, lease, value } };
+}
+
+function leaseOf(change: Change | undefined): string[] {
+  const lock = change?.lock ?? "kept";
+  return lock !== "kept" && "put" in lock ? [lock.lease] : [];
+}
+
+function pairs({ responses = [] }: TransactionAnswer): Entry[] {
+  return Array.from({ length: responses.length / 2 }, (_, at) =>
+    entryOf(responses[at * 2]?.response_range, responses[at * 2 + 1]?.response_range),
+  );
+}
+
+function chunked<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, at) =>
+    items.slice(at * size, (at + 1) * size),
+  );
+}
