@@ -39,8 +39,8 @@ export interface KubeApi {
   readonly requests: string[];
   /** Versions up to now are forgotten: whoever watches from one, or goes on with a list, gets 410. */
   forget(): void;
-  /** Ends the watches that are open. */
-  endWatches(): void;
+  /** Ends the watches that are open, after a bookmark or without. */
+  endWatches(options?: { bookmark: boolean }): void;
   read(namespace: string, name: string): StoredLease | undefined;
   close(): Promise<void>;
 }
@@ -108,7 +108,7 @@ export async function startKubeApi(options: KubeApiOptions = {}): Promise<KubeAp
     tokens,
     requests,
     forget: () => store.forget(),
-    endWatches: () => store.endWatches(),
+    endWatches: (options) => store.endWatches(options?.bookmark),
     read: (namespace, name) => store.objects.get(`${namespace}/${name}`),
     async close() {
       store.endWatches();
@@ -122,7 +122,7 @@ export async function startKubeApi(options: KubeApiOptions = {}): Promise<KubeAp
 class Store {
   readonly objects = new Map<string, StoredLease>();
   readonly namespaces: ReadonlySet<string>;
-  readonly watchers = new Set<{ tell(change: Change): void; end(): void }>();
+  readonly watchers = new Set<{ tell(change: Change): void; end(bookmark: boolean): void }>();
   version = 1_000;
   /** What happened up to here is forgotten. */
   forgotten = 1_000;
@@ -169,8 +169,8 @@ class Store {
     this.#changes = [];
   }
 
-  endWatches(): void {
-    for (const watcher of [...this.watchers]) watcher.end();
+  endWatches(bookmark = true): void {
+    for (const watcher of [...this.watchers]) watcher.end(bookmark);
   }
 
   #commit(change: Change): void {
@@ -408,8 +408,8 @@ function watch(
         );
       }
     },
-    end() {
-      if (query.has("allowWatchBookmarks")) {
+    end(bookmark: boolean) {
+      if (bookmark && query.has("allowWatchBookmarks")) {
         write("BOOKMARK", { metadata: { resourceVersion: String(store.version) }, spec: {} });
       }
       store.watchers.delete(watcher);
@@ -417,7 +417,10 @@ function watch(
       response.end();
     },
   };
-  const timer = setTimeout(() => watcher.end(), Number(query.get("timeoutSeconds") ?? 60) * 1_000);
+  const timer = setTimeout(
+    () => watcher.end(true),
+    Number(query.get("timeoutSeconds") ?? 60) * 1_000,
+  );
   for (const change of store.changesAfter(from)) watcher.tell(change);
   store.watchers.add(watcher);
   request.once("close", () => {

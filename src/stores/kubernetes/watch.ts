@@ -102,10 +102,10 @@ async function* untilEnded(
   }
 }
 
-/** That somebody begins or goes on helps no waiter. */
+/** That somebody begins or goes on helps no waiter; nor does an object that nobody has held yet. */
 function hasEnded(object: LeaseObject): boolean {
-  const ended = recordOf({ object, receivedMs: 0, trustFromMs: null })?.ended ?? null;
-  return !isHeld(object) || ended !== null;
+  if (!isHeld(object)) return Boolean(object.spec?.acquireTime);
+  return recordOf({ object, receivedMs: 0, trustFromMs: null })?.ended === "revoked";
 }
 
 async function currentVersion(
