@@ -11,7 +11,7 @@
 import type { Env, Timer } from "../../env/index.js";
 import { ClosedError, StoreUnavailableError } from "../../lease/index.js";
 import type { RedisConnection } from "./driver.js";
-import { isReadOnly, storeError } from "./failures.js";
+import { isReadOnly, isRefusal, storeError } from "./failures.js";
 
 export type Argument = string | Buffer | number;
 
@@ -102,6 +102,8 @@ export class Connection {
     const giveUpAtMs = this.env.clock.monotonic() + OPEN_TIMEOUT_MS;
     try {
       await this.#inTime(connecting, giveUpAtMs, "no connection", "none");
+      // ioredis takes a connection for good whose database the server has refused.
+      if (isRefusal(problem)) throw problem;
     } catch (error) {
       this.drop(client);
       throw storeError(problem ?? error, false);
