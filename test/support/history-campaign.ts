@@ -1,6 +1,7 @@
 /** Many histories on one target, some at a time, and the verdict of both checkers on each. */
 import { checkGrants, checkLinearizability } from "../../src/testing/index.js";
 import { type HistorySize, type MadeHistory, makeHistory } from "./histories.js";
+import { onEtcd } from "./history-target-etcd.js";
 import { onKubernetes } from "./history-target-kubernetes.js";
 import { onRedis } from "./history-target-redis.js";
 import {
@@ -43,13 +44,14 @@ export async function runCampaign(
   if (options.target === "kubernetes") {
     return onKubernetes((target) => makeHistories(target, options));
   }
+  if (options.target === "etcd") return onEtcd((target) => makeHistories(target, options));
   if (options.target === "redis") return onRedis((target) => makeHistories(target, options));
   const targets: Record<string, (url: string) => HistoryTarget> = {
     postgres: postgresTarget,
     http: httpTarget,
   };
   const target = targets[options.target];
-  if (!target) throw new Error("--target is memory, postgres, http, redis or kubernetes");
+  if (!target) throw new Error("--target is memory, postgres, http, redis, etcd or kubernetes");
   const server = await startPostgres();
   try {
     return await makeHistories(target(server.url), options);

@@ -1,4 +1,7 @@
-/** The parts of etcd's JSON API that are used here. Keys and values are base64, int64 are texts. */
+/**
+ * The parts of etcd's JSON API that are used here. Keys and values are base64, int64 are texts; what is
+ * zero, false or empty is left out of answers.
+ */
 
 export interface Header {
   readonly revision: string;
@@ -61,7 +64,7 @@ export interface LeaseGrantAnswer {
 }
 export interface TimeToLiveAnswer {
   /** Seconds, rounded down; -1 when it has ended. */
-  readonly TTL: string;
+  readonly TTL?: string;
 }
 
 /** One line of a watch's stream. */

@@ -95,7 +95,7 @@ export class EngineLeases {
     const { TTL } = await this.#client.call<TimeToLiveAnswer>({
       ...{ path: "/v3/lease/timetolive", body: { ID: id }, repeatable: true, deadlineMs },
     });
-    return Math.max(0, Number(TTL)) * 1_000;
+    return Math.max(0, Number(TTL ?? 0)) * 1_000;
   }
 
   #next(seconds: number, deadlineMs: number): Promise<EngineLease> {
