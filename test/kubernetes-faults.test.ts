@@ -223,7 +223,7 @@ describe("a record that nobody renews", () => {
 
   it("of a process that was stopped is taken over, and not revived", async () => {
     const child = new Child(process.execPath, [holder.path, engine.url, resource, String(TTL_MS)]);
-    const token = (await child.until(({ out }) => out[0])) as string;
+    const token = await child.until(({ out }) => out[0]);
     await child.stop();
     const leases = later(await connect(engine.url, { graceMs: 0 }));
     const next = await leases.acquire(resource, { ttlMs: LONG_MS });

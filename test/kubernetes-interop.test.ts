@@ -6,7 +6,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { grantIdOf, newLeaseId, systemRandom } from "../src/env/index.js";
 import type { AcquireRequest, LeaseStore } from "../src/lease/index.js";
 import { kubernetes } from "../src/stores/kubernetes/index.js";
-import { only } from "../src/testing/calls.js";
 import { manualEnv } from "../src/testing/index.js";
 import { ClientGo } from "./support/client-go.js";
 import {
@@ -236,7 +235,7 @@ const missing =
 describeUnless(missing, "client-go itself", () => {
   const start = (resource: string, id: string) =>
     new Child(program ?? "", [
-      ...["-kubeconfig", REAL_CLUSTER ?? "", "-id", id],
+      ...["-v", "4", "-kubeconfig", REAL_CLUSTER ?? "", "-id", id],
       ...["-lease-lock-name", resource, "-lease-lock-namespace", engine.namespace],
     ]);
   const leads = (child: Child, id: string) =>
@@ -252,7 +251,7 @@ describeUnless(missing, "client-go itself", () => {
     const held = request();
     await store.acquire([held]);
     const go = start(resource, "go-1");
-    await go.until(({ err }) => err.some((line) => line.includes("attempting to acquire")));
+    await go.until(({ err }) => err.some((line) => line.includes("has not yet expired")));
     expect(await store.renew([{ ...held, ttlMs: 10_000 }])).toMatchObject([{ status: "renewed" }]);
     await store.release([held]);
     await leads(go, "go-1");

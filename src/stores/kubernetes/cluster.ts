@@ -163,14 +163,14 @@ export async function openKubeconfig(
         agent = Object.assign(made, { keepAlive: true });
         agents.push(agent);
       }
-      const headers = Object.entries(options.headers ?? {}).map(([name, value]) => [
-        name,
-        String(value),
-      ]);
-      if (options.auth) {
-        headers.push(["Authorization", `Basic ${Buffer.from(options.auth).toString("base64")}`]);
+      const headers: Record<string, string> = {};
+      for (const [name, value] of Object.entries(options.headers ?? {})) {
+        headers[name] = String(value);
       }
-      return { headers: Object.fromEntries(headers), agent };
+      if (options.auth) {
+        headers["Authorization"] = `Basic ${Buffer.from(options.auth).toString("base64")}`;
+      }
+      return { headers, agent };
     },
     close() {
       for (const each of agents) each.destroy();

@@ -163,7 +163,7 @@ export class KubernetesLeaseStore implements LeaseStore {
       (request: RevokeRequest): Decide<RevokeOutcome> =>
       (found) => {
         const { record, outcome } = rules.revoke(recordOf(found), request, found.nowMs);
-        if (outcome.status !== "revoked" || !record) return { outcome: outcome as RevokeOutcome };
+        if (outcome.status !== "revoked" || !record) return { outcome };
         if (request.free === "now") {
           return { outcome, write: freedIn(found.object, request, record, found) };
         }
