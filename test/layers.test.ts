@@ -22,6 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "stores/etcd": ["env", "lease", "stores/source"],
   "stores/kubernetes": ["env", "lease", "stores/source"],
   "stores/redis": ["env", "lease", "stores/source"],
+  "stores/zookeeper": ["env", "lease", "stores/source"],
   "stores/source": ["env", "lease", "tasks", "control"],
   "stores/opening": ["env", "lease", "stores/source"],
   "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http", "stores/etcd"],
@@ -80,6 +81,7 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
   "stores/etcd": ["stores/source"],
   "stores/kubernetes": ["stores/source"],
   "stores/redis": ["stores/source"],
+  "stores/zookeeper": ["stores/source"],
 };
 
 /** What runs outside Node has no Node in it: these alone may import node:* and use Buffer. */
@@ -87,6 +89,7 @@ const NODE = [
   "stores/postgres/",
   "stores/kubernetes/",
   "stores/redis/",
+  "stores/zookeeper/",
   "server/node.ts",
   "server/listen.ts",
   "cli/",
@@ -105,6 +108,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@kubernetes/client-node": ["stores/kubernetes/"],
   "@electric-sql/pglite": ["stores/postgres/"],
   ioredis: ["stores/redis/"],
+  "node-zookeeper-client": ["stores/zookeeper/"],
   zod: ["protocol/", "server/"],
   "@hono/zod-openapi": ["protocol/", "server/"],
   hono: ["server/"],

@@ -22,6 +22,8 @@ export const ENGINES: Openers = {
   postgresql: postgres,
   redis,
   rediss: redis,
+  zookeeper: async (url, env, timeoutMs) =>
+    (await import("./zookeeper/index.js")).zookeeper({ url }).open(env, timeoutMs),
 };
 
 /** As {@link openAll}. */

@@ -1,0 +1,153 @@
+/**
+ * The session of a client: it outlives its connections, and what it holds lives as long as it does.
+ *
+ *            connect             lost: to the next server, with the same identity
+ *   (none) ──────────▶ linked ──────────▶ (unlinked) ──▶ linked     all that it held is still there
+ *      ▲                                      │
+ *      └───────── "that session has ended" ◀──┘    all that it held is gone: only the servers can say so
+ *
+ * While it has no connection nobody can say whether it lives: calls wait for one as long as their
+ * callers do, and those trust in what they hold until their own deadlines.
+ */
+import { type Env, jittered, sleep } from "../../env/index.js";
+import { ClosedError, LeaseholdError, StoreMisconfiguredError } from "../../lease/index.js";
+import type { Driver } from "./driver.js";
+import { isRefused, storeError, Unanswered } from "./failures.js";
+import { Link, SessionEnded, type SessionIdentity } from "./link.js";
+
+export interface SessionOptions {
+  readonly driver: Driver;
+  readonly servers: readonly string[];
+  readonly sessionTimeoutMs: number;
+  readonly auth: string | undefined;
+}
+
+const FIRST_BACKOFF_MS = 20;
+const LONGEST_BACKOFF_MS = 1_000;
+/** One server must not use up the time for the others. */
+const LONGEST_CONNECT_MS = 3_000;
+
+export class Session {
+  #link: Link | null = null;
+  #identity: SessionIdentity | null = null;
+  /** Why there is no connection. */
+  #problem: Error | null = null;
+  readonly #waiting = new Set<() => void>();
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+  readonly #servers: readonly string[];
+
+  private constructor(
+    readonly options: SessionOptions,
+    readonly env: Env,
+    /** Called at each connection, before it is used. */
+    readonly onLink: () => void,
+  ) {
+    const { servers } = options;
+    const first = Math.floor(env.random.float() * servers.length);
+    this.#servers = [...servers.slice(first), ...servers.slice(0, first)];
+    this.#running = this.#run();
+  }
+
+  /** Resolves when a connection stands. @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED */
+  static async open(
+    options: SessionOptions,
+    env: Env,
+    timeoutMs: number,
+    onLink: () => void,
+  ): Promise<Session> {
+    const session = new Session(options, env, onLink);
+    try {
+      const { sessionTimeoutMs } = await session.link(env.clock.monotonic() + timeoutMs);
+      if (sessionTimeoutMs > options.sessionTimeoutMs) {
+        throw new StoreMisconfiguredError(
+          `the ensemble has no sessions shorter than ${sessionTimeoutMs} ms (minSessionTimeout, by default 2 ticks): set sessionTimeoutMs to 3 ticks at least`,
+        );
+      }
+      return session;
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+
+  /** For people: without the password. */
+  get name(): string {
+    return `ZooKeeper at ${this.options.servers.join(",")}`;
+  }
+
+  /** The connection. @throws ClosedError, StoreMisconfiguredError; StoreUnavailableError in time */
+  async link(deadlineMs: number): Promise<Link> {
+    const { clock } = this.env;
+    for (;;) {
+      if (this.#closing.signal.aborted) throw new ClosedError("the store");
+      if (this.#link?.isOpen) return this.#link;
+      if (this.#problem instanceof LeaseholdError && !this.#problem.retryable) throw this.#problem;
+      const leftMs = deadlineMs - clock.monotonic();
+      if (leftMs <= 0) {
+        const why = this.#problem?.message ?? "no answer yet";
+        throw storeError(new Unanswered(`no connection: ${why}`, false, this.#problem), false);
+      }
+      await new Promise<void>((resolve) => {
+        const done = () => {
+          timer.cancel();
+          this.#waiting.delete(done);
+          resolve();
+        };
+        const timer = clock.timer(leftMs, done);
+        this.#waiting.add(done);
+      });
+    }
+  }
+
+  /** Ends the session, if there is a connection to say so by; else it ends by its timeout. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#wake();
+    await this.#link?.close();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, random, logger } = this.env;
+    const { signal } = this.#closing;
+    let failures = 0;
+    for (let tries = 0; !signal.aborted; tries += 1) {
+      try {
+        const link = await this.#connect(this.#servers[tries % this.#servers.length] ?? "");
+        failures = 0;
+        if (signal.aborted) return await link.close();
+        [this.#link, this.#identity, this.#problem] = [link, link.identity, null];
+        this.onLink();
+        this.#wake();
+        await link.ended;
+        if (signal.aborted) return;
+        logger.warn({ store: this.name }, "the connection is lost; connecting again");
+        continue;
+      } catch (error) {
+        if (error instanceof SessionEnded) {
+          logger.warn({ store: this.name }, "the session has ended, and all that it held");
+          this.#identity = null;
+          continue;
+        }
+        this.#problem = isRefused(error) ? storeError(error, false) : (error as Error);
+        this.#wake();
+      }
+      const backoffMs = FIRST_BACKOFF_MS * 2 ** Math.min(failures, 10);
+      failures += 1;
+      const pauseMs = jittered(random, Math.min(backoffMs, LONGEST_BACKOFF_MS), 0.5);
+      await sleep(clock, pauseMs, { signal, background: true }).catch(() => {});
+    }
+  }
+
+  #connect(server: string): Promise<Link> {
+    const { driver, sessionTimeoutMs, auth } = this.options;
+    const withinMs = Math.min(LONGEST_CONNECT_MS, sessionTimeoutMs / 3);
+    const options = { server, identity: this.#identity, sessionTimeoutMs, auth, withinMs };
+    return Link.open(driver, options, this.env);
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake();
+  }
+}

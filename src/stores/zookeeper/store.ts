@@ -1,0 +1,234 @@
+/** Leases in ZooKeeper: the port, over what holding.ts and overview.ts do with one lock. */
+import type { Env } from "../../env/index.js";
+import type {
+  AcquireOutcome,
+  AcquireRequest,
+  CallOptions,
+  Capabilities,
+  Failed,
+  Key,
+  LeaseStore,
+  LeaseView,
+  ListQuery,
+  Page,
+  ReleaseOutcome,
+  ReleaseRequest,
+  RenewOutcome,
+  RenewRequest,
+  RevokeOutcome,
+  RevokeRequest,
+  WatchEvent,
+} from "../../lease/index.js";
+import { ClosedError, StoreUnavailableError } from "../../lease/index.js";
+import { failedOutcome, storeError, Unanswered } from "./failures.js";
+import { AGAIN, type Doubt, Holding } from "./holding.js";
+import { Talk } from "./locks.js";
+import { collect, listOf, revoke, viewOf } from "./overview.js";
+import { idOf, OwnGrants } from "./own-grants.js";
+import type { Paths } from "./paths.js";
+import type { Session } from "./session.js";
+import { Watches } from "./watches.js";
+
+const DEFAULT_TIMEOUT_MS = 5_000;
+/** Lists and collections take several rounds. */
+const READ_TIMEOUT_MS = 15_000;
+/** Of a session, what a lease may last: the rest covers what the leader has not heard yet. */
+const LONGEST_TTL_RATIO = 3 / 4;
+/** A client ends its grants by itself. Those of one that has died expire with its session. */
+const EPSILON_MS = 1_000;
+
+/** One connection at a time, and one catch-up for all who ask together. */
+type Talks = () => Promise<Talk>;
+
+export class ZooKeeperLeaseStore implements LeaseStore {
+  readonly capabilities: Capabilities;
+  readonly #own: OwnGrants;
+  readonly #watches: Watches;
+  readonly #holding: Holding;
+  #closed = false;
+
+  /** @param sessionTimeoutMs as the servers have granted it */
+  constructor(
+    readonly session: Session,
+    sessionTimeoutMs: number,
+    readonly paths: Paths,
+    readonly acls: unknown,
+    readonly env: Env,
+    watches: Watches,
+  ) {
+    this.capabilities = {
+      clock: "session",
+      grants: "bound",
+      ttl: { minMs: 1, maxMs: Math.floor(sessionTimeoutMs * LONGEST_TTL_RATIO), stepMs: 1 },
+      queue: false,
+      watch: "push",
+      epsilonMs: EPSILON_MS,
+    };
+    this.#watches = watches;
+    this.#own = new OwnGrants(env.clock, async ({ id, grant }) => {
+      const deadlineMs = this.#deadline();
+      await this.#settle(this.#talks(deadlineMs), deadlineMs, (talk, doubt) =>
+        this.#holding.end(talk, id, grant, "expired", doubt),
+      );
+    });
+    this.#holding = new Holding(env.clock, this.#own, watches);
+  }
+
+  /** There is a connection again. */
+  onLink(): void {
+    this.#own.hurry();
+  }
+
+  acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
+    return this.#each<AcquireRequest, AcquireOutcome>(requests, options, (request, at) =>
+      this.#inTurn(request, at, (talk, id, doubt) =>
+        this.#holding.acquire(talk, id, request, doubt),
+      ),
+    );
+  }
+
+  renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
+    return this.#each<RenewRequest, RenewOutcome>(requests, options, (request, at) =>
+      this.#inTurn(request, at, (talk, id, doubt) => this.#holding.renew(talk, id, request, doubt)),
+    );
+  }
+
+  release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
+    return this.#each<ReleaseRequest, ReleaseOutcome>(requests, options, (request, at) =>
+      this.#inTurn(request, at, (talk, id, doubt) =>
+        this.#holding.end(talk, id, request, "released", doubt),
+      ),
+    );
+  }
+
+  revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {
+    return this.#each<RevokeRequest, RevokeOutcome>(requests, options, (request, at) =>
+      this.#settle(at.talks, at.deadlineMs, (talk, doubt) => revoke(talk, request, doubt), true),
+    );
+  }
+
+  async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    return this.#read((talk) => Promise.all(keys.map((key) => viewOf(talk, key))));
+  }
+
+  async list(query: ListQuery): Promise<Page<LeaseView>> {
+    return this.#read((talk) => listOf(talk, query));
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<WatchEvent, void, void> {
+    if (this.#closed) throw new ClosedError("the store");
+    yield* this.#watches.follow(namespace, signal);
+  }
+
+  async collect(olderThanMs: number): Promise<number> {
+    try {
+      return await collect(() => this.#talks(this.#deadline(READ_TIMEOUT_MS))(), olderThanMs);
+    } catch (error) {
+      throw storeError(error, true);
+    }
+  }
+
+  /** Ends the session: what this client still holds is free at once, if there is a connection. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#own.close();
+    this.#watches.end();
+    await this.session.close();
+  }
+
+  #deadline(timeoutMs = DEFAULT_TIMEOUT_MS): number {
+    return this.env.clock.monotonic() + timeoutMs;
+  }
+
+  #talks(deadlineMs: number): Talks {
+    let talk: Talk | undefined;
+    return async () => {
+      const link = await this.session.link(deadlineMs);
+      if (talk?.link !== link) talk = new Talk(link, deadlineMs, this.paths, this.acls);
+      return talk;
+    };
+  }
+
+  async #read<T>(work: (talk: Talk) => Promise<T>): Promise<T> {
+    const deadlineMs = this.#deadline(READ_TIMEOUT_MS);
+    const talks = this.#talks(deadlineMs);
+    for (;;) {
+      try {
+        return await work(await talks());
+      } catch (error) {
+        const again = error instanceof Unanswered && this.env.clock.monotonic() < deadlineMs;
+        if (!again) throw storeError(error, false);
+      }
+    }
+  }
+
+  /** Locks at once, those of one lock in order. */
+  async #each<Request extends Key, Outcome>(
+    requests: readonly Request[],
+    { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
+    decide: (
+      request: Request,
+      at: { talks: Talks; deadlineMs: number },
+    ) => Promise<Outcome | Failed>,
+  ): Promise<Outcome[]> {
+    const deadlineMs = this.#deadline(timeoutMs);
+    const at = { deadlineMs, talks: this.#talks(deadlineMs) };
+    const outcomes: (Outcome | Failed)[] = [];
+    const locks = new Map<string, Promise<void>>();
+    for (const [index, request] of requests.entries()) {
+      const lock = this.paths.lock(request);
+      const before = locks.get(lock) ?? Promise.resolve();
+      locks.set(
+        lock,
+        before.then(async () => {
+          outcomes[index] = await decide(request, at);
+        }),
+      );
+    }
+    await Promise.all(locks.values());
+    return outcomes as Outcome[];
+  }
+
+  /** After what is under way for the same grant; nothing is begun once the caller has given up. */
+  #inTurn<Outcome>(
+    request: ReleaseRequest,
+    { talks, deadlineMs }: { talks: Talks; deadlineMs: number },
+    work: (talk: Talk, id: string, doubt: Doubt) => Promise<Outcome | typeof AGAIN>,
+  ): Promise<Outcome | Failed> {
+    const id = idOf(this.paths, request, request.leaseId);
+    const { clock } = this.env;
+    return new Promise((resolve) => {
+      const busy = "not sent: another request for the same grant was under way all the time";
+      const timer = clock.timer(deadlineMs - clock.monotonic(), () =>
+        resolve(failedOutcome(new StoreUnavailableError(busy, { outcome: "none" }), false)),
+      );
+      void this.#own.inTurn(id, async () => {
+        timer.cancel();
+        resolve(await this.#settle(talks, deadlineMs, (talk, doubt) => work(talk, id, doubt)));
+      });
+    });
+  }
+
+  /** One request, on as many connections as it takes, within its time. */
+  async #settle<Outcome>(
+    talks: Talks,
+    deadlineMs: number,
+    work: (talk: Talk, doubt: Doubt) => Promise<Outcome | typeof AGAIN>,
+    once = false,
+  ): Promise<Outcome | Failed> {
+    const doubt: Doubt = { unknown: false, careful: false };
+    for (;;) {
+      try {
+        const outcome = await work(await talks(), doubt);
+        if (outcome !== AGAIN) return outcome;
+      } catch (error) {
+        const over = this.env.clock.monotonic() >= deadlineMs || (once && doubt.unknown);
+        if (!(error instanceof Unanswered) || over) return failedOutcome(error, doubt.unknown);
+        doubt.careful = true;
+      }
+    }
+  }
+}
