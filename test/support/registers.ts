@@ -1,10 +1,11 @@
 /** What a lease protects, kept twice: with a fence, and without one, which must be seen to suffer. */
 import type pg from "pg";
-import { fence } from "../../src/fence/index.js";
+import { FENCE_TABLE, fence } from "../../src/fence/index.js";
 import { LeaseholdError } from "../../src/lease/index.js";
 
-/** In a database that has the table of fences. */
+/** In a database, with the table of fences. */
 export async function makeRegisters(client: pg.Client): Promise<void> {
+  await client.query(FENCE_TABLE);
   await client.query(
     "CREATE TABLE IF NOT EXISTS register (resource text, fenced boolean, token bigint, PRIMARY KEY (resource, fenced))",
   );

@@ -1,9 +1,8 @@
 /** From a driver to a store: what must be known of a server before anybody relies on it. */
 import type { Env } from "../../env/index.js";
-import { ClosedError, StoreMisconfiguredError } from "../../lease/index.js";
+import { StoreMisconfiguredError } from "../../lease/index.js";
 import type { LeaseStores } from "../source.js";
 import type { Driver } from "./driver.js";
-import { isReadOnly } from "./failures.js";
 import { FOREIGN_SCRIPTS, ForeignLeaseStore, type Format } from "./foreign.js";
 import { Hints } from "./hints.js";
 import { Keys } from "./keys.js";
@@ -35,7 +34,9 @@ export async function openRedis(
     else if (isCluster(await infoOf(servers, undefined, deadlineMs))) {
       await servers.readSlots(deadlineMs);
     }
-    for (const each of servers.nodes()) checkMemory(await infoOf(servers, each, deadlineMs));
+    for (const each of servers.nodes()) {
+      check(await infoOf(servers, each, deadlineMs), servers.nameOf(each));
+    }
     const keys = new Keys(driver.prefix);
     if (format) {
       const scripts = await load(servers, FOREIGN_SCRIPTS, deadlineMs);
@@ -43,17 +44,16 @@ export async function openRedis(
     }
     const scripts = await load(servers, { ...SCRIPTS, probe: PROBE }, deadlineMs);
     const channel = keys.channel(NOBODY.namespace);
-    await servers.run("general", scripts.probe, [keys.record(NOBODY)], [channel], deadlineMs);
+    // Over both, so that the first renewal finds its connection open.
+    for (const lane of ["general", "control"] as const) {
+      await servers.run(lane, scripts.probe, [keys.record(NOBODY)], [channel], deadlineMs);
+    }
     hints = new Hints(servers);
     await hints.open(channel);
     return storesOf(new RedisLeaseStore(servers, scripts, keys, hints), close);
   } catch (error) {
     await close();
-    if (!(error instanceof Error) || !isReadOnly(error.cause)) throw error;
-    throw new StoreMisconfiguredError(
-      `${driver.name} is a read-only replica: give the address of its primary`,
-      error.cause,
-    );
+    throw error;
   }
 }
 
@@ -100,11 +100,14 @@ function isCluster(info: Info): boolean {
  * Leases have an expiry, long after their end, so that a policy which spares keys without one spares
  * none of them.
  */
-function checkMemory(info: Info): void {
+function check(info: Info, name: string): void {
+  if (info.get("role") === "slave") {
+    throw new StoreMisconfiguredError(`${name} is a replica: give the address of its primary`);
+  }
   const policy = info.get("maxmemory_policy") ?? "noeviction";
   if (policy === "noeviction") return;
   throw new StoreMisconfiguredError(
-    `this Redis has maxmemory-policy ${policy}, under which it may delete leases to make room: ` +
+    `${name} has maxmemory-policy ${policy}, under which it may delete leases to make room: ` +
       "CONFIG SET maxmemory-policy noeviction, or keep leases in another Redis",
   );
 }

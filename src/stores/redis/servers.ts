@@ -52,6 +52,11 @@ export class Servers {
     return this.#slots ? [...new Set(this.#slots.values())] : [undefined];
   }
 
+  /** For messages. */
+  nameOf(node: string | undefined): string {
+    return node === undefined ? this.driver.name : `Redis at ${node}`;
+  }
+
   /** One command to one of {@link nodes}. */
   tell(node: string | undefined, deadlineMs: number, command: string, ...args: Argument[]) {
     return this.#to(node, "general").call(deadlineMs, command, ...args);
@@ -160,8 +165,7 @@ export class Servers {
     if (!connection) {
       const { driver, env } = this;
       const address = node === undefined ? undefined : addressOf(node);
-      const name = node === undefined ? driver.name : `Redis at ${node}`;
-      connection = new Connection(name, env, () => driver.open(address));
+      connection = new Connection(this.nameOf(node), env, () => driver.open(address));
       this.#connections.set(key, connection);
     }
     return connection;
