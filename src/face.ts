@@ -18,6 +18,7 @@ export {
   type LeaseView,
   type LostReason,
   NoTokenError,
+  NotLeaderError,
   type Page,
   type RevokeResult,
   StaleTokenError,

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import { PGlite } from "@electric-sql/pglite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Elector } from "../src/election/index.js";
 import { FENCE_TABLE, fence } from "../src/fence/index.js";
 import {
   type AcquireOptions,
@@ -19,6 +20,7 @@ import {
   LeaseUnavailableError,
   type LostReason,
   NoTokenError,
+  NotLeaderError,
   openStores,
   StaleTokenError,
   StoreMisconfiguredError,
@@ -352,6 +354,20 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         ...{ kind: NoTokenError, retryable: false, outcome: "none" },
         message: /^the lease on "r" has no fencing token,.*: leave out \?format=/,
         fields: { resource: "r" },
+      },
+    ],
+  ],
+  NOT_LEADER: [
+    [
+      "work for the leader, on a node that does not lead",
+      {
+        async cause() {
+          const { a } = await world();
+          return refusal(() => new Elector(a, "r").runIfLeader(() => {}));
+        },
+        ...{ kind: NotLeaderError, retryable: true, outcome: "none" },
+        message: /^this node does not lead "r": send the work to the leader, or drop it$/,
+        fields: { election: "r" },
       },
     ],
   ],

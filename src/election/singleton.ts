@@ -86,7 +86,7 @@ export class Singleton implements AsyncDisposable {
       try {
         await this.#leases.run(resource, { ...acquire, signal }, async (lease) => {
           this.#lease = lease;
-          if (signal.aborted) return;
+          if (signal.aborted || lease.signal.aborted) return;
           await this.#work(lease);
         });
         if (!signal.aborted) logger.warn({ resource }, "the work ended by itself");

@@ -11,6 +11,7 @@ export type ErrorCode =
   | "INVALID_OPTION"
   | "STALE_TOKEN"
   | "NO_TOKEN"
+  | "NOT_LEADER"
   | "CLOSED";
 
 /** Why a holder must stop. */
@@ -145,6 +146,17 @@ export class StaleTokenError extends LeaseholdError {
       "STALE_TOKEN",
       `token ${token} for "${resource}" is older than ${lastToken}, which has passed: roll back, and drop this work`,
       { retryable: false, outcome: "none" },
+    );
+  }
+}
+
+/** This node does not lead, so the work was not begun. */
+export class NotLeaderError extends LeaseholdError {
+  constructor(readonly election: string) {
+    super(
+      "NOT_LEADER",
+      `this node does not lead "${election}": send the work to the leader, or drop it`,
+      { retryable: true, outcome: "none" },
     );
   }
 }

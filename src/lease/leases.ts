@@ -20,7 +20,15 @@ import {
   type ResolvedOptions,
   resolveOptions,
 } from "./options.js";
-import type { LeaseStore, LeaseView, ListQuery, Page, RevokeOutcome, WatchEvent } from "./port.js";
+import type {
+  Capabilities,
+  LeaseStore,
+  LeaseView,
+  ListQuery,
+  Page,
+  RevokeOutcome,
+  WatchEvent,
+} from "./port.js";
 import { Turns } from "./turns.js";
 
 /** What the work of `run` does with its lease. */
@@ -104,6 +112,17 @@ export class Leases implements AsyncDisposable {
   /** Clock, randomness and logger, for what is built on leases. @internal */
   get env(): Env {
     return this.#context.env;
+  }
+
+  /** What the store promises, for what is built on leases. @internal */
+  get capabilities(): Capabilities {
+    return this.#context.capabilities;
+  }
+
+  /** Calls back on every hint about the resource until the returned function is called. @internal */
+  listen(resource: string, listener: () => void): () => void {
+    this.#checkOpen();
+    return this.#context.hints.listen(resource, listener);
   }
 
   /**

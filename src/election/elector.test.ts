@@ -1,0 +1,338 @@
+import { describe, expect, it } from "vitest";
+import { faultyStore } from "../../test/support/faulty-store.js";
+import { Leases, StaleTokenError, StoreUnavailableError } from "../lease/index.js";
+import { manualEnv } from "../testing/index.js";
+import { Elector, type ElectorOptions, type LeaderWork, type Term } from "./elector.js";
+import type { LeaderChange } from "./observer.js";
+
+const TTL_MS = 3_000;
+
+function world() {
+  const env = manualEnv();
+  const store = faultyStore(env);
+  const node = (holder: string, options: ElectorOptions = {}) => {
+    const leases = new Leases(store, { env, holder }, { close: undefined });
+    const elector = new Elector(leases, "cluster", { ttlMs: TTL_MS, ...options });
+    const stop = new AbortController();
+    const lead = (work: LeaderWork = untilAborted) => elector.lead(work, { signal: stop.signal });
+    return { leases, elector, stop, lead };
+  };
+  return { clock: env.clock, store, node };
+}
+
+const untilAborted: LeaderWork = (term) =>
+  new Promise((resolve) => term.signal.addEventListener("abort", () => resolve()));
+
+describe("lead", () => {
+  it("has one leader, and the next when that one stops", async () => {
+    const { clock, node } = world();
+    const [a, b] = [node("a"), node("b")];
+    const terms: [string, number][] = [];
+    const noting =
+      (name: string): LeaderWork =>
+      async (term) => {
+        terms.push([name, term.token]);
+        await untilAborted(term);
+      };
+    const [leadingA, leadingB] = [a.lead(noting("a")), b.lead(noting("b"))];
+    await clock.advance(100);
+    expect([a.elector.state, b.elector.state]).toEqual(["leading", "waiting"]);
+    expect(a.elector.term).toMatchObject({ holder: "a", token: 1 });
+    expect(b.elector.term).toBeUndefined();
+    a.stop.abort();
+    await clock.advance(100);
+    await leadingA;
+    expect([a.elector.state, b.elector.state]).toEqual(["idle", "leading"]);
+    b.stop.abort();
+    await clock.settle();
+    await leadingB;
+    expect(terms).toEqual([
+      ["a", 1],
+      ["b", 2],
+    ]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("goes on after a loss, once the work of the lost term has ended", async () => {
+    const { clock, node, store } = world();
+    const { elector, stop, lead } = node("a");
+    let [running, terms] = [0, 0];
+    let drain = () => {};
+    const leading = lead(async (term) => {
+      expect(running).toBe(0);
+      [running, terms] = [running + 1, terms + 1];
+      await untilAborted(term);
+      await new Promise<void>((resolve) => {
+        drain = resolve;
+      });
+      running -= 1;
+    });
+    await clock.advance(100);
+    store.faults.renew = "refuse";
+    await clock.advance(2 * TTL_MS);
+    store.faults.renew = "ok";
+    expect([elector.state, running, terms]).toEqual(["stopping", 1, 1]);
+    expect(elector.term).toBeUndefined();
+    drain();
+    await clock.advance(TTL_MS);
+    expect([elector.state, running, terms]).toEqual(["leading", 1, 2]);
+    stop.abort();
+    await clock.settle();
+    drain();
+    await leading;
+    expect(running).toBe(0);
+  });
+
+  it("campaigns again after a pause when the work returns", async () => {
+    const { clock, node } = world();
+    const { stop, lead } = node("a", { retryDelayMs: 10_000 });
+    const starts: number[] = [];
+    const leading = lead(() => void starts.push(clock.monotonic()));
+    await clock.advance(60_000);
+    expect(starts.length).toBeGreaterThan(3);
+    for (const [at, start] of starts.slice(1).entries()) {
+      expect(start - (starts[at] ?? 0)).toBeGreaterThan(7_900);
+    }
+    stop.abort();
+    await leading;
+  });
+
+  it("ends with what the work throws, and gives the lease back", async () => {
+    const { clock, node } = world();
+    const { elector, leases, lead } = node("a");
+    const failed = expect(lead(() => Promise.reject(new Error("broken")))).rejects.toThrow(
+      "broken",
+    );
+    await clock.settle();
+    await failed;
+    expect(elector.state).toBe("idle");
+    expect(await leases.get("cluster")).toMatchObject({ state: "released" });
+  });
+
+  it("ends with its client", async () => {
+    const { clock, node } = world();
+    const [a, b] = [node("a"), node("b")];
+    const both = [a.lead(), b.lead()];
+    await clock.advance(100);
+    await Promise.all([a.leases.close(), b.leases.close()]);
+    await Promise.all(both);
+    await a.lead();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("refuses a second campaign, and options that do not go together", async () => {
+    const { clock, node } = world();
+    const { leases, stop, lead } = node("a");
+    const leading = lead();
+    await expect(lead()).rejects.toMatchObject({ code: "INVALID_OPTION", path: "lead" });
+    for (const [name, options, path] of [
+      ["", {}, "resource"],
+      ["x".repeat(250), {}, "name"],
+      ["x", { ttlMs: 1_000, renewIntervalMs: 2_000 }, "renewIntervalMs"],
+      ["x", { retryDelayMs: -1 }, "retryDelayMs"],
+      ["x", { handoverMs: 10 }, "handoverMs"],
+    ] as const) {
+      expect(() => new Elector(leases, name, options)).toThrow(
+        expect.objectContaining({ code: "INVALID_OPTION", path }),
+      );
+    }
+    stop.abort();
+    await clock.settle();
+    await leading;
+  });
+});
+
+describe("runIfLeader and leaderWrite", () => {
+  it("run on the leader, with its signal and token, and nowhere else", async () => {
+    const { clock, node } = world();
+    const [a, b] = [node("a"), node("b")];
+    const both = [a.lead(), b.lead()];
+    await clock.advance(100);
+    const seen = await a.elector.runIfLeader((signal, token) => [signal.aborted, token]);
+    expect(seen).toEqual([false, 1]);
+    await expect(b.elector.runIfLeader(() => 1)).rejects.toMatchObject({ code: "NOT_LEADER" });
+    await expect(b.elector.leaderWrite(() => 1)).rejects.toMatchObject({ code: "NOT_LEADER" });
+    a.stop.abort();
+    b.stop.abort();
+    await clock.settle();
+    await Promise.all(both);
+  });
+
+  it("notice a suspended machine before any timer does", async () => {
+    const { clock, node } = world();
+    const { elector, stop, lead } = node("a");
+    const leading = lead();
+    await clock.advance(100);
+    clock.jumpWall(TTL_MS);
+    await expect(elector.runIfLeader(() => 1)).rejects.toMatchObject({ code: "NOT_LEADER" });
+    stop.abort();
+    await clock.settle();
+    await leading;
+  });
+
+  it("keep the term from being given back before they end, and tell of its loss", async () => {
+    const { clock, node } = world();
+    const { elector, leases, stop, lead } = node("a");
+    const leading = lead();
+    await clock.advance(100);
+    let finish = () => {};
+    let told: unknown;
+    const work = elector.runIfLeader(
+      (signal) =>
+        new Promise<string>((resolve) => {
+          signal.addEventListener("abort", () => (told = signal.reason));
+          finish = () => resolve("done");
+        }),
+    );
+    stop.abort(new Error("shut down"));
+    await clock.advance(100);
+    expect(told).toMatchObject({ message: "shut down" });
+    expect(await leases.get("cluster")).toMatchObject({ state: "live" });
+    finish();
+    expect(await work).toBe("done");
+    await clock.settle();
+    await leading;
+    expect(await leases.get("cluster")).toMatchObject({ state: "released" });
+  });
+
+  it("reject with LEASE_LOST what ran while the term ended", async () => {
+    const { clock, node, store } = world();
+    const { elector, stop, lead } = node("a");
+    const leading = lead();
+    await clock.advance(100);
+    store.faults.renew = "refuse";
+    const work = elector.runIfLeader(
+      (signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(1))),
+    );
+    const lost = expect(work).rejects.toMatchObject({ code: "LEASE_LOST" });
+    await clock.advance(TTL_MS);
+    await lost;
+    stop.abort();
+    await clock.settle();
+    await leading;
+  });
+
+  it("step down when a guard has seen a newer leader", async () => {
+    const { clock, node } = world();
+    const { elector, stop, lead } = node("a");
+    const terms: Term[] = [];
+    const leading = lead(async (term) => {
+      terms.push(term);
+      await untilAborted(term);
+    });
+    await clock.advance(100);
+    const stale = elector.leaderWrite((_, token) => {
+      throw new StaleTokenError("table", token, token + 1);
+    });
+    await expect(stale).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
+    expect(terms[0]?.checkAlive()).toBe(false);
+    stop.abort();
+    await clock.settle();
+    await leading;
+  });
+});
+
+describe("resign", () => {
+  it("gives the lead to the next, and stays a candidate", async () => {
+    const { clock, node } = world();
+    const [a, b] = [node("a"), node("b")];
+    const both = [a.lead(), b.lead()];
+    await clock.advance(100);
+    await b.elector.resign();
+    const resigned = a.elector.resign();
+    await clock.advance(100);
+    await resigned;
+    expect([a.elector.state, b.elector.state]).toEqual(["waiting", "leading"]);
+    await b.leases.close();
+    await clock.advance(100);
+    expect(a.elector.state).toBe("leading");
+    await a.leases.close();
+    await Promise.all(both);
+  });
+
+  it("lets the named successor lead, whoever waited longer", async () => {
+    const { clock, node } = world();
+    const nodes = ["a", "b", "c", "d", "e"].map((name) => node(name));
+    const leading: Promise<void>[] = [];
+    for (const one of nodes) {
+      leading.push(one.lead());
+      await clock.advance(10);
+    }
+    const worked: string[] = [];
+    const [a, , , , e] = nodes;
+    const resigned = a!.elector.resign({ successor: "e" });
+    await clock.advance(2_000);
+    await resigned;
+    for (const one of nodes) if (one.elector.state === "leading") worked.push(one.leases.holder);
+    expect(worked).toEqual(["e"]);
+    expect(e!.elector.term?.token).toBeGreaterThan(1);
+    for (const { leases } of nodes) await leases.close();
+    await Promise.all(leading);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("lets another lead when the successor does not come", async () => {
+    const { clock, node } = world();
+    const [a, b] = [node("a", { handoverMs: 1_000 }), node("b")];
+    const both = [a.lead(), b.lead()];
+    await clock.advance(100);
+    const resigned = a.elector.resign({ successor: "nobody" });
+    await clock.advance(500);
+    expect([a.elector.state, b.elector.state]).not.toContain("leading");
+    await clock.advance(2_000);
+    await resigned;
+    expect([a.elector.state, b.elector.state]).toContain("leading");
+    for (const { leases } of [a, b]) await leases.close();
+    await Promise.all(both);
+  });
+});
+
+describe("observe", () => {
+  it("tells of each leader, and when there is none; tokens only grow", async () => {
+    const { clock, node, store } = world();
+    const [a, b, c] = [node("a"), node("b"), node("c")];
+    const seen: LeaderChange[] = [];
+    const watching = (async () => {
+      for await (const change of c.elector.observe({ signal: c.stop.signal })) seen.push(change);
+    })();
+    await clock.advance(10);
+    const leadingA = a.lead();
+    await clock.advance(100);
+    store.faults.renew = "refuse";
+    await clock.advance(TTL_MS + 100);
+    store.faults.renew = "ok";
+    a.stop.abort();
+    await clock.advance(100);
+    await leadingA;
+    const leadingB = b.lead();
+    await clock.advance(100);
+    b.stop.abort();
+    await clock.advance(100);
+    await leadingB;
+    c.stop.abort();
+    await clock.settle();
+    await watching;
+    expect(seen[0]).toEqual({ leader: null, token: null, self: false });
+    expect(seen.some(({ leader }) => leader === "a")).toBe(true);
+    expect(seen.at(-2)).toMatchObject({ leader: "b", self: false });
+    expect(seen.at(-1)).toMatchObject({ leader: null });
+    const tokens = seen.map(({ token }) => token ?? 0);
+    expect(tokens).toEqual([...tokens].sort((x, y) => x - y));
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("waits for a store that does not answer", async () => {
+    const { clock, node, store } = world();
+    const { elector, stop } = node("a");
+    const { get } = store;
+    store.get = () => Promise.reject(new StoreUnavailableError("down", { outcome: "none" }));
+    const changes = elector.observe({ signal: stop.signal })[Symbol.asyncIterator]();
+    const first = changes.next();
+    await clock.advance(5_000);
+    store.get = get;
+    await clock.advance(2_000);
+    expect(await first).toMatchObject({ value: { leader: null } });
+    stop.abort();
+    expect(await changes.next()).toMatchObject({ done: true });
+  });
+});
