@@ -4,6 +4,7 @@ import { type HistorySize, type MadeHistory, makeHistory } from "./histories.js"
 import { onEtcd } from "./history-target-etcd.js";
 import { onKubernetes } from "./history-target-kubernetes.js";
 import { onRedis } from "./history-target-redis.js";
+import { onZooKeeper } from "./history-target-zookeeper.js";
 import {
   type HistoryTarget,
   httpTarget,
@@ -46,12 +47,16 @@ export async function runCampaign(
   }
   if (options.target === "etcd") return onEtcd((target) => makeHistories(target, options));
   if (options.target === "redis") return onRedis((target) => makeHistories(target, options));
+  if (options.target === "zookeeper") {
+    return onZooKeeper((target) => makeHistories(target, options));
+  }
   const targets: Record<string, (url: string) => HistoryTarget> = {
     postgres: postgresTarget,
     http: httpTarget,
   };
   const target = targets[options.target];
-  if (!target) throw new Error("--target is memory, postgres, http, redis, etcd or kubernetes");
+  if (!target)
+    throw new Error("--target is memory, postgres, http, redis, etcd, kubernetes or zookeeper");
   const server = await startPostgres();
   try {
     return await makeHistories(target(server.url), options);

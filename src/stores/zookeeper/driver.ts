@@ -18,6 +18,7 @@ export interface Stat {
   readonly mtime: Buffer;
   readonly version: number;
   readonly ephemeralOwner: Buffer;
+  readonly numChildren: number;
 }
 export interface WatchedEvent {
   readonly type: number;

@@ -75,6 +75,15 @@ export class Talk {
     }
   }
 
+  /** What {@link look} would see where nobody contends, for one request; null where somebody does. */
+  async glance(key: Key): Promise<Seen | null> {
+    const own = await orNull(this.link.getData(this.paths.lock(key), this.deadlineMs));
+    if (!own) return NOTHING;
+    const { stat, data } = own;
+    if (stat.numChildren > 0) return null;
+    return { stat, data, record: decode<LockRecord>(data), contenders: [] };
+  }
+
   async look(key: Key): Promise<Seen> {
     const path = this.paths.lock(key);
     for (;;) {

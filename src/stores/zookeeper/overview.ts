@@ -9,8 +9,8 @@ import {
   type RevokeOutcome,
   type RevokeRequest,
 } from "../../lease/index.js";
+import { AGAIN, type Doubt, endingOf, foreignHolder } from "./contenders.js";
 import { isRefused } from "./failures.js";
-import { AGAIN, type Doubt, endingOf, foreignHolder } from "./holding.js";
 import { type Contender, renewedAtOf, type Seen, type Talk, timeOf, trace } from "./locks.js";
 import { nameOf } from "./paths.js";
 import { type ContenderRecord, encode } from "./records.js";

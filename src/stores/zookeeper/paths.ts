@@ -13,8 +13,7 @@ import { digestOf } from "../../env/index.js";
 import type { Key } from "../../lease/index.js";
 
 /** What no name of a znode may contain, and what we take for ourselves. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it is about
-const FORBIDDEN = /[%/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/;
+const FORBIDDEN = /[%/\p{Cc}\ud800-\uf8ff\ufff0-\u{10ffff}]/u;
 /** Names that mean something else where they stand alone. */
 const RESERVED = /^(\.{1,2}|zookeeper)$/;
 const DEFAULT_NAMESPACE = "default";

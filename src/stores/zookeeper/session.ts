@@ -76,6 +76,10 @@ export class Session {
     return `ZooKeeper at ${this.options.servers.join(",")}`;
   }
 
+  get isLinked(): boolean {
+    return this.#link?.isOpen ?? false;
+  }
+
   /** The connection. @throws ClosedError, StoreMisconfiguredError; StoreUnavailableError in time */
   async link(deadlineMs: number): Promise<Link> {
     const { clock } = this.env;

@@ -20,14 +20,16 @@ import type {
   WatchEvent,
 } from "../../lease/index.js";
 import { ClosedError, StoreUnavailableError } from "../../lease/index.js";
+import { AGAIN, type Doubt } from "./contenders.js";
 import { failedOutcome, storeError, Unanswered } from "./failures.js";
-import { AGAIN, type Doubt, Holding } from "./holding.js";
+import { Holding } from "./holding.js";
+import { Keeping } from "./keeping.js";
 import { Talk } from "./locks.js";
 import { collect, listOf, revoke, viewOf } from "./overview.js";
 import { idOf, OwnGrants } from "./own-grants.js";
 import type { Paths } from "./paths.js";
 import type { Session } from "./session.js";
-import { Watches } from "./watches.js";
+import type { Watches } from "./watches.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
 /** Lists and collections take several rounds. */
@@ -45,6 +47,7 @@ export class ZooKeeperLeaseStore implements LeaseStore {
   readonly #own: OwnGrants;
   readonly #watches: Watches;
   readonly #holding: Holding;
+  readonly #keeping: Keeping;
   #closed = false;
 
   /** @param sessionTimeoutMs as the servers have granted it */
@@ -66,12 +69,15 @@ export class ZooKeeperLeaseStore implements LeaseStore {
     };
     this.#watches = watches;
     this.#own = new OwnGrants(env.clock, async ({ id, grant }) => {
+      // Without a connection there is nothing to wait for: onLink() says when.
+      if (!session.isLinked) return;
       const deadlineMs = this.#deadline();
       await this.#settle(this.#talks(deadlineMs), deadlineMs, (talk, doubt) =>
-        this.#holding.end(talk, id, grant, "expired", doubt),
+        this.#keeping.end(talk, id, grant, "expired", doubt),
       );
     });
     this.#holding = new Holding(env.clock, this.#own, watches);
+    this.#keeping = new Keeping(env.clock, this.#own);
   }
 
   /** There is a connection again. */
@@ -89,14 +95,14 @@ export class ZooKeeperLeaseStore implements LeaseStore {
 
   renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
     return this.#each<RenewRequest, RenewOutcome>(requests, options, (request, at) =>
-      this.#inTurn(request, at, (talk, id, doubt) => this.#holding.renew(talk, id, request, doubt)),
+      this.#inTurn(request, at, (talk, id, doubt) => this.#keeping.renew(talk, id, request, doubt)),
     );
   }
 
   release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
     return this.#each<ReleaseRequest, ReleaseOutcome>(requests, options, (request, at) =>
       this.#inTurn(request, at, (talk, id, doubt) =>
-        this.#holding.end(talk, id, request, "released", doubt),
+        this.#keeping.end(talk, id, request, "released", doubt),
       ),
     );
   }
