@@ -5,7 +5,7 @@ import { Mutex } from "redis-semaphore";
 import RedlockModule from "redlock";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { newLeaseId, systemEnv, systemRandom } from "../src/env/index.js";
-import { connect, LeaseholdError, type Leases } from "../src/index.js";
+import { connect, type LeaseholdError, type Leases } from "../src/index.js";
 import { createApp } from "../src/server/index.js";
 import { memory } from "../src/stores/memory/index.js";
 import { type Format, redis } from "../src/stores/redis/index.js";

@@ -93,10 +93,10 @@ export async function driverByUrl(
 export function driverByClient(client: RedisClient | RedisClusterClient): Driver {
   const prefix = client.options.keyPrefix ?? "";
   if (!("nodes" in client && client.isCluster)) {
-    const { duplicate } = client as RedisClient;
+    const own = client as RedisClient;
     return {
       ...{ name: "Redis of the given client", prefix, seeds: [] },
-      open: (address) => duplicate.call(client, { ...OPTIONS, ...address }),
+      open: (address) => own.duplicate({ ...OPTIONS, ...address }),
     };
   }
   const [node] = client.nodes("all");
@@ -114,9 +114,11 @@ export function driverByClient(client: RedisClient | RedisClusterClient): Driver
 function natMapOf(map: unknown): (address: Address) => Address {
   return (address) => {
     const key = `${address.host}:${address.port}`;
-    const found: unknown =
-      typeof map === "function" ? map(key) : (map as Record<string, unknown> | null)?.[key];
-    return (found as Address | null | undefined) ?? address;
+    const found =
+      typeof map === "function"
+        ? (map as (key: string) => Address | null | undefined)(key)
+        : (map as Readonly<Record<string, Address>> | null | undefined)?.[key];
+    return found ?? address;
   };
 }
 

@@ -9,12 +9,12 @@
  * Times are microseconds since 1970. Lua's own conversion of such numbers to text loses digits, hence
  * `%.0f`. Answers are texts, which every client reads alike.
  *
- * A record is kept for 8 days after its lease: a day longer than collectors leave it, where any run.
+ * A record is kept for 8 or 9 days after its lease: a day longer than collectors leave it, where any run.
  * It is kept until its token lies that far behind the clock, too: whatever is granted after that has a
  * larger token by the clock alone.
  */
 
-const KEPT_MS = 8 * 24 * 3_600_000;
+const KEPT_MS = 9 * 24 * 3_600_000;
 /** The expiry of a key is moved this seldom, not by each renewal. */
 const MOVED_MS = 24 * 3_600_000;
 /** A wish to be woken is forgotten after this long: whoever still waits says it again. */

@@ -198,10 +198,7 @@ export class RedisLeaseStore implements LeaseStore {
     lane: Lane,
     requests: readonly Request[],
     { timeoutMs }: CallOptions = {},
-    {
-      args,
-      outcome,
-    }: {
+    call: {
       args(request: Request): readonly string[];
       outcome(request: Request, answer: Answer): Outcome;
     },
@@ -209,12 +206,13 @@ export class RedisLeaseStore implements LeaseStore {
     if (this.#closing.signal.aborted) {
       return requests.map(() => failedOutcome(new ClosedError("the Redis lease store")));
     }
+    const args = (request: Request) => call.args(request);
     const answers = await this.#run(name, lane, requests, args, this.#deadline(timeoutMs));
     return requests.map((request, index) => {
       const answer = answers[index] as Answer | Error;
       if (answer instanceof Error) return failedOutcome(answer);
       if (answer[0] === "failed") return refusedOutcome(String(answer[1]));
-      return outcome(request, answer);
+      return call.outcome(request, answer);
     });
   }
 
