@@ -1,7 +1,7 @@
 /** `leasehold conformance` by real processes: on stores of the package, and on stores that are broken. */
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Cli, checkBuild, endAll, leasehold } from "./support/cli.js";
+import { Cli, checkBuild, endAll, leasehold, serve } from "./support/cli.js";
 import { temporaryFolder } from "./support/processes.js";
 
 beforeAll(checkBuild);
@@ -157,6 +157,15 @@ describe.concurrent("what cannot be tested is said in a sentence", () => {
     const ended = await conformance(...args);
     expect(ended.stderr).toMatch(said);
     expect(ended).toMatchObject({ code, stdout: "" });
+  });
+
+  it("a server, which knows one namespace", async () => {
+    const { url } = await serve();
+    const { code, stderr } = await conformance("--store", url);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: `leasehold: the suite works in namespaces of its own, and the store behind ${url} knows one alone: test the engine itself`,
+    });
   });
 
   it("no fast-check", async () => {

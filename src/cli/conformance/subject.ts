@@ -1,16 +1,29 @@
 /** The store that is put to the test: behind a URL, or a user's own from a module. */
 import { systemEnv } from "../../env/index.js";
-import type { LeaseStore } from "../../lease/index.js";
+import { InvalidOptionError, type LeaseStore } from "../../lease/index.js";
 import { ENGINES } from "../../stores/open.js";
 import { openBy } from "../../stores/opening.js";
 import type { OpenedLeaseStore } from "../../testing/index.js";
 import { UsageError } from "../failures.js";
 import { loadModule } from "../modules.js";
-import { CONNECT_TIMEOUT_MS } from "../stores.js";
+import { CONNECT_TIMEOUT_MS, shownUrl } from "../stores.js";
 
-/** Opens the store behind a URL. */
+/**
+ * Opens the store behind a URL.
+ * @throws UsageError where it knows one namespace alone, as a server does
+ */
 export async function openUrl(url: string): Promise<OpenedLeaseStore> {
   const stores = await openBy(ENGINES, url, systemEnv, CONNECT_TIMEOUT_MS);
+  try {
+    await stores.leases.get([{ namespace: "suite-probe", resource: "probe" }]);
+  } catch (error) {
+    await stores.close();
+    if (!(error instanceof InvalidOptionError) || error.path !== "namespace") throw error;
+    throw new UsageError(
+      `the suite works in namespaces of its own, and the store behind ${shownUrl(url)} knows one alone: test the engine itself`,
+      { cause: error },
+    );
+  }
   return { store: stores.leases, close: () => stores.close() };
 }
 
