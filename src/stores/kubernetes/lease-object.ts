@@ -280,7 +280,8 @@ function grantNotes({ leaseId, holder, ttlMs, metadata }: LeaseRecord): Notes {
 }
 
 function secondsLeft({ expiresAtMs }: LeaseRecord, { nowMs }: Times): number {
-  return Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1_000));
+  // To the microsecond: sums of fractions would be a second longer.
+  return Math.max(1, Math.ceil(Math.round((expiresAtMs - nowMs) * 1_000) / 1_000_000));
 }
 
 /** Undefined takes an annotation away. */
@@ -310,11 +311,10 @@ function changed(object: LeaseObject, key: Key, spec: LeaseSpec, notes: Notes): 
 
 const MICRO_TIME = /^(.{19})(?:\.(\d{1,9}))?Z$/;
 
-/** With exactly six digits behind the point, as the API server demands; later than `last`. */
+/** With exactly six digits behind the point, as the API server demands; another one than `last`. */
 function microTime(wallMs: number, last: string | null): string {
   const micros = BigInt(Math.floor(wallMs)) * 1_000n;
-  const lastMicros = last === null ? null : microsOf(last);
-  return text(lastMicros !== null && micros <= lastMicros ? lastMicros + 1n : micros);
+  return text(last !== null && micros === microsOf(last) ? micros + 1n : micros);
 
   function text(at: bigint): string {
     const seconds = new Date(Number(at / 1_000n)).toISOString().slice(0, 19);

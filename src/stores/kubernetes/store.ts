@@ -13,7 +13,7 @@
  *
  * What has run out is known by observation: see observations.ts.
  */
-import { digestOf, type Env } from "../../env/index.js";
+import type { Env } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
@@ -38,25 +38,25 @@ import {
 } from "../../lease/index.js";
 import { type Answer, DEFAULT_BUDGET_MS, type KubernetesApi, type LeaseList } from "./api.js";
 import {
-  durationMsOf,
+  decideAcquire,
+  decideRelease,
+  decideRenew,
+  decideRevoke,
+  type Found,
+  type Step,
+  WHOLE_MS,
+} from "./decide.js";
+import {
   forgottenIn,
-  freedIn,
   freedWallMsOf,
   GRANT_LABEL,
-  grantedIn,
-  grantIdIn,
   isHeld,
   isOurs,
   keyOf,
   type LeaseObject,
-  looksChanged,
   newObject,
-  nextTokenOf,
   type Observed,
   recordOf,
-  renewedIn,
-  revokedIn,
-  type Times,
   viewIn,
 } from "./lease-object.js";
 import { objectNameOf } from "./names.js";
@@ -66,20 +66,7 @@ import { followLeases, selectorOf } from "./watch.js";
 /** Objects of one batch that are worked on at a time. */
 const CONCURRENCY = 32;
 const PAGE = 500;
-const WHOLE_MS = 1_000;
 
-/** What a request comes to at what is there now; where `write` is set, once that is written. */
-interface Step<Outcome> {
-  readonly outcome: Outcome;
-  readonly write?: LeaseObject;
-  /** Of the write, if it makes or renews a grant: from when on others may take it for new. */
-  readonly trustFromMs?: number;
-}
-/** What is there now. */
-interface Found extends Observed, Times {
-  /** The server's clock. */
-  readonly serverWallMs: number | null;
-}
 type Decide<Outcome> = (found: Found) => Step<Outcome>;
 
 export class KubernetesLeaseStore implements LeaseStore {
@@ -103,74 +90,19 @@ export class KubernetesLeaseStore implements LeaseStore {
   }
 
   acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
-    const decide = (request: AcquireRequest): Decide<AcquireOutcome> => {
-      const asked = { ...request, leaseId: digestOf(request.leaseId), ttlMs: whole(request.ttlMs) };
-      return (found) => {
-        const { object, nowMs, serverWallMs } = found;
-        const before = recordOf(found);
-        const { record, outcome } = rules.acquire(before, asked, nowMs, () =>
-          nextTokenOf(object, serverWallMs),
-        );
-        if (outcome.status === "held" && before) {
-          const grantId = isOurs(object, before) ? grantIdIn(before.leaseId) : null;
-          const remainingMs = Math.ceil(outcome.remainingMs ?? 0);
-          return { outcome: { ...outcome, grantId, remainingMs } };
-        }
-        if (outcome.status !== "acquired" || !record) return { outcome: outcome as AcquireOutcome };
-        if (record !== before) {
-          const replaced = before && isOurs(object, before) ? viewIn(request, found, nowMs) : null;
-          const step = trusted(found, grantedIn(object, request, record, found), outcome);
-          return { ...step, outcome: { ...step.outcome, ...(replaced && { replaced }) } };
-        }
-        // How long others have known it, who can say? From a write of ours on, we can.
-        if (found.trustFromMs === null) {
-          return trusted(found, renewedIn(object, request, record, found), outcome);
-        }
-        const leftMs = found.trustFromMs + durationMsOf(object) - nowMs;
-        return { outcome: { ...outcome, remainingMs: lower(leftMs), expiresAt: null } };
-      };
-    };
-    return this.#each(requests, options, decide, false);
+    return this.#each(requests, options, decideAcquire, false);
   }
 
   renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
-    const decide = (request: RenewRequest): Decide<RenewOutcome> => {
-      const asked = { ...request, leaseId: digestOf(request.leaseId), ttlMs: whole(request.ttlMs) };
-      return (found) => {
-        const { record, outcome } = rules.renew(recordOf(found), asked, found.nowMs);
-        if (outcome.status !== "renewed" || !record) return { outcome: outcome as RenewOutcome };
-        return trusted(found, renewedIn(found.object, request, record, found), outcome);
-      };
-    };
-    return this.#each(requests, options, decide, true);
+    return this.#each(requests, options, decideRenew, true);
   }
 
   release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
-    const decide = (request: ReleaseRequest): Decide<ReleaseOutcome> => {
-      const asked = { ...request, leaseId: digestOf(request.leaseId) };
-      return (found) => {
-        const before = recordOf(found);
-        const { record, outcome } = rules.release(before, asked, found.nowMs);
-        if (record === before || !record) return { outcome };
-        return { outcome, write: freedIn(found.object, request, record, found) };
-      };
-    };
-    return this.#each(requests, options, decide, true);
+    return this.#each(requests, options, decideRelease, true);
   }
 
   revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {
-    const decide =
-      (request: RevokeRequest): Decide<RevokeOutcome> =>
-      (found) => {
-        const { record, outcome } = rules.revoke(recordOf(found), request, found.nowMs);
-        if (outcome.status !== "revoked" || !record) return { outcome };
-        if (request.free === "now") {
-          return { outcome, write: freedIn(found.object, request, record, found) };
-        }
-        const write = revokedIn(found.object, request, record, found);
-        return { outcome: { ...outcome, freeInMs: durationMsOf(write) }, write };
-      };
-    return this.#each(requests, options, decide, false);
+    return this.#each(requests, options, decideRevoke, false);
   }
 
   async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
@@ -241,7 +173,7 @@ export class KubernetesLeaseStore implements LeaseStore {
   async #each<Request extends Key, Outcome>(
     requests: readonly Request[],
     { timeoutMs = DEFAULT_BUDGET_MS }: CallOptions = {},
-    decide: (request: Request) => Decide<Outcome>,
+    decide: (request: Request, found: Found) => Step<Outcome>,
     fromMemory: boolean,
   ): Promise<(Outcome | Failed)[]> {
     const deadlineMs = this.#env.clock.monotonic() + timeoutMs;
@@ -256,7 +188,8 @@ export class KubernetesLeaseStore implements LeaseStore {
     await inParallel([...byName], async ([name, indexes]) => {
       for (const index of indexes) {
         const request = requests[index] as Request;
-        const deciding = this.#decide(request, name, decide(request), deadlineMs, fromMemory);
+        const decideIt = (found: Found) => decide(request, found);
+        const deciding = this.#decide(request, name, decideIt, deadlineMs, fromMemory);
         outcomes[index] = await deciding.catch(failedMaybe);
       }
     });
@@ -362,31 +295,6 @@ export class KubernetesLeaseStore implements LeaseStore {
   #deadlineMs(): number {
     return this.#env.clock.monotonic() + DEFAULT_BUDGET_MS;
   }
-}
-
-/**
- * A write that makes or renews a grant, and how much of it its holder may trust in. Others count from
- * when they see it change, so a write that looks like the one before extends nothing.
- */
-function trusted<Outcome extends { readonly remainingMs: number }>(
-  { object, nowMs, trustFromMs }: Found,
-  write: LeaseObject,
-  outcome: Outcome,
-): Step<Outcome & { readonly expiresAt: null }> {
-  // A write of somebody else's that looks like this one is less than a second old.
-  const fromMs = looksChanged(object, write) ? nowMs : (trustFromMs ?? nowMs - WHOLE_MS);
-  const remainingMs = lower(fromMs + durationMsOf(write) - nowMs);
-  return { outcome: { ...outcome, remainingMs, expiresAt: null }, write, trustFromMs: fromMs };
-}
-
-/** Leases last whole seconds: longer than asked, never shorter. */
-function whole(ttlMs: number): number {
-  return Math.ceil(ttlMs / WHOLE_MS) * WHOLE_MS;
-}
-
-/** Rounded to the side on which the holder stops too early. */
-function lower(ms: number): number {
-  return Math.max(0, Math.floor(ms));
 }
 
 function byBytes(a: string, b: string): number {

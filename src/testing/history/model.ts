@@ -191,9 +191,13 @@ function decide(
   };
 }
 
-/** Where grants end late, others than the holder can only guess when. */
+/**
+ * Where grants end late, others than the holder can only guess when; where nobody can say how late,
+ * who revokes can only guess either.
+ */
 function timesOf(answer: Answer | null, lateMs: number): number | null | undefined {
   if (lateMs > 0 && answer?.status === "held") return undefined;
+  if (lateMs === FOREVER && answer?.status === "revoked") return undefined;
   return answer?.remainingMs ?? answer?.freeInMs;
 }
 
