@@ -67,7 +67,7 @@ export async function runCampaign(
 
 export async function makeHistories(
   target: HistoryTarget,
-  { seeds, parallel, size, onResult }: CampaignOptions,
+  { seeds, parallel, size = target.size, onResult }: CampaignOptions,
 ): Promise<Campaign> {
   const verdicts = { right: 0, wrong: 0, unknown: 0 };
   const results: Pick<MadeHistory, "faults" | "answers">[] = [];

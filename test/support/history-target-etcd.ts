@@ -13,7 +13,8 @@ export function etcdTarget(port: number): HistoryTarget {
     // Renewals and releases are.
     repeats: true,
     // Engine leases outlive what is said of them by a second, and what is over is looked for twice a second.
-    lateMs: 3_000,
+    lateMs: 2_500,
+    size: { clients: 6, requests: 80 },
     ttl: { minMs: 1_000, stepMs: 1_000 },
     shortestTtlMs: 1_000,
     async open(clients, random) {

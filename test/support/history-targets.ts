@@ -6,6 +6,7 @@ import { http } from "../../src/stores/http/index.js";
 import { memory } from "../../src/stores/memory/index.js";
 import { openPostgres } from "../../src/stores/postgres/index.js";
 import type { LinearizabilityOptions } from "../../src/testing/index.js";
+import type { HistorySize } from "./histories.js";
 import { type Counts, openTcpProxy, type TcpProxy } from "./tcp-proxy.js";
 
 export interface HistoryTarget {
@@ -15,6 +16,8 @@ export interface HistoryTarget {
   /** What the engine grants, where that is not any whole millisecond, and how late it frees. */
   readonly ttl?: LinearizabilityOptions["ttl"];
   readonly lateMs?: number;
+  /** Where the ends of grants are vague, a longer history has too many orders to try. */
+  readonly size?: HistorySize;
   /** The shortest ttl that is asked for; the longest is three times as long. Default 100. */
   readonly shortestTtlMs?: number;
   open(clients: number, random: Random): Promise<OpenedTarget>;
