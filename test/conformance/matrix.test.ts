@@ -13,3 +13,20 @@ it.each(STORES)("%s runs the suite of lease stores", (name) => {
   expect(existsSync(file), `test/conformance/${name}.test.ts is missing`).toBe(true);
   expect(readFileSync(file, "utf8")).toContain("exerciseLeaseStore(");
 });
+
+const read = (path: string) => readFileSync(new URL(path, root), "utf8");
+/** A folder may be named in short: postgres. */
+const begins = (name: string) => new RegExp(`^\\W*${name}`, "i");
+
+it.each(STORES)("%s has its promise written down", (name) => {
+  const lines = read("docs/guarantees.md").split("\n");
+  const heading = lines.find((line) => line.startsWith("## ") && begins(name).test(line));
+  expect(heading, `docs/guarantees.md has no section on ${name}`).toBeDefined();
+  const anchor = `](#${heading?.slice(3).toLowerCase()})`;
+  const row = lines.find((line) => line.startsWith("| [") && line.includes(anchor));
+  expect(row, `the table of docs/guarantees.md has no row on ${name}`).toBeDefined();
+  const known = read("README.md")
+    .split("\n")
+    .some((line) => /^\| /.test(line) && begins(name).test(line));
+  expect(known, `the table of README.md has no row on ${name}`).toBe(true);
+});
