@@ -8,7 +8,7 @@ import type { Capabilities } from "./port.js";
 export interface AcquireOptions {
   /**
    * Milliseconds until a grant expires unless it is renewed; a positive integer, at least 100.
-   * Default 30,000: long enough to live through a slow database or a long garbage collection,
+   * Default 30,000, or the longest that the store allows: long enough to live through a slow database or a long garbage collection,
    * short enough that work of a dead process is taken over within half a minute.
    */
   ttlMs?: number;
@@ -103,7 +103,7 @@ export function resolveOptions(
 ): ResolvedOptions {
   checkKnown(options, KNOWN);
   const merged = { ...defaults, ...withoutUndefined(options) };
-  const ttlMs = merged.ttlMs ?? 30_000;
+  const ttlMs = merged.ttlMs ?? Math.min(30_000, ttl.maxMs);
   checkInteger("ttlMs", ttlMs, Math.max(SHORTEST_TTL_MS, ttl.minMs), ttl.maxMs);
   const waitMs = merged.waitMs ?? Number.POSITIVE_INFINITY;
   checkNumber("waitMs", waitMs, 0, Number.POSITIVE_INFINITY);

@@ -18,7 +18,7 @@ export function zookeeperTarget(port: number): HistoryTarget {
     // Until it is known whether the first time took effect.
     repeats: true,
     // A client ends its grants by itself, which may have to wait for a connection, or its session's end.
-    lateMs: 2 * SESSION_MS,
+    lateMs: 3_000,
     async open(clients, random) {
       const direct = await open(port);
       const proxy = await openTcpProxy({ port, random });
