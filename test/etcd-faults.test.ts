@@ -252,7 +252,7 @@ describeEtcd("a cluster", () => {
     await alone.acquire([asked]);
     const { lease } = await ownKey(led, asked.resource);
     const others = members.filter((member) => member !== led);
-    await Promise.all(others.map(({ process }) => process?.stop()));
+    for (const { process } of others) await process?.stop();
     // A renewal in etcd's own way is answered by the leader alone, until it notices.
     const kept = await led.ask("lease", "keep-alive", "--once", lease).catch(() => "noticed");
     expect(kept).toMatch(/keepalived|noticed/);

@@ -14,8 +14,10 @@ export function openWhere({ store, control }: Where, env: Env): Promise<Stores> 
 
 /** The URL as it may be shown: without its password. */
 export function shownUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url?.password) return text;
+  // A list of hosts is no URL.
+  if (!URL.canParse(text)) return text.replace(/^(\w+:\/\/[^:@/?#]*):[^@/?#]*@/, "$1:***@");
+  const url = new URL(text);
+  if (!url.password) return text;
   url.password = "***";
   return url.href;
 }
