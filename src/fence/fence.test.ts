@@ -7,7 +7,7 @@ import {
   freshDatabase,
 } from "../../test/support/postgres.js";
 import { StaleTokenError } from "../lease/index.js";
-import { FENCE_TABLE, type FenceClient, fence } from "./index.js";
+import { FENCE_TABLE, type FenceClient, fence, type Refusal, sqlGuard } from "./index.js";
 
 const PROTECTED = `
 CREATE TABLE tenant_billing_close (tenant_id text PRIMARY KEY, status text NOT NULL, by_token bigint);
@@ -63,6 +63,28 @@ describe("fence on PGlite", () => {
     await expect(fence(db, RESOURCE, 1_795_231_079_067_000)).rejects.toMatchObject({
       lastToken: 1_795_231_079_067_001,
     });
+    await db.close();
+  });
+
+  it("holds the row while a guard's work runs, and counts what it refuses", async () => {
+    const db = await PGlite.create();
+    await db.exec(FENCE_TABLE);
+    await db.exec(PROTECTED);
+    const refused: Refusal[] = [];
+    const guard = sqlGuard<FenceClient>((work) => db.transaction(work) as never, {
+      namespace: "t1",
+      onRefused: (refusal) => refused.push(refusal),
+    });
+    const write = (token: number) =>
+      guard.guard(RESOURCE, token, (tx) =>
+        tx.query("UPDATE tenant_billing_close SET by_token = $1", [token]),
+      );
+    await write(11);
+    await expect(write(10)).rejects.toMatchObject({ code: "STALE_TOKEN", lastToken: 11 });
+    expect(await rows(db)).toEqual([{ status: "OPEN", token: 11 }]);
+    expect(guard.refusals).toBe(1);
+    expect(refused).toEqual([{ namespace: "t1", resource: RESOURCE, token: 10, lastToken: 11 }]);
+    expect(() => sqlGuard(db as never)).toThrow(/transaction must be a function/);
     await db.close();
   });
 

@@ -1,1 +1,17 @@
-export { FENCE_TABLE, type FenceClient, type FenceOptions, fence } from "./sql.js";
+export { type Guard, type GuardOptions, memoryGuard, type Refusal } from "./guard.js";
+export {
+  FENCING_HEADER,
+  type Fencing,
+  type FencingOptions,
+  type FencingProblem,
+  fencing,
+} from "./http.js";
+export { type RedisGuard, type RedisWrite, redisGuard } from "./redis.js";
+export {
+  FENCE_TABLE,
+  type FenceClient,
+  type FenceOptions,
+  fence,
+  type SqlGuard,
+  sqlGuard,
+} from "./sql.js";

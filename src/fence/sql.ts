@@ -9,13 +9,8 @@
  * grant, and passes. Tokens compare within one lease store only: guard a resource by the tokens of
  * one.
  */
-import {
-  checkInteger,
-  checkName,
-  InvalidOptionError,
-  StaleTokenError,
-  StoreMisconfiguredError,
-} from "../lease/index.js";
+import { InvalidOptionError, StaleTokenError, StoreMisconfiguredError } from "../lease/index.js";
+import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";
 
 /** A client inside the caller's transaction: a pg client, PGlite's tx, and whatever is of their shape. */
 export interface FenceClient {
@@ -67,9 +62,7 @@ export async function fence(
   if (typeof client?.query !== "function") {
     throw new InvalidOptionError("client", "must be a SQL client in a transaction");
   }
-  checkName("resource", resource);
-  checkName("namespace", namespace);
-  checkInteger("token", token, 1, Number.MAX_SAFE_INTEGER);
+  checkFenced(namespace, resource, token);
   // ON CONFLICT DO UPDATE locks the row whether or not its WHERE holds: a refused one reads the
   // token that refused it, and not a later one.
   const passed = await client.query(PASS, [namespace, resource, token]).catch(asMisconfigured);
@@ -97,4 +90,39 @@ function asMisconfigured(error: unknown): never {
     "the protected database has no table leasehold.fence: run FENCE_TABLE of leasehold/fence there once",
     error,
   );
+}
+
+/** A guard whose work runs in a transaction that holds the resource's row. */
+export interface SqlGuard<Tx> extends Guard {
+  guard<T>(resource: string, token: number, work: (tx: Tx) => T | PromiseLike<T>): Promise<T>;
+}
+
+/**
+ * The same as a guard, for what is not written by this transaction alone, such as HTTP handlers on
+ * several servers: the row is held until the work has ended.
+ * @param transaction runs a function in a transaction, and commits: `(work) => db.transaction(work)`
+ */
+export function sqlGuard<Tx extends FenceClient>(
+  transaction: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>,
+  options: GuardOptions = {},
+): SqlGuard<Tx> {
+  if (typeof transaction !== "function") {
+    throw new InvalidOptionError("transaction", "must be a function that runs a transaction");
+  }
+  const refusals = new Refusals(options);
+  const { namespace } = refusals;
+  return {
+    get refusals() {
+      return refusals.count;
+    },
+    async guard(resource, token, work) {
+      return transaction(async (tx) => {
+        await fence(tx, resource, token, { namespace }).catch((error: unknown) => {
+          if (!(error instanceof StaleTokenError)) throw error;
+          throw refusals.refuse(resource, token, error.lastToken);
+        });
+        return work(tx);
+      });
+    },
+  };
 }
