@@ -68,7 +68,8 @@ const LIGHT = /^(index|browser|port|(tasks|election|fence|testing|stores\/\w+)\/
 const HEAVY = ["zod", "@hono/zod-openapi", "hono", "@hono/node-server", "commander", "pino"];
 
 /** What runs wherever JavaScript does: nothing of Node may be reached from here, however late. */
-const ANYWHERE = /^(browser|port|(tasks|election|fence|testing|stores\/(memory|http|etcd))\/index)\.ts$/;
+const ANYWHERE =
+  /^(browser|port|(tasks|election|fence|testing|stores\/(memory|http|etcd))\/index)\.ts$/;
 /** Asks first whether there is a process. */
 const ASKS_FOR_PROCESS = ["env/ids.ts", "env/signals.ts"];
 
