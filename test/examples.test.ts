@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkBuild, endAll, ownEnvironment, serve } from "./support/cli.js";
 import { describePostgres, freshDatabase } from "./support/postgres.js";
+import { describeRedis, startRedis } from "./support/redis-engine.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 /** The machine may be slow; each takes seconds. */
@@ -79,6 +80,18 @@ const SHOWS: Readonly<Record<string, Check>> = {
       "attempt 2 done",
     ]);
     expect(out).toMatch(/^progress \{"page":\d,"of":4\}$/m);
+  },
+  "outbox-leader.js": (out) => {
+    expect(numbers(out, /marks (\d+) as sent/g)).toEqual(
+      Array.from({ length: 12 }, (_, at) => at + 1),
+    );
+    const tokens = numbers(out, /leads, token (\d+)/g);
+    expect(tokens.length).toBeGreaterThanOrEqual(3);
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    const [, older, newer] = /node-1 is refused: STALE_TOKEN, (\d+) after (\d+)/.exec(out) ?? [];
+    expect(Number(newer)).toBeGreaterThan(Number(older));
+    expectInOrder(out, ["node-1 publishes 4", "node-1 stands still", "node-2 publishes 4"]);
+    expectInOrder(out, ["node-2 has stopped, and released", "12 of 12 messages are sent"]);
   },
   "custom-store.js": (out) => {
     const written = numbers(out, /writes (\d+), token/g);
@@ -203,6 +216,14 @@ describe.concurrent("runs against a server:", () => {
       ]);
     });
   }
+});
+
+describeRedis("runs on a Redis server:", () => {
+  it("outbox-leader.js", { timeout: 2 * TIMEOUT_MS }, async () => {
+    const server = await startRedis();
+    await expectToShow("outbox-leader.js", SHOWS["outbox-leader.js"], { args: [server.url] });
+    await server.remove();
+  });
 });
 
 describePostgres("runs on a PostgreSQL server:", () => {
