@@ -1,0 +1,55 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import {
+  below,
+  fromBase64,
+  keyOfRecord,
+  locksRange,
+  placeOf,
+  recordFolder,
+  resourceOfLock,
+  toBase64,
+} from "./keys.js";
+
+const name = fc.oneof(
+  fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 }),
+  fc.string({ unit: fc.constantFrom(..."%/l025Fa"), minLength: 1, maxLength: 8 }),
+);
+const key = fc.record({ namespace: fc.oneof(fc.constant("default"), name), resource: name });
+const prefix = fc.constantFrom("", "apps/a/");
+
+it("keeps the keys of different resources out of each other's folders", () => {
+  fc.assert(
+    fc.property(prefix, key, key, (path, one, other) => {
+      fc.pre(one.namespace !== other.namespace || one.resource !== other.resource);
+      const [mine, theirs] = [placeOf(path, one), placeOf(path, other)];
+      expect(theirs.locks.startsWith(mine.locks)).toBe(false);
+      expect(theirs.record).not.toBe(mine.record);
+      // A record in a folder of locks would be a lock that nobody releases.
+      for (const { record } of [mine, theirs]) expect(record.startsWith(mine.locks)).toBe(false);
+    }),
+  );
+});
+
+it("finds names again in keys", () => {
+  fc.assert(
+    fc.property(prefix, key, (path, one) => {
+      const { record, locks } = placeOf(path, one);
+      expect(keyOfRecord(path, record)).toEqual(one);
+      expect(record.startsWith(recordFolder(path, one.namespace))).toBe(true);
+      const lock = `${locks}694d7d2c8e1b5a2f`;
+      expect(resourceOfLock(path, one.namespace, lock)).toBe(one.resource);
+      const { start, end } = locksRange(path, one.namespace);
+      expect(start === "\0" || (lock > start && lock < end)).toBe(true);
+      expect(fromBase64(toBase64(lock))).toBe(lock);
+    }),
+  );
+});
+
+it("writes plain names as etcdctl does, and takes no other key for a lock", () => {
+  expect(placeOf("", { namespace: "default", resource: "job" }).locks).toBe("job/");
+  for (const text of ["job", "job/", "job/x/1", "job/XYZ", "%leasehold/record/default/1", "a%/1"]) {
+    expect(resourceOfLock("", "default", text), text).toBe(null);
+  }
+  expect(below("")).toEqual({ start: "\0", end: "\0" });
+});
