@@ -13,7 +13,11 @@ import {
 
 const name = fc.oneof(
   fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 }),
-  fc.string({ unit: fc.constantFrom(..."%/l025Fa"), minLength: 1, maxLength: 8 }),
+  fc.string({
+    unit: fc.constantFrom("%", "/", "l", "0", "2", "5", "F"),
+    minLength: 1,
+    maxLength: 8,
+  }),
 );
 const key = fc.record({ namespace: fc.oneof(fc.constant("default"), name), resource: name });
 const prefix = fc.constantFrom("", "apps/a/");
