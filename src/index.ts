@@ -18,8 +18,8 @@ export * from "./face.js";
 
 /**
  * Opens a client for leases.
- * @param source a URL (`memory:NAME`, `pglite:DIR`, `postgres://...`, `http://...`; in a browser
- *   `memory:` and `http:` alone), an engine's own source such as `postgres({ pool })`, or any
+ * @param source a URL (`memory:NAME`, `pglite:DIR`, `postgres://...`, `redis://...`, `http://...`; in a
+ *   browser `memory:` and `http:` alone), an engine's own source such as `postgres({ pool })`, or any
  *   LeaseStore, which stays yours to close
  * @throws INVALID_OPTION, STORE_MISCONFIGURED, STORE_UNAVAILABLE
  */

@@ -28,7 +28,7 @@ export interface StoreSource<Opened extends LeaseStores = LeaseStores> {
 }
 
 /**
- * `memory:NAME`, `pglite:DIR`, `postgres://...`, `http://...`, or what an engine's own function
+ * `memory:NAME`, `pglite:DIR`, `postgres://...`, `redis://...`, `http://...`, or what an engine's own function
  * (`postgres({ pool })`, `memory()`) has made.
  */
 export type Source = string | URL | StoreSource;

@@ -6,7 +6,7 @@ import { startRedis } from "./redis-engine.js";
 import { openTcpProxy } from "./tcp-proxy.js";
 
 /** @param port of a server */
-export function redisTarget(port: number): HistoryTarget {
+function redisTarget(port: number): HistoryTarget {
   const open = (at: number) => redis({ url: `redis://127.0.0.1:${at}` }).open(systemEnv, 30_000);
   return {
     name: "redis",
