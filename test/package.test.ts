@@ -169,6 +169,7 @@ describe("in a project without optional peers", () => {
   it.each([
     ["mysql://localhost", "INVALID_OPTION", /^source must begin/],
     ["postgres://localhost/app", "STORE_MISCONFIGURED", /pg is missing: npm install pg$/],
+    ["redis://localhost", "STORE_MISCONFIGURED", /ioredis is missing: npm install ioredis$/],
     ["pglite:", "STORE_MISCONFIGURED", /pglite is missing: npm install @electric-sql\/pglite$/],
   ])(
     "refuses %s, with a link that can be followed from the project",
