@@ -14,7 +14,7 @@ export function etcdTarget(port: number): HistoryTarget {
     repeats: true,
     // Engine leases outlive what is said of them by a second, and what is over is looked for twice a second.
     lateMs: 2_500,
-    size: { clients: 6, requests: 80 },
+    size: { clients: 6, requests: 50 },
     ttl: { minMs: 1_000, stepMs: 1_000 },
     shortestTtlMs: 1_000,
     async open(clients, random) {
