@@ -470,6 +470,22 @@ it("lets grants end late where the engine does, and no later", () => {
   expect(checkLinearizability(early, { lateMs: 50 }).verdict).toBe("not");
 });
 
+it("lets observers without a clock disagree about an end that has passed, not about one to come", () => {
+  const views = (ms: number) => [
+    acquire([0, 1], "A", acquired(1)),
+    revoke([ms, ms + 1], {}, { status: "notHeld" }),
+    acquire([ms + 2, ms + 3], "B", held("A", 90)),
+    acquire([ms + 4, ms + 5], "A", ended),
+    renew([ms + 6, ms + 7], "A", renewed(1)),
+    acquire([ms + 8, ms + 9], "C", held("A", 90)),
+  ];
+  const judged = (ms: number, lateMs: number) =>
+    checkLinearizability(views(ms), { lateMs }).verdict;
+  expect(judged(150, Number.POSITIVE_INFINITY)).toBe("linearizable");
+  expect(judged(50, Number.POSITIVE_INFINITY)).toBe("not");
+  expect(judged(150, 1_000)).toBe("not");
+});
+
 it("writes and reads JSON lines", () => {
   const history = [
     acquire([0.25, 1], "A", acquired(1)),

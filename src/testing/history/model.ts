@@ -25,6 +25,9 @@
  *   grant. Its origin does not matter: only durations are compared.
  * - Where an engine frees late (a session's end is noticed in time, not on time), a grant's end may lie
  *   up to `lateMs` behind what its holder was told, and a renewal on the way still finds it.
+ *   Where nobody can say how late (`Infinity`: there is no clock, and contenders observe), each has its
+ *   own view of whether it has ended. What changes nothing then tells nothing about the end to others;
+ *   that a view is no earlier than the holder was told is held against each of them.
  * - Tokens that nobody saw (an acquire without an answer) are unknown, and larger than the last.
  * - Of an outcome `unknown` only the request is known. One that would change nothing is the same as
  *   one that never took effect.
@@ -81,7 +84,10 @@ export function step(
       if (!end) continue;
       const next = decide({ ...state, end }, entry, clock, region.at, options);
       unchanged &&= next !== null && !next.changed;
-      if (next) after.push(next.state);
+      if (!next) continue;
+      // Who only observes may take a grant for alive when another one does no more.
+      const observed = !next.changed && options.lateMs === FOREVER;
+      after.push(observed ? { ...next.state, end: state.end } : next.state);
     }
     // Decided the same at any time, it tells nothing of the time.
     return unchanged && after.length > 1 ? [state] : after;
