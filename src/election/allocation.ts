@@ -1,0 +1,34 @@
+/** Which member works on which shard: decided anew with as few moves as can be. */
+
+/** By shard; null where nobody is. */
+export type Allocation = readonly (string | null)[];
+
+/**
+ * Spreads shards evenly: members differ by one shard at most. Whoever has one keeps it unless that
+ * makes it more than its part; so a member that joins or leaves moves at most ceil(count / members).
+ * @param members that live, each once
+ */
+export function allocate(last: Allocation, members: readonly string[]): Allocation {
+  if (members.length === 0) return last.map(() => null);
+  const least = Math.floor(last.length / members.length);
+  // So many have one more than the least: those that have most now, so that little moves.
+  let larger = last.length % members.length;
+  const kept = new Map(members.map((member) => [member, [] as number[]]));
+  const free: number[] = [];
+  for (const [shard, member] of last.entries()) {
+    const own = member === null ? undefined : kept.get(member);
+    if (own) own.push(shard);
+    else free.push(shard);
+  }
+  const byLoad = [...kept.values()].sort((a, b) => b.length - a.length);
+  const parts = new Map<number[], number>();
+  for (const own of byLoad) {
+    parts.set(own, larger > 0 ? least + 1 : least);
+    larger -= 1;
+  }
+  for (const [own, part] of parts) free.push(...own.splice(part));
+  for (const [own, part] of parts) own.push(...free.splice(0, part - own.length));
+  const next: (string | null)[] = last.map(() => null);
+  for (const [member, shards] of kept) for (const shard of shards) next[shard] = member;
+  return next;
+}
