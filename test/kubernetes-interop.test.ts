@@ -7,6 +7,7 @@ import { grantIdOf, newLeaseId, systemRandom } from "../src/env/index.js";
 import type { AcquireRequest, LeaseStore } from "../src/lease/index.js";
 import { kubernetes } from "../src/stores/kubernetes/index.js";
 import { manualEnv } from "../src/testing/index.js";
+import { until } from "../src/testing/waiting.js";
 import { ClientGo } from "./support/client-go.js";
 import {
   type KubernetesEngine,
@@ -259,6 +260,11 @@ describeUnless(missing, "client-go itself", () => {
     const { metadata, spec } = await read();
     expect(spec["leaseTransitions"]).toBe(1);
     expect(metadata.annotations?.["leasehold.dev/ended"]).toBe("released");
+    // Its release fails where it comes in the middle of a renewal.
+    await until(expect, "its first renewal", async () => {
+      const { spec: now } = await read();
+      return now["renewTime"] !== now["acquireTime"];
+    });
     await go.end("SIGTERM");
     const [ours] = await store.acquire([request()]);
     expect(ours).toMatchObject({ status: "acquired" });
