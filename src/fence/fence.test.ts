@@ -71,7 +71,7 @@ describe("fence on PGlite", () => {
     await db.exec(FENCE_TABLE);
     await db.exec(PROTECTED);
     const refused: Refusal[] = [];
-    const guard = sqlGuard<FenceClient>((work) => db.transaction(work) as never, {
+    const guard = sqlGuard<FenceClient>((work) => db.transaction(work), {
       namespace: "t1",
       onRefused: (refusal) => refused.push(refusal),
     });

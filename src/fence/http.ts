@@ -53,7 +53,7 @@ interface HonoContext {
 /** What `fencing` makes: one for each kind of server. */
 export interface Fencing<Request> {
   /** Before the handlers of Express and Connect: `app.post("/close", fencing(...).express, handler)`. */
-  express(request: Request & NodeRequest, response: NodeResponse, next: Next): void;
+  express(request: Request & NodeRequest, response: NodeResponse, next: Next): Promise<void>;
   /** A hook of Fastify: `{ preHandler: fencing(...).fastify }`. */
   fastify(request: Request & FastifyRequest, reply: FastifyReply): Promise<unknown>;
   /** Middleware of Hono: `app.post("/close", fencing(...).hono, handler)`. */
@@ -87,12 +87,12 @@ export function fencing<Request>(options: FencingOptions<Request>): Fencing<Requ
     return pass(store, () => resource(request), said);
   };
   return {
-    express(request, response, next) {
-      enter(request, request.headers[FENCING_HEADER]).then((entered) => {
-        if (typeof entered !== "function") return answer(response, entered);
-        response.once("close", entered);
-        next();
-      }, next);
+    async express(request, response, next) {
+      const entered = await enter(request, request.headers[FENCING_HEADER]).catch(asThrown);
+      if (entered instanceof Thrown) return next(entered.error);
+      if (typeof entered !== "function") return answer(response, entered);
+      response.once("close", entered);
+      next();
     },
     async fastify(request, reply) {
       const entered = await enter(request, request.headers[FENCING_HEADER]);
@@ -155,6 +155,12 @@ function pass(
       });
   });
 }
+
+/** Of a failure that is not for the guard to answer. */
+class Thrown {
+  constructor(readonly error: unknown) {}
+}
+const asThrown = (error: unknown) => new Thrown(error);
 
 const TITLES = {
   400: ["INVALID_TOKEN", "Not a fencing token"],

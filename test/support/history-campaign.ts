@@ -37,29 +37,32 @@ export interface CampaignOptions {
   readonly onResult?: (result: JudgedHistory) => void;
 }
 
-/** On a store by name, with a database of its own where it needs one. */
+type Use = (target: HistoryTarget) => Promise<Campaign>;
+
+/** By name: starts what the target needs, and ends it. */
+const TARGETS: Readonly<Record<string, (use: Use) => Promise<Campaign>>> = {
+  memory: (use) => use(memoryTarget),
+  postgres: (use) => onPostgres((url) => use(postgresTarget(url))),
+  http: (use) => onPostgres((url) => use(httpTarget(url))),
+  redis: onRedis,
+  etcd: onEtcd,
+  kubernetes: onKubernetes,
+  zookeeper: onZooKeeper,
+};
+
+/** On a store by name, with an engine of its own where it needs one. */
 export async function runCampaign(
   options: CampaignOptions & { readonly target: string },
 ): Promise<Campaign> {
-  if (options.target === "memory") return makeHistories(memoryTarget, options);
-  if (options.target === "kubernetes") {
-    return onKubernetes((target) => makeHistories(target, options));
-  }
-  if (options.target === "etcd") return onEtcd((target) => makeHistories(target, options));
-  if (options.target === "redis") return onRedis((target) => makeHistories(target, options));
-  if (options.target === "zookeeper") {
-    return onZooKeeper((target) => makeHistories(target, options));
-  }
-  const targets: Record<string, (url: string) => HistoryTarget> = {
-    postgres: postgresTarget,
-    http: httpTarget,
-  };
-  const target = targets[options.target];
-  if (!target)
-    throw new Error("--target is memory, postgres, http, redis, etcd, kubernetes or zookeeper");
+  const on = TARGETS[options.target];
+  if (!on) throw new Error(`--target is one of ${Object.keys(TARGETS).join(", ")}`);
+  return on((target) => makeHistories(target, options));
+}
+
+async function onPostgres<T>(use: (url: string) => Promise<T>): Promise<T> {
   const server = await startPostgres();
   try {
-    return await makeHistories(target(server.url), options);
+    return await use(server.url);
   } finally {
     await server.remove();
   }

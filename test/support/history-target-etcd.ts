@@ -6,7 +6,7 @@ import { disturb, faultsOf, type HistoryTarget } from "./history-targets.js";
 import { openTcpProxy } from "./tcp-proxy.js";
 
 /** @param port of a server */
-export function etcdTarget(port: number): HistoryTarget {
+function etcdTarget(port: number): HistoryTarget {
   const open = (at: number) => etcd({ url: `etcd://127.0.0.1:${at}` }).open(systemEnv, 30_000);
   return {
     name: "etcd",

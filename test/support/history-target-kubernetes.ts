@@ -5,7 +5,7 @@ import { disturb, faultsOf, type HistoryTarget } from "./history-targets.js";
 import { type KubernetesEngine, startKubernetes } from "./kubernetes-engine.js";
 import { openTcpProxy } from "./tcp-proxy.js";
 
-export function kubernetesTarget(engine: KubernetesEngine): HistoryTarget {
+function kubernetesTarget(engine: KubernetesEngine): HistoryTarget {
   const open = (url: string) => kubernetes({ url }).open(systemEnv, 30_000);
   return {
     name: "kubernetes",

@@ -8,7 +8,7 @@ import { startZooKeeper } from "./zookeeper-engine.js";
 const SESSION_MS = 4_000;
 
 /** @param port of a server */
-export function zookeeperTarget(port: number): HistoryTarget {
+function zookeeperTarget(port: number): HistoryTarget {
   const open = (at: number) =>
     zookeeper({
       ...{ servers: [`127.0.0.1:${at}`], chroot: "/histories", sessionTimeoutMs: SESSION_MS },

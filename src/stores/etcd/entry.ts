@@ -101,7 +101,7 @@ export function encodeRecord({ token, ...record }: GrantRecord): string {
   return toBase64(JSON.stringify({ ...record, token: token === 0 ? undefined : token }));
 }
 
-export function recordOf(kv: KeyValue): GrantRecord {
+function recordOf(kv: KeyValue): GrantRecord {
   const record = JSON.parse(fromBase64(kv.value ?? "")) as Omit<GrantRecord, "token"> & {
     token?: number;
   };

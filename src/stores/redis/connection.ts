@@ -13,7 +13,7 @@ import { ClosedError, StoreUnavailableError } from "../../lease/index.js";
 import type { RedisConnection } from "./driver.js";
 import { isReadOnly, isRefusal, storeError } from "./failures.js";
 
-export type Argument = string | Buffer | number;
+export type Argument = string | Uint8Array | number;
 
 /** Until a connection stands, greeting included. */
 const OPEN_TIMEOUT_MS = 5_000;

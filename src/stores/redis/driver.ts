@@ -6,7 +6,7 @@ export interface RedisConnection {
   readonly status: string;
   connect(): Promise<unknown>;
   disconnect(): void;
-  call(command: string, ...args: (string | Buffer | number)[]): Promise<unknown>;
+  call(command: string, ...args: (string | Uint8Array | number)[]): Promise<unknown>;
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
   on(event: string, listener: (...args: never[]) => void): unknown;
