@@ -68,7 +68,7 @@ function exists(path: string): Promise<boolean> {
   );
 }
 
-/** @throws STORE_MISCONFIGURED if a file cannot be read */
+/** @throws STORE_MISCONFIGURED if a file cannot be read @internal */
 export async function inCluster(
   { host, port, directory }: ServiceAccount,
   clock: Clock,
@@ -104,6 +104,7 @@ export async function inCluster(
 /**
  * @param path default: those that KUBECONFIG names, merged
  * @throws STORE_MISCONFIGURED if the package that reads it is missing, or it names no cluster
+ * @internal
  */
 export async function openKubeconfig(
   path: string | undefined,
