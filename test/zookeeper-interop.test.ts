@@ -150,12 +150,7 @@ describeZooKeeper("a lock of Curator's layout", () => {
     await brief.mutex("/app/locks/dead").acquire();
     const request = requestOf("dead");
     expect(only(await store.acquire([request]))).toMatchObject({ status: "held" });
-    // As if it were gone: nothing comes from it any more, and it does not come back.
-    const inside = brief.client as unknown as {
-      connectionManager: { connect(): void; socket: { destroy(): void } };
-    };
-    inside.connectionManager.connect = () => {};
-    inside.connectionManager.socket.destroy();
+    brief.die();
     await expect
       .poll(async () => only(await store.acquire([request])).status, { timeout: 15_000 })
       .toBe("acquired");

@@ -9,7 +9,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { type Client, CreateMode, createClient, Exception } from "node-zookeeper-client";
+import { type Client, CreateMode, createClient, Exception, State } from "node-zookeeper-client";
 
 const LOCK_NAME = "lock-";
 /** What Curator writes if it is told nothing: the address of the machine. */
@@ -45,9 +45,21 @@ export class CuratorClient {
   }
 
   async close(): Promise<void> {
-    const ended = once(this.client, "disconnected");
-    this.client.close();
-    await ended;
+    if (this.client.getState() === State.SYNC_CONNECTED) {
+      const ended = once(this.client, "disconnected");
+      this.client.close();
+      await ended;
+    } else this.die();
+  }
+
+  /** As if its process were gone: nothing comes from it any more, and it does not come back. */
+  die(): void {
+    // Left alone, it connects again.
+    const { connectionManager } = this.client as unknown as {
+      connectionManager: { connect(): void; socket?: { destroy(error: Error): void } };
+    };
+    connectionManager.connect = () => {};
+    connectionManager.socket?.destroy(new Error("gone"));
   }
 }
 

@@ -1,7 +1,9 @@
 /** Real ZooKeeper servers for tests, from Debian's package zookeeper: each a process of its own. */
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { describeUnless, freePort } from "./postgres.js";
 import { Child, temporaryFolder } from "./processes.js";
 
@@ -27,6 +29,8 @@ export interface ZooKeeperServer {
   /** After kill9(): the same data on the same port. Resolves when it serves. */
   start(): Promise<void>;
   kill9(): Promise<void>;
+  /** `leader`, `follower` or `standalone`. */
+  mode(): Promise<string>;
   remove(): Promise<void>;
 }
 
@@ -64,7 +68,7 @@ async function prepare({
   const lines = [
     `tickTime=${TICK_MS}`,
     ...[`dataDir=${data}`, `clientPort=${port}`, "clientPortAddress=127.0.0.1"],
-    ...["admin.enableServer=false", "maxClientCnxns=0", "maxSessionTimeout=60000"],
+    ...["admin.enableServer=false", "maxClientCnxns=0", "maxSessionTimeout=120000"],
     ...["initLimit=100", "syncLimit=20", "4lw.commands.whitelist=srvr"],
     ...peers,
   ];
@@ -81,18 +85,35 @@ async function prepare({
       cwd: folder,
     });
     await process.listening(port);
+    // Of an ensemble, when it has a leader.
+    while ((await modeOf(port)) === "") await delay(20);
   };
   const kill9 = async () => {
     await process?.end("SIGKILL");
     process = undefined;
   };
   return {
-    ...{ port, start, kill9, remove: kill9 },
+    ...{ port, start, kill9, remove: kill9, mode: () => modeOf(port) },
     url: `zookeeper://127.0.0.1:${port}`,
     get process() {
       return process;
     },
   };
+}
+
+/** As the server says to the four letters `srvr`; empty while it does not serve. */
+function modeOf(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    let said = "";
+    const socket = connect(port, "127.0.0.1", () => socket.write("srvr"));
+    socket.on("data", (chunk) => {
+      said += chunk.toString();
+    });
+    // While it starts it may take the question and never answer.
+    socket.setTimeout(500, () => socket.destroy());
+    socket.on("error", () => {});
+    socket.on("close", () => resolve(/^Mode: (\w+)/m.exec(said)?.[1] ?? ""));
+  });
 }
 
 /** Where messages go, if anywhere. */

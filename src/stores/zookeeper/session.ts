@@ -24,8 +24,9 @@ export interface SessionOptions {
 
 const FIRST_BACKOFF_MS = 20;
 const LONGEST_BACKOFF_MS = 1_000;
-/** One server must not use up the time for the others. */
-const LONGEST_CONNECT_MS = 3_000;
+/** One server must not use up the time for the others; one that starts may take a call and not answer. */
+const FIRST_CONNECT_MS = 500;
+const LONGEST_CONNECT_MS = 4_000;
 
 export class Session {
   #link: Link | null = null;
@@ -118,7 +119,10 @@ export class Session {
     let failures = 0;
     for (let tries = 0; !signal.aborted; tries += 1) {
       try {
-        const link = await this.#connect(this.#servers[tries % this.#servers.length] ?? "");
+        const link = await this.#connect(
+          this.#servers[tries % this.#servers.length] ?? "",
+          Math.min(FIRST_CONNECT_MS * 2 ** failures, LONGEST_CONNECT_MS),
+        );
         failures = 0;
         if (signal.aborted) return await link.close();
         [this.#link, this.#identity, this.#problem] = [link, link.identity, null];
@@ -144,9 +148,8 @@ export class Session {
     }
   }
 
-  #connect(server: string): Promise<Link> {
+  #connect(server: string, withinMs: number): Promise<Link> {
     const { driver, sessionTimeoutMs, auth } = this.options;
-    const withinMs = Math.min(LONGEST_CONNECT_MS, sessionTimeoutMs / 3);
     const options = { server, identity: this.#identity, sessionTimeoutMs, auth, withinMs };
     return Link.open(driver, options, this.env);
   }
