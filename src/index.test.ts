@@ -23,7 +23,7 @@ describe("connect", () => {
   it.each([
     [
       "mysql://localhost",
-      /source must begin with one of memory:, http:, https:, pglite:, postgres:/,
+      /source must begin with one of memory:, http:, https:, etcd:, .*postgres:, .*zookeeper:/,
     ],
     ["", /source must begin/],
     ["constructor:x", /source must begin/],

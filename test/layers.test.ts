@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "stores/zookeeper": ["env", "lease", "stores/source"],
   "stores/source": ["env", "lease", "tasks", "control"],
   "stores/opening": ["env", "lease", "stores/source"],
-  "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http", "stores/etcd"],
+  "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http"],
   "stores/open": ["env", "stores/opening", "stores/open-anywhere", "stores/source", "stores/*"],
   protocol: ["lease", "tasks", "control"],
   server: ["env", "lease", "election", "tasks", "control", "protocol"],

@@ -4,6 +4,9 @@ import { ANYWHERE } from "./open-anywhere.js";
 import { type Openers, openAll } from "./opening.js";
 import type { Source, Stores } from "./source.js";
 
+const etcd: Openers[string] = async (url, env, timeoutMs) =>
+  (await import("./etcd/index.js")).etcd({ url }).open(env, timeoutMs);
+
 const redis: Openers[string] = async (url, env, timeoutMs) =>
   (await import("./redis/index.js")).redis({ url }).open(env, timeoutMs);
 
@@ -12,6 +15,8 @@ const postgres: Openers[string] = async (url, env) =>
 
 export const ENGINES: Openers = {
   ...ANYWHERE,
+  etcd,
+  etcds: etcd,
   kubernetes: async (url, env, timeoutMs) =>
     (await import("./kubernetes/index.js")).kubernetes({ url }).open(env, timeoutMs),
   pglite: async (url, env) =>
