@@ -6,6 +6,7 @@ export {
   ClosedError,
   type ErrorCode,
   HeldLease,
+  type HeldLeases,
   InvalidOptionError,
   Lease,
   LeaseholdError,

@@ -2,6 +2,7 @@ export { Batcher, batched, failedMaybe } from "./batching.js";
 export { startCollector } from "./collector.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
+export type { HeldLeases } from "./held-leases.js";
 export { Wakeup } from "./hints.js";
 export { Keeper } from "./keeper.js";
 export { Lease } from "./lease.js";

@@ -5,6 +5,7 @@ import { attempt, type Held, type LeaseContext, waitFor } from "./acquisition.js
 import { batched } from "./batching.js";
 import { ClosedError, InvalidOptionError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
+import { acquireInOrder, type HeldLeases } from "./held-leases.js";
 import { Hints } from "./hints.js";
 import { Keeper } from "./keeper.js";
 import { Lease } from "./lease.js";
@@ -165,6 +166,28 @@ export class Leases implements AsyncDisposable {
     const resolved = this.#resolve(resource, options);
     return this.#abortable(resolved, (controller) =>
       waitFor(this.#context, resource, resolved, controller),
+    );
+  }
+
+  /**
+   * Waits for all of the resources, at most `waitMs`, and holds all of them or none. Callers that want
+   * some of the same never wait for each other in a circle.
+   * @param resources at least one, each once
+   * @throws as `acquire`; LEASE_LOST when one was lost while the last moment of `waitMs` passed
+   */
+  async acquireAll(
+    resources: readonly string[],
+    options: AcquireOptions = {},
+  ): Promise<HeldLeases> {
+    checkResources(resources);
+    const { waitMs } = this.#resolve(resources[0] ?? "", options);
+    for (const resource of resources) checkName("resource", resource);
+    const { clock } = this.env;
+    const deadlineMs = clock.monotonic() + waitMs;
+    return acquireInOrder(
+      resources,
+      (resource, leftMs) => this.acquire(resource, { ...options, waitMs: leftMs }),
+      () => deadlineMs - clock.monotonic(),
     );
   }
 
@@ -340,6 +363,19 @@ export class Leases implements AsyncDisposable {
     call: (controller: AbortController) => Promise<T>,
   ): Promise<T> {
     return this.#context.aborting.run([signal, this.#closing.signal], call);
+  }
+}
+
+function checkResources(resources: readonly string[]): void {
+  const given: unknown = resources;
+  if (!Array.isArray(given) || given.length === 0) {
+    throw new InvalidOptionError("resources", "must be an array of at least one name");
+  }
+  if (new Set(given).size < given.length) {
+    throw new InvalidOptionError(
+      "resources",
+      "must name each resource once: it would wait for itself",
+    );
   }
 }
 
