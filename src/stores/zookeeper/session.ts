@@ -33,6 +33,8 @@ export class Session {
   #identity: SessionIdentity | null = null;
   /** Why there is no connection. */
   #problem: Error | null = null;
+  /** How many attempts have failed, ever. */
+  #failures = 0;
   readonly #waiting = new Set<() => void>();
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
@@ -59,7 +61,8 @@ export class Session {
   ): Promise<Session> {
     const session = new Session(options, env, onLink);
     try {
-      const { sessionTimeoutMs } = await session.link(env.clock.monotonic() + timeoutMs);
+      const deadlineMs = env.clock.monotonic() + timeoutMs;
+      const { sessionTimeoutMs } = await session.link(deadlineMs, { patient: true });
       if (sessionTimeoutMs > options.sessionTimeoutMs) {
         throw new StoreMisconfiguredError(
           `the ensemble has no sessions shorter than ${sessionTimeoutMs} ms (minSessionTimeout, by default 2 ticks): set sessionTimeoutMs to 3 ticks at least`,
@@ -81,15 +84,21 @@ export class Session {
     return this.#link?.isOpen ?? false;
   }
 
-  /** The connection. @throws ClosedError, StoreMisconfiguredError; StoreUnavailableError in time */
-  async link(deadlineMs: number): Promise<Link> {
+  /**
+   * The connection.
+   * @param options.patient waits on when no server can be reached; default: tells the caller
+   * @throws ClosedError, StoreMisconfiguredError; StoreUnavailableError in time
+   */
+  async link(deadlineMs: number, { patient = false } = {}): Promise<Link> {
     const { clock } = this.env;
+    const before = this.#failures;
     for (;;) {
       if (this.#closing.signal.aborted) throw new ClosedError("the store");
       if (this.#link?.isOpen) return this.#link;
       if (this.#problem instanceof LeaseholdError && !this.#problem.retryable) throw this.#problem;
       const leftMs = deadlineMs - clock.monotonic();
-      if (leftMs <= 0) {
+      const unreachable = this.#failures - before >= this.#servers.length && !patient;
+      if (leftMs <= 0 || unreachable) {
         const why = this.#problem?.message ?? "no answer yet";
         throw storeError(new Unanswered(`no connection: ${why}`, false, this.#problem), false);
       }
@@ -139,6 +148,7 @@ export class Session {
           continue;
         }
         this.#problem = isRefused(error) ? storeError(error, false) : (error as Error);
+        this.#failures += 1;
         this.#wake();
       }
       const backoffMs = FIRST_BACKOFF_MS * 2 ** Math.min(failures, 10);
