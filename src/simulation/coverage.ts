@@ -25,6 +25,9 @@ const RARE_BRANCHES = [
   "tryRun found it held",
   "Lease.acquire found it held",
   "the work ended by itself",
+  "a leader's work ended by itself",
+  "a leader resigned",
+  "NOT_LEADER (none)",
   "seed repeated",
 ] as const;
 

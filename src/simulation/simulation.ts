@@ -53,6 +53,8 @@ export interface Scenario {
   readonly name: string;
   /** How many servers stand between the machines and the database; 0: none, and no HTTP. */
   readonly servers: number;
+  /** At most so many machines; default 5. */
+  readonly mostMachines?: number;
   /** The database may lose writes and time. Default false. */
   readonly weak?: boolean;
   set(sim: Simulation): Running;
@@ -90,7 +92,11 @@ const CLOCKS: readonly [Clocks, ...Clocks[]] = [
   { off: 0.1, driftRatio: 0.2, bounded: true },
   { off: 0.1, driftRatio: 0.01, bounded: false },
 ];
-const NAMES = ["ann", "bob", "cid", "dee", "eve"];
+const NAMES = [
+  ...["ann", "bob", "cid", "dee", "eve", "fay", "gus", "hal"],
+  ...["ida", "jim", "kay", "leo", "may", "ned", "oda", "pam"],
+];
+const MOST_MACHINES = 5;
 
 export async function run(options: RunOptions): Promise<RunResult> {
   const { scenario } = options;
@@ -104,7 +110,9 @@ export async function run(options: RunOptions): Promise<RunResult> {
       rate: world.between(1 - clocks.off, 1 + clocks.off),
       wallOffsetMs: world.between(-1e6, 1e6),
     });
-  const machines = NAMES.slice(0, 2 + Math.floor(world.random.float() * 4)).map(newMachine);
+  const { mostMachines = MOST_MACHINES } = scenario;
+  const size = 2 + Math.floor(world.random.float() * (mostMachines - 1));
+  const machines = NAMES.slice(0, size).map(newMachine);
   const servers = Array.from({ length: scenario.servers }, (_, index) =>
     newMachine(`server-${index + 1}`),
   );

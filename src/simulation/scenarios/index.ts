@@ -1,5 +1,7 @@
 import type { Scenario } from "../simulation.js";
+import { elections } from "./elections.js";
 import { leases } from "./leases.js";
+import { shards } from "./shards.js";
 import { singletons } from "./singletons.js";
 import { tasks } from "./tasks.js";
 
@@ -11,11 +13,18 @@ const WEAK: readonly Scenario[] = [
   { name: "singletons-weak", servers: 0, weak: true, set: singletons },
 ];
 
+/** Programs of as many machines as a cluster may have. */
+const CLUSTERS: readonly Scenario[] = [
+  { name: "elections", servers: 0, mostMachines: 16, set: elections },
+  { name: "shards", servers: 0, mostMachines: 16, set: shards },
+];
+
 /** Each program straight on the database, and over two servers. */
 export const SCENARIOS: readonly Scenario[] = [
   ...Object.entries(PROGRAMS).flatMap(([name, set]) => [
     { name, servers: 0, set },
     { name: `${name}-http`, servers: 2, set },
   ]),
+  ...CLUSTERS,
   ...WEAK,
 ];
