@@ -37,6 +37,12 @@ export class CuratorClient {
     });
   }
 
+  data(path: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.client.getData(path, (error, data) => (error ? reject(error) : resolve(String(data))));
+    });
+  }
+
   /** Deletes by hand, as an operator with another tool would. */
   remove(path: string): Promise<void> {
     return new Promise((resolve, reject) => {

@@ -19,6 +19,7 @@ function zookeeperTarget(port: number): HistoryTarget {
     repeats: true,
     // A client ends its grants by itself, which may have to wait for a connection, or its session's end.
     lateMs: 3_000,
+    size: { clients: 6, requests: 120 },
     async open(clients, random) {
       const direct = await open(port);
       const proxy = await openTcpProxy({ port, random });

@@ -34,9 +34,14 @@ export interface ZooKeeperServer {
   remove(): Promise<void>;
 }
 
-/** One server by itself. It keeps its data from one start to the next. */
-export async function startZooKeeper(): Promise<ZooKeeperServer> {
-  const server = await prepare({});
+/**
+ * One server by itself. It keeps its data from one start to the next.
+ * @param settings such as `{ minSessionTimeout: 4_000 }`
+ */
+export async function startZooKeeper(
+  settings: Readonly<Record<string, number>> = {},
+): Promise<ZooKeeperServer> {
+  const server = await prepare({ settings });
   await server.start();
   return server;
 }
@@ -56,9 +61,11 @@ export async function startEnsemble(size = 3): Promise<readonly ZooKeeperServer[
 async function prepare({
   id,
   peers = [],
+  settings = {},
 }: {
   id?: number;
   peers?: readonly string[];
+  settings?: Readonly<Record<string, number>>;
 }): Promise<ZooKeeperServer> {
   const folder = await temporaryFolder();
   const data = join(folder, "data");
@@ -71,6 +78,7 @@ async function prepare({
     ...["admin.enableServer=false", "maxClientCnxns=0", "maxSessionTimeout=120000"],
     ...["initLimit=100", "syncLimit=20", "4lw.commands.whitelist=srvr"],
     ...peers,
+    ...Object.entries(settings).map(([name, value]) => `${name}=${value}`),
   ];
   await writeFile(config, `${lines.join("\n")}\n`);
   if (id !== undefined) await writeFile(join(data, "myid"), `${id}\n`);
