@@ -93,6 +93,27 @@ const SHOWS: Readonly<Record<string, Check>> = {
     expectInOrder(out, ["node-1 publishes 4", "node-1 stands still", "node-2 publishes 4"]);
     expectInOrder(out, ["node-2 has stopped, and released", "12 of 12 messages are sent"]);
   },
+  "leader-election.js": (out) => {
+    expectInOrder(out, [
+      "cid leads, token",
+      "cid leads: true",
+      " writes, token",
+      "cid's late write fails",
+    ]);
+    const [, older, newer] = /refused: token (\d+) after (\d+)/.exec(out) ?? [];
+    expect(Number(newer)).toBeGreaterThan(Number(older));
+    expect(out).toMatch(/^cid's late write fails: LEASE_LOST$/m);
+  },
+  "shards.js": (out) => {
+    const parts = [...out.matchAll(/^(ann|bob|cid): ([\d ]+)$/gm)].map(([, name, held = ""]) => ({
+      ...{ name, held: held.split(" ").map(Number) },
+    }));
+    expect(parts.map(({ name }) => name).join(" ")).toBe("ann ann bob ann bob cid bob cid");
+    expect(parts.map(({ held }) => held.length)).toEqual([12, 6, 6, 4, 4, 4, 6, 6]);
+    const [, first, , second] = parts;
+    expect(second?.held.every((shard) => first?.held.includes(shard))).toBe(true);
+    expect(out).toContain("some work was done: true");
+  },
   "custom-store.js": (out) => {
     const written = numbers(out, /writes (\d+), token/g);
     expect(written).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
