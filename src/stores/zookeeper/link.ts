@@ -16,7 +16,7 @@
  * A small request every twelfth of the session keeps what is proven young; it also shows when a server
  * has fallen silent, which the driver does not look for.
  */
-import type { Env, Timer } from "../../env/index.js";
+import { type Env, nextTurn, type Timer } from "../../env/index.js";
 import { StoreMisconfiguredError } from "../../lease/index.js";
 import {
   type ClientOptions,
@@ -143,8 +143,8 @@ export class Link {
       client.connect();
       // Whoever connects anew is the session, with another client.
       connection.connect = () => {};
-      // It has its socket in this turn. What holds a process open is who waits for an answer.
-      void Promise.resolve().then(() => {
+      // By then it has its socket. What holds a process open is who waits for an answer.
+      void nextTurn().then(() => {
         connection.socket?.unref();
         connection.connectTimeoutHandler?.unref?.();
       });

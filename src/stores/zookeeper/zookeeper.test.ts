@@ -2,9 +2,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { compile } from "../../../test/support/compile.js";
 import { CuratorClient } from "../../../test/support/curator-client.js";
 import { freePort } from "../../../test/support/postgres.js";
-import { endAll } from "../../../test/support/processes.js";
+import { Child, endAll } from "../../../test/support/processes.js";
 import {
   describeZooKeeper,
   startZooKeeper,
@@ -162,6 +163,20 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     )) {
       expect(outcome.status).toBe("acquired");
     }
+  });
+
+  it("keeps no process alive that has nothing else to do, whether it can be reached or not", async () => {
+    const source = new URL("../../../test/support/connect-and-idle.ts", import.meta.url);
+    const program = await compile(source);
+    const other = await startZooKeeper();
+    for (const reachable of [true, false]) {
+      const child = new Child(process.execPath, [program.path, `${other.url}/idle`]);
+      await child.until(({ out }) => out.includes("ready"));
+      if (!reachable) await other.kill9();
+      child.say("go on");
+      expect(await child.ended).toMatchObject({ code: 0, stderr: "" });
+    }
+    await program.remove();
   });
 
   it("shows nobody a lease id", async () => {
