@@ -266,6 +266,12 @@ describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
     expect(await generate("status")).toMatchObject({ holder: null });
   });
 
+  it("refuses to serve leases that would be bound to the server", async () => {
+    const refused = await leasehold(["serve", "--store", "zookeeper://127.0.0.1/locks"]);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain("a server cannot serve leases of ZooKeeper");
+  });
+
   it("refuses a file without handlers, and a port that is taken", async () => {
     const file = fileURLToPath(import.meta.resolve("picocolors"));
     const wrong = await leasehold(["worker", "--store", "memory:x", "--handlers", file]);

@@ -44,6 +44,7 @@ export function addServe(program: Command): void {
 }
 
 async function serve(where: Where, options: Options): Promise<void> {
+  if (/^zookeeper:/i.test(where.store)) throw new UsageError(BOUND);
   const logger = newLogger(options.logLevel);
   const env: Env = { ...systemEnv, logger };
   const shutdown = listenForShutdown(env.clock);
@@ -95,6 +96,9 @@ export async function listenOrSay(
     throw error;
   }
 }
+
+const BOUND =
+  "a server cannot serve leases of ZooKeeper: each is bound to the process that takes it, here the server, and would end with it: let your programs connect to zookeeper:// themselves, or serve another store";
 
 const HELP = `
 Run as many as you like on one PostgreSQL database. SIGINT or SIGTERM lets requests end and exits
