@@ -94,7 +94,7 @@ describeZooKeeper("an ensemble", () => {
     const store = await openStore(follower.port);
     await acquired(store, asked);
     const others = servers.filter((server) => server !== follower);
-    await Promise.all(others.map(({ process }) => process?.stop()));
+    for (const { process } of others) await process?.stop();
     expect(only(await store.renew([asked], { timeoutMs: 300 }))).toMatchObject({
       ...{ status: "failed", applied: "maybe" },
     });

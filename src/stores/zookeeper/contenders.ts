@@ -139,7 +139,7 @@ export function ownOf({ contenders }: Seen, leaseId: string): string | undefined
   return contenders.find((name) => name.startsWith(prefix));
 }
 
-export function nodeOf(contender: Contender, lockVersion: number): OwnNode {
+function nodeOf(contender: Contender, lockVersion: number): OwnNode {
   const { path, owner, token, stat } = contender;
   const grantedAtMs = timeOf({ ...stat, mtime: stat.ctime });
   const renewedAtMs = renewedAtOf(contender);
