@@ -18,7 +18,7 @@ const FORBIDDEN = /[%/\p{Cc}\ud800-\uf8ff\ufff0-\u{10ffff}]/u;
 const RESERVED = /^(\.{1,2}|zookeeper)$/;
 const DEFAULT_NAMESPACE = "default";
 
-/** As the name of a znode; {@link nameOf} undoes it. */
+/** As the name of a znode; {@link nameOf} undoes it. @internal */
 export function segmentOf(name: string): string {
   if (RESERVED.test(name)) return percent(name.charAt(0)) + name.slice(1);
   return Array.from(name, (char) => (FORBIDDEN.test(char) ? percent(char) : char)).join("");
