@@ -1,6 +1,7 @@
 /** A share of `npm run histories -- --target redis`. */
-import { afterAll, expect, it } from "vitest";
-import { type JudgedHistory, makeHistories } from "./support/history-campaign.js";
+import { afterAll, it } from "vitest";
+import { makeHistories } from "./support/history-campaign.js";
+import { expectRightHistories } from "./support/history-share.js";
 import { onRedis } from "./support/history-target-redis.js";
 import { endAll } from "./support/processes.js";
 import { describeRedis } from "./support/redis-engine.js";
@@ -8,27 +9,11 @@ import { describeRedis } from "./support/redis-engine.js";
 describeRedis("histories on Redis", () => {
   afterAll(() => endAll());
 
-  it("are right through the fault proxy", async () => {
-    const wrong: JudgedHistory[] = [];
-    const { verdicts, answers, faults } = await onRedis((target) =>
-      makeHistories(target, {
-        seeds: Array.from({ length: 10 }, (_, at) => at + 1),
-        parallel: 10,
-        size: { clients: 6, requests: 60 },
-        onResult: (result) => result.verdict !== "right" && wrong.push(result),
+  it("are right through the fault proxy", () =>
+    onRedis((target) =>
+      expectRightHistories((options) => makeHistories(target, options), {
+        count: 10,
+        requests: 60,
       }),
-    );
-    for (const { seed, explanation } of wrong) console.info(`seed ${seed}`, explanation.join("\n"));
-    expect(verdicts).toEqual({ right: 10, wrong: 0, unknown: 0 });
-    // Where nothing was granted, lost or broken, nothing was shown.
-    for (const answer of [
-      "acquire acquired",
-      "acquire held",
-      "renew renewed",
-      "release released",
-    ]) {
-      expect(answers[answer], answer).toBeGreaterThan(0);
-    }
-    expect(Object.values(faults).every((times) => times > 0)).toBe(true);
-  });
+    ));
 });

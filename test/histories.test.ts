@@ -2,53 +2,30 @@
 import { expect, it } from "vitest";
 import { systemEnv } from "../src/env/index.js";
 import { memory } from "../src/stores/memory/index.js";
-import {
-  type Campaign,
-  type CampaignOptions,
-  type JudgedHistory,
-  makeHistories,
-  runCampaign,
-} from "./support/history-campaign.js";
+import { type JudgedHistory, makeHistories, runCampaign } from "./support/history-campaign.js";
+import { expectRightHistories } from "./support/history-share.js";
 import { type HistoryTarget, httpTarget, postgresTarget } from "./support/history-targets.js";
 import { describePostgres, freshDatabase } from "./support/postgres.js";
 
 const TIMEOUT_MS = 120_000;
 
-function share(count: number, wrong: JudgedHistory[]): CampaignOptions {
-  return {
-    seeds: Array.from({ length: count }, (_, at) => at + 1),
-    parallel: 10,
-    size: { clients: 6, requests: 60 },
-    onResult(result) {
-      if (result.verdict !== "right") wrong.push(result);
-    },
-  };
-}
-
-/** Runs them, shows what is wrong with those that are, and asks that enough has happened. */
-async function expectRight(
-  count: number,
-  run: (options: CampaignOptions) => Promise<Campaign>,
-): Promise<void> {
-  const wrong: JudgedHistory[] = [];
-  const { verdicts, answers, faults } = await run(share(count, wrong));
-  for (const { seed, explanation } of wrong) console.info(`seed ${seed}`, explanation.join("\n"));
-  expect(verdicts).toEqual({ right: count, wrong: 0, unknown: 0 });
-  // Where nothing was granted, lost or broken, nothing was shown.
-  expect(answers).toMatchObject({
-    "acquire acquired": expect.any(Number),
-    "acquire held": expect.any(Number),
-    "acquire unknown": expect.any(Number),
-    "renew renewed": expect.any(Number),
-    "release released": expect.any(Number),
-    "revoke revoked": expect.any(Number),
-  });
-  expect(Object.values(faults).every((times) => times > 0)).toBe(true);
-}
+const ANSWERS = [
+  "acquire acquired",
+  "acquire held",
+  "acquire unknown",
+  "renew renewed",
+  "release released",
+  "revoke revoked",
+];
 
 it(
   "are right on memory behind a line that loses requests and answers",
-  () => expectRight(10, (options) => runCampaign({ ...options, target: "memory" })),
+  () =>
+    expectRightHistories((options) => runCampaign({ ...options, target: "memory" }), {
+      count: 10,
+      requests: 60,
+      answers: ANSWERS,
+    }),
   TIMEOUT_MS,
 );
 
@@ -71,7 +48,10 @@ it(
       },
     };
     const wrong: JudgedHistory[] = [];
-    const { verdicts } = await makeHistories(split, share(3, wrong));
+    const { verdicts } = await makeHistories(split, {
+      ...{ seeds: [1, 2, 3], parallel: 3, size: { clients: 6, requests: 60 } },
+      onResult: (result) => wrong.push(result),
+    });
     expect(verdicts).toEqual({ right: 0, wrong: 3, unknown: 0 });
     expect(wrong[0]?.explanation.join("\n")).toContain("no order explains: ");
   },
@@ -88,8 +68,11 @@ describePostgres("histories on PostgreSQL", () => {
     async (_, count, requests, target) => {
       const { url, drop } = await freshDatabase();
       try {
-        const size = { clients: 6, requests };
-        await expectRight(count, (options) => makeHistories(target(url), { ...options, size }));
+        await expectRightHistories((options) => makeHistories(target(url), options), {
+          count,
+          requests,
+          answers: ANSWERS,
+        });
       } finally {
         await drop();
       }
