@@ -17,6 +17,7 @@ export {
   type LeaseView,
   type ListQuery,
   type Page,
+  queue,
   type ReleaseOutcome,
   type ReleaseRequest,
   type RenewOutcome,

@@ -11,7 +11,7 @@
  *      ├──▶ ended   ──▶ our id was granted and has ended already: a new id
  *      └──▶ failed  ──▶ the same id again, after a pause, within the budget
  */
-import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
+import { type Env, grantIdOf, jittered, newLeaseId, sleep } from "../env/index.js";
 import type { Aborting } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
 import { type LeaseholdError, LeaseUnavailableError, StoreUnavailableError } from "./errors.js";
@@ -49,6 +49,8 @@ export interface LeaseContext {
 export interface Held {
   readonly holder: string;
   readonly remainingMs: number | null;
+  /** How many wait before us, where the store queues. */
+  readonly ahead?: number;
 }
 
 /** One attempt takes at most this long, and at most half of the ttl. */
@@ -56,10 +58,12 @@ const ATTEMPT_BUDGET_MS = 5_000;
 const RETRY_MS = 25;
 /** A waiter looks again this often even if nothing wakes it. */
 const POLL_MS = { push: 2_000, poll: 250 } as const;
+/** Whoever is far behind looks less often: this much longer for each who is ahead, up to so long. */
+const [POLL_RATIO_PER_AHEAD, LONGEST_POLL_MS] = [0.25, 20_000];
 /** A release that the store was just committing told nobody of it: the first looks come soon. */
 const FIRST_PAUSE_MS = 25;
-/** What a store is asked to remember of a waiter; each look says it anew. */
-const LONGEST_QUEUE_MS = 60_000;
+/** A place in line is kept for so many pauses between looks: a slow look does not lose it, a dead waiter does. */
+const KEPT_PAUSES = 3;
 /** Just after the expiry: so that a rounding of clocks does not cost a second look. */
 const AFTER_EXPIRY_MS = 1;
 
@@ -109,7 +113,7 @@ export async function attempt(
       let failure: LeaseholdError;
       switch (outcome.status) {
         case "held":
-          return { holder: outcome.holder, remainingMs: outcome.remainingMs };
+          return heldBy(outcome);
         case "acquired": {
           const trust = trustFrom(sent, outcome.remainingMs, options);
           unknown = false;
@@ -180,6 +184,7 @@ export async function waitFor(
   const wakeup = new Wakeup();
   let unlisten: (() => void) | undefined;
   let entered = false;
+  let queued = false;
   try {
     await context.turns.enter(resource, signal);
     entered = true;
@@ -190,19 +195,25 @@ export async function waitFor(
         last = { holder: own.holder, remainingMs: own.remainingMs() || null };
       } else {
         waiting = looks > 0;
-        const queueMs = Math.min(leftMs(), LONGEST_QUEUE_MS);
+        const queueMs = Math.min(leftMs(), KEPT_PAUSES * pollMs(context, last));
         const look = attempt(context, resource, options, signal, { queueMs, ticket });
         const result = await look.catch((error: LeaseholdError) => {
           if (signal.aborted || !error.retryable) throw error;
           env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
           return error;
         });
-        if (result instanceof HeldLease) return result;
+        if (result instanceof HeldLease) {
+          queued = false;
+          return result;
+        }
+        queued ||= !(result instanceof Error);
         last = result;
         waiting = true;
       }
       if (leftMs() <= 0) throw OVERDUE;
-      unlisten ??= context.hints.listen(resource, wakeup.set);
+      unlisten ??= context.hints.listen(resource, (wakes) => {
+        if (wakes === undefined || wakes === grantIdOf(ticket.leaseId)) wakeup.set();
+      });
       // The first `held` left word that we wait; what happened before that is seen by looking again,
       // and what was under way meanwhile by the short pauses after that.
       if (own || looks > 0) {
@@ -217,16 +228,26 @@ export async function waitFor(
   } finally {
     deadline?.cancel();
     unlisten?.();
+    // Nobody need wait for us any more.
+    const { capabilities, namespace } = context;
+    if (queued && capabilities.queue) giveUp(context, { namespace, resource, ...ticket });
     if (entered) context.turns.leave(resource);
   }
 }
 
+/** How long a waiter pauses at most. */
+function pollMs({ capabilities }: LeaseContext, last: Held | LeaseholdError): number {
+  const ahead = last instanceof Error ? 0 : (last.ahead ?? 0);
+  const pollMs = POLL_MS[capabilities.watch] * Math.max(1, ahead * POLL_RATIO_PER_AHEAD);
+  return Math.min(pollMs, LONGEST_POLL_MS);
+}
+
 function pauseMs(context: LeaseContext, last: Held | LeaseholdError, looks: number): number {
-  const { capabilities, env } = context;
-  const longestMs = Math.min(POLL_MS[capabilities.watch], FIRST_PAUSE_MS * 2 ** looks);
-  const pollMs = jittered(env.random, longestMs, 0.25);
-  const remainingMs = last instanceof Error ? null : last.remainingMs;
-  return Math.min(pollMs, (remainingMs ?? Number.POSITIVE_INFINITY) + AFTER_EXPIRY_MS);
+  const { ahead = 0, remainingMs } = last instanceof Error ? { remainingMs: null } : last;
+  // Those behind somebody are not woken by a release, so that none can have been missed.
+  const soonMs = ahead > 0 ? Infinity : FIRST_PAUSE_MS * 2 ** looks;
+  const longestMs = jittered(context.env.random, Math.min(pollMs(context, last), soonMs), 0.25);
+  return Math.min(longestMs, (remainingMs ?? Infinity) + AFTER_EXPIRY_MS);
 }
 
 function hold(
@@ -252,6 +273,10 @@ function hold(
   );
   held.set(lease.resource, lease);
   return lease;
+}
+
+function heldBy({ holder, remainingMs, ahead }: Held): Held {
+  return { holder, remainingMs, ...(ahead !== undefined && { ahead }) };
 }
 
 function unavailable(message: string, outcome: "none" | "unknown", cause?: unknown) {

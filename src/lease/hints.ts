@@ -10,7 +10,8 @@ import type { LeaseStore } from "./port.js";
 
 const RESUBSCRIBE_MS = 1_000;
 
-type Listener = () => void;
+/** @param wakes the only waiter that has reason to ask the store, by `grantIdOf`; undefined: everybody */
+type Listener = (wakes?: string) => void;
 
 export class Hints {
   readonly #store: LeaseStore;
@@ -48,15 +49,15 @@ export class Hints {
   }
 
   /** Wakes those who wait for a resource: a lease of this very client has ended. */
-  changed(resource: string): void {
-    for (const listener of this.#listeners.get(resource) ?? []) listener();
+  changed(resource: string, wakes?: string): void {
+    for (const listener of this.#listeners.get(resource) ?? []) listener(wakes);
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
         for await (const event of this.#store.watch(this.#namespace, { signal })) {
-          if (event.type === "changed") this.changed(event.resource);
+          if (event.type === "changed") this.changed(event.resource, event.wakes);
           else for (const resource of this.#listeners.keys()) this.changed(resource);
         }
       } catch (error) {

@@ -19,6 +19,8 @@ export {
   withoutUndefined,
 } from "./options.js";
 export type * from "./port.js";
+export type { Ticket } from "./queue.js";
+export * as queue from "./queue.js";
 export { decideAcquire, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";

@@ -43,7 +43,10 @@ export interface Failed {
 export interface AcquireRequest extends Grant {
   readonly holder: string;
   readonly ttlMs: number;
-  /** The caller waits this long: the store may note it, so that a release wakes the caller. */
+  /**
+   * The caller waits, and asks again within this time: if it is refused, the store keeps its place in
+   * line that long, and wakes it. Releasing the lease id gives the place up. See queue.ts.
+   */
   readonly queueMs?: number;
   /** Kept with the grant and shown to people. */
   readonly metadata?: string;
@@ -62,10 +65,11 @@ export type AcquireOutcome =
   | {
       readonly status: "held";
       readonly holder: string;
-      /** Public name of the grant in the way, where the engine can tell. */
+      /** Public name of the grant in the way; null where the engine cannot tell, or it is kept for a waiter. */
       readonly grantId: string | null;
+      /** When to ask again, if nobody wakes the caller before: the rest of the grant, for a waiter also the turns of those before it. */
       readonly remainingMs: number | null;
-      /** How many tickets are ahead, where the store queues. */
+      /** How many wait before the caller, where the store queues. */
       readonly ahead?: number;
     }
   /** This lease id named a grant that has ended: it never comes back. */
@@ -132,7 +136,11 @@ export interface Page<T> {
 
 /** A hint: something may have changed. Subscribe first, then read. */
 export type WatchEvent =
-  | ({ readonly type: "changed" } & Key)
+  | ({
+      readonly type: "changed";
+      /** `grantIdOf` the only waiter that has reason to ask; absent where the store cannot tell. */
+      readonly wakes?: string;
+    } & Key)
   /** Events may have been missed, or the subscription has just begun: read everything again. */
   | { readonly type: "resync" };
 

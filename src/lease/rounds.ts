@@ -85,10 +85,11 @@ function notSent(before: Failed): Failed {
 /** For acquires: who comes after a grant, or after somebody who found the key held, finds it held. */
 export const decideAcquire: Decide<AcquireRequest, AcquireOutcome> = (request, before) => {
   const { outcome } = before;
+  const isSame = request.leaseId === before.request.leaseId;
+  // Its place in line is for the store to note.
+  if (request.queueMs && !isSame) return null;
   if (outcome.status === "acquired") {
-    if (request.leaseId === before.request.leaseId) return outcome;
-    // Its wish to be woken is for the store to note.
-    if (request.queueMs) return null;
+    if (isSame) return outcome;
     return {
       status: "held",
       holder: before.request.holder,
@@ -99,8 +100,7 @@ export const decideAcquire: Decide<AcquireRequest, AcquireOutcome> = (request, b
   if (outcome.status === "held") {
     // The grant in the way may be this very request's, made earlier.
     const repeated = outcome.grantId === null || outcome.grantId === grantIdOf(request.leaseId);
-    const noted = !request.queueMs || before.request.queueMs;
-    return !repeated && noted ? outcome : null;
+    return repeated ? null : outcome;
   }
   return null;
 };

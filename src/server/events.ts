@@ -119,7 +119,11 @@ class Feed {
       this.#follow(env, "leases", async () => {
         for await (const event of leases.watch(namespace, { signal })) {
           if (event.type === "resync") this.#stands("leases");
-          else this.#add({ topic: "leases", name: "lease", data: { resource: event.resource } });
+          else {
+            const { resource, wakes } = event;
+            const data = { resource, ...(wakes !== undefined && { wakes }) };
+            this.#add({ topic: "leases", name: "lease", data });
+          }
         }
       }),
       this.#follow(env, "tasks", async () => {

@@ -33,7 +33,7 @@ const LONGEST_EVENT = 64 * 1024;
 
 export type ServerEvent =
   | { readonly type: "resync" }
-  | { readonly type: "lease"; readonly resource: string }
+  | { readonly type: "lease"; readonly resource: string; readonly wakes?: string }
   | { readonly type: "task"; readonly queue: string };
 
 interface Following {
@@ -194,7 +194,9 @@ function eventOf({ event, data }: EventSourceMessage): ServerEvent | null {
   const value = memberOf(data, field);
   // Something has changed, and we cannot tell what.
   if (value === null) return { type: "resync" };
-  return event === "lease" ? { type: event, resource: value } : { type: "task", queue: value };
+  if (event !== "lease") return { type: "task", queue: value };
+  const wakes = memberOf(data, "wakes");
+  return { type: event, resource: value, ...(wakes !== null && { wakes }) };
 }
 
 function memberOf(json: string, name: string): string | null {

@@ -220,7 +220,7 @@ describe("the store", () => {
   test("promises what the server's stores promise", async () => {
     const { stores } = await open();
     expect(stores.leases.capabilities).toMatchObject({
-      ...{ clock: "store", grants: "portable", queue: false, watch: "push" },
+      ...{ clock: "store", grants: "portable", queue: true, watch: "push" },
       ttl: { minMs: LIMITS.shortestTtlMs, stepMs: 1 },
     });
     expect(stores.tasks.capabilities).toMatchObject({

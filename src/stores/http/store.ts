@@ -129,7 +129,10 @@ export class HttpLeaseStore implements LeaseStore {
   ): AsyncGenerator<WatchEvent, void, void> {
     for await (const event of followEvents(this.#client, { of: "leases", namespace, signal })) {
       if (event.type === "resync") yield event;
-      if (event.type === "lease") yield { type: "changed", namespace, resource: event.resource };
+      if (event.type === "lease") {
+        const { resource, wakes } = event;
+        yield { type: "changed", namespace, resource, ...(wakes !== undefined && { wakes }) };
+      }
     }
   }
 

@@ -1,5 +1,5 @@
 /** Leases in this process's memory: the rules themselves, applied to a map. */
-import type { Env } from "../../env/index.js";
+import { type Env, grantIdOf } from "../../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
@@ -12,6 +12,7 @@ import {
   type LeaseView,
   type ListQuery,
   type Page,
+  queue,
   type ReleaseOutcome,
   type ReleaseRequest,
   type RenewOutcome,
@@ -20,6 +21,7 @@ import {
   type RevokeRequest,
   rules,
   stateOf,
+  type Ticket,
   viewOf,
   type WatchEvent,
 } from "../../lease/index.js";
@@ -55,7 +57,10 @@ export class MemoryLeaseState {
   namespace(name: string): Namespace {
     let namespace = this.namespaces.get(name);
     if (!namespace) {
-      namespace = { records: new Map(), tokenFloor: 0, watchers: new Set() };
+      namespace = {
+        ...{ records: new Map(), tickets: new Map() },
+        ...{ tokenFloor: 0, watchers: new Set() },
+      };
       this.namespaces.set(name, namespace);
     }
     return namespace;
@@ -64,9 +69,16 @@ export class MemoryLeaseState {
 
 interface Namespace {
   readonly records: Map<string, LeaseRecord>;
+  /** By resource; none for those that nobody waits for. */
+  readonly tickets: Map<string, readonly Ticket[]>;
   /** The largest token among the records that were collected. */
   tokenFloor: number;
   readonly watchers: Set<HintQueue<WatchEvent>>;
+}
+
+function keepTickets({ tickets }: Namespace, { resource }: Key, kept: readonly Ticket[]): void {
+  if (kept.length > 0) tickets.set(resource, kept);
+  else tickets.delete(resource);
 }
 
 /** A rule with its request and the time filled in; `namespace` is for what else the rule needs. */
@@ -81,7 +93,7 @@ export class MemoryLeaseStore implements LeaseStore {
     clock: "store",
     grants: "portable",
     ttl: { minMs: 1, maxMs: 2 ** 31 - 1, stepMs: 1 },
-    queue: false,
+    queue: true,
     watch: "push",
     epsilonMs: 0,
   };
@@ -96,9 +108,12 @@ export class MemoryLeaseStore implements LeaseStore {
   async acquire(requests: readonly AcquireRequest[]): Promise<AcquireOutcome[]> {
     return requests.map((request) => {
       let replaced: LeaseView | undefined;
-      const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, { tokenFloor }) => {
+      const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, namespace) => {
+        const { tickets, tokenFloor } = namespace;
         const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
-        const decision = rules.acquire(record, request, nowMs, token);
+        const before = tickets.get(request.resource) ?? [];
+        const decision = queue.acquireInTurn(record, before, request, nowMs, token);
+        keepTickets(namespace, request, decision.tickets);
         if (record && decision.record !== record) replaced = this.#view(request, record);
         return decision;
       });
@@ -121,9 +136,11 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async release(requests: readonly ReleaseRequest[]): Promise<ReleaseOutcome[]> {
     return requests.map((request) =>
-      this.#decide<ReleaseOutcome>(request, (record, nowMs) =>
-        rules.release(record, request, nowMs),
-      ),
+      this.#decide<ReleaseOutcome>(request, (record, nowMs, namespace) => {
+        const decision = rules.release(record, request, nowMs);
+        if (decision.record === record) this.#withdraw(namespace, request, record, nowMs);
+        return decision;
+      }),
     );
   }
 
@@ -207,14 +224,35 @@ export class MemoryLeaseStore implements LeaseStore {
     if (record && record !== before) {
       namespace.records.set(key.resource, record);
       // A grant ended. That others begin or go on helps no waiter.
-      if (record.ended) this.#notify(namespace, key);
+      if (record.ended) this.#notify(namespace, key, nowMs);
     }
     return outcome;
   }
 
-  #notify(namespace: Namespace, { namespace: name, resource }: Key): void {
+  /** A waiter gives its place up. If the resource was kept for it, the next one is told. */
+  #withdraw(
+    namespace: Namespace,
+    request: ReleaseRequest,
+    record: LeaseRecord | null,
+    nowMs: number,
+  ): void {
+    const before = namespace.tickets.get(request.resource);
+    const after = before?.filter(({ leaseId }) => leaseId !== request.leaseId);
+    if (!before || !after || after.length === before.length) return;
+    keepTickets(namespace, request, after);
+    const wasFirst = before[0]?.leaseId === request.leaseId;
+    const isFree = !record || !rules.excludes(record, nowMs);
+    if (wasFirst && isFree && after.length > 0) this.#notify(namespace, request, nowMs);
+  }
+
+  /** Wakes the first in line alone. */
+  #notify(namespace: Namespace, { namespace: name, resource }: Key, nowMs: number): void {
+    const [first] = queue.liveTickets(namespace.tickets.get(resource) ?? [], nowMs);
     for (const hints of namespace.watchers) {
-      hints.push({ type: "changed", namespace: name, resource });
+      hints.push({
+        ...{ type: "changed", namespace: name, resource },
+        ...(first && { wakes: grantIdOf(first.leaseId) }),
+      });
     }
   }
 

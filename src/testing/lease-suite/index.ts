@@ -17,6 +17,7 @@ import {
 } from "./fixture.js";
 import { model } from "./model.js";
 import { names } from "./names.js";
+import { queueing } from "./queueing.js";
 import { releasing } from "./releasing.js";
 import { renewing } from "./renewing.js";
 import { revoking } from "./revoking.js";
@@ -49,6 +50,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["names", names],
   ["get and list", views],
   ["watch", watching],
+  ["waiting in line", queueing],
   ["the rules as a model", model],
   ["close", closing],
 ];

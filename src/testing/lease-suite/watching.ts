@@ -2,8 +2,6 @@ import { LeaseWatching, type Need, type Section } from "./fixture.js";
 
 const needsPush: Need = ({ store }) =>
   store.capabilities.watch === "push" ? null : "it declares watch: poll";
-const needsQueue: Need = ({ store }) =>
-  store.capabilities.queue ? null : "it declares queue: false";
 
 export const watching: Section = (test, expect) => {
   test("begins with a resync and ends with its signal", async (t) => {
@@ -45,7 +43,7 @@ export const watching: Section = (test, expect) => {
         );
       }
       for (const event of subscription.changed) {
-        expect(event).toEqual({ type: "changed", ...t.key(event.resource) });
+        expect(event).toMatchObject({ type: "changed", ...t.key(event.resource) });
       }
       await subscription.stop();
     },
@@ -67,7 +65,7 @@ export const watching: Section = (test, expect) => {
         const namespace = index < 2 ? t.namespace : other;
         await t.until("a hint for each reader", () => reader.changed.length > 0);
         for (const event of reader.changed) {
-          expect(event).toEqual({ type: "changed", namespace, resource: `of ${namespace}` });
+          expect(event).toMatchObject({ type: "changed", namespace, resource: `of ${namespace}` });
         }
       }
       await Promise.all(readers.map((reader) => reader.stop()));
@@ -97,24 +95,4 @@ export const watching: Section = (test, expect) => {
       await subscription.stop();
     }
   });
-
-  test(
-    "wakes those who queue in the order in which they came",
-    async (t) => {
-      let held = await t.hold();
-      const waiters = Array.from({ length: 3 }, () => t.request(t.key(), { queueMs: 60_000 }));
-      for (const [ahead, waiter] of waiters.entries()) {
-        expect(await t.acquire(waiter)).toMatchObject({ status: "held", ahead });
-      }
-      for (const [served, next] of waiters.entries()) {
-        await t.release(held);
-        // Those behind are refused although the key is free, however they hurry.
-        for (const late of waiters.slice(served + 1).reverse()) {
-          expect(await t.acquire(late)).toMatchObject({ status: "held" });
-        }
-        held = { ...next, answer: t.expectAcquired(await t.acquire(next)), sentMs: 0 };
-      }
-    },
-    needsQueue,
-  );
 };
