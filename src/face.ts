@@ -2,6 +2,7 @@
 export type { Clock, ClosingSignal, Env, Logger, Random, Timer } from "./env/index.js";
 export {
   type AcquireOptions,
+  type AnyLease,
   type ClientOptions,
   ClosedError,
   type ErrorCode,
@@ -20,12 +21,15 @@ export {
   type LostReason,
   NoTokenError,
   NotLeaderError,
+  type OnUnavailable,
   type Page,
   type RevokeResult,
+  type RunOptions,
   StaleTokenError,
   StoreMisconfiguredError,
   StoreUnavailableError,
   type TryRunResult,
+  UnprotectedLease,
   type WatchEvent,
   type Work,
 } from "./lease/index.js";

@@ -161,13 +161,14 @@ export async function attempt(
  * Waits for the lease, at most `options.waitMs`. A store that does not answer meanwhile is waited
  * for too: that is what the time is for. Even a caller in a hurry gets an answer: the first look is
  * not cut short.
+ * @param options `patient: false` waits for others, but not for the store
  * @param controller aborts the wait; aborted here when the time is over
  * @throws LeaseUnavailableError when the time is over; the signal's reason when aborted
  */
 export async function waitFor(
   context: LeaseContext,
   resource: string,
-  options: ResolvedOptions,
+  options: ResolvedOptions & { readonly patient?: boolean },
   controller: AbortController,
 ): Promise<HeldLease> {
   const { env } = context;
@@ -198,7 +199,7 @@ export async function waitFor(
         const queueMs = Math.min(leftMs(), KEPT_PAUSES * pollMs(context, last));
         const look = attempt(context, resource, options, signal, { queueMs, ticket });
         const result = await look.catch((error: LeaseholdError) => {
-          if (signal.aborted || !error.retryable) throw error;
+          if (signal.aborted || !error.retryable || options.patient === false) throw error;
           env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
           return error;
         });

@@ -161,13 +161,16 @@ export class NotLeaderError extends LeaseholdError {
   }
 }
 
-/** The lease is kept in a format that has no fencing tokens. */
+/** There is no fencing token: the store's format has none, or there is no lease. */
 export class NoTokenError extends LeaseholdError {
-  constructor(readonly resource: string) {
+  constructor(
+    readonly resource: string,
+    because = "its store keeps it in the format of another package",
+    remedy = "leave out ?format= to have tokens, or do without a fence",
+  ) {
     super(
       "NO_TOKEN",
-      `the lease on "${resource}" has no fencing token, for its store keeps it in the format of another package: ` +
-        "leave out ?format= to have tokens, or do without a fence",
+      `the lease on "${resource}" has no fencing token, for ${because}: ${remedy}`,
       { retryable: false, outcome: "none" },
     );
   }

@@ -129,6 +129,11 @@ export class HeldLease implements Kept, AsyncDisposable {
     return this.#token;
   }
 
+  /** Tells it from an UnprotectedLease. */
+  get isProtected(): true {
+    return true;
+  }
+
   /** Names this grant for ever. A secret: whoever knows it may renew and release. */
   get leaseId(): string {
     return this.#leaseId;

@@ -6,7 +6,7 @@
  * is renewed while the rest is waited for; if one of them is lost meanwhile, all are given back, and it
  * begins anew.
  */
-import { LeaseUnavailableError } from "./errors.js";
+import { InvalidOptionError, LeaseUnavailableError } from "./errors.js";
 import type { HeldLease } from "./held-lease.js";
 
 export class HeldLeases implements AsyncDisposable {
@@ -65,6 +65,20 @@ export async function acquireInOrder(
       throw error;
     }
     await giveBack(taken);
+  }
+}
+
+/** @throws INVALID_OPTION */
+export function checkResources(resources: readonly string[]): void {
+  const given: unknown = resources;
+  if (!Array.isArray(given) || given.length === 0) {
+    throw new InvalidOptionError("resources", "must be an array of at least one name");
+  }
+  if (new Set(given).size < given.length) {
+    throw new InvalidOptionError(
+      "resources",
+      "must name each resource once: it would wait for itself",
+    );
   }
 }
 

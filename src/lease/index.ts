@@ -6,7 +6,7 @@ export type { HeldLeases } from "./held-leases.js";
 export { Wakeup } from "./hints.js";
 export { Keeper } from "./keeper.js";
 export { Lease } from "./lease.js";
-export { Leases, type Owned, type RevokeResult, type TryRunResult, type Work } from "./leases.js";
+export { Leases, type Owned, type RevokeResult, type TryRunResult } from "./leases.js";
 export { checkName } from "./names.js";
 export {
   type AcquireOptions,
@@ -25,5 +25,12 @@ export { decideAcquire, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";
 export { instant } from "./trust.js";
+export {
+  type AnyLease,
+  type OnUnavailable,
+  type RunOptions,
+  UnprotectedLease,
+  type Work,
+} from "./unprotected.js";
 export { stateOf, viewOf } from "./view.js";
 export { liveWorkers } from "./workers.js";

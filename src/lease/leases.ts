@@ -3,9 +3,9 @@ import { type Env, invariant, newHolder, sleep, systemEnv } from "../env/index.j
 import { Aborting } from "./aborting.js";
 import { attempt, type Held, type LeaseContext, waitFor } from "./acquisition.js";
 import { batched } from "./batching.js";
-import { ClosedError, InvalidOptionError } from "./errors.js";
+import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
-import { acquireInOrder, type HeldLeases } from "./held-leases.js";
+import { acquireInOrder, checkResources, type HeldLeases } from "./held-leases.js";
 import { Hints } from "./hints.js";
 import { Keeper } from "./keeper.js";
 import { Lease } from "./lease.js";
@@ -31,9 +31,15 @@ import type {
   WatchEvent,
 } from "./port.js";
 import { Turns } from "./turns.js";
-
-/** What the work of `run` does with its lease. */
-export type Work<T> = (lease: HeldLease) => T | PromiseLike<T>;
+import {
+  type AnyLease,
+  type OnUnavailable,
+  type RunOptions,
+  UnprotectedLease,
+  type Work,
+  type WorkArguments,
+  workArguments,
+} from "./unprotected.js";
 
 /** What `tryRun` answers. */
 export type TryRunResult<T> =
@@ -128,17 +134,18 @@ export class Leases implements AsyncDisposable {
 
   /**
    * Waits for the resource, does the work, releases. The lease's signal aborts when it is lost; the
-   * call then rejects with LEASE_LOST once the work has ended, whatever the work says.
+   * call then rejects with LEASE_LOST once the work has ended, whatever the work says. With
+   * `onUnavailable: "unprotected"` the work may be given an UnprotectedLease.
    * @throws LEASE_LOST, LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, the reason of
    *   `options.signal`, or what the work threw
    */
   run<T>(resource: string, work: Work<T>): Promise<T>;
-  run<T>(resource: string, options: AcquireOptions, work: Work<T>): Promise<T>;
-  async run<T>(resource: string, ...rest: [Work<T>] | [AcquireOptions, Work<T>]): Promise<T> {
-    const [options, work] = rest.length === 1 ? [{}, rest[0]] : rest;
-    checkWork(work);
-    const lease = await this.acquire(resource, options);
-    return this.#do(lease, work);
+  run<T>(resource: string, options: RunOptions<"wait" | "fail">, work: Work<T>): Promise<T>;
+  run<T>(resource: string, options: RunOptions, work: Work<T, AnyLease>): Promise<T>;
+  async run<T>(resource: string, ...rest: WorkArguments<T>): Promise<T> {
+    const { options, onUnavailable, work } = workArguments(rest, ["wait", "fail", "unprotected"]);
+    const taking = this.#acquire(resource, options, onUnavailable === "wait");
+    return this.#do(await this.#orUnprotected(taking, resource, onUnavailable), work);
   }
 
   /**
@@ -146,15 +153,17 @@ export class Leases implements AsyncDisposable {
    * @throws as `run`, but never LEASE_UNAVAILABLE
    */
   tryRun<T>(resource: string, work: Work<T>): Promise<TryRunResult<T>>;
-  tryRun<T>(resource: string, options: AcquireOptions, work: Work<T>): Promise<TryRunResult<T>>;
-  async tryRun<T>(
+  tryRun<T>(resource: string, options: RunOptions<"fail">, work: Work<T>): Promise<TryRunResult<T>>;
+  tryRun<T>(
     resource: string,
-    ...rest: [Work<T>] | [AcquireOptions, Work<T>]
-  ): Promise<TryRunResult<T>> {
-    const [options, work] = rest.length === 1 ? [{}, rest[0]] : rest;
-    checkWork(work);
-    const lease = await this.#attempt(resource, options);
-    if (!(lease instanceof HeldLease)) return { ran: false, ...lease };
+    options: RunOptions<"fail" | "unprotected">,
+    work: Work<T, AnyLease>,
+  ): Promise<TryRunResult<T>>;
+  async tryRun<T>(resource: string, ...rest: WorkArguments<T>): Promise<TryRunResult<T>> {
+    const { options, onUnavailable, work } = workArguments(rest, ["fail", "unprotected"]);
+    const taking = this.#attempt(resource, options);
+    const lease = await this.#orUnprotected(taking, resource, onUnavailable);
+    if (!("isProtected" in lease)) return { ran: false, ...lease };
     return { ran: true, value: await this.#do(lease, work) };
   }
 
@@ -162,11 +171,8 @@ export class Leases implements AsyncDisposable {
    * Waits for the resource, at most `waitMs`. The lease is renewed until released or lost.
    * @throws LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, or the signal's reason
    */
-  async acquire(resource: string, options: AcquireOptions = {}): Promise<HeldLease> {
-    const resolved = this.#resolve(resource, options);
-    return this.#abortable(resolved, (controller) =>
-      waitFor(this.#context, resource, resolved, controller),
-    );
+  acquire(resource: string, options: AcquireOptions = {}): Promise<HeldLease> {
+    return this.#acquire(resource, options, true);
   }
 
   /**
@@ -315,8 +321,35 @@ export class Leases implements AsyncDisposable {
     );
   }
 
-  async #do<T>(lease: HeldLease, work: Work<T>): Promise<T> {
-    const running = this.#doAndRelease(lease, work);
+  /** @param patient whether a store that does not answer is waited for */
+  async #acquire(resource: string, options: AcquireOptions, patient: boolean): Promise<HeldLease> {
+    const resolved = { ...this.#resolve(resource, options), patient };
+    return this.#abortable(resolved, (controller) =>
+      waitFor(this.#context, resource, resolved, controller),
+    );
+  }
+
+  /** What was taken; or what stands for it where the store is away and the caller does not mind. */
+  async #orUnprotected<T>(
+    taking: Promise<T>,
+    resource: string,
+    onUnavailable: OnUnavailable,
+  ): Promise<T | UnprotectedLease> {
+    try {
+      return await taking;
+    } catch (error) {
+      const isAway = error instanceof StoreUnavailableError && !this.isClosed;
+      if (onUnavailable !== "unprotected" || !isAway) throw error;
+      const event = { event: "lock_unprotected", err: error, resource };
+      this.env.logger.warn(event, "the store is unavailable: the work runs unprotected");
+      return new UnprotectedLease(resource, this.holder, this.#closing.signal);
+    }
+  }
+
+  async #do<T>(lease: AnyLease, work: Work<T, AnyLease>): Promise<T> {
+    const running = lease.isProtected
+      ? this.#doAndRelease(lease, work)
+      : Promise.resolve(lease).then(work);
     this.#running.add(running);
     try {
       return await running;
@@ -364,21 +397,4 @@ export class Leases implements AsyncDisposable {
   ): Promise<T> {
     return this.#context.aborting.run([signal, this.#closing.signal], call);
   }
-}
-
-function checkResources(resources: readonly string[]): void {
-  const given: unknown = resources;
-  if (!Array.isArray(given) || given.length === 0) {
-    throw new InvalidOptionError("resources", "must be an array of at least one name");
-  }
-  if (new Set(given).size < given.length) {
-    throw new InvalidOptionError(
-      "resources",
-      "must name each resource once: it would wait for itself",
-    );
-  }
-}
-
-function checkWork(work: unknown): void {
-  if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
 }

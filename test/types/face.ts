@@ -25,6 +25,7 @@ import {
   type TaskHandler,
   type Tasks,
   type TryRunResult,
+  type UnprotectedLease,
   type Worker,
 } from "leasehold";
 import { Singleton } from "leasehold/election";
@@ -76,6 +77,26 @@ void leases.run("r", (lease) => expectTypeOf(lease).toEqualTypeOf<HeldLease>());
 void leases.run("r", { ttl: 1_000 }, () => 1);
 // @ts-expect-error There is work to be done.
 void leases.run("r", { ttlMs: 1_000 });
+
+// Work while the store is away: it must look whether it has a lease.
+const unprotected = { onUnavailable: "unprotected" } as const;
+void leases.run("r", unprotected, (lease) => {
+  expectTypeOf(lease).toEqualTypeOf<HeldLease | UnprotectedLease>();
+  // @ts-expect-error There may be no grant.
+  void lease.grantId;
+  if (lease.isProtected) expectTypeOf(lease).toEqualTypeOf<HeldLease>();
+});
+expectTypeOf(leases.tryRun("r", unprotected, () => 1)).resolves.toEqualTypeOf<
+  TryRunResult<number>
+>();
+const needsLease = (lease: HeldLease) => lease.grantId;
+void leases.run("r", { onUnavailable: "fail" }, needsLease);
+// @ts-expect-error It may be given none.
+void leases.run("r", unprotected, needsLease);
+// @ts-expect-error It never waits.
+void leases.tryRun("r", { onUnavailable: "wait" }, () => 1);
+// @ts-expect-error There is no work to run.
+void leases.acquire("r", unprotected);
 
 // Work if it is free.
 expectTypeOf(leases.tryRun("r", async () => "a")).resolves.toEqualTypeOf<TryRunResult<string>>();
