@@ -100,8 +100,8 @@ const BUGS = [
   {
     name: "fence-reads-then-writes",
     file: "src/fence/sql.ts",
-    find: "  WHERE f.token <= excluded.token\nRETURNING 1`;",
-    by: "  WHERE (SELECT g.token FROM leasehold.fence g WHERE g.namespace = f.namespace AND g.resource = f.resource) <= excluded.token\nRETURNING 1`;",
+    find: "    WHERE f.token <= excluded.token;\n  IF NOT FOUND",
+    by: "    WHERE (SELECT g.token FROM leasehold.fence g WHERE g.namespace = f.namespace AND g.resource = f.resource) <= excluded.token;\n  IF NOT FOUND",
     check: tested("src/fence"),
   },
   {

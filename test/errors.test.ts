@@ -312,7 +312,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       {
         ...misconfigured,
         cause: () => refusal(() => fence(guarded, "r", 1)),
-        message: /no table leasehold\.fence: run FENCE_TABLE/,
+        message: /no leasehold\.check_fence, or no table for it: run FENCE_TABLE/,
       },
     ],
   ],

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -7,11 +8,27 @@ import {
   freshDatabase,
 } from "../../test/support/postgres.js";
 import { StaleTokenError } from "../lease/index.js";
-import { FENCE_TABLE, type FenceClient, fence, type Refusal, sqlGuard } from "./index.js";
+import { MIGRATIONS } from "../stores/postgres/migrations.js";
+import {
+  FENCE_TABLE,
+  type FenceClient,
+  fence,
+  type Refusal,
+  sqlGuard,
+  staleTokenError,
+} from "./index.js";
 
 const PROTECTED = `
 CREATE TABLE tenant_billing_close (tenant_id text PRIMARY KEY, status text NOT NULL, by_token bigint);
 INSERT INTO tenant_billing_close VALUES ('tenant_123', 'OPEN', NULL);`;
+/** The trigger of docs/coordination.md, on a table of its own. */
+const [, TRIGGER = ""] = /^```sql\n([^]*?)^```$/m.exec(
+  readFileSync(new URL("../../docs/coordination.md", import.meta.url), "utf8"),
+) ?? [""];
+const GUARDED = `
+CREATE TABLE guarded (status text NOT NULL);
+INSERT INTO guarded VALUES ('OPEN');
+${TRIGGER}`;
 const RESOURCE = "tenant_123:billing-close:2026-04";
 
 /** What a holder does: the guard, then the write, in one transaction. */
@@ -88,12 +105,64 @@ describe("fence on PGlite", () => {
     await db.close();
   });
 
+  it("is a function in the database, for whoever speaks SQL", async () => {
+    const db = await PGlite.create();
+    await db.exec(FENCE_TABLE);
+    await db.exec(PROTECTED);
+    await db.query("SELECT leasehold.check_fence('r', 11)");
+    await db.query("SELECT leasehold.check_fence(resource => 'r', token => 11)");
+    await db.query("SELECT leasehold.check_fence('r', 1, 'other')");
+    const write = db.transaction(async (tx) => {
+      await tx.query("UPDATE tenant_billing_close SET status = 'STALE'");
+      await tx.query("SELECT leasehold.check_fence('r', 10)");
+    });
+    const refused: unknown = await write.catch((error: unknown) => error);
+    expect(refused).toMatchObject({
+      code: "LH001",
+      message: 'token 10 for "r" is older than 11, which has passed',
+      detail: '{"resource" : "r", "token" : 10, "lastToken" : 11}',
+    });
+    for (const error of [refused, new Error("of a query builder", { cause: refused })]) {
+      expect(staleTokenError(error)).toMatchObject({ resource: "r", token: 10, lastToken: 11 });
+    }
+    expect(staleTokenError(new Error("other"))).toBeUndefined();
+    expect(await rows(db)).toEqual([{ status: "OPEN", token: null }]);
+    // Whoever has no token does not pass.
+    await expect(db.query("SELECT leasehold.check_fence('r', NULL)")).rejects.toThrow(/null/);
+    await db.close();
+  });
+
+  it("does not let a transaction commit that it has refused", async () => {
+    const db = await PGlite.create();
+    await db.exec(FENCE_TABLE);
+    await db.exec(PROTECTED);
+    await fence(db, "r", 11);
+    await db.query("BEGIN");
+    await expect(fence(db, "r", 10)).rejects.toBeInstanceOf(StaleTokenError);
+    await expect(db.query("UPDATE tenant_billing_close SET status = 'STALE'")).rejects.toThrow();
+    await db.query("COMMIT");
+    expect(await rows(db)).toEqual([{ status: "OPEN", token: null }]);
+    await db.close();
+  });
+
+  it("is made alike by the stores' migrations", () => {
+    const words = (text: string) => text.replaceAll(/\s+/g, " ");
+    for (const step of ["fence", "fence function"]) {
+      const migration = MIGRATIONS.find(({ name }) => name === step);
+      expect(words(FENCE_TABLE)).toContain(words(migration?.statements.join(";") ?? "none"));
+    }
+  });
+
   it("says what is missing or wrong", async () => {
     const db = await PGlite.create();
     await expect(fence(db, RESOURCE, 1)).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
       message: expect.stringContaining("FENCE_TABLE"),
     });
+    // As an older release has left it.
+    await db.exec(FENCE_TABLE);
+    await db.exec("DROP FUNCTION leasehold.check_fence");
+    await expect(fence(db, RESOURCE, 1)).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
     await expect(fence(db, "", 1)).rejects.toMatchObject({ path: "resource" });
     await expect(fence(db, RESOURCE, 1.5)).rejects.toMatchObject({ path: "token" });
     await expect(fence({} as FenceClient, RESOURCE, 1)).rejects.toMatchObject({ path: "client" });
@@ -133,6 +202,25 @@ describePostgres("fence on PostgreSQL", () => {
     await newer.query("COMMIT");
     await refused;
     await older.query("ROLLBACK");
+  });
+
+  it("does so in plain SQL, and in a trigger of the protected table", async () => {
+    const [newer, older] = [await connected(), await connected()];
+    await newer.query(GUARDED);
+    const write = async (client: pg.Client, token: number, status: string) => {
+      await client.query("SELECT set_config('app.token', $1, true)", [`${token}`]);
+      await client.query("UPDATE guarded SET status = $1", [status]);
+    };
+    await newer.query("BEGIN");
+    await older.query("BEGIN");
+    await write(newer, 11, "CLOSED");
+    const refused = write(older, 10, "STALE").catch((error: unknown) => error);
+    await newer.query("COMMIT");
+    expect(staleTokenError(await refused)).toMatchObject({ token: 10, lastToken: 11 });
+    await older.query("ROLLBACK");
+    // Not a word of a token.
+    await expect(older.query("DELETE FROM guarded")).rejects.toThrow(/null value|invalid input/);
+    expect((await newer.query("SELECT status FROM guarded")).rows).toEqual([{ status: "CLOSED" }]);
   });
 
   it("forgets a holder whose transaction was rolled back", async () => {

@@ -14,4 +14,5 @@ export {
   fence,
   type SqlGuard,
   sqlGuard,
+  staleTokenError,
 } from "./sql.js";

@@ -22,12 +22,40 @@ export interface FenceOptions {
   namespace?: string;
 }
 
-const UNDEFINED_TABLE = "42P01";
-const UNDEFINED_SCHEMA = "3F000";
+/** What the function raises. Letters from I on are left to implementations. */
+const STALE_TOKEN = "LH001";
+/** Of the schema, the function, or the table under it. */
+const UNDEFINED = new Set(["3F000", "42883", "42P01"]);
+
+// ON CONFLICT DO UPDATE locks the row whether or not its WHERE holds: who is refused reads the token
+// that refused it, and not a later one. Not STRICT: a missing token must not pass. A step of the
+// stores' migrations says the same.
+const CHECK_FENCE = `
+CREATE OR REPLACE FUNCTION leasehold.check_fence(
+  resource text, token bigint, namespace text DEFAULT 'default'
+) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+#variable_conflict use_column
+DECLARE
+  last bigint;
+BEGIN
+  INSERT INTO leasehold.fence AS f (namespace, resource, token, passed_at)
+  VALUES ($3, $1, $2, clock_timestamp())
+  ON CONFLICT (namespace, resource) DO UPDATE
+    SET token = excluded.token, passed_at = excluded.passed_at
+    WHERE f.token <= excluded.token;
+  IF NOT FOUND THEN
+    SELECT f.token INTO last FROM leasehold.fence f WHERE f.namespace = $3 AND f.resource = $1;
+    RAISE EXCEPTION 'token % for "%" is older than %, which has passed', $2, $1, last
+      USING ERRCODE = 'LH001', HINT = 'roll back, and drop this work',
+      DETAIL = json_build_object('resource', $1, 'token', $2, 'lastToken', last)::text;
+  END IF;
+END $$`;
 
 /**
- * What `fence` needs in the protected database. `leasehold migrate` has made it where the leases live;
- * run this once where they do not. Safe to run again.
+ * What `fence` needs in the protected database: a table, and the function that anything that speaks SQL
+ * may call in its transaction, `SELECT leasehold.check_fence(resource, token, namespace)`.
+ * `leasehold migrate` has made them where the leases live; run this once where they do not, and again
+ * after an update of this package. Safe to run again.
  */
 export const FENCE_TABLE = `
 CREATE SCHEMA IF NOT EXISTS leasehold;
@@ -37,12 +65,14 @@ CREATE TABLE IF NOT EXISTS leasehold.fence (
   token bigint NOT NULL,
   passed_at timestamptz NOT NULL,
   PRIMARY KEY (namespace, resource)
-);`;
+);
+${CHECK_FENCE};`;
 
 /**
  * Lets the holder of `token` write to what `resource` protects, until the transaction of `client`
  * ends. Call it first in the transaction, at READ COMMITTED (PostgreSQL's default): a stricter level
- * answers a race with a serialization failure (40001), to be tried again as ever.
+ * answers a race with a serialization failure (40001), to be tried again as ever. A transaction that was
+ * refused cannot commit.
  *
  * @example
  * await client.query("BEGIN");
@@ -51,7 +81,7 @@ CREATE TABLE IF NOT EXISTS leasehold.fence (
  * await client.query("COMMIT");
  *
  * @throws StaleTokenError when a newer holder has passed: roll back and stop; INVALID_OPTION;
- *   STORE_MISCONFIGURED when the table is missing
+ *   STORE_MISCONFIGURED when FENCE_TABLE has not been run
  */
 export async function fence(
   client: FenceClient,
@@ -63,31 +93,33 @@ export async function fence(
     throw new InvalidOptionError("client", "must be a SQL client in a transaction");
   }
   checkFenced(namespace, resource, token);
-  // ON CONFLICT DO UPDATE locks the row whether or not its WHERE holds: a refused one reads the
-  // token that refused it, and not a later one.
-  const passed = await client.query(PASS, [namespace, resource, token]).catch(asMisconfigured);
-  if (passed.rows.length > 0) return;
-  const { rows } = await client.query(LAST, [namespace, resource]);
-  const [last] = rows as { token: number }[];
-  throw new StaleTokenError(resource, token, Number(last?.token));
+  await client.query(CHECK, [resource, token, namespace]).catch((error: unknown) => {
+    throw staleTokenError(error) ?? asMisconfigured(error);
+  });
 }
 
-const PASS = `
-INSERT INTO leasehold.fence AS f (namespace, resource, token, passed_at)
-VALUES ($1::text, $2::text, $3::bigint, clock_timestamp())
-ON CONFLICT (namespace, resource) DO UPDATE
-  SET token = excluded.token, passed_at = excluded.passed_at
-  WHERE f.token <= excluded.token
-RETURNING 1`;
+const CHECK = "SELECT leasehold.check_fence($1::text, $2::bigint, $3::text)";
 
-const LAST = `
-SELECT token::float8 AS token FROM leasehold.fence WHERE namespace = $1 AND resource = $2`;
+/**
+ * What the function in the database has refused, as the error that `fence` throws; undefined for any
+ * other error. For those who call `leasehold.check_fence` by themselves.
+ * @param error of a driver, or one that has it as its cause
+ */
+export function staleTokenError(error: unknown): StaleTokenError | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code, detail } = at as { code?: unknown; detail?: unknown };
+    if (code !== STALE_TOKEN || typeof detail !== "string") continue;
+    const refused = JSON.parse(detail) as { resource: string; token: number; lastToken: number };
+    return new StaleTokenError(refused.resource, refused.token, refused.lastToken);
+  }
+  return undefined;
+}
 
-function asMisconfigured(error: unknown): never {
+function asMisconfigured(error: unknown): unknown {
   const code = (error as { code?: unknown } | null)?.code;
-  if (code !== UNDEFINED_TABLE && code !== UNDEFINED_SCHEMA) throw error;
-  throw new StoreMisconfiguredError(
-    "the protected database has no table leasehold.fence: run FENCE_TABLE of leasehold/fence there once",
+  if (typeof code !== "string" || !UNDEFINED.has(code)) return error;
+  return new StoreMisconfiguredError(
+    "the protected database has no leasehold.check_fence, or no table for it: run FENCE_TABLE of leasehold/fence there",
     error,
   );
 }

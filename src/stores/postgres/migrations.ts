@@ -193,4 +193,40 @@ export const MIGRATIONS: readonly Migration[] = [
        WHERE heartbeat_at IS NOT NULL`,
     ],
   },
+  {
+    name: "waiting in line",
+    statements: [
+      // In the order in which they came; the holder is named to those behind it.
+      `ALTER TABLE leasehold.waiter
+         ADD COLUMN holder text NOT NULL DEFAULT '',
+         ADD COLUMN place bigint GENERATED ALWAYS AS IDENTITY`,
+      `CREATE INDEX waiter_place ON leasehold.waiter (namespace, resource, place)`,
+    ],
+  },
+  {
+    name: "fence function",
+    statements: [
+      // The same as in FENCE_TABLE of the fence, which makes it where no leases live.
+      `CREATE OR REPLACE FUNCTION leasehold.check_fence(
+         resource text, token bigint, namespace text DEFAULT 'default'
+       ) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+       #variable_conflict use_column
+       DECLARE
+         last bigint;
+       BEGIN
+         INSERT INTO leasehold.fence AS f (namespace, resource, token, passed_at)
+         VALUES ($3, $1, $2, clock_timestamp())
+         ON CONFLICT (namespace, resource) DO UPDATE
+           SET token = excluded.token, passed_at = excluded.passed_at
+           WHERE f.token <= excluded.token;
+         IF NOT FOUND THEN
+           SELECT f.token INTO last FROM leasehold.fence f
+           WHERE f.namespace = $3 AND f.resource = $1;
+           RAISE EXCEPTION 'token % for "%" is older than %, which has passed', $2, $1, last
+             USING ERRCODE = 'LH001', HINT = 'roll back, and drop this work',
+             DETAIL = json_build_object('resource', $1, 'token', $2, 'lastToken', last)::text;
+         END IF;
+       END $$`,
+    ],
+  },
 ];
