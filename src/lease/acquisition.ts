@@ -1,30 +1,27 @@
 /**
- * Taking a lease: one attempt, and waiting for a held one.
+ * Taking a lease: one attempt, which settles every doubt before it answers.
  *
- * An attempt settles every doubt before it answers. A call whose outcome is unknown is repeated with
- * the same lease id, which answers the grant that the first call may have made; whoever gives up
- * sends release(leaseId), so that a grant nobody knows of does not block the resource.
+ * A call whose outcome is unknown is repeated with the same lease id, which answers the grant that the
+ * first call may have made; whoever gives up sends release(leaseId), so that a grant nobody knows of
+ * does not block the resource.
  *
  *   acquire ──▶ acquired ──▶ trust left? ──▶ HeldLease
  *      │            └── no (the answer took longer than the lease): release, try anew
- *      ├──▶ held    ──▶ wait for a hint, its expiry, or the poll; then again
+ *      ├──▶ held    ──▶ by whom
  *      ├──▶ ended   ──▶ our id was granted and has ended already: a new id
  *      └──▶ failed  ──▶ the same id again, after a pause, within the budget
  */
-import { type Env, grantIdOf, jittered, newLeaseId, sleep } from "../env/index.js";
+import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
 import type { Aborting } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
-import { type LeaseholdError, LeaseUnavailableError, StoreUnavailableError } from "./errors.js";
+import { type LeaseholdError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
-import { type Hints, Wakeup } from "./hints.js";
+import type { Hints } from "./hints.js";
 import type { Keeper } from "./keeper.js";
 import type { ResolvedOptions } from "./options.js";
 import type { Capabilities, Grant, Key } from "./port.js";
 import { instant, trustFrom, trustLeftMs } from "./trust.js";
 import type { Turns } from "./turns.js";
-
-/** Tells the end of `waitMs` from the caller's own abort. */
-const OVERDUE = new Error("waitMs is over");
 
 /** What a client shares among its leases. */
 export interface LeaseContext {
@@ -56,18 +53,8 @@ export interface Held {
 /** One attempt takes at most this long, and at most half of the ttl. */
 const ATTEMPT_BUDGET_MS = 5_000;
 const RETRY_MS = 25;
-/** A waiter looks again this often even if nothing wakes it. */
-const POLL_MS = { push: 2_000, poll: 250 } as const;
-/** Whoever is far behind looks less often: this much longer for each who is ahead, up to so long. */
-const [POLL_RATIO_PER_AHEAD, LONGEST_POLL_MS] = [0.25, 20_000];
-/** A release that the store was just committing told nobody of it: the first looks come soon. */
-const FIRST_PAUSE_MS = 25;
-/** A place in line is kept for so many pauses between looks: a slow look does not lose it, a dead waiter does. */
-const KEPT_PAUSES = 3;
-/** Just after the expiry: so that a rounding of clocks does not cost a second look. */
-const AFTER_EXPIRY_MS = 1;
 
-/** The lease id under which a caller asks, again and again while it waits: its place in the queue. */
+/** The lease id under which a caller asks, again and again while it waits: its place in line. */
 export interface Ticket {
   leaseId: string;
 }
@@ -157,100 +144,6 @@ export async function attempt(
   }
 }
 
-/**
- * Waits for the lease, at most `options.waitMs`. A store that does not answer meanwhile is waited
- * for too: that is what the time is for. Even a caller in a hurry gets an answer: the first look is
- * not cut short.
- * @param options `patient: false` waits for others, but not for the store
- * @param controller aborts the wait; aborted here when the time is over
- * @throws LeaseUnavailableError when the time is over; the signal's reason when aborted
- */
-export async function waitFor(
-  context: LeaseContext,
-  resource: string,
-  options: ResolvedOptions & { readonly patient?: boolean },
-  controller: AbortController,
-): Promise<HeldLease> {
-  const { env } = context;
-  const { signal } = controller;
-  const deadlineMs = env.clock.monotonic() + options.waitMs;
-  const leftMs = () => deadlineMs - env.clock.monotonic();
-  // The latest answer of the store, for the error that says why the wait was in vain.
-  let last: Held | LeaseholdError = { holder: "another caller of this client", remainingMs: null };
-  let waiting = true;
-  const deadline = Number.isFinite(options.waitMs)
-    ? env.clock.timer(options.waitMs, () => waiting && controller.abort(OVERDUE))
-    : undefined;
-  const ticket: Ticket = { leaseId: newLeaseId(env.random) };
-  const wakeup = new Wakeup();
-  let unlisten: (() => void) | undefined;
-  let entered = false;
-  let queued = false;
-  try {
-    await context.turns.enter(resource, signal);
-    entered = true;
-    for (let looks = 0; ; looks += 1) {
-      const own = context.held.get(resource);
-      if (own) {
-        // This very client has it: there is nothing to ask the store before that ends.
-        last = { holder: own.holder, remainingMs: own.remainingMs() || null };
-      } else {
-        waiting = looks > 0;
-        const queueMs = Math.min(leftMs(), KEPT_PAUSES * pollMs(context, last));
-        const look = attempt(context, resource, options, signal, { queueMs, ticket });
-        const result = await look.catch((error: LeaseholdError) => {
-          if (signal.aborted || !error.retryable || options.patient === false) throw error;
-          env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
-          return error;
-        });
-        if (result instanceof HeldLease) {
-          queued = false;
-          return result;
-        }
-        queued ||= !(result instanceof Error);
-        last = result;
-        waiting = true;
-      }
-      if (leftMs() <= 0) throw OVERDUE;
-      unlisten ??= context.hints.listen(resource, (wakes) => {
-        if (wakes === undefined || wakes === grantIdOf(ticket.leaseId)) wakeup.set();
-      });
-      // The first `held` left word that we wait; what happened before that is seen by looking again,
-      // and what was under way meanwhile by the short pauses after that.
-      if (own || looks > 0) {
-        const waitMs = Math.min(pauseMs(context, last, looks), leftMs());
-        await wakeup.wait(env, waitMs, signal);
-      }
-    }
-  } catch (error) {
-    if (error !== OVERDUE) throw error;
-    if (last instanceof Error) throw last;
-    throw new LeaseUnavailableError(resource, options.waitMs, last.holder);
-  } finally {
-    deadline?.cancel();
-    unlisten?.();
-    // Nobody need wait for us any more.
-    const { capabilities, namespace } = context;
-    if (queued && capabilities.queue) giveUp(context, { namespace, resource, ...ticket });
-    if (entered) context.turns.leave(resource);
-  }
-}
-
-/** How long a waiter pauses at most. */
-function pollMs({ capabilities }: LeaseContext, last: Held | LeaseholdError): number {
-  const ahead = last instanceof Error ? 0 : (last.ahead ?? 0);
-  const pollMs = POLL_MS[capabilities.watch] * Math.max(1, ahead * POLL_RATIO_PER_AHEAD);
-  return Math.min(pollMs, LONGEST_POLL_MS);
-}
-
-function pauseMs(context: LeaseContext, last: Held | LeaseholdError, looks: number): number {
-  const { ahead = 0, remainingMs } = last instanceof Error ? { remainingMs: null } : last;
-  // Those behind somebody are not woken by a release, so that none can have been missed.
-  const soonMs = ahead > 0 ? Infinity : FIRST_PAUSE_MS * 2 ** looks;
-  const longestMs = jittered(context.env.random, Math.min(pollMs(context, last), soonMs), 0.25);
-  return Math.min(longestMs, (remainingMs ?? Infinity) + AFTER_EXPIRY_MS);
-}
-
 function hold(
   context: LeaseContext,
   options: ResolvedOptions,
@@ -285,7 +178,11 @@ function unavailable(message: string, outcome: "none" | "unknown", cause?: unkno
 }
 
 /** Frees a grant that nobody will use, once the call that may have made it has returned. */
-function giveUp(context: LeaseContext, grant: Grant, after: Promise<unknown> = Promise.resolve()) {
+export function giveUp(
+  context: LeaseContext,
+  grant: Grant,
+  after: Promise<unknown> = Promise.resolve(),
+) {
   const given = after
     .then(() => context.batched.release(grant, ATTEMPT_BUDGET_MS))
     .then((outcome) => {

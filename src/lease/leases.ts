@@ -1,7 +1,7 @@
 /** The client: everything that a program does with leases starts here. */
 import { type Env, invariant, newHolder, sleep, systemEnv } from "../env/index.js";
 import { Aborting } from "./aborting.js";
-import { attempt, type Held, type LeaseContext, waitFor } from "./acquisition.js";
+import { attempt, type Held, type LeaseContext } from "./acquisition.js";
 import { batched } from "./batching.js";
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
@@ -40,6 +40,7 @@ import {
   type WorkArguments,
   workArguments,
 } from "./unprotected.js";
+import { waitFor } from "./waiting.js";
 
 /** What `tryRun` answers. */
 export type TryRunResult<T> =

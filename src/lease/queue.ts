@@ -49,7 +49,7 @@ function ticketsAhead(tickets: readonly Ticket[], leaseId: string): number {
 }
 
 /** How long after its becoming free a resource is kept from whoever has `ahead` tickets before it. */
-function reservedForMs(ahead: number): number {
+export function reservedForMs(ahead: number): number {
   return Math.min(ahead, MOST_AWAITED) * RESERVED_MS;
 }
 

@@ -19,7 +19,7 @@
  *
  * Names: c the clock, i the input, s or r the row as seen, k as locked, x as changed.
  */
-import type { LeaseState } from "../../lease/index.js";
+import { type LeaseState, queue } from "../../lease/index.js";
 import { CHANNEL } from "./backend.js";
 
 /** Milliseconds from the statement's time until then. */
@@ -41,14 +41,34 @@ const SAME_KEY = (a: string, b: string) =>
   `${a}.namespace = ${b}.namespace AND ${a}.resource = ${b}.resource`;
 const CLOCK_TOKEN = "(extract(epoch FROM c.now) * 1000000)::bigint";
 
-/** Who waits longer asks again meanwhile; who has died is forgotten after this. */
-const LONGEST_WAITER_MS = 60_000;
+/** Wakes the first in line for the key; nobody is told where nobody waits. */
+const wakeFirst = (row: string, which = "true") => `(
+    SELECT pg_notify('${CHANNEL}', json_build_array('lease', f.namespace, f.resource, f.wakes)::text)::text
+    FROM (
+      SELECT w.namespace, w.resource, ${grantId("w")} AS wakes FROM leasehold.waiter w
+      WHERE ${SAME_KEY("w", row)} AND w.expires_at > c.now AND ${which}
+      ORDER BY w.place LIMIT 1
+    ) f
+  )`;
 
-/** Wakes those who wait for the key; nobody is told where nobody waits. */
-const wakeWaiters = (row: string) => `
-  CASE WHEN EXISTS (
-    SELECT FROM leasehold.waiter w WHERE ${SAME_KEY("w", row)} AND w.expires_at > c.now
-  ) THEN pg_notify('${CHANNEL}', json_build_array('lease', ${row}.namespace, ${row}.resource)::text)::text END`;
+/**
+ * The line before each request, where there is one: how many, and who is the first. What is free is
+ * kept for them as lease/queue.ts says.
+ */
+const lineBefore = (which: string) => `
+  line AS MATERIALIZED (
+    SELECT s.n, count(*)::int AS ahead, (array_agg(w.holder ORDER BY w.place))[1] AS first,
+      least(count(*), ${queue.MOST_AWAITED}) * interval '${queue.RESERVED_MS} milliseconds' AS turns
+    FROM seen s JOIN input i ON i.n = s.n CROSS JOIN clock c
+      JOIN leasehold.waiter w ON ${SAME_KEY("w", "s")} AND w.expires_at > c.now
+      LEFT JOIN leasehold.waiter own ON ${SAME_KEY("own", "s")}
+        AND own.lease_id = i.lease_id AND own.expires_at > c.now
+    WHERE (own.place IS NULL OR w.place < own.place) AND s.lease_id <> i.lease_id AND ${which}
+    GROUP BY s.n
+  )`;
+/** A clock that was set back reserves nothing. */
+const isKept = (row: string) =>
+  `coalesce(c.now >= ${row}.expires_at AND c.now < ${row}.expires_at + q.turns, false)`;
 
 /** The batch as rows numbered from 1, and what a plain read says about their keys. */
 const inputAndSeen = (columns: readonly (readonly [name: string, type: string])[]) => `
@@ -76,12 +96,13 @@ export interface AcquireRow {
   readonly remainingMs: number;
   readonly expiresAt: string;
   readonly holder: string;
-  readonly grantId: string;
+  readonly grantId: string | null;
+  readonly ahead: number | null;
   /** The ended grant whose row became that of the new one. */
   readonly replaced: Omit<ViewRow, "namespace" | "resource" | "remainingMs"> | null;
 }
 
-const acquire = (more: string) => `
+const acquire = (waits: boolean, more: string) => `
 WITH ${CLOCK},
   ${inputAndSeen([
     ["namespace", "text"],
@@ -92,15 +113,16 @@ WITH ${CLOCK},
     ["queue_ms", "int"],
     ["metadata", "text"],
   ])},
+  ${lineBefore(waits ? "true" : `NOT ${excludes("s")}`)},
   ${lockedWhere(`l.lease_id <> i.lease_id AND NOT ${excludes("l")}`)},
   granted AS (
     UPDATE leasehold.lease l SET
       lease_id = i.lease_id, holder = i.holder, metadata = i.metadata, ttl_ms = i.ttl_ms,
       token = greatest(k.token + 1, f.token + 1, ${CLOCK_TOKEN}),
       granted_at = c.now, renewed_at = NULL, expires_at = ${afterMs("i.ttl_ms")}, ended = NULL
-    FROM locked k JOIN input i ON i.n = k.n
+    FROM locked k JOIN input i ON i.n = k.n LEFT JOIN line q ON q.n = k.n
       LEFT JOIN leasehold.token_floor f ON f.namespace = k.namespace CROSS JOIN clock c
-    WHERE ${SAME_KEY("l", "k")}
+    WHERE ${SAME_KEY("l", "k")} AND NOT ${isKept("k")}
     RETURNING l.namespace, l.resource, l.token
   ),
   created AS (
@@ -117,24 +139,33 @@ WITH ${CLOCK},
   ),
   fresh AS (SELECT * FROM granted UNION ALL SELECT * FROM created),
   outcome AS MATERIALIZED (
-    SELECT i.n, i.namespace, i.resource, i.lease_id AS asked_id, i.queue_ms,
+    SELECT i.n, i.namespace, i.resource, i.lease_id AS asked_id, i.queue_ms, i.holder AS asked_by,
       CASE
         WHEN x.token IS NOT NULL THEN 'acquired'
         WHEN r.lease_id = i.lease_id THEN CASE WHEN ${isLive("r")} THEN 'acquired' ELSE 'ended' END
-        WHEN ${excludes("r")} THEN 'held'
+        WHEN ${excludes("r")} OR ${isKept("r")} THEN 'held'
         ELSE 'undecided'
       END AS status,
       coalesce(x.token, r.token) AS token,
       CASE WHEN x.token IS NULL THEN r.ttl_ms ELSE i.ttl_ms END AS ttl_ms,
-      CASE WHEN x.token IS NULL THEN r.expires_at ELSE ${afterMs("i.ttl_ms")} END AS expires_at,
-      r.holder, r.lease_id
+      CASE
+        WHEN x.token IS NOT NULL THEN ${afterMs("i.ttl_ms")}
+        -- When the caller's turn comes, if it waits.
+        WHEN r.lease_id <> i.lease_id AND (i.queue_ms > 0 OR NOT ${excludes("r")})
+          THEN r.expires_at + coalesce(q.turns, interval '0')
+        ELSE r.expires_at
+      END AS expires_at,
+      CASE WHEN ${excludes("r")} THEN r.holder ELSE q.first END AS holder,
+      CASE WHEN ${excludes("r")} THEN r.lease_id END AS lease_id,
+      CASE WHEN i.queue_ms > 0 OR NOT ${excludes("r")} THEN coalesce(q.ahead, 0) END AS ahead
     FROM input i CROSS JOIN clock c
       LEFT JOIN seen r ON r.n = i.n
+      LEFT JOIN line q ON q.n = i.n
       LEFT JOIN fresh x ON ${SAME_KEY("x", "i")}
   )${more}
 SELECT o.status, o.token::float8 AS token, o.ttl_ms AS "ttlMs",
   ${untilMs("o.expires_at")} AS "remainingMs", ${iso("o.expires_at")} AS "expiresAt",
-  o.holder, ${grantId("o")} AS "grantId",
+  o.holder, ${grantId("o")} AS "grantId", o.ahead,
   CASE WHEN k.n IS NOT NULL THEN json_build_object(
     'holder', k.holder, 'grantId', ${grantId("k")}, 'token', k.token, 'ttlMs', k.ttl_ms,
     'state', coalesce(k.ended, 'expired'), 'grantedAt', ${iso("k.granted_at")},
@@ -144,29 +175,35 @@ FROM outcome o CROSS JOIN clock c LEFT JOIN locked k ON k.n = o.n
 ORDER BY o.n`;
 
 /** Values: namespaces, resources, leaseIds, holders, ttlMs, queueMs, metadata. */
-export const ACQUIRE = acquire("");
+export const ACQUIRE = acquire(false, "");
 /**
- * The same for batches in which somebody waits: notes who was refused, and forgets who was served.
- * Apart, because the plan of a statement costs time, and most batches have no such request.
+ * The same for batches in which somebody waits: leaves the tickets of those who were refused, and
+ * forgets those who were served and who were passed over. Apart, because the plan of a statement costs
+ * time, and most batches have no such request.
  */
-export const ACQUIRE_OR_WAIT = acquire(`,
+export const ACQUIRE_OR_WAIT = acquire(
+  true,
+  `,
   noted AS (
-    INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, expires_at)
-    SELECT o.namespace, o.resource, o.asked_id, ${afterMs(`least(o.queue_ms, ${LONGEST_WAITER_MS})`)}
+    INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at)
+    SELECT o.namespace, o.resource, o.asked_id, o.asked_by,
+      ${afterMs(`least(o.queue_ms, ${queue.LONGEST_TICKET_MS})`)}
     FROM outcome o CROSS JOIN clock c
     WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (
       -- Noted for long enough: who asks often need not write each time.
       SELECT FROM leasehold.waiter w
       WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.asked_id
-        AND w.expires_at > ${afterMs(`least(o.queue_ms, ${LONGEST_WAITER_MS}) / 2`)}
+        AND w.expires_at > ${afterMs(`least(o.queue_ms, ${queue.LONGEST_TICKET_MS}) / 2`)}
     )
     ORDER BY o.namespace COLLATE "C", o.resource COLLATE "C", o.asked_id COLLATE "C"
-    ON CONFLICT (namespace, resource, lease_id) DO UPDATE SET expires_at = excluded.expires_at
+    ON CONFLICT (namespace, resource, lease_id) DO UPDATE
+      SET expires_at = greatest(w.expires_at, excluded.expires_at)
     RETURNING 1
   ),
   waiting AS MATERIALIZED (
-    SELECT w.namespace, w.resource, w.lease_id FROM outcome o JOIN leasehold.waiter w
-      ON ${SAME_KEY("w", "o")} AND w.lease_id = o.asked_id
+    SELECT w.namespace, w.resource, w.lease_id FROM outcome o
+      JOIN leasehold.waiter own ON ${SAME_KEY("own", "o")} AND own.lease_id = o.asked_id
+      JOIN leasehold.waiter w ON ${SAME_KEY("w", "o")} AND w.place <= own.place
     WHERE o.status = 'acquired' AND (SELECT count(*) FROM noted) >= 0
     FOR UPDATE OF w SKIP LOCKED
   ),
@@ -174,7 +211,8 @@ export const ACQUIRE_OR_WAIT = acquire(`,
     DELETE FROM leasehold.waiter w USING waiting o
     WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.lease_id
     RETURNING 1
-  )`);
+  )`,
+);
 
 export interface RenewRow {
   readonly status: "renewed" | "lost" | "undecided";
@@ -223,7 +261,7 @@ export interface ReleaseRow {
   readonly status: "released" | "notHeld" | "undecided";
 }
 
-/** Values: namespaces, resources, leaseIds. */
+/** Gives up grants, and places in line. Values: namespaces, resources, leaseIds. */
 export const RELEASE = `
 WITH ${CLOCK},
   ${inputAndSeen([
@@ -237,6 +275,16 @@ WITH ${CLOCK},
     FROM locked k CROSS JOIN clock c
     WHERE ${SAME_KEY("l", "k")} AND ${excludes("k")}
     RETURNING k.n, l.namespace, l.resource
+  ),
+  ticket AS MATERIALIZED (
+    SELECT i.n, w.namespace, w.resource, w.lease_id, w.place FROM input i
+      JOIN leasehold.waiter w ON ${SAME_KEY("w", "i")} AND w.lease_id = i.lease_id
+    FOR UPDATE OF w SKIP LOCKED
+  ),
+  withdrawn AS (
+    DELETE FROM leasehold.waiter w USING ticket t
+    WHERE ${SAME_KEY("w", "t")} AND w.lease_id = t.lease_id
+    RETURNING t.n, t.namespace, t.resource, t.place
   )
 SELECT
   CASE
@@ -245,9 +293,14 @@ SELECT
     WHEN s.ended = 'released' THEN 'released'
     ELSE 'undecided'
   END AS status,
-  ${wakeWaiters("x")} AS woken
+  CASE
+    WHEN x.n IS NOT NULL THEN ${wakeFirst("x")}
+    -- What was kept for this one is kept for the next.
+    WHEN t.n IS NOT NULL AND NOT coalesce(${excludes("s")}, false) THEN ${wakeFirst("t", "w.place > t.place")}
+  END AS woken
 FROM input i CROSS JOIN clock c
   LEFT JOIN seen s ON s.n = i.n LEFT JOIN locked k ON k.n = i.n LEFT JOIN released x ON x.n = i.n
+  LEFT JOIN withdrawn t ON t.n = i.n
 ORDER BY i.n`;
 
 export interface RevokeRow {
@@ -281,7 +334,7 @@ SELECT
     ELSE 'undecided'
   END AS status,
   x.token::float8 AS token, ${untilMs("x.expires_at")} AS "freeInMs",
-  CASE WHEN x.free_now THEN ${wakeWaiters("x")} END AS woken
+  CASE WHEN x.free_now THEN ${wakeFirst("x")} END AS woken
 FROM input i CROSS JOIN clock c
   LEFT JOIN seen s ON s.n = i.n LEFT JOIN revoked x ON x.n = i.n
 ORDER BY i.n`;

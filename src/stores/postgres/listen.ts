@@ -12,7 +12,13 @@ import { type Env, jittered, newLeaseId, sleep, type Timer } from "../../env/ind
 import { type Backend, CHANNEL, type Subscription } from "./backend.js";
 
 /** `[topic, namespace, name]`, such as `["lease", "default", "report"]`. */
-export type Notification = readonly [topic: string, namespace: string, name: string];
+export type Notification = readonly [
+  topic: string,
+  namespace: string,
+  name: string,
+  /** Whom a free lease is kept for. */
+  wakes?: string,
+];
 export type ListenerEvent = Notification | "resync";
 
 /** How long our own notification may take to arrive before we conclude that none ever does. */
@@ -187,7 +193,9 @@ function parse(payload: string): Notification | null {
   try {
     const value: unknown = JSON.parse(payload);
     const ours =
-      Array.isArray(value) && value.length === 3 && value.every((part) => typeof part === "string");
+      Array.isArray(value) &&
+      (value.length === 3 || value.length === 4) &&
+      value.every((part) => typeof part === "string");
     return ours ? (value as unknown as Notification) : null;
   } catch {
     return null;

@@ -81,7 +81,7 @@ export class PostgresLeaseStore implements LeaseStore {
       clock: "store",
       grants: "portable",
       ttl: { minMs: 100, maxMs: 2 ** 31 - 1, stepMs: 1 },
-      queue: false,
+      queue: true,
       watch: listener.mode,
       // Free from the microsecond of its expiry on; answers are rounded to milliseconds.
       epsilonMs: 1,
@@ -180,8 +180,10 @@ export class PostgresLeaseStore implements LeaseStore {
     this.#assertOpen();
     yield* watchEvents(
       this.#listener,
-      ([topic, place, resource]): WatchEvent | null =>
-        topic === "lease" && place === namespace ? { type: "changed", namespace, resource } : null,
+      ([topic, place, resource, wakes]): WatchEvent | null =>
+        topic === "lease" && place === namespace
+          ? { type: "changed", namespace, resource, ...(wakes !== undefined && { wakes }) }
+          : null,
       [signal, this.#closing.signal],
     );
   }
@@ -274,8 +276,9 @@ function acquireOutcome(row: AcquireRow): AcquireOutcome {
     return { status, token: safeToken(row.token), ...wholeMs({ ttlMs, remainingMs, expiresAt }) };
   }
   if (status === "held") {
-    const { holder, grantId } = row;
-    return { status, holder, grantId, remainingMs: Math.ceil(remainingMs) };
+    const { holder, grantId, ahead } = row;
+    const place = ahead === null ? {} : { ahead };
+    return { status, holder, grantId, remainingMs: Math.ceil(remainingMs), ...place };
   }
   return { status: "ended" };
 }
