@@ -19,6 +19,8 @@ export interface Stat {
   readonly version: number;
   readonly ephemeralOwner: Buffer;
   readonly numChildren: number;
+  /** Of the last change of its children. */
+  readonly pzxid: Buffer;
 }
 export interface WatchedEvent {
   readonly type: number;
@@ -50,6 +52,7 @@ export interface DriverClient {
   getSessionPassword(): Buffer;
   getSessionTimeout(): number;
   getData(path: string, callback: Callback<[Buffer | undefined, Stat]>): void;
+  getData(path: string, watcher: Watcher, callback: Callback<[Buffer | undefined, Stat]>): void;
   getChildren(path: string, callback: Callback<[string[], Stat]>): void;
   getChildren(path: string, watcher: Watcher, callback: Callback<[string[], Stat]>): void;
   exists(path: string, callback: Callback<[Stat | null]>): void;

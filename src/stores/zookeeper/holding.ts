@@ -19,7 +19,7 @@
  * and the contender is deleted at the end of its ttl, or goes with the session.
  */
 import { type Clock, grantIdOf } from "../../env/index.js";
-import type { AcquireOutcome, AcquireRequest } from "../../lease/index.js";
+import { type AcquireOutcome, type AcquireRequest, queue } from "../../lease/index.js";
 import {
   AGAIN,
   type Again,
@@ -33,17 +33,17 @@ import {
 } from "./contenders.js";
 import { exact } from "./driver.js";
 import { isRefused } from "./failures.js";
+import { type Line, type Place, placeOf } from "./line.js";
 import { type Contender, type Seen, type Talk, timeOf } from "./locks.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { contenderOf, contenderPrefix, inOrder } from "./paths.js";
 import { type ContenderRecord, encode } from "./records.js";
-import type { Watches } from "./watches.js";
 
 export class Holding {
   constructor(
     readonly clock: Clock,
     readonly own: OwnGrants,
-    readonly watches: Watches,
+    readonly line: Line,
   ) {}
 
   async acquire(
@@ -52,29 +52,42 @@ export class Holding {
     request: AcquireRequest,
     doubt: Doubt,
   ): Promise<AcquireOutcome | Again> {
+    const { leaseId, queueMs = 0 } = request;
     const sentMs = this.clock.monotonic();
-    const uuid = contenderOf(request.leaseId);
+    const uuid = contenderOf(leaseId);
     if (!doubt.careful) {
       // That it is free is tried out; whatever else is said must be no older than the question.
-      const glance = await talk.glance(request);
-      if (glance && glance.record?.contender !== uuid) {
-        return this.#grant(talk, id, request, glance, doubt);
+      const [glance, tickets] = await Promise.all([talk.glance(request), talk.tickets(request)]);
+      const place = placeOf(tickets, leaseId);
+      if (glance && glance.record?.contender !== uuid && place.ahead === 0) {
+        return this.#grant(talk, id, request, glance, place, doubt);
       }
       doubt.careful = true;
     }
-    const seen = await lookWithCare(talk, request);
+    const { seen, place } = await lookWithCare(talk, request);
     const [first] = seen.contenders;
-    const mine = ownOf(seen, request.leaseId);
+    const mine = ownOf(seen, leaseId);
     const named = seen.record?.contender === uuid;
+    let keptMs = 0;
     if (first === undefined && !named) {
       doubt.unknown = false;
-      return this.#grant(talk, id, request, seen, doubt);
+      keptMs = await this.line.keptMs(talk, request, seen, place.ahead);
+      if (keptMs === 0) return this.#grant(talk, id, request, seen, place, doubt);
     }
     if (mine === undefined) {
       doubt.unknown = false;
       this.own.forget(id);
       if (named) return { status: "ended" };
+      if (queueMs > 0) {
+        if (place.at < 0) {
+          await this.line.leave(talk, id, request, doubt);
+          // From now on nothing happens unnoticed.
+          return AGAIN;
+        }
+        this.line.keep(id, request);
+      }
     }
+    if (keptMs > 0) return this.#kept(talk, id, request, place, keptMs);
     const contender = await talk.contender(request, first ?? "");
     if (!contender) return AGAIN;
     if (mine !== undefined && mine !== first) {
@@ -86,9 +99,10 @@ export class Holding {
       doubt.unknown = false;
       if (contender.record?.revoked) return { status: "ended" };
       const grant = adopt(this.own, this.clock, id, request, contender, seen);
+      await this.#served(talk, id, request, place, doubt);
       return acquired(grant, talk, { sentMs, provenMs: talk.syncedMs, promisedMs: grant.untilMs });
     }
-    return this.#held(talk, request, contender, first ?? "");
+    return this.#held(talk, id, request, contender, place);
   }
 
   async #grant(
@@ -96,6 +110,7 @@ export class Holding {
     id: string,
     request: AcquireRequest,
     seen: Seen,
+    place: Place,
     doubt: Doubt,
   ): Promise<AcquireOutcome | Again> {
     const { leaseId, holder, ttlMs, metadata = null } = request;
@@ -125,7 +140,9 @@ export class Holding {
       if (!isRefused(error, "NO_NODE", "BAD_VERSION", "NODE_EXISTS")) throw error;
       this.own.forget(id);
       doubt.unknown = false;
-      if (isRefused(error, "NO_NODE")) await talk.make(talk.paths.namespace(namespace));
+      if (isRefused(error, "NO_NODE") && !seen.stat) {
+        await talk.make(talk.paths.namespace(namespace));
+      }
       return AGAIN;
     }
     const name = path.slice(lock.length + 1);
@@ -146,29 +163,59 @@ export class Holding {
       // One transaction has written both.
       ...{ token: exact(stat.mzxid), grantedAtMs: timeOf(stat), renewedAtMs: null },
     };
+    await this.#served(talk, id, request, place, doubt);
     return acquired(grant, talk, { sentMs, provenMs: sentMs, promisedMs: sentMs + ttlMs });
+  }
+
+  async #served(
+    talk: Talk,
+    id: string,
+    request: AcquireRequest,
+    place: Place,
+    doubt: Doubt,
+  ): Promise<void> {
+    doubt.unknown = true;
+    await this.line.served(talk, id, request, place);
+    doubt.unknown = false;
+  }
+
+  /** It is free, but others wait for it. */
+  async #kept(
+    talk: Talk,
+    id: string,
+    request: AcquireRequest,
+    place: Place,
+    remainingMs: number,
+  ): Promise<AcquireOutcome | Again> {
+    const waits = (request.queueMs ?? 0) > 0;
+    const { ahead } = place;
+    if (waits && !(await this.line.wait(talk, id, place, undefined))) return AGAIN;
+    const holder = await talk.waiterOf(request, place.tickets[0] ?? "");
+    return { status: "held", holder, grantId: null, remainingMs, ahead };
   }
 
   async #held(
     talk: Talk,
+    id: string,
     request: AcquireRequest,
     { record, data, stat, path }: Contender,
-    first: string,
+    place: Place,
   ): Promise<AcquireOutcome | Again> {
-    if ((request.queueMs ?? 0) > 0 && !(await this.watches.watch(talk, request, first)))
-      return AGAIN;
+    const waits = (request.queueMs ?? 0) > 0;
+    const { ahead } = place;
+    const first = path.slice(path.lastIndexOf("/") + 1);
+    if (waits && !(await this.line.wait(talk, id, place, first))) return AGAIN;
+    const waiting = waits ? { ahead } : {};
     if (!record) {
-      return {
-        status: "held",
-        holder: foreignHolder(data, path),
-        grantId: null,
-        remainingMs: null,
-      };
+      const holder = foreignHolder(data, path);
+      return { status: "held", holder, grantId: null, remainingMs: null, ...waiting };
     }
     const { holder, grantId, ttlMs, revoked } = record;
     const leftMs = (revoked?.freeAtMs ?? timeOf(stat) + ttlMs) - (await talk.sync());
+    // A waiter hears when its turn comes: after the grant in the way, and after those before it.
+    const turnsMs = waits ? queue.reservedForMs(ahead) : 0;
     // It should have ended: how long its session still takes to, nobody can say.
-    const remainingMs = leftMs > 0 ? Math.min(leftMs, ttlMs) : null;
-    return { status: "held", holder, grantId, remainingMs };
+    const remainingMs = leftMs > 0 ? Math.min(leftMs, ttlMs) + turnsMs : null;
+    return { status: "held", holder, grantId, remainingMs, ...waiting };
   }
 }

@@ -15,6 +15,7 @@ import {
   withdraw,
 } from "./contenders.js";
 import { isRefused } from "./failures.js";
+import type { Line } from "./line.js";
 import { type Seen, type Talk, timeOf, trace } from "./locks.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { contenderOf } from "./paths.js";
@@ -24,6 +25,7 @@ export class Keeping {
   constructor(
     readonly clock: Clock,
     readonly own: OwnGrants,
+    readonly line: Line,
   ) {}
 
   async renew(
@@ -54,7 +56,7 @@ export class Keeping {
       }
     }
     doubt.careful = true;
-    const seen = await lookWithCare(talk, request);
+    const { seen } = await lookWithCare(talk, request);
     doubt.unknown = false;
     const mine = ownOf(seen, request.leaseId);
     if (mine === undefined) {
@@ -100,16 +102,19 @@ export class Keeping {
       }
     }
     doubt.careful = true;
-    const seen = await lookWithCare(talk, grant);
-    doubt.unknown = false;
+    const { seen, place } = await lookWithCare(talk, grant);
     const mine = ownOf(seen, grant.leaseId);
     if (mine === undefined) {
+      // What was asked for in vain is no grant; its ticket is given up.
+      await this.line.withdraw(talk, id, grant, place);
+      doubt.unknown = false;
       this.own.forget(id);
       const { record } = seen;
       const released =
         record?.contender === contenderOf(grant.leaseId) && record.ended?.state === "released";
       return { status: released ? "released" : "notHeld" };
     }
+    doubt.unknown = false;
     const contender = await talk.contender(grant, mine);
     if (!contender) return AGAIN;
     if (contender.owner !== talk.link.owner) return { status: "notHeld" };

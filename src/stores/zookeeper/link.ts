@@ -162,10 +162,18 @@ export class Link {
     return (told?.sentMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;
   }
 
-  getData(path: string, deadlineMs: number): Promise<{ data: Buffer | undefined; stat: Stat }> {
-    return this.#call(deadlineMs, (done) =>
-      this.client.getData(path, (error, data, stat) => done(error, () => ({ data, stat }))),
-    );
+  /** @param watcher called once, when it has been written or deleted after this */
+  getData(
+    path: string,
+    deadlineMs: number,
+    watcher?: Watcher,
+  ): Promise<{ data: Buffer | undefined; stat: Stat }> {
+    return this.#call(deadlineMs, (done) => {
+      const answered = (error: Error | null | undefined, data: Buffer | undefined, stat: Stat) =>
+        done(error, () => ({ data, stat }));
+      if (watcher) this.client.getData(path, watcher, answered);
+      else this.client.getData(path, answered);
+    });
   }
 
   /** @param watcher called once, when a child has come or gone after this */

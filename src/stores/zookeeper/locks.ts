@@ -3,8 +3,14 @@ import type { Key } from "../../lease/index.js";
 import { type Driver, exact, MODES, type Stat } from "./driver.js";
 import { isRefused } from "./failures.js";
 import type { Link } from "./link.js";
-import { inOrder, type Paths, stepsTo } from "./paths.js";
-import { type ContenderRecord, decode, encode, type LockRecord } from "./records.js";
+import { inOrder, type Paths, stepsTo, ticketsInOrder } from "./paths.js";
+import {
+  type ContenderRecord,
+  decode,
+  encode,
+  type LockRecord,
+  type TicketRecord,
+} from "./records.js";
 
 /** A lock at one moment. */
 export interface Seen {
@@ -45,6 +51,12 @@ export class Talk {
     readonly paths: Paths,
     readonly acls: unknown,
   ) {}
+
+  /** For what follows from an event, on the same connection. */
+  later(timeoutMs: number): Talk {
+    const deadlineMs = this.link.env.clock.monotonic() + timeoutMs;
+    return new Talk(this.link, deadlineMs, this.paths, this.acls);
+  }
 
   /**
    * Has the server catch up: what is read behind this is no older than this call. A follower may lag
@@ -101,6 +113,19 @@ export class Talk {
         contenders: inOrder(below.children),
       };
     }
+  }
+
+  /** The tickets for it, by their names, in the order in which they came. */
+  async tickets(key: Key): Promise<string[]> {
+    const found = await orNull(this.link.getChildren(this.paths.queue(key), this.deadlineMs));
+    return ticketsInOrder(found?.children ?? []);
+  }
+
+  /** Who has left a ticket; empty when it is gone. */
+  async waiterOf(key: Key, ticket: string): Promise<string> {
+    const path = `${this.paths.queue(key)}/${ticket}`;
+    const found = await orNull(this.link.getData(path, this.deadlineMs));
+    return decode<TicketRecord>(found?.data)?.holder ?? "";
   }
 
   /** Null when it is gone. */
@@ -171,7 +196,8 @@ export function trace(
   return { set: path, data: encode(record), version };
 }
 
-async function orNull<T>(reading: Promise<T>): Promise<T | null> {
+/** Null where there is no such znode. */
+export async function orNull<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;
   } catch (error) {

@@ -171,7 +171,28 @@ export async function collect(newTalk: () => Promise<Talk>, olderThanMs: number)
         await link.remove(folder, -1, deadlineMs);
       });
   }
+  await collectLines(newTalk);
   return collected;
+}
+
+/** Deletes the lines that nobody waits in: others are refused. */
+async function collectLines(newTalk: () => Promise<Talk>): Promise<void> {
+  const { paths } = await newTalk();
+  const removeEmpty = async (path: string) => {
+    const { link, deadlineMs } = await newTalk();
+    await link.remove(path, -1, deadlineMs);
+  };
+  for (const namespace of await childrenOf(await newTalk(), paths.queues)) {
+    const folder = `${paths.queues}/${namespace}`;
+    const lines = await childrenOf(await newTalk(), folder);
+    for (let at = 0; at < lines.length; at += READ_AT_ONCE) {
+      const some = lines.slice(at, at + READ_AT_ONCE);
+      await Promise.all(
+        some.map((line) => unlessMeanwhile(() => removeEmpty(`${folder}/${line}`))),
+      );
+    }
+    await unlessMeanwhile(() => removeEmpty(folder));
+  }
 }
 
 async function collectLock(talk: Talk, key: Key, beforeMs: number): Promise<boolean> {

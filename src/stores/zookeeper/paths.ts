@@ -4,6 +4,8 @@
  *   CHROOT/NAME                       the lock of resource NAME in the namespace `default`
  *   CHROOT/%ns/NAMESPACE/NAME         in another namespace
  *     _c_<uuid>-lock-0000000042       one contender: Curator's layout
+ *   CHROOT/%queue/NAMESPACE/NAME      the line of those who wait for it, in `default` as well
+ *     t-<uuid>-0000000042             one ticket
  *   CHROOT/%sync                      written to have a server catch up
  *
  * A name that may be a znode's stands as it is, so that a Curator client that locks CHROOT/NAME
@@ -59,6 +61,14 @@ export class Paths {
   lock({ namespace, resource }: Key): string {
     return `${this.namespace(namespace)}/${segmentOf(resource)}`;
   }
+  /** Parent of the lines, by namespace. */
+  get queues(): string {
+    return `${this.chroot}/%queue`;
+  }
+  /** Parent of the tickets for a lease. */
+  queue({ namespace, resource }: Key): string {
+    return `${this.queues}/${segmentOf(namespace)}/${segmentOf(resource)}`;
+  }
   /** Which of the znodes in the folder of a namespace are resources' locks, by resource. */
   resources(namespace: string, segments: readonly string[]): string[] {
     return segments.flatMap((segment) => {
@@ -88,6 +98,19 @@ export function contenderOf(leaseId: string): string {
 /** The server appends ten digits. */
 export function contenderPrefix(uuid: string): string {
   return `_c_${uuid}-lock-`;
+}
+
+/** How the ticket of this UUID begins. The server appends ten digits. */
+export function ticketPrefix(uuid: string): string {
+  return `t-${uuid}-`;
+}
+
+/** The tickets of a line, in the order in which they came. */
+export function ticketsInOrder(children: readonly string[]): string[] {
+  const placeOf = (name: string) => name.slice(name.lastIndexOf("-"));
+  return children
+    .filter((name) => name.startsWith("t-"))
+    .sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
 }
 
 /** Of the children of a lock, those who contend for it: the first has it. */

@@ -1,4 +1,4 @@
-/** What our znodes say: the lock, of its last grant; a contender, of itself. */
+/** What our znodes say: the lock, of its last grant; a contender and a ticket, of themselves. */
 import type { LeaseState } from "../../lease/index.js";
 
 /** The marker tells our text from what other clients keep in theirs. */
@@ -30,12 +30,17 @@ export interface ContenderRecord extends GrantRecord {
   readonly revoked?: { readonly freeAtMs: number; readonly renewedAtMs: number | null };
 }
 
-export function encode(record: LockRecord | ContenderRecord): Buffer {
+/** In the znode of a ticket. */
+export interface TicketRecord {
+  readonly holder: string;
+}
+
+export function encode(record: LockRecord | ContenderRecord | TicketRecord): Buffer {
   return Buffer.from(JSON.stringify({ leasehold: FORMAT, ...record }));
 }
 
 /** Null for what we have not written. */
-export function decode<R extends GrantRecord>(data: Buffer | undefined): R | null {
+export function decode<R extends GrantRecord | TicketRecord>(data: Buffer | undefined): R | null {
   const text = data?.toString() ?? "";
   if (!text.startsWith('{"leasehold":')) return null;
   try {

@@ -20,13 +20,15 @@ import type {
   WatchEvent,
 } from "../../lease/index.js";
 import { ClosedError, StoreUnavailableError } from "../../lease/index.js";
-import { AGAIN, type Doubt } from "./contenders.js";
+import { AGAIN, type Doubt, lookWithCare } from "./contenders.js";
 import { failedOutcome, storeError, Unanswered } from "./failures.js";
 import { Holding } from "./holding.js";
 import { Keeping } from "./keeping.js";
+import { Line, type OwnTicket } from "./line.js";
 import { Talk } from "./locks.js";
 import { collect, listOf, revoke, viewOf } from "./overview.js";
-import { idOf, OwnGrants } from "./own-grants.js";
+import { InTurn, Own } from "./own.js";
+import { idOf, type OwnGrant, type OwnGrants } from "./own-grants.js";
 import type { Paths } from "./paths.js";
 import type { Session } from "./session.js";
 import type { Watches } from "./watches.js";
@@ -44,7 +46,9 @@ type Talks = () => Promise<Talk>;
 
 export class ZooKeeperLeaseStore implements LeaseStore {
   readonly capabilities: Capabilities;
+  readonly #turns = new InTurn();
   readonly #own: OwnGrants;
+  readonly #tickets: Own<OwnTicket>;
   readonly #watches: Watches;
   readonly #holding: Holding;
   readonly #keeping: Keeping;
@@ -63,26 +67,29 @@ export class ZooKeeperLeaseStore implements LeaseStore {
       clock: "session",
       grants: "bound",
       ttl: { minMs: 1, maxMs: Math.floor(sessionTimeoutMs * LONGEST_TTL_RATIO), stepMs: 1 },
-      queue: false,
+      queue: true,
       watch: "push",
       epsilonMs: EPSILON_MS,
     };
     this.#watches = watches;
-    this.#own = new OwnGrants(env.clock, async ({ id, grant }) => {
-      // Without a connection there is nothing to wait for: onLink() says when.
-      if (!session.isLinked) return;
-      const deadlineMs = this.#deadline();
-      await this.#settle(this.#talks(deadlineMs), deadlineMs, (talk, doubt) =>
-        this.#keeping.end(talk, id, grant, "expired", doubt),
-      );
-    });
-    this.#holding = new Holding(env.clock, this.#own, watches);
-    this.#keeping = new Keeping(env.clock, this.#own);
+    this.#own = new Own<OwnGrant>(env.clock, this.#turns, ({ id, grant }) =>
+      this.#whileLinked((talk, doubt) => this.#keeping.end(talk, id, grant, "expired", doubt)),
+    );
+    this.#tickets = new Own<OwnTicket>(env.clock, this.#turns, ({ id, grant }) =>
+      this.#whileLinked(async (talk) => {
+        const { place } = await lookWithCare(talk, grant);
+        await line.withdraw(talk, id, grant, place);
+      }),
+    );
+    const line = new Line(env.clock, this.#tickets, watches);
+    this.#holding = new Holding(env.clock, this.#own, line);
+    this.#keeping = new Keeping(env.clock, this.#own, line);
   }
 
   /** There is a connection again. */
   onLink(): void {
     this.#own.hurry();
+    this.#tickets.hurry();
   }
 
   acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
@@ -141,8 +148,16 @@ export class ZooKeeperLeaseStore implements LeaseStore {
   async close(): Promise<void> {
     this.#closed = true;
     this.#own.close();
+    this.#tickets.close();
     this.#watches.end();
     await this.session.close();
+  }
+
+  /** Without a connection there is nothing to wait for: onLink() says when. */
+  async #whileLinked<T>(work: (talk: Talk, doubt: Doubt) => Promise<T>): Promise<void> {
+    if (!this.session.isLinked) return;
+    const deadlineMs = this.#deadline();
+    await this.#settle(this.#talks(deadlineMs), deadlineMs, work);
   }
 
   #deadline(timeoutMs = DEFAULT_TIMEOUT_MS): number {
@@ -211,7 +226,7 @@ export class ZooKeeperLeaseStore implements LeaseStore {
       const timer = clock.timer(deadlineMs - clock.monotonic(), () =>
         resolve(failedOutcome(new StoreUnavailableError(busy, { outcome: "none" }), false)),
       );
-      void this.#own.inTurn(id, async () => {
+      void this.#turns.run(id, async () => {
         timer.cancel();
         resolve(await this.#settle(talks, deadlineMs, (talk, doubt) => work(talk, id, doubt)));
       });

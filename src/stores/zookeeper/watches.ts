@@ -1,44 +1,68 @@
 /**
- * Hints for those who wait: a watch on the contenders of each lock that somebody of this client was
- * refused. It fires once, when a contender has come or gone, by whatever kind of client.
+ * Hints for those of this client who wait, and the watches that they come from: one on a znode, however
+ * many are concerned, which fires once. Whoever gives up leaves it standing for the next one.
  */
-import type { Key, WatchEvent } from "../../lease/index.js";
-import type { Talk } from "./locks.js";
-import { inOrder } from "./paths.js";
+import type { WatchEvent } from "../../lease/index.js";
 
 /** A reader this far behind is told to read everything again. */
 const LONGEST_BACKLOG = 1_000;
 
+interface Standing {
+  /** What the znode was like when it was set. */
+  readonly seen: Promise<string | null>;
+  /** Called when it fires, by the id of who is concerned. */
+  readonly fired: Map<string, () => void>;
+}
+
 export class Watches {
   readonly #readers = new Map<string, Set<Reader>>();
-  /** Locks that have a watch which has not fired. */
-  #watched = new Set<string>();
+  /** By the path of the znode. */
+  #standing = new Map<string, Standing>();
 
   /**
-   * From now on somebody waits for this lock, which `first` has.
-   * @returns whether that is still so
+   * Has a watch on a znode stand, unless one does.
+   * @param watch.set sets it, and says what it has seen; null where there was no such znode
+   * @param watch.fired called once, unless {@link leave} is before
+   * @returns what was seen, and has not changed since
    */
-  async watch(talk: Talk, { namespace, resource }: Key, first: string): Promise<boolean> {
-    const path = talk.paths.lock({ namespace, resource });
-    const watched = this.#watched;
-    if (watched.has(path)) return true;
-    watched.add(path);
-    try {
-      const { children } = await talk.link.getChildren(path, talk.deadlineMs, () => {
-        watched.delete(path);
-        this.#tell(namespace, { type: "changed", namespace, resource });
+  async stand(
+    path: string,
+    id: string,
+    watch: { set(fire: () => void): Promise<string | null>; fired(): void },
+  ): Promise<string | null> {
+    const all = this.#standing;
+    let standing = all.get(path);
+    if (!standing) {
+      const fired: Standing["fired"] = new Map();
+      const over = () => {
+        if (all.get(path)?.fired === fired) all.delete(path);
+      };
+      const fire = () => {
+        over();
+        for (const call of fired.values()) call();
+      };
+      const seen = watch.set(fire).catch((error: unknown) => {
+        over();
+        throw error;
       });
-      return inOrder(children)[0] === first;
-    } catch (error) {
-      watched.delete(path);
-      throw error;
+      standing = { seen, fired };
+      all.set(path, standing);
     }
+    standing.fired.set(id, watch.fired);
+    const seen = await standing.seen;
+    if (seen === null && all.get(path) === standing) all.delete(path);
+    return seen;
+  }
+
+  /** This one is not concerned any more. */
+  leave(path: string, id: string): void {
+    this.#standing.get(path)?.fired.delete(id);
   }
 
   /** The connection is another one: what happened meanwhile is for each to find out. */
   renewed(): void {
-    this.#watched = new Set();
-    for (const namespace of this.#readers.keys()) this.#tell(namespace, { type: "resync" });
+    this.#standing = new Map();
+    for (const namespace of this.#readers.keys()) this.tell(namespace, { type: "resync" });
   }
 
   async *follow(namespace: string, signal: AbortSignal): AsyncGenerator<WatchEvent, void, void> {
@@ -63,7 +87,7 @@ export class Watches {
     for (const readers of this.#readers.values()) for (const reader of readers) reader.end();
   }
 
-  #tell(namespace: string, event: WatchEvent): void {
+  tell(namespace: string, event: WatchEvent): void {
     for (const reader of this.#readers.get(namespace) ?? []) reader.push(event);
   }
 }
