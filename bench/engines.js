@@ -1,0 +1,76 @@
+// Real servers on loopback, started when a question asks for them and shared by those after it.
+// They are the tests' own, which are TypeScript: vite compiles them on the way.
+import { fileURLToPath } from "node:url";
+import { createServer } from "vite";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** Durable: fsync and synchronous_commit as PostgreSQL has them by default. */
+const POSTGRES_SETTINGS = {
+  ...{ fsync: "on", synchronous_commit: "on", full_page_writes: "on" },
+  ...{ max_connections: 300, shared_buffers: "256MB", max_wal_size: "4GB" },
+};
+
+export class Engines {
+  #vite;
+  /** @type {Map<string, Promise<{ url: string, remove(): Promise<void> }>>} */
+  #started = new Map();
+
+  /** Of a superuser, in a database that others of this run use too. */
+  postgres() {
+    return this.#url("postgres", async (load) => {
+      const { startPostgres } = await load("/test/support/postgres-engine.ts");
+      return startPostgres({ settings: POSTGRES_SETTINGS });
+    });
+  }
+
+  redis() {
+    return this.#url("redis", async (load) => {
+      const { startRedis } = await load("/test/support/redis-engine.ts");
+      return startRedis();
+    });
+  }
+
+  etcd() {
+    return this.#url("etcd", async (load) => {
+      const { startEtcd } = await load("/test/support/etcd-engine.ts");
+      return startEtcd();
+    });
+  }
+
+  /** An empty database of a question's own, on the shared server. */
+  async freshDatabase() {
+    const { default: pg } = await import("pg");
+    const admin = new pg.Client({ connectionString: await this.postgres() });
+    await admin.connect();
+    const name = `bench_${Math.random().toString(36).slice(2)}`;
+    await admin.query(`CREATE DATABASE ${name}`);
+    await admin.end();
+    const url = new URL(await this.postgres());
+    url.pathname = `/${name}`;
+    return url.href;
+  }
+
+  async close() {
+    for (const started of this.#started.values()) await (await started).remove();
+    if (this.#vite) await (await this.#vite).close();
+  }
+
+  async #url(name, start) {
+    let started = this.#started.get(name);
+    if (!started) {
+      started = start((path) => this.#load(path));
+      this.#started.set(name, started);
+    }
+    return (await started).url;
+  }
+
+  async #load(path) {
+    this.#vite ??= createServer({
+      ...{ root, configFile: false, appType: "custom", logLevel: "error" },
+      server: { middlewareMode: true, watch: null, ws: false },
+      optimizeDeps: { noDiscovery: true },
+    });
+    return (await this.#vite).ssrLoadModule(path);
+  }
+}

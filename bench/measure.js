@@ -1,0 +1,127 @@
+// What every question shares: rounds that take turns, and the figures that come of them.
+
+/**
+ * What is measured in this run: everything, or what fits in a few minutes.
+ * @typedef {object} Scope
+ * @property {boolean} quick
+ * @property {(full: number, quick: number) => number} size the number for the run at hand
+ * @property {(text: string) => void} progress one line of what is going on now
+ * @property {import("./engines.js").Engines} engines
+ */
+
+/**
+ * One line of the report. `ratio` is what its question defines; `samples` are the ratios of the rounds.
+ * @typedef {object} Row
+ * @property {string} id
+ * @property {string} what
+ * @property {number} ratio
+ * @property {number} reach
+ * @property {"higher" | "lower"} better
+ * @property {number[]} samples
+ * @property {Record<string, string>} figures what stands behind it, for people
+ */
+
+/**
+ * @typedef {object} Question
+ * @property {string} question
+ * @property {string} sideBySide
+ * @property {readonly string[]} ids of its rows
+ * @property {(scope: Scope) => Promise<Row[]>} run
+ */
+
+/** @param {readonly number[]} values */
+export function median(values) {
+  return quantile(values, 0.5);
+}
+
+/**
+ * @param {readonly number[]} values
+ * @param {number} share 0 to 1
+ */
+export function quantile(values, share) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (sorted.length - 1) * share;
+  const [low, high] = [sorted[Math.floor(at)] ?? NaN, sorted[Math.ceil(at)] ?? NaN];
+  return low + (high - low) * (at - Math.floor(at));
+}
+
+/**
+ * Measures each of the contenders once a round, in an order that turns with each round, so that a
+ * machine that becomes slower is slower for all. The first round warms up and does not count.
+ * @template {string} Name
+ * @param {number} rounds
+ * @param {Record<Name, () => Promise<number>>} contenders what one round of each measures
+ * @param {(text: string) => void} progress
+ * @returns {Promise<Record<Name, number[]>>}
+ */
+export async function interleaved(rounds, contenders, progress) {
+  const names = /** @type {Name[]} */ (Object.keys(contenders));
+  const measured = /** @type {Record<Name, number[]>} */ ({});
+  for (const name of names) measured[name] = [];
+  for (let round = 0; round <= rounds; round += 1) {
+    for (let at = 0; at < names.length; at += 1) {
+      const name = /** @type {Name} */ (names[(at + round) % names.length]);
+      progress(`round ${round} of ${rounds}: ${name}`);
+      const value = await contenders[name]();
+      if (round > 0) measured[name].push(value);
+    }
+  }
+  return measured;
+}
+
+/**
+ * A row out of interleaved rounds: the median of the rounds' ratios.
+ * @param {Omit<Row, "ratio" | "samples">} row
+ * @param {readonly number[]} ours
+ * @param {readonly number[]} theirs of the same rounds
+ * @returns {Row}
+ */
+export function ratioRow(row, ours, theirs) {
+  const samples = ours.map((value, round) => value / /** @type {number} */ (theirs[round]));
+  return { ...row, ratio: median(samples), samples };
+}
+
+/**
+ * Per second, of so many callers who each do one thing after the other until the time is over.
+ * @param {number} callers
+ * @param {number} forMs
+ * @param {(caller: number, turn: number) => Promise<unknown>} work
+ */
+export async function rateOf(callers, forMs, work) {
+  const begin = performance.now();
+  let done = 0;
+  await Promise.all(
+    Array.from({ length: callers }, async (_, caller) => {
+      for (let turn = 0; performance.now() - begin < forMs; turn += 1) {
+        await work(caller, turn);
+        done += 1;
+      }
+    }),
+  );
+  return (done / (performance.now() - begin)) * 1_000;
+}
+
+/**
+ * Milliseconds that each of `times` took, one after the other.
+ * @param {number} times
+ * @param {(turn: number) => Promise<unknown>} work
+ */
+export async function latenciesOf(times, work) {
+  const latencies = [];
+  for (let turn = 0; turn < times; turn += 1) {
+    const begin = performance.now();
+    await work(turn);
+    latencies.push(performance.now() - begin);
+  }
+  return latencies;
+}
+
+/** @param {number} value */
+export function perSecond(value) {
+  return `${Math.round(value).toLocaleString("en")}/s`;
+}
+
+/** @param {number} value */
+export function ms(value) {
+  return `${value < 10 ? value.toFixed(2) : Math.round(value).toLocaleString("en")} ms`;
+}
