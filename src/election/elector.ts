@@ -43,8 +43,9 @@ export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"
    */
   retryDelayMs?: number;
   /**
-   * How long others stand aside for a successor named by `resign`, in milliseconds. Default 5,000: a
-   * healthy successor takes over within a round trip; a dead one costs this long.
+   * How long others stand aside for a successor named by `resign`, in milliseconds. Default 5,000
+   * (or the longest lease of the store): a healthy successor takes over within a round trip; a dead one
+   * costs this long.
    */
   handoverMs?: number;
 }
@@ -86,7 +87,11 @@ export class Elector {
     readonly name: string,
     options: ElectorOptions = {},
   ) {
-    const { retryDelayMs = 1_000, handoverMs = 5_000, ...acquire } = options;
+    const {
+      retryDelayMs = 1_000,
+      handoverMs = Math.min(5_000, leases.capabilities.ttl.maxMs),
+      ...acquire
+    } = options;
     checkNumber("retryDelayMs", retryDelayMs, 0, Number.MAX_SAFE_INTEGER);
     // Checks the name and what else a lease is asked with.
     leases.lease(name, acquire);
