@@ -28,7 +28,10 @@ export class Watches {
   async stand(
     path: string,
     id: string,
-    watch: { set(fire: () => void): Promise<string | null>; fired(): void },
+    watch: {
+      readonly set: (fire: () => void) => Promise<string | null>;
+      readonly fired: () => void;
+    },
   ): Promise<string | null> {
     const all = this.#standing;
     let standing = all.get(path);
