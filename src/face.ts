@@ -26,6 +26,7 @@ export {
   type RevokeResult,
   type RunOptions,
   StaleTokenError,
+  StillRunningError,
   StoreMisconfiguredError,
   StoreUnavailableError,
   type TryRunResult,

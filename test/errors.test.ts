@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import { PGlite } from "@electric-sql/pglite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Elector } from "../src/election/index.js";
+import { Elector, Singleton } from "../src/election/index.js";
 import { FENCE_TABLE, fence } from "../src/fence/index.js";
 import {
   type AcquireOptions,
@@ -23,6 +23,7 @@ import {
   NotLeaderError,
   openStores,
   StaleTokenError,
+  StillRunningError,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../src/index.js";
@@ -368,6 +369,30 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         ...{ kind: NotLeaderError, retryable: true, outcome: "none" },
         message: /^this node does not lead "r": send the work to the leader, or drop it$/,
         fields: { election: "r" },
+      },
+    ],
+  ],
+  STILL_RUNNING: [
+    [
+      "work that does not heed its signal",
+      {
+        async cause() {
+          const { a, env } = await world();
+          let finish = () => {};
+          const work = () => new Promise<void>((resolve) => (finish = resolve));
+          const singleton = new Singleton(a, "r", work, { graceMs: 0 });
+          await env.clock.settle();
+          const refused = refusal(() => singleton.close());
+          await env.clock.advance(0);
+          const error = await refused;
+          finish();
+          await env.clock.settle();
+          await singleton.close();
+          return error;
+        },
+        ...{ kind: StillRunningError, retryable: true, outcome: "unknown" },
+        message: /^the work on "r" still runs, graceMs = 0 after .*: its lease is not released/,
+        fields: { resource: "r", graceMs: 0 },
       },
     ],
   ],

@@ -109,6 +109,58 @@ describe("lead", () => {
     expect(await leases.get("cluster")).toMatchObject({ state: "released" });
   });
 
+  it("is not kept waiting by work that does not stop, nor is its lease released under that", async () => {
+    const { clock, node } = world();
+    const [a, b] = [node("a"), node("b")];
+    let finish = () => {};
+    const stubborn: LeaderWork = () =>
+      new Promise((resolve) => {
+        finish = resolve;
+      });
+    const refused = expect(a.lead(stubborn)).rejects.toMatchObject({ code: "STILL_RUNNING" });
+    await clock.advance(100);
+    const leadingB = b.lead();
+    a.stop.abort();
+    await clock.advance(5_000);
+    await refused;
+    expect([a.elector.state, b.elector.state]).toEqual(["stopping", "waiting"]);
+    await expect(a.lead()).rejects.toMatchObject({ code: "INVALID_OPTION", path: "lead" });
+    await clock.advance(TTL_MS + 100);
+    expect([a.elector.state, b.elector.state]).toEqual(["stopping", "leading"]);
+    finish();
+    await clock.settle();
+    expect(a.elector.state).toBe("idle");
+    b.stop.abort();
+    await clock.settle();
+    await leadingB;
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("stands on while the work of a lost term does not stop, until it is told to end", async () => {
+    const { clock, node, store } = world();
+    const { elector, stop, lead } = node("a", { graceMs: 1_000 });
+    let finish = () => {};
+    const leading = lead(
+      () =>
+        new Promise((resolve) => {
+          finish = resolve;
+        }),
+    );
+    let settled = false;
+    void leading.catch(() => {}).then(() => (settled = true));
+    await clock.advance(100);
+    store.faults.renew = "refuse";
+    await clock.advance(TTL_MS + 60_000);
+    store.faults.renew = "ok";
+    expect([elector.state, settled]).toEqual(["stopping", false]);
+    stop.abort();
+    await expect(leading).rejects.toMatchObject({ code: "STILL_RUNNING", graceMs: 1_000 });
+    finish();
+    await clock.settle();
+    expect(elector.state).toBe("idle");
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   it("ends with its client", async () => {
     const { clock, node } = world();
     const [a, b] = [node("a"), node("b")];
@@ -131,6 +183,7 @@ describe("lead", () => {
       ["x", { ttlMs: 1_000, renewIntervalMs: 2_000 }, "renewIntervalMs"],
       ["x", { retryDelayMs: -1 }, "retryDelayMs"],
       ["x", { handoverMs: 10 }, "handoverMs"],
+      ["x", { graceMs: -1 }, "graceMs"],
     ] as const) {
       expect(() => new Elector(leases, name, options)).toThrow(
         expect.objectContaining({ code: "INVALID_OPTION", path }),
@@ -248,6 +301,32 @@ describe("resign", () => {
     expect(a.elector.state).toBe("leading");
     await a.leases.close();
     await Promise.all(both);
+  });
+
+  it("does not wait longer than the grace for work that does not stop", async () => {
+    const { clock, node } = world();
+    const [a, b] = [node("a", { graceMs: 1_000 }), node("b")];
+    let finish = () => {};
+    const leading = a.lead(
+      () =>
+        new Promise((resolve) => {
+          finish = resolve;
+        }),
+    );
+    await clock.advance(100);
+    const leadingB = b.lead();
+    const refused = expect(a.elector.resign()).rejects.toMatchObject({ code: "STILL_RUNNING" });
+    await clock.advance(1_000);
+    await refused;
+    expect(b.elector.state).toBe("waiting");
+    await clock.advance(TTL_MS + 100);
+    expect(b.elector.state).toBe("leading");
+    finish();
+    await clock.advance(100);
+    // Its candidacy goes on.
+    expect(a.elector.state).toBe("waiting");
+    for (const { leases } of [b, a]) await leases.close();
+    await Promise.all([leading, leadingB]);
   });
 
   it("lets the named successor lead, whoever waited longer", async () => {

@@ -16,6 +16,7 @@
  *   nothing is released that might be another's.
  * - *Paused past the ttl*: `checkAlive()`, and so `runIfLeader`, finds out before any timer runs.
  *   A write that is under way by then only a guard of the protected side can refuse: pass it the token.
+ * - *Work that does not stop* when told to: nothing begins here until it has ended; see Drain.
  * - *A named successor*: the leader leaves word in a lease of its own, `<name>/successor`, before it
  *   releases. Who wins meanwhile and is not named gives back and stands aside while the word stands. If
  *   the successor is dead, the word runs out. It is courtesy: exclusion never rests on it.
@@ -33,6 +34,7 @@ import {
   NotLeaderError,
   StaleTokenError,
 } from "../lease/index.js";
+import { Drain } from "./drain.js";
 import { type LeaderChange, observeLeader } from "./observer.js";
 import { Succession } from "./succession.js";
 
@@ -48,6 +50,11 @@ export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"
    * costs this long.
    */
   handoverMs?: number;
+  /**
+   * How long the work of a term may take to stop when it is told to, in milliseconds. Default 5,000, as
+   * a client gives it. What still runs then keeps its lease until that expires.
+   */
+  graceMs?: number;
 }
 
 /** One leadership, in its holder's hands: a lease, but for what ends it. */
@@ -71,6 +78,7 @@ export class Elector {
   readonly #acquire: AcquireOptions;
   readonly #retryDelayMs: number;
   readonly #succession: Succession;
+  readonly #drain: Drain;
   readonly #running = new Set<Promise<unknown>>();
   #state: ElectorState = "idle";
   #lease: HeldLease | undefined;
@@ -90,12 +98,15 @@ export class Elector {
     const {
       retryDelayMs = 1_000,
       handoverMs = Math.min(5_000, leases.capabilities.ttl.maxMs),
+      graceMs = 5_000,
       ...acquire
     } = options;
     checkNumber("retryDelayMs", retryDelayMs, 0, Number.MAX_SAFE_INTEGER);
+    checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
     // Checks the name and what else a lease is asked with.
     leases.lease(name, acquire);
     this.#succession = new Succession(leases, name, handoverMs);
+    this.#drain = new Drain(leases, graceMs);
     this.#leases = leases;
     this.#acquire = acquire;
     this.#retryDelayMs = retryDelayMs;
@@ -116,7 +127,9 @@ export class Elector {
    * aborts or the client closes. Then the work is told to stop; the call resolves when it has, and the
    * lease has been given back.
    * @throws what the work threw while it led (the term is over, and so is the candidacy: a Singleton
-   *   would start it again); INVALID_OPTION if this elector campaigns already; STORE_MISCONFIGURED
+   *   would start it again); INVALID_OPTION if this elector campaigns already; STORE_MISCONFIGURED;
+   *   STILL_RUNNING when the work has not ended `graceMs` after the signal: its lease is left to expire,
+   *   and `state` is `stopping` until it has
    */
   async lead(work: LeaderWork, options: { signal?: AbortSignal } = {}): Promise<void> {
     if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
@@ -125,27 +138,21 @@ export class Elector {
       throw new InvalidOptionError("lead", "is under way: make an Elector for each candidate");
     }
     const { signal = new AbortController().signal } = options;
-    const { env } = this.#leases;
     this.#state = "waiting";
-    try {
-      while (!signal.aborted && !this.#leases.isClosed) {
-        const ended = await this.#campaign(work, signal);
-        if (ended === "returned") {
-          await sleep(env.clock, jittered(env.random, this.#retryDelayMs, 0.2), { signal });
-        }
-      }
-    } catch (error) {
-      if (!signal.aborted && !this.#leases.isClosed) throw error;
-    } finally {
+    signal.addEventListener("abort", this.#drain.look);
+    const ended = this.#stand(work, signal).finally(() => {
       this.#state = "idle";
-    }
+      signal.removeEventListener("abort", this.#drain.look);
+    });
+    return this.#drain.until(ended, () => signal.aborted || this.#leases.isClosed);
   }
 
   /**
    * Ends the term that this node leads: its work is told to stop, drains, and the lease is released.
    * With `successor`, others stand aside for that holder (`leases.holder` of its client), and the call
    * waits until it leads, or until they need not wait longer. Candidacy goes on. A no-op while not leading.
-   * @throws STORE_UNAVAILABLE if word of the successor could not be left: the term goes on
+   * @throws STORE_UNAVAILABLE if word of the successor could not be left: the term goes on;
+   *   STILL_RUNNING when the work has not ended within `graceMs`: its lease is left to expire
    */
   async resign(options: { successor?: string } = {}): Promise<void> {
     checkKnown(options, { successor: true });
@@ -160,7 +167,7 @@ export class Elector {
         : await this.#succession.name(successor);
     lease.interrupt(new Resigned("the leader resigned"));
     this.#stopping(lease);
-    await over;
+    await this.#drain.until(over);
     await word?.taken();
   }
 
@@ -217,6 +224,21 @@ export class Elector {
     return observeLeader(this.#leases, this.name, options.signal);
   }
 
+  /** One term after the other. */
+  async #stand(work: LeaderWork, signal: AbortSignal): Promise<void> {
+    const { env } = this.#leases;
+    try {
+      while (!signal.aborted && !this.#leases.isClosed) {
+        const ended = await this.#campaign(work, signal);
+        if (ended === "returned") {
+          await sleep(env.clock, jittered(env.random, this.#retryDelayMs, 0.2), { signal });
+        }
+      }
+    } catch (error) {
+      if (!signal.aborted && !this.#leases.isClosed) throw error;
+    }
+  }
+
   /** One term, if it comes to one. */
   async #campaign(work: LeaderWork, signal: AbortSignal): Promise<"returned" | "again"> {
     const options = { ...this.#acquire, signal };
@@ -234,17 +256,19 @@ export class Elector {
         [this.#lease, this.#state] = [lease, "leading"];
         signal.addEventListener("abort", stop, { once: true });
         lease.signal.addEventListener("abort", () => this.#stopping(lease), { once: true });
-        try {
-          await work(lease);
-          if (!lease.signal.aborted) ended = "returned";
-        } catch (error) {
-          // What stops because it was told to may say so by throwing.
-          if (!lease.signal.aborted) throw error;
-        } finally {
-          this.#stopping(lease);
-          lease.interrupt(new Resigned("the term is over"));
-          await Promise.allSettled(this.#running);
-        }
+        await this.#drain.watch(lease, async () => {
+          try {
+            await work(lease);
+            if (!lease.signal.aborted) ended = "returned";
+          } catch (error) {
+            // What stops because it was told to may say so by throwing.
+            if (!lease.signal.aborted) throw error;
+          } finally {
+            this.#stopping(lease);
+            lease.interrupt(new Resigned("the term is over"));
+            await Promise.allSettled(this.#running);
+          }
+        });
       });
     } catch (error) {
       if (!(error instanceof LeaseLostError)) throw error;

@@ -13,7 +13,7 @@ function world(count: number) {
   const working = new Map<number, string>();
   let overlaps = 0;
   let starts = 0;
-  const join = (member: string, drain: () => Promise<void> = async () => {}) => {
+  const join = (member: string, drain: () => Promise<void> = async () => {}, graceMs = 60_000) => {
     let isCut = false;
     const unlessCut =
       <Args extends unknown[], T>(call: (...args: Args) => Promise<T>) =>
@@ -36,7 +36,7 @@ function world(count: number) {
       await drain();
       working.delete(shard);
     };
-    const shards = new Shards(leases, "jobs", { count, work, ttlMs: TTL_MS });
+    const shards = new Shards(leases, "jobs", { count, work, ttlMs: TTL_MS, graceMs });
     /** Nothing of its own arrives any more. */
     const cut = () => {
       isCut = true;
@@ -107,6 +107,39 @@ describe("Shards", () => {
     expect([overlaps(), working.size]).toEqual([0, 0]);
   });
 
+  it("lets others have a shard whose work does not stop, at its expiry; and not itself before it has", async () => {
+    const { clock, join, loads, working, store } = world(4);
+    const gates: (() => void)[] = [];
+    const a = join("a", () => new Promise((resolve) => gates.push(resolve)), 2_000);
+    await clock.advance(3_000);
+    const b = join("b");
+    await clock.advance(2_500);
+    expect(gates).toHaveLength(2);
+    // Within the grace, and as long as the store may think that a has it.
+    expect(loads()).toEqual({ a: 4 });
+    await clock.advance(2_000 + TTL_MS + 1_000);
+    expect(loads()).toEqual({ a: 2, b: 2 });
+    const stuck = [...working].filter(([, member]) => member === "b").map(([shard]) => shard);
+    // Back to a, where the old work still runs.
+    await b.shards.close();
+    await clock.advance(10_000);
+    expect(a.shards.held).toHaveLength(2);
+    expect(stuck.some((shard) => a.shards.held.includes(shard))).toBe(false);
+    const closing = a.shards.close();
+    const refused = expect(closing).rejects.toMatchObject({
+      ...{ code: "STILL_RUNNING", graceMs: 2_000 },
+      resource: expect.stringMatching(/^jobs\/shards\/\d$/),
+    });
+    await clock.advance(2_000);
+    await refused;
+    const views = await store.list({ namespace: "default", prefix: "jobs/members/" });
+    expect(views.items.map(({ state }) => state)).toEqual(["released", "released"]);
+    for (const open of gates.splice(0)) open();
+    await clock.settle();
+    await a.shards.close();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   it("gives the shards of a dead member to others within its ttl and a look", async () => {
     const { clock, join, loads } = world(12);
     const a = join("a");
@@ -172,6 +205,7 @@ describe("Shards", () => {
       ["x", { count: 1, work, member: "" }, "member"],
       ["x", { count: 1, work: 1 as never }, "work"],
       ["x", { count: 1, work, lookIntervalMs: 0 }, "lookIntervalMs"],
+      ["x", { count: 1, work, graceMs: -1 }, "graceMs"],
       ["x", { count: 1, work, ttlMs: 1 }, "ttlMs"],
     ] as const) {
       expect(() => new Shards(leases, name, options)).toThrow(

@@ -18,6 +18,8 @@
  * - *A coordinator that was paused* asks checkAlive() before each plan. One that slips through is
  *   overwritten: the new coordinator looks whose plan it is, every second.
  * - *A member that loses its own lease* stops its shards, drained, and joins again.
+ * - *Work that does not stop* within its grace: its shard's lease is left to expire, and the next one
+ *   takes it then. The member works on that shard again when the old work has ended, not before.
  */
 import { jittered, sleep } from "../env/index.js";
 import {
@@ -50,6 +52,11 @@ export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" 
    * random. Default 1,000: what is added to a takeover, against two reads a second and member.
    */
   lookIntervalMs?: number;
+  /**
+   * How long the work on a shard may take to drain when it is told to stop, in milliseconds. Default
+   * 5,000. What still runs then keeps the shard's lease until that expires.
+   */
+  graceMs?: number;
 }
 
 /** @param shard from 0 to count - 1 */
@@ -68,8 +75,9 @@ export class Shards implements AsyncDisposable {
   readonly #stopping = new AbortController();
   readonly #coordinating: Promise<void>;
   readonly #working = new Map<number, Singleton>();
+  readonly #graceMs: number;
   /** Relieved of, and draining. */
-  readonly #leaving = new Map<number, Promise<void>>();
+  readonly #leaving = new Map<number, Singleton>();
 
   /** @throws INVALID_OPTION; CLOSED when `leases` is */
   constructor(
@@ -77,24 +85,29 @@ export class Shards implements AsyncDisposable {
     readonly name: string,
     options: ShardsOptions,
   ) {
-    const { count, member = leases.holder, work, lookIntervalMs = 1_000, ...acquire } = options;
+    const { count, member = leases.holder, work, ...rest } = options;
+    const { lookIntervalMs = 1_000, graceMs = 5_000, ...acquire } = rest;
     checkName("name", name);
     checkInteger("count", count, 1, MOST_SHARDS);
     checkName("member", member);
     checkNumber("lookIntervalMs", lookIntervalMs, 1, Number.MAX_SAFE_INTEGER);
+    checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
     if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
     this.#leases = leases;
     this.#count = count;
     this.#work = work;
     this.#lookIntervalMs = lookIntervalMs;
+    this.#graceMs = graceMs;
     this.#acquire = acquire;
     this.#shortName = shortName(member);
-    this.#elector = new Elector(leases, `${name}/coordinator`, acquire);
+    this.#elector = new Elector(leases, `${name}/coordinator`, { ...acquire, graceMs });
     const follow = (lease: HeldLease) => this.#follow(lease.signal);
     const metadata = { member };
     this.#presence = new Singleton(leases, `${this.#members}${member}`, follow, {
       ...{ ...acquire, metadata, restartDelayMs: lookIntervalMs },
       maxRestartDelayMs: Math.max(60_000, lookIntervalMs),
+      // Its shards have theirs first.
+      graceMs: 2 * graceMs,
     });
     const signal = this.#stopping.signal;
     this.#coordinating = this.#elector
@@ -128,14 +141,25 @@ export class Shards implements AsyncDisposable {
     return owners;
   }
 
-  /** Leaves: the work of each shard drains, its lease is released, then the member's own. */
+  /**
+   * Leaves: the work of each shard drains, its lease is released, then the member's own.
+   * @throws STILL_RUNNING when some work has not ended within `graceMs`: the lease of its shard is left
+   *   to expire. Called again, it resolves once the work has ended
+   */
   async close(): Promise<void> {
     this.#stopping.abort(new ClosedError("this member"));
     await Promise.all([this.#presence.close(), this.#coordinating]);
+    await this.#left();
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  /** Leaves; work that does not stop is logged. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close().catch(() => {});
+  }
+
+  /** @throws STILL_RUNNING */
+  async #left(): Promise<void> {
+    await Promise.all([...this.#leaving.values()].map((singleton) => singleton.close()));
   }
 
   get #members(): string {
@@ -179,7 +203,9 @@ export class Shards implements AsyncDisposable {
     } finally {
       unlisten();
       this.#adopt([]);
-      await Promise.all(this.#leaving.values());
+      // Who leaves for good lets others have the rest. Who lost its lease joins again when all is drained.
+      if (this.#stopping.signal.aborted) await this.#left().catch(() => {});
+      else await Promise.all([...this.#leaving.values()].map(({ ended }) => ended));
     }
   }
 
@@ -188,14 +214,17 @@ export class Shards implements AsyncDisposable {
     for (const [shard, singleton] of this.#working) {
       if (isOwn(shard)) continue;
       this.#working.delete(shard);
-      const left = singleton.close().finally(() => this.#leaving.delete(shard));
-      this.#leaving.set(shard, left);
+      this.#leaving.set(shard, singleton);
+      // What does not stop is logged.
+      singleton.close().catch(() => {});
+      void singleton.ended.then(() => this.#leaving.delete(shard));
     }
     for (let shard = 0; shard < this.#count; shard++) {
       // What still drains is taken up again by the next look.
       if (!isOwn(shard) || this.#working.has(shard) || this.#leaving.has(shard)) continue;
       const work = (lease: HeldLease) => this.#work(shard, lease);
-      const singleton = new Singleton(this.#leases, `${this.#shards}${shard}`, work, this.#acquire);
+      const options = { ...this.#acquire, graceMs: this.#graceMs };
+      const singleton = new Singleton(this.#leases, `${this.#shards}${shard}`, work, options);
       this.#working.set(shard, singleton);
     }
   }

@@ -74,6 +74,105 @@ describe("Singleton", () => {
     await closing;
   });
 
+  it("does not release under work that does not stop: the lease runs out, and others begin then", async () => {
+    const { clock, node } = world();
+    let finish = () => {};
+    const stubborn: SingletonWork = () =>
+      new Promise((resolve) => {
+        finish = resolve;
+      });
+    const a = node("a", stubborn);
+    await clock.advance(100);
+    let started = false;
+    const b = node("b", async (lease) => {
+      started = true;
+      await untilAborted(lease);
+    });
+    const refused = expect(a.singleton.close()).rejects.toMatchObject({
+      ...{ code: "STILL_RUNNING", retryable: true, resource: "job", graceMs: 5_000 },
+      message: expect.stringContaining("left to expire"),
+    });
+    // In its grace it is renewed; then no more.
+    await clock.advance(4_999);
+    expect(a.singleton.lease?.checkAlive()).toBe(true);
+    await clock.advance(1);
+    await refused;
+    expect(a.singleton.lease?.checkAlive()).toBe(true);
+    expect(await b.leases.get("job")).toMatchObject({ state: "live", holder: "a" });
+    expect(started).toBe(false);
+    await clock.advance(TTL_MS + 100);
+    expect(started).toBe(true);
+    await a.singleton[Symbol.asyncDispose]();
+    finish();
+    await clock.settle();
+    await a.singleton.close();
+    expect(await b.leases.get("job")).toMatchObject({ state: "live", holder: "b" });
+    await b.singleton.close();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("releases if the work ends late, but before its lease does", async () => {
+    const { clock, node } = world();
+    let finish = () => {};
+    const { leases, singleton } = node("a", () => new Promise((resolve) => (finish = resolve)));
+    await clock.advance(100);
+    const refused = expect(singleton.close()).rejects.toMatchObject({ code: "STILL_RUNNING" });
+    await clock.advance(5_100);
+    await refused;
+    finish();
+    await clock.settle();
+    await singleton.close();
+    expect(await leases.get("job")).toMatchObject({ state: "released" });
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("keeps the lease from a client that closes before the work has stopped", async () => {
+    const { clock, node, store } = world();
+    let finish = () => {};
+    const { leases, singleton } = node("a", () => new Promise((resolve) => (finish = resolve)));
+    await clock.advance(100);
+    const closing = leases.close();
+    await clock.advance(5_000);
+    await closing;
+    const stateOf = async () => (await store.get([{ namespace: "default", resource: "job" }]))[0];
+    expect(await stateOf()).toMatchObject({ state: "live" });
+    await expect(singleton.close()).rejects.toMatchObject({ code: "STILL_RUNNING" });
+    await clock.advance(TTL_MS);
+    expect(await stateOf()).toMatchObject({ state: "expired" });
+    finish();
+    await clock.settle();
+    await singleton.close();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("waits for work that was lost and does not stop, with nothing new beside it", async () => {
+    const { clock, node, store } = world();
+    let [running, terms] = [0, 0];
+    let finish = () => {};
+    const { singleton } = node("a", async () => {
+      expect((running += 1)).toBe(1);
+      terms += 1;
+      await new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      running -= 1;
+    });
+    await clock.advance(100);
+    store.faults.renew = "refuse";
+    await clock.advance(TTL_MS);
+    store.faults.renew = "ok";
+    await clock.advance(60_000);
+    expect([running, terms]).toEqual([1, 1]);
+    finish();
+    await clock.advance(1_000);
+    expect([running, terms]).toEqual([1, 2]);
+    const closing = singleton.close();
+    await clock.settle();
+    finish();
+    await closing;
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   it("starts work that throws again, with growing pauses, and lets others try meanwhile", async () => {
     const { clock, node } = world();
     const starts: number[] = [];
@@ -117,6 +216,7 @@ describe("Singleton", () => {
       ["x", { ttlMs: -1 }, "ttlMs"],
       ["x", { ttlMs: 1_000, renewIntervalMs: 2_000 }, "renewIntervalMs"],
       ["x", { restartDelayMs: -1 }, "restartDelayMs"],
+      ["x", { graceMs: -1 }, "graceMs"],
     ] as const) {
       expect(() => new Singleton(leases, resource, untilAborted, options)).toThrow(
         expect.objectContaining({ code: "INVALID_OPTION", path }),

@@ -2,7 +2,7 @@
  * Work that runs on exactly one node at a time, for as long as the node lives.
  *
  *   waiting ──lease──▶ working ──lost──▶ stopping (the signal aborts; the work ends) ──▶ waiting
- *      ▲                  │
+ *      ▲                  │  └─ close() ─▶ stopping ──▶ released (see Drain for work that does not stop)
  *      └──── backoff ◀────┴── the work threw or returned (the lease is released first)
  *
  * The work of one node never overlaps itself: a new term begins only when the old work has ended.
@@ -17,12 +17,18 @@ import {
   LeaseLostError,
   type Leases,
 } from "../lease/index.js";
+import { Drain } from "./drain.js";
 
 export interface SingletonOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
   /** Pause before the work is started again after it ended, in milliseconds. Default 1,000. */
   restartDelayMs?: number;
   /** The pause doubles up to this while the work keeps ending. Default 60,000. */
   maxRestartDelayMs?: number;
+  /**
+   * How long the work may take to stop when it is told to, in milliseconds. Default 5,000, as a client
+   * gives it. What still runs then keeps its lease until that expires.
+   */
+  graceMs?: number;
 }
 
 /** Must stop when `lease.signal` aborts; returning early counts as the work having ended. */
@@ -32,7 +38,9 @@ export class Singleton implements AsyncDisposable {
   readonly #leases: Leases;
   readonly #work: SingletonWork;
   readonly #stopping = new AbortController();
-  readonly #done: Promise<void>;
+  readonly #drain: Drain;
+  /** When all work has ended and nothing is held, for good. @internal */
+  readonly ended: Promise<void>;
   #lease: HeldLease | undefined;
 
   /**
@@ -45,14 +53,21 @@ export class Singleton implements AsyncDisposable {
     work: SingletonWork,
     options: SingletonOptions = {},
   ) {
-    const { restartDelayMs = 1_000, maxRestartDelayMs = 60_000, ...acquire } = options;
+    const {
+      restartDelayMs = 1_000,
+      maxRestartDelayMs = 60_000,
+      graceMs = 5_000,
+      ...acquire
+    } = options;
     checkNumber("restartDelayMs", restartDelayMs, 0, Number.MAX_SAFE_INTEGER);
     checkNumber("maxRestartDelayMs", maxRestartDelayMs, restartDelayMs, Number.MAX_SAFE_INTEGER);
+    checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
     // Checks resource and options: contending would fail on them again and again.
     leases.lease(resource, acquire);
     this.#leases = leases;
     this.#work = work;
-    this.#done = this.#contend(acquire, restartDelayMs, maxRestartDelayMs);
+    this.#drain = new Drain(leases, graceMs);
+    this.ended = this.#contend(acquire, restartDelayMs, maxRestartDelayMs);
   }
 
   /** The lease of the work that runs here now; undefined while another node has it. */
@@ -60,16 +75,21 @@ export class Singleton implements AsyncDisposable {
     return this.#lease;
   }
 
-  /** Tells the work to stop, waits until it has, releases. */
+  /**
+   * Tells the work to stop, waits until it has, releases.
+   * @throws STILL_RUNNING when it has not within `graceMs`: its lease is left to expire. Called again,
+   *   it resolves once the work has ended
+   */
   close(): Promise<void> {
     const closed = new ClosedError("this singleton");
     this.#stopping.abort(closed);
     this.#lease?.interrupt(closed);
-    return this.#done;
+    return this.#drain.until(this.ended);
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  /** Closes; work that does not stop is logged. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close().catch(() => {});
   }
 
   async #contend(
@@ -87,7 +107,7 @@ export class Singleton implements AsyncDisposable {
         await this.#leases.run(resource, { ...acquire, signal }, async (lease) => {
           this.#lease = lease;
           if (signal.aborted || lease.signal.aborted) return;
-          await this.#work(lease);
+          await this.#drain.watch(lease, () => this.#work(lease));
         });
         if (!signal.aborted) logger.warn({ resource }, "the work ended by itself");
       } catch (error) {

@@ -8,7 +8,6 @@ import {
   freshDatabase,
 } from "../../test/support/postgres.js";
 import { StaleTokenError } from "../lease/index.js";
-import { MIGRATIONS } from "../stores/postgres/migrations.js";
 import {
   FENCE_TABLE,
   type FenceClient,
@@ -143,14 +142,6 @@ describe("fence on PGlite", () => {
     await db.query("COMMIT");
     expect(await rows(db)).toEqual([{ status: "OPEN", token: null }]);
     await db.close();
-  });
-
-  it("is made alike by the stores' migrations", () => {
-    const words = (text: string) => text.replaceAll(/\s+/g, " ");
-    for (const step of ["fence", "fence function"]) {
-      const migration = MIGRATIONS.find(({ name }) => name === step);
-      expect(words(FENCE_TABLE)).toContain(words(migration?.statements.join(";") ?? "none"));
-    }
   });
 
   it("says what is missing or wrong", async () => {

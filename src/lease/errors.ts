@@ -12,6 +12,7 @@ export type ErrorCode =
   | "STALE_TOKEN"
   | "NO_TOKEN"
   | "NOT_LEADER"
+  | "STILL_RUNNING"
   | "CLOSED";
 
 /** Why a holder must stop. */
@@ -172,6 +173,21 @@ export class NoTokenError extends LeaseholdError {
       "NO_TOKEN",
       `the lease on "${resource}" has no fencing token, for ${because}: ${remedy}`,
       { retryable: false, outcome: "none" },
+    );
+  }
+}
+
+/** Work was told to stop, and has not. */
+export class StillRunningError extends LeaseholdError {
+  constructor(
+    readonly resource: string,
+    readonly graceMs: number,
+  ) {
+    super(
+      "STILL_RUNNING",
+      `the work on "${resource}" still runs, graceMs = ${graceMs} after it was told to stop: its lease is not ` +
+        "released but left to expire; let the work heed its signal, or end the process",
+      { retryable: true, outcome: "unknown" },
     );
   }
 }

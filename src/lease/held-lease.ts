@@ -83,6 +83,9 @@ export class HeldLease implements Kept, AsyncDisposable {
   readonly #keeper: Keeper;
   readonly #actions: GrantActions;
   readonly #options: KeepOptions;
+  #autoRenew: boolean;
+  /** Whether it must not be released, whatever happens: work that counts on it has not ended. @internal */
+  isWorkedUnder = false;
   #state: "held" | "lost" | "released" = "held";
   #lostError: LeaseLostError | undefined;
   #trust: Trust;
@@ -119,6 +122,7 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#keeper = keeper;
     this.#actions = actions;
     this.#options = options;
+    this.#autoRenew = options.autoRenew;
     this.#trust = trustFrom(granted.sent, granted.remainingMs, options);
     this.#renewAtMs = this.#nextRenewalMs(granted.sent.monotonicMs);
     this.#reschedule();
@@ -237,6 +241,22 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#controller?.abort(reason);
   }
 
+  /**
+   * Renews no more: others wait until its time is over, unless it is released before. For work that was
+   * told to stop and does not: released, the resource would have two at work. @internal
+   */
+  letExpire(): void {
+    this.#autoRenew = false;
+    this.#renewAtMs = Number.POSITIVE_INFINITY;
+    this.#reschedule();
+  }
+
+  /** What the client does with it at last when it closes. @internal */
+  async letGo(): Promise<void> {
+    if (this.isWorkedUnder) this.letExpire();
+    else await this[Symbol.asyncDispose]();
+  }
+
   /** Calls back once when it is lost or its release has been settled. @internal */
   onEnd(callback: () => void): void {
     this.#onEnd = callback;
@@ -280,7 +300,7 @@ export class HeldLease implements Kept, AsyncDisposable {
   }
 
   #nextRenewalMs(fromMs: number): number {
-    if (!this.#options.autoRenew) return Number.POSITIVE_INFINITY;
+    if (!this.#autoRenew) return Number.POSITIVE_INFINITY;
     return fromMs + jittered(this.#env.random, this.#options.renewIntervalMs, RENEW_JITTER_RATIO);
   }
 
@@ -327,7 +347,7 @@ export class HeldLease implements Kept, AsyncDisposable {
     logger.warn({ err: failed.error, resource, grantId }, "renewal failed");
     if (this.#options.stopOnRenewError) {
       this.lose("expired");
-    } else if (this.#options.autoRenew) {
+    } else if (this.#autoRenew) {
       // Sooner than usual, at least three more times before trust passes.
       const leftMs = Math.max(0, trustLeftMs(this.#trust, clock));
       const delayMs = Math.max(

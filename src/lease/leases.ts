@@ -281,8 +281,9 @@ export class Leases implements AsyncDisposable {
 
   /**
    * Stops waiters (CLOSED), tells the work to stop by its signals, waits `graceMs` for it to end,
-   * releases what is still held, and disconnects a store that connect() opened. The same promise each
-   * time; every other call rejects with CLOSED from then on. What could not be released is logged.
+   * releases (under work of a Singleton or an Elector that still runs: lets expire), and disconnects a
+   * store that connect() opened. The same promise each time; every other call rejects with CLOSED from
+   * then on. What could not be released is logged.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close();
@@ -299,14 +300,11 @@ export class Leases implements AsyncDisposable {
     this.#closing.abort(closed);
     for (const lease of held.values()) lease.interrupt(closed);
     const graceIsOver = new AbortController();
-    const drained = this.#drained();
-    await Promise.race([
-      drained,
-      sleep(env.clock, this.#graceMs, { signal: graceIsOver.signal }).catch(() => {}),
-    ]);
+    const grace = sleep(env.clock, this.#graceMs, { signal: graceIsOver.signal });
+    await Promise.race([this.#drained(), grace.catch(() => {})]);
     graceIsOver.abort();
     for (const lease of held.values()) this.#cutOff.add(lease);
-    await Promise.all([...held.values()].map((lease) => lease[Symbol.asyncDispose]()));
+    await Promise.all([...held.values()].map((lease) => lease.letGo()));
     // Each of these is bounded by its own timeout.
     await Promise.allSettled(this.#context.releasing);
     await this.#owned.close?.();

@@ -6,6 +6,7 @@ import {
   freshDatabase,
 } from "../../../test/support/postgres.js";
 import { systemEnv } from "../../env/index.js";
+import { FENCE_TABLE } from "../../fence/index.js";
 import { migratePostgres, openPostgres } from "./index.js";
 import { migrate } from "./migrate.js";
 import { MIGRATIONS } from "./migrations.js";
@@ -108,4 +109,12 @@ describePostgres("migrations", () => {
       message: expect.stringMatching(/at version \d+, which a newer release .*update leasehold/),
     });
   });
+});
+
+it("make the same for the fence as it makes itself where no leases live", () => {
+  const words = (text: string) => text.replaceAll(/\s+/g, " ");
+  for (const step of ["fence", "fence function"]) {
+    const migration = MIGRATIONS.find(({ name }) => name === step);
+    expect(words(FENCE_TABLE)).toContain(words(migration?.statements.join(";") ?? "none"));
+  }
 });

@@ -1,0 +1,79 @@
+/**
+ * Work under a lease, which has a grace to stop when it is told to.
+ *
+ *   working ──the signal aborts──▶ stopping ──it ends──▶ its lease is released, unless it was lost
+ *                                     │
+ *                                     └─graceMs─▶ overdue: the lease is renewed no more, and who waits
+ *                                                 for the end waits no longer (STILL_RUNNING)
+ *
+ * What is overdue cannot be cut off: it may write for as long as it runs. So its lease is not released:
+ * until that expires nobody else begins, and after that the token protects. If the work ends before, the
+ * lease is released all the same. Nothing new begins here until the work has ended.
+ */
+import { sleep } from "../env/index.js";
+import { type HeldLease, type Leases, StillRunningError } from "../lease/index.js";
+
+export class Drain {
+  readonly #leases: Leases;
+  readonly #graceMs: number;
+  #overdue: StillRunningError | undefined;
+  readonly #looks = new Set<() => void>();
+
+  constructor(leases: Leases, graceMs: number) {
+    this.#leases = leases;
+    this.#graceMs = graceMs;
+  }
+
+  /** Does the work, and sees to its end when the signal of its lease has aborted. */
+  async watch(lease: HeldLease, work: () => PromiseLike<void>): Promise<void> {
+    const ended = new AbortController();
+    const told = () => void this.#grace(lease, ended.signal);
+    lease.signal.addEventListener("abort", told, { once: true, signal: ended.signal });
+    // A client that closes meanwhile does not release it either.
+    lease.isWorkedUnder = true;
+    try {
+      await work();
+    } finally {
+      lease.isWorkedUnder = false;
+      ended.abort();
+      this.#overdue = undefined;
+    }
+  }
+
+  /**
+   * Waits for the end of what includes the work.
+   * @param isLeaving whether to wait no longer if the work is overdue; else it is waited for
+   * @throws STILL_RUNNING
+   */
+  async until(end: Promise<void>, isLeaving = () => true): Promise<void> {
+    let look = () => {};
+    const overdue = new Promise<never>((_, reject) => {
+      look = () => {
+        if (this.#overdue && isLeaving()) reject(this.#overdue);
+      };
+    });
+    this.#looks.add(look);
+    look();
+    try {
+      await Promise.race([end, overdue]);
+    } finally {
+      this.#looks.delete(look);
+    }
+  }
+
+  /** Whether somebody is leaving may have changed. */
+  readonly look = (): void => {
+    for (const look of this.#looks) look();
+  };
+
+  async #grace(lease: HeldLease, ended: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#leases.env;
+    await sleep(clock, this.#graceMs, { signal: ended }).catch(() => {});
+    if (ended.aborted) return;
+    lease.letExpire();
+    this.#overdue = new StillRunningError(lease.resource, this.#graceMs);
+    const { resource, grantId } = lease;
+    logger.error({ err: this.#overdue, resource, grantId }, "the work does not stop");
+    this.look();
+  }
+}
