@@ -8,6 +8,8 @@ import {
   Paths,
   segmentOf,
   stepsTo,
+  ticketPrefix,
+  ticketsInOrder,
 } from "./paths.js";
 
 describe("a name", () => {
@@ -37,14 +39,14 @@ describe("a name", () => {
       fc.property(text, text, (a, b) => {
         const segment = segmentOf(a);
         expect(nameOf(segment)).toBe(a);
-        expect(segment).not.toMatch(/^(\.|\.\.|zookeeper|%ns|%sync)$|\/|\0/);
+        expect(segment).not.toMatch(/^(\.|\.\.|zookeeper|%ns|%queue|%sync)$|\/|\0/);
         expect(segmentOf(b) === segment).toBe(a === b);
       }),
     );
   });
 
   it("is not read from what we would not have written", () => {
-    for (const segment of ["%ns", "%sync", "%2f", "%41", "..", "%", "%C3"]) {
+    for (const segment of ["%ns", "%queue", "%sync", "%2f", "%41", "..", "%", "%C3"]) {
       expect(nameOf(segment), segment).toBe(null);
     }
   });
@@ -56,9 +58,11 @@ it("keeps namespaces apart, and from what is in `default`", () => {
   expect(paths.lock({ namespace: "a", resource: "b/c" })).toBe("/app/%ns/a/b%2Fc");
   expect(paths.lock({ namespace: "a/b", resource: "c" })).toBe("/app/%ns/a%2Fb/c");
   expect(paths.lock({ namespace: "default", resource: "%ns" })).toBe("/app/%25ns");
-  expect(new Paths("").resources("default", ["zookeeper", "%ns", "%sync", "a%2Fb"])).toEqual([
-    "a/b",
-  ]);
+  expect(paths.queue({ namespace: "default", resource: "r" })).toBe("/app/%queue/default/r");
+  expect(paths.queue({ namespace: "a/b", resource: ".." })).toBe("/app/%queue/a%2Fb/%2E.");
+  expect(
+    new Paths("").resources("default", ["zookeeper", "%ns", "%queue", "%sync", "a%2Fb"]),
+  ).toEqual(["a/b"]);
   expect(stepsTo("/a/b c/d")).toEqual(["/a", "/a/b c", "/a/b c/d"]);
 });
 
@@ -89,4 +93,12 @@ describe("contenders", () => {
       "_c_0000-lock-0000000011",
     ]);
   });
+});
+
+it("puts tickets in the order in which they came, and nothing else", () => {
+  const first = ticketPrefix(contenderOf("a"));
+  const second = ticketPrefix(contenderOf("b"));
+  expect(
+    ticketsInOrder([`${second}0000000010`, "config", `${first}0000000011`, "t-0000000009"]),
+  ).toEqual(["t-0000000009", `${second}0000000010`, `${first}0000000011`]);
 });
