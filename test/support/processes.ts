@@ -97,6 +97,11 @@ export class Child {
     this.#child.stdin?.write(`${line}\n`);
   }
 
+  /** The end of its stdin. */
+  closeInput(): void {
+    this.#child.stdin?.end();
+  }
+
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }
