@@ -4,8 +4,9 @@
  *
  *   node examples/outbox-leader.js [URL]
  *
- * URL says where the leases are kept: redis://127.0.0.1:6379, http://127.0.0.1:4040 while `npm start`
- * runs, postgres://...; without one, PGlite in this process. The outbox is in a PGlite of this process.
+ * URL says where the leases are kept: postgres://..., redis://127.0.0.1:6379, http://127.0.0.1:4040 while
+ * `npm start` runs; without one, PGlite in this process. The outbox and its fence are in the same
+ * PostgreSQL, in a schema that is dropped afterwards; else in a PGlite of this process.
  *
  * You will see node-1 publish, stand still for longer than its lease in the middle of a message, and be
  * refused when it comes back to mark it as sent (STALE_TOKEN); node-2 publish that message again and go
@@ -22,10 +23,10 @@
  * - What the work writes carries the token, for nothing can stop a node that does not notice the time.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { PGlite } from "@electric-sql/pglite";
 import { connect, LeaseLostError, StaleTokenError } from "leasehold";
 import { FENCE_TABLE, fence } from "leasehold/fence";
 import { pglite } from "leasehold/stores/postgres";
+import { openDatabase } from "./support/database.js";
 
 const KEY = "lease:outbox-dispatcher";
 const TTL_MS = 2_000;
@@ -136,11 +137,12 @@ class LeaderLoop {
   }
 }
 
-const db = await PGlite.create();
-await db.exec(FENCE_TABLE);
-await db.exec(`
-  CREATE TABLE outbox (id int PRIMARY KEY, body text NOT NULL, sent_by text);
-  INSERT INTO outbox SELECT n, 'order ' || n FROM generate_series(1, ${MESSAGES}) n;`);
+const database = await openDatabase(process.argv[2]);
+const OUTBOX = `${database.schema}.outbox`;
+await database.exec(FENCE_TABLE);
+await database.exec(`
+  CREATE TABLE ${OUTBOX} (id int PRIMARY KEY, body text NOT NULL, sent_by text);
+  INSERT INTO ${OUTBOX} SELECT n, 'order ' || n FROM generate_series(1, ${MESSAGES}) n;`);
 
 /** Publishes what is pending, oldest first, until there is no more or it must stop. */
 class OutboxDispatcher {
@@ -156,8 +158,8 @@ class OutboxDispatcher {
   tick() {
     return this.leader.runIfLeader(async (held, signal) => {
       while (!signal.aborted && held.checkAlive()) {
-        const query = "SELECT id FROM outbox WHERE sent_by IS NULL ORDER BY id LIMIT 1";
-        const [message] = /** @type {{ id: number }[]} */ ((await db.query(query)).rows);
+        const query = `SELECT id FROM ${OUTBOX} WHERE sent_by IS NULL ORDER BY id LIMIT 1`;
+        const [message] = /** @type {{ id: number }[]} */ ((await database.query(query)).rows);
         if (!message) return;
         // What receives it must bear it twice: no leader can publish and mark in one step.
         await this.publish(message.id);
@@ -174,10 +176,10 @@ class OutboxDispatcher {
   async #mark(id, { token }) {
     const { name } = this.leader;
     try {
-      const marked = await db.transaction(async (tx) => {
+      const marked = await database.transaction(async (tx) => {
         await fence(tx, KEY, token);
-        const update = "UPDATE outbox SET sent_by = $1 WHERE id = $2 AND sent_by IS NULL";
-        return (await tx.query(update, [name, id])).affectedRows === 1;
+        const update = `UPDATE ${OUTBOX} SET sent_by = $1 WHERE id = $2 AND sent_by IS NULL RETURNING id`;
+        return (await tx.query(update, [name, id])).rows.length === 1;
       });
       if (marked) console.log(`${name} marks ${id} as sent, token ${token}`);
     } catch (error) {
@@ -187,7 +189,7 @@ class OutboxDispatcher {
   }
 }
 
-const source = process.argv[2] ?? pglite({ db });
+const source = process.argv[2] ?? pglite({ db: database.db });
 const clients = [
   await connect(source, { holder: "node-1" }),
   await connect(source, { holder: "node-2" }),
@@ -225,7 +227,7 @@ async function publishOnSecond(id) {
 async function ticking(/** @type {OutboxDispatcher} */ dispatcher) {
   for (;;) {
     await dispatcher.tick();
-    const { rows } = await db.query("SELECT FROM outbox WHERE sent_by IS NULL");
+    const { rows } = await database.query(`SELECT FROM ${OUTBOX} WHERE sent_by IS NULL`);
     if (rows.length === 0) return;
     await sleep(50);
   }
@@ -238,10 +240,10 @@ try {
     ticking(new OutboxDispatcher(second, publishOnSecond)),
   ]);
   await Promise.all([first.stop(), stopped ?? second.stop()]);
-  const query = "SELECT count(*)::int AS sent FROM outbox WHERE sent_by IS NOT NULL";
-  const [row] = /** @type {{ sent: number }[]} */ ((await db.query(query)).rows);
+  const query = `SELECT count(*)::int AS sent FROM ${OUTBOX} WHERE sent_by IS NOT NULL`;
+  const [row] = /** @type {{ sent: number }[]} */ ((await database.query(query)).rows);
   console.log(`${row?.sent} of ${MESSAGES} messages are sent`);
 } finally {
   await Promise.all(clients.map((leases) => leases.close()));
-  await db.close();
+  await database.close();
 }

@@ -3,6 +3,7 @@ import { execFile, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkBuild, endAll, ownEnvironment, serve } from "./support/cli.js";
 import { describePostgres, freshDatabase } from "./support/postgres.js";
@@ -248,6 +249,21 @@ describeRedis("runs on a Redis server:", () => {
 });
 
 describePostgres("runs on a PostgreSQL server:", () => {
+  it("outbox-leader.js", { timeout: 2 * TIMEOUT_MS }, async () => {
+    const { url, drop } = await freshDatabase();
+    await expectToShow("outbox-leader.js", SHOWS["outbox-leader.js"], { args: [url] });
+    const client = new pg.Client(url);
+    await client.connect();
+    // Its own schema is gone; in ours are the leases, and the fence that has seen their tokens.
+    const schemas = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'example%'";
+    expect((await client.query(schemas)).rows).toEqual([]);
+    const fenced = `SELECT f.token = l.token AS same FROM leasehold.fence f
+      JOIN leasehold.lease l USING (namespace, resource)`;
+    expect((await client.query(fenced)).rows).toEqual([{ same: true }]);
+    await client.end();
+    await drop();
+  });
+
   it("enqueue-in-a-transaction.js", async () => {
     const { url, drop } = await freshDatabase();
     const name = "enqueue-in-a-transaction.js";
