@@ -19,7 +19,7 @@
  * and the contender is deleted at the end of its ttl, or goes with the session.
  */
 import { type Clock, grantIdOf } from "../../env/index.js";
-import { type AcquireOutcome, type AcquireRequest, queue } from "../../lease/index.js";
+import type { AcquireOutcome, AcquireRequest } from "../../lease/index.js";
 import {
   AGAIN,
   type Again,
@@ -33,7 +33,7 @@ import {
 } from "./contenders.js";
 import { exact } from "./driver.js";
 import { isRefused } from "./failures.js";
-import { type Line, type Place, placeOf } from "./line.js";
+import { type Line, type Place, placeOf, reservedForMs } from "./line.js";
 import { type Contender, type Seen, type Talk, timeOf } from "./locks.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { contenderOf, contenderPrefix, inOrder } from "./paths.js";
@@ -213,7 +213,7 @@ export class Holding {
     const { holder, grantId, ttlMs, revoked } = record;
     const leftMs = (revoked?.freeAtMs ?? timeOf(stat) + ttlMs) - (await talk.sync());
     // A waiter hears when its turn comes: after the grant in the way, and after those before it.
-    const turnsMs = waits ? queue.reservedForMs(ahead) : 0;
+    const turnsMs = waits ? reservedForMs(ahead) : 0;
     // It should have ended: how long its session still takes to, nobody can say.
     const remainingMs = leftMs > 0 ? Math.min(leftMs, ttlMs) + turnsMs : null;
     return { status: "held", holder, grantId, remainingMs, ...waiting };

@@ -55,6 +55,14 @@ export function placeOf(tickets: readonly string[], leaseId: string): Place {
   return { tickets, at, ahead: at < 0 ? tickets.length : at };
 }
 
+/**
+ * Not bounded by the number of those who are waited for, as elsewhere: tickets of the dead go with their
+ * sessions, so that no line stands still for longer.
+ */
+export function reservedForMs(ahead: number): number {
+  return ahead * queue.RESERVED_MS;
+}
+
 /** Of so many locks this client remembers since when they are free. Of others they are kept anew. */
 const MOST_REMEMBERED = 1_000;
 const LOOK_TIMEOUT_MS = 5_000;
@@ -117,7 +125,7 @@ export class Line {
     const nowMs = this.clock.monotonic();
     const sinceMs = this.#seenFree(talk.paths.lock(key), stat.pzxid.toString("hex"), nowMs);
     const saidMs = stat.pzxid.equals(stat.mzxid) ? (await talk.sync()) - timeOf(stat) : 0;
-    const leftMs = queue.reservedForMs(ahead) - Math.max(nowMs - sinceMs, saidMs);
+    const leftMs = reservedForMs(ahead) - Math.max(nowMs - sinceMs, saidMs);
     return Math.max(0, Math.ceil(leftMs));
   }
 
