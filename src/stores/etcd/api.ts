@@ -3,6 +3,8 @@
  * zero, false or empty is left out of answers.
  */
 
+import { invariant } from "../../env/index.js";
+
 export interface Header {
   readonly revision: string;
 }
@@ -23,10 +25,14 @@ export interface RangeRequest {
   readonly revision?: string;
   readonly sort_target?: "CREATE";
   readonly sort_order?: "ASCEND";
+  readonly keys_only?: boolean;
+  readonly max_create_revision?: string;
 }
 export interface RangeAnswer {
   readonly header: Header;
   readonly kvs?: readonly KeyValue[];
+  /** Of all keys of the range, those beyond the limit too. */
+  readonly count?: string;
 }
 
 export type Compare = {
@@ -48,13 +54,15 @@ export interface Transaction {
   readonly failure?: readonly Operation[];
 }
 
+/** What came of one operation. */
+export interface Response {
+  readonly response_range?: RangeAnswer;
+  readonly response_txn?: TransactionAnswer;
+}
 export interface TransactionAnswer {
   readonly header: Header;
   readonly succeeded?: boolean;
-  readonly responses?: readonly {
-    readonly response_range?: RangeAnswer;
-    readonly response_txn?: TransactionAnswer;
-  }[];
+  readonly responses?: readonly Response[];
 }
 
 export interface LeaseGrantAnswer {
@@ -78,7 +86,7 @@ export interface WatchMessage {
     readonly compact_revision?: string;
     readonly events?: readonly {
       readonly type?: "DELETE";
-      readonly kv: { readonly key: string };
+      readonly kv: { readonly key: string; readonly mod_revision: string };
     }[];
   };
   readonly error?: ErrorAnswer;
@@ -90,4 +98,10 @@ export interface ErrorAnswer {
   readonly grpc_code?: number;
   readonly message?: string;
   readonly error?: string;
+}
+
+export function revisionOf(text: string): number {
+  const revision = Number(text);
+  invariant(Number.isSafeInteger(revision) && revision > 0, `revision ${text} is a safe integer`);
+  return revision;
 }

@@ -4,38 +4,63 @@
  * change compares all that it rests on; what is decided without one must have been read.
  */
 import { grantIdOf } from "../../env/index.js";
-import type {
-  AcquireOutcome,
-  AcquireRequest,
-  ReleaseOutcome,
-  ReleaseRequest,
-  RenewOutcome,
-  RenewRequest,
-  RevokeOutcome,
-  RevokeRequest,
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  queue,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  type RenewOutcome,
+  type RenewRequest,
+  type RevokeOutcome,
+  type RevokeRequest,
 } from "../../lease/index.js";
+import type { Compare } from "./api.js";
 import { type Entry, type GrantRecord, type Owner, stands, viewOf } from "./entry.js";
 import type { Place } from "./keys.js";
 import type { EngineLease } from "./leases.js";
+import {
+  keysOf,
+  nobodyCame,
+  passedOver,
+  ringing,
+  seenBefore,
+  ticketOf,
+  type Waiter,
+} from "./line.js";
 
 /** Characters, of three bytes at most: a holder's name has 256 bytes. */
 const LONGEST_PROPOSAL = 85;
 
 export interface Change {
-  /** Its token is 0 where it is that of the revision to come. */
-  readonly record: GrantRecord;
+  /** Its token is 0 where it is that of the revision to come. Null: it stays as it is. */
+  readonly record: GrantRecord | null;
   /** What becomes of the lock key. */
   readonly lock:
     | { readonly put: string; readonly lease: string; readonly value: string }
     | { readonly deleted: string }
     | "kept";
+  /** What it rests on, beside the record and the lock key: who waits. */
+  readonly given?: readonly Compare[];
+  /** Keys of those who wait. */
+  readonly deleted?: readonly string[];
 }
 export interface Changing<Outcome> {
   readonly change: Change;
   /** Once it has been made, in the revision that it has made. */
   readonly outcomeAt: (revision: number) => Outcome;
 }
-export type Step<Outcome> = { readonly outcome: Outcome } | Changing<Outcome>;
+/** Somebody waits, and is refused. */
+export interface Refusing<Outcome> {
+  /** To be left before it is said, and what is read then decides; null if there is one that lasts. */
+  readonly ticket: {
+    readonly ttlMs: number;
+    readonly holder: string;
+    readonly isAgain: boolean;
+  } | null;
+  readonly refusal: () => Promise<Outcome>;
+}
+export type Step<Outcome> = { readonly outcome: Outcome } | Changing<Outcome> | Refusing<Outcome>;
 
 /** What deciding needs of the world. */
 export interface Surroundings {
@@ -47,6 +72,9 @@ export interface Surroundings {
   readonly remainingMs: (lease: string) => Promise<number>;
   /** The same, if it costs nothing to say. */
   readonly knownMs: (lease: string) => number | null;
+  /** For how long we have seen that nobody holds it. */
+  readonly freeForMs: (place: Place, entry: Entry) => number;
+  readonly countBefore: (place: Place, ticket: Waiter) => Promise<number>;
 }
 
 export async function acquire(
@@ -55,7 +83,7 @@ export async function acquire(
   world: Surroundings,
   place: Place,
 ): Promise<Step<AcquireOutcome>> {
-  const { record, owner } = entry;
+  const { record, owner, line } = entry;
   const grantId = grantIdOf(request.leaseId);
   if (record?.grantId === grantId) {
     if (record.ended || !stands(entry)) return { outcome: { status: "ended" } };
@@ -63,7 +91,12 @@ export async function acquire(
     const remainingMs = Math.min(ttlMs, await world.remainingMs(entry.owner.lease));
     return { outcome: { status: "acquired", token, ttlMs, remainingMs, expiresAt: null } };
   }
-  if (owner) return { outcome: heldBy(entry, owner, world) };
+  if (owner) return refused(entry, request, world, place, () => heldBy(entry, owner, world));
+  const ahead = seenBefore(line, grantId);
+  const reservedMs = queue.reservedForMs(ahead);
+  const keptMs = reservedMs > 0 ? reservedMs - world.freeForMs(place, entry) : 0;
+  if (keptMs > 0) return refused(entry, request, world, place, () => keptFor(entry, ahead, keptMs));
+  const own = ticketOf(line, grantId);
   const lease = await world.take(request.ttlMs);
   const { ttlMs } = lease;
   const granted: GrantRecord = {
@@ -76,7 +109,11 @@ export async function acquire(
   const put = place.locks + BigInt(lease.id).toString(16);
   const replaced = record && { replaced: viewOf(request, { ...entry, record }, 0) };
   return {
-    change: { record: granted, lock: { put, lease: lease.id, value: request.holder } },
+    change: {
+      ...{ record: granted, lock: { put, lease: lease.id, value: request.holder } },
+      given: own ? [] : [nobodyCame(place, line)],
+      deleted: own ? [...keysOf(place, own), ...passedOver(place, line, own)] : [],
+    },
     outcomeAt: (token) => ({
       ...{ status: "acquired", token, ttlMs, remainingMs: leftOf(lease, world) },
       expiresAt: null,
@@ -132,14 +169,16 @@ export async function release(
   entry: Entry,
   request: ReleaseRequest,
   world: Surroundings,
+  place: Place,
 ): Promise<Step<ReleaseOutcome>> {
   const { record } = entry;
-  if (record?.grantId !== grantIdOf(request.leaseId)) return { outcome: { status: "notHeld" } };
+  const grantId = grantIdOf(request.leaseId);
+  if (record?.grantId !== grantId) return withdrawn(entry, grantId, place);
   if (record.ended === "released") return { outcome: { status: "released" } };
   if (!stands(entry)) return { outcome: { status: "notHeld" } };
   // A holder may also hand back early what an operator has revoked: it has stopped.
   return {
-    change: ending(entry, "released", world),
+    change: ending(entry, "released", world, place),
     outcomeAt: () => ({ status: "released" }),
   };
 }
@@ -148,6 +187,7 @@ export async function revoke(
   entry: Entry,
   request: RevokeRequest,
   world: Surroundings,
+  place: Place,
 ): Promise<Step<RevokeOutcome>> {
   if (!stands(entry)) return { outcome: { status: "notHeld" } };
   const { record, owner } = entry;
@@ -157,7 +197,7 @@ export async function revoke(
   }
   if (request.free === "now") {
     return {
-      change: ending(entry, "revoked", world),
+      change: ending(entry, "revoked", world, place),
       outcomeAt: () => ({ status: "revoked", token, freeInMs: 0 }),
     };
   }
@@ -171,7 +211,74 @@ export async function revoke(
   };
 }
 
-function heldBy(entry: Entry, owner: Owner, { knownMs }: Surroundings): AcquireOutcome {
+type Held = Extract<AcquireOutcome, { readonly status: "held" }>;
+
+/** Whoever waits leaves a ticket, and is told who is before it. */
+async function refused(
+  entry: Entry,
+  request: AcquireRequest,
+  world: Surroundings,
+  place: Place,
+  outcome: () => Held,
+): Promise<Step<AcquireOutcome>> {
+  const { leaseId, holder, queueMs = 0 } = request;
+  if (queueMs <= 0) return { outcome: outcome() };
+  const grantId = grantIdOf(leaseId);
+  const ttlMs = Math.min(queueMs, queue.LONGEST_TICKET_MS);
+  const own = ticketOf(entry.line, grantId);
+  const lasts = own && (await world.remainingMs(own.lease)) >= ttlMs;
+  return {
+    ticket: lasts ? null : { ttlMs, holder, isAgain: own !== null },
+    refusal: async () => {
+      const held = outcome();
+      const ahead = await countAhead(entry, grantId, world, place);
+      // What is kept for others has their turns in it already.
+      const turnsMs = entry.owner ? queue.reservedForMs(ahead) : 0;
+      const remainingMs = held.remainingMs === null ? null : held.remainingMs + turnsMs;
+      return { ...held, remainingMs, ahead };
+    },
+  };
+}
+
+async function countAhead(
+  { line }: Entry,
+  grantId: string,
+  world: Surroundings,
+  place: Place,
+): Promise<number> {
+  const seen = seenBefore(line, grantId);
+  const own = ticketOf(line, grantId);
+  if (!own || seen < line.first.length) return seen;
+  // It came last, with what was read.
+  if (own.createRevision === line.revision) return line.count - 1;
+  return world.countBefore(place, own);
+}
+
+/** Nobody holds it, but others wait. */
+function keptFor({ line }: Entry, ahead: number, keptMs: number): Held {
+  const holder = line.first[0]?.holder ?? "";
+  const remainingMs = Math.ceil(keptMs);
+  return { status: "held", holder, grantId: null, remainingMs, ahead };
+}
+
+/** A waiter gives its place up. If the resource was kept for it, the next one is told. */
+function withdrawn({ line, owner }: Entry, grantId: string, place: Place): Step<ReleaseOutcome> {
+  const outcome: ReleaseOutcome = { status: "notHeld" };
+  const own = ticketOf(line, grantId);
+  if (!own) return { outcome };
+  const [first, ...others] = line.first;
+  const isKept = owner === null && first?.grantId === grantId && others.length > 0;
+  const { given = [], deleted = [] } = isKept ? ringing(place, { ...line, first: others }) : {};
+  return {
+    change: {
+      ...{ record: null, lock: "kept", given },
+      deleted: [...keysOf(place, own), ...deleted],
+    },
+    outcomeAt: () => outcome,
+  };
+}
+
+function heldBy(entry: Entry, owner: Owner, { knownMs }: Surroundings): Held {
   if (stands(entry)) {
     const { holder, grantId, ttlMs } = entry.record;
     const leftMs = knownMs(owner.lease);
@@ -186,11 +293,13 @@ function heldBy(entry: Entry, owner: Owner, { knownMs }: Surroundings): AcquireO
 }
 
 function ending(
-  { record, owner }: { record: GrantRecord; owner: Owner },
+  { record, owner, line }: Entry & { record: GrantRecord; owner: Owner },
   ended: "released" | "revoked",
   world: Surroundings,
+  place: Place,
 ): Change {
   return {
+    ...ringing(place, line),
     record: { ...record, ended, expiresAt: textOf(world.wallMs()) },
     lock: { deleted: owner.key },
   };

@@ -9,10 +9,16 @@
  *
  * That revision is the fencing token: it counts all changes of the cluster and never goes back.
  */
-import { invariant } from "../../env/index.js";
 import type { Key, LeaseState, LeaseView } from "../../lease/index.js";
-import type { Compare, KeyValue, Operation, RangeAnswer } from "./api.js";
+import {
+  type Compare,
+  type KeyValue,
+  type Operation,
+  type RangeAnswer,
+  revisionOf,
+} from "./api.js";
 import { below, fromBase64, type Place, toBase64 } from "./keys.js";
+import { type Line, NOBODY } from "./line.js";
 
 /** The last grant. Times are of clients' wall clocks, as ISO 8601, for people. */
 export interface GrantRecord {
@@ -42,9 +48,11 @@ export interface Entry {
   /** Of the record, 0 where there is none: whoever writes compares it. */
   readonly modRevision: number;
   readonly owner: Owner | null;
+  /** Who waits in our way, as far as it was read. */
+  readonly line: Line;
 }
 
-export const NOTHING: Entry = { record: null, modRevision: 0, owner: null };
+export const NOTHING: Entry = { record: null, modRevision: 0, owner: null, line: NOBODY };
 
 /** Reads both. Two operations, so that a transaction without a condition stays one that only reads. */
 export function readEntry({ record, locks }: Place, revision?: string): Operation[] {
@@ -61,7 +69,11 @@ export function readEntry({ record, locks }: Place, revision?: string): Operatio
   ];
 }
 
-export function entryOf(record: RangeAnswer | undefined, locks: RangeAnswer | undefined): Entry {
+export function entryOf(
+  record: RangeAnswer | undefined,
+  locks: RangeAnswer | undefined,
+  line: Line = NOBODY,
+): Entry {
   const [kv] = record?.kvs ?? [];
   const [first] = locks?.kvs ?? [];
   return {
@@ -75,6 +87,7 @@ export function entryOf(record: RangeAnswer | undefined, locks: RangeAnswer | un
           value: fromBase64(first.value ?? ""),
         }
       : null,
+    line,
   };
 }
 
@@ -131,10 +144,4 @@ export function viewOf(
     remainingMs: state === "live" ? Math.ceil(Math.min(ttlMs, Math.max(1, remainingMs))) : 0,
     ...{ grantedAt, renewedAt, expiresAt, metadata },
   };
-}
-
-export function revisionOf(text: string): number {
-  const revision = Number(text);
-  invariant(Number.isSafeInteger(revision) && revision > 0, `revision ${text} is a safe integer`);
-  return revision;
 }

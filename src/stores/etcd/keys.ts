@@ -4,6 +4,11 @@
  *   <resource>/<engine lease, hex>                              locks of the namespace `default`
  *   %leasehold/lock/<namespace>/<resource>/<engine lease, hex>  locks of the others
  *   %leasehold/record/<namespace>/<resource as it is>           the last grant of each resource
+ *   %leasehold/queue/<namespace>/<resource>/<grantId>           tickets of those who wait for it
+ *   %leasehold/bell/<resource>/<grantId>                        their bells, in the namespace `default`
+ *   %leasehold/lock/<namespace>/%leasehold/bell/<resource>/...  those of the others
+ *
+ * A bell lies where locks do, so that one watch hears both.
  *
  * The first is the layout of etcd's own locks and elections, so that ours and theirs contend. In names
  * `%` and `/` are escaped: no lock lies below another's folder, and none in ours, because an escaped
@@ -25,12 +30,18 @@ export interface Place {
   readonly record: string;
   /** Ends with a slash: what lies below it are the holder and those who wait in etcd's own way. */
   readonly locks: string;
+  /** The folders of those who wait in our way; both end with a slash. */
+  readonly tickets: string;
+  readonly bells: string;
 }
 
 export function placeOf(prefix: string, { namespace, resource }: Key): Place {
+  const name = `${escapeName(resource)}/`;
   return {
     record: recordFolder(prefix, namespace) + resource,
-    locks: `${locksFolder(prefix, namespace)}${escapeName(resource)}/`,
+    locks: locksFolder(prefix, namespace) + name,
+    tickets: `${prefix}${OURS}queue/${escapeName(namespace)}/${name}`,
+    bells: bellsFolder(prefix, namespace) + name,
   };
 }
 
@@ -49,7 +60,7 @@ export function keyOfRecord(prefix: string, record: string): Key | null {
   return slash > 0 && namespace && resource ? { namespace, resource } : null;
 }
 
-/** All lock keys of a namespace, and perhaps more. */
+/** All lock keys and bells of a namespace, and perhaps more. */
 export function locksRange(prefix: string, namespace: string): KeyRange {
   return below(locksFolder(prefix, namespace));
 }
@@ -62,6 +73,19 @@ export function resourceOfLock(prefix: string, namespace: string, key: string): 
   return more.length === 0 && /^[0-9a-f]+$/.test(lease) ? unescapeName(name) : null;
 }
 
+/** Whose bell a key is; null when it is none of this namespace. */
+export function ownerOfBell(
+  prefix: string,
+  namespace: string,
+  key: string,
+): { readonly resource: string; readonly grantId: string } | null {
+  const folder = bellsFolder(prefix, namespace);
+  if (!key.startsWith(folder)) return null;
+  const [name = "", grantId = "", ...more] = key.slice(folder.length).split("/");
+  const resource = unescapeName(name);
+  return more.length === 0 && grantId !== "" && resource ? { resource, grantId } : null;
+}
+
 /** All keys that begin with the text; of the empty one, all keys there are. */
 export function below(text: string): KeyRange {
   if (text === "") return { start: "\0", end: "\0" };
@@ -72,6 +96,10 @@ export function below(text: string): KeyRange {
 function locksFolder(prefix: string, namespace: string): string {
   if (namespace === DEFAULT_NAMESPACE) return prefix;
   return `${prefix}${OURS}lock/${escapeName(namespace)}/`;
+}
+
+function bellsFolder(prefix: string, namespace: string): string {
+  return `${locksFolder(prefix, namespace)}${OURS}bell/`;
 }
 
 function escapeName(name: string): string {

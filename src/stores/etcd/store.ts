@@ -62,7 +62,7 @@ export class EtcdLeaseStore implements LeaseStore {
       clock: "session",
       grants: "portable",
       ttl: { minMs, maxMs: LONGEST_TTL_MS, stepMs: 1_000 },
-      queue: false,
+      queue: true,
       watch: "push",
       epsilonMs: EPSILON_MS,
     };

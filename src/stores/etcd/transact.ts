@@ -8,6 +8,9 @@
  *          ├────────────────── else read ◀────────────┤ (read: decide again)
  *          └── what was written is known ◀────────────┘
  *
+ * Whoever waits and is refused leaves a ticket in a transaction that reads: what is read beside it, its
+ * place in line and whether the resource is still held, is decided on.
+ *
  * A resource stands once in a transaction, because a nested one compares before any has written. Each
  * loss of a race is somebody else's gain, so that a crowd comes to an end.
  *
@@ -16,29 +19,33 @@
  * record changed, or changes what the second then finds. An acquire might meet a lock of etcd's own,
  * which leaves the record alone: its outcome stays unknown.
  */
-import type { CallOptions, Failed, Key } from "../../lease/index.js";
-import type { Operation, TransactionAnswer } from "./api.js";
+import { grantIdOf } from "../../env/index.js";
+import { type CallOptions, type Failed, type Key, queue } from "../../lease/index.js";
+import {
+  type Operation,
+  type RangeAnswer,
+  type Response,
+  revisionOf,
+  type TransactionAnswer,
+} from "./api.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./client.js";
 import type { Change, Changing, Step, Surroundings } from "./decide.js";
-import {
-  type Entry,
-  encodeRecord,
-  entryOf,
-  NOTHING,
-  readEntry,
-  revisionOf,
-  unchanged,
-} from "./entry.js";
+import { type Entry, encodeRecord, entryOf, NOTHING, readEntry, unchanged } from "./entry.js";
 import { CallFailure, failedOutcome } from "./failures.js";
 import { type Place, placeOf, toBase64 } from "./keys.js";
-import type { EngineLeases } from "./leases.js";
+import type { EngineLease, EngineLeases } from "./leases.js";
+import { countBefore, lineOf, putTicket, readLine, without } from "./line.js";
+import { Recent, Sightings } from "./recent.js";
 
 /** etcd's default limit of operations in a transaction (--max-txn-ops). */
 const MOST_OPERATIONS = 128;
-/** The two operations of a nested transaction count on top of all that stand beside it. */
-const MOST_CHANGES = MOST_OPERATIONS - 2;
-/** Of those that were seen last: a change that rests on one needs no reading first. */
-const MOST_KNOWN = 4_096;
+/**
+ * The operations of a nested transaction count on top of all that stand beside it: a record, a lock,
+ * a ticket and its bell, and those who are passed over.
+ */
+const MOST_CHANGES = MOST_OPERATIONS - 4 - queue.MOST_AWAITED;
+/** A ticket and its bell, a record, the locks, the line, and a place in it. */
+const MOST_READS = Math.floor(MOST_OPERATIONS / 6);
 
 export interface Rules<Request, Outcome> {
   decide(entry: Entry, request: Request, world: Surroundings, place: Place): Promise<Step<Outcome>>;
@@ -51,17 +58,25 @@ export interface Rules<Request, Outcome> {
 interface Open<Request, Outcome> {
   readonly request: Request;
   readonly place: Place;
+  /** Of the lease id that asks, which may have a ticket. */
+  readonly grantId: string | null;
   entry: Entry | undefined;
   /** In this call. */
   read: boolean;
   /** A change was sent, and nobody knows what came of it. */
   maybe: boolean;
   step?: Changing<Outcome>;
+  /** To be left with the next read. */
+  ticket?: { readonly holder: string; readonly lease: EngineLease };
+  /** It was left in this call. */
+  inLine: boolean;
   outcome?: Outcome | Failed;
 }
 
 export class Transactor {
-  readonly #known = new Map<string, Entry>();
+  /** A change that rests on what is known needs no reading first. */
+  readonly #known = new Recent<Entry>();
+  readonly #sightings = new Sightings();
 
   constructor(
     readonly client: EtcdClient,
@@ -71,7 +86,7 @@ export class Transactor {
   ) {}
 
   /** One outcome per request, in order. No two of them have the same key. */
-  async settle<Request extends Key, Outcome>(
+  async settle<Request extends Key & { readonly leaseId?: string }, Outcome>(
     requests: readonly Request[],
     rules: Rules<Request, Outcome>,
     deadlineMs: number,
@@ -79,7 +94,8 @@ export class Transactor {
     const all = requests.map((request): Open<Request, Outcome> => {
       const place = placeOf(this.prefix, request);
       const entry = this.#known.get(place.record) ?? (rules.guess ? NOTHING : undefined);
-      return { request, place, entry, read: false, maybe: false };
+      const grantId = request.leaseId === undefined ? null : grantIdOf(request.leaseId);
+      return { request, place, grantId, entry, read: false, maybe: false, inLine: false };
     });
     const world = this.#surroundings(deadlineMs);
     for (let open = all; open.length > 0; open = open.filter(({ outcome }) => !outcome)) {
@@ -89,7 +105,7 @@ export class Transactor {
       const reads = undecided.filter(({ step }) => !step);
       await Promise.all([
         ...chunked(changes, MOST_CHANGES).map((some) => this.#change(some, rules, deadlineMs)),
-        ...chunked(reads, MOST_OPERATIONS / 2).map((some) => this.#read(some, deadlineMs)),
+        ...chunked(reads, MOST_READS).map((some) => this.#read(some, deadlineMs)),
       ]);
     }
     return all.map(({ outcome }) => outcome as Outcome | Failed);
@@ -139,11 +155,17 @@ export class Transactor {
     world: Surroundings,
   ): Promise<void> {
     delete one.step;
+    delete one.ticket;
     if (!one.entry) return;
     try {
       const step = await rules.decide(one.entry, one.request, world, one.place);
       if ("change" in step) one.step = step;
-      else if (one.read) one.outcome = step.outcome;
+      else if ("outcome" in step) {
+        if (one.read) one.outcome = step.outcome;
+      } else if (step.ticket && !one.inLine && (one.read || step.ticket.isAgain)) {
+        const { holder, ttlMs } = step.ticket;
+        one.ticket = { holder, lease: await world.take(ttlMs) };
+      } else if (one.read) one.outcome = await step.refusal();
     } catch (error) {
       // Engine leases are asked for and about: nothing has been done to a key.
       one.outcome = failedOutcome(error, one.maybe ? "maybe" : "no");
@@ -154,11 +176,22 @@ export class Transactor {
     some: readonly Open<Request, Outcome>[],
     deadlineMs: number,
   ): Promise<void> {
+    const reads = some.map(readingOf);
     try {
-      const operations = some.flatMap(({ place }) => readEntry(place));
-      const entries = pairs(await this.#transaction(operations, true, deadlineMs));
-      for (const [at, one] of some.entries()) this.#saw(one, entries[at] as Entry);
+      const answer = await this.#transaction(reads.flat(), true, deadlineMs);
+      const { responses = [], header } = answer;
+      let end = 0;
+      for (const [at, one] of some.entries()) {
+        const start = end;
+        end += reads[at]?.length ?? 0;
+        this.#saw(one, responses.slice(start, end), header.revision);
+        one.inLine ||= one.ticket !== undefined;
+      }
     } catch (error) {
+      if (error instanceof CallFailure && error.reason === "noLease") {
+        this.leases.forget(some.flatMap(({ ticket }) => ticket?.lease.id ?? []));
+        return;
+      }
       for (const one of some) one.outcome = failedOutcome(error, one.maybe ? "maybe" : "no");
     }
   }
@@ -175,10 +208,9 @@ export class Transactor {
         const part = answer.responses?.[at]?.response_txn;
         if (part?.succeeded) {
           one.outcome = one.step?.outcomeAt(revision) as Outcome;
-          this.#know(one.place, after(one, revision));
+          this.#known.set(one.place.record, after(one, revision));
         } else {
-          const [record, locks] = part?.responses ?? [];
-          this.#saw(one, entryOf(record?.response_range, locks?.response_range));
+          this.#saw(one, part?.responses ?? [], answer.header.revision);
         }
       }
     } catch (error) {
@@ -209,6 +241,15 @@ export class Transactor {
       take: (ttlMs) => leases.take(ttlMs, deadlineMs),
       remainingMs: (lease) => leases.remainingMs(lease, deadlineMs),
       knownMs: (lease) => leases.knownMs(lease),
+      freeForMs: ({ record }, { modRevision, line }) =>
+        this.#sightings.freeForMs(record, modRevision, line.revision, clock.monotonic()),
+      countBefore: async (place, ticket) => {
+        const body = countBefore(place, ticket);
+        const { kvs = [] } = await this.client.call<RangeAnswer>({
+          ...{ path: "/v3/kv/range", body, repeatable: true, deadlineMs },
+        });
+        return kvs.length;
+      },
     };
   }
 
@@ -220,18 +261,23 @@ export class Transactor {
     return this.client.call({ path: "/v3/kv/txn", body: { success }, repeatable, deadlineMs });
   }
 
-  #saw<Request, Outcome>(one: Open<Request, Outcome>, entry: Entry): void {
+  /** @param responses of {@link readingOf} */
+  #saw<Request, Outcome>(
+    one: Open<Request, Outcome>,
+    responses: readonly Response[],
+    revision: string,
+  ): void {
+    const { place, grantId } = one;
+    const [record, locks, ...line] = responses.slice(one.ticket ? 2 : 0);
+    const entry = entryOf(
+      record?.response_range,
+      locks?.response_range,
+      lineOf(place, line, revisionOf(revision)),
+    );
+    if (entry.owner) this.#sightings.taken(place.record);
     one.entry = entry;
     one.read = true;
-    this.#know(one.place, entry);
-  }
-
-  #know({ record }: Place, entry: Entry): void {
-    this.#known.delete(record);
-    this.#known.set(record, entry);
-    if (this.#known.size <= MOST_KNOWN) return;
-    const [oldest] = this.#known.keys();
-    if (oldest !== undefined) this.#known.delete(oldest);
+    this.#known.set(place.record, entry);
   }
 }
 
@@ -243,11 +289,26 @@ export function deadlineOf(
   return env.clock.monotonic() + timeoutMs;
 }
 
-function changeOf<Request, Outcome>({ place, entry, step }: Open<Request, Outcome>): Operation {
-  const { record, lock } = (step as Changing<Outcome>).change;
-  const puts: Operation[] = [
-    { request_put: { key: toBase64(place.record), value: encodeRecord(record) } },
-  ];
+/** What it asks for, and before that the ticket that it leaves. */
+function readingOf<Request, Outcome>({
+  place,
+  grantId,
+  ticket,
+}: Open<Request, Outcome>): Operation[] {
+  const reads = [...readEntry(place), ...readLine(place, grantId)];
+  if (!ticket || grantId === null) return reads;
+  return [...putTicket(place, grantId, ticket.holder, ticket.lease.id), ...reads];
+}
+
+function changeOf<Request, Outcome>(one: Open<Request, Outcome>): Operation {
+  const { place, entry, step } = one;
+  const { record, lock, given = [], deleted = [] } = (step as Changing<Outcome>).change;
+  const puts: Operation[] = deleted.map((key) => ({
+    request_delete_range: { key: toBase64(key) },
+  }));
+  if (record) {
+    puts.push({ request_put: { key: toBase64(place.record), value: encodeRecord(record) } });
+  }
   if (lock !== "kept") {
     puts.push(
       "put" in lock
@@ -261,19 +322,22 @@ function changeOf<Request, Outcome>({ place, entry, step }: Open<Request, Outcom
   }
   return {
     request_txn: {
-      compare: unchanged(place, entry as Entry),
+      compare: [...unchanged(place, entry as Entry), ...given],
       success: puts,
-      failure: readEntry(place),
+      failure: readingOf(one),
     },
   };
 }
 
 /** What there is when the change has been made. */
 function after<Request, Outcome>(one: Open<Request, Outcome>, revision: number): Entry {
-  const { record, lock } = (one.step as Changing<Outcome>).change;
-  const { owner } = one.entry as Entry;
+  const { record, lock, deleted = [] } = (one.step as Changing<Outcome>).change;
+  const before = one.entry as Entry;
+  const { owner } = before;
+  const line = without(one.place, before.line, deleted);
+  if (!record) return { ...before, line };
   const token = record.token || revision;
-  const entry = { record: { ...record, token }, modRevision: revision };
+  const entry = { record: { ...record, token }, modRevision: revision, line };
   if (lock === "kept") return { ...entry, owner };
   if ("deleted" in lock) return { ...entry, owner: null };
   const { put: key, lease, value } = lock;

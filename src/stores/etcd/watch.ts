@@ -13,7 +13,9 @@ import type { WatchEvent } from "../../lease/index.js";
 import type { WatchMessage } from "./api.js";
 import type { EtcdClient } from "./client.js";
 import { CallFailure, saidFailure, storeError } from "./failures.js";
-import { fromBase64, locksRange, resourceOfLock, toBase64 } from "./keys.js";
+import { fromBase64, locksRange, ownerOfBell, resourceOfLock, toBase64 } from "./keys.js";
+
+type Deletion = NonNullable<NonNullable<WatchMessage["result"]>["events"]>[number];
 
 const SILENCE_MS = 30_000;
 const FIRST_BACKOFF_MS = 100;
@@ -178,12 +180,28 @@ class Stream {
         if (from === null) this.#tell({ type: "resync" });
       }
       this.#revision = revision;
-      for (const { type, kv } of result.events ?? []) {
-        if (type !== "DELETE") continue;
-        const resource = resourceOfLock(this.prefix, this.namespace, fromBase64(kv.key));
-        const { namespace } = this;
-        if (resource !== null) this.#tell({ type: "changed", namespace, resource });
-      }
+      this.#hear(result.events ?? []);
+    }
+  }
+
+  /** Events of one revision come in one message. */
+  #hear(events: readonly Deletion[]): void {
+    const { prefix, namespace } = this;
+    const rung = new Set<string>();
+    const freed: { readonly resource: string; readonly revision: string }[] = [];
+    for (const { type, kv } of events) {
+      if (type !== "DELETE") continue;
+      const [key, revision] = [fromBase64(kv.key), kv.mod_revision];
+      const bell = ownerOfBell(prefix, namespace, key);
+      const resource = resourceOfLock(prefix, namespace, key);
+      if (resource !== null) freed.push({ resource, revision });
+      if (!bell) continue;
+      rung.add(`${revision} ${bell.resource}`);
+      this.#tell({ type: "changed", namespace, resource: bell.resource, wakes: bell.grantId });
+    }
+    for (const { resource, revision } of freed) {
+      if (!rung.has(`${revision} ${resource}`))
+        this.#tell({ type: "changed", namespace, resource });
     }
   }
 
