@@ -90,12 +90,10 @@ export const AcquireBody = batch(
       leaseId: Grant,
       holder: Name,
       ttlMs: TtlMs,
-      queueMs: z
-        .number()
-        .min(0)
-        .max(LIMITS.queueMs)
-        .optional()
-        .openapi({ description: "How long the caller waits." }),
+      queueMs: z.number().min(0).max(LIMITS.queueMs).optional().openapi({
+        description:
+          "The caller waits, and asks again within this time: its place in line is kept that long.",
+      }),
       metadata: Metadata.optional(),
     })
     .openapi("AcquireRequest"),
