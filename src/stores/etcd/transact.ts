@@ -267,7 +267,7 @@ export class Transactor {
     responses: readonly Response[],
     revision: string,
   ): void {
-    const { place, grantId } = one;
+    const { place } = one;
     const [record, locks, ...line] = responses.slice(one.ticket ? 2 : 0);
     const entry = entryOf(
       record?.response_range,
