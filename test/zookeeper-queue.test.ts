@@ -97,7 +97,8 @@ describeZooKeeper("those who wait on ZooKeeper", () => {
     const many = await handOver("many", 24);
     for (const { served, asked, polls } of [few, many]) {
       expect(served).toEqual(served.map((_, at) => at));
-      expect(asked - polls).toBeLessThanOrEqual(served.length);
+      // One each, and the few that were late with their second look.
+      expect(asked - polls).toBeLessThan(2 * served.length);
     }
     // What a release costs does not grow with the number of those who wait.
     if (few.polls + many.polls === 0) {

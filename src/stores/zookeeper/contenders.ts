@@ -1,8 +1,7 @@
 /** What taking and keeping have in common: one's own contender, its end, and the answers about it. */
 import { type Clock, grantIdOf } from "../../env/index.js";
-import type { AcquireOutcome, Grant, Key, RenewRequest } from "../../lease/index.js";
+import type { AcquireOutcome, Key, RenewRequest } from "../../lease/index.js";
 import { isRefused } from "./failures.js";
-import { type Place, placeOf } from "./line.js";
 import {
   type Change,
   type Contender,
@@ -26,14 +25,11 @@ export interface Doubt {
 export const AGAIN = null;
 export type Again = typeof AGAIN;
 
-/** A lock and its line as they are now, or were after this call began. */
-export async function lookWithCare(
-  talk: Talk,
-  grant: Grant,
-): Promise<{ seen: Seen; place: Place }> {
-  // Answered in this order: whoever had left a ticket when the lock became free is seen.
-  const [, seen, tickets] = await Promise.all([talk.sync(), talk.look(grant), talk.tickets(grant)]);
-  return { seen, place: placeOf(tickets, grant.leaseId) };
+/** A lock as it is now, or was after this call began. */
+export async function lookWithCare(talk: Talk, key: Key): Promise<Seen> {
+  // Answered in this order.
+  const [, seen] = await Promise.all([talk.sync(), talk.look(key)]);
+  return seen;
 }
 
 /** @returns whether it was done; if not, something has changed meanwhile */

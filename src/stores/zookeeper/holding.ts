@@ -33,7 +33,7 @@ import {
 } from "./contenders.js";
 import { exact } from "./driver.js";
 import { isRefused } from "./failures.js";
-import { type Line, type Place, placeOf, reservedForMs } from "./line.js";
+import { type Line, lookForPlace, NOWHERE, type Place, reservedForMs } from "./line.js";
 import { type Contender, type Seen, type Talk, timeOf } from "./locks.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { contenderOf, contenderPrefix, inOrder } from "./paths.js";
@@ -57,18 +57,27 @@ export class Holding {
     const uuid = contenderOf(leaseId);
     if (!doubt.careful) {
       // That it is free is tried out; whatever else is said must be no older than the question.
-      const [glance, tickets] = await Promise.all([talk.glance(request), talk.tickets(request)]);
-      const place = placeOf(tickets, leaseId);
+      const [glance, place] = await Promise.all([
+        talk.glance(request),
+        lookForPlace(talk, request),
+      ]);
       if (glance && glance.record?.contender !== uuid && place.ahead === 0) {
         return this.#grant(talk, id, request, glance, place, doubt);
       }
       doubt.careful = true;
     }
-    const { seen, place } = await lookWithCare(talk, request);
+    // Answered in this order: whoever stood in line when the lock became free is seen.
+    const [seen, known] = await Promise.all([
+      lookWithCare(talk, request),
+      queueMs > 0 ? lookForPlace(talk, request) : null,
+    ]);
     const [first] = seen.contenders;
     const mine = ownOf(seen, leaseId);
     const named = seen.record?.contender === uuid;
     let keptMs = 0;
+    // Who does not wait, and finds it held, has no business with the line.
+    const concerned = first === undefined || mine !== undefined;
+    const place = known ?? (concerned ? await lookForPlace(talk, request) : NOWHERE);
     if (first === undefined && !named) {
       doubt.unknown = false;
       keptMs = await this.line.keptMs(talk, request, seen, place.ahead);

@@ -15,7 +15,7 @@ import {
   withdraw,
 } from "./contenders.js";
 import { isRefused } from "./failures.js";
-import type { Line } from "./line.js";
+import { type Line, lookForPlace } from "./line.js";
 import { type Seen, type Talk, timeOf, trace } from "./locks.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { contenderOf } from "./paths.js";
@@ -56,7 +56,7 @@ export class Keeping {
       }
     }
     doubt.careful = true;
-    const { seen } = await lookWithCare(talk, request);
+    const seen = await lookWithCare(talk, request);
     doubt.unknown = false;
     const mine = ownOf(seen, request.leaseId);
     if (mine === undefined) {
@@ -102,7 +102,7 @@ export class Keeping {
       }
     }
     doubt.careful = true;
-    const { seen, place } = await lookWithCare(talk, grant);
+    const [seen, place] = await Promise.all([lookWithCare(talk, grant), lookForPlace(talk, grant)]);
     const mine = ownOf(seen, grant.leaseId);
     if (mine === undefined) {
       // What was asked for in vain is no grant; its ticket is given up.

@@ -49,7 +49,15 @@ export interface Place {
   readonly ahead: number;
 }
 
-export function placeOf(tickets: readonly string[], leaseId: string): Place {
+/** Of whoever has not looked. */
+export const NOWHERE: Place = { tickets: [], at: -1, ahead: 0 };
+
+/** As it is behind what was asked before on the same way. */
+export async function lookForPlace(talk: Talk, grant: Grant): Promise<Place> {
+  return placeOf(await talk.tickets(grant), grant.leaseId);
+}
+
+function placeOf(tickets: readonly string[], leaseId: string): Place {
   const prefix = ticketPrefix(contenderOf(leaseId));
   const at = tickets.findIndex((name) => name.startsWith(prefix));
   return { tickets, at, ahead: at < 0 ? tickets.length : at };
@@ -176,7 +184,7 @@ export class Line {
     const talk = before.later(LOOK_TIMEOUT_MS);
     try {
       for (;;) {
-        const place = placeOf(await talk.tickets(ticket.grant), ticket.grant.leaseId);
+        const place = await lookForPlace(talk, ticket.grant);
         if (isOver()) return;
         if (place.at < 0) break;
         if (await this.#watch(talk, ticket, place.tickets[place.at - 1])) return;

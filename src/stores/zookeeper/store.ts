@@ -20,11 +20,11 @@ import type {
   WatchEvent,
 } from "../../lease/index.js";
 import { ClosedError, StoreUnavailableError } from "../../lease/index.js";
-import { AGAIN, type Doubt, lookWithCare } from "./contenders.js";
+import { AGAIN, type Doubt } from "./contenders.js";
 import { failedOutcome, storeError, Unanswered } from "./failures.js";
 import { Holding } from "./holding.js";
 import { Keeping } from "./keeping.js";
-import { Line, type OwnTicket } from "./line.js";
+import { Line, lookForPlace, type OwnTicket } from "./line.js";
 import { Talk } from "./locks.js";
 import { collect, listOf, revoke, viewOf } from "./overview.js";
 import { InTurn, Own } from "./own.js";
@@ -77,7 +77,7 @@ export class ZooKeeperLeaseStore implements LeaseStore {
     );
     this.#tickets = new Own<OwnTicket>(env.clock, this.#turns, ({ id, grant }) =>
       this.#whileLinked(async (talk) => {
-        const { place } = await lookWithCare(talk, grant);
+        const [, place] = await Promise.all([talk.sync(), lookForPlace(talk, grant)]);
         await line.withdraw(talk, id, grant, place);
       }),
     );
