@@ -386,7 +386,6 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
           await env.clock.advance(0);
           const error = await refused;
           finish();
-          await env.clock.settle();
           await singleton.close();
           return error;
         },

@@ -115,6 +115,46 @@ const SHOWS: Readonly<Record<string, Check>> = {
     expect(second?.held.every((shard) => first?.held.includes(shard))).toBe(true);
     expect(out).toContain("some work was done: true");
   },
+  "singleton.js": (out) => {
+    const starts = [...out.matchAll(/^(ann|bob|cid) starts, token (\d+)$/gm)];
+    const tokens = starts.map(([, , token]) => Number(token));
+    expect(starts.length).toBeGreaterThanOrEqual(4);
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    const [first, second] = starts.slice(-3).map(([, name]) => name);
+    expectInOrder(out, [
+      `${first} starts`,
+      `${first} stops`,
+      `${second} starts`,
+      "the other has taken over",
+      "the other does not stop: STILL_RUNNING",
+      "its lease is released: false",
+      "cid starts",
+      `${second} stops`,
+      "cid stops",
+    ]);
+  },
+  "transfers.js": (out) => {
+    expect(out).toMatch(/^40 transfers at once, sum 300: ada 110, bob 90, cid 100$/m);
+    expect(out).toContain("a transfer ends: LEASE_LOST, revoked; nothing moved: true");
+  },
+  "permits.js": (out) => {
+    expect(out).toBe("8 downloads, at most 3 at once, 0 beside the clean-up\n");
+    // What the page shows of it is what was run.
+    const [, recipe = "nothing"] =
+      /^## Permits\n[^]*?^```js\n([^]*?)^```$/m.exec(read("docs/coordination.md")) ?? [];
+    expect(read("examples/permits.js")).toContain(recipe);
+  },
+  "guarded-http.js": (out) => {
+    const [, older, newer] = /^refused: token (\d+) after (\d+)$/m.exec(out) ?? [];
+    expect(Number(newer)).toBeGreaterThan(Number(older));
+    expectInOrder(out, [
+      "slow is answered 204",
+      "quick is answered 204",
+      "slow is answered 412 STALE_TOKEN",
+      "nobody is answered 428 TOKEN_REQUIRED",
+      "written by slow, quick; refusals: 1",
+    ]);
+  },
   "custom-store.js": (out) => {
     const written = numbers(out, /writes (\d+), token/g);
     expect(written).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));

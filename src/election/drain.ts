@@ -41,8 +41,8 @@ export class Drain {
   }
 
   /**
-   * Waits for the end of what includes the work.
-   * @param isLeaving whether to wait no longer if the work is overdue; else it is waited for
+   * Waits for the end of what includes the work. If the work is overdue already, it gets another grace.
+   * @param isLeaving whether to wait no longer once the work is overdue; else it is waited for
    * @throws STILL_RUNNING
    */
   async until(end: Promise<void>, isLeaving = () => true): Promise<void> {
@@ -52,12 +52,14 @@ export class Drain {
         if (this.#overdue && isLeaving()) reject(this.#overdue);
       };
     });
+    const settled = new AbortController();
     this.#looks.add(look);
-    look();
+    if (this.#overdue) void this.#pause(settled.signal).then(look);
     try {
       await Promise.race([end, overdue]);
     } finally {
       this.#looks.delete(look);
+      settled.abort();
     }
   }
 
@@ -67,13 +69,19 @@ export class Drain {
   };
 
   async #grace(lease: HeldLease, ended: AbortSignal): Promise<void> {
-    const { clock, logger } = this.#leases.env;
-    await sleep(clock, this.#graceMs, { signal: ended }).catch(() => {});
+    await this.#pause(ended);
     if (ended.aborted) return;
     lease.letExpire();
     this.#overdue = new StillRunningError(lease.resource, this.#graceMs);
     const { resource, grantId } = lease;
-    logger.error({ err: this.#overdue, resource, grantId }, "the work does not stop");
+    this.#leases.env.logger.error(
+      { err: this.#overdue, resource, grantId },
+      "the work does not stop",
+    );
     this.look();
+  }
+
+  #pause(signal: AbortSignal): Promise<void> {
+    return sleep(this.#leases.env.clock, this.#graceMs, { signal }).catch(() => {});
   }
 }

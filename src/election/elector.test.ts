@@ -53,6 +53,43 @@ describe("lead", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it("does not wait out, in a cold start, what the store can tell is over", async () => {
+    const { clock, node } = world();
+    const before = node("before");
+    await before.leases.acquire("cluster", { ttlMs: 60_000, autoRenew: false });
+    await clock.advance(60_000);
+    const a = node("a", { ttlMs: 60_000 });
+    const leadingA = a.lead();
+    await clock.advance(50);
+    expect(a.elector.term?.token).toBe(2);
+    a.stop.abort();
+    await clock.advance(50);
+    await leadingA;
+    const b = node("b", { ttlMs: 60_000 });
+    const leadingB = b.lead();
+    await clock.advance(50);
+    expect(b.elector.term?.token).toBe(3);
+    b.stop.abort();
+    await clock.advance(50);
+    await leadingB;
+  });
+
+  it("has the times of client-go, if they are asked for", async () => {
+    const { clock, node, store } = world();
+    // As docs/coordination.md has them.
+    const times = { ttlMs: 15_000, marginMs: 4_850, renewIntervalMs: 2_000 };
+    const { elector, stop, lead } = node("a", times);
+    const leading = lead();
+    await clock.settle();
+    expect(elector.term?.remainingMs()).toBe(10_000);
+    await clock.advance(2_200);
+    expect(store.calls.renew).toBe(1);
+    expect(() => node("b", { ...times, renewIntervalMs: 9_100 })).toThrow(/renewIntervalMs/);
+    stop.abort();
+    await clock.settle();
+    await leading;
+  });
+
   it("goes on after a loss, once the work of the lost term has ended", async () => {
     const { clock, node, store } = world();
     const { elector, stop, lead } = node("a");

@@ -1,4 +1,8 @@
-/** Who leads, as others see it: by the store's hints, and by the clock where a term runs out. */
+/**
+ * Who leads, as others see it: by the store's hints, and by the clock where a term runs out. Stores hint at
+ * what ends where somebody waits; at what is granted none does, and an observer must not stand in the
+ * line of candidates to be told. So while nobody leads it looks: soon, then less often.
+ */
 import { jittered } from "../env/index.js";
 import { LeaseholdError, type Leases, type LeaseView, Wakeup } from "../lease/index.js";
 

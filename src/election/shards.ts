@@ -62,6 +62,13 @@ export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" 
 /** @param shard from 0 to count - 1 */
 export type ShardWork = (shard: number, lease: HeldLease) => Promise<void>;
 
+/** Work on a shard that was told to stop. */
+interface Leaving {
+  /** @throws STILL_RUNNING */
+  readonly closed: Promise<void>;
+  readonly ended: Promise<void>;
+}
+
 /** A member. Joins when made, leaves when closed. */
 export class Shards implements AsyncDisposable {
   readonly #leases: Leases;
@@ -77,7 +84,7 @@ export class Shards implements AsyncDisposable {
   readonly #working = new Map<number, Singleton>();
   readonly #graceMs: number;
   /** Relieved of, and draining. */
-  readonly #leaving = new Map<number, Singleton>();
+  readonly #leaving = new Map<number, Leaving>();
 
   /** @throws INVALID_OPTION; CLOSED when `leases` is */
   constructor(
@@ -159,7 +166,7 @@ export class Shards implements AsyncDisposable {
 
   /** @throws STILL_RUNNING */
   async #left(): Promise<void> {
-    await Promise.all([...this.#leaving.values()].map((singleton) => singleton.close()));
+    await Promise.all([...this.#leaving.values()].map(({ closed }) => closed));
   }
 
   get #members(): string {
@@ -214,10 +221,11 @@ export class Shards implements AsyncDisposable {
     for (const [shard, singleton] of this.#working) {
       if (isOwn(shard)) continue;
       this.#working.delete(shard);
-      this.#leaving.set(shard, singleton);
+      const [closed, { ended }] = [singleton.close(), singleton];
+      this.#leaving.set(shard, { closed, ended });
       // What does not stop is logged.
-      singleton.close().catch(() => {});
-      void singleton.ended.then(() => this.#leaving.delete(shard));
+      closed.catch(() => {});
+      void ended.then(() => this.#leaving.delete(shard));
     }
     for (let shard = 0; shard < this.#count; shard++) {
       // What still drains is taken up again by the next look.

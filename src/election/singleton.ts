@@ -77,8 +77,8 @@ export class Singleton implements AsyncDisposable {
 
   /**
    * Tells the work to stop, waits until it has, releases.
-   * @throws STILL_RUNNING when it has not within `graceMs`: its lease is left to expire. Called again,
-   *   it resolves once the work has ended
+   * @throws STILL_RUNNING when it has not within `graceMs`: its lease is left to expire. Called again, it
+   *   waits as long again
    */
   close(): Promise<void> {
     const closed = new ClosedError("this singleton");

@@ -1,0 +1,77 @@
+/**
+ * Work that runs on one node at a time, for as long as there are nodes.
+ *
+ *   node examples/singleton.js [URL]
+ *
+ * URL says where the leases are kept (postgres://..., redis://..., etcd://..., http://127.0.0.1:4040
+ * while `npm start` runs); without one, PGlite in this process.
+ *
+ * You will see work that fails being started again, on whichever node is first; the other node take over
+ * at once when the one at work is closed; and work that does not stop when it is told to: its lease is
+ * not released but runs out, and only then does the next one begin.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { connect, LeaseholdError } from "leasehold";
+import { Singleton } from "leasehold/election";
+import { openSource } from "./support/source.js";
+
+const { source, close } = await openSource(process.argv[2]);
+let starts = 0;
+let atWork = "";
+/** What the work waits for after it was told to stop. */
+let drained = Promise.resolve();
+
+/** As a rule each of these is a process of its own, on a machine of its own. */
+async function node(/** @type {string} */ name) {
+  const leases = await connect(source, { holder: name });
+  const singleton = new Singleton(
+    leases,
+    "example-feed",
+    async (lease) => {
+      starts += 1;
+      console.log(`${name} starts, token ${lease.token}`);
+      if (starts === 1) throw new Error("the feed is down");
+      atWork = name;
+      await new Promise((resolve) => {
+        lease.signal.addEventListener("abort", resolve, { once: true });
+      });
+      await drained;
+      console.log(`${name} stops`);
+    },
+    { ttlMs: 2_000, restartDelayMs: 200, graceMs: 500 },
+  );
+  return { name, leases, singleton };
+}
+
+async function untilAtWork(/** @type {string[]} */ ...names) {
+  while (!names.includes(atWork)) await sleep(20);
+}
+
+const nodes = await Promise.all(["ann", "bob"].map(node));
+await untilAtWork("ann", "bob");
+const [first, second] = nodes[0]?.name === atWork ? nodes : nodes.reverse();
+if (!first || !second) throw new Error("there are two");
+
+await first.singleton.close();
+await untilAtWork(second.name);
+console.log("the other has taken over");
+
+const cid = await node("cid");
+/** @type {(value?: undefined) => void} */
+let finish = () => {};
+drained = new Promise((resolve) => {
+  finish = resolve;
+});
+await second.singleton.close().catch((/** @type {unknown} */ error) => {
+  if (!(error instanceof LeaseholdError)) throw error;
+  console.log(`the other does not stop: ${error.code}`);
+});
+const view = await cid.leases.get("example-feed");
+console.log(`its lease is released: ${view?.state === "released"}`);
+await untilAtWork("cid");
+finish();
+await second.singleton.close();
+
+await cid.singleton.close();
+for (const { leases } of [...nodes, cid]) await leases.close();
+await close();
