@@ -3,10 +3,13 @@
  * other processes: a hundred waiting callers cost the store what one does.
  */
 export class Turns {
-  readonly #queues = new Map<string, (() => void)[]>();
+  readonly #queues = new Map<string, Waiting[]>();
 
-  /** Resolves when all who came before have left; rejects with the signal's reason. */
-  enter(resource: string, signal: AbortSignal): Promise<void> {
+  /**
+   * Resolves when all who came before have left; rejects with the signal's reason.
+   * @param patient whether to stay in line while the head waits for a store that does not answer
+   */
+  enter(resource: string, signal: AbortSignal, patient: boolean): Promise<void> {
     signal.throwIfAborted();
     const queue = this.#queues.get(resource);
     if (!queue) {
@@ -14,24 +17,37 @@ export class Turns {
       return Promise.resolve();
     }
     return new Promise((resolve, reject) => {
+      const leave = (reason: unknown) => {
+        signal.removeEventListener("abort", onAbort);
+        const index = queue.indexOf(waiting);
+        if (index >= 0) queue.splice(index, 1);
+        reject(reason);
+      };
+      const onAbort = () => leave(signal.reason);
       const onTurn = () => {
         signal.removeEventListener("abort", onAbort);
         resolve();
       };
-      const onAbort = () => {
-        const index = queue.indexOf(onTurn);
-        if (index >= 0) queue.splice(index, 1);
-        reject(signal.reason);
-      };
-      queue.push(onTurn);
+      const waiting = { onTurn, onFailure: patient ? () => {} : leave };
+      queue.push(waiting);
       signal.addEventListener("abort", onAbort, { once: true });
     });
+  }
+
+  /** The store has failed the head, which goes on; those in line who do not wait for it reject. */
+  fail(resource: string, error: unknown): void {
+    for (const { onFailure } of [...(this.#queues.get(resource) ?? [])]) onFailure(error);
   }
 
   /** The head leaves, with or without the resource; the next one contends. */
   leave(resource: string): void {
     const next = this.#queues.get(resource)?.shift();
-    if (next) next();
+    if (next) next.onTurn();
     else this.#queues.delete(resource);
   }
+}
+
+interface Waiting {
+  onTurn(): void;
+  onFailure(error: unknown): void;
 }

@@ -71,6 +71,20 @@ describe("a store that does not answer", () => {
     await failed;
   });
 
+  it('ends run with "fail" also behind a caller of this process who waits', async () => {
+    const { leases, store, clock } = world();
+    store.faults.acquire = "refuse";
+    const waiting = leases.run("r", () => "in the end");
+    const running = leases.run("r", { onUnavailable: "fail" }, () => "never");
+    const behind = leases.run("r", () => "last");
+    const failed = expect(running).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await clock.advance(TTL_MS);
+    await failed;
+    store.faults.acquire = "ok";
+    await clock.advance(TTL_MS);
+    expect(await Promise.all([waiting, behind])).toEqual(["in the end", "last"]);
+  });
+
   it.each(["run", "tryRun"] as const)(
     'lets %s work with "unprotected", told apart',
     async (how) => {

@@ -27,6 +27,7 @@ export async function waitFor(
 ): Promise<HeldLease> {
   const { env } = context;
   const { signal } = controller;
+  const { patient = true } = options;
   const deadlineMs = env.clock.monotonic() + options.waitMs;
   const leftMs = () => deadlineMs - env.clock.monotonic();
   // The latest answer of the store, for the error that says why the wait was in vain.
@@ -42,7 +43,7 @@ export async function waitFor(
   // Whether the store may know us as waiting.
   let queued = false;
   try {
-    await context.turns.enter(resource, signal);
+    await context.turns.enter(resource, signal, patient);
     entered = true;
     for (let looks = 0; ; looks += 1) {
       const own = context.held.get(resource);
@@ -54,7 +55,8 @@ export async function waitFor(
         const queueMs = Math.min(leftMs(), place.keptMs);
         const look = attempt(context, resource, options, signal, { queueMs, ticket });
         const result = await look.catch((error: LeaseholdError) => {
-          if (signal.aborted || !error.retryable || options.patient === false) throw error;
+          if (signal.aborted || !error.retryable || !patient) throw error;
+          context.turns.fail(resource, error);
           env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
           return error;
         });
