@@ -5,6 +5,7 @@ import {
   fromBase64,
   keyOfRecord,
   locksRange,
+  ownerOfBell,
   placeOf,
   recordFolder,
   resourceOfLock,
@@ -29,8 +30,12 @@ it("keeps the keys of different resources out of each other's folders", () => {
       const [mine, theirs] = [placeOf(path, one), placeOf(path, other)];
       expect(theirs.locks.startsWith(mine.locks)).toBe(false);
       expect(theirs.record).not.toBe(mine.record);
-      // A record in a folder of locks would be a lock that nobody releases.
-      for (const { record } of [mine, theirs]) expect(record.startsWith(mine.locks)).toBe(false);
+      // In a folder of locks they would be locks that nobody releases.
+      for (const { record, tickets, bells } of [mine, theirs]) {
+        for (const key of [record, tickets, bells]) expect(key.startsWith(mine.locks)).toBe(false);
+      }
+      expect(theirs.tickets.startsWith(mine.tickets)).toBe(false);
+      expect(theirs.bells.startsWith(mine.bells)).toBe(false);
     }),
   );
 });
@@ -38,13 +43,20 @@ it("keeps the keys of different resources out of each other's folders", () => {
 it("finds names again in keys", () => {
   fc.assert(
     fc.property(prefix, key, (path, one) => {
-      const { record, locks } = placeOf(path, one);
+      const { record, locks, bells } = placeOf(path, one);
       expect(keyOfRecord(path, record)).toEqual(one);
       expect(record.startsWith(recordFolder(path, one.namespace))).toBe(true);
       const lock = `${locks}694d7d2c8e1b5a2f`;
       expect(resourceOfLock(path, one.namespace, lock)).toBe(one.resource);
-      const { start, end } = locksRange(path, one.namespace);
-      expect(start === "\0" || (lock > start && lock < end)).toBe(true);
+      const { namespace, resource } = one;
+      const bell = `${bells}0123456789abcdef`;
+      expect(ownerOfBell(path, namespace, bell)).toEqual({ resource, grantId: "0123456789abcdef" });
+      expect(ownerOfBell(path, namespace, lock)).toBe(null);
+      expect(resourceOfLock(path, namespace, bell)).toBe(null);
+      // One watch hears both.
+      const { start, end } = locksRange(path, namespace);
+      for (const key of [lock, bell])
+        expect(start === "\0" || (key > start && key < end)).toBe(true);
       expect(fromBase64(toBase64(lock))).toBe(lock);
     }),
   );
