@@ -36,7 +36,7 @@ export class Turns {
 
   /** The store has failed the head, which goes on; those in line who do not wait for it reject. */
   fail(resource: string, error: unknown): void {
-    for (const { onFailure } of [...(this.#queues.get(resource) ?? [])]) onFailure(error);
+    for (const waiting of [...(this.#queues.get(resource) ?? [])]) waiting.onFailure(error);
   }
 
   /** The head leaves, with or without the resource; the next one contends. */
