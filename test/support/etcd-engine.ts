@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describeUnless, freePort } from "./postgres.js";
 import { Child, type Ended, temporaryFolder } from "./processes.js";
 
-function missingEtcd(): string | null {
+export function missingEtcd(): string | null {
   const found = ["etcd", "etcdctl"].every((name) => spawnSync(name, ["--help"]).status === 0);
   return found ? null : "no etcd or no etcdctl: apt-get install etcd-server etcd-client";
 }

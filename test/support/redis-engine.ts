@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
 import { describeUnless, freePort } from "./postgres.js";
 import { Child, temporaryFolder } from "./processes.js";
 
-function missingRedis(): string | null {
+export function missingRedis(): string | null {
   const found = spawnSync("redis-server", ["--version"]).status === 0;
   return found ? null : "no redis-server: apt-get install redis-server";
 }

@@ -11,7 +11,7 @@ const JAR = "/usr/share/java/zookeeper.jar";
 /** Short, so that sessions may be. */
 const TICK_MS = 100;
 
-function missingZooKeeper(): string | null {
+export function missingZooKeeper(): string | null {
   return existsSync(JAR) ? null : "no ZooKeeper: apt-get install zookeeper";
 }
 
