@@ -26,6 +26,8 @@ export interface Backend {
         onLost: (error: Error) => void,
       ) => Promise<Subscription>)
     | null;
+  /** From now on: connections are sessions of our own, and may keep statements prepared. */
+  prepare?(): void;
   close(): Promise<void>;
 }
 

@@ -12,7 +12,7 @@ import {
   type FreshDatabase,
   freshDatabase,
 } from "../../../test/support/postgres.js";
-import { systemEnv } from "../../env/index.js";
+import { grantIdOf, systemEnv } from "../../env/index.js";
 import { openPostgres, type PostgresDatabase } from "./database.js";
 import { migrate } from "./migrate.js";
 
@@ -146,7 +146,10 @@ describe("the user's PGlite", () => {
     expect((await reader.next()).value).toEqual({ type: "resync" });
     const hint = reader.next();
     await one.leases.release([request]);
-    expect((await hint).value).toEqual({ type: "changed", ...key });
+    expect((await hint).value).toEqual({
+      ...{ type: "changed", ...key },
+      wakes: grantIdOf(rival.leaseId),
+    });
     await one.close();
     expect(await other.leases.acquire([rival])).toMatchObject([{ status: "acquired" }]);
     await other.close();

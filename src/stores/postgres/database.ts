@@ -46,6 +46,8 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
     await checkIsolation(backend.general);
     await migrate(backend.general);
     const listener = await Listener.open(backend, env);
+    // Notifications reach only a session that is ours alone.
+    if (listener.mode === "push") backend.prepare?.();
     const connections: Connections = { backend, listener, env };
     let closing: Promise<void> | undefined;
     return {

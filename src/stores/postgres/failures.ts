@@ -65,6 +65,11 @@ function errorCode(error: Error): string {
   return "code" in error ? String(error.code) : error.name;
 }
 
+/** A statement prepared under a name that the server does not know, or that it knows already. */
+export function isNotPrepared(error: unknown): boolean {
+  return isServerError(error) && (error.code === "26000" || error.code === "42P05");
+}
+
 /** Whether somebody else has inserted the same key at the same moment. */
 export function isUniqueViolation(error: unknown): boolean {
   const cause = error instanceof LeaseholdError ? error.cause : error;

@@ -19,25 +19,26 @@
  *
  * Names: c the clock, i the input, s or r the row as seen, k as locked, x as changed.
  */
-import { type LeaseState, queue } from "../../lease/index.js";
+import { queue } from "../../lease/index.js";
 import { CHANNEL } from "./backend.js";
+import type { ViewRow } from "./lease-view-sql.js";
 
 /** Milliseconds from the statement's time until then. */
-const untilMs = (time: string) => `(extract(epoch FROM ${time} - c.now) * 1000)::float8`;
-const afterMs = (ms: string) => `c.now + ${ms} * interval '1 millisecond'`;
+export const untilMs = (time: string) => `(extract(epoch FROM ${time} - c.now) * 1000)::float8`;
+export const afterMs = (ms: string) => `c.now + ${ms} * interval '1 millisecond'`;
 export const iso = (time: string) =>
   `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 /** `grantIdOf`: lease ids do not leave the database. */
-const grantId = (row: string) =>
+export const grantId = (row: string) =>
   `left(encode(sha256(convert_to(${row}.lease_id, 'UTF8')), 'hex'), 16)`;
 
 /** `rules.isLive` and `rules.excludes`. */
-const isLive = (row: string) => `(${row}.ended IS NULL AND ${row}.expires_at > c.now)`;
-const excludes = (row: string) =>
+export const isLive = (row: string) => `(${row}.ended IS NULL AND ${row}.expires_at > c.now)`;
+export const excludes = (row: string) =>
   `(${row}.ended IS DISTINCT FROM 'released' AND ${row}.expires_at > c.now)`;
 
-const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
-const SAME_KEY = (a: string, b: string) =>
+export const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
+export const SAME_KEY = (a: string, b: string) =>
   `${a}.namespace = ${b}.namespace AND ${a}.resource = ${b}.resource`;
 const CLOCK_TOKEN = "(extract(epoch FROM c.now) * 1000000)::bigint";
 
@@ -71,7 +72,7 @@ const isKept = (row: string) =>
   `coalesce(c.now >= ${row}.expires_at AND c.now < ${row}.expires_at + q.turns, false)`;
 
 /** The batch as rows numbered from 1, and what a plain read says about their keys. */
-const inputAndSeen = (columns: readonly (readonly [name: string, type: string])[]) => `
+export const inputAndSeen = (columns: readonly (readonly [name: string, type: string])[]) => `
   input AS MATERIALIZED (
     SELECT * FROM unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(", ")})
       WITH ORDINALITY AS i (${columns.map(([name]) => name).join(", ")}, n)
@@ -338,80 +339,3 @@ SELECT
 FROM input i CROSS JOIN clock c
   LEFT JOIN seen s ON s.n = i.n LEFT JOIN revoked x ON x.n = i.n
 ORDER BY i.n`;
-
-export interface ViewRow {
-  readonly namespace: string;
-  readonly resource: string;
-  readonly holder: string;
-  readonly grantId: string;
-  readonly token: number;
-  readonly state: LeaseState;
-  readonly ttlMs: number;
-  readonly remainingMs: number;
-  readonly grantedAt: string;
-  readonly renewedAt: string | null;
-  readonly expiresAt: string;
-  readonly metadata: string | null;
-}
-
-const STATE = `CASE WHEN ${isLive("l")} THEN 'live' ELSE coalesce(l.ended, 'expired') END`;
-const VIEW = `l.namespace, l.resource, l.holder, ${grantId("l")} AS "grantId", l.token::float8 AS token,
-  ${STATE} AS state,
-  l.ttl_ms AS "ttlMs", CASE WHEN ${isLive("l")} THEN ${untilMs("l.expires_at")} ELSE 0 END AS "remainingMs",
-  ${iso("l.granted_at")} AS "grantedAt", ${iso("l.renewed_at")} AS "renewedAt",
-  ${iso("l.expires_at")} AS "expiresAt", l.metadata`;
-
-/** Values: namespaces, resources. One row per key that has a record, with its number from 1. */
-export const GET = `
-WITH ${CLOCK}, ${inputAndSeen([
-  ["namespace", "text"],
-  ["resource", "text"],
-])}
-SELECT l.n::int AS n, ${VIEW} FROM seen l CROSS JOIN clock c ORDER BY l.n`;
-
-/** Values: namespace, first resource, end of the range (null: none), cursor, states (null: any), renewed only, limit. */
-export const LIST = `
-WITH ${CLOCK}
-SELECT ${VIEW} FROM leasehold.lease l CROSS JOIN clock c
-WHERE l.namespace = $1 AND l.resource >= $2 AND ($3::text IS NULL OR l.resource < $3)
-  AND l.resource > $4 AND ($5::text[] IS NULL OR ${STATE} = ANY ($5))
-  AND (NOT $6::bool OR l.renewed_at IS NOT NULL)
-ORDER BY l.resource
-LIMIT $7::int`;
-
-/**
- * Deletes old ended leases, in the order of their keys, a chunk a statement; raises the floor of
- * tokens with it. Values: olderThanMs, the
- * namespace and resource after which to go on, how many.
- */
-export const COLLECT = `
-WITH ${CLOCK},
-  old AS MATERIALIZED (
-    SELECT l.namespace, l.resource, l.token FROM leasehold.lease l CROSS JOIN clock c
-    WHERE (l.namespace, l.resource) > ($2, $3)
-      AND NOT ${excludes("l")} AND l.expires_at <= ${afterMs("-($1::float8)")}
-    ORDER BY l.namespace, l.resource
-    LIMIT $4::int
-    FOR UPDATE OF l SKIP LOCKED
-  ),
-  raised AS (
-    INSERT INTO leasehold.token_floor AS f (namespace, token)
-    SELECT o.namespace, max(o.token) FROM old o GROUP BY o.namespace ORDER BY o.namespace
-    ON CONFLICT (namespace) DO UPDATE SET token = greatest(f.token, excluded.token)
-    RETURNING 1
-  ),
-  deleted AS (
-    DELETE FROM leasehold.lease l USING old o
-    WHERE ${SAME_KEY("l", "o")} AND (SELECT count(*) FROM raised) >= 0
-    RETURNING l.namespace, l.resource
-  )
-SELECT namespace, resource FROM deleted ORDER BY namespace, resource`;
-
-/** Forgets those who no longer wait. */
-export const COLLECT_WAITERS = `
-WITH gone AS MATERIALIZED (
-  SELECT namespace, resource, lease_id FROM leasehold.waiter
-  WHERE expires_at <= clock_timestamp() FOR UPDATE SKIP LOCKED
-)
-DELETE FROM leasehold.waiter w USING gone g
-WHERE ${SAME_KEY("w", "g")} AND w.lease_id = g.lease_id`;

@@ -14,7 +14,7 @@ import { type Env, systemEnv } from "../../env/index.js";
 import { LeaseholdError } from "../../lease/index.js";
 import { openPostgres } from "./index.js";
 import { pgliteBackend } from "./pglite.js";
-import { poolSql, type Sql } from "./query.js";
+import { Prepared, poolSql, type Sql } from "./query.js";
 import { serverBackend } from "./server.js";
 
 describePostgres("queries over a pool", () => {
@@ -54,6 +54,24 @@ describePostgres("queries over a pool", () => {
     expect(after).not.toEqual(before);
     expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0]);
     await admin.query("SELECT pg_terminate_backend($1)", [before?.pid]);
+  });
+
+  it("are planned once, and go on where their plans are gone or taken", async () => {
+    const prepared = new Prepared();
+    const own = new pg.Pool({ connectionString: fresh.url, max: 1 });
+    const kept = poolSql(own, systemEnv.clock, prepared);
+    const text = "SELECT $1::int + 1 AS sum";
+    const names = () => kept.query("SELECT name FROM pg_prepared_statements WHERE name LIKE 'l%'");
+    expect(await kept.query(text, [1])).toEqual([{ sum: 2 }]);
+    expect(await names()).toEqual([]);
+    prepared.enable();
+    expect(await kept.query(text, [2])).toEqual([{ sum: 3 }]);
+    expect((await names()).length).toBeGreaterThan(0);
+    // As behind a pooler that hands out sessions by the statement.
+    await own.query("DEALLOCATE ALL");
+    expect(await kept.query(text, [3])).toEqual([{ sum: 4 }]);
+    expect(await kept.query(text, [4])).toEqual([{ sum: 5 }]);
+    await own.end();
   });
 
   it("have not been sent when no connection was free in time", async () => {

@@ -7,12 +7,13 @@
  * - out: boolean as boolean, int and float as number, all else as text, whatever parsers the user
  *   has registered with the driver.
  *
- * Statements are unnamed, and no statement relies on the session of the one before: that works
- * behind PgBouncer in transaction mode.
+ * No statement relies on the session of the one before: that works behind PgBouncer in transaction
+ * mode. Statements are planned once a connection where each of ours is a session of its own: planning
+ * takes several times as long as what they do.
  */
-import type { Clock } from "../../env/index.js";
+import { type Clock, invariant } from "../../env/index.js";
 import { type CallOptions, StoreUnavailableError } from "../../lease/index.js";
-import { breaksConnection, storeError } from "./failures.js";
+import { breaksConnection, isNotPrepared, storeError } from "./failures.js";
 
 export type Scalar = string | number | boolean | null;
 export type Parameter = Scalar | readonly Scalar[];
@@ -41,6 +42,8 @@ export interface Sql {
 }
 
 export const DEFAULT_TIMEOUT_MS = 10_000;
+/** More than there are statements. */
+const MOST_PREPARED = 200;
 
 type Decode = (value: string) => Scalar;
 const asText: Decode = (value) => value;
@@ -61,6 +64,7 @@ const TYPES = { getTypeParser: decoderOf };
 /** What we need of a client of pg, or of a driver that has its face. */
 export interface PgClient {
   query(query: {
+    name?: string;
     text: string;
     values: unknown[];
     types: { getTypeParser(oid: number): (value: string) => unknown };
@@ -99,20 +103,62 @@ export interface PgliteInstance extends PgliteSession {
 
 export function sessionOf(client: PgClient): Session {
   return {
-    async query<Row>(text: string, values: readonly Parameter[] = []) {
-      const { rows } = await client.query({ text, values: [...values], types: TYPES });
-      return rows as Row[];
-    },
+    query: <Row>(text: string, values: readonly Parameter[] = []) =>
+      send<Row>(client, text, values),
   };
 }
 
+async function send<Row>(
+  client: PgClient,
+  text: string,
+  values: readonly Parameter[],
+  name?: string,
+): Promise<Row[]> {
+  const named = name === undefined ? {} : { name };
+  const { rows } = await client.query({ ...named, text, values: [...values], types: TYPES });
+  return rows as Row[];
+}
+
+/**
+ * The names under which statements are kept prepared. None until it is known that a connection is a
+ * session of its own, and none again where a server turns out not to know one that was prepared.
+ */
+export class Prepared {
+  readonly #names = new Map<string, string>();
+  #enabled = false;
+
+  enable(): void {
+    this.#enabled = true;
+  }
+
+  /** @returns what `query` returns: asked for by name, or once more without one */
+  async ask<Row>(client: PgClient, text: string, values: readonly Parameter[]): Promise<Row[]> {
+    if (!this.#enabled) return send(client, text, values);
+    let name = this.#names.get(text);
+    if (name === undefined) {
+      name = `leasehold_${this.#names.size}`;
+      this.#names.set(text, name);
+      invariant(this.#names.size <= MOST_PREPARED, "statements are constants, their values apart");
+    }
+    try {
+      return await send(client, text, values, name);
+    } catch (error) {
+      if (!isNotPrepared(error)) throw error;
+      // Refused before it was run. Something pools our sessions although notifications arrive.
+      this.#enabled = false;
+      return send(client, text, values);
+    }
+  }
+}
+
 /** SQL over the connections of a pool. */
-export function poolSql(pool: PgPool, clock: Clock): Sql {
+export function poolSql(pool: PgPool, clock: Clock, prepared = new Prepared()): Sql {
   return {
-    query: (text, values, options) =>
-      withClient(pool, clock, options, (session) => session.query(text, values)),
+    query: <Row>(text: string, values: readonly Parameter[] = [], options?: CallOptions) =>
+      withClient(pool, clock, options, (client) => prepared.ask<Row>(client, text, values)),
     transaction: (work, options) =>
-      withClient(pool, clock, options, async (session) => {
+      withClient(pool, clock, options, async (client) => {
+        const session = sessionOf(client);
         await session.query("BEGIN ISOLATION LEVEL READ COMMITTED");
         try {
           const result = await work(session);
@@ -139,7 +185,7 @@ function withClient<T>(
   pool: PgPool,
   clock: Clock,
   { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
-  work: (session: Session) => Promise<T>,
+  work: (client: PgClient) => Promise<T>,
 ): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     let client: PgPoolClient | undefined;
@@ -166,7 +212,7 @@ function withClient<T>(
       client = connected;
       client.on("error", onError);
       try {
-        const result = await work(sessionOf(client));
+        const result = await work(client);
         if (over) return;
         finish(false);
         resolve(result);

@@ -2,7 +2,14 @@
 import type { Env } from "../../env/index.js";
 import { InvalidOptionError, StoreMisconfiguredError } from "../../lease/index.js";
 import { type Backend, CHANNEL, type Subscription } from "./backend.js";
-import { type PgClient, type PgPool, type PgPoolClient, poolSql, sessionOf } from "./query.js";
+import {
+  type PgClient,
+  type PgPool,
+  type PgPoolClient,
+  Prepared,
+  poolSql,
+  sessionOf,
+} from "./query.js";
 
 /** Acquires, reads, tasks. More connections would not make a database of few cores faster. */
 const GENERAL_CONNECTIONS = 8;
@@ -34,12 +41,14 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
     pool.on("error", (error) => logger.debug({ err: error }, "an idle connection was lost"));
     return pool;
   };
+  const prepared = new Prepared();
   const general = openPool(GENERAL_CONNECTIONS);
   const control = openPool(CONTROL_CONNECTIONS);
   return {
     name,
-    general: poolSql(general, clock),
-    control: poolSql(control, clock),
+    general: poolSql(general, clock, prepared),
+    control: poolSql(control, clock, prepared),
+    prepare: () => prepared.enable(),
     listen: poll
       ? null
       : (onPayload, onLost) => {

@@ -1,0 +1,131 @@
+// How soon the next waiter runs after a release: two clients that hand one lease to each other.
+//
+// ratio 1 = median time from the call of release() until the waiting client's work runs / median time
+//           of one round trip that writes durably to the same store
+// ratio 2 = the same time of node-redlock, which asks again every 200 ms / ours, both on Redis
+
+import { Redis } from "ioredis";
+import pg from "pg";
+import Redlock from "redlock";
+import { connect } from "../../dist/index.js";
+import { interleaved, latenciesOf, median, ms, ratioRow } from "../measure.js";
+
+const WRITE = "INSERT INTO written VALUES ($1)";
+const SCRIPT = "redis.call('SET', KEYS[1], ARGV[1]) return 'ok'";
+
+/** @type {import("../measure.js").Question} */
+export default {
+  question: "Release to the next waiter's work",
+  sideBySide: "one round trip; node-redlock's retry loop",
+  ids: ["handover-postgres", "handover-redis", "handover-redlock"],
+  async run({ engines, size, progress }) {
+    const times = size(200, 60);
+    const rounds = size(7, 3);
+    const postgresUrl = await engines.freshDatabase();
+    const sql = new pg.Client({ connectionString: postgresUrl });
+    await sql.connect();
+    await sql.query("CREATE TABLE written (n int)");
+    const redis = new Redis(await engines.redis());
+    const overPostgres = await pairOf(postgresUrl);
+    const overRedis = await pairOf(await engines.redis());
+    const measured = await interleaved(
+      rounds,
+      {
+        postgres: () => handOvers(overPostgres, times),
+        redis: () => handOvers(overRedis, times),
+        async postgresTrip() {
+          const write = (/** @type {number} */ n) =>
+            sql.query({ name: "write", text: WRITE, values: [n] });
+          return median(await latenciesOf(times, write));
+        },
+        async redisTrip() {
+          return median(await latenciesOf(times, (n) => redis.eval(SCRIPT, 1, "written", n)));
+        },
+        redlock: () => redlockHandOvers(redis, Math.ceil(times / 10)),
+      },
+      progress,
+    );
+    for (const { first, second } of [overPostgres, overRedis]) {
+      await first.close();
+      await second.close();
+    }
+    await sql.end();
+    redis.disconnect();
+    const row = (/** @type {"postgres" | "redis"} */ name) => {
+      const trip = measured[`${name}Trip`];
+      return ratioRow(
+        {
+          ...{ id: `handover-${name}`, what: `round trips, ${name}`, reach: 3 },
+          better: /** @type {const} */ ("lower"),
+          figures: { "hand-over": ms(median(measured[name])), "round trip": ms(median(trip)) },
+        },
+        measured[name],
+        trip,
+      );
+    };
+    return [
+      row("postgres"),
+      row("redis"),
+      ratioRow(
+        {
+          ...{ id: "handover-redlock", what: "faster than redlock", reach: 20 },
+          better: "higher",
+          figures: { ours: ms(median(measured.redis)), theirs: ms(median(measured.redlock)) },
+        },
+        measured.redlock,
+        measured.redis,
+      ),
+    ];
+  },
+};
+
+/** @param {string} url */
+async function pairOf(url) {
+  const options = { defaults: { ttlMs: 30_000 } };
+  return { first: await connect(url, options), second: await connect(url, options) };
+}
+
+/**
+ * @param {Awaited<ReturnType<typeof pairOf>>} pair
+ * @param {number} times
+ */
+async function handOvers({ first, second }, times) {
+  const taken = [];
+  let held = await first.acquire("baton");
+  for (let turn = 0; turn < times; turn += 1) {
+    const next = turn % 2 === 0 ? second : first;
+    const waiting = next.acquire("baton").then((lease) => ({ lease, at: performance.now() }));
+    // Until it waits for a hint; how long that takes is not what is asked.
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    const released = performance.now();
+    void held.release();
+    const { lease, at } = await waiting;
+    taken.push(at - released);
+    held = lease;
+  }
+  await held.release();
+  return median(taken);
+}
+
+/**
+ * @param {Redis} redis
+ * @param {number} times
+ */
+async function redlockHandOvers(redis, times) {
+  const redlock = new Redlock([redis], { retryCount: -1 });
+  const taken = [];
+  let held = await redlock.acquire(["redlock-baton"], 30_000);
+  for (let turn = 0; turn < times; turn += 1) {
+    const waiting = redlock
+      .acquire(["redlock-baton"], 30_000)
+      .then((lock) => ({ lock, at: performance.now() }));
+    await new Promise((resolve) => setTimeout(resolve, 60 + 200 * Math.random()));
+    const released = performance.now();
+    void held.release();
+    const { lock, at } = await waiting;
+    taken.push(at - released);
+    held = lock;
+  }
+  await held.release();
+  return median(taken);
+}

@@ -1,0 +1,76 @@
+// What a crowd of waiters costs the store: 1,000 clients in line for one lease beside 10.
+//
+// ratio = requests to acquire per hand-over with the crowd / with 10. Each waiter is a client of its
+// own on one PostgreSQL store, so that none stands behind another within its client.
+import { connect, openStores } from "../../dist/index.js";
+import { interleaved, median, ratioRow } from "../measure.js";
+
+const HELD_MS = 1;
+
+/** @type {import("../measure.js").Question} */
+export default {
+  question: "Store operations per hand-over with 1,000 waiters on one lease",
+  sideBySide: "10 waiters",
+  ids: ["waiters-operations"],
+  async run({ engines, size, progress }) {
+    const { leases: store, close } = await openStores(await engines.freshDatabase());
+    const crowd = size(1_000, 300);
+    let round = 0;
+    const { ours, theirs } = await interleaved(
+      size(3, 1),
+      {
+        ours: () => requestsPerHandOver(store, `crowd-${round++}`, crowd),
+        theirs: () => requestsPerHandOver(store, `few-${round++}`, 10),
+      },
+      progress,
+    );
+    await close();
+    const row = {
+      ...{ id: "waiters-operations", what: `${crowd} waiters`, reach: 1.2 },
+      better: /** @type {const} */ ("lower"),
+      figures: {
+        crowd: `${median(ours).toFixed(2)} requests a hand-over`,
+        10: `${median(theirs).toFixed(2)}`,
+      },
+    };
+    return [ratioRow(row, ours, theirs)];
+  },
+};
+
+/**
+ * @param {import("../../dist/port.js").LeaseStore} store
+ * @param {string} resource
+ * @param {number} size
+ */
+async function requestsPerHandOver(store, resource, size) {
+  let requests = 0;
+  /** @type {import("../../dist/port.js").LeaseStore} */
+  const counting = {
+    capabilities: store.capabilities,
+    acquire(...call) {
+      requests += call[0].length;
+      return store.acquire(...call);
+    },
+    renew: (...call) => store.renew(...call),
+    release: (...call) => store.release(...call),
+    revoke: (...call) => store.revoke(...call),
+    get: (...call) => store.get(...call),
+    list: (...call) => store.list(...call),
+    watch: (...call) => store.watch(...call),
+    collect: (...call) => store.collect(...call),
+    close: async () => {},
+  };
+  const holder = await connect(counting);
+  const held = await holder.acquire(resource);
+  const clients = await Promise.all(Array.from({ length: size }, () => connect(counting)));
+  const served = clients.map((leases) =>
+    leases.run(resource, { ttlMs: 60_000 }, () => new Promise((done) => setTimeout(done, HELD_MS))),
+  );
+  // Until all are in line: what it costs to get there is the same for each.
+  await new Promise((resolve) => setTimeout(resolve, 500 + 10 * size));
+  requests = 0;
+  await held.release();
+  await Promise.all(served);
+  await Promise.all([holder, ...clients].map((leases) => leases.close()));
+  return requests / size;
+}
