@@ -25,7 +25,7 @@ const guarded = fencing({ store, resource: () => RESOURCE });
 const written = [];
 const server = createServer(
   guarded.node((request, response) => {
-    written.push(String(/** @type {any} */ (request).headers["x-worker"]));
+    written.push([request.headers["x-worker"]].flat().join());
     response.statusCode = 204;
     response.end();
   }),
