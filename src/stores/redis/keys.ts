@@ -3,9 +3,10 @@
  *
  *   leasehold:{NAMESPACE:PART}            sorted set: the names of the part's resources, in the order of bytes
  *   leasehold:{NAMESPACE:PART}:RESOURCE   hash: the last grant of the resource
- *   leasehold:hints:NAMESPACE             channel: names of resources that somebody waits for
+ *   leasehold:{NAMESPACE:PART}line:RESOURCE, ...ends:RESOURCE, ...waiters:RESOURCE   see line.ts
+ *   leasehold:hints:NAMESPACE             channel: resources that have become free, and for whom
  *
- * What stands in braces decides the slot of a cluster, so that a record and its index change in one
+ * What stands in braces decides the slot of a cluster, so that all keys of a resource change in one
  * script, and a batch needs 16 scripts at most, however many resources it is about.
  */
 import type { Key } from "../../lease/index.js";
@@ -21,6 +22,12 @@ export class Keys {
   }
   indexOf({ namespace, resource }: Key): string {
     return this.index(namespace, partOf(resource));
+  }
+  /** Of those who wait. */
+  line(key: Key): [line: string, ends: string, waiters: string] {
+    const index = this.indexOf(key);
+    const of = (kind: string) => `${index}${kind}:${key.resource}`;
+    return [of("line"), of("ends"), of("waiters")];
   }
   /** Of all parts of a namespace. */
   indexes(namespace: string): string[] {

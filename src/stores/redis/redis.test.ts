@@ -197,16 +197,17 @@ describeRedis("leases in Redis", () => {
     it("are sent only where somebody waits", async () => {
       const heard: string[] = [];
       const listener = new Redis(server.port);
-      listener.on("message", (_, resource: string) => heard.push(resource));
+      listener.on("message", (_, message: string) => heard.push(message));
       await listener.subscribe(keys.channel("n"));
       const [alone, wanted] = [
         await hold(store, request("alone")),
         await hold(store, request("wanted")),
       ];
-      await store.acquire([request("alone"), request("wanted", { queueMs: 60_000 })]);
+      const waiter = request("wanted", { queueMs: 60_000 });
+      await store.acquire([request("alone"), waiter]);
       await store.release([alone, wanted]);
       await until(expect, "a hint", () => heard.length > 0);
-      expect(heard).toEqual(["wanted"]);
+      expect(heard).toEqual([`${grantIdOf(waiter.leaseId)} wanted`]);
       listener.disconnect();
     });
 

@@ -2,9 +2,9 @@
  * What is decided, in Lua: lease/rules.ts in the words of Redis. A script runs alone on its server, so
  * each request is decided and written in one step, by the clock of the server that runs it.
  *
- * A script decides a batch: two keys a request (record and index), as many arguments for each. A
- * request that fails (somebody has put something else under its key) fails alone. Nothing is deleted
- * before something is written: where the memory is full the first write is refused, and with it all.
+ * A script decides a batch: as many keys and as many arguments for each request. One that fails
+ * (somebody has put something else under its key) fails alone. Nothing is deleted before something is
+ * written: where the memory is full the first write is refused, and with it all.
  *
  * Times are microseconds since 1970. Lua's own conversion of such numbers to text loses digits, hence
  * `%.0f`. Answers are texts, which every client reads alike.
@@ -13,12 +13,11 @@
  * It is kept until its token lies that far behind the clock, too: whatever is granted after that has a
  * larger token by the clock alone.
  */
+import { LINE } from "./line.js";
 
 const KEPT_MS = 9 * 24 * 3_600_000;
 /** The expiry of a key is moved this seldom, not by each renewal. */
 const MOVED_MS = 24 * 3_600_000;
-/** A wish to be woken is forgotten after this long: whoever still waits says it again. */
-const LONGEST_QUEUE_US = 60_000_000;
 
 const COMMON = `
 local time = redis.call('TIME')
@@ -45,23 +44,21 @@ local function keep(key, index, resource, token, expiresAt)
   redis.call('ZADD', index, 0, resource)
   if redis.call('PTTL', index) < at - nowMs then redis.call('PEXPIREAT', index, text(at)) end
 end
-local function wake(r, channel, resource)
-  if r.waitedUntil > now then redis.pcall('PUBLISH', channel, resource) end
-end
 `;
 
 /** Decides request after request, and answers a list for each. */
-function batch(decide: string): string {
+function batch(decide: string, more = "", keysEach = 2): string {
   return `${COMMON}
-local function decide(key, index, a, b, c, d, e, f)
+local key, index, line, ends, waiters
+${more}
+local function decide(a, b, c, d, e, f)
 ${decide}
 end
-local width = #ARGV / (#KEYS / 2)
+local width = #ARGV / (#KEYS / ${keysEach})
 local answers = {}
-for i = 0, #KEYS / 2 - 1 do
-  local at = i * width
-  local ok, answer = pcall(decide, KEYS[2 * i + 1], KEYS[2 * i + 2], ARGV[at + 1], ARGV[at + 2],
-    ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6])
+for i = 0, #KEYS / ${keysEach} - 1 do
+  key, index, line, ends, waiters = unpack(KEYS, ${keysEach} * i + 1, ${keysEach} * (i + 1))
+  local ok, answer = pcall(decide, unpack(ARGV, i * width + 1, (i + 1) * width))
   if not ok then
     answer = {'failed', type(answer) == 'table' and answer.err or tostring(answer)}
   end
@@ -70,24 +67,38 @@ end
 return answers`;
 }
 
+/** Of what others may wait for: its keys go on with those of the line. */
+function batchInLine(decide: string): string {
+  return batch(decide, LINE, 5);
+}
+
 /** resource, grantId, holder, ttlMs, queueMs, metadata as JSON */
-const ACQUIRE = batch(`
+const ACQUIRE = batchInLine(`
   local r = read(key)
   if r and r.grantId == b then
     if r.ended ~= '' or now >= r.expiresAt then return {'ended'} end
     return {'acquired', term(r)}
   end
-  if r and excludes(r) then
-    local waitUntil = now + math.min(e * 1000, ${LONGEST_QUEUE_US})
-    if tonumber(e) > 0 and waitUntil > r.waitedUntil then
-      redis.call('HSET', key, 'waitedUntil', text(waitUntil))
+  local isHeld, waits = r and excludes(r), tonumber(e) > 0
+  if isHeld and not waits then return {'held', r.holder, r.grantId, text(r.expiresAt - now), ''} end
+  local ahead, place = 0, nil
+  if isHeld or r and isWaitedFor(r) then
+    forgetDead(r)
+    ahead, place = aheadOf(b)
+    local left = r.expiresAt + reservedFor(ahead) - now
+    -- A clock that was set back reserves nothing.
+    if isHeld or now >= r.expiresAt and left > 0 then
+      local holder, grantId = r.holder, r.grantId
+      if not isHeld then holder, grantId = redis.call('HGET', waiters, first()) or '', '' end
+      if waits then leaveTicket(r, b, not place, c, e) end
+      return {'held', holder, grantId, text(left), text(ahead)}
     end
-    return {'held', r.holder, r.grantId, text(r.expiresAt - now)}
   end
   local g = {token = math.max(r and r.token + 1 or 0, now), ttlMs = d, expiresAt = now + d * 1000}
   redis.call('HSET', key, 'grantId', b, 'holder', c, 'token', text(g.token), 'ttlMs', d,
     'grantedAt', text(now), 'renewedAt', '', 'expiresAt', text(g.expiresAt), 'ended', '', 'metadata', f)
   keep(key, index, a, g.token, g.expiresAt)
+  if place then leaveLine(place) end
   local token, ttlMs, left, expiresAt = term(g)
   return {'acquired', token, ttlMs, left, expiresAt, r and r.view or {}, text(now)}`);
 
@@ -105,9 +116,13 @@ const RENEW = batch(`
   return {'renewed', term(r)}`);
 
 /** resource, grantId, channel */
-const RELEASE = batch(`
+const RELEASE = batchInLine(`
   local r = read(key)
-  if not r or r.grantId ~= b then return {'notHeld'} end
+  if not r then return {'notHeld'} end
+  if r.grantId ~= b then
+    withdraw(r, b, c, a, not excludes(r))
+    return {'notHeld'}
+  end
   if r.ended == 'released' then return {'released'} end
   if not excludes(r) then return {'notHeld'} end
   redis.call('HSET', key, 'ended', 'released', 'expiresAt', text(now))
@@ -115,7 +130,7 @@ const RELEASE = batch(`
   return {'released'}`);
 
 /** resource, expected token or "", "now" or "atExpiry", channel */
-const REVOKE = batch(`
+const REVOKE = batchInLine(`
   local r = read(key)
   if not r or not excludes(r) then return {'notHeld'} end
   if b ~= '' and tonumber(b) ~= r.token then return {'otherToken'} end

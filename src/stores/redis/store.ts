@@ -32,6 +32,8 @@ import { watchHints } from "./watching.js";
 const DEFAULT_TIMEOUT_MS = 10_000;
 /** So many names are read from each index at a time. */
 const NAMES_AT_ONCE = 500;
+/** Scripts that look at those who wait, too. */
+const IN_LINE: ReadonlySet<ScriptName> = new Set(["acquire", "release", "revoke"]);
 
 type ScriptName = keyof typeof SCRIPTS;
 
@@ -43,7 +45,7 @@ export class RedisLeaseStore implements LeaseStore {
     clock: "store",
     grants: "portable",
     ttl: { minMs: 100, maxMs: 2 ** 31 - 1, stepMs: 1 },
-    queue: false,
+    queue: true,
     watch: "push",
     // Free from the microsecond of its expiry on; answers are rounded to milliseconds.
     epsilonMs: 1,
@@ -233,7 +235,10 @@ export class RedisLeaseStore implements LeaseStore {
     const answers = new Array<Answer | Error>(requests.length);
     const runOne = async (indexes: readonly number[]) => {
       const batch = indexes.map((index) => requests[index] as Request);
-      const places = batch.flatMap((request) => [keys.record(request), keys.indexOf(request)]);
+      const places = batch.flatMap((request) => [
+        ...[keys.record(request), keys.indexOf(request)],
+        ...(IN_LINE.has(name) ? keys.line(request) : []),
+      ]);
       try {
         const values = batch.flatMap((request) => args(request));
         const all = await servers.run(lane, scripts[name], places, values, deadlineMs);
@@ -256,9 +261,10 @@ function acquireOutcome(request: AcquireRequest, answer: Answer): AcquireOutcome
     return { status, token: tokenOf(token), ...termOf(rest), ...(replaced && { replaced }) };
   }
   if (status === "held") {
-    const [holder, grantId, leftUs] = rest as readonly string[];
+    const [holder = "", grantId, leftUs, ahead] = rest as readonly string[];
     const remainingMs = Math.ceil(Number(leftUs) / 1_000);
-    return { status, holder: holder ?? "", grantId: grantId ?? null, remainingMs };
+    const place = ahead ? { ahead: Number(ahead) } : {};
+    return { status, holder, grantId: grantId || null, remainingMs, ...place };
   }
   return { status: "ended" };
 }

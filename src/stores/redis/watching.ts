@@ -4,6 +4,8 @@ import type { Hints } from "./hints.js";
 
 /** So many unread hints say no more than "read everything again". */
 const LONGEST_BACKLOG = 1_000;
+/** As line.ts publishes it: the ticket whose turn it is, and the resource. */
+const HINT = /^([0-9a-f]{16}) (.+)$/s;
 const RESYNC = { type: "resync" } as const;
 
 /** Until one of the signals aborts. Not AbortSignal.any: it would keep what is left of each watch. */
@@ -26,10 +28,12 @@ export async function* watchHints(
       backlog = [RESYNC];
       wake();
     },
-    hint(resource) {
-      // An empty name is no resource's: somebody tried whether he may publish.
-      if (resource === "") return;
-      if (backlog.length < LONGEST_BACKLOG) backlog.push({ type: "changed", namespace, resource });
+    hint(message) {
+      const [, wakes, resource] = HINT.exec(message) ?? [];
+      // Somebody tried whether he may publish.
+      if (wakes === undefined || resource === undefined) return;
+      const event = { type: "changed", namespace, resource, wakes } as const;
+      if (backlog.length < LONGEST_BACKLOG) backlog.push(event);
       else backlog = [RESYNC];
       wake();
     },
