@@ -51,8 +51,9 @@ export class Generator implements AsyncDisposable {
     });
   }
 
+  /** A store that does not answer is waited for, up to the singleton's grace; then the lease expires. */
   close(): Promise<void> {
-    return this.#singleton.close();
+    return this.#singleton[Symbol.asyncDispose]();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
