@@ -96,7 +96,8 @@ export const ENGINES: readonly Engine[] = [
   {
     name: "pglite",
     inProcess: "after the end of the holder",
-    ttlMs: 1_000,
+    // The database shares a thread with all of its clients.
+    ttlMs: 3_000,
     missing: async () => null,
     reasons: {
       restart:

@@ -70,7 +70,14 @@ const ever: Right[] = [];
 
 async function write({ feature, resource, token }: Right): Promise<string> {
   const place: Registers = feature === "guard" ? guarded : registers;
-  return place.write(resource, token).catch((error: Error) => `failed: ${error.message}`);
+  // An idle connection may have been closed during a pause, or with a server that was killed.
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await place.write(resource, token);
+    } catch (error) {
+      if (tries === 3) return `failed: ${(error as Error).message}`;
+    }
+  }
 }
 
 /** Has it, until its signal aborts. */

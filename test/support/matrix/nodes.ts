@@ -131,7 +131,12 @@ export class Nodes {
   /** Who has taken over, with a newer token: somebody else, unless all were stopped together. */
   successorOf({ resource, token, feature, node }: Said): Promise<Said> {
     const { mayBeItself } = this.options;
-    return this.until(`somebody takes over ${feature}`, () =>
+    const seen = () =>
+      this.said
+        .filter((each) => each.resource === resource)
+        .map((each) => `${each.said} ${each.node} ${each.token} ${each.wrote ?? ""}`);
+    const what = () => `somebody takes over ${feature} after ${token}: ${seen().join(", ")}`;
+    return this.until(what, () =>
       this.said.find(
         (each) =>
           each.said === "has" &&
