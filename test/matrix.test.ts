@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compile } from "./support/compile.js";
 import type { Cell } from "./support/matrix/matrix.js";
-import { runMatrix } from "./support/matrix/matrix.js";
+import { chosen, runMatrix } from "./support/matrix/matrix.js";
 import { isGreen, tableOf } from "./support/matrix/table.js";
 import { describePostgres, freshDatabase } from "./support/postgres.js";
 import { endAll } from "./support/processes.js";
@@ -51,6 +51,7 @@ it("in memory a lease survives SIGSTOP, and what is not tried says why", async (
 
 it("refuses what there is not", async () => {
   await expect(runMatrix({ engines: ["oracle"] })).rejects.toThrow('no engine "oracle"');
+  expect(chosen("letter", ["a", "b", "c"], ["c", "a"])).toEqual(["a", "c"]);
 });
 
 describe("a matrix is not green", () => {

@@ -14,7 +14,7 @@ import { createInterface } from "node:readline";
 import { Elector, Shards, Singleton } from "../../../src/election/index.js";
 import { type Clock, systemClock } from "../../../src/env/index.js";
 import { connect, openStores } from "../../../src/index.js";
-import type { HeldLease, Leases } from "../../../src/lease/index.js";
+import { type HeldLease, LeaseLostError, type Leases } from "../../../src/lease/index.js";
 import type { Feature } from "./features.js";
 import { openRegisters, type Registers, type RegistersPlace } from "./registers.js";
 
@@ -80,18 +80,19 @@ async function write({ feature, resource, token }: Right): Promise<string> {
   }
 }
 
+const named = ({ node, feature, resource, token }: Right) => ({ node, feature, resource, token });
+
 /** Has it, until its signal aborts. */
 async function has(node: string, feature: Feature, resource: string, lease: Held): Promise<Right> {
   const right = { node, feature, resource, lease, token: lease.token };
-  const { token } = right;
   rights.add(right);
   ever.push(right);
   lease.signal.addEventListener("abort", () => {
     rights.delete(right);
-    say({ said: "over", node, feature, resource, token });
+    say({ ...named(right), said: "over" });
   });
   const alive = lease.checkAlive();
-  say({ said: "has", node, feature, resource, token, alive, wrote: await write(right) });
+  say({ ...named(right), said: "has", alive, wrote: await write(right) });
   return right;
 }
 
@@ -106,11 +107,23 @@ const acquire = { ttlMs };
 const untilLost = (feature: Feature): Join => {
   const resource = `${prefix}-${feature}`;
   return (leases, node) =>
-    leases.run(resource, acquire, async (lease) => {
-      await has(node, feature, resource, lease);
-      await over(lease.signal);
-    });
+    againWhenLost(() =>
+      leases.run(resource, acquire, async (lease) => {
+        await has(node, feature, resource, lease);
+        await over(lease.signal);
+      }),
+    );
 };
+/** Whoever has lost it stands in line again, like everybody who wants it. */
+async function againWhenLost(work: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    const isLost = (error: unknown) => {
+      if (!(error instanceof LeaseLostError)) throw error;
+      return true;
+    };
+    if (!(await work().then(() => false, isLost))) return;
+  }
+}
 const JOINS: Readonly<Record<Feature, Join>> = {
   lease: untilLost("lease"),
   guard: untilLost("guard"),
@@ -139,21 +152,28 @@ const JOINS: Readonly<Record<Feature, Join>> = {
       },
     });
   },
-  // The first one stays, the others are done at once, and let the next one.
+  // The first one stays as long as it can; the others are done at once, and let the next one.
   waiting: (leases, node) => {
     const resource = `${prefix}-waiting`;
-    return leases.run(resource, acquire, async (lease) => {
-      const right = await has(node, "waiting", resource, lease);
-      if (node === "a") return over(lease.signal);
-      rights.delete(right);
-      say({ said: "done", node, feature: "waiting", resource, token: lease.token });
-    });
+    const work = () =>
+      leases.run(resource, acquire, async (lease) => {
+        const right = await has(node, "waiting", resource, lease);
+        if (node === "a") return over(lease.signal);
+        rights.delete(right);
+        if (lease.checkAlive()) say({ ...named(right), said: "done" });
+      });
+    return node === "a" ? work() : againWhenLost(work);
   },
   // Asked for in different orders.
-  acquireAll: async (leases, node) => {
+  acquireAll: (leases, node) => {
     const resources = [`${prefix}-all-x`, `${prefix}-all-y`];
-    const all = await leases.acquireAll(node === "a" ? resources : resources.reverse(), acquire);
-    await Promise.all(all.leases.map((each) => has(node, "acquireAll", each.resource, each)));
+    if (node !== "a") resources.reverse();
+    return againWhenLost(async () => {
+      await using all = await leases.acquireAll(resources, acquire);
+      await Promise.all(all.leases.map((each) => has(node, "acquireAll", each.resource, each)));
+      await over(all.signal);
+      throw all.signal.reason;
+    });
   },
 };
 
@@ -206,9 +226,8 @@ const COMMANDS: Readonly<Record<string, (node: string) => unknown>> = {
   },
   async write() {
     for (const right of [...rights]) {
-      const { lease, ...named } = right;
-      if (!lease.checkAlive()) continue;
-      say({ ...named, said: "wrote", alive: true, wrote: await write(right) });
+      if (!right.lease.checkAlive()) continue;
+      say({ ...named(right), said: "wrote", alive: true, wrote: await write(right) });
     }
   },
   async late(node) {
@@ -217,9 +236,8 @@ const COMMANDS: Readonly<Record<string, (node: string) => unknown>> = {
       if (!first.has(right.resource)) first.set(right.resource, right);
     }
     for (const right of first.values()) {
-      const { lease, ...named } = right;
-      const alive = lease.checkAlive();
-      say({ ...named, said: "late", alive, wrote: await write(right) });
+      const alive = right.lease.checkAlive();
+      say({ ...named(right), said: "late", alive, wrote: await write(right) });
     }
   },
   freeze: (node) => clocks.get(node)?.freeze(),

@@ -128,14 +128,18 @@ export class Nodes {
     }
   }
 
+  /** What was said of it, for people. */
+  storyOf(resource: string): string[] {
+    return this.said
+      .filter((each) => each.resource === resource)
+      .map(({ said, node, token, wrote = "" }) => `${node} ${said} ${token} ${wrote}`.trim());
+  }
+
   /** Who has taken over, with a newer token: somebody else, unless all were stopped together. */
   successorOf({ resource, token, feature, node }: Said): Promise<Said> {
     const { mayBeItself } = this.options;
-    const seen = () =>
-      this.said
-        .filter((each) => each.resource === resource)
-        .map((each) => `${each.said} ${each.node} ${each.token} ${each.wrote ?? ""}`);
-    const what = () => `somebody takes over ${feature} after ${token}: ${seen().join(", ")}`;
+    const what = () =>
+      `somebody takes over ${feature} after ${token}: ${this.storyOf(resource).join(", ")}`;
     return this.until(what, () =>
       this.said.find(
         (each) =>

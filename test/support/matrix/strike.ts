@@ -144,7 +144,10 @@ async function goesOn(nodes: Nodes, before: readonly Said[]): Promise<void> {
         ),
     );
   try {
-    const left = () => `work on ${idle().map(({ resource }) => resource)} goes on`;
+    const left = () => {
+      const stories = idle().map(({ resource }) => nodes.storyOf(resource).join(", "));
+      return `work goes on: ${stories.join("; ")}`;
+    };
     await nodes.until(left, () => idle().length === 0);
   } finally {
     clearInterval(again);
