@@ -6,9 +6,19 @@ export interface Random {
   float(): number;
 }
 
+/** Asked for by the bufferful: each call of the generator costs more than what it yields. */
+const BUFFERED = 4_096;
+let buffer = new Uint8Array(0);
+
 /** The machine's generators. */
 export const systemRandom: Random = {
-  bytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
+  bytes(count) {
+    if (count > BUFFERED) return crypto.getRandomValues(new Uint8Array(count));
+    if (count > buffer.length) buffer = crypto.getRandomValues(new Uint8Array(BUFFERED));
+    const taken = buffer.slice(0, count);
+    buffer = buffer.subarray(count);
+    return taken;
+  },
   float: () => Math.random(),
 };
 

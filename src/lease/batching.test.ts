@@ -33,18 +33,20 @@ describe("Batcher", () => {
     expect(await outcome).toBe("a!");
   });
 
-  it("gathers what arrives while a call is in flight, in order", async () => {
+  it("gathers what arrives while two calls are in flight, in order", async () => {
     const { batcher, calls, clock } = lane();
     const first = batcher.submit("a", 1_000);
     await clock.settle();
+    void batcher.submit("busy", 1_000);
+    await clock.settle();
     const rest = ["b", "c", "d"].map((request) => batcher.submit(request, 1_000));
     await clock.settle();
-    expect(calls).toHaveLength(1);
+    expect(calls.map((call) => call.requests)).toEqual([["a"], ["busy"]]);
     calls[0]?.answer();
     await first;
     await clock.settle();
-    expect(calls[1]?.requests).toEqual(["b", "c", "d"]);
-    calls[1]?.answer();
+    expect(calls[2]?.requests).toEqual(["b", "c", "d"]);
+    calls[2]?.answer();
     expect(await Promise.all(rest)).toEqual(["b!", "c!", "d!"]);
   });
 
@@ -60,19 +62,23 @@ describe("Batcher", () => {
     const { batcher, calls, clock } = lane();
     const hung = batcher.submit("a", 1_000);
     await clock.settle();
+    void batcher.submit("busy", 9_000);
+    await clock.settle();
     const next = batcher.submit("b", 9_000);
     await clock.advance(1_100);
     expect(await hung).toMatchObject({ status: "failed", applied: "maybe", retryable: true });
-    expect(calls[1]?.requests).toEqual(["b"]);
+    expect(calls[2]?.requests).toEqual(["b"]);
     // The hung call's answer comes after all: nobody must take it for the next one's.
     calls[0]?.answer(["late"]);
-    calls[1]?.answer();
+    calls[2]?.answer();
     expect(await next).toBe("b!");
   });
 
   it("drops unsent what waited for longer than its caller does", async () => {
     const { batcher, calls, clock } = lane();
     const first = batcher.submit("a", 5_000);
+    await clock.settle();
+    void batcher.submit("busy", 5_000);
     await clock.settle();
     const hasty = batcher.submit("b", 1_000);
     const patient = batcher.submit("c", 5_000);
@@ -81,8 +87,8 @@ describe("Batcher", () => {
     await first;
     expect(await hasty).toMatchObject({ status: "failed", applied: "no", retryable: true });
     await clock.settle();
-    expect(calls[1]?.requests).toEqual(["c"]);
-    calls[1]?.answer();
+    expect(calls[2]?.requests).toEqual(["c"]);
+    calls[2]?.answer();
     expect(await patient).toBe("c!");
   });
 

@@ -1,11 +1,13 @@
 /**
- * Group commit. Concurrent callers are gathered while the previous statement is in flight:
+ * Group commit. Concurrent callers are gathered while the statements before theirs are in flight:
  *
- *   callers   a      b c d          e f
- *             │      └─┴─┴──┐       └─┴──┐
- *   store     [ a ]────────▶[ b c d ]───▶[ e f ]
+ *   callers   a   b     c d e       f g
+ *             │   │     └─┴─┴──┐    └─┴──┐
+ *   store     [ a ]───────────▶[ c d e ]─┼──▶
+ *                 [ b ]─────────────────▶[ f g ]
  *
- * An idle caller waits for nothing, a busy store sees few, large statements.
+ * An idle caller waits for nothing, a busy store sees few, large statements: two at a time, so that it
+ * works on one while the answers to the other are on their way.
  */
 import { type Clock, invariant } from "../env/index.js";
 import { asStoreError, StoreUnavailableError } from "./errors.js";
@@ -23,6 +25,8 @@ import type {
 
 /** Of a few hundred requests a statement's fixed cost is spread thin; more only adds latency. */
 const LARGEST_BATCH = 1_000;
+/** More would make them smaller, and meet each other's rows. */
+const MOST_IN_FLIGHT = 2;
 /** A store bounds its calls itself; this long after the bound we stop believing that it does. */
 const OVERRUN_MS = 50;
 
@@ -34,10 +38,12 @@ interface Waiting<Request, Outcome> {
   readonly resolve: (outcome: Outcome | Failed) => void;
 }
 
-/** One lane to a store: at most one call in flight, everything that arrives meanwhile in the next. */
+/** One lane to a store: few calls in flight, everything that arrives meanwhile in the next. */
 export class Batcher<Request, Outcome> {
   #waiting: Waiting<Request, Outcome>[] = [];
-  #flying = false;
+  #flying = 0;
+  /** The callers of this very moment go together. */
+  #gathering = false;
 
   constructor(
     readonly send: (requests: Request[], options: CallOptions) => Promise<Outcome[]>,
@@ -52,21 +58,22 @@ export class Batcher<Request, Outcome> {
     return new Promise((resolve) => {
       const deadlineMs = this.clock.monotonic() + timeoutMs;
       this.#waiting.push({ request, timeoutMs, deadlineMs, resolve });
-      if (this.#flying) return;
-      this.#flying = true;
-      // A turn of the microtask queue gathers the callers of this very moment.
+      if (this.#flying >= MOST_IN_FLIGHT || this.#gathering) return;
+      this.#gathering = true;
+      this.#flying += 1;
       queueMicrotask(() => void this.#fly());
     });
   }
 
   async #fly(): Promise<void> {
+    this.#gathering = false;
     while (this.#waiting.length > 0) {
       const batch = this.#unlessOverdue(this.#waiting.splice(0, LARGEST_BATCH));
       if (batch.length === 0) continue;
       const outcomes = await this.#call(batch);
       for (const [index, { resolve }] of batch.entries()) resolve(outcomes(index));
     }
-    this.#flying = false;
+    this.#flying -= 1;
   }
 
   /**

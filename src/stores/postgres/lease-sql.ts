@@ -136,9 +136,15 @@ WITH ${CLOCK},
     WHERE NOT EXISTS (SELECT FROM seen s WHERE s.n = i.n) AND (SELECT count(*) FROM granted) >= 0
     ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C"
     ON CONFLICT (namespace, resource) DO NOTHING
-    RETURNING l.namespace, l.resource, leasehold.above_floor(l.namespace, l.token) AS token
+    RETURNING l.namespace, l.resource, l.token
   ),
-  fresh AS (SELECT * FROM granted UNION ALL SELECT * FROM created),
+  above AS MATERIALIZED (
+    SELECT leasehold.above_floor(x.namespace, min(x.token)) FROM created x GROUP BY x.namespace
+  ),
+  fresh AS (
+    SELECT * FROM granted
+    UNION ALL SELECT * FROM created WHERE (SELECT count(*) FROM above) >= 0
+  ),
   outcome AS MATERIALIZED (
     SELECT i.n, i.namespace, i.resource, i.lease_id AS asked_id, i.queue_ms, i.holder AS asked_by,
       CASE
