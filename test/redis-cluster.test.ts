@@ -68,7 +68,14 @@ describeRedis("a cluster", () => {
     const asked = request("moving");
     const other = { ...request("moved"), resource: `moved ${newLeaseId(systemRandom)}` };
     expect(only(await stores.leases.acquire([asked]))).toMatchObject({ status: "acquired" });
+    const waiter = { ...request("moving"), queueMs: 60_000 };
+    expect(only(await stores.leases.acquire([waiter]))).toMatchObject({ ahead: 0 });
     const slot = slotOf(new Keys("").indexOf(asked));
+    // Beside it, and nobody waits for it.
+    const beside = Array.from({ length: 1_000 }, (_, at) => request(`beside ${at}`)).find(
+      (other) => slotOf(new Keys("").indexOf(other)) === slot,
+    )!;
+    expect(only(await stores.leases.acquire([beside]))).toMatchObject({ status: "acquired" });
     const from = await cluster.ownerOf(slot);
     const to = cluster.nodes.find(({ port }) => port !== from.port)!;
     const [fromId, toId] = [
@@ -82,13 +89,27 @@ describeRedis("a cluster", () => {
     }
     // The old node sends each request on (ASK).
     expect(only(await stores.leases.renew([asked]))).toMatchObject({ status: "renewed" });
+    // What needs keys that are nowhere is put off.
+    const putOff = { status: "failed", applied: "no", retryable: true };
+    expect(only(await stores.leases.release([beside]))).toMatchObject(putOff);
+    expect(only(await stores.leases.renew([{ ...beside, ttlMs: 60_000 }]))).toMatchObject({
+      status: "renewed",
+    });
     await to.ask("cluster", "setslot", slot, "node", toId);
     await from.ask("cluster", "setslot", slot, "node", toId);
     // It says where the slot is now (MOVED).
     expect(only(await stores.leases.renew([asked]))).toMatchObject({ status: "renewed" });
     expect(only(await stores.leases.get([asked]))).toMatchObject({ state: "live" });
-    expect((await stores.leases.list({ namespace })).items).toHaveLength(1);
+    expect(only(await stores.leases.release([beside]))).toEqual({ status: "released" });
+    expect((await stores.leases.list({ namespace })).items).toHaveLength(2);
     expect(only(await stores.leases.release([asked]))).toEqual({ status: "released" });
+    // The line has moved, too.
+    const stranger = request("moving");
+    expect(only(await stores.leases.acquire([stranger]))).toMatchObject({
+      status: "held",
+      ahead: 1,
+    });
+    expect(only(await stores.leases.acquire([waiter]))).toMatchObject({ status: "acquired" });
     expect(only(await stores.leases.acquire([other]))).toMatchObject({ status: "acquired" });
   });
 
