@@ -1,0 +1,74 @@
+// Our worker, by its public face: leases on each task, fenced completions, outputs and attempts kept.
+import pg from "pg";
+import { connectTasks, defineTask } from "../../dist/index.js";
+import { Countdown, rateDuring, startLatencies, untilNone } from "./until.js";
+
+/** As many handlers at once as there may be; what is claimed together is reported together. */
+const CONCURRENCY = 1_000;
+/** Of a worker as one has it, for handlers that do something. */
+const PLAIN_CONCURRENCY = 10;
+const UNFINISHED = `SELECT FROM leasehold.task WHERE namespace = 'default' AND queue = 'default'
+  AND state = 'pending' UNION ALL
+  SELECT FROM leasehold.task WHERE state = 'running' LIMIT 1`;
+
+/** Ids in the order of their making, as UUIDv7 are. */
+export const LOAD = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data,
+    max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at)
+  SELECT 'default', ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'pending', 'noop',
+    'default', 0, '{"n":' || n || '}', 10, 10, 1000, 3600000, now(), now()
+  FROM generate_series(1, $1::int) n`;
+
+/** @param {string} url */
+export async function open(url) {
+  const pool = new pg.Pool({ connectionString: url, max: 2 });
+  const tasks = await connectTasks(url);
+  const noop = defineTask("noop");
+  const done = new Countdown();
+  let started = () => {};
+  const handler = noop.handle(() => {
+    done.one();
+    started();
+    return null;
+  });
+  /** @type {import("./process.js").Contender} */
+  const contender = {
+    async load(count) {
+      await pool.query("TRUNCATE leasehold.task, leasehold.attempt, leasehold.claim");
+      await pool.query(LOAD, [count]);
+      await pool.query("VACUUM ANALYZE leasehold.task, leasehold.attempt");
+    },
+    async drain(count) {
+      const handled = done.of(count);
+      const begin = performance.now();
+      const worker = tasks.work([handler], { concurrency: CONCURRENCY });
+      await handled;
+      await untilNone(pool, UNFINISHED);
+      const tookMs = performance.now() - begin;
+      await worker.close();
+      return tookMs;
+    },
+    async latencies(times) {
+      const worker = tasks.work([handler], { concurrency: PLAIN_CONCURRENCY });
+      const latencies = await startLatencies(
+        times,
+        () => tasks.enqueue(noop, { n: 1 }),
+        (start) => {
+          started = start;
+        },
+      );
+      await worker.close();
+      return latencies;
+    },
+    async rate(forMs) {
+      const worker = tasks.work([handler], { concurrency: PLAIN_CONCURRENCY });
+      const rate = await rateDuring(done, forMs);
+      await worker.close();
+      return rate;
+    },
+    async close() {
+      await tasks.close();
+      await pool.end();
+    },
+  };
+  return contender;
+}

@@ -1,0 +1,52 @@
+// pg-boss 10, 100 jobs a batch. Its own worker sleeps for half a second between batches at least, so
+// what it does for each is called here without the sleep: fetch, work, complete.
+import pg from "pg";
+import PgBoss from "pg-boss";
+
+const QUEUE = "noop";
+const LANES = 8;
+const BATCH = 100;
+
+/** @param {string} url */
+export async function open(url) {
+  const boss = new PgBoss({ connectionString: url, max: 10, supervise: false, schedule: false });
+  boss.on("error", console.error);
+  await boss.start();
+  await boss.createQueue(QUEUE);
+  const pool = new pg.Pool({ connectionString: url, max: 1 });
+  /** @type {Pick<import("./process.js").Contender, "load" | "drain" | "close">} */
+  const contender = {
+    async load(count) {
+      await pool.query("TRUNCATE pgboss.job");
+      for (let from = 0; from < count; from += 5_000) {
+        const length = Math.min(5_000, count - from);
+        await boss.insert(Array.from({ length }, (_, n) => ({ name: QUEUE, data: { n } })));
+      }
+      await pool.query("VACUUM ANALYZE pgboss.job");
+    },
+    async drain(count) {
+      const begin = performance.now();
+      let done = 0;
+      await Promise.all(
+        Array.from({ length: LANES }, async () => {
+          for (;;) {
+            const jobs = await boss.fetch(QUEUE, { batchSize: BATCH });
+            if (jobs.length === 0) return;
+            done += jobs.length;
+            await boss.complete(
+              QUEUE,
+              jobs.map(({ id }) => id),
+            );
+          }
+        }),
+      );
+      if (done !== count) throw new Error(`pg-boss did ${done} of ${count}`);
+      return performance.now() - begin;
+    },
+    async close() {
+      await boss.stop({ graceful: false });
+      await pool.end();
+    },
+  };
+  return contender;
+}

@@ -1,0 +1,53 @@
+// A contender in a process of its own, all under the same binary: Node 24, which graphile-worker 0.18
+// needs. The bench asks, the process answers; between two questions it is idle.
+import { fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const NODE_24 = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url));
+const SERVE = fileURLToPath(new URL("./serve.js", import.meta.url));
+
+/** What every contender can do; its process serves it. */
+/**
+ * @typedef {object} Contender
+ * @property {(count: number) => Promise<void>} load empties the queue and adds so many tasks
+ * @property {(count: number) => Promise<number>} drain milliseconds until all are finished and stored
+ * @property {(times: number) => Promise<number[]>} [latencies] milliseconds from enqueue to the handler
+ * @property {(forMs: number) => Promise<number>} [rate] tasks per second of a plain worker
+ * @property {() => Promise<void>} close
+ */
+
+/**
+ * @param {string} name of a file in this folder
+ * @param {string} url
+ * @returns {Promise<Required<Contender>>}
+ */
+export async function contender(name, url) {
+  const child = fork(SERVE, [name, url], { execPath: NODE_24, execArgv: [] });
+  const gone = new Promise((_, reject) => {
+    child.once("exit", (code) => reject(new Error(`${name} ended with ${code}`)));
+  });
+  gone.catch(() => {});
+  /** @type {(answer: { value?: unknown, error?: string }) => void} */
+  let answered = () => {};
+  child.on("message", (answer) => answered(/** @type {{}} */ (answer)));
+  const next = () =>
+    Promise.race([
+      gone,
+      new Promise((resolve, reject) => {
+        answered = ({ value, error }) => (error ? reject(new Error(error)) : resolve(value));
+      }),
+    ]);
+  const ask = (/** @type {string} */ what) => (/** @type {number} */ number) => {
+    const answer = next();
+    child.send({ what, number });
+    return /** @type {Promise<any>} */ (answer);
+  };
+  await next();
+  return {
+    ...{ load: ask("load"), drain: ask("drain"), latencies: ask("latencies"), rate: ask("rate") },
+    async close() {
+      await ask("close")(0);
+      child.kill();
+    },
+  };
+}
