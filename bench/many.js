@@ -1,0 +1,49 @@
+// Holds many leases, and tells what that costs: node --expose-gc many.js URL COUNT HOLD_MS
+import { connect } from "../dist/index.js";
+
+const [url = "", countText = "1", holdText = "1000"] = process.argv.slice(2);
+const [count, holdMs] = [Number(countText), Number(holdText)];
+const TTL_MS = 60_000;
+const CALLERS = 2_000;
+const REVOKED = 200;
+
+const leases = await connect(url, { defaults: { ttlMs: TTL_MS } });
+const idleShare = await shareOfCore(2_000);
+const before = heap();
+/** @type {import("../dist/index.js").HeldLease[]} */
+const held = [];
+let next = 0;
+await Promise.all(
+  Array.from({ length: CALLERS }, async () => {
+    while (next < count) held.push(await leases.acquire(`many-${next++}`));
+  }),
+);
+const heapBytes = (heap() - before) / count;
+const share = await shareOfCore(holdMs);
+// Somebody ends some of them: each holder must hear of it before it may not trust its lease any more.
+const ended = held.slice(0, REVOKED);
+const told = ended.map(
+  (lease) =>
+    new Promise((resolve) => {
+      const trustedMs = performance.now() + lease.remainingMs();
+      lease.onEnd(() => resolve(performance.now() <= trustedMs));
+    }),
+);
+const operator = await connect(url);
+await Promise.all(ended.map(({ resource }) => operator.revoke(resource)));
+const toldInTime = (await Promise.all(told)).filter(Boolean).length;
+process.send?.({ idleShare, share, heapBytes, lost: REVOKED, toldInTime }, () => process.exit(0));
+
+function heap() {
+  globalThis.gc?.();
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed;
+}
+
+/** @param {number} forMs */
+async function shareOfCore(forMs) {
+  const [cpu, begin] = [process.cpuUsage(), performance.now()];
+  await new Promise((resolve) => setTimeout(resolve, forMs));
+  const used = process.cpuUsage(cpu);
+  return (used.user + used.system) / 1_000 / (performance.now() - begin);
+}
