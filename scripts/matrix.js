@@ -34,7 +34,6 @@ const { runMatrix, chosen } = await load("matrix");
 const { ENGINES } = await load("engines");
 const { FEATURES, FAULTS } = await load("features");
 const { tableOf, isGreen } = await load("table");
-const { endAll } = await vite.ssrLoadModule("/test/support/processes.ts");
 
 let expected = 1;
 try {
@@ -61,12 +60,11 @@ function draw() {
   process.stderr.write(`\r\x1b[K${text.slice(0, (process.stderr.columns ?? 80) - 1)}`);
 }
 
-process.once("SIGINT", async () => {
+const stopping = new AbortController();
+process.once("SIGINT", () => {
   if (bar) process.stderr.write("\r\x1b[K");
   console.error("stopped; ending what was started");
-  // The servers of PostgreSQL end by themselves when this process is gone.
-  await endAll();
-  process.exit(130);
+  stopping.abort();
 });
 
 const begin = performance.now();
@@ -76,6 +74,7 @@ const cells = await runMatrix({
   features: values.feature,
   faults: values.fault,
   parallel: Number(values.parallel),
+  signal: stopping.signal,
   onStart(/** @type {string} */ engine, /** @type {string} */ fault) {
     running.add(`${engine} ${fault}`);
     draw();
@@ -93,7 +92,7 @@ const cells = await runMatrix({
   },
 });
 if (bar) process.stderr.write("\r\x1b[K");
-if (!values.json) {
+if (!values.json && cells.length > 0) {
   /** @param {string} verdict */
   const count = (verdict) =>
     cells.filter((/** @type {{ verdict: string }} */ cell) => cell.verdict === verdict).length;
@@ -103,5 +102,5 @@ if (!values.json) {
     `\n${count("right")} right, ${count("wrong")} wrong, ${count("none")} not tried, in ${seconds} s`,
   );
 }
-process.exitCode = isGreen(cells, expected) ? 0 : 1;
+process.exitCode = stopping.signal.aborted ? 130 : isGreen(cells, expected) ? 0 : 1;
 await vite.close();

@@ -29,10 +29,14 @@ export async function compile(source: URL): Promise<{ path: string; remove(): Pr
   };
   await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }));
   await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
-  await typescript(folder);
+  const remove = () => rm(folder, { recursive: true });
+  await typescript(folder).catch(async (error: unknown) => {
+    await remove();
+    throw error;
+  });
   return {
     path: join(folder, relative(root, file).replace(/\.ts$/, ".js")),
-    remove: () => rm(folder, { recursive: true }),
+    remove,
   };
 }
 

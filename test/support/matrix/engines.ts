@@ -1,5 +1,7 @@
 /** Every engine as the matrix and the stories want it: started, restarted, and found by a URL. */
+import { cp } from "node:fs/promises";
 import { join } from "node:path";
+import { openStores } from "../../../src/index.js";
 import { missingEtcd, startEtcd } from "../etcd-engine.js";
 import {
   ownKubeconfig,
@@ -107,11 +109,20 @@ export const ENGINES: readonly Engine[] = [
       kill: "one process at a time: the next one opens the directory when the holder's has been killed",
       stop: ONE_PROCESS,
     },
-    start: async () => ({
-      // Another folder each time: whoever was killed has left it locked until somebody looks.
-      url: async () => `pglite:${await temporaryFolder()}`,
-      close: async () => {},
-    }),
+    async start() {
+      // Made once, for that takes longest.
+      const made = await temporaryFolder();
+      await (await openStores(`pglite:${made}`)).close();
+      return {
+        // Another one each time: whoever was killed has left it locked until somebody looks.
+        async url() {
+          const folder = await temporaryFolder();
+          await cp(made, folder, { recursive: true });
+          return `pglite:${folder}`;
+        },
+        close: async () => {},
+      };
+    },
   },
   {
     name: "postgres",

@@ -31,6 +31,8 @@ export interface MatrixOptions {
   readonly postgres?: string;
   /** Of process.ts, compiled already. */
   readonly program?: string;
+  /** Ends it before its time, in good order: what was not tried by then has no cell. */
+  readonly signal?: AbortSignal;
   onStart?(engine: string, fault: Fault): void;
   onCells?(cells: readonly Cell[]): void;
 }
@@ -60,15 +62,17 @@ export async function runMatrix(options: MatrixOptions = {}): Promise<Cell[]> {
     : await compile(new URL("./process.ts", import.meta.url));
   const program = options.program ?? compiled?.path ?? "";
   const cells: Cell[] = [];
+  const { signal = new AbortController().signal } = options;
   const tell = (more: readonly Cell[]) => {
+    if (signal.aborted) return;
     cells.push(...more);
     options.onCells?.(more);
   };
   try {
     const waiting = [...engines];
     const work = async () => {
-      for (let next = waiting.shift(); next; next = waiting.shift()) {
-        await onEngine(next, { ...options, program, features, faults, tell });
+      for (let next = waiting.shift(); next && !signal.aborted; next = waiting.shift()) {
+        await onEngine(next, { ...options, program, features, faults, tell, signal });
       }
     };
     await Promise.all(Array.from({ length: options.parallel ?? 2 }, work));
@@ -83,13 +87,14 @@ export async function runMatrix(options: MatrixOptions = {}): Promise<Cell[]> {
 
 interface Work extends Omit<MatrixOptions, "features" | "faults"> {
   readonly program: string;
+  readonly signal: AbortSignal;
   readonly features: readonly Feature[];
   readonly faults: readonly Fault[];
   tell(cells: readonly Cell[]): void;
 }
 
 async function onEngine(engine: Engine, work: Work): Promise<void> {
-  const { features, program, tell } = work;
+  const { features, program, signal, tell } = work;
   const cellsOf = (fault: Fault, cell: (feature: Feature) => Pick<Cell, "verdict" | "reason">) =>
     features.map((feature) => ({ feature, engine: engine.name, fault, ...cell(feature) }));
   const missing = await engine.missing();
@@ -104,7 +109,7 @@ async function onEngine(engine: Engine, work: Work): Promise<void> {
   const run = async (fault: Fault) => {
     work.onStart?.(engine.name, fault);
     const begin = performance.now();
-    const verdicts = await strike({ program, engine, running, fault, features }).catch(
+    const verdicts = await strike({ program, engine, running, fault, features, signal }).catch(
       (error: Error): Verdicts => new Map(features.map((feature) => [feature, error.message])),
     );
     const seconds = Math.round((performance.now() - begin) / 100) / 10;
@@ -118,7 +123,7 @@ async function onEngine(engine: Engine, work: Work): Promise<void> {
   };
   try {
     await Promise.all(tried.filter((fault) => fault !== "restart").map(run));
-    if (tried.includes("restart")) await run("restart");
+    if (tried.includes("restart") && !signal.aborted) await run("restart");
   } finally {
     await running.close();
   }

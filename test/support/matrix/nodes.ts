@@ -43,6 +43,8 @@ export interface NodesOptions {
   readonly ttlMs: number;
   /** Whether a node may take over from itself: where all are stopped together. */
   readonly mayBeItself: boolean;
+  /** Ends all waiting. */
+  readonly signal?: AbortSignal;
 }
 
 /** One run: names, registers and processes of its own. */
@@ -117,6 +119,7 @@ export class Nodes {
   ): Promise<T> {
     const giveUpAtMs = performance.now() + PATIENCE_MS;
     for (;;) {
+      this.options.signal?.throwIfAborted();
       const found = find();
       if (found) return found;
       if (performance.now() > giveUpAtMs) {

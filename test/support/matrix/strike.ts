@@ -19,6 +19,7 @@ export interface StrikeOptions {
   readonly running: RunningEngine;
   readonly fault: Fault;
   readonly features: readonly Feature[];
+  readonly signal: AbortSignal;
 }
 
 /** How many rights the first node has of each. */
