@@ -5,8 +5,7 @@
 import type { GrantHistory, HistoryQuery } from "../../control/index.js";
 import { InvalidOptionError, type Key, type LeaseView, type Page } from "../../lease/index.js";
 import type { Connections } from "./connections.js";
-import { iso } from "./lease-sql.js";
-import type { ViewRow } from "./lease-view-sql.js";
+import { iso, type ViewRow } from "./lease-sql.js";
 import type { Parameter, Sql } from "./query.js";
 
 /** One statement deletes so many at most. */

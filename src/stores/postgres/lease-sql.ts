@@ -19,9 +19,8 @@
  *
  * Names: c the clock, i the input, s or r the row as seen, k as locked, x as changed.
  */
-import { queue } from "../../lease/index.js";
+import { type LeaseState, queue } from "../../lease/index.js";
 import { CHANNEL } from "./backend.js";
-import type { ViewRow } from "./lease-view-sql.js";
 
 /** Milliseconds from the statement's time until then. */
 export const untilMs = (time: string) => `(extract(epoch FROM ${time} - c.now) * 1000)::float8`;
@@ -89,6 +88,21 @@ const lockedWhere = (condition: string) => `
     ORDER BY l.namespace, l.resource
     FOR NO KEY UPDATE OF l SKIP LOCKED
   )`;
+
+export interface ViewRow {
+  readonly namespace: string;
+  readonly resource: string;
+  readonly holder: string;
+  readonly grantId: string;
+  readonly token: number;
+  readonly state: LeaseState;
+  readonly ttlMs: number;
+  readonly remainingMs: number;
+  readonly grantedAt: string;
+  readonly renewedAt: string | null;
+  readonly expiresAt: string;
+  readonly metadata: string | null;
+}
 
 export interface AcquireRow {
   readonly status: "acquired" | "held" | "ended" | "undecided";

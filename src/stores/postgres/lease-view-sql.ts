@@ -1,5 +1,4 @@
 /** What is read of leases, and the collection of what nobody needs any more. */
-import type { LeaseState } from "../../lease/index.js";
 import {
   afterMs,
   CLOCK,
@@ -11,21 +10,6 @@ import {
   SAME_KEY,
   untilMs,
 } from "./lease-sql.js";
-
-export interface ViewRow {
-  readonly namespace: string;
-  readonly resource: string;
-  readonly holder: string;
-  readonly grantId: string;
-  readonly token: number;
-  readonly state: LeaseState;
-  readonly ttlMs: number;
-  readonly remainingMs: number;
-  readonly grantedAt: string;
-  readonly renewedAt: string | null;
-  readonly expiresAt: string;
-  readonly metadata: string | null;
-}
 
 const STATE = `CASE WHEN ${isLive("l")} THEN 'live' ELSE coalesce(l.ended, 'expired') END`;
 const VIEW = `l.namespace, l.resource, l.holder, ${grantId("l")} AS "grantId", l.token::float8 AS token,

@@ -36,8 +36,9 @@ import {
   type ReleaseRow,
   type RenewRow,
   type RevokeRow,
+  type ViewRow,
 } from "./lease-sql.js";
-import { COLLECT, COLLECT_WAITERS, GET, LIST, type ViewRow } from "./lease-view-sql.js";
+import { COLLECT, COLLECT_WAITERS, GET, LIST } from "./lease-view-sql.js";
 import { type Listener, watchEvents } from "./listen.js";
 import { askAgain } from "./locked-rows.js";
 import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./query.js";
