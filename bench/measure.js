@@ -60,7 +60,7 @@ export async function interleaved(rounds, contenders, progress) {
   for (const name of names) measured[name] = [];
   for (let round = 0; round <= rounds; round += 1) {
     for (let at = 0; at < names.length; at += 1) {
-      const name = /** @type {Name} */ (names[(at + round) % names.length]);
+      const name = names[(at + round) % names.length];
       progress(`round ${round} of ${rounds}: ${name}`);
       const value = await contenders[name]();
       if (round > 0) measured[name].push(value);
@@ -77,7 +77,7 @@ export async function interleaved(rounds, contenders, progress) {
  * @returns {Row}
  */
 export function ratioRow(row, ours, theirs) {
-  const samples = ours.map((value, round) => value / /** @type {number} */ (theirs[round]));
+  const samples = ours.map((value, round) => value / theirs[round]);
   return { ...row, ratio: median(samples), samples };
 }
 

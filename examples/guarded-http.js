@@ -9,6 +9,7 @@
  * You will see a worker that was paused being answered 412 with both tokens, its successor 204, and
  * somebody who says no token 428.
  */
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "leasehold";
 import { fencing, memoryGuard } from "leasehold/fence";
@@ -30,9 +31,8 @@ const server = createServer(
     response.end();
   }),
 );
-await /** @type {Promise<void>} */ (
-  new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve()))
-);
+server.listen(0, "127.0.0.1");
+await once(server, "listening");
 const address = /** @type {import("node:net").AddressInfo} */ (server.address());
 
 /**

@@ -189,7 +189,9 @@ class OutboxDispatcher {
   }
 }
 
-const source = process.argv[2] ?? pglite({ db: database.db });
+const source =
+  process.argv[2] ??
+  pglite({ db: /** @type {import("@electric-sql/pglite").PGlite} */ (database.db) });
 const clients = [
   await connect(source, { holder: "node-1" }),
   await connect(source, { holder: "node-2" }),

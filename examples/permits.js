@@ -26,7 +26,7 @@ async function acquirePermit(leases, places) {
     }
     // All are taken: in line for one of them, but not for ever, for another may be free before.
     try {
-      return await leases.acquire(shuffled[0], { waitMs: 1_000 });
+      return await leases.acquire(shuffled[0] ?? "", { waitMs: 1_000 });
     } catch (error) {
       if (!(error instanceof LeaseUnavailableError)) throw error;
     }

@@ -18,7 +18,7 @@ const [here, there] = await Promise.all([
   connect(source, { holder: "here" }),
   connect(source, { holder: "there" }),
 ]);
-/** Without leases, such a table forgets what others write meanwhile. */
+/** @type {Map<string, number>} Without leases, such a table forgets what others write meanwhile. */
 const balances = new Map([
   ...[/** @type {const} */ (["ada", 100]), /** @type {const} */ (["bob", 100])],
   /** @type {const} */ (["cid", 100]),

@@ -40,7 +40,7 @@ export async function contender(name, url) {
   const ask = (/** @type {string} */ what) => (/** @type {number} */ number) => {
     const answer = next();
     child.send({ what, number });
-    return /** @type {Promise<any>} */ (answer);
+    return answer;
   };
   await next();
   return {

@@ -1,8 +1,8 @@
 // The process of one contender: see process.js.
-const [name = "", url = ""] = process.argv.slice(2);
+const [contender = "", url = ""] = process.argv.slice(2);
 /** @type {{ open: (url: string) => Promise<Record<string, (number: number) => Promise<unknown>>> }} */
-const { open } = await import(`./${name}.js`);
-const served = await open(url);
+const { open } = await import(`./${contender}.js`);
+const served = await Promise.resolve(open(url));
 process.on("message", async (/** @type {{ what: string, number: number }} */ { what, number }) => {
   try {
     const value = await served[what]?.(number);

@@ -32,7 +32,7 @@ interface NodeRequest {
 interface NodeResponse {
   statusCode: number;
   setHeader(name: string, value: string): unknown;
-  end(text: string): unknown;
+  end(text?: string): unknown;
   once(event: "close", listener: () => void): unknown;
 }
 
