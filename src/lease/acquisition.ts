@@ -12,7 +12,7 @@
  *      └──▶ failed  ──▶ the same id again, after a pause, within the budget
  */
 import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
-import type { Aborting } from "./aborting.js";
+import type { Abort, Aborting } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
 import { type LeaseholdError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
@@ -63,23 +63,25 @@ export interface Ticket {
  * Takes the lease if it is free.
  * @param waiting how long the caller means to wait, for the store to note, and its ticket
  * @returns who holds it, when it is definitely somebody else's
- * @throws STORE_UNAVAILABLE when unknown; the signal's reason when aborted
+ * @throws STORE_UNAVAILABLE when unknown; the reason when aborted
  */
 export async function attempt(
   context: LeaseContext,
   resource: string,
   options: ResolvedOptions,
-  signal: AbortSignal,
+  abort: Abort,
   waiting?: { queueMs: number; ticket: Ticket },
 ): Promise<HeldLease | Held> {
   const { env, namespace, holder } = context;
   const { clock, random } = env;
   const giveUpAtMs = clock.monotonic() + Math.min(options.ttlMs / 2, ATTEMPT_BUDGET_MS);
   const ticket = waiting?.ticket ?? { leaseId: newLeaseId(random) };
+  const { ttlMs, metadata } = options;
+  const queueMs = waiting?.queueMs ?? 0;
   const request = {
-    ...{ namespace, resource, holder, ttlMs: options.ttlMs },
-    ...(options.metadata === undefined ? {} : { metadata: options.metadata }),
-    ...(waiting && waiting.queueMs > 0 ? { queueMs: waiting.queueMs } : {}),
+    ...{ namespace, resource, holder, ttlMs, leaseId: ticket.leaseId },
+    ...(metadata !== undefined && { metadata }),
+    ...(queueMs > 0 && { queueMs }),
   };
   // Whether an earlier call had no answer, and whether one may have made a grant under the ticket
   // that nobody knows of: so it is from sending until its answer has been looked at.
@@ -93,9 +95,9 @@ export async function attempt(
       const timeoutMs = Math.max(1, giveUpAtMs - sent.monotonicMs);
       maybe = true;
       answer = context.batched.acquire({ ...request, leaseId }, timeoutMs);
-      const outcome = await orAbort(answer, signal);
+      const outcome = await abort.race(answer);
       // The answer may have come first, the abort before anybody has looked at it.
-      signal.throwIfAborted();
+      abort.throwIfAborted();
       maybe = false;
       let failure: LeaseholdError;
       switch (outcome.status) {
@@ -133,7 +135,7 @@ export async function attempt(
       }
       const pauseMs = jittered(random, RETRY_MS * Math.min(tries, 8), 0.5);
       if (clock.monotonic() + pauseMs >= giveUpAtMs) throw failure;
-      await sleep(clock, pauseMs, { signal });
+      await sleep(clock, pauseMs, { signal: abort.signal });
     }
   } finally {
     if (maybe) {
@@ -196,14 +198,4 @@ export function giveUp(
 function tracked<T>({ releasing }: LeaseContext, promise: Promise<T>): Promise<T> {
   releasing.add(promise);
   return promise.finally(() => releasing.delete(promise));
-}
-
-/** The promise's value, or a rejection with the signal's reason the moment it aborts. */
-function orAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) return abort();
-    signal.addEventListener("abort", abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
 }

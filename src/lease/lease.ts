@@ -105,15 +105,17 @@ export class Lease implements AsyncDisposable {
     await this.#giveBackLost();
     const { aborting, closing, env } = this.#context;
     const { acquireRetries, acquireRetryDelayMs, signal: own } = this.#options;
-    return aborting.run([own, closing], async ({ signal }) => {
+    return aborting.run([own, closing], async (abort) => {
       for (let retries = 0; ; retries += 1) {
-        const result = await attempt(this.#context, this.resource, this.#options, signal);
+        const result = await attempt(this.#context, this.resource, this.#options, abort);
         if (result instanceof HeldLease) {
           this.#hold(result);
           return true;
         }
         if (retries >= acquireRetries) return false;
-        await sleep(env.clock, jittered(env.random, acquireRetryDelayMs, 0.1), { signal });
+        await sleep(env.clock, jittered(env.random, acquireRetryDelayMs, 0.1), {
+          signal: abort.signal,
+        });
       }
     });
   }

@@ -1,6 +1,6 @@
 /** The client: everything that a program does with leases starts here. */
 import { type Env, invariant, newHolder, sleep, systemEnv } from "../env/index.js";
-import { Aborting } from "./aborting.js";
+import { type Abort, Aborting } from "./aborting.js";
 import { attempt, type Held, type LeaseContext } from "./acquisition.js";
 import { batched } from "./batching.js";
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
@@ -323,9 +323,7 @@ export class Leases implements AsyncDisposable {
   /** @param patient whether a store that does not answer is waited for */
   async #acquire(resource: string, options: AcquireOptions, patient: boolean): Promise<HeldLease> {
     const resolved = { ...this.#resolve(resource, options), patient };
-    return this.#abortable(resolved, (controller) =>
-      waitFor(this.#context, resource, resolved, controller),
-    );
+    return this.#abortable(resolved, (abort) => waitFor(this.#context, resource, resolved, abort));
   }
 
   /** What was taken; or what stands for it where the store is away and the caller does not mind. */
@@ -374,9 +372,7 @@ export class Leases implements AsyncDisposable {
 
   async #attempt(resource: string, options: AcquireOptions): Promise<HeldLease | Held> {
     const resolved = this.#resolve(resource, options);
-    return this.#abortable(resolved, ({ signal }) =>
-      attempt(this.#context, resource, resolved, signal),
-    );
+    return this.#abortable(resolved, (abort) => attempt(this.#context, resource, resolved, abort));
   }
 
   /** @throws CLOSED */
@@ -390,10 +386,7 @@ export class Leases implements AsyncDisposable {
     return resolveOptions(options, this.#defaults, this.#context.capabilities.ttl);
   }
 
-  #abortable<T>(
-    { signal }: ResolvedOptions,
-    call: (controller: AbortController) => Promise<T>,
-  ): Promise<T> {
+  #abortable<T>({ signal }: ResolvedOptions, call: (abort: Abort) => Promise<T>): Promise<T> {
     return this.#context.aborting.run([signal, this.#closing.signal], call);
   }
 }

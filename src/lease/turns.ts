@@ -1,3 +1,5 @@
+import type { Abort } from "./aborting.js";
+
 /**
  * Callers of one process queue first in, first out for a resource, and only the head contends with
  * other processes: a hundred waiting callers cost the store what one does.
@@ -6,16 +8,17 @@ export class Turns {
   readonly #queues = new Map<string, Waiting[]>();
 
   /**
-   * Resolves when all who came before have left; rejects with the signal's reason.
+   * Resolves when all who came before have left; rejects with the reason when aborted.
    * @param patient whether to stay in line while the head waits for a store that does not answer
    */
-  enter(resource: string, signal: AbortSignal, patient: boolean): Promise<void> {
-    signal.throwIfAborted();
+  enter(resource: string, abort: Abort, patient: boolean): Promise<void> {
+    abort.throwIfAborted();
     const queue = this.#queues.get(resource);
     if (!queue) {
       this.#queues.set(resource, []);
       return Promise.resolve();
     }
+    const { signal } = abort;
     return new Promise((resolve, reject) => {
       const leave = (reason: unknown) => {
         signal.removeEventListener("abort", onAbort);

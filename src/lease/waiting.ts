@@ -2,6 +2,7 @@
  * Waiting for a held lease: attempt after attempt, by turns among the callers of this client, and in
  * line among those of all clients where the store keeps one (place.ts, queue.ts).
  */
+import type { Abort } from "./aborting.js";
 import { attempt, giveUp, type Held, type LeaseContext } from "./acquisition.js";
 import { type LeaseholdError, LeaseUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
@@ -16,17 +17,16 @@ const OVERDUE = new Error("waitMs is over");
  * for too: that is what the time is for. Even a caller in a hurry gets an answer: the first look is
  * not cut short.
  * @param options `patient: false` waits for others, but not for the store
- * @param controller aborts the wait; aborted here when the time is over
- * @throws LeaseUnavailableError when the time is over; the signal's reason when aborted
+ * @param abort ends the wait; done here when the time is over
+ * @throws LeaseUnavailableError when the time is over; the reason when aborted
  */
 export async function waitFor(
   context: LeaseContext,
   resource: string,
   options: ResolvedOptions & { readonly patient?: boolean },
-  controller: AbortController,
+  abort: Abort,
 ): Promise<HeldLease> {
   const { env } = context;
-  const { signal } = controller;
   const { patient = true } = options;
   const deadlineMs = env.clock.monotonic() + options.waitMs;
   const leftMs = () => deadlineMs - env.clock.monotonic();
@@ -34,7 +34,7 @@ export async function waitFor(
   let last: Held | LeaseholdError = { holder: "another caller of this client", remainingMs: null };
   let waiting = true;
   const deadline = Number.isFinite(options.waitMs)
-    ? env.clock.timer(options.waitMs, () => waiting && controller.abort(OVERDUE))
+    ? env.clock.timer(options.waitMs, () => waiting && abort.abort(OVERDUE))
     : undefined;
   const place = new Place(env, context.capabilities.watch);
   const { ticket } = place;
@@ -43,7 +43,7 @@ export async function waitFor(
   // Whether the store may know us as waiting.
   let queued = false;
   try {
-    await context.turns.enter(resource, signal, patient);
+    await context.turns.enter(resource, abort, patient);
     entered = true;
     for (let looks = 0; ; looks += 1) {
       const own = context.held.get(resource);
@@ -53,9 +53,9 @@ export async function waitFor(
       } else {
         waiting = looks > 0;
         const queueMs = Math.min(leftMs(), place.keptMs);
-        const look = attempt(context, resource, options, signal, { queueMs, ticket });
+        const look = attempt(context, resource, options, abort, { queueMs, ticket });
         const result = await look.catch((error: LeaseholdError) => {
-          if (signal.aborted || !error.retryable || !patient) throw error;
+          if (abort.aborted || !error.retryable || !patient) throw error;
           context.turns.fail(resource, error);
           env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
           return error;
@@ -73,7 +73,7 @@ export async function waitFor(
       // The first `held` left word that we wait; what happened before that is seen by looking again,
       // and what was under way meanwhile by the short pauses after that.
       if (own || looks > 0) {
-        await place.pause(last instanceof Error ? null : last, looks, leftMs(), signal);
+        await place.pause(last instanceof Error ? null : last, looks, leftMs(), abort.signal);
       }
     }
   } catch (error) {
