@@ -1,0 +1,52 @@
+// What a long transaction does to the rate of claims: as long as it holds the horizon, no row version
+// that dies meanwhile can be removed, and claims read past more and more of them.
+//
+// ratio = (our rate while it is held / our rate before) / (the same of graphile-worker). Plain workers,
+// 10 handlers at once and graphile-worker without its local queue, so that every task is one that is
+// claimed anew.
+import pg from "pg";
+import { contender } from "../contenders/process.js";
+import { median, perSecond, ratioRow } from "../measure.js";
+
+/** As many as either works off, by far. */
+const BACKLOG = { full: 600_000, quick: 100_000 };
+
+/** @type {import("../measure.js").Question} */
+export default {
+  question: "Rate of claims while a transaction holds the horizon",
+  sideBySide: "graphile-worker 0.18",
+  ids: ["horizon"],
+  async run({ engines, size, progress }) {
+    const urls = { ours: await engines.freshDatabase(), graphile: await engines.freshDatabase() };
+    /** @type {Record<"ours" | "graphile", { before: number[], during: number[] }>} */
+    const rates = { ours: { before: [], during: [] }, graphile: { before: [], during: [] } };
+    const heldMs = size(60_000, 10_000);
+    for (let round = 0; round < size(3, 1); round += 1) {
+      for (const name of /** @type {const} */ (["ours", "graphile"])) {
+        progress(`round ${round + 1}: ${name}`);
+        const side = await contender(name, urls[name]);
+        await side.load(size(BACKLOG.full, BACKLOG.quick));
+        await side.rate(1_000);
+        rates[name].before.push(await side.rate(heldMs / 5));
+        const holder = new pg.Client({ connectionString: urls[name] });
+        await holder.connect();
+        await holder.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        await holder.query("SELECT txid_current(), count(*) FROM pg_class");
+        rates[name].during.push(await side.rate(heldMs));
+        await holder.query("ROLLBACK");
+        await holder.end();
+        await side.close();
+      }
+    }
+    const fall = (/** @type {"ours" | "graphile"} */ name) =>
+      rates[name].during.map((rate, round) => rate / (rates[name].before[round] ?? NaN));
+    const said = (/** @type {"ours" | "graphile"} */ name) =>
+      `${perSecond(median(rates[name].before))} before, ${perSecond(median(rates[name].during))} during`;
+    const row = {
+      ...{ id: "horizon", what: `held for ${heldMs / 1_000} s`, reach: 1 },
+      better: /** @type {const} */ ("higher"),
+      figures: { ours: said("ours"), theirs: said("graphile") },
+    };
+    return [ratioRow(row, fall("ours"), fall("graphile"))];
+  },
+};
