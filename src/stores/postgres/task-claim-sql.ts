@@ -37,7 +37,7 @@ const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.
 
 /** One queue's pending tasks come out of the index in order: a claim reads as many as it takes. */
 const PICKED_OF_ONE = `
-    SELECT t.namespace, t.id FROM leasehold.task t
+    SELECT t.id FROM leasehold.task t
     WHERE t.queue = $7 AND ${DUE}
     ORDER BY ${IN_ORDER("t")} LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED`;
@@ -49,7 +49,7 @@ const PICKED_OF_ONE = `
  * sort the backlog.
  */
 const pickedOfMany = (queues: number) => `
-    SELECT t.namespace, t.id FROM (
+    SELECT t.id FROM (
       ${Array.from(
         { length: queues },
         (_, at) => `(SELECT t.namespace, t.id, t.priority, t.scheduled_at FROM leasehold.task t
@@ -58,7 +58,7 @@ const pickedOfMany = (queues: number) => `
       ).join("\n      UNION ALL\n      ")}
       ORDER BY 3, 4, 2
     ) q CROSS JOIN LATERAL (
-      SELECT t.namespace, t.id FROM leasehold.task t
+      SELECT t.id FROM leasehold.task t
       WHERE ${SAME_TASK("t", "q")} AND t.state = 'pending'
         AND t.scheduled_at <= (SELECT now FROM clock)
       FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -89,8 +89,9 @@ WITH ${CLOCK},
       previous_holder = t.holder, holder = $3, lease_id = ${leaseId("$2", "t.id::text")},
       token = greatest(t.token + 1, ${micros("c.now")}), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
-    FROM picked p CROSS JOIN clock c
-    WHERE ${SAME_TASK("t", "p")}
+    FROM clock c
+    -- Not a join, for which the planner may read the whole table.
+    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM picked p))
     RETURNING t.*
   ),
   noted AS (

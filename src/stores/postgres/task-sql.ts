@@ -36,20 +36,34 @@ export const KEY: Columns = [
 ];
 const GRANT: Columns = [...KEY, ["lease_id", "text"], ["token", "bigint"]];
 
-/** The batch as rows numbered from 1; its columns are the statement's values, an array each. */
+/**
+ * The batch as rows numbered from 1; its columns are the statement's values, an array each. Behind a
+ * SELECT the planner takes them for few, however many they are, and looks each task up by its key. For
+ * many it would choose to read the whole table, which is faster only while there is little in it.
+ */
 export const unnested = (columns: Columns) =>
-  `unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(", ")})
+  `unnest(${columns.map(([, type], at) => `(SELECT $${at + 1}::${type}[])`).join(", ")})
       WITH ORDINALITY AS i (${columns.map(([name]) => name).join(", ")}, n)`;
 const input = (columns: Columns) => `input AS MATERIALIZED (SELECT * FROM ${unnested(columns)})`;
 
-/** The tasks of the batch that are as `condition` says, also in the version that is then locked. */
-const heldWhere = (condition: string) => `
+/**
+ * The requests whose tasks are as `condition` says, also in the version that is then locked: with where
+ * these stand, and `columns` of theirs. LATERAL, so that each is looked up by its own key.
+ */
+const heldWhere = (condition: string, columns = "") => `
   held AS MATERIALIZED (
-    SELECT i.n, t.* FROM input i JOIN leasehold.task t ON ${SAME_TASK("t", "i")} CROSS JOIN clock c
-    WHERE ${condition}
-    ORDER BY t.namespace, t.id
-    FOR NO KEY UPDATE OF t SKIP LOCKED
+    SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id) i
+      CROSS JOIN clock c CROSS JOIN LATERAL (
+        SELECT t.ctid AS at${columns} FROM leasehold.task t
+        WHERE ${SAME_TASK("t", "i")} AND (${condition})
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+      ) t
   )`;
+/**
+ * What is locked stays where it stands. A version newer than what the statement sees is not found there:
+ * it is passed over like one that is locked, and asked for again.
+ */
+const SAME_PLACE = "t.ctid = h.at";
 /** A grant that its holder may act on. */
 const LIVE_GRANT =
   "t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at";
@@ -85,12 +99,12 @@ export const HEARTBEAT = `
 WITH ${CLOCK},
   ${input([...GRANT, ["ttl_ms", "int"], ["progress", "text"]])},
   ${heldWhere(LIVE_GRANT)}
-UPDATE leasehold.task t SET ttl_ms = i.ttl_ms, heartbeat_at = c.now,
+UPDATE leasehold.task t SET ttl_ms = h.ttl_ms, heartbeat_at = c.now,
   -- Never earlier than promised: an older answer may already be trusted.
-  expires_at = greatest(t.expires_at, ${afterMs("i.ttl_ms")}),
-  progress = coalesce(i.progress, t.progress)
-FROM held h JOIN input i ON i.n = h.n CROSS JOIN clock c
-WHERE ${SAME_TASK("t", "h")}
+  expires_at = greatest(t.expires_at, ${afterMs("h.ttl_ms")}),
+  progress = coalesce(h.progress, t.progress)
+FROM held h CROSS JOIN clock c
+WHERE ${SAME_PLACE}
 RETURNING h.n::int AS n, ${micros("t.expires_at")} AS "expiresAt", ${micros("c.now")} AS now`;
 
 export interface ChangedRow {
@@ -102,10 +116,10 @@ WITH ${CLOCK},
   ${input([...GRANT, ["output", "text"]])},
   ${heldWhere(LIVE_GRANT)},
   changed AS (
-    UPDATE leasehold.task t SET state = 'done', result = 'done', output = i.output,
+    UPDATE leasehold.task t SET state = 'done', result = 'done', output = h.output,
       finished_at = c.now
-    FROM held h JOIN input i ON i.n = h.n CROSS JOIN clock c
-    WHERE ${SAME_TASK("t", "h")}
+    FROM held h CROSS JOIN clock c
+    WHERE ${SAME_PLACE}
     RETURNING h.n, ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "done")}
@@ -117,7 +131,7 @@ export interface FailedRow extends ChangedRow {
 }
 /** 2^60 times anything is more than any maxBackoffMs. */
 const BACKOFF_MS = `round(least(h.backoff_ms * power(2, least(h.failures, 60)), h.max_backoff_ms)
-    * (0.5 + i.random / 2))`;
+    * (0.5 + h.random / 2))`;
 /** Values: namespaces, ids, leaseIds, tokens, errors, retryInMs, final, random. */
 export const FAIL = `
 WITH ${CLOCK},
@@ -128,20 +142,20 @@ WITH ${CLOCK},
     ["final", "bool"],
     ["random", "float8"],
   ])},
-  ${heldWhere(LIVE_GRANT)},
+  ${heldWhere(LIVE_GRANT, ", t.failures, t.max_attempts, t.backoff_ms, t.max_backoff_ms")},
   decided AS (
-    SELECT i.*, i.final OR h.failures + 1 >= h.max_attempts AS dead,
-      ${afterMs(`coalesce(i.retry_in_ms, ${BACKOFF_MS})`)} AS retry_at
-    FROM held h JOIN input i ON i.n = h.n CROSS JOIN clock c
+    SELECT h.*, h.final OR h.failures + 1 >= h.max_attempts AS dead,
+      ${afterMs(`coalesce(h.retry_in_ms, ${BACKOFF_MS})`)} AS retry_at
+    FROM held h CROSS JOIN clock c
   ),
   changed AS (
-    UPDATE leasehold.task t SET result = 'failed', error = d.error, failures = t.failures + 1,
-      state = CASE WHEN d.dead THEN 'dead' ELSE 'pending' END,
-      finished_at = CASE WHEN d.dead THEN c.now END,
-      scheduled_at = CASE WHEN d.dead THEN t.scheduled_at ELSE d.retry_at END
-    FROM decided d CROSS JOIN clock c
-    WHERE ${SAME_TASK("t", "d")}
-    RETURNING d.n, ${KEPT_COLUMNS}, t.error, t.scheduled_at
+    UPDATE leasehold.task t SET result = 'failed', error = h.error, failures = t.failures + 1,
+      state = CASE WHEN h.dead THEN 'dead' ELSE 'pending' END,
+      finished_at = CASE WHEN h.dead THEN c.now END,
+      scheduled_at = CASE WHEN h.dead THEN t.scheduled_at ELSE h.retry_at END
+    FROM decided h CROSS JOIN clock c
+    WHERE ${SAME_PLACE}
+    RETURNING h.n, ${KEPT_COLUMNS}, t.error, t.scheduled_at
   ),
   ${keptOf("changed x", "failed", "x.error")},
   ${hintsOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")}
@@ -156,7 +170,7 @@ WITH ${CLOCK},
   ${heldWhere(LIVE_GRANT)},
   changed AS (
     UPDATE leasehold.task t SET state = 'pending', result = 'returned'
-    FROM held h WHERE ${SAME_TASK("t", "h")}
+    FROM held h WHERE ${SAME_PLACE}
     RETURNING h.n, ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "returned")},
@@ -167,11 +181,11 @@ SELECT x.n::int AS n, ${HINTED} FROM changed x`;
 export const CANCEL = `
 WITH ${CLOCK},
   ${input(KEY)},
-  ${heldWhere("t.state IN ('pending', 'running')")},
+  ${heldWhere("t.state IN ('pending', 'running')", ", t.state")},
   changed AS (
     UPDATE leasehold.task t SET state = 'cancelled', finished_at = c.now,
       result = CASE WHEN h.state = 'running' THEN 'cancelled' ELSE t.result END
-    FROM held h CROSS JOIN clock c WHERE ${SAME_TASK("t", "h")}
+    FROM held h CROSS JOIN clock c WHERE ${SAME_PLACE}
     RETURNING h.n, h.state AS before, ${KEPT_COLUMNS}
   ),
   ${keptOf("(SELECT * FROM changed WHERE before = 'running') x", "cancelled")}
@@ -190,7 +204,10 @@ const RIVAL = (row: string) => `EXISTS (
 export const RETRY = `
 WITH ${CLOCK},
   ${input(KEY)},
-  ${heldWhere(`t.state = 'pending' OR (t.state IN ('dead', 'cancelled') AND NOT ${RIVAL("t")})`)},
+  ${heldWhere(
+    `t.state = 'pending' OR (t.state IN ('dead', 'cancelled') AND NOT ${RIVAL("t")})`,
+    ", t.kind, t.dedupe_key, t.state",
+  )},
   ranked AS (
     SELECT h.*, row_number() OVER (PARTITION BY h.namespace, h.kind, h.dedupe_key ORDER BY h.n) AS rank
     FROM held h
@@ -199,7 +216,7 @@ WITH ${CLOCK},
     UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, finished_at = NULL,
       scheduled_at = CASE WHEN h.state = 'pending' THEN least(t.scheduled_at, c.now) ELSE c.now END
     FROM ranked h CROSS JOIN clock c
-    WHERE ${SAME_TASK("t", "h")} AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)
+    WHERE ${SAME_PLACE} AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)
     RETURNING h.n, t.namespace, t.queue
   ),
   ${hintsOf("changed x")}
@@ -240,7 +257,7 @@ export interface ReapedRow {
 export const REAP = `
 WITH ${CLOCK},
   held AS MATERIALIZED (
-    SELECT t.namespace, t.id FROM leasehold.task t
+    SELECT t.ctid AS at FROM leasehold.task t
     WHERE t.state = 'running' AND t.expires_at <= (SELECT now FROM clock)
     ORDER BY t.namespace, t.id LIMIT $1::int
     FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -249,7 +266,7 @@ WITH ${CLOCK},
     UPDATE leasehold.task t SET result = 'expired', crashes = t.crashes + 1,
       state = CASE WHEN t.crashes + 1 >= t.crash_limit THEN 'dead' ELSE 'pending' END,
       finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END
-    FROM held h CROSS JOIN clock c WHERE ${SAME_TASK("t", "h")}
+    FROM held h CROSS JOIN clock c WHERE ${SAME_PLACE}
     RETURNING ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "expired")},
