@@ -9,11 +9,11 @@ export class Countdown {
   /** @param {number} count */
   of(count) {
     this.#left = count;
-    return /** @type {Promise<void>} */ (
-      new Promise((resolve) => {
-        this.#done = resolve;
-      })
-    );
+    /** @type {Promise<void>} */
+    const done = new Promise((resolve) => {
+      this.#done = resolve;
+    });
+    return done;
   }
 
   one() {

@@ -14,7 +14,8 @@
  * going on meanwhile; the store answers a repeated one as it answered the first. *A worker that was
  * paused past its lease* finds its trust gone before it reports, and a report that left just before
  * is refused by token. *A handler that ignores its signal* keeps its slot until it ends, so that one
- * worker never runs more than `concurrency` handlers at once.
+ * worker never runs more than `concurrency` handlers at once. *A store that is slow to take reports*
+ * has no more than `concurrency` of them on their way beside the handlers before claims wait too.
  */
 import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
 import {
@@ -31,7 +32,14 @@ import {
 } from "../lease/index.js";
 import { FinalTaskError, type TaskHandler, toJson } from "./define.js";
 import { describe } from "./describe.js";
-import type { ClaimedTask, ClaimRequest, Json, TaskStore } from "./port.js";
+import type {
+  ClaimedTask,
+  ClaimRequest,
+  CompleteRequest,
+  FailRequest,
+  Json,
+  TaskStore,
+} from "./port.js";
 import type { Ready } from "./ready.js";
 import { Reports } from "./reports.js";
 
@@ -88,6 +96,9 @@ interface Attempt {
   reported: boolean;
 }
 
+/** How a handler has ended. */
+type End = Pick<CompleteRequest, "output"> | Pick<FailRequest, "error" | "retryInMs" | "final">;
+
 /** Made by `tasks.work(handlers, options)`; runs until closed. */
 export class Worker implements AsyncDisposable {
   readonly #context: WorkerContext;
@@ -98,7 +109,9 @@ export class Worker implements AsyncDisposable {
   readonly #queues: readonly string[];
   readonly #ttlMs: number;
   readonly #graceMs: number;
+  /** Until their reports are acknowledged. */
   readonly #running = new Map<HeldLease, Promise<void>>();
+  #handling = 0;
   readonly #stopping = new AbortController();
   readonly #claiming: Promise<void>;
   #slotFreed: (() => void) | undefined;
@@ -127,7 +140,7 @@ export class Worker implements AsyncDisposable {
 
   /** How many handlers run now. */
   get running(): number {
-    return this.#running.size;
+    return this.#handling;
   }
 
   /**
@@ -184,7 +197,11 @@ export class Worker implements AsyncDisposable {
     let claimId = newLeaseId(env.random);
     let failures = 0;
     while (!signal.aborted) {
-      const limit = this.#concurrency - this.#running.size;
+      // Handlers need not wait for the reports of those before them.
+      const limit = Math.min(
+        this.#concurrency - this.#handling,
+        2 * this.#concurrency - this.#running.size,
+      );
       if (limit === 0) {
         await new Promise<void>((resolve) => {
           this.#slotFreed = resolve;
@@ -254,32 +271,44 @@ export class Worker implements AsyncDisposable {
 
   /** Runs the handler and reports; false when there was nothing to report or nobody took it. */
   async #run(task: ClaimedTask, lease: HeldLease, attempt: Attempt): Promise<boolean> {
+    this.#handling += 1;
+    const end = await this.#handle(task, lease, attempt);
+    this.#handling -= 1;
+    this.#slotFreed?.();
+    if (!end) return false;
+    attempt.reporting = true;
+    const grant = this.#grant(task);
+    return "output" in end
+      ? this.#reports.complete(lease, { ...grant, ...end })
+      : this.#reports.fail(lease, { ...grant, ...end });
+  }
+
+  /** What there is to report; null for what did not begin, or stopped because it was told to. */
+  async #handle(task: ClaimedTask, lease: HeldLease, attempt: Attempt): Promise<End | null> {
     const { logger } = this.#context.env;
     const { data, leaseId, ...shown } = task;
     const handler = this.#handlers.get(task.kind);
     // Trust may be over before the answer was read; and after close() nothing new begins.
-    if (!handler || !lease.checkAlive() || this.#stopping.signal.aborted) return false;
-    let output: Json;
+    if (!handler || !lease.checkAlive() || this.#stopping.signal.aborted) return null;
     try {
       const progress = (value: Json) => {
         attempt.progress = toJson("progress", value, LONGEST_PROGRESS_BYTES);
       };
-      const context = { task: shown, lease, signal: lease.signal, progress, log: logger };
-      output = await handler.run(data, context);
+      // A signal is made for those who ask for one.
+      const context = {
+        ...{ task: shown, lease, progress, log: logger },
+        get signal() {
+          return lease.signal;
+        },
+      };
+      return { output: await handler.run(data, context) };
     } catch (error) {
       // A handler that stopped because it was told to has not failed.
-      if (!lease.checkAlive() || lease.signal.aborted) return false;
+      if (!lease.checkAlive() || lease.signal.aborted) return null;
       logger.warn({ err: error, id: task.id, kind: task.kind }, "task failed");
-      attempt.reporting = true;
-      return this.#reports.fail(lease, {
-        ...this.#grant(task),
-        error: describe(error),
-        retryInMs: null,
-        final: error instanceof FinalTaskError,
-      });
+      const final = error instanceof FinalTaskError;
+      return { error: describe(error), retryInMs: null, final };
     }
-    attempt.reporting = true;
-    return this.#reports.complete(lease, { ...this.#grant(task), output });
   }
 
   #grant({ id, leaseId, token }: ClaimedTask) {
