@@ -250,10 +250,16 @@ it("all stand in the table of the README, with the command of their heading, and
   }
 });
 
+/** Those that take a URL do the same without one: they share that step, which these two show. */
+const WITHOUT_URL = ["lease-api.js", "outbox-leader.js"];
+const ON_SERVER = ["run-under-a-lease.js", "lease-api.js", "fenced-update.js", "typed-task.js"];
+const takesUrl = (name: string) => read(`examples/${name}`).includes(`${name} [URL]`);
+
 // One after the other: each starts a PGlite, which is seconds of computing.
 describe("runs as its heading says:", () => {
-  it.each(Object.entries(SHOWS))("%s", { timeout: 2 * TIMEOUT_MS }, async (name, check) => {
-    await expectToShow(name, check);
+  const own = Object.keys(SHOWS).filter((name) => !takesUrl(name) || WITHOUT_URL.includes(name));
+  it.each(own)("%s", { timeout: 2 * TIMEOUT_MS }, async (name) => {
+    await expectToShow(name, SHOWS[name]);
   });
 });
 
@@ -263,7 +269,6 @@ describe.concurrent("runs against a server:", () => {
     ({ url } = await serve("pglite:"));
   });
 
-  const ON_SERVER = ["run-under-a-lease.js", "lease-api.js", "fenced-update.js", "typed-task.js"];
   it.each(ON_SERVER)("%s", { timeout: 2 * TIMEOUT_MS }, async (name) => {
     await expectToShow(name, SHOWS[name], { args: [url] });
   });
@@ -289,6 +294,15 @@ describeRedis("runs on a Redis server:", () => {
 });
 
 describePostgres("runs on a PostgreSQL server:", () => {
+  const others = Object.keys(SHOWS).filter(
+    (name) => takesUrl(name) && !ON_SERVER.includes(name) && !WITHOUT_URL.includes(name),
+  );
+  it.concurrent.each(others)("%s", { timeout: 2 * TIMEOUT_MS }, async (name) => {
+    const { url, drop } = await freshDatabase();
+    await expectToShow(name, SHOWS[name], { args: [url] });
+    await drop();
+  });
+
   it("outbox-leader.js", { timeout: 2 * TIMEOUT_MS }, async () => {
     const { url, drop } = await freshDatabase();
     await expectToShow("outbox-leader.js", SHOWS["outbox-leader.js"], { args: [url] });

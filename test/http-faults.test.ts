@@ -348,7 +348,10 @@ describe("a server that cannot serve just now", () => {
 
 describe("a watch", () => {
   const resync = { type: "resync" };
-  const changed = (resource: string) => ({ type: "changed", namespace, resource });
+  const changed = (resource: string) => ({
+    ...{ type: "changed", namespace, resource },
+    wakes: expect.any(String),
+  });
 
   /** Somebody waits for the resource, which is released: whoever watches is told. */
   async function release(world: Pick<World, "behind">, resource: string): Promise<void> {
