@@ -4,7 +4,7 @@ import { connectTasks, defineTask } from "../../dist/index.js";
 import { Countdown, rateDuring, startLatencies, untilNone } from "./until.js";
 
 /** As many handlers at once as there may be; what is claimed together is reported together. */
-const CONCURRENCY = 1_000;
+const CONCURRENCY = 500;
 /** Of a worker as one has it, for handlers that do something. */
 const PLAIN_CONCURRENCY = 10;
 const UNFINISHED = `SELECT FROM leasehold.task WHERE namespace = 'default' AND queue = 'default'
