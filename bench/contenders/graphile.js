@@ -16,7 +16,9 @@ const UNFINISHED = "SELECT FROM graphile_worker._private_jobs LIMIT 1";
 /** @param {string} url */
 export async function open(url) {
   const pool = new pg.Pool({ connectionString: url, max: 10 });
+  // What it warns of otherwise.
   pool.on("error", () => {});
+  pool.on("connect", (client) => client.on("error", () => {}));
   const utils = await makeWorkerUtils({ pgPool: pool });
   await utils.migrate();
   const done = new Countdown();
