@@ -15,11 +15,11 @@ import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
 import type { Abort, Aborting } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
 import { type LeaseholdError, StoreUnavailableError } from "./errors.js";
-import { HeldLease } from "./held-lease.js";
+import { type GrantActions, HeldLease } from "./held-lease.js";
 import type { Hints } from "./hints.js";
 import type { Keeper } from "./keeper.js";
 import type { ResolvedOptions } from "./options.js";
-import type { Capabilities, Grant, Key } from "./port.js";
+import type { Capabilities, Grant, ReleaseOutcome, RenewOutcome } from "./port.js";
 import { instant, trustFrom, trustLeftMs } from "./trust.js";
 import type { Turns } from "./turns.js";
 
@@ -151,24 +151,40 @@ function hold(
   options: ResolvedOptions,
   granted: ConstructorParameters<typeof HeldLease>[0],
 ): HeldLease {
-  const { batched, hints, held, namespace } = context;
-  const grant: Grant & Key = { namespace, resource: granted.resource, leaseId: granted.leaseId };
-  const lease = new HeldLease(
-    granted,
-    options,
-    {
-      renew: (timeoutMs) => batched.renew({ ...grant, ttlMs: options.ttlMs }, timeoutMs),
-      release: (timeoutMs) => tracked(context, batched.release(grant, timeoutMs)),
-      ended: (ended) => {
-        if (held.get(ended.resource) === ended) held.delete(ended.resource);
-        hints.changed(ended.resource);
-      },
-    },
-    context.keeper,
-    context.env,
-  );
-  held.set(lease.resource, lease);
+  const { resource, leaseId } = granted;
+  const actions = new ActionsOnGrant(context, resource, leaseId, options.ttlMs);
+  const lease = new HeldLease(granted, options, actions, context.keeper, context.env);
+  context.held.set(resource, lease);
   return lease;
+}
+
+/** No closures: a process may hold a hundred thousand. */
+class ActionsOnGrant implements GrantActions {
+  constructor(
+    readonly context: LeaseContext,
+    readonly resource: string,
+    readonly leaseId: string,
+    readonly ttlMs: number,
+  ) {}
+
+  renew(timeoutMs: number): Promise<RenewOutcome> {
+    return this.context.batched.renew({ ...this.#grant(), ttlMs: this.ttlMs }, timeoutMs);
+  }
+
+  release(timeoutMs: number): Promise<ReleaseOutcome> {
+    return tracked(this.context, this.context.batched.release(this.#grant(), timeoutMs));
+  }
+
+  ended(lease: HeldLease): void {
+    const { held, hints } = this.context;
+    if (held.get(lease.resource) === lease) held.delete(lease.resource);
+    hints.changed(lease.resource);
+  }
+
+  #grant(): Grant {
+    const { resource, leaseId } = this;
+    return { namespace: this.context.namespace, resource, leaseId };
+  }
 }
 
 function heldBy({ holder, remainingMs, ahead }: Held): Held {

@@ -60,6 +60,8 @@ export class Leases implements AsyncDisposable {
   readonly #store: LeaseStore;
   readonly #context: LeaseContext;
   readonly #defaults: AcquireOptions;
+  /** For those who ask for nothing else: one object for all of them. */
+  readonly #resolved: ResolvedOptions;
   readonly #graceMs: number;
   readonly #owned: Owned;
   readonly #closing = new AbortController();
@@ -83,7 +85,7 @@ export class Leases implements AsyncDisposable {
     checkNumber("graceMs", this.#graceMs, 0, Number.MAX_SAFE_INTEGER);
     this.#defaults = options.defaults ?? {};
     // A mistake in the defaults is told now, not at the first lease.
-    resolveOptions(this.#defaults, {}, store.capabilities.ttl);
+    this.#resolved = resolveOptions(this.#defaults, {}, store.capabilities.ttl);
     this.#store = store;
     this.#owned = owned;
     this.#context = {
@@ -322,8 +324,10 @@ export class Leases implements AsyncDisposable {
 
   /** @param patient whether a store that does not answer is waited for */
   async #acquire(resource: string, options: AcquireOptions, patient: boolean): Promise<HeldLease> {
-    const resolved = { ...this.#resolve(resource, options), patient };
-    return this.#abortable(resolved, (abort) => waitFor(this.#context, resource, resolved, abort));
+    const resolved = this.#resolve(resource, options);
+    return this.#abortable(resolved, (abort) =>
+      waitFor(this.#context, resource, resolved, abort, patient),
+    );
   }
 
   /** What was taken; or what stands for it where the store is away and the caller does not mind. */
@@ -383,6 +387,7 @@ export class Leases implements AsyncDisposable {
   #resolve(resource: string, options: AcquireOptions): ResolvedOptions {
     this.#checkOpen();
     checkName("resource", resource);
+    if (Object.keys(options).length === 0) return this.#resolved;
     return resolveOptions(options, this.#defaults, this.#context.capabilities.ttl);
   }
 

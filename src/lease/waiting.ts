@@ -16,18 +16,18 @@ const OVERDUE = new Error("waitMs is over");
  * Waits for the lease, at most `options.waitMs`. A store that does not answer meanwhile is waited
  * for too: that is what the time is for. Even a caller in a hurry gets an answer: the first look is
  * not cut short.
- * @param options `patient: false` waits for others, but not for the store
  * @param abort ends the wait; done here when the time is over
+ * @param patient whether a store that does not answer is waited for
  * @throws LeaseUnavailableError when the time is over; the reason when aborted
  */
 export async function waitFor(
   context: LeaseContext,
   resource: string,
-  options: ResolvedOptions & { readonly patient?: boolean },
+  options: ResolvedOptions,
   abort: Abort,
+  patient: boolean,
 ): Promise<HeldLease> {
   const { env } = context;
-  const { patient = true } = options;
   const deadlineMs = env.clock.monotonic() + options.waitMs;
   const leftMs = () => deadlineMs - env.clock.monotonic();
   // The latest answer of the store, for the error that says why the wait was in vain.
