@@ -22,7 +22,7 @@ import {
   type LostReason,
   NoTokenError,
 } from "./errors.js";
-import type { Keeper, Kept } from "./keeper.js";
+import { type Keeper, type Kept, TOGETHER_MS } from "./keeper.js";
 import { RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
 import { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
@@ -60,6 +60,8 @@ export type LostHandler = (reason: LostReason) => void;
 
 /** So that the tries do not crowd together as trust runs out. */
 const SHORTEST_RETRY_MS = 5;
+/** A renewal is sent early by so much of its interval at most, if others are due. */
+const EARLY_RATIO = 0.05;
 const RELEASE_TRIES = 3;
 const RELEASE_TIMEOUT_MS = 5_000;
 
@@ -277,10 +279,11 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#env.logger.warn({ resource, grantId, token, reason }, "lease lost");
   }
 
-  /** The keeper's call: trust has passed, or it is time to renew. @internal */
+  /** The keeper's call: trust has passed, or it is time to renew, or both soon. @internal */
   wake(): void {
     if (!this.checkAlive()) return;
-    if (this.#env.clock.monotonic() >= this.#renewAtMs) void this.#renewOnce();
+    const earlyMs = Math.min(TOGETHER_MS, this.#options.renewIntervalMs * EARLY_RATIO);
+    if (this.#env.clock.monotonic() >= this.#renewAtMs - earlyMs) void this.#renewOnce();
     this.#reschedule();
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../testing/index.js";
-import { Keeper } from "./keeper.js";
+import { Keeper, TOGETHER_MS } from "./keeper.js";
 
 describe("Keeper", () => {
   it("wakes each at its time with one timer, and holds none when nothing is kept", async () => {
@@ -9,15 +9,26 @@ describe("Keeper", () => {
     const woken: string[] = [];
     const kept = (name: string) => ({ wake: () => woken.push(`${name}@${clock.monotonic()}`) });
     const b = kept("b");
-    keeper.schedule(kept("c"), 30);
-    keeper.schedule(kept("a"), 10);
-    keeper.schedule(b, 20);
+    keeper.schedule(kept("c"), 300);
+    keeper.schedule(kept("a"), 100);
+    keeper.schedule(b, 200);
     expect(clock.pendingTimers).toBe(1);
-    await clock.advance(15);
+    await clock.advance(145);
     keeper.remove(b);
-    await clock.advance(100);
-    expect(woken).toEqual(["a@10", "c@30"]);
+    await clock.advance(1_000);
+    expect(woken).toEqual(["a@100", "c@300"]);
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("wakes those who are due soon with those who are due now", async () => {
+    const clock = manualClock();
+    const keeper = new Keeper(clock);
+    const woken: string[] = [];
+    const at = (atMs: number) =>
+      keeper.schedule({ wake: () => woken.push(`${atMs}@${clock.monotonic()}`) }, atMs);
+    for (const atMs of [100, 100 + TOGETHER_MS, 101 + TOGETHER_MS]) at(atMs);
+    await clock.advance(1_000);
+    expect(woken).toEqual(["100@100", "150@100", "151@151"]);
   });
 
   it("follows the latest wish, also over many reschedulings", async () => {
