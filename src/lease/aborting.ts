@@ -48,14 +48,14 @@ export class Abort {
       if (this.#aborted) return onAbort();
       this.#listeners ??= new Set();
       this.#listeners.add(onAbort);
-      const done = () => this.#listeners?.delete(onAbort);
+      const unlisten = () => this.#listeners?.delete(onAbort);
       promise.then(
         (value) => {
-          done();
+          unlisten();
           resolve(value);
         },
         (error: unknown) => {
-          done();
+          unlisten();
           reject(error);
         },
       );

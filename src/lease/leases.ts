@@ -325,9 +325,11 @@ export class Leases implements AsyncDisposable {
   /** @param patient whether a store that does not answer is waited for */
   async #acquire(resource: string, options: AcquireOptions, patient: boolean): Promise<HeldLease> {
     const resolved = this.#resolve(resource, options);
-    return this.#abortable(resolved, (abort) =>
+    const waiting = this.#abortable(resolved, (abort) =>
       waitFor(this.#context, resource, resolved, abort, patient),
     );
+    // The store stays open until a place in line has been given back.
+    return this.#untilSettled(waiting);
   }
 
   /** What was taken; or what stands for it where the store is away and the caller does not mind. */
@@ -347,16 +349,16 @@ export class Leases implements AsyncDisposable {
     }
   }
 
-  async #do<T>(lease: AnyLease, work: Work<T, AnyLease>): Promise<T> {
-    const running = lease.isProtected
-      ? this.#doAndRelease(lease, work)
-      : Promise.resolve(lease).then(work);
+  #do<T>(lease: AnyLease, work: Work<T, AnyLease>): Promise<T> {
+    return this.#untilSettled(
+      lease.isProtected ? this.#doAndRelease(lease, work) : Promise.resolve(lease).then(work),
+    );
+  }
+
+  /** What close() waits for, within its grace. */
+  #untilSettled<T>(running: Promise<T>): Promise<T> {
     this.#running.add(running);
-    try {
-      return await running;
-    } finally {
-      this.#running.delete(running);
-    }
+    return running.finally(() => this.#running.delete(running));
   }
 
   async #doAndRelease<T>(lease: HeldLease, work: Work<T>): Promise<T> {

@@ -32,6 +32,8 @@ export class Place {
   readonly #watch: Capabilities["watch"];
   readonly #wakeup = new Wakeup();
   #ahead = 0;
+  /** Nothing can be lost before the store was asked for the first time. */
+  #keptMs = Infinity;
   #called = false;
   /** By the monotonic clock: when to ask at the latest. */
   #askAtMs = 0;
@@ -42,9 +44,10 @@ export class Place {
     this.ticket = { leaseId: newLeaseId(env.random) };
   }
 
-  /** How long the store is asked to keep it. */
-  get keptMs(): number {
-    return KEPT_PAUSES * this.#pollMs();
+  /** How long the store is asked to keep it this time, in milliseconds. */
+  keep(): number {
+    this.#keptMs = KEPT_PAUSES * this.#pollMs();
+    return this.#keptMs;
   }
 
   /** For {@link Hints.listen}. */
@@ -79,9 +82,11 @@ export class Place {
     this.#ahead = last?.ahead ?? 0;
     // Those behind somebody are not woken by a release, so that none can have been missed.
     const soonMs = this.#ahead > 0 ? Infinity : FIRST_PAUSE_MS * 2 ** looks;
-    const pollMs = jittered(random, Math.min(this.#pollMs(), soonMs), 0.25);
+    // How far behind it is may be news: the store keeps the place for as long as it was asked to.
+    const pollMs = Math.min(this.#pollMs(), soonMs, this.#keptMs / KEPT_PAUSES);
+    const pauseMs = jittered(random, pollMs, 0.25);
     const turnMs = (last?.remainingMs ?? Infinity) + AFTER_EXPIRY_MS;
-    this.#askAtMs = clock.monotonic() + Math.min(pollMs, turnMs, leftMs);
+    this.#askAtMs = clock.monotonic() + Math.min(pauseMs, turnMs, leftMs);
     for (;;) {
       const waitMs = this.#askAtMs - clock.monotonic();
       if (this.#called || waitMs <= 0) break;

@@ -80,7 +80,8 @@ export type WorkArguments<T> =
  */
 export function workArguments<T>(rest: WorkArguments<T>, policies: readonly OnUnavailable[]) {
   const [given, work] = rest.length === 1 ? [{}, rest[0]] : rest;
-  const { onUnavailable = policies[0], ...options }: RunOptions = given;
+  // Options may be passed through that nobody has given.
+  const { onUnavailable = policies[0], ...options }: RunOptions = given ?? {};
   if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
   if (!onUnavailable || !policies.includes(onUnavailable)) {
     const known = policies.map((policy) => `"${policy}"`).join(" or ");

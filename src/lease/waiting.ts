@@ -52,11 +52,13 @@ export async function waitFor(
         last = { holder: own.holder, remainingMs: own.remainingMs() || null };
       } else {
         waiting = looks > 0;
-        const queueMs = Math.min(leftMs(), place.keptMs);
+        const queueMs = Math.max(1, Math.min(leftMs(), place.keep()));
         const look = attempt(context, resource, options, abort, { queueMs, ticket });
         const result = await look.catch((error: LeaseholdError) => {
-          if (abort.aborted || !error.retryable || !patient) throw error;
+          if (abort.aborted || !error.retryable) throw error;
+          // Those in line who do not wait for the store need not find out one after the other.
           context.turns.fail(resource, error);
+          if (!patient) throw error;
           env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
           return error;
         });

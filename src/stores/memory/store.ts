@@ -76,7 +76,11 @@ interface Namespace {
   readonly watchers: Set<HintQueue<WatchEvent>>;
 }
 
-function keepTickets({ tickets }: Namespace, { resource }: Key, kept: readonly Ticket[]): void {
+function keepTickets(
+  { tickets }: Namespace,
+  { resource }: Pick<Key, "resource">,
+  kept: readonly Ticket[],
+): void {
   if (kept.length > 0) tickets.set(resource, kept);
   else tickets.delete(resource);
 }
@@ -196,6 +200,9 @@ export class MemoryLeaseStore implements LeaseStore {
     const nowMs = this.#state.clock.monotonic();
     let collected = 0;
     for (const namespace of this.#state.namespaces.values()) {
+      for (const [resource, tickets] of namespace.tickets) {
+        keepTickets(namespace, { resource }, queue.liveTickets(tickets, nowMs));
+      }
       for (const [resource, record] of namespace.records) {
         // However a grant ended, its expiry is when it did.
         if (rules.excludes(record, nowMs) || record.expiresAtMs >= nowMs - olderThanMs) continue;

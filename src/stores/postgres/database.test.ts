@@ -70,6 +70,19 @@ function exercise(open: () => Promise<PostgresDatabase>) {
     expect(await general.query("SELECT to_regclass('undone')::text AS t")).toEqual([{ t: null }]);
   });
 
+  it("tells what a grant has replaced, as it was shown before", async () => {
+    const key = { namespace: "replaced", resource: "r" };
+    const asked = (leaseId: string) => [
+      { ...key, leaseId, holder: `h ${leaseId}`, ttlMs: 60_000, metadata: '{"a":"b"}' },
+    ];
+    const { leases } = database;
+    expect(await leases.acquire(asked("one"))).toMatchObject([{ status: "acquired" }]);
+    await leases.release([{ ...key, leaseId: "one" }]);
+    const [before] = await leases.get([key]);
+    expect(await leases.acquire(asked("two"))).toMatchObject([{ replaced: before }]);
+    expect((await leases.acquire(asked("two")))[0]).not.toHaveProperty("replaced");
+  });
+
   it("has migrated, and hears its own notifications", async () => {
     expect(await migrate(database.connections.backend.general)).toEqual([]);
     expect(database.connections.listener.mode).toBe("push");

@@ -114,8 +114,10 @@ export interface AcquireRow {
   readonly grantId: string | null;
   readonly ahead: number | null;
   /** The ended grant whose row became that of the new one. */
-  readonly replaced: Omit<ViewRow, "namespace" | "resource" | "remainingMs"> | null;
+  readonly replaced: string | null;
 }
+/** What `replaced` says as JSON. */
+export type ReplacedRow = Omit<ViewRow, "namespace" | "resource" | "remainingMs">;
 
 const acquire = (waits: boolean, more: string) => `
 WITH ${CLOCK},

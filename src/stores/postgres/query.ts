@@ -11,7 +11,7 @@
  * mode. Statements are planned once a connection where each of ours is a session of its own: planning
  * takes several times as long as what they do.
  */
-import { type Clock, invariant } from "../../env/index.js";
+import { type Clock, digestOf } from "../../env/index.js";
 import { type CallOptions, StoreUnavailableError } from "../../lease/index.js";
 import { breaksConnection, isNotPrepared, storeError } from "./failures.js";
 
@@ -44,7 +44,7 @@ export interface Sql {
 export const DEFAULT_TIMEOUT_MS = 10_000;
 /** Up to so many rows a plan made once is faster; measured, the two are even at about 100. */
 const LARGEST_PREPARED = 64;
-/** More than there are statements. */
+/** More than most clients use; some statements have a text for each number of queues. */
 const MOST_PREPARED = 200;
 
 type Decode = (value: string) => Scalar;
@@ -139,12 +139,8 @@ export class Prepared {
     // a plan of their own.
     const isLarge = values.some((value) => Array.isArray(value) && value.length > LARGEST_PREPARED);
     if (!this.#enabled || isLarge) return send(client, text, values);
-    let name = this.#names.get(text);
-    if (name === undefined) {
-      name = `leasehold_${this.#names.size}`;
-      this.#names.set(text, name);
-      invariant(this.#names.size <= MOST_PREPARED, "statements are constants, their values apart");
-    }
+    const name = this.#nameOf(text);
+    if (name === undefined) return send(client, text, values);
     try {
       return await send(client, text, values, name);
     } catch (error) {
@@ -153,6 +149,16 @@ export class Prepared {
       this.#enabled = false;
       return send(client, text, values);
     }
+  }
+
+  /** Says what is in it, so that no two clients can mean different statements by one name. */
+  #nameOf(text: string): string | undefined {
+    let name = this.#names.get(text);
+    if (name === undefined && this.#names.size < MOST_PREPARED) {
+      name = `leasehold_${digestOf(text).slice(0, 32)}`;
+      this.#names.set(text, name);
+    }
+    return name;
   }
 }
 

@@ -13,8 +13,8 @@ import {
 
 /** Acquires, reads, tasks. More connections would not make a database of few cores faster. */
 const GENERAL_CONNECTIONS = 8;
-/** Renewals and releases, one statement of each in flight. */
-const CONTROL_CONNECTIONS = 2;
+/** Renewals, releases and heartbeats, two statements of each in flight: none waits for another kind. */
+const CONTROL_CONNECTIONS = 6;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**

@@ -35,6 +35,7 @@ import {
   REVOKE,
   type ReleaseRow,
   type RenewRow,
+  type ReplacedRow,
   type RevokeRow,
   type ViewRow,
 } from "./lease-sql.js";
@@ -56,7 +57,7 @@ interface Statement<Request, Outcome, Row> {
   text(requests: readonly Request[]): string;
   /** By column. */
   values(requests: readonly Request[]): Parameter[];
-  outcome(row: Row): Outcome;
+  outcome(row: Row, request: Request): Outcome;
 }
 
 export class PostgresLeaseStore implements LeaseStore {
@@ -230,7 +231,9 @@ export class PostgresLeaseStore implements LeaseStore {
           options,
         );
         invariant(rows.length === requests.length, "one row per request");
-        return rows.map((row) => (row.status === "undecided" ? null : statement.outcome(row)));
+        return rows.map((row, at) =>
+          row.status === "undecided" ? null : statement.outcome(row, requests[at] as Request),
+        );
       } catch (error) {
         return requests.map(() => failedOutcome(error));
       }
@@ -267,10 +270,16 @@ function keyText({ namespace, resource }: Key): string {
   return `${namespace}\0${resource}`;
 }
 
-function acquireOutcome(row: AcquireRow): AcquireOutcome {
+function acquireOutcome(row: AcquireRow, { namespace, resource }: Key): AcquireOutcome {
   const { status, ttlMs, remainingMs, expiresAt } = row;
   if (status === "acquired") {
-    return { status, token: safeToken(row.token), ...wholeMs({ ttlMs, remainingMs, expiresAt }) };
+    const granted = {
+      ...{ status, token: safeToken(row.token) },
+      ...wholeMs({ ttlMs, remainingMs, expiresAt }),
+    };
+    if (row.replaced === null) return granted;
+    const before = JSON.parse(row.replaced) as ReplacedRow;
+    return { ...granted, replaced: view({ namespace, resource, remainingMs: 0, ...before }) };
   }
   if (status === "held") {
     const { holder, grantId, ahead } = row;
