@@ -13,7 +13,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   lease: ["env"],
   election: ["env", "lease"],
   fence: ["env", "lease"],
-  control: ["env", "lease"],
+  control: ["env", "lease", "tasks"],
   // The generator is a Singleton.
   tasks: ["env", "lease", "election"],
   "stores/memory": ["env", "lease", "tasks", "control", "stores/source"],
@@ -24,7 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "stores/redis": ["env", "lease", "stores/source"],
   "stores/zookeeper": ["env", "lease", "stores/source"],
   "stores/source": ["env", "lease", "tasks", "control"],
-  "stores/opening": ["env", "lease", "stores/source"],
+  "stores/opening": ["env", "lease", "control", "stores/source"],
   "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http"],
   "stores/open": ["env", "stores/opening", "stores/open-anywhere", "stores/source", "stores/*"],
   protocol: ["lease", "tasks", "control"],
@@ -52,7 +52,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** A folder is imported through its index.ts, but for these, which bring little with them. */
 const OPEN_MODULES: Readonly<Record<string, readonly string[]>> = {
-  "tasks/port.ts": ["stores/", "testing/"],
+  "tasks/port.ts": ["stores/", "testing/", "control/"],
   "tasks/rules.ts": ["stores/", "testing/"],
   "tasks/record.ts": ["stores/", "testing/"],
   "tasks/leases.ts": ["stores/", "testing/"],
@@ -75,6 +75,7 @@ const ASKS_FOR_PROCESS = ["env/ids.ts", "env/signals.ts"];
 
 /** Only what is written here, as imports of types alone. */
 const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
+  control: ["tasks"],
   protocol: ["control"],
   "stores/memory": ["stores/source"],
   "stores/postgres": ["stores/source"],

@@ -4,26 +4,26 @@
  * routes check their input, call the port, and turn outcomes into statuses.
  */
 import type { Context } from "hono";
-import { type GrantHistory, startRecorder } from "../control/index.js";
+import { type Control, type GrantHistory, startRecorder } from "../control/index.js";
 import { type Env, type Logger, type Repeating, systemEnv, withoutLeaseIds } from "../env/index.js";
 import { InvalidOptionError, type LeaseStore, startCollector } from "../lease/index.js";
 import { REQUEST_ID_HEADER } from "../protocol/index.js";
 import {
   type GeneratorState,
   observed,
-  Ready,
   startReaper,
   type TaskEvent,
   type TaskStore,
 } from "../tasks/index.js";
 import { checkBasePath } from "./base-path.js";
-import { EventHub } from "./events.js";
+import type { Caller } from "./caller.js";
 import type { LeaseEvent } from "./lease-calls.js";
 import { ProblemError, problemOf, toResponse } from "./problems.js";
 import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
 import { declareRoutes } from "./routes/index.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
+import { Tenants } from "./tenants.js";
 
 export interface AppOptions {
   readonly leases: LeaseStore;
@@ -34,6 +34,8 @@ export interface AppOptions {
    * for a week. Default: they are forgotten.
    */
   readonly history?: GrantHistory | undefined;
+  /** Keys, the audit, pauses and limits. Default: there are none, and what needs them answers 501. */
+  readonly control?: Control | undefined;
   /** Clock, randomness and logger. Default: the real ones, silent. */
   readonly env?: Partial<Env>;
   /** Whose resources and tasks are served. Default `default`. */
@@ -82,13 +84,13 @@ export function createApp(options: AppOptions): ServerApp {
   }
   const env: Env = { ...systemEnv, ...options.env };
   const tasks = onTaskEvent ? observed(options.tasks, onTaskEvent) : options.tasks;
-  const ready = new Ready(tasks, namespace, env);
-  const events = new EventHub({ env, namespace, leases, tasks });
+  const tenants = new Tenants(env, leases, tasks);
   const recorder = history && startRecorder(history, env);
   const services = newServices(
-    { env, namespace, leases, tasks, generator, history: recorder, ready, events },
+    { env, leases, tasks, generator, history: recorder, tenants },
     { onLeaseEvent, onReplaced: recorder?.record },
   );
+  const anyone: Caller = { namespace, role: "admin", prefixes: [""], actor: "anyone" };
   let closing = false;
 
   const app = newApp(basePath);
@@ -106,6 +108,7 @@ export function createApp(options: AppOptions): ServerApp {
     if (closing && context.req.path !== "/healthz") {
       throw new ProblemError("CLOSING", "this instance is closing; another one may serve you");
     }
+    context.set("caller", anyone);
     await next();
   });
   app.onError((error, context) => toResponse(problemOf(error), context.get("requestId")));
@@ -125,7 +128,7 @@ export function createApp(options: AppOptions): ServerApp {
     fetch: async (request) => app.fetch(request),
     async close() {
       closing = true;
-      await Promise.all([ready.close(), events.close()]);
+      await tenants.close();
       await Promise.all(background.map((work) => work.stop()));
     },
   };

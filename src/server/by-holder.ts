@@ -20,7 +20,8 @@ import type { Services } from "./services.js";
 
 /** A new grant for this holder: its lease id, and the metadata by which it is found again. */
 export function newGrantByHolder(
-  { env, namespace }: Services,
+  { env }: Services,
+  namespace: string,
   resource: string,
   holder: string,
 ): { leaseId: string; metadata: string } {

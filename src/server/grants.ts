@@ -3,6 +3,7 @@ import type { Context } from "hono";
 import { newLeaseId } from "../env/index.js";
 import type { AcquireOutcome, LeaseView, RenewOutcome } from "../lease/index.js";
 import { fromWireLeaseId, type ProblemCode } from "../protocol/index.js";
+import { callerOf } from "./caller.js";
 import { failed, invalid, ProblemError } from "./problems.js";
 import { type AppEnv, checkTtl } from "./request.js";
 import type { Services } from "./services.js";
@@ -73,7 +74,8 @@ export async function lastGrant(
   context: Context<AppEnv>,
   resource: string,
 ): Promise<LeaseView | null> {
-  const { namespace, leases } = services;
+  const { namespace } = callerOf(context);
+  const { leases } = services;
   const budget = services.budget(context);
   const [view] = await budget.read(() => leases.get([{ namespace, resource }]));
   return view ?? null;

@@ -21,6 +21,7 @@ import {
   type RevokeOutcome,
   type RevokeRequest,
 } from "../lease/index.js";
+import { callerOf } from "./caller.js";
 import type { AppEnv, Budget } from "./request.js";
 
 /** Which request did it, to what. */
@@ -98,7 +99,6 @@ export interface LeaseCalls {
 
 export interface LeaseCallsOptions {
   readonly env: Env;
-  readonly namespace: string;
   readonly leases: LeaseStore;
   readonly onLeaseEvent?: ((event: LeaseEvent) => void) | undefined;
   /** Given the ended grants that new ones replaced. */
@@ -110,7 +110,7 @@ export interface LeaseCallsOptions {
  *   right before its first call: a batch is sent as a whole, or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, namespace, leases, onReplaced } = options;
+  const { env, leases, onReplaced } = options;
   const lanes = batched(leases, env.clock);
   // Also gathers the revocations of one request into one call.
   const revocations = new Batcher(leases.revoke.bind(leases), env.clock);
@@ -119,6 +119,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
   return (context: Context<AppEnv>, budget: Budget): LeaseCalls => {
     const timeoutMs = budget.storeMs();
     const requestId = context.get("requestId");
+    const { namespace } = callerOf(context);
     return {
       async acquire(request) {
         const outcome = await lanes.acquire({ namespace, ...request }, timeoutMs);

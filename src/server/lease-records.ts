@@ -7,6 +7,7 @@ import type { Context } from "hono";
 import { InvalidOptionError, type LeaseState, type LeaseView, type Page } from "../lease/index.js";
 import { fromWireGrantId, type LeaseRecord, toWireGrantId } from "../protocol/index.js";
 import { leasesOfTask } from "../tasks/index.js";
+import { callerOf } from "./caller.js";
 import { lastGrant, TASK_PREFIX, unknownLease } from "./grants.js";
 import { ProblemError } from "./problems.js";
 import type { AppEnv, Budget } from "./request.js";
@@ -45,11 +46,12 @@ export function toLeaseRecord(view: LeaseView): LeaseRecord {
 /** @throws INVALID_REQUEST for a cursor that no page has given */
 export async function pageOfLeases(
   services: Services,
+  context: Context<AppEnv>,
   budget: Budget,
   wanted: Wanted,
   { limit, cursor }: PageQuery,
 ): Promise<{ items: LeaseRecord[]; nextCursor: string | null }> {
-  const places = placesOf(services, wanted);
+  const places = placesOf(services, callerOf(context).namespace, wanted);
   let [place, inner] = cursor === undefined ? [0, undefined] : parseCursor(cursor, places.length);
   const items: LeaseRecord[] = [];
   for (
@@ -66,7 +68,11 @@ export async function pageOfLeases(
   return { items, nextCursor: place < places.length ? formatCursor(place, inner) : null };
 }
 
-function placesOf({ namespace, leases, tasks, history }: Services, wanted: Wanted): Place[] {
+function placesOf(
+  { leases, tasks, history }: Services,
+  namespace: string,
+  wanted: Wanted,
+): Place[] {
   const { states, renewedOnly = false } = wanted;
   const query = (limit: number, cursor: string | undefined) => ({
     ...{ namespace, limit, renewedOnly },
@@ -98,7 +104,8 @@ export async function findLease(
   context: Context<AppEnv>,
   id: string,
 ): Promise<LeaseRecord> {
-  const { namespace, tasks, history } = services;
+  const { namespace } = callerOf(context);
+  const { tasks, history } = services;
   const named = fromWireGrantId(id);
   if (!named) throw unknownLease();
   const { resource, grantId } = named;

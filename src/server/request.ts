@@ -9,11 +9,13 @@ import {
   LeaseholdError,
 } from "../lease/index.js";
 import { BUDGET_HEADER, LIMITS, REQUEST_ID_HEADER } from "../protocol/index.js";
+import type { Caller } from "./caller.js";
 import { invalid, ProblemError, storeProblem } from "./problems.js";
 
 export interface AppEnv {
   Variables: {
     requestId: string;
+    caller: Caller;
     arrivedMs: number;
     /** From its arrival on; null when the caller has not said how long it will wait. */
     budgetMs: number | null;

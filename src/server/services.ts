@@ -3,22 +3,19 @@ import type { Context } from "hono";
 import type { GrantHistory } from "../control/index.js";
 import { type Env, taskIds } from "../env/index.js";
 import { Batcher, type LeaseStore } from "../lease/index.js";
-import type { GeneratorState, NewTask, Ready, TaskStore } from "../tasks/index.js";
-import type { EventHub } from "./events.js";
+import type { GeneratorState, NewTask, TaskStore } from "../tasks/index.js";
 import { type LeaseCalls, type LeaseCallsOptions, newLeaseCalls } from "./lease-calls.js";
 import { type AppEnv, Budget } from "./request.js";
+import type { Tenants } from "./tenants.js";
 
 export interface Services {
   readonly env: Env;
-  /** Whose resources and tasks these are. */
-  readonly namespace: string;
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
   /** What ended and was replaced, with all that this instance has recorded; undefined: nobody keeps it. */
   readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
-  readonly ready: Ready;
-  readonly events: EventHub;
+  readonly tenants: Tenants;
   /** For tasks that come without an id: those of one request in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
@@ -49,10 +46,7 @@ export function batchTasks(store: TaskStore, { clock }: Env) {
   };
 }
 
-type Ports = Pick<
-  Services,
-  "env" | "namespace" | "leases" | "tasks" | "generator" | "history" | "ready" | "events"
->;
+type Ports = Pick<Services, "env" | "leases" | "tasks" | "generator" | "history" | "tenants">;
 
 export function newServices(
   ports: Ports,

@@ -1,6 +1,6 @@
 /** What can be opened, and what comes of it: the shape that every engine has. */
 
-import type { GrantHistory } from "../control/index.js";
+import type { Control, GrantHistory } from "../control/index.js";
 import type { Env } from "../env/index.js";
 import type { LeaseStore } from "../lease/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
@@ -12,6 +12,8 @@ export interface LeaseStores {
   readonly generator?: GeneratorState;
   /** Absent where ended grants cannot be kept, or are kept by the server behind this. */
   readonly history?: GrantHistory;
+  /** Keys, the audit, pauses and limits; absent where the server behind this keeps them. */
+  readonly control?: Control;
   close(): Promise<void>;
 }
 

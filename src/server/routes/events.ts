@@ -1,5 +1,6 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { EventsHeaders, EventsQuery } from "../../protocol/index.js";
+import { callerOf } from "../caller.js";
 import { type App, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -23,8 +24,11 @@ export function eventRoutes(app: App, services: Services): void {
     }),
     (context) => {
       const { of } = context.req.valid("query");
+      const { namespace } = callerOf(context);
       const lastEventId = context.req.valid("header")["last-event-id"];
-      const events = services.events.stream(of ? [of] : ["leases", "tasks"], lastEventId);
+      const events = services.tenants
+        .of(namespace)
+        .events.stream(of ? [of] : ["leases", "tasks"], lastEventId);
       return context.body(events, 200, {
         "content-type": "text/event-stream",
         // Hosts that compress, and nginx, would hold the events back until they have a buffer full.

@@ -1,8 +1,10 @@
 /** /api/generator: what is wanted is stored and who does it is said by the lease, so that every instance answers alike. */
 import { createRoute } from "@hono/zod-openapi";
+import type { Context } from "hono";
 import { GeneratorStatus, LIMITS, RateBody } from "../../protocol/index.js";
 import { GENERATOR_RESOURCE, type GeneratorWanted } from "../../tasks/index.js";
-import { type Budget, limitBody } from "../request.js";
+import { type Caller, callerOf } from "../caller.js";
+import { type AppEnv, type Budget, limitBody } from "../request.js";
 import {
   type App,
   answers,
@@ -17,9 +19,13 @@ import type { Services } from "../services.js";
 const TAGS = ["generator"];
 
 export function generatorRoutes(app: App, services: Services): void {
-  const { namespace, leases, generator } = services;
+  const { leases, generator } = services;
 
-  const status = async (budget: Budget, wanted: GeneratorWanted): Promise<GeneratorStatus> => {
+  const status = async (
+    { namespace }: Caller,
+    budget: Budget,
+    wanted: GeneratorWanted,
+  ): Promise<GeneratorStatus> => {
     const key = { namespace, resource: GENERATOR_RESOURCE };
     const [lease] = await budget.read(() => leases.get([key]));
     const live = lease?.state === "live" ? lease : null;
@@ -31,10 +37,11 @@ export function generatorRoutes(app: App, services: Services): void {
       remainingMs: live?.remainingMs ?? null,
     };
   };
-  const write = async (budget: Budget, change: Partial<GeneratorWanted>) => {
+  const write = async (context: Context<AppEnv>, change: Partial<GeneratorWanted>) => {
+    const [caller, budget] = [callerOf(context), services.budget(context)];
     // Writing the same again is harmless, so a late answer is no worse than none.
-    const wanted = await budget.change(() => generator.write(namespace, change));
-    return status(budget, wanted);
+    const wanted = await budget.change(() => generator.write(caller.namespace, change));
+    return status(caller, budget, wanted);
   };
   const responses = {
     200: answers("The status.", GeneratorStatus),
@@ -50,9 +57,9 @@ export function generatorRoutes(app: App, services: Services): void {
       responses,
     }),
     async (context) => {
-      const budget = services.budget(context);
-      const wanted = await budget.read(() => generator.read(namespace));
-      return context.json(await status(budget, wanted), 200);
+      const [caller, budget] = [callerOf(context), services.budget(context)];
+      const wanted = await budget.read(() => generator.read(caller.namespace));
+      return context.json(await status(caller, budget, wanted), 200);
     },
   );
   otherMethods(app, "/api/generator", "GET");
@@ -68,7 +75,7 @@ export function generatorRoutes(app: App, services: Services): void {
       }),
       async (context) => {
         const running = action === "start";
-        return context.json(await write(services.budget(context), { running }), 200);
+        return context.json(await write(context, { running }), 200);
       },
     );
     otherMethods(app, `/api/generator/${action}`, "POST");
@@ -86,7 +93,7 @@ export function generatorRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const change = context.req.valid("json");
-      return context.json(await write(services.budget(context), change), 200);
+      return context.json(await write(context, change), 200);
     },
   );
   otherMethods(app, "/api/generator/rate", "PUT");

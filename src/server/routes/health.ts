@@ -5,10 +5,10 @@ import type { Services } from "../services.js";
 const TAGS = ["health"];
 const Ok = z.object({ status: z.literal("ok"), version: z.string() }).openapi("Health");
 /** A resource that nobody leases: reading it shows that the store answers. */
-const PROBE = "leasehold/readyz";
+const PROBE = { namespace: "default", resource: "leasehold/readyz" };
 
 export function healthRoutes(app: App, services: Services, version: string): void {
-  const { namespace, leases, generator } = services;
+  const { leases, generator } = services;
 
   app.openapi(
     createRoute({
@@ -34,8 +34,7 @@ export function healthRoutes(app: App, services: Services, version: string): voi
       },
     }),
     async (context) => {
-      const probe = () =>
-        Promise.all([leases.get([{ namespace, resource: PROBE }]), generator.read(namespace)]);
+      const probe = () => Promise.all([leases.get([PROBE]), generator.read(PROBE.namespace)]);
       await services.budget(context).read(probe);
       return context.json({ status: "ok" as const, version }, 200);
     },

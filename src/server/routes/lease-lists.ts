@@ -8,6 +8,7 @@ import {
   LeaseRecordParams,
   LeaseRecordsQuery,
 } from "../../protocol/index.js";
+import { callerOf } from "../caller.js";
 import { findLease, noHistory, pageOfLeases, type Wanted } from "../lease-records.js";
 import { type App, answers, otherMethods, problems, STORE_PROBLEMS } from "../routing.js";
 import type { Services } from "../services.js";
@@ -26,7 +27,7 @@ const LISTS: Readonly<Record<string, Wanted & { readonly ended?: true }>> = {
 const MOST_LIVE = 1_000;
 
 export function leaseListRoutes(app: App, services: Services): void {
-  const { namespace, leases, tasks, history } = services;
+  const { leases, tasks, history } = services;
   const wrong = problems("INVALID_REQUEST", ...STORE_PROBLEMS);
 
   app.openapi(
@@ -43,7 +44,8 @@ export function leaseListRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const budget = services.budget(context);
-      const page = await pageOfLeases(services, budget, {}, context.req.valid("query"));
+      const page = await pageOfLeases(services, context, budget, {}, context.req.valid("query"));
+      const { namespace } = callerOf(context);
       const live = { namespace, states: ["live"] as const, limit: MOST_LIVE };
       const [ofResources, ofTasks] = await budget.read(() =>
         Promise.all([leases.list(live), tasks.leases(live)]),
@@ -79,7 +81,7 @@ export function leaseListRoutes(app: App, services: Services): void {
         if (ended && !history) throw noHistory();
         const query = context.req.valid("query");
         return context.json(
-          await pageOfLeases(services, services.budget(context), wanted, query),
+          await pageOfLeases(services, context, services.budget(context), wanted, query),
           200,
         );
       },

@@ -17,6 +17,7 @@ import {
   toWireLeaseId,
 } from "../../protocol/index.js";
 import { grantByHolder, newGrantByHolder } from "../by-holder.js";
+import { callerOf } from "../caller.js";
 import {
   acquiredOrHeld,
   chosenLeaseId,
@@ -70,7 +71,9 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       const { resource, holder, ttlMs, leaseId: chosen } = context.req.valid("json");
       checkTtl("ttlMs", ttlMs, leases.capabilities.ttl);
       const own = { leaseId: chosenLeaseId(services, resource, chosen) };
-      const grant = chosen ? own : newGrantByHolder(services, resource, holder);
+      const grant = chosen
+        ? own
+        : newGrantByHolder(services, callerOf(context).namespace, resource, holder);
       const calls = services.leaseCalls(context);
       const outcome = acquiredOrHeld(await calls.acquire({ resource, holder, ttlMs, ...grant }));
       if (outcome.status === "held") {

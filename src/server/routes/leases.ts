@@ -20,6 +20,7 @@ import {
   RevokeAnswer,
   RevokeBody,
 } from "../../protocol/index.js";
+import { callerOf } from "../caller.js";
 import { checkTtl, limitBody, servedTtl } from "../request.js";
 import {
   type App,
@@ -37,7 +38,7 @@ import { toWireOutcome } from "./outcomes.js";
 const TAGS = ["leases"];
 
 export function leaseRoutes(app: App, services: Services): void {
-  const { namespace, leases, tasks } = services;
+  const { leases, tasks } = services;
   const operation = <Name extends string>(name: Name, summary: string) => {
     const path = `/v1/leases/${name}` as const;
     const middleware = limitBody(LIMITS.batchBodyBytes);
@@ -115,6 +116,7 @@ export function leaseRoutes(app: App, services: Services): void {
       responses: { 200: answers("A grant, or null, per resource.", GetAnswer), ...wrong },
     }),
     async (context) => {
+      const { namespace } = callerOf(context);
       const keys = context.req.valid("json").map((resource) => ({ namespace, resource }));
       const budget = services.budget(context);
       const views = await budget.read(() => leases.get(keys));
@@ -156,6 +158,7 @@ export function leaseRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { state, ...rest } = context.req.valid("query");
+      const { namespace } = callerOf(context);
       const query = { namespace, ...defined({ ...rest, states: state }) };
       const budget = services.budget(context);
       const { items, nextCursor } = await budget.read(() => leases.list(query));

@@ -16,6 +16,7 @@ import {
   Lock as LockSchema,
   toWireLeaseId,
 } from "../../protocol/index.js";
+import { callerOf } from "../caller.js";
 import {
   acquiredOrHeld,
   chosenLeaseId,
@@ -43,7 +44,7 @@ const TAGS = ["locks"];
 const LOST_PROBLEMS = ["UNKNOWN_LEASE", "LEASE_EXPIRED", "LEASE_TAKEN", "LEASE_REVOKED"] as const;
 
 export function lockRoutes(app: App, services: Services): void {
-  const { namespace, leases } = services;
+  const { leases } = services;
   const middleware = limitBody(LIMITS.bodyBytes);
 
   app.openapi(
@@ -105,6 +106,7 @@ export function lockRoutes(app: App, services: Services): void {
         const items = view?.state === "live" ? [toLock(view)] : [];
         return context.json({ items, nextCursor: null }, 200);
       }
+      const { namespace } = callerOf(context);
       const asked = { ...defined(query), namespace, states: ["live"] as const };
       const budget = services.budget(context);
       const { items, nextCursor } = await budget.read(() => leases.list(asked));

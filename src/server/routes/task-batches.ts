@@ -1,5 +1,6 @@
 /** /api/tasks/{operation}: what holders and operators say about many tasks in one request. */
 import { createRoute } from "@hono/zod-openapi";
+import type { Context } from "hono";
 import {
   AdminBatch,
   AdminOutcomes,
@@ -13,7 +14,8 @@ import {
   ReturnBatch,
   ReturnOutcomes,
 } from "../../protocol/index.js";
-import { checkTtl, limitBody } from "../request.js";
+import { callerOf } from "../caller.js";
+import { type AppEnv, checkTtl, limitBody } from "../request.js";
 import {
   type App,
   answers,
@@ -31,7 +33,7 @@ const WRONG = problems(...BODY_PROBLEMS, ...STORE_PROBLEMS);
 
 /** Declared before the routes of one task. */
 export function taskBatchRoutes(app: App, services: Services): void {
-  const { namespace, tasks, batchedTasks } = services;
+  const { tasks, batchedTasks } = services;
   const operation = <Name extends string>(name: Name, summary: string) => ({
     method: "post" as const,
     path: `/api/tasks/${name}` as const,
@@ -49,7 +51,11 @@ export function taskBatchRoutes(app: App, services: Services): void {
     async (context) => {
       const requests = context.req.valid("json").map(({ progress, ttlMs, ...grant }, index) => {
         checkTtl(`${index}.ttlMs`, ttlMs, tasks.capabilities.ttl);
-        return { ...grantOf(grant), ttlMs, ...(progress === undefined ? {} : { progress }) };
+        return {
+          ...grantOf(context, grant),
+          ttlMs,
+          ...(progress === undefined ? {} : { progress }),
+        };
       });
       const timeoutMs = services.budget(context).storeMs();
       const outcomes = await Promise.all(
@@ -73,7 +79,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
     async (context) => {
       const requests = context.req
         .valid("json")
-        .map(({ task_output, ...grant }) => ({ ...grantOf(grant), output: task_output }));
+        .map(({ task_output, ...grant }) => ({ ...grantOf(context, grant), output: task_output }));
       const timeoutMs = services.budget(context).storeMs();
       const outcomes = await Promise.all(
         requests.map((request) => batchedTasks.complete.submit(request, timeoutMs)),
@@ -95,7 +101,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const requests = context.req.valid("json").map(({ error, retryInMs, final, ...grant }) => ({
-        ...{ ...grantOf(grant), error, retryInMs, final },
+        ...{ ...grantOf(context, grant), error, retryInMs, final },
       }));
       const timeoutMs = services.budget(context).storeMs();
       const outcomes = await Promise.all(
@@ -112,7 +118,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
       responses: { 200: answers(ONE_EACH, ReturnOutcomes), ...WRONG },
     }),
     async (context) => {
-      const requests = context.req.valid("json").map(grantOf);
+      const requests = context.req.valid("json").map((grant) => grantOf(context, grant));
       const timeoutMs = services.budget(context).storeMs();
       const outcomes = await Promise.all(
         requests.map((request) => batchedTasks.giveBack.submit(request, timeoutMs)),
@@ -129,6 +135,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
         responses: { 200: answers(ONE_EACH, AdminOutcomes), ...WRONG },
       }),
       async (context) => {
+        const { namespace } = callerOf(context);
         const keys = context.req.valid("json").map((id) => ({ namespace, id }));
         const call = () => tasks[name](keys);
         const outcomes = await services.budget(context).change(call);
@@ -139,9 +146,12 @@ export function taskBatchRoutes(app: App, services: Services): void {
   for (const name of ["heartbeat", "complete", "fail", "return", "cancel", "retry"]) {
     otherMethods(app, `/api/tasks/${name}`, "POST");
   }
+}
 
-  function grantOf(grant: { id: string; leaseId: string; fencingToken: number }) {
-    const { id, leaseId, fencingToken } = grant;
-    return { namespace, id, leaseId, token: fencingToken };
-  }
+function grantOf(
+  context: Context<AppEnv>,
+  { id, leaseId, fencingToken }: { id: string; leaseId: string; fencingToken: number },
+) {
+  const { namespace } = callerOf(context);
+  return { namespace, id, leaseId, token: fencingToken };
 }

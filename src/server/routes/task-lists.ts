@@ -1,5 +1,6 @@
 /** /api/tasks for readers: lists by state, counts, one task with its attempts. */
 import { createRoute, type z } from "@hono/zod-openapi";
+import type { Context } from "hono";
 import { withoutUndefined } from "../../lease/index.js";
 import {
   Counts,
@@ -14,8 +15,9 @@ import {
   toWireTask,
 } from "../../protocol/index.js";
 import type { TaskLeaseQuery, TaskQuery, TaskState } from "../../tasks/index.js";
+import { callerOf } from "../caller.js";
 import { unknownTask } from "../problems.js";
-import type { Budget } from "../request.js";
+import type { AppEnv } from "../request.js";
 import { type App, answers, otherMethods, problems, STORE_PROBLEMS } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -33,8 +35,10 @@ const LISTS: Readonly<Record<string, TaskState>> = {
 };
 
 export function taskListRoutes(app: App, services: Services): void {
-  const { namespace, tasks } = services;
-  const page = async (filters: Filters, budget: Budget) => {
+  const { tasks } = services;
+  const page = async (context: Context<AppEnv>, filters: Filters) => {
+    const { namespace } = callerOf(context);
+    const budget = services.budget(context);
     const query = { ...withoutUndefined(filters), namespace } as TaskQuery;
     const { items, nextCursor } = await budget.read(() => tasks.list(query));
     return { items: items.map(toWireTask), nextCursor };
@@ -55,7 +59,7 @@ export function taskListRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { state: states, ...query } = context.req.valid("query");
-      return context.json(await page({ ...query, states }, services.budget(context)), 200);
+      return context.json(await page(context, { ...query, states }), 200);
     },
   );
   otherMethods(app, "/api/tasks", "GET", "POST");
@@ -72,7 +76,7 @@ export function taskListRoutes(app: App, services: Services): void {
       }),
       async (context) => {
         const query = { ...context.req.valid("query"), states: [state] };
-        return context.json(await page(query, services.budget(context)), 200);
+        return context.json(await page(context, query), 200);
       },
     );
     otherMethods(app, `/api/tasks/${name}`, "GET");
@@ -88,6 +92,7 @@ export function taskListRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const budget = services.budget(context);
+      const { namespace } = callerOf(context);
       const counts = await budget.read(() => tasks.counts(namespace));
       return context.json(counts, 200);
     },
@@ -108,6 +113,7 @@ export function taskListRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { state: states, ...rest } = context.req.valid("query");
+      const { namespace } = callerOf(context);
       const query = { ...withoutUndefined({ ...rest, states }), namespace } as TaskLeaseQuery;
       const budget = services.budget(context);
       const { items, nextCursor } = await budget.read(() => tasks.leases(query));
@@ -120,7 +126,7 @@ export function taskListRoutes(app: App, services: Services): void {
 
 /** Declared after every other route under /api/tasks/: an id could be any of their names. */
 export function taskRoute(app: App, services: Services): void {
-  const { namespace, tasks } = services;
+  const { tasks } = services;
   app.openapi(
     createRoute({
       method: "get",
@@ -135,6 +141,7 @@ export function taskRoute(app: App, services: Services): void {
     }),
     async (context) => {
       const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
       const task = await services.budget(context).read(() => tasks.get({ namespace, id }));
       if (!task) throw unknownTask();
       return context.json(toWireDetails(task), 200);

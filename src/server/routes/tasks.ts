@@ -19,6 +19,7 @@ import {
   toWireClaimed,
 } from "../../protocol/index.js";
 import type { EnqueueOutcome } from "../../tasks/index.js";
+import { callerOf } from "../caller.js";
 import { failed, notAllowed, refused } from "../problems.js";
 import { checkTtl, limitBody } from "../request.js";
 import {
@@ -41,7 +42,7 @@ const HOLDER_PROBLEMS = [
 
 /** Adding, and taking from the queue. Declared before the routes of one task: `next` is no id. */
 export function queueRoutes(app: App, services: Services): void {
-  const { env, namespace, tasks, ready, batchedTasks } = services;
+  const { env, tasks, tenants, batchedTasks } = services;
 
   app.openapi(
     createRoute({
@@ -58,8 +59,11 @@ export function queueRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const body = context.req.valid("json");
+      const { namespace } = callerOf(context);
       const timeoutMs = services.budget(context).storeMs();
-      const added = (Array.isArray(body) ? body : [body]).map((task) => newTask(task, services));
+      const added = (Array.isArray(body) ? body : [body]).map((task) =>
+        newTask(task, namespace, services),
+      );
       const enqueued = allEnqueued(await batchedTasks.enqueue(added, timeoutMs));
       const [first] = enqueued;
       invariant(first, "one outcome per task");
@@ -85,6 +89,7 @@ export function queueRoutes(app: App, services: Services): void {
       const { processor, claimId, waitMs, ...wanted } = context.req.valid("json");
       checkTtl("ttlMs", wanted.ttlMs, tasks.capabilities.ttl);
       const budget = services.budget(context);
+      const { namespace } = callerOf(context);
       const request = {
         ...wanted,
         namespace,
@@ -93,7 +98,7 @@ export function queueRoutes(app: App, services: Services): void {
         waitMs: budget.waitMs(waitMs),
       };
       const { signal } = context.req.raw;
-      const outcome = await ready.claim(request, {
+      const outcome = await tenants.of(namespace).ready.claim(request, {
         ...{ signal, timeoutMs: budget.storeMs() },
         // Nobody else knows an id that we have drawn.
         repeatable: claimId !== undefined,
@@ -109,7 +114,7 @@ export function queueRoutes(app: App, services: Services): void {
 
 /** What a holder says about its task, and what operators do to it. */
 export function holderRoutes(app: App, services: Services): void {
-  const { namespace, tasks, batchedTasks } = services;
+  const { tasks, batchedTasks } = services;
   const about = (operation: string, summary: string) => ({
     method: "put" as const,
     path: `/api/tasks/{id}/${operation}` as const,
@@ -126,6 +131,7 @@ export function holderRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
       const { leaseId, fencingToken, ttlMs, progress } = context.req.valid("json");
       checkTtl("ttlMs", ttlMs, tasks.capabilities.ttl);
       const grant = { namespace, id, leaseId, token: fencingToken };
@@ -152,6 +158,7 @@ export function holderRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
       const { leaseId, fencingToken, task_output } = context.req.valid("json");
       const outcome = await batchedTasks.complete.submit(
         { namespace, id, leaseId, token: fencingToken, output: task_output },
@@ -175,6 +182,7 @@ export function holderRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
       const { leaseId, fencingToken, error, retryInMs, final } = context.req.valid("json");
       const outcome = await batchedTasks.fail.submit(
         { namespace, id, leaseId, token: fencingToken, error, retryInMs, final },
@@ -194,6 +202,7 @@ export function holderRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
       const { leaseId, fencingToken } = context.req.valid("json");
       const outcome = await batchedTasks.giveBack.submit(
         { namespace, id, leaseId, token: fencingToken },
@@ -226,6 +235,7 @@ export function holderRoutes(app: App, services: Services): void {
       }),
       async (context) => {
         const { id } = context.req.valid("param");
+        const { namespace } = callerOf(context);
         const [outcome] = await services
           .budget(context)
           .change(() => tasks[operation]([{ namespace, id }]));
@@ -242,7 +252,8 @@ type NewTaskBody = Exclude<ReturnType<typeof EnqueueBody.parse>, readonly unknow
 
 function newTask(
   { task_data, scheduled_at, id, ...task }: NewTaskBody,
-  { namespace, newTaskId }: Services,
+  namespace: string,
+  { newTaskId }: Services,
 ) {
   return {
     ...task,

@@ -1,0 +1,69 @@
+/**
+ * Acts of operators: none without its entry in the audit.
+ *
+ *   one database   BEGIN ─ act ─ entry (done) ─ COMMIT           both or neither
+ *   others         entry (intent) ─ act ─ entry (result)         died in between: an intent alone
+ *                  └─ cannot be written: nothing is done
+ */
+import type { LeaseStore } from "../lease/index.js";
+import type { TaskStore } from "../tasks/port.js";
+import type { AuditLog, NewAuditEntry } from "./audit.js";
+import type { KeyActs, KeyStore } from "./keys.js";
+import type { LimitActs, LimitStore } from "./limits.js";
+import type { PauseActs, PauseStore } from "./pauses.js";
+
+/** Who does what to what, and why. */
+export type Act = Omit<NewAuditEntry, "phase" | "details">;
+
+/** What can be done in an act. */
+export interface Actors {
+  readonly leases: Pick<LeaseStore, "revoke">;
+  readonly tasks: Pick<TaskStore, "cancel" | "retry">;
+  readonly keys: KeyActs;
+  readonly pauses: PauseActs;
+  readonly limits: LimitActs;
+}
+
+export interface Performed<T> {
+  readonly value: T;
+  /** What came of it, for the entry: anything that JSON can say, without a secret. */
+  readonly details: object;
+}
+
+export interface Operations {
+  /**
+   * Does `work` and enters the act. Rejects with what `work` throws, and then nothing was done where
+   * one database keeps both. What was refused (`notHeld`) is entered too.
+   */
+  perform<T>(act: Act, work: (actors: Actors) => Promise<Performed<T>>): Promise<T>;
+}
+
+/** What operators keep. */
+export interface Control extends Operations {
+  readonly audit: AuditLog;
+  readonly keys: KeyStore;
+  readonly pauses: PauseStore;
+  readonly limits: LimitStore;
+}
+
+/** For stores that cannot commit the act and its entry together. */
+export function inTwoSteps(audit: AuditLog, actors: Actors): Operations {
+  const enter = (act: Act, phase: NewAuditEntry["phase"], details: object) =>
+    audit.append([{ ...act, phase, details: JSON.stringify(details) }]);
+  return {
+    async perform(act, work) {
+      const [intent] = await enter(act, "intent", {});
+      // What was done stays done when its result cannot be entered: the intent stands.
+      const result = (details: object) =>
+        enter(act, "result", { intent: intent?.seq, ...details }).catch(() => {});
+      try {
+        const { value, details } = await work(actors);
+        await result(details);
+        return value;
+      } catch (error) {
+        await result({ failure: error instanceof Error ? error.message : String(error) });
+        throw error;
+      }
+    },
+  };
+}

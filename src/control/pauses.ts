@@ -1,0 +1,31 @@
+/**
+ * What operators have closed for a while: a resource, all below a prefix, or a queue of tasks. Nobody
+ * is granted what is paused; who holds it may keep it, and renew.
+ */
+export interface Pause {
+  readonly namespace: string;
+  /**
+   * `resource`: on SQL stores kept beside the lease, under its row lock, so that no grant overtakes
+   * it; `prefix` and `queue`: refused by every server that knows of it, within seconds.
+   */
+  readonly kind: "resource" | "prefix" | "queue";
+  /** The resource, the prefix (`""`: everything) or the queue. */
+  readonly name: string;
+  readonly actor: string;
+  readonly reason: string;
+  /** The store's time, ISO 8601. */
+  readonly since: string;
+}
+
+export interface PauseStore {
+  /** All of a namespace, or of all namespaces; by kind and name. */
+  list(namespace: string | null): Promise<readonly Pause[]>;
+}
+
+/** Changes of pauses, within an act. */
+export interface PauseActs {
+  /** Repeated, it keeps its time and takes the new actor and reason. */
+  set(pause: Omit<Pause, "since">): Promise<Pause>;
+  /** False when it was not paused. */
+  clear(key: Pick<Pause, "namespace" | "kind" | "name">): Promise<boolean>;
+}
