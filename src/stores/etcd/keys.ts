@@ -117,7 +117,8 @@ const decoder = new TextDecoder();
 
 /** The API takes and gives bytes in base64. */
 export function toBase64(text: string): string {
-  return bytesToBase64(encoder.encode(text));
+  // Most texts are their own bytes.
+  return /^\p{ASCII}*$/u.test(text) ? btoa(text) : bytesToBase64(encoder.encode(text));
 }
 
 /** The end of a range of all that begin with the bytes of a text, whatever its last one is. */

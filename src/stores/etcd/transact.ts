@@ -44,6 +44,13 @@ const MOST_OPERATIONS = 128;
  * a ticket and its bell, and those who are passed over.
  */
 const MOST_CHANGES = MOST_OPERATIONS - 4 - queue.MOST_AWAITED;
+/**
+ * Members take much longer to read the JSON of a transaction than to commit it, on one processor each.
+ * So more changes than this are shared between two transactions, rather than fill one.
+ */
+const ENOUGH_CHANGES = 32;
+/** After so many changes in a row, by us alone, the next one expects no other hand either. */
+const UNDISTURBED = 3;
 /** A ticket and its bell, a record, the locks, the line, and a place in it. */
 const MOST_READS = Math.floor(MOST_OPERATIONS / 6);
 
@@ -61,6 +68,8 @@ interface Open<Request, Outcome> {
   /** Of the lease id that asks, which may have a ticket. */
   readonly grantId: string | null;
   entry: Entry | undefined;
+  /** As in {@link Known}. */
+  changes: number;
   /** In this call. */
   read: boolean;
   /** A change was sent, and nobody knows what came of it. */
@@ -73,9 +82,15 @@ interface Open<Request, Outcome> {
   outcome?: Outcome | Failed;
 }
 
+interface Known {
+  readonly entry: Entry;
+  /** That we have made since it was read. */
+  readonly changes: number;
+}
+
 export class Transactor {
   /** A change that rests on what is known needs no reading first. */
-  readonly #known = new Recent<Entry>();
+  readonly #known = new Recent<Known>();
   readonly #sightings = new Sightings();
 
   constructor(
@@ -93,9 +108,10 @@ export class Transactor {
   ): Promise<(Outcome | Failed)[]> {
     const all = requests.map((request): Open<Request, Outcome> => {
       const place = placeOf(this.prefix, request);
-      const entry = this.#known.get(place.record) ?? (rules.guess ? NOTHING : undefined);
+      const { entry = rules.guess ? NOTHING : undefined, changes = 0 } =
+        this.#known.get(place.record) ?? {};
       const grantId = request.leaseId === undefined ? null : grantIdOf(request.leaseId);
-      return { request, place, grantId, entry, read: false, maybe: false, inLine: false };
+      return { request, place, grantId, entry, changes, read: false, maybe: false, inLine: false };
     });
     const world = this.#surroundings(deadlineMs);
     for (let open = all; open.length > 0; open = open.filter(({ outcome }) => !outcome)) {
@@ -104,7 +120,9 @@ export class Transactor {
       const changes = undecided.filter(({ step }) => step);
       const reads = undecided.filter(({ step }) => !step);
       await Promise.all([
-        ...chunked(changes, MOST_CHANGES).map((some) => this.#change(some, rules, deadlineMs)),
+        ...chunked(changes, shareOf(changes.length)).map((some) =>
+          this.#change(some, rules, deadlineMs),
+        ),
         ...chunked(reads, MOST_READS).map((some) => this.#read(some, deadlineMs)),
       ]);
     }
@@ -208,9 +226,12 @@ export class Transactor {
         const part = answer.responses?.[at]?.response_txn;
         if (part?.succeeded) {
           one.outcome = one.step?.outcomeAt(revision) as Outcome;
-          this.#known.set(one.place.record, after(one, revision));
-        } else {
+          const entry = after(one, revision);
+          this.#known.set(one.place.record, { entry, changes: one.changes + 1 });
+        } else if (one.changes < UNDISTURBED) {
           this.#saw(one, part?.responses ?? [], answer.header.revision);
+        } else {
+          one.entry = undefined;
         }
       }
     } catch (error) {
@@ -276,8 +297,9 @@ export class Transactor {
     );
     if (entry.owner) this.#sightings.taken(place.record);
     one.entry = entry;
+    one.changes = 0;
     one.read = true;
-    this.#known.set(place.record, entry);
+    this.#known.set(place.record, { entry, changes: 0 });
   }
 }
 
@@ -324,7 +346,8 @@ function changeOf<Request, Outcome>(one: Open<Request, Outcome>): Operation {
     request_txn: {
       compare: [...unchanged(place, entry as Entry), ...given],
       success: puts,
-      failure: readingOf(one),
+      // Nearly half of what is sent.
+      ...(one.changes < UNDISTURBED && { failure: readingOf(one) }),
     },
   };
 }
@@ -353,6 +376,10 @@ function pairs({ responses = [] }: TransactionAnswer): Entry[] {
   return Array.from({ length: responses.length / 2 }, (_, at) =>
     entryOf(responses[at * 2]?.response_range, responses[at * 2 + 1]?.response_range),
   );
+}
+
+function shareOf(changes: number): number {
+  return Math.min(MOST_CHANGES, Math.max(ENOUGH_CHANGES, Math.ceil(changes / 2)));
 }
 
 function chunked<T>(items: readonly T[], size: number): T[][] {
