@@ -141,8 +141,16 @@ export interface BatchedStore {
   release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseOutcome>;
 }
 
-export function batched(store: LeaseStore, clock: Clock): BatchedStore {
-  const acquire = new Batcher(store.acquire.bind(store), clock);
+/** @param tell what acquires shall tell of, beside their outcome */
+export function batched(
+  store: LeaseStore,
+  clock: Clock,
+  tell: Pick<CallOptions, "tellReplaced"> = {},
+): BatchedStore {
+  const acquire = new Batcher<AcquireRequest, AcquireOutcome>(
+    (requests, options) => store.acquire(requests, { ...options, ...tell }),
+    clock,
+  );
   const renew = new Batcher(store.renew.bind(store), clock);
   const release = new Batcher(store.release.bind(store), clock);
   return {

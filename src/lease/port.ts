@@ -57,8 +57,9 @@ export type AcquireOutcome =
       /** 0 where the store has no tokens. */
       readonly token: number;
       /**
-       * The ended grant whose record this one took over: its last trace. For whoever keeps a history;
-       * absent where there was none, in the answer to a repeated request, and from a remote store.
+       * The ended grant whose record this one took over: its last trace. For whoever keeps a history
+       * and says so (`tellReplaced`); absent where there was none, in the answer to a repeated request,
+       * and from a remote store.
        */
       readonly replaced?: LeaseView;
     } & Term)
@@ -166,6 +167,8 @@ export interface Capabilities {
 export interface CallOptions {
   /** After this long the caller no longer cares; a store answers `failed` by then. */
   readonly timeoutMs?: number;
+  /** Whether acquires shall tell what they `replaced`; default false. A store to which it is cheap tells it unasked. */
+  readonly tellReplaced?: boolean;
 }
 
 export interface LeaseStore {

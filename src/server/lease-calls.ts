@@ -22,6 +22,7 @@ import {
   type RevokeRequest,
 } from "../lease/index.js";
 import { callerOf } from "./caller.js";
+import type { Quotas } from "./quotas.js";
 import type { AppEnv, Budget } from "./request.js";
 
 /** Which request did it, to what. */
@@ -100,6 +101,7 @@ export interface LeaseCalls {
 export interface LeaseCallsOptions {
   readonly env: Env;
   readonly leases: LeaseStore;
+  readonly quotas: Pick<Quotas, "note">;
   readonly onLeaseEvent?: ((event: LeaseEvent) => void) | undefined;
   /** Given the ended grants that new ones replaced. */
   readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
@@ -110,8 +112,9 @@ export interface LeaseCallsOptions {
  *   right before its first call: a batch is sent as a whole, or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, onReplaced } = options;
-  const lanes = batched(leases, env.clock);
+  const { env, leases, quotas, onReplaced } = options;
+  const tellReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
+  const lanes = batched(leases, env.clock, { tellReplaced });
   // Also gathers the revocations of one request into one call.
   const revocations = new Batcher(leases.revoke.bind(leases), env.clock);
   const tell = options.onLeaseEvent && telling(options.onLeaseEvent);
@@ -123,6 +126,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
     return {
       async acquire(request) {
         const outcome = await lanes.acquire({ namespace, ...request }, timeoutMs);
+        if (outcome.status === "acquired") quotas.note("leases", namespace, 1);
         const replaced = outcome.status === "acquired" ? outcome.replaced : undefined;
         if (replaced && replaced.state !== "live") onReplaced?.(replaced);
         const event = tell && acquireEvent(request, outcome, requestId);
@@ -136,6 +140,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       },
       async release(request) {
         const outcome = await lanes.release({ namespace, ...request }, timeoutMs);
+        if (outcome.status === "released") quotas.note("leases", namespace, -1);
         const event = tell && releaseEvent(request, outcome, requestId);
         if (event) tell(event);
         return outcome;

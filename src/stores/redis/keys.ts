@@ -3,7 +3,7 @@
  *
  *   leasehold:{NAMESPACE:PART}            sorted set: the names of the part's resources, in the order of bytes
  *   leasehold:{NAMESPACE:PART}:RESOURCE   hash: the last grant of the resource
- *   leasehold:{NAMESPACE:PART}line:RESOURCE, ...ends:RESOURCE, ...waiters:RESOURCE   see line.ts
+ *   leasehold:{NAMESPACE:PART}line:RESOURCE   sorted set: those who wait for it, see line.ts
  *   leasehold:hints:NAMESPACE             channel: resources that have become free, and for whom
  *
  * What stands in braces decides the slot of a cluster, so that all keys of a resource change in one
@@ -12,35 +12,48 @@
 import type { Key } from "../../lease/index.js";
 
 const PARTS = 16;
+/** Of each byte that stands alone. */
+const CRC_OF_BYTE = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+  return crc;
+});
 
 export class Keys {
   /** @param prefix before each of them */
   constructor(readonly prefix: string) {}
 
-  record({ namespace, resource }: Key): string {
-    return `${this.index(namespace, partOf(resource))}:${resource}`;
-  }
-  indexOf({ namespace, resource }: Key): string {
-    return this.index(namespace, partOf(resource));
+  /** Most programs use one namespace. */
+  #last: { readonly namespace?: string; readonly indexes: readonly string[] } = { indexes: [] };
+
+  record(key: Key): string {
+    return `${this.indexOf(key)}:${key.resource}`;
   }
   /** Of those who wait. */
-  line(key: Key): [line: string, ends: string, waiters: string] {
-    const index = this.indexOf(key);
-    const of = (kind: string) => `${index}${kind}:${key.resource}`;
-    return [of("line"), of("ends"), of("waiters")];
+  line(key: Key): string {
+    return `${this.indexOf(key)}line:${key.resource}`;
+  }
+  indexOf({ namespace, resource }: Key): string {
+    return this.#indexesOf(namespace)[partOf(resource)] as string;
   }
   /** Of all parts of a namespace. */
   indexes(namespace: string): string[] {
-    return Array.from({ length: PARTS }, (_, part) => this.index(namespace, part));
+    return [...this.#indexesOf(namespace)];
   }
   channel(namespace: string): string {
     return `${this.prefix}leasehold:hints:${namespace}`;
   }
 
-  private index(namespace: string, part: number): string {
+  #indexesOf(namespace: string): readonly string[] {
+    if (namespace === this.#last.namespace) return this.#last.indexes;
     // A brace would end the part that decides the slot, and names would run into each other.
     const name = namespace.replace(/[%{}]/g, encodeURIComponent);
-    return `${this.prefix}leasehold:{${name}:${part.toString(PARTS)}}`;
+    const indexes = Array.from(
+      { length: PARTS },
+      (_, part) => `${this.prefix}leasehold:{${name}:${part.toString(PARTS)}}`,
+    );
+    this.#last = { namespace, indexes };
+    return indexes;
   }
 }
 
@@ -59,10 +72,7 @@ export function slotOf(key: string): number {
 /** CRC-16/XMODEM, as the specification of Redis Cluster says. */
 function crc16(bytes: Uint8Array): number {
   let crc = 0;
-  for (const byte of bytes) {
-    crc ^= byte << 8;
-    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
-    crc &= 0xffff;
-  }
+  for (const byte of bytes)
+    crc = ((crc << 8) & 0xffff) ^ (CRC_OF_BYTE[(crc >> 8) ^ byte] as number);
   return crc;
 }

@@ -36,9 +36,21 @@ const NAMES_AT_ONCE = 500;
 const IN_LINE: ReadonlySet<ScriptName> = new Set(["acquire", "release", "revoke"]);
 
 type ScriptName = keyof typeof SCRIPTS;
-
-/** Texts, and a list of them: what a script answers for a request. */
-type Answer = readonly (string | readonly string[])[];
+/** What a script answers for a request: a number where that says all. */
+type Answer = number | Texts;
+type Texts = readonly (string | readonly string[])[];
+/** And when, in microseconds since 1970. */
+interface Answered {
+  readonly answer: Answer;
+  readonly nowUs: number;
+}
+/** What a script is told of a request. */
+interface Said {
+  /** Of the grant; "" where none is named. */
+  readonly id: string;
+  /** Told once for all neighbours that say the same. */
+  readonly common: readonly string[];
+}
 
 export class RedisLeaseStore implements LeaseStore {
   readonly capabilities: Capabilities = {
@@ -63,55 +75,63 @@ export class RedisLeaseStore implements LeaseStore {
 
   acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
     for (const { namespace } of requests) this.#namespaces.add(namespace);
+    const tellsReplaced = options?.tellReplaced ? "1" : "";
     return this.#decide("acquire", "general", requests, options, {
-      args: ({ resource, leaseId, holder, ttlMs, queueMs = 0, metadata = null }) => [
-        ...[resource, grantIdOf(leaseId), holder, `${ttlMs}`],
-        ...[`${Math.ceil(Math.min(queueMs, Number.MAX_SAFE_INTEGER))}`, JSON.stringify(metadata)],
-      ],
+      said: ({ leaseId, holder, ttlMs, queueMs = 0, metadata = null }) => ({
+        id: grantIdOf(leaseId),
+        common: [
+          ...[holder, `${ttlMs}`, `${Math.ceil(Math.min(queueMs, Number.MAX_SAFE_INTEGER))}`],
+          ...[JSON.stringify(metadata), tellsReplaced],
+        ],
+      }),
       outcome: acquireOutcome,
     });
   }
 
   renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
     return this.#decide("renew", "control", requests, options, {
-      args: ({ resource, leaseId, ttlMs }) => [resource, grantIdOf(leaseId), `${ttlMs}`],
-      outcome: (_, [status, ...rest]): RenewOutcome =>
-        status === "renewed"
+      said: ({ leaseId, ttlMs }) => ({ id: grantIdOf(leaseId), common: [`${ttlMs}`] }),
+      outcome: (_, answer): RenewOutcome => {
+        const [status, ...rest] = answer as Texts;
+        return status === "renewed"
           ? { status, token: tokenOf(rest[0]), ...termOf(rest) }
-          : { status: "lost", reason: rest[0] as "expired" | "revoked" | "taken" | "gone" },
+          : { status: "lost", reason: rest[0] as "expired" | "revoked" | "taken" | "gone" };
+      },
     });
   }
 
   release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
     return this.#decide("release", "control", requests, options, {
-      args: ({ namespace, resource, leaseId }) => [
-        ...[resource, grantIdOf(leaseId), this.keys.channel(namespace)],
-      ],
-      outcome: (_, [status]): ReleaseOutcome => ({
-        status: status === "released" ? status : "notHeld",
+      said: ({ namespace, leaseId }) => ({
+        ...{ id: grantIdOf(leaseId), common: [this.keys.channel(namespace)] },
       }),
+      outcome: (_, answer): ReleaseOutcome => ({ status: answer === 1 ? "released" : "notHeld" }),
     });
   }
 
   revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {
     return this.#decide("revoke", "general", requests, options, {
-      args: ({ namespace, resource, expectedToken, free }) => [
-        ...[resource, `${expectedToken ?? ""}`, free, this.keys.channel(namespace)],
-      ],
-      outcome: (_, [status, token, freeInUs]): RevokeOutcome =>
-        status === "revoked"
+      said: ({ namespace, expectedToken, free }) => ({
+        ...{ id: "", common: [`${expectedToken ?? ""}`, free, this.keys.channel(namespace)] },
+      }),
+      outcome: (_, answer): RevokeOutcome => {
+        const [status, token, freeInUs] = answer as Texts;
+        return status === "revoked"
           ? { status, token: tokenOf(token), freeInMs: Math.ceil(Number(freeInUs) / 1_000) }
-          : { status: status === "otherToken" ? status : "notHeld" },
+          : { status: status === "otherToken" ? status : "notHeld" };
+      },
     });
   }
 
   async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
     this.#assertOpen();
-    const answers = await this.#run("view", "general", keys, () => [], this.#deadline());
+    const nothing = { id: "", common: [] };
+    const answers = await this.#run("view", "general", keys, () => nothing, this.#deadline());
     return keys.map((key, index) => {
-      const answer = answers[index] as Answer | Error;
-      if (answer instanceof Error) throw answer;
-      return viewOf(key, answer[1] as readonly string[], Number(answer[2]));
+      const answered = answers[index] as Answered | Error;
+      if (answered instanceof Error) throw answered;
+      const [, view] = answered.answer as Texts;
+      return viewOf(key, view as readonly string[], answered.nowUs);
     });
   }
 
@@ -201,20 +221,22 @@ export class RedisLeaseStore implements LeaseStore {
     requests: readonly Request[],
     { timeoutMs }: CallOptions = {},
     call: {
-      args(request: Request): readonly string[];
-      outcome(request: Request, answer: Answer): Outcome;
+      said(request: Request): Said;
+      outcome(request: Request, answer: Answer, nowUs: number): Outcome;
     },
   ): Promise<(Outcome | Failed)[]> {
     if (this.#closing.signal.aborted) {
       return requests.map(() => failedOutcome(new ClosedError("the Redis lease store")));
     }
-    const args = (request: Request) => call.args(request);
-    const answers = await this.#run(name, lane, requests, args, this.#deadline(timeoutMs));
+    const answers = await this.#run(name, lane, requests, call.said, this.#deadline(timeoutMs));
     return requests.map((request, index) => {
-      const answer = answers[index] as Answer | Error;
-      if (answer instanceof Error) return failedOutcome(answer);
-      if (answer[0] === "failed") return refusedOutcome(String(answer[1]));
-      return call.outcome(request, answer);
+      const answered = answers[index] as Answered | Error;
+      if (answered instanceof Error) return failedOutcome(answered);
+      const { answer, nowUs } = answered;
+      if (typeof answer !== "number" && answer[0] === "failed") {
+        return refusedOutcome(String(answer[1]));
+      }
+      return call.outcome(request, answer, nowUs);
     });
   }
 
@@ -223,67 +245,120 @@ export class RedisLeaseStore implements LeaseStore {
     name: ScriptName,
     lane: Lane,
     requests: readonly Request[],
-    args: (request: Request) => readonly string[],
+    said: (request: Request) => Said,
     deadlineMs: number,
-  ): Promise<(Answer | Error)[]> {
-    const { servers, keys, scripts } = this;
+  ): Promise<(Answered | Error)[]> {
+    const { servers, keys } = this;
+    if (!servers.isCluster) return this.#runOne(name, lane, requests, said, deadlineMs);
     const groups = new Map<number, number[]>();
     for (const [index, request] of requests.entries()) {
       const group = servers.groupOf(keys.indexOf(request));
-      groups.set(group, [...(groups.get(group) ?? []), index]);
+      const indexes = groups.get(group);
+      if (indexes) indexes.push(index);
+      else groups.set(group, [index]);
     }
-    const answers = new Array<Answer | Error>(requests.length);
+    const answers = new Array<Answered | Error>(requests.length);
     const runOne = async (indexes: readonly number[]) => {
       const batch = indexes.map((index) => requests[index] as Request);
-      const places = batch.flatMap((request) => [
-        ...[keys.record(request), keys.indexOf(request)],
-        ...(IN_LINE.has(name) ? keys.line(request) : []),
-      ]);
-      try {
-        const values = batch.flatMap((request) => args(request));
-        const all = await servers.run(lane, scripts[name], places, values, deadlineMs);
-        invariant(Array.isArray(all) && all.length === batch.length, "one answer per request");
-        for (const [at, index] of indexes.entries()) answers[index] = all[at] as Answer;
-      } catch (error) {
-        for (const index of indexes) answers[index] = error as Error;
-      }
+      const some = await this.#runOne(name, lane, batch, said, deadlineMs);
+      for (const [at, index] of indexes.entries()) answers[index] = some[at] as Answered | Error;
     };
     await Promise.all([...groups.values()].map(runOne));
     return answers;
   }
+
+  /** One script; see scripts.ts for what it is told. */
+  async #runOne<Request extends Key>(
+    name: ScriptName,
+    lane: Lane,
+    batch: readonly Request[],
+    said: (request: Request) => Said,
+    deadlineMs: number,
+  ): Promise<(Answered | Error)[]> {
+    const { servers, keys, scripts } = this;
+    const inLine = IN_LINE.has(name);
+    const indexes = new Set<string>();
+    const places: string[] = [];
+    const lists: (readonly string[])[] = [];
+    const ids: string[] = [];
+    const listOf: number[] = [];
+    for (const request of batch) {
+      const index = keys.indexOf(request);
+      indexes.add(index);
+      places.push(`${index}:${request.resource}`);
+      if (inLine) places.push(`${index}line:${request.resource}`);
+      const { id, common } = said(request);
+      const last = lists.at(-1);
+      if (!last || !common.every((text, at) => text === last[at])) lists.push(common);
+      ids.push(id);
+      listOf.push(lists.length);
+    }
+    const own = lists.length === 1 ? ids : ids.map((id, at) => `${id}${listOf[at]}`);
+    const head = [`${indexes.size}`, `${lists.length}`, `${lists[0]?.length ?? 0}`];
+    try {
+      const all = (await servers.run(
+        ...([lane, scripts[name], [...indexes, ...places]] as const),
+        ...([[...head, ...lists.flat(), ...own], deadlineMs] as const),
+      )) as [nowUs: number, ...answers: Answer[]];
+      invariant(Array.isArray(all) && all.length === batch.length + 1, "one answer per request");
+      const [nowUs] = all;
+      return batch.map((_, at) => ({ answer: all[at + 1] as Answer, nowUs }));
+    } catch (error) {
+      return batch.map(() => error as Error);
+    }
+  }
 }
 
-function acquireOutcome(request: AcquireRequest, answer: Answer): AcquireOutcome {
+function acquireOutcome(request: AcquireRequest, answer: Answer, nowUs: number): AcquireOutcome {
+  if (typeof answer === "number") return granted(request, nowUs + answer, nowUs);
   const [status, ...rest] = answer;
-  if (status === "acquired") {
-    const [token, , , , before, now] = rest;
-    const replaced = before && viewOf(request, before as readonly string[], Number(now));
-    return { status, token: tokenOf(token), ...termOf(rest), ...(replaced && { replaced }) };
+  switch (status) {
+    case "replaced": {
+      const [token, before] = rest;
+      const replaced = viewOf(request, before as readonly string[], nowUs);
+      return { ...granted(request, tokenOf(token), nowUs), ...(replaced && { replaced }) };
+    }
+    case "acquired":
+      return { status, token: tokenOf(rest[0]), ...termOf(rest) };
+    case "held": {
+      const [holder = "", grantId, leftUs, ahead] = rest as readonly string[];
+      const remainingMs = Math.ceil(Number(leftUs) / 1_000);
+      const place = ahead ? { ahead: Number(ahead) } : {};
+      return { status, holder, grantId: grantId || null, remainingMs, ...place };
+    }
+    default:
+      return { status: "ended" };
   }
-  if (status === "held") {
-    const [holder = "", grantId, leftUs, ahead] = rest as readonly string[];
-    const remainingMs = Math.ceil(Number(leftUs) / 1_000);
-    const place = ahead ? { ahead: Number(ahead) } : {};
-    return { status, holder, grantId: grantId || null, remainingMs, ...place };
-  }
-  return { status: "ended" };
+}
+
+/** By this very request, just now. */
+function granted({ ttlMs }: AcquireRequest, token: number, nowUs: number) {
+  const expiresAt = timeOf(nowUs + ttlMs * 1_000);
+  return {
+    ...{ status: "acquired" as const, token: tokenOf(token) },
+    ...{ ttlMs, remainingMs: ttlMs, expiresAt },
+  };
 }
 
 /** Rounded to the side on which the holder stops too early. */
-function termOf([, ttlMs, leftUs, expiresAtUs]: Answer): Term {
+function termOf([, ttlMs, leftUs, expiresAtUs]: Texts): Term {
   const remainingMs = Math.floor(Number(leftUs) / 1_000);
-  return { ttlMs: Number(ttlMs), remainingMs, expiresAt: timeOf(String(expiresAtUs)) };
+  return { ttlMs: Number(ttlMs), remainingMs, expiresAt: timeOf(Number(expiresAtUs)) };
 }
 
-function tokenOf(text: Answer[number] | undefined): number {
+function tokenOf(text: number | Texts[number] | undefined): number {
   const token = Number(text);
   invariant(Number.isSafeInteger(token) && token > 0, `token ${token} is a safe integer`);
   return token;
 }
 
-/** ISO 8601 of microseconds since 1970. */
-function timeOf(us: string): string {
-  return new Date(Number(us) / 1_000).toISOString();
+let lastTime = { ms: 0, text: "1970-01-01T00:00:00.000Z" };
+/** ISO 8601 of microseconds since 1970. Those of one batch are mostly the same. */
+function timeOf(us: number): string {
+  const ms = Math.floor(us / 1_000);
+  if (lastTime.ms === ms) return lastTime.text;
+  lastTime = { ms, text: new Date(ms).toISOString() };
+  return lastTime.text;
 }
 
 /** @param view what scripts.ts answers as `view`: empty where there is no record */
@@ -301,9 +376,9 @@ function viewOf(
     state: live ? "live" : ended === "" ? "expired" : (ended as "released" | "revoked"),
     ttlMs: Number(ttlMs),
     remainingMs: live ? Math.ceil((Number(expiresAt) - nowUs) / 1_000) : 0,
-    grantedAt: timeOf(grantedAt),
-    renewedAt: renewedAt ? timeOf(renewedAt) : null,
-    expiresAt: timeOf(expiresAt),
+    grantedAt: timeOf(Number(grantedAt)),
+    renewedAt: renewedAt ? timeOf(Number(renewedAt)) : null,
+    expiresAt: timeOf(Number(expiresAt)),
     metadata: JSON.parse(view[8] ?? "null") as string | null,
   };
 }

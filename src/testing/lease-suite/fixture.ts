@@ -148,7 +148,7 @@ export class Fixture {
   }
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireOutcome[]> {
-    return settled((batch) => this.store.acquire(batch), requests);
+    return settled((batch) => this.store.acquire(batch, { tellReplaced: true }), requests);
   }
   renewAll(requests: readonly RenewRequest[]): Promise<RenewOutcome[]> {
     return settled((batch) => this.store.renew(batch), requests);
