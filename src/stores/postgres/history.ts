@@ -5,7 +5,6 @@
 import type { GrantHistory, HistoryQuery } from "../../control/index.js";
 import { InvalidOptionError, type Key, type LeaseView, type Page } from "../../lease/index.js";
 import type { Connections } from "./connections.js";
-import { iso, type ViewRow } from "./lease-sql.js";
 import type { Parameter, Sql } from "./query.js";
 
 /** One statement deletes so many at most. */
@@ -25,12 +24,13 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::te
 ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C", i.grant_id COLLATE "C"
 ON CONFLICT (namespace, resource, grant_id) DO NOTHING`;
 
+const iso = (time: string) =>
+  `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 const COLUMNS = `h.namespace, h.resource, h.holder, h.grant_id AS "grantId", h.token, h.state,
   h.ttl_ms AS "ttlMs", ${iso("h.granted_at")} AS "grantedAt", ${iso("h.renewed_at")} AS "renewedAt",
   ${iso("h.expires_at")} AS "expiresAt", h.metadata`;
 
-type Row = Omit<ViewRow, "remainingMs" | "grantedAt" | "expiresAt"> &
-  Pick<LeaseView, "grantedAt" | "expiresAt">;
+type Row = Omit<LeaseView, "remainingMs">;
 
 /** Values: namespace, resource, grantId. */
 const FIND = `

@@ -2,13 +2,13 @@
  * The statements of the lease store: each decides a batch of requests on different keys, by the
  * rules in lease/rules.ts, in one statement that commits by itself.
  *
- *   input ─ seen ──────────────── decides what a plain read can decide: held, ended, taken ...
- *             └─ locked ───────── rows that may change, in the order of their keys
- *                  └─ changed ─── decided on the locked version of the row
+ *   seen ───────────────────────── decides what a plain read can decide: held, ended, taken ...
+ *    └─ locked ─────────────────── rows that may change, in the order of their keys
+ *         └─ granted, renewed ... ─ decided on the locked version of the row
  *
  * - Nothing waits for a row that somebody has locked: SKIP LOCKED. A request whose row was neither
- *   decided by the read nor locked answers `undecided`; the caller asks once more, by a new read.
- * - Rows are locked in one order of keys before anything is changed, new rows are inserted in the
+ *   decided by the read nor locked is not answered; the caller asks once more, by a new read.
+ * - Rows are locked in one order of keys before anything is inserted, and new rows are inserted in the
  *   same order after that: concurrent batches cannot deadlock.
  * - Time is clock_timestamp(), read once per statement. Not now(): that is when the transaction
  *   began. A lock is got at once or not at all, so that the time is not stale when it is used.
@@ -16,17 +16,20 @@
  *   at least the clock in microseconds, which keeps them growing if a table is lost and made anew.
  * - Data-modifying parts run in the order in which they refer to each other, hence the
  *   `(SELECT count(*) ...) >= 0`.
+ * - Each part carries along what the next ones need. Joined to each other, they would be compared row
+ *   by row by a plan that was made for few: each request's row is looked up by its key, then by its place.
  *
- * Names: c the clock, i the input, s or r the row as seen, k as locked, x as changed.
+ * Names: c the clock, s a request with the row as seen, k as locked, x as changed. What was asked for is
+ * called asked_..., what the row says has the row's names. Times go out as milliseconds since 1970.
  */
 import { type LeaseState, queue } from "../../lease/index.js";
 import { CHANNEL } from "./backend.js";
+import { type Columns, unnested } from "./unnested.js";
 
 /** Milliseconds from the statement's time until then. */
-export const untilMs = (time: string) => `(extract(epoch FROM ${time} - c.now) * 1000)::float8`;
+export const untilMs = (time: string) => `date_part('epoch', ${time} - c.now) * 1000`;
 export const afterMs = (ms: string) => `c.now + ${ms} * interval '1 millisecond'`;
-export const iso = (time: string) =>
-  `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+export const epochMs = (time: string) => `date_part('epoch', ${time}) * 1000`;
 /** `grantIdOf`: lease ids do not leave the database. */
 export const grantId = (row: string) =>
   `left(encode(sha256(convert_to(${row}.lease_id, 'UTF8')), 'hex'), 16)`;
@@ -36,10 +39,17 @@ export const isLive = (row: string) => `(${row}.ended IS NULL AND ${row}.expires
 export const excludes = (row: string) =>
   `(${row}.ended IS DISTINCT FROM 'released' AND ${row}.expires_at > c.now)`;
 
-export const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
+/** With a token of its time. */
+export const CLOCK = `clock AS MATERIALIZED (
+    SELECT t.now, (extract(epoch FROM t.now) * 1000000)::bigint AS token
+    FROM (SELECT clock_timestamp() AS now) t
+  )`;
 export const SAME_KEY = (a: string, b: string) =>
   `${a}.namespace = ${b}.namespace AND ${a}.resource = ${b}.resource`;
-const CLOCK_TOKEN = "(extract(epoch FROM c.now) * 1000000)::bigint";
+const KEY: Columns = [
+  ["namespace", "text"],
+  ["resource", "text"],
+];
 
 /** Wakes the first in line for the key; nobody is told where nobody waits. */
 const wakeFirst = (row: string, which = "true") => `(
@@ -51,43 +61,40 @@ const wakeFirst = (row: string, which = "true") => `(
     ) f
   )`;
 
+const ROW = `l.ctid AS at, l.lease_id, l.holder, l.token, l.ttl_ms, l.granted_at, l.renewed_at,
+        l.expires_at, l.ended, l.metadata`;
 /**
- * The line before each request, where there is one: how many, and who is the first. What is free is
- * kept for them as lease/queue.ts says.
+ * The batch in the order of its keys, numbered from 1 as it came, with what a plain read says about each
+ * key: nulls where there is no row. OFFSET 0 keeps the planner from reading the table otherwise than key
+ * by key.
  */
-const lineBefore = (which: string) => `
-  line AS MATERIALIZED (
-    SELECT s.n, count(*)::int AS ahead, (array_agg(w.holder ORDER BY w.place))[1] AS first,
-      least(count(*), ${queue.MOST_AWAITED}) * interval '${queue.RESERVED_MS} milliseconds' AS turns
-    FROM seen s JOIN input i ON i.n = s.n CROSS JOIN clock c
-      JOIN leasehold.waiter w ON ${SAME_KEY("w", "s")} AND w.expires_at > c.now
-      LEFT JOIN leasehold.waiter own ON ${SAME_KEY("own", "s")}
-        AND own.lease_id = i.lease_id AND own.expires_at > c.now
-    WHERE (own.place IS NULL OR w.place < own.place) AND s.lease_id <> i.lease_id AND ${which}
-    GROUP BY s.n
-  )`;
-/** A clock that was set back reserves nothing. */
-const isKept = (row: string) =>
-  `coalesce(c.now >= ${row}.expires_at AND c.now < ${row}.expires_at + q.turns, false)`;
-
-/** The batch as rows numbered from 1, and what a plain read says about their keys. */
-export const inputAndSeen = (columns: readonly (readonly [name: string, type: string])[]) => `
-  input AS MATERIALIZED (
-    SELECT * FROM unnest(${columns.map(([, type], at) => `$${at + 1}::${type}[]`).join(", ")})
-      WITH ORDINALITY AS i (${columns.map(([name]) => name).join(", ")}, n)
-  ),
+export const seenFor = (columns: Columns, more = "") => `
   seen AS MATERIALIZED (
-    SELECT i.n, l.* FROM input i JOIN leasehold.lease l ON ${SAME_KEY("l", "i")}
+    SELECT i.*, s.*${more === "" ? "" : ", q.*"}
+    FROM (
+      SELECT * FROM ${unnested([...KEY, ...columns])}
+      ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C"
+    ) i CROSS JOIN clock c LEFT JOIN LATERAL (
+      SELECT ${ROW} FROM leasehold.lease l WHERE ${SAME_KEY("l", "i")} OFFSET 0
+    ) s ON true${more}
   )`;
 
-/** Only rows that are as `condition` says, also in the version that is then locked. */
-const lockedWhere = (condition: string) => `
+/** The rows that are as `condition` says, also in the version that is then locked. */
+const lockedWhere = (asked: string, condition: (row: string) => string) => `
   locked AS MATERIALIZED (
-    SELECT i.n, l.* FROM input i JOIN leasehold.lease l ON ${SAME_KEY("l", "i")} CROSS JOIN clock c
-    WHERE ${condition}
-    ORDER BY l.namespace, l.resource
-    FOR NO KEY UPDATE OF l SKIP LOCKED
+    SELECT s.n, ${asked}, k.*
+    FROM seen s CROSS JOIN clock c CROSS JOIN LATERAL (
+      SELECT ${ROW} FROM leasehold.lease l
+      WHERE l.ctid = s.at AND ${condition("l")}
+      FOR NO KEY UPDATE OF l SKIP LOCKED
+    ) k
+    WHERE ${condition("s")}
   )`;
+/**
+ * What is locked stays where it stands. A version newer than what the statement sees is not found there:
+ * it is passed over like one that is locked, and asked for again.
+ */
+const SAME_PLACE = "l.ctid = k.at";
 
 export interface ViewRow {
   readonly namespace: string;
@@ -98,104 +105,136 @@ export interface ViewRow {
   readonly state: LeaseState;
   readonly ttlMs: number;
   readonly remainingMs: number;
-  readonly grantedAt: string;
-  readonly renewedAt: string | null;
-  readonly expiresAt: string;
+  readonly grantedAt: number;
+  readonly renewedAt: number | null;
+  readonly expiresAt: number;
   readonly metadata: string | null;
 }
 
 export interface AcquireRow {
-  readonly status: "acquired" | "held" | "ended" | "undecided";
+  /** Null where a row was made: then its key. */
+  readonly n: number | null;
+  readonly namespace: string | null;
+  readonly resource: string | null;
+  readonly status: "acquired" | "held" | "ended";
   readonly token: number;
   readonly ttlMs: number;
   readonly remainingMs: number;
-  readonly expiresAt: string;
+  readonly expiresAt: number;
+  /** Who is in the way; of a replaced grant, whose it was. Null where a row was made. */
   readonly holder: string;
   readonly grantId: string | null;
   readonly ahead: number | null;
-  /** The ended grant whose row became that of the new one. */
-  readonly replaced: string | null;
+  /** Of the grant that was replaced. */
+  readonly oldToken: number | null;
+  readonly oldTtlMs: number;
+  readonly oldState: LeaseState;
+  readonly oldGrantedAt: number;
+  readonly oldRenewedAt: number | null;
+  readonly oldExpiresAt: number;
+  readonly oldMetadata: string | null;
 }
-/** What `replaced` says as JSON. */
-export type ReplacedRow = Omit<ViewRow, "namespace" | "resource" | "remainingMs">;
+
+/**
+ * The line before each request, where there is one: how many, and the time that is kept for them as
+ * lease/queue.ts says.
+ */
+const lineBefore = (which: string) => ` CROSS JOIN LATERAL (
+      SELECT count(*)::int AS ahead,
+        least(count(*), ${queue.MOST_AWAITED}) * interval '${queue.RESERVED_MS} milliseconds' AS turns
+      FROM leasehold.waiter w
+      WHERE ${SAME_KEY("w", "i")} AND w.expires_at > c.now
+        AND s.lease_id <> i.asked_id AND ${which}
+        AND w.place < coalesce((
+          SELECT own.place FROM leasehold.waiter own
+          WHERE ${SAME_KEY("own", "i")} AND own.lease_id = i.asked_id AND own.expires_at > c.now
+        ), ${2n ** 63n - 1n})
+    ) q`;
+const FIRST_IN_LINE = `(
+        SELECT w.holder FROM leasehold.waiter w
+        WHERE ${SAME_KEY("w", "s")} AND w.expires_at > c.now AND s.ahead > 0
+        ORDER BY w.place LIMIT 1
+      )`;
+/** A clock that was set back reserves nothing. */
+const isKept = (row: string, turns: string) =>
+  `(c.now >= ${row}.expires_at AND c.now < ${row}.expires_at + ${turns})`;
+const floorOf = (row: string) =>
+  `(SELECT f.token + 1 FROM leasehold.token_floor f WHERE f.namespace = ${row}.namespace)`;
 
 const acquire = (waits: boolean, more: string) => `
 WITH ${CLOCK},
-  ${inputAndSeen([
-    ["namespace", "text"],
-    ["resource", "text"],
-    ["lease_id", "text"],
-    ["holder", "text"],
-    ["ttl_ms", "int"],
-    ["queue_ms", "int"],
-    ["metadata", "text"],
-  ])},
-  ${lineBefore(waits ? "true" : `NOT ${excludes("s")}`)},
-  ${lockedWhere(`l.lease_id <> i.lease_id AND NOT ${excludes("l")}`)},
+  ${seenFor(
+    [
+      ["asked_id", "text"],
+      ["asked_by", "text"],
+      ["asked_ms", "int"],
+      ["queue_ms", "int"],
+      ["asked_metadata", "text"],
+    ],
+    lineBefore(waits ? "true" : `NOT ${excludes("s")}`),
+  )},
+  ${lockedWhere(
+    "s.namespace, s.resource, s.asked_id, s.asked_by, s.asked_ms, s.queue_ms, s.asked_metadata",
+    (row) =>
+      `${row}.lease_id <> s.asked_id AND NOT ${excludes(row)} AND NOT ${isKept(row, "s.turns")}`,
+  )},
   granted AS (
     UPDATE leasehold.lease l SET
-      lease_id = i.lease_id, holder = i.holder, metadata = i.metadata, ttl_ms = i.ttl_ms,
-      token = greatest(k.token + 1, f.token + 1, ${CLOCK_TOKEN}),
-      granted_at = c.now, renewed_at = NULL, expires_at = ${afterMs("i.ttl_ms")}, ended = NULL
-    FROM locked k JOIN input i ON i.n = k.n LEFT JOIN line q ON q.n = k.n
-      LEFT JOIN leasehold.token_floor f ON f.namespace = k.namespace CROSS JOIN clock c
-    WHERE ${SAME_KEY("l", "k")} AND NOT ${isKept("k")}
-    RETURNING l.namespace, l.resource, l.token
+      lease_id = k.asked_id, holder = k.asked_by, metadata = k.asked_metadata, ttl_ms = k.asked_ms,
+      token = greatest(k.token + 1, ${floorOf("k")}, c.token),
+      granted_at = c.now, renewed_at = NULL, expires_at = ${afterMs("k.asked_ms")}, ended = NULL
+    FROM locked k CROSS JOIN clock c
+    WHERE ${SAME_PLACE}
+    RETURNING k.*, l.token AS new_token, l.expires_at AS new_expires_at
   ),
   created AS (
     INSERT INTO leasehold.lease AS l
       (namespace, resource, lease_id, holder, metadata, ttl_ms, token, granted_at, expires_at)
-    SELECT i.namespace, i.resource, i.lease_id, i.holder, i.metadata, i.ttl_ms,
-      greatest(f.token + 1, ${CLOCK_TOKEN}), c.now, ${afterMs("i.ttl_ms")}
-    FROM input i LEFT JOIN leasehold.token_floor f ON f.namespace = i.namespace
-      CROSS JOIN clock c
-    WHERE NOT EXISTS (SELECT FROM seen s WHERE s.n = i.n) AND (SELECT count(*) FROM granted) >= 0
-    ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C"
+    SELECT s.namespace, s.resource, s.asked_id, s.asked_by, s.asked_metadata, s.asked_ms,
+      greatest(${floorOf("s")}, c.token), c.now, ${afterMs("s.asked_ms")}
+    FROM seen s CROSS JOIN clock c
+    WHERE s.lease_id IS NULL AND (SELECT count(*) FROM granted) >= 0
     ON CONFLICT (namespace, resource) DO NOTHING
-    RETURNING l.namespace, l.resource, l.token
+    RETURNING l.namespace, l.resource, l.lease_id, l.token, l.ttl_ms, l.expires_at
   ),
   above AS MATERIALIZED (
     SELECT leasehold.above_floor(x.namespace, min(x.token)) FROM created x GROUP BY x.namespace
   ),
-  fresh AS (
-    SELECT * FROM granted
-    UNION ALL SELECT * FROM created WHERE (SELECT count(*) FROM above) >= 0
-  ),
-  outcome AS MATERIALIZED (
-    SELECT i.n, i.namespace, i.resource, i.lease_id AS asked_id, i.queue_ms, i.holder AS asked_by,
-      CASE
-        WHEN x.token IS NOT NULL THEN 'acquired'
-        WHEN r.lease_id = i.lease_id THEN CASE WHEN ${isLive("r")} THEN 'acquired' ELSE 'ended' END
-        WHEN ${excludes("r")} OR ${isKept("r")} THEN 'held'
-        ELSE 'undecided'
-      END AS status,
-      coalesce(x.token, r.token) AS token,
-      CASE WHEN x.token IS NULL THEN r.ttl_ms ELSE i.ttl_ms END AS ttl_ms,
-      CASE
-        WHEN x.token IS NOT NULL THEN ${afterMs("i.ttl_ms")}
-        -- When the caller's turn comes, if it waits.
-        WHEN r.lease_id <> i.lease_id AND (i.queue_ms > 0 OR NOT ${excludes("r")})
-          THEN r.expires_at + coalesce(q.turns, interval '0')
-        ELSE r.expires_at
-      END AS expires_at,
-      CASE WHEN ${excludes("r")} THEN r.holder ELSE q.first END AS holder,
-      CASE WHEN ${excludes("r")} THEN r.lease_id END AS lease_id,
-      CASE WHEN i.queue_ms > 0 OR NOT ${excludes("r")} THEN coalesce(q.ahead, 0) END AS ahead
-    FROM input i CROSS JOIN clock c
-      LEFT JOIN seen r ON r.n = i.n
-      LEFT JOIN line q ON q.n = i.n
-      LEFT JOIN fresh x ON ${SAME_KEY("x", "i")}
+  outcome AS (
+    SELECT x.n, x.namespace, x.resource, x.asked_id, x.asked_by, x.queue_ms, 'acquired' AS status,
+      x.new_token AS token, x.asked_ms AS ttl_ms, x.new_expires_at AS expires_at,
+      x.holder, x.lease_id, NULL::int AS ahead, x.token AS old_token, x.ttl_ms AS old_ttl_ms,
+      coalesce(x.ended, 'expired') AS old_state, x.granted_at AS old_granted_at,
+      x.renewed_at AS old_renewed_at, x.expires_at AS old_expires_at, x.metadata AS old_metadata
+    FROM granted x
+    UNION ALL
+    SELECT NULL, x.namespace, x.resource, x.lease_id, NULL, 0, 'acquired',
+      x.token, x.ttl_ms, x.expires_at,
+      NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM created x WHERE (SELECT count(*) FROM above) >= 0
+    UNION ALL
+    SELECT s.n, s.namespace, s.resource, s.asked_id, s.asked_by, s.queue_ms,
+      CASE WHEN s.lease_id <> s.asked_id THEN 'held' WHEN ${isLive("s")} THEN 'acquired'
+        ELSE 'ended' END,
+      s.token, s.ttl_ms,
+      -- When the caller's turn comes, if it waits.
+      CASE WHEN s.lease_id <> s.asked_id AND (s.queue_ms > 0 OR NOT ${excludes("s")})
+        THEN s.expires_at + s.turns ELSE s.expires_at END,
+      CASE WHEN ${excludes("s")} THEN s.holder ELSE ${FIRST_IN_LINE} END,
+      CASE WHEN ${excludes("s")} THEN s.lease_id END,
+      CASE WHEN s.queue_ms > 0 OR NOT ${excludes("s")} THEN s.ahead END,
+      NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM seen s CROSS JOIN clock c
+    WHERE s.lease_id = s.asked_id OR ${excludes("s")} OR ${isKept("s", "s.turns")}
   )${more}
-SELECT o.status, o.token::float8 AS token, o.ttl_ms AS "ttlMs",
-  ${untilMs("o.expires_at")} AS "remainingMs", ${iso("o.expires_at")} AS "expiresAt",
-  o.holder, ${grantId("o")} AS "grantId", o.ahead,
-  CASE WHEN k.n IS NOT NULL THEN json_build_object(
-    'holder', k.holder, 'grantId', ${grantId("k")}, 'token', k.token, 'ttlMs', k.ttl_ms,
-    'state', coalesce(k.ended, 'expired'), 'grantedAt', ${iso("k.granted_at")},
-    'renewedAt', ${iso("k.renewed_at")}, 'expiresAt', ${iso("k.expires_at")}, 'metadata', k.metadata
-  ) END AS replaced
-FROM outcome o CROSS JOIN clock c LEFT JOIN locked k ON k.n = o.n
-ORDER BY o.n`;
+SELECT o.n::int AS n, CASE WHEN o.n IS NULL THEN o.namespace END AS namespace,
+  CASE WHEN o.n IS NULL THEN o.resource END AS resource, o.status, o.token, o.ttl_ms AS "ttlMs",
+  ${untilMs("o.expires_at")} AS "remainingMs", ${epochMs("o.expires_at")} AS "expiresAt",
+  o.holder, ${grantId("o")} AS "grantId", o.ahead, o.old_token AS "oldToken",
+  o.old_ttl_ms AS "oldTtlMs", o.old_state AS "oldState", ${epochMs("o.old_granted_at")} AS "oldGrantedAt",
+  ${epochMs("o.old_renewed_at")} AS "oldRenewedAt", ${epochMs("o.old_expires_at")} AS "oldExpiresAt",
+  o.old_metadata AS "oldMetadata"
+FROM outcome o CROSS JOIN clock c`;
 
 /** Values: namespaces, resources, leaseIds, holders, ttlMs, queueMs, metadata. */
 export const ACQUIRE = acquire(false, "");
@@ -238,96 +277,93 @@ export const ACQUIRE_OR_WAIT = acquire(
 );
 
 export interface RenewRow {
-  readonly status: "renewed" | "lost" | "undecided";
-  readonly reason: "expired" | "revoked" | "taken" | "gone";
+  readonly n: number;
+  readonly status: "renewed" | "lost";
+  readonly reason: "expired" | "revoked" | "taken" | "gone" | null;
   readonly token: number;
   readonly ttlMs: number;
   readonly remainingMs: number;
-  readonly expiresAt: string;
+  readonly expiresAt: number;
 }
 
 /** Values: namespaces, resources, leaseIds, ttlMs. */
 export const RENEW = `
 WITH ${CLOCK},
-  ${inputAndSeen([
-    ["namespace", "text"],
-    ["resource", "text"],
-    ["lease_id", "text"],
-    ["ttl_ms", "int"],
+  ${seenFor([
+    ["asked_id", "text"],
+    ["asked_ms", "int"],
   ])},
-  ${lockedWhere("l.lease_id = i.lease_id AND l.ended IS NULL")},
+  ${lockedWhere("s.asked_ms", (row) => `${row}.lease_id = s.asked_id AND ${row}.ended IS NULL`)},
   renewed AS (
-    UPDATE leasehold.lease l SET ttl_ms = i.ttl_ms, renewed_at = c.now,
-      expires_at = greatest(k.expires_at, ${afterMs("i.ttl_ms")})
-    FROM locked k JOIN input i ON i.n = k.n CROSS JOIN clock c
-    WHERE ${SAME_KEY("l", "k")} AND ${isLive("k")}
+    UPDATE leasehold.lease l SET ttl_ms = k.asked_ms, renewed_at = c.now,
+      expires_at = greatest(k.expires_at, ${afterMs("k.asked_ms")})
+    FROM locked k CROSS JOIN clock c
+    WHERE ${SAME_PLACE} AND ${isLive("k")}
     RETURNING k.n, l.token, l.ttl_ms, l.expires_at
   )
-SELECT
-  CASE
-    WHEN x.n IS NOT NULL THEN 'renewed'
-    WHEN k.n IS NOT NULL OR s.n IS NULL OR s.lease_id <> i.lease_id OR s.ended IS NOT NULL THEN 'lost'
-    ELSE 'undecided'
-  END AS status,
-  CASE
-    WHEN k.n IS NOT NULL THEN 'expired'
-    WHEN s.lease_id <> i.lease_id THEN 'taken'
-    WHEN s.ended = 'revoked' THEN 'revoked'
-    ELSE 'gone'
-  END AS reason,
-  x.token::float8 AS token, x.ttl_ms AS "ttlMs", ${untilMs("x.expires_at")} AS "remainingMs", ${iso("x.expires_at")} AS "expiresAt"
-FROM input i CROSS JOIN clock c
-  LEFT JOIN seen s ON s.n = i.n LEFT JOIN locked k ON k.n = i.n LEFT JOIN renewed x ON x.n = i.n
-ORDER BY i.n`;
+SELECT x.n::int AS n, 'renewed' AS status, NULL AS reason, x.token, x.ttl_ms AS "ttlMs",
+  ${untilMs("x.expires_at")} AS "remainingMs", ${epochMs("x.expires_at")} AS "expiresAt"
+FROM renewed x CROSS JOIN clock c
+UNION ALL
+SELECT k.n::int, 'lost', 'expired', NULL, NULL, NULL, NULL
+FROM locked k CROSS JOIN clock c WHERE NOT ${isLive("k")}
+UNION ALL
+SELECT s.n::int, 'lost',
+  CASE WHEN s.lease_id <> s.asked_id THEN 'taken' WHEN s.ended = 'revoked' THEN 'revoked'
+    ELSE 'gone' END,
+  NULL, NULL, NULL, NULL
+FROM seen s WHERE s.lease_id IS NULL OR s.lease_id <> s.asked_id OR s.ended IS NOT NULL`;
 
 export interface ReleaseRow {
-  readonly status: "released" | "notHeld" | "undecided";
+  readonly n: number;
+  readonly status: "released" | "notHeld";
 }
 
 /** Gives up grants, and places in line. Values: namespaces, resources, leaseIds. */
 export const RELEASE = `
 WITH ${CLOCK},
-  ${inputAndSeen([
-    ["namespace", "text"],
-    ["resource", "text"],
-    ["lease_id", "text"],
-  ])},
-  ${lockedWhere("l.lease_id = i.lease_id AND l.ended IS DISTINCT FROM 'released'")},
+  ${seenFor([["asked_id", "text"]])},
+  ${lockedWhere(
+    "s.asked_id",
+    (row) => `${row}.lease_id = s.asked_id AND ${row}.ended IS DISTINCT FROM 'released'`,
+  )},
   released AS (
     UPDATE leasehold.lease l SET ended = 'released', expires_at = c.now
     FROM locked k CROSS JOIN clock c
-    WHERE ${SAME_KEY("l", "k")} AND ${excludes("k")}
+    WHERE ${SAME_PLACE} AND ${excludes("k")}
     RETURNING k.n, l.namespace, l.resource
   ),
   ticket AS MATERIALIZED (
-    SELECT i.n, w.namespace, w.resource, w.lease_id, w.place FROM input i
-      JOIN leasehold.waiter w ON ${SAME_KEY("w", "i")} AND w.lease_id = i.lease_id
-    FOR UPDATE OF w SKIP LOCKED
+    SELECT w.*, coalesce(${excludes("s")}, false) AS excluded
+    FROM seen s CROSS JOIN clock c CROSS JOIN LATERAL (
+      SELECT w.namespace, w.resource, w.lease_id FROM leasehold.waiter w
+      WHERE ${SAME_KEY("w", "s")} AND w.lease_id = s.asked_id
+      FOR UPDATE OF w SKIP LOCKED
+    ) w
   ),
   withdrawn AS (
     DELETE FROM leasehold.waiter w USING ticket t
     WHERE ${SAME_KEY("w", "t")} AND w.lease_id = t.lease_id
-    RETURNING t.n, t.namespace, t.resource, t.place
+    RETURNING w.namespace, w.resource, w.place, t.excluded
+  ),
+  -- What was kept for this one is kept for the next.
+  passed_on AS MATERIALIZED (
+    SELECT ${wakeFirst("t", "w.place > t.place")} FROM withdrawn t CROSS JOIN clock c
+    WHERE NOT t.excluded
   )
-SELECT
-  CASE
-    WHEN x.n IS NOT NULL THEN 'released'
-    WHEN k.n IS NOT NULL OR s.n IS NULL OR s.lease_id <> i.lease_id THEN 'notHeld'
-    WHEN s.ended = 'released' THEN 'released'
-    ELSE 'undecided'
-  END AS status,
-  CASE
-    WHEN x.n IS NOT NULL THEN ${wakeFirst("x")}
-    -- What was kept for this one is kept for the next.
-    WHEN t.n IS NOT NULL AND NOT coalesce(${excludes("s")}, false) THEN ${wakeFirst("t", "w.place > t.place")}
-  END AS woken
-FROM input i CROSS JOIN clock c
-  LEFT JOIN seen s ON s.n = i.n LEFT JOIN locked k ON k.n = i.n LEFT JOIN released x ON x.n = i.n
-  LEFT JOIN withdrawn t ON t.n = i.n
-ORDER BY i.n`;
+SELECT x.n::int AS n, 'released' AS status, ${wakeFirst("x")} AS woken
+FROM released x CROSS JOIN clock c
+UNION ALL
+SELECT k.n::int, 'notHeld', NULL FROM locked k CROSS JOIN clock c WHERE NOT ${excludes("k")}
+UNION ALL
+SELECT s.n::int, CASE WHEN s.lease_id = s.asked_id THEN 'released' ELSE 'notHeld' END, NULL
+FROM seen s
+WHERE (s.lease_id IS NULL OR s.lease_id <> s.asked_id OR s.ended = 'released')
+  AND (SELECT count(*) FROM passed_on) >= 0`;
 
 export interface RevokeRow {
-  readonly status: "revoked" | "notHeld" | "otherToken" | "undecided";
+  readonly n: number;
+  readonly status: "revoked" | "notHeld" | "otherToken";
   readonly token: number;
   readonly freeInMs: number;
 }
@@ -335,29 +371,25 @@ export interface RevokeRow {
 /** Values: namespaces, resources, expectedTokens (null: any), whether to free now. */
 export const REVOKE = `
 WITH ${CLOCK},
-  ${inputAndSeen([
-    ["namespace", "text"],
-    ["resource", "text"],
+  ${seenFor([
     ["expected", "float8"],
     ["free_now", "bool"],
   ])},
-  ${lockedWhere(`${excludes("l")} AND coalesce(l.token = i.expected, true)`)},
+  ${lockedWhere(
+    "s.free_now",
+    (row) => `${excludes(row)} AND coalesce(${row}.token = s.expected, true)`,
+  )},
   revoked AS (
     UPDATE leasehold.lease l SET ended = 'revoked',
-      expires_at = CASE WHEN i.free_now THEN c.now ELSE k.expires_at END
-    FROM locked k JOIN input i ON i.n = k.n CROSS JOIN clock c
-    WHERE ${SAME_KEY("l", "k")}
-    RETURNING k.n, l.namespace, l.resource, l.token, l.expires_at, i.free_now
+      expires_at = CASE WHEN k.free_now THEN c.now ELSE k.expires_at END
+    FROM locked k CROSS JOIN clock c
+    WHERE ${SAME_PLACE}
+    RETURNING k.n, l.namespace, l.resource, l.token, l.expires_at, k.free_now
   )
-SELECT
-  CASE
-    WHEN x.n IS NOT NULL THEN 'revoked'
-    WHEN s.n IS NULL OR NOT ${excludes("s")} THEN 'notHeld'
-    WHEN s.token <> i.expected THEN 'otherToken'
-    ELSE 'undecided'
-  END AS status,
-  x.token::float8 AS token, ${untilMs("x.expires_at")} AS "freeInMs",
+SELECT x.n::int AS n, 'revoked' AS status, x.token, ${untilMs("x.expires_at")} AS "freeInMs",
   CASE WHEN x.free_now THEN ${wakeFirst("x")} END AS woken
-FROM input i CROSS JOIN clock c
-  LEFT JOIN seen s ON s.n = i.n LEFT JOIN revoked x ON x.n = i.n
-ORDER BY i.n`;
+FROM revoked x CROSS JOIN clock c
+UNION ALL
+SELECT s.n::int, CASE WHEN ${excludes("s")} THEN 'otherToken' ELSE 'notHeld' END, NULL, NULL, NULL
+FROM seen s CROSS JOIN clock c
+WHERE s.lease_id IS NULL OR NOT ${excludes("s")} OR s.token <> s.expected`;

@@ -2,29 +2,26 @@
 import {
   afterMs,
   CLOCK,
+  epochMs,
   excludes,
   grantId,
-  inputAndSeen,
   isLive,
-  iso,
   SAME_KEY,
+  seenFor,
   untilMs,
 } from "./lease-sql.js";
 
 const STATE = `CASE WHEN ${isLive("l")} THEN 'live' ELSE coalesce(l.ended, 'expired') END`;
-const VIEW = `l.namespace, l.resource, l.holder, ${grantId("l")} AS "grantId", l.token::float8 AS token,
+const VIEW = `l.namespace, l.resource, l.holder, ${grantId("l")} AS "grantId", l.token,
   ${STATE} AS state,
   l.ttl_ms AS "ttlMs", CASE WHEN ${isLive("l")} THEN ${untilMs("l.expires_at")} ELSE 0 END AS "remainingMs",
-  ${iso("l.granted_at")} AS "grantedAt", ${iso("l.renewed_at")} AS "renewedAt",
-  ${iso("l.expires_at")} AS "expiresAt", l.metadata`;
+  ${epochMs("l.granted_at")} AS "grantedAt", ${epochMs("l.renewed_at")} AS "renewedAt",
+  ${epochMs("l.expires_at")} AS "expiresAt", l.metadata`;
 
 /** Values: namespaces, resources. One row per key that has a record, with its number from 1. */
 export const GET = `
-WITH ${CLOCK}, ${inputAndSeen([
-  ["namespace", "text"],
-  ["resource", "text"],
-])}
-SELECT l.n::int AS n, ${VIEW} FROM seen l CROSS JOIN clock c ORDER BY l.n`;
+WITH ${CLOCK}, ${seenFor([])}
+SELECT l.n::int AS n, ${VIEW} FROM seen l CROSS JOIN clock c WHERE l.lease_id IS NOT NULL`;
 
 /** Values: namespace, first resource, end of the range (null: none), cursor, states (null: any), renewed only, limit. */
 export const LIST = `

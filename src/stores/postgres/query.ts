@@ -42,10 +42,14 @@ export interface Sql {
 }
 
 export const DEFAULT_TIMEOUT_MS = 10_000;
-/** Up to so many rows a plan made once is faster; measured, the two are even at about 100. */
-const LARGEST_PREPARED = 64;
 /** More than most clients use; some statements have a text for each number of queues. */
 const MOST_PREPARED = 200;
+
+/**
+ * A plan is made once, perhaps while its tables are small enough to be read as a whole, and kept when they
+ * have grown. It must look rows up by their indexes from the start.
+ */
+const SETTINGS = `SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)`;
 
 type Decode = (value: string) => Scalar;
 const asText: Decode = (value) => value;
@@ -117,8 +121,20 @@ async function send<Row>(
   name?: string,
 ): Promise<Row[]> {
   const named = name === undefined ? {} : { name };
-  const { rows } = await client.query({ ...named, text, values: [...values], types: TYPES });
+  const { rows } = await client.query({ ...named, text, values: values.map(encode), types: TYPES });
   return rows as Row[];
+}
+
+/** An array in PostgreSQL's own text: pg writes the same, an element at a time and much slower. */
+function encode(value: Parameter): Scalar {
+  if (!Array.isArray(value)) return value as Scalar;
+  return `{${value.map(encodeElement).join(",")}}`;
+}
+
+const SPECIAL = /["\\]/;
+function encodeElement(element: Scalar): string {
+  if (typeof element !== "string") return String(element);
+  return `"${SPECIAL.test(element) ? element.replace(/["\\]/g, "\\$&") : element}"`;
 }
 
 /**
@@ -127,6 +143,8 @@ async function send<Row>(
  */
 export class Prepared {
   readonly #names = new Map<string, string>();
+  /** Whose session has our settings. */
+  readonly #settled = new WeakSet<PgClient>();
   #enabled = false;
 
   enable(): void {
@@ -135,13 +153,14 @@ export class Prepared {
 
   /** @returns what `query` returns: asked for by name, or once more without one */
   async ask<Row>(client: PgClient, text: string, values: readonly Parameter[]): Promise<Row[]> {
-    // A plan that is made once is made for few rows: with many, its nested loops take far longer than
-    // a plan of their own.
-    const isLarge = values.some((value) => Array.isArray(value) && value.length > LARGEST_PREPARED);
-    if (!this.#enabled || isLarge) return send(client, text, values);
+    if (!this.#enabled) return send(client, text, values);
     const name = this.#nameOf(text);
     if (name === undefined) return send(client, text, values);
     try {
+      if (!this.#settled.has(client)) {
+        this.#settled.add(client);
+        await send(client, SETTINGS, []);
+      }
       return await send(client, text, values, name);
     } catch (error) {
       if (!isNotPrepared(error)) throw error;

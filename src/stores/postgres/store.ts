@@ -35,7 +35,6 @@ import {
   REVOKE,
   type ReleaseRow,
   type RenewRow,
-  type ReplacedRow,
   type RevokeRow,
   type ViewRow,
 } from "./lease-sql.js";
@@ -58,6 +57,13 @@ interface Statement<Request, Outcome, Row> {
   /** By column. */
   values(requests: readonly Request[]): Parameter[];
   outcome(row: Row, request: Request): Outcome;
+}
+/** What it answers: each request at most once. Those without an answer are undecided. */
+interface Row {
+  /** The number of the request, from 1; else the key says which it is. */
+  readonly n: number | null;
+  readonly namespace?: string | null;
+  readonly resource?: string | null;
 }
 
 export class PostgresLeaseStore implements LeaseStore {
@@ -112,10 +118,10 @@ export class PostgresLeaseStore implements LeaseStore {
         batch.map(({ leaseId }) => leaseId),
         batch.map(({ ttlMs }) => ttlMs),
       ],
-      outcome: ({ status, reason, token, ...term }) =>
-        status === "lost"
-          ? { status, reason }
-          : { status: "renewed", token: safeToken(token), ...wholeMs(term) },
+      outcome: (row) =>
+        row.status === "lost"
+          ? { status: row.status, reason: row.reason ?? "gone" }
+          : { status: row.status, token: safeToken(row.token), ...term(row) },
     };
     return inRounds(requests, keyText, this.#sender(statement, options));
   }
@@ -125,7 +131,7 @@ export class PostgresLeaseStore implements LeaseStore {
       sql: this.#control,
       text: () => RELEASE,
       values: (batch) => [...keyColumns(batch), batch.map(({ leaseId }) => leaseId)],
-      outcome: ({ status }) => ({ status: status === "released" ? status : "notHeld" }),
+      outcome: ({ status }) => ({ status }),
     };
     return inRounds(requests, keyText, this.#sender(statement, options));
   }
@@ -142,7 +148,7 @@ export class PostgresLeaseStore implements LeaseStore {
       outcome: ({ status, token, freeInMs }) =>
         status === "revoked"
           ? { status, token: safeToken(token), freeInMs: Math.ceil(freeInMs) }
-          : { status: status === "otherToken" ? status : "notHeld" },
+          : { status },
     };
     return inRounds(requests, keyText, this.#sender(statement, options));
   }
@@ -215,8 +221,8 @@ export class PostgresLeaseStore implements LeaseStore {
   }
 
   /** Sends rounds of a batch, all of them within its timeout. */
-  #sender<Request extends Key, Outcome, Row extends { readonly status: string }>(
-    statement: Statement<Request, Outcome, Row>,
+  #sender<Request extends Key, Outcome, Answer extends Row>(
+    statement: Statement<Request, Outcome, Answer>,
     { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
   ): (round: readonly Request[]) => Promise<(Outcome | Failed)[]> {
     const deadline = this.#clock.monotonic() + timeoutMs;
@@ -225,15 +231,18 @@ export class PostgresLeaseStore implements LeaseStore {
       const options = { timeoutMs: Math.max(0, deadline - this.#clock.monotonic()) };
       try {
         this.#assertOpen();
-        const rows = await sql.query<Row>(
+        const rows = await sql.query<Answer>(
           statement.text(requests),
           statement.values(requests),
           options,
         );
-        invariant(rows.length === requests.length, "one row per request");
-        return rows.map((row, at) =>
-          row.status === "undecided" ? null : statement.outcome(row, requests[at] as Request),
-        );
+        const outcomes = new Array<Outcome | null>(requests.length).fill(null);
+        const indexOf = indexIn(requests);
+        for (const row of rows) {
+          const index = indexOf(row);
+          outcomes[index] = statement.outcome(row, requests[index] as Request);
+        }
+        return outcomes;
       } catch (error) {
         return requests.map(() => failedOutcome(error));
       }
@@ -250,6 +259,18 @@ export class PostgresLeaseStore implements LeaseStore {
       return outcomes.map((outcome, index) => outcome ?? inTheWay(round[index] as Request));
     };
   }
+}
+
+/** Which request a row answers. Only acquires answer by key, and then most of a batch. */
+function indexIn(requests: readonly Key[]): (row: Row) => number {
+  let byKey: Map<string, number> | undefined;
+  return ({ n, namespace, resource }) => {
+    if (n !== null) return n - 1;
+    byKey ??= new Map(requests.map((request, index) => [keyText(request), index]));
+    const index = byKey.get(keyText({ namespace: namespace ?? "", resource: resource ?? "" }));
+    invariant(index !== undefined, "rows of requests");
+    return index;
+  };
 }
 
 /** Its row is still locked: waiting would tie this batch to somebody else's transaction. */
@@ -271,31 +292,43 @@ function keyText({ namespace, resource }: Key): string {
 }
 
 function acquireOutcome(row: AcquireRow, { namespace, resource }: Key): AcquireOutcome {
-  const { status, ttlMs, remainingMs, expiresAt } = row;
-  if (status === "acquired") {
-    const granted = {
-      ...{ status, token: safeToken(row.token) },
-      ...wholeMs({ ttlMs, remainingMs, expiresAt }),
-    };
-    if (row.replaced === null) return granted;
-    const before = JSON.parse(row.replaced) as ReplacedRow;
-    return { ...granted, replaced: view({ namespace, resource, remainingMs: 0, ...before }) };
-  }
+  const { status, holder, grantId } = row;
   if (status === "held") {
-    const { holder, grantId, ahead } = row;
-    const place = ahead === null ? {} : { ahead };
-    return { status, holder, grantId, remainingMs: Math.ceil(remainingMs), ...place };
+    const place = row.ahead === null ? {} : { ahead: row.ahead };
+    return { status, holder, grantId, remainingMs: Math.ceil(row.remainingMs), ...place };
   }
-  return { status: "ended" };
+  if (status === "ended") return { status };
+  const granted = { status, token: safeToken(row.token), ...term(row) };
+  if (row.oldToken === null || grantId === null) return granted;
+  const replaced = view({
+    ...{ namespace, resource, holder, grantId, token: row.oldToken, state: row.oldState },
+    ...{ ttlMs: row.oldTtlMs, remainingMs: 0, grantedAt: row.oldGrantedAt },
+    ...{ renewedAt: row.oldRenewedAt, expiresAt: row.oldExpiresAt, metadata: row.oldMetadata },
+  });
+  return { ...granted, replaced };
 }
 
 /** Rounded to the side on which the holder stops too early. */
-function wholeMs<Term extends { readonly remainingMs: number }>(term: Term): Term {
-  return { ...term, remainingMs: Math.floor(term.remainingMs) };
+function term({
+  ttlMs,
+  remainingMs,
+  expiresAt,
+}: Pick<ViewRow, "ttlMs" | "remainingMs" | "expiresAt">) {
+  return { ttlMs, remainingMs: Math.floor(remainingMs), expiresAt: isoOf(expiresAt) };
 }
 
 function view(row: ViewRow): LeaseView {
-  return { ...row, token: safeToken(row.token), remainingMs: Math.ceil(row.remainingMs) };
+  return {
+    ...{ ...row, token: safeToken(row.token), remainingMs: Math.ceil(row.remainingMs) },
+    grantedAt: isoOf(row.grantedAt),
+    renewedAt: row.renewedAt === null ? null : isoOf(row.renewedAt),
+    expiresAt: isoOf(row.expiresAt),
+  };
+}
+
+/** Cut to milliseconds; times are exact to the microsecond, of which a float misses a little. */
+function isoOf(epochMs: number): string {
+  return new Date(Math.floor(epochMs + 0.0005)).toISOString();
 }
 
 function safeToken(token: number): number {

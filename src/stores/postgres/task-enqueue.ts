@@ -7,7 +7,8 @@ import { encodeJson } from "../../tasks/record.js";
 import { failedOutcome, storeError } from "./failures.js";
 import type { Parameter } from "./query.js";
 import { inTheWay, keyText, type Run, TRIES } from "./task-calls.js";
-import { CLOCK, type Columns, HINTED, hintsOf, KEY, SAME_TASK, unnested } from "./task-sql.js";
+import { CLOCK, HINTED, hintsOf, KEY, SAME_TASK } from "./task-sql.js";
+import { type Columns, unnested } from "./unnested.js";
 
 const NEW_TASK: Columns = [
   ...KEY,

@@ -19,6 +19,7 @@
  * Names: c the clock, i the input, t the task, h as held, x as changed. Times go out in microseconds.
  */
 import { CHANNEL } from "./backend.js";
+import { type Columns, unnested } from "./unnested.js";
 
 export const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
 export const SAME_TASK = (a: string, b: string) =>
@@ -29,21 +30,12 @@ export const afterMs = (ms: string) => `c.now + ${ms} * interval '1 millisecond'
 export const grantId = (row: string) =>
   `left(encode(sha256(convert_to(${row}.lease_id, 'UTF8')), 'hex'), 16)`;
 
-export type Columns = readonly (readonly [name: string, type: string])[];
 export const KEY: Columns = [
   ["namespace", "text"],
   ["id", "uuid"],
 ];
 const GRANT: Columns = [...KEY, ["lease_id", "text"], ["token", "bigint"]];
 
-/**
- * The batch as rows numbered from 1; its columns are the statement's values, an array each. Behind a
- * SELECT the planner takes them for few, however many they are, and looks each task up by its key. For
- * many it would choose to read the whole table, which is faster only while there is little in it.
- */
-export const unnested = (columns: Columns) =>
-  `unnest(${columns.map(([, type], at) => `(SELECT $${at + 1}::${type}[])`).join(", ")})
-      WITH ORDINALITY AS i (${columns.map(([name]) => name).join(", ")}, n)`;
 const input = (columns: Columns) => `input AS MATERIALIZED (SELECT * FROM ${unnested(columns)})`;
 
 /**

@@ -1,0 +1,11 @@
+/** Batches as values of a statement: one array for each column. */
+export type Columns = readonly (readonly [name: string, type: string])[];
+
+/**
+ * The batch as rows i, numbered n from 1; its columns are the statement's values, an array each. Behind a
+ * SELECT the planner takes them for few, however many they are, and looks each row up by its key. For
+ * many it would choose to read the whole table, which is faster only while there is little in it.
+ */
+export const unnested = (columns: Columns) =>
+  `unnest(${columns.map(([, type], at) => `(SELECT $${at + 1}::${type}[])`).join(", ")})
+      WITH ORDINALITY AS i (${columns.map(([name]) => name).join(", ")}, n)`;
