@@ -101,6 +101,50 @@ describeEtcd("etcdctl and we", () => {
     await lock.end("SIGINT");
   });
 
+  it("`etcdctl lock` takes by surprise what was ours alone for long, and so do we", async () => {
+    await open();
+    let sent: string[] = [];
+    const listening: typeof fetch = (url, init) => {
+      if (String(url).endsWith("/kv/txn")) sent.push(String(init?.body));
+      return fetch(url, init);
+    };
+    const alone = await connect(etcd({ url: server.url, fetch: listening }), { graceMs: 0 });
+    const lone = async () => {
+      sent = [];
+      const lease = await alone.acquire(name, FOREVER);
+      await lease.release();
+      return { token: lease.token, sent };
+    };
+    await lone();
+    const ours = await lone();
+    // One transaction each, and nothing is read beside the change.
+    expect(ours.sent).toHaveLength(2);
+    for (const body of ours.sent) expect(body).not.toContain("request_range");
+
+    const lock = server.etcdctl("lock", name);
+    await lock.until(({ out }) => out[0]);
+    expect(await alone.tryAcquire(name, FOREVER)).toBe(null);
+    await lock.end("SIGINT");
+    const before = await alone.acquire(name, FOREVER);
+    expect(before.token).toBeGreaterThan(ours.token);
+    const waiting = server.etcdctl("lock", name);
+    await until(expect, "it waits in its queue", async () => {
+      return (await keysOf(`${name}/`)).length === 2;
+    });
+    await before.release();
+    await waiting.until(({ out }) => out[0]);
+    await waiting.end("SIGINT");
+
+    await lone();
+    await lone();
+    // Another of ours, whose record is where nothing was expected to change.
+    const theirs = await leases.acquire(name, FOREVER);
+    expect(await alone.tryAcquire(name, FOREVER)).toBe(null);
+    await theirs.release();
+    expect((await lone()).token).toBeGreaterThan(theirs.token);
+    await alone.close();
+  });
+
   it("`etcdctl elect` follows us, and shows us as the leader while we lead", async () => {
     await open();
     const lease = await leases.acquire(name, { ttlMs: TTL_MS });

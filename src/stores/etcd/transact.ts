@@ -108,7 +108,8 @@ export class Transactor {
   ): Promise<(Outcome | Failed)[]> {
     const all = requests.map((request): Open<Request, Outcome> => {
       const place = placeOf(this.prefix, request);
-      const { entry = rules.guess ? NOTHING : undefined, changes = 0 } =
+      // Whoever finds nothing where nothing was expected has it for itself.
+      const { entry = rules.guess ? NOTHING : undefined, changes = UNDISTURBED - 1 } =
         this.#known.get(place.record) ?? {};
       const grantId = request.leaseId === undefined ? null : grantIdOf(request.leaseId);
       return { request, place, grantId, entry, changes, read: false, maybe: false, inLine: false };
