@@ -9,7 +9,7 @@
  * before and kept elsewhere.
  */
 import { digestOf } from "../env/index.js";
-import type { Page } from "../lease/index.js";
+import { InvalidOptionError, type Page } from "../lease/index.js";
 
 /**
  * done: the act and this entry were committed together. Where they cannot be, an `intent` is written
@@ -63,6 +63,18 @@ export interface AuditLog {
   list(query: AuditQuery): Promise<Page<AuditEntry>>;
   /** The chain itself, of all namespaces, in its order: at most `limit` entries behind `afterSeq`. */
   read(afterSeq: number, limit: number): Promise<readonly AuditEntry[]>;
+  /** Its end as those who write remember it, apart from the entries. */
+  head(): Promise<Checkpoint>;
+}
+
+/**
+ * Of a query, for stores: only entries before this one; null: any.
+ * @throws InvalidOptionError for a cursor that no page has given
+ */
+export function beforeSeq({ cursor }: AuditQuery): number | null {
+  if (cursor === undefined) return null;
+  if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+  throw new InvalidOptionError("cursor", "must come from a page of the audit");
 }
 
 export const CHAIN_BEGIN: Checkpoint = { seq: 0, hash: "0".repeat(64) };
@@ -86,32 +98,41 @@ export type Verification =
   | { readonly ok: false; readonly seq: number; readonly problem: string };
 
 /**
- * Reads the whole chain, page by page.
- * @param checkpoint exported before: the chain must still hold it
+ * Reads the whole chain, page by page, and holds it against the end that those who write remember: a
+ * chain cut off or continued by hand does not fit it, unless that was changed too.
+ * @param checkpoint exported before, and kept elsewhere: the chain must still hold it
  */
 export async function verifyAudit(
-  log: Pick<AuditLog, "read">,
+  log: Pick<AuditLog, "read" | "head">,
   checkpoint: Checkpoint = CHAIN_BEGIN,
 ): Promise<Verification> {
-  let head = CHAIN_BEGIN;
+  const wrong = (seq: number, problem: string): Verification => ({ ok: false, seq, problem });
+  const known = [
+    { ...checkpoint, of: "of the checkpoint" },
+    { ...(await log.head()), of: "that was written last" },
+  ];
+  let end = CHAIN_BEGIN;
   for (;;) {
-    const page = await log.read(head.seq, 1_000);
+    const page = await log.read(end.seq, 1_000);
     for (const entry of page) {
-      const seq = head.seq + 1;
-      if (entry.seq !== seq) return { ok: false, seq, problem: `entry ${seq} is missing` };
-      if (entry.hash !== hashOf(head.hash, entry)) {
-        return { ok: false, seq, problem: `entry ${seq} is not what was written there` };
+      const seq = end.seq + 1;
+      if (entry.seq !== seq) return wrong(seq, `entry ${seq} is missing`);
+      if (entry.hash !== hashOf(end.hash, entry)) {
+        return wrong(seq, `entry ${seq} is not what was written there`);
       }
-      head = { seq, hash: entry.hash };
-      if (seq === checkpoint.seq && entry.hash !== checkpoint.hash) {
-        return { ok: false, seq, problem: `entry ${seq} is not that of the checkpoint` };
-      }
+      const other = known.find((one) => one.seq === seq && one.hash !== entry.hash);
+      if (other) return wrong(seq, `entry ${seq} is not the one ${other.of}`);
+      end = { seq, hash: entry.hash };
     }
     if (page.length === 0) break;
   }
-  if (head.seq < checkpoint.seq) {
-    const problem = `the chain ends before the checkpoint's entry ${checkpoint.seq}`;
-    return { ok: false, seq: head.seq + 1, problem };
+  for (const { seq, of } of known) {
+    if (end.seq < seq)
+      return wrong(end.seq + 1, `the chain ends before entry ${seq}, the one ${of}`);
   }
-  return { ok: true, entries: head.seq, head };
+  const written = await log.head();
+  if (end.seq > written.seq) {
+    return wrong(written.seq + 1, `entry ${written.seq + 1} was added by somebody else`);
+  }
+  return { ok: true, entries: end.seq, head: end };
 }

@@ -6,7 +6,7 @@
  *                  └─ cannot be written: nothing is done
  */
 import type { LeaseStore } from "../lease/index.js";
-import type { TaskStore } from "../tasks/port.js";
+import type { AdminOutcome, TaskKey, TaskStore } from "../tasks/port.js";
 import type { AuditLog, NewAuditEntry } from "./audit.js";
 import type { KeyActs, KeyStore } from "./keys.js";
 import type { LimitActs, LimitStore } from "./limits.js";
@@ -15,10 +15,15 @@ import type { PauseActs, PauseStore } from "./pauses.js";
 /** Who does what to what, and why. */
 export type Act = Omit<NewAuditEntry, "phase" | "details">;
 
+export interface TaskActs extends Pick<TaskStore, "cancel" | "retry"> {
+  /** Forgets tasks that have ended (done, dead, cancelled), with their attempts; `ok` tells the last state. */
+  delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
+}
+
 /** What can be done in an act. */
 export interface Actors {
   readonly leases: Pick<LeaseStore, "revoke">;
-  readonly tasks: Pick<TaskStore, "cancel" | "retry">;
+  readonly tasks: TaskActs;
   readonly keys: KeyActs;
   readonly pauses: PauseActs;
   readonly limits: LimitActs;
@@ -32,8 +37,10 @@ export interface Performed<T> {
 
 export interface Operations {
   /**
-   * Does `work` and enters the act. Rejects with what `work` throws, and then nothing was done where
-   * one database keeps both. What was refused (`notHeld`) is entered too.
+   * Does `work` and enters the act. Rejects with what `work` throws. What was refused (`notHeld`) is
+   * entered too. Where one database keeps both, an outcome `failed` undoes all of it and rejects with
+   * its error, and `work` may be called again: it must do nothing but ask its actors, not the stores,
+   * which in PGlite would wait for this very transaction.
    */
   perform<T>(act: Act, work: (actors: Actors) => Promise<Performed<T>>): Promise<T>;
 }
@@ -44,6 +51,23 @@ export interface Control extends Operations {
   readonly keys: KeyStore;
   readonly pauses: PauseStore;
   readonly limits: LimitStore;
+  /** Each change on its own, without an entry: for {@link inTwoSteps}, and for nobody else. */
+  readonly actors: Actors;
+}
+
+/**
+ * Of a control store that does not keep the leases: acts on them (`lease.…`) take two steps, all
+ * others stay one. Pauses of resources are then for the servers to enforce, as those of prefixes.
+ */
+export function withLeasesApart(control: Control, leases: Actors["leases"]): Control {
+  const apart = inTwoSteps(control.audit, { ...control.actors, leases });
+  return {
+    ...control,
+    perform: (act, work) =>
+      act.action.startsWith("lease.")
+        ? apart.perform(act, work)
+        : control.perform(act, (actors) => work({ ...actors, leases })),
+  };
 }
 
 /** For stores that cannot commit the act and its entry together. */

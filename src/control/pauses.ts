@@ -17,8 +17,10 @@ export interface Pause {
   readonly since: string;
 }
 
+export type PauseKey = Pick<Pause, "namespace" | "kind" | "name">;
+
 export interface PauseStore {
-  /** All of a namespace, or of all namespaces; by kind and name. */
+  /** All of a namespace, or of all namespaces; by namespace, kind and name. */
   list(namespace: string | null): Promise<readonly Pause[]>;
 }
 
@@ -27,5 +29,5 @@ export interface PauseActs {
   /** Repeated, it keeps its time and takes the new actor and reason. */
   set(pause: Omit<Pause, "since">): Promise<Pause>;
   /** False when it was not paused. */
-  clear(key: Pick<Pause, "namespace" | "kind" | "name">): Promise<boolean>;
+  clear(key: PauseKey): Promise<boolean>;
 }

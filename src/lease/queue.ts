@@ -16,6 +16,9 @@
  *     │ 1st only  │ 1st or 2nd   │ 1st to 3rd ...
  *
  * Tickets decide who is asked first, never who may hold: exclusion rests on the record alone.
+ *
+ * What an operator has paused is granted to nobody, held or free, until that is taken back: those who
+ * wait for it stay in line. Whoever holds it goes on, and a repeated request gets its own grant.
  */
 import type { AcquireOutcome, AcquireRequest } from "./port.js";
 import { acquire, type Decision, excludes, type LeaseRecord } from "./rules.js";
@@ -36,6 +39,8 @@ export const RESERVED_MS = 500;
 export const MOST_AWAITED = 10;
 /** A ticket is forgotten after this long unless its waiter asks again. */
 export const LONGEST_TICKET_MS = 60_000;
+/** Who is said to hold what is paused. */
+export const PAUSED_HOLDER = "paused";
 
 /** Those that still count, in their order. */
 export function liveTickets(tickets: readonly Ticket[], nowMs: number): readonly Ticket[] {
@@ -90,10 +95,21 @@ export function acquireInTurn(
   request: AcquireRequest,
   nowMs: number,
   token: (last: number) => number,
+  paused = false,
 ): Decision<AcquireOutcome> & { readonly tickets: readonly Ticket[] } {
   const live = liveTickets(tickets, nowMs);
   const ahead = ticketsAhead(live, request.leaseId);
   const isRepeated = record?.leaseId === request.leaseId;
+  if (paused && !isRepeated) {
+    return {
+      record,
+      tickets: withTicket(live, request, nowMs),
+      outcome: {
+        ...{ status: "held", holder: PAUSED_HOLDER, grantId: null, remainingMs: null },
+        ...(request.queueMs && { ahead }),
+      },
+    };
+  }
   const keptMs = isRepeated ? 0 : reservedMs(record, ahead, nowMs);
   if (keptMs > 0) {
     return {

@@ -1,5 +1,6 @@
 import type { Env } from "../../env/index.js";
 import type { StoreSource, Stores } from "../source.js";
+import { MemoryControlState, memoryControl } from "./control.js";
 import { MemoryGeneratorState } from "./generator.js";
 import { MemoryGrantHistory } from "./history.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
@@ -13,6 +14,7 @@ class Memory implements StoreSource<Stores> {
         tasks: MemoryTaskState;
         generator: MemoryGeneratorState;
         history: MemoryGrantHistory;
+        control: MemoryControlState;
       }
     | undefined;
 
@@ -22,6 +24,7 @@ class Memory implements StoreSource<Stores> {
       tasks: new MemoryTaskState(env),
       generator: new MemoryGeneratorState(),
       history: new MemoryGrantHistory(env.clock),
+      control: new MemoryControlState(env.clock),
     };
     const leases = new MemoryLeaseStore(this.#contents.leases);
     const tasks = new MemoryTaskStore(this.#contents.tasks);
@@ -30,6 +33,7 @@ class Memory implements StoreSource<Stores> {
       tasks,
       generator: this.#contents.generator,
       history: this.#contents.history,
+      control: memoryControl(this.#contents.control, leases, tasks),
       async close() {
         await Promise.all([leases.close(), tasks.close()]);
       },

@@ -58,7 +58,7 @@ export class MemoryLeaseState {
     let namespace = this.namespaces.get(name);
     if (!namespace) {
       namespace = {
-        ...{ records: new Map(), tickets: new Map() },
+        ...{ records: new Map(), tickets: new Map(), paused: new Set() },
         ...{ tokenFloor: 0, watchers: new Set() },
       };
       this.namespaces.set(name, namespace);
@@ -71,6 +71,8 @@ interface Namespace {
   readonly records: Map<string, LeaseRecord>;
   /** By resource; none for those that nobody waits for. */
   readonly tickets: Map<string, readonly Ticket[]>;
+  /** The resources that operators have paused. */
+  readonly paused: Set<string>;
   /** The largest token among the records that were collected. */
   tokenFloor: number;
   readonly watchers: Set<HintQueue<WatchEvent>>;
@@ -113,10 +115,13 @@ export class MemoryLeaseStore implements LeaseStore {
     return requests.map((request) => {
       let replaced: LeaseView | undefined;
       const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, namespace) => {
-        const { tickets, tokenFloor } = namespace;
+        const { tickets, tokenFloor, paused } = namespace;
         const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
         const before = tickets.get(request.resource) ?? [];
-        const decision = queue.acquireInTurn(record, before, request, nowMs, token);
+        const decision = queue.acquireInTurn(
+          ...([record, before, request, nowMs, token] as const),
+          paused.has(request.resource),
+        );
         keepTickets(namespace, request, decision.tickets);
         if (record && decision.record !== record) replaced = this.#view(request, record);
         return decision;
@@ -125,7 +130,8 @@ export class MemoryLeaseStore implements LeaseStore {
         return { ...this.#withTerm(outcome), ...(replaced && { replaced }) };
       }
       if (outcome.status !== "held") return outcome;
-      return { ...outcome, remainingMs: Math.ceil(outcome.remainingMs ?? 0) };
+      const { remainingMs } = outcome;
+      return { ...outcome, remainingMs: remainingMs === null ? null : Math.ceil(remainingMs) };
     });
   }
 
@@ -212,6 +218,15 @@ export class MemoryLeaseStore implements LeaseStore {
       }
     }
     return collected;
+  }
+
+  /** Pauses a resource, or ends that; the first in line is then told. */
+  setPaused(key: Key, paused: boolean): void {
+    const namespace = this.#state.namespace(key.namespace);
+    if (paused) namespace.paused.add(key.resource);
+    else if (namespace.paused.delete(key.resource)) {
+      this.#notify(namespace, key, this.#state.clock.monotonic());
+    }
   }
 
   /** Ends this store's watchers; the records stay for other stores of the same name. */

@@ -37,6 +37,12 @@ export class TaskIndex {
     this.#enter(record);
   }
 
+  delete(record: TaskRecord): void {
+    this.#leave(record);
+    this.#ids.delete(record.id);
+    this.#records.delete(record.id);
+  }
+
   /** Another unfinished task with this task's dedupeKey. */
   rival(task: Pick<NewTask, "id" | "kind" | "dedupeKey">): TaskRecord | null {
     const name = dedupeName(task);

@@ -29,7 +29,7 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
+import { isUnfinished, storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
 import * as rules from "../../tasks/rules.js";
 import { follow, type HintQueue } from "./hints.js";
 import { TaskIndex } from "./task-index.js";
@@ -171,6 +171,20 @@ export class MemoryTaskStore implements TaskStore {
     return this.#decide<TaskKey, AdminOutcome>(keys, (record, _, nowMs, tasks) =>
       rules.retry(record, record && tasks.rival(record), nowMs),
     );
+  }
+
+  /** Forgets tasks that have ended. */
+  async delete(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    if (this.#closed) return keys.map(closed);
+    return keys.map(({ namespace, id }) => {
+      const { tasks } = this.#state.namespace(namespace);
+      const record = tasks.get(storedId(id));
+      if (!record) return { status: "unknown" };
+      const { state } = record;
+      if (isUnfinished(state)) return { status: "conflict", state };
+      tasks.delete(record);
+      return { status: "ok", state };
+    });
   }
 
   async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {

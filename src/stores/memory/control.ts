@@ -1,0 +1,193 @@
+/** Keys, the audit, pauses and limits in this process's memory. */
+import {
+  type ApiKey,
+  type AuditEntry,
+  type AuditLog,
+  type AuditQuery,
+  beforeSeq,
+  CHAIN_BEGIN,
+  type Control,
+  chained,
+  inTwoSteps,
+  type KeyActs,
+  type KeyRecord,
+  type KeyStore,
+  type LimitActs,
+  type LimitStore,
+  type NewAuditEntry,
+  type NewKey,
+  NO_LIMITS,
+  type Pause,
+  type PauseActs,
+  type PauseKey,
+  type PauseStore,
+  type TenantLimits,
+} from "../../control/index.js";
+import type { Clock } from "../../env/index.js";
+import type { Page } from "../../lease/index.js";
+import { compareUtf8, type MemoryLeaseStore } from "./store.js";
+import type { MemoryTaskStore } from "./tasks.js";
+
+interface StoredKey extends NewKey {
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number | null;
+  readonly revoked: boolean;
+}
+
+/** What the stores of one name share. Its clock is that of the env it was made with. */
+export class MemoryControlState {
+  readonly entries: AuditEntry[] = [];
+  readonly limits = new Map<string, TenantLimits>();
+  readonly pauses = new Map<string, Pause>();
+  /** As they were made. */
+  readonly keys = new Map<string, StoredKey>();
+  readonly #clock: Clock;
+  readonly #originMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#originMs = clock.wall() - clock.monotonic();
+  }
+
+  /** Steady: a jump of the wall clock neither ends nor prolongs a key. */
+  nowMs(): number {
+    return this.#originMs + this.#clock.monotonic();
+  }
+
+  nowText(): string {
+    return new Date(this.nowMs()).toISOString();
+  }
+
+  shown({ digest, lifetimeMs, createdAtMs, expiresAtMs, ...key }: StoredKey): ApiKey {
+    return {
+      ...key,
+      createdAt: new Date(createdAtMs).toISOString(),
+      expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
+      remainingMs: expiresAtMs === null ? null : Math.max(0, expiresAtMs - this.nowMs()),
+    };
+  }
+}
+
+export function memoryControl(
+  state: MemoryControlState,
+  leases: MemoryLeaseStore,
+  tasks: MemoryTaskStore,
+): Control {
+  const audit = auditOf(state);
+  const keys = keysOf(state);
+  const pauses = pausesOf(state, leases);
+  const limits = limitsOf(state);
+  const actors = { leases, tasks, keys, pauses, limits };
+  return { audit, keys, pauses, limits, actors, ...inTwoSteps(audit, actors) };
+}
+
+function auditOf(state: MemoryControlState): AuditLog {
+  const { entries } = state;
+  return {
+    async append(added: readonly NewAuditEntry[]) {
+      return added.map((entry) => {
+        const next = chained(entries.at(-1) ?? CHAIN_BEGIN, entry, state.nowText());
+        entries.push(next);
+        return next;
+      });
+    },
+    async list(query: AuditQuery): Promise<Page<AuditEntry>> {
+      const { namespace, target, actions, limit = 100 } = query;
+      const before = beforeSeq(query);
+      const found = entries.filter(
+        (entry) =>
+          (before === null || entry.seq < before) &&
+          (namespace === null || entry.namespace === namespace) &&
+          (target === undefined || entry.target === target) &&
+          (!actions || actions.includes(entry.action)),
+      );
+      const items = found.slice(-limit).toReversed();
+      const more = found.length > items.length;
+      return { items, nextCursor: more ? String(items.at(-1)?.seq) : null };
+    },
+    read: async (afterSeq, limit) => entries.slice(afterSeq, afterSeq + limit),
+    head: async () => {
+      const { seq, hash } = entries.at(-1) ?? CHAIN_BEGIN;
+      return { seq, hash };
+    },
+  };
+}
+
+function keysOf(state: MemoryControlState): KeyStore & KeyActs {
+  return {
+    async find(id): Promise<KeyRecord | null> {
+      const key = state.keys.get(id);
+      return key ? { ...state.shown(key), digest: key.digest } : null;
+    },
+    async list(namespace) {
+      const found = [...state.keys.values()].filter(
+        (key) => namespace === null || key.namespace === namespace,
+      );
+      return found.toReversed().map((key) => state.shown(key));
+    },
+    any: async () => [...state.keys.values()].some((key) => state.shown(key).remainingMs !== 0),
+    async add(key) {
+      const createdAtMs = state.nowMs();
+      const expiresAtMs = key.lifetimeMs === null ? null : createdAtMs + key.lifetimeMs;
+      const stored = { ...key, createdAtMs, expiresAtMs, revoked: false };
+      state.keys.set(key.id, stored);
+      return state.shown(stored);
+    },
+    async end(namespace, id, inMs) {
+      const key = state.keys.get(id);
+      if (key?.namespace !== namespace) return null;
+      const nowMs = state.nowMs();
+      const expiresAtMs = Math.min(key.expiresAtMs ?? Infinity, nowMs + inMs);
+      const revoked = key.revoked || (inMs === 0 && nowMs < (key.expiresAtMs ?? Infinity));
+      const stored = { ...key, expiresAtMs, revoked };
+      state.keys.set(id, stored);
+      return state.shown(stored);
+    },
+  };
+}
+
+function pausesOf(state: MemoryControlState, leases: MemoryLeaseStore): PauseStore & PauseActs {
+  const nameOf = ({ namespace, kind, name }: PauseKey) => JSON.stringify([namespace, kind, name]);
+  const apply = ({ namespace, kind, name }: PauseKey, paused: boolean) => {
+    if (kind === "resource") leases.setPaused({ namespace, resource: name }, paused);
+  };
+  return {
+    async list(namespace) {
+      const found = [...state.pauses].filter(
+        ([, pause]) => namespace === null || pause.namespace === namespace,
+      );
+      return found.sort(([, a], [, b]) => comparePauses(a, b)).map(([, pause]) => pause);
+    },
+    async set(pause) {
+      const since = state.pauses.get(nameOf(pause))?.since ?? state.nowText();
+      const stored = { ...pause, since };
+      state.pauses.set(nameOf(pause), stored);
+      apply(pause, true);
+      return stored;
+    },
+    async clear(key) {
+      apply(key, false);
+      return state.pauses.delete(nameOf(key));
+    },
+  };
+}
+
+function comparePauses(a: Pause, b: Pause): number {
+  return (
+    compareUtf8(a.namespace, b.namespace) ||
+    compareUtf8(a.kind, b.kind) ||
+    compareUtf8(a.name, b.name)
+  );
+}
+
+function limitsOf({ limits }: MemoryControlState): LimitStore & LimitActs {
+  const read = async (namespace: string) => limits.get(namespace) ?? NO_LIMITS;
+  return {
+    read,
+    async set(namespace, change) {
+      const after = { ...(await read(namespace)), ...change };
+      limits.set(namespace, after);
+      return after;
+    },
+  };
+}
