@@ -228,7 +228,8 @@ export class RedisLeaseStore implements LeaseStore {
     if (this.#closing.signal.aborted) {
       return requests.map(() => failedOutcome(new ClosedError("the Redis lease store")));
     }
-    const answers = await this.#run(name, lane, requests, call.said, this.#deadline(timeoutMs));
+    const said = (request: Request) => call.said(request);
+    const answers = await this.#run(name, lane, requests, said, this.#deadline(timeoutMs));
     return requests.map((request, index) => {
       const answered = answers[index] as Answered | Error;
       if (answered instanceof Error) return failedOutcome(answered);
@@ -312,23 +313,19 @@ export class RedisLeaseStore implements LeaseStore {
 function acquireOutcome(request: AcquireRequest, answer: Answer, nowUs: number): AcquireOutcome {
   if (typeof answer === "number") return granted(request, nowUs + answer, nowUs);
   const [status, ...rest] = answer;
-  switch (status) {
-    case "replaced": {
-      const [token, before] = rest;
-      const replaced = viewOf(request, before as readonly string[], nowUs);
-      return { ...granted(request, tokenOf(token), nowUs), ...(replaced && { replaced }) };
-    }
-    case "acquired":
-      return { status, token: tokenOf(rest[0]), ...termOf(rest) };
-    case "held": {
-      const [holder = "", grantId, leftUs, ahead] = rest as readonly string[];
-      const remainingMs = Math.ceil(Number(leftUs) / 1_000);
-      const place = ahead ? { ahead: Number(ahead) } : {};
-      return { status, holder, grantId: grantId || null, remainingMs, ...place };
-    }
-    default:
-      return { status: "ended" };
+  if (status === "replaced") {
+    const [token, before] = rest;
+    const replaced = viewOf(request, before as readonly string[], nowUs);
+    return { ...granted(request, tokenOf(token), nowUs), ...(replaced && { replaced }) };
   }
+  if (status === "acquired") return { status, token: tokenOf(rest[0]), ...termOf(rest) };
+  if (status === "held") {
+    const [holder = "", grantId, leftUs, ahead] = rest as readonly string[];
+    const remainingMs = Math.ceil(Number(leftUs) / 1_000);
+    const place = ahead ? { ahead: Number(ahead) } : {};
+    return { status, holder, grantId: grantId || null, remainingMs, ...place };
+  }
+  return { status: "ended" };
 }
 
 /** By this very request, just now. */
