@@ -149,12 +149,21 @@ describe("run", SLOW, () => {
     expect(missing).toMatchObject({ code: 127 });
     expect(missing.stderr).toContain("it was not found");
     expect((await run(fresh(), [], ["/etc"]).ended).code).toBe(126);
-    const lost = await leasehold(["run", "r", "--store", "http://127.0.0.1:1", "--", "true"]);
+    const lost = await leasehold([
+      "run",
+      "r",
+      "--store",
+      "http://127.0.0.1:1",
+      "--wait",
+      "0",
+      "--",
+      "true",
+    ]);
     expect(lost.code).toBe(69);
     expect(lost.stderr).toMatch(/^leasehold: STORE_UNAVAILABLE: /);
     expect(lost.stderr).not.toMatch(/^ +at /m);
     const usage = ["run", "r", "--ttl", "1s", "--grace", "900ms", "--", "true"];
-    expect(await leasehold(usage)).toMatchObject({ code: 2 });
+    expect(await leasehold(usage)).toMatchObject({ code: 64 });
   });
 });
 
@@ -204,14 +213,14 @@ describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
     expect((await leasehold([...list, single])).stdout).toContain("output 42");
     expect((await leasehold([...list, "--queue", one])).stdout).toContain(single);
     const unknown = await leasehold([...list, "00000000-0000-7000-8000-000000000000"]);
-    expect(unknown).toMatchObject({ code: 2, stdout: "" });
+    expect(unknown).toMatchObject({ code: 64, stdout: "" });
   });
 
   it("names what it added before a line that is not JSON, and duplicates", async () => {
     const queue = ["--queue", fresh(), "--store", server.url];
     const input = `${"1\n".repeat(150)}nonsense\n`;
     const { code, stdout, stderr } = await leasehold(["enqueue", "x", "-", ...queue], { input });
-    expect(code).toBe(2);
+    expect(code).toBe(64);
     expect(stderr).toMatch(/^leasehold: line 151 is not JSON/);
     expect(stdout.split("\n")).toHaveLength(100);
     const [first = ""] = await enqueue(["x", "1", "--dedupe-key", "k", "--json"]);
@@ -268,18 +277,18 @@ describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
 
   it("refuses to serve leases that would be bound to the server", async () => {
     const refused = await leasehold(["serve", "--store", "zookeeper://127.0.0.1/locks"]);
-    expect(refused.code).toBe(2);
+    expect(refused.code).toBe(64);
     expect(refused.stderr).toContain("a server cannot serve leases of ZooKeeper");
   });
 
   it("refuses a file without handlers, and a port that is taken", async () => {
     const file = fileURLToPath(import.meta.resolve("picocolors"));
     const wrong = await leasehold(["worker", "--store", "memory:x", "--handlers", file]);
-    expect(wrong.code).toBe(2);
+    expect(wrong.code).toBe(64);
     expect(wrong.stderr).toContain("must be an array of handlers made by defineTask");
     const { port } = new URL(server.url);
     const taken = await leasehold(["serve", "--store", "memory:x"], { env: { PORT: port } });
-    expect(taken.code).toBe(2);
+    expect(taken.code).toBe(64);
     expect(taken.stderr).toContain(`port ${port} of 127.0.0.1 is in use`);
   });
 });
@@ -322,7 +331,7 @@ describe("what is typed wrong", SLOW, () => {
     expect(stderr).toContain(problem);
     expect(stderr).toContain(remedy);
     expect(stderr).not.toMatch(/^ +at /m);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect({ code, stdout }).toEqual({ code: 64, stdout: "" });
   });
 
   it("tells the stack only when asked", async () => {

@@ -126,7 +126,7 @@ it("says which port is taken", { timeout: 60_000 }, async () => {
   const second = await leasehold(["demo", "--plain", "--store", "memory:port"], {
     env: { PORT: port },
   });
-  expect(second).toMatchObject({ code: 2, stdout: "" });
+  expect(second).toMatchObject({ code: 64, stdout: "" });
   expect(second.stderr).toContain(`port ${port} of 127.0.0.1 is in use`);
 });
 

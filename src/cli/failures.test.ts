@@ -17,12 +17,12 @@ it("says code, message and where the remedy is", () => {
 });
 
 it.each([
-  [new InvalidOptionError("ttlMs", "is odd"), 2, "leasehold: INVALID_OPTION: ttlMs is odd"],
-  [new UsageError("no such file"), 2, "leasehold: no such file"],
+  [new InvalidOptionError("ttlMs", "is odd"), 64, "leasehold: INVALID_OPTION: ttlMs is odd"],
+  [new UsageError("no such file"), 64, "leasehold: no such file"],
   [new Error("other"), 1, "leasehold: other"],
   ["thrown text", 1, "leasehold: thrown text"],
   [new Exit(7), 7, ""],
-  [new CommanderError(1, "commander.unknownOption", "said already"), 2, ""],
+  [new CommanderError(1, "commander.unknownOption", "said already"), 64, ""],
   [new CommanderError(0, "commander.help", "said already"), 0, ""],
 ])("%#: ends with the right code", (error, exitCode, text) => {
   const failure = describeFailure(error, QUIET);
