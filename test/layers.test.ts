@@ -14,6 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   election: ["env", "lease"],
   fence: ["env", "lease"],
   control: ["env", "lease", "tasks"],
+  telemetry: ["env"],
   // The generator is a Singleton.
   tasks: ["env", "lease", "election"],
   "stores/memory": ["env", "lease", "tasks", "control", "stores/source"],
@@ -46,7 +47,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   face: ["env", "lease", "election", "fence", "tasks", "control", "stores/source"],
   cli: [
     ...["env", "lease", "election", "fence", "tasks", "control", "protocol", "server", "testing"],
-    ...["simulation", "stores/*", "index"],
+    ...["simulation", "stores/*", "index", "telemetry"],
   ],
 };
 
@@ -59,17 +60,20 @@ const OPEN_MODULES: Readonly<Record<string, readonly string[]>> = {
   // The world's database is the memory store, whose records the checkers look into.
   "stores/memory/store.ts": ["simulation/"],
   "stores/memory/tasks.ts": ["simulation/"],
-  "protocol/wire.ts": ["stores/http/"],
+  "protocol/wire.ts": ["stores/http/", "cli/"],
   "protocol/mapping.ts": ["stores/http/"],
 };
 
 /** What programs and browsers load: neither schemas nor servers nor drivers may come with it. */
 const LIGHT = /^(index|browser|port|(tasks|election|fence|testing|stores\/\w+)\/index)\.ts$/;
-const HEAVY = ["zod", "@hono/zod-openapi", "hono", "@hono/node-server", "commander", "pino"];
+const HEAVY = [
+  ...["zod", "@hono/zod-openapi", "hono", "@hono/node-server", "commander", "pino"],
+  ...["@opentelemetry/api", "@opentelemetry/sdk-metrics"],
+];
 
 /** What runs wherever JavaScript does: nothing of Node may be reached from here, however late. */
 const ANYWHERE =
-  /^(browser|port|(tasks|election|fence|testing|stores\/(memory|http|etcd))\/index)\.ts$/;
+  /^(browser|port|(tasks|election|fence|telemetry|testing|stores\/(memory|http|etcd))\/index)\.ts$/;
 /** Asks first whether there is a process. */
 const ASKS_FOR_PROCESS = ["env/ids.ts", "env/signals.ts"];
 
@@ -100,6 +104,14 @@ const NODE = [
 /** Packages and who may import them; all else is forbidden. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@noble/hashes": ["env/"],
+  "@opentelemetry/api": ["telemetry/", "cli/open-telemetry.ts"],
+  // What a server's own process exports by.
+  "@opentelemetry/sdk-metrics": ["cli/"],
+  "@opentelemetry/context-async-hooks": ["cli/open-telemetry.ts"],
+  "@opentelemetry/core": ["cli/open-telemetry.ts"],
+  "@opentelemetry/exporter-metrics-otlp-http": ["cli/open-telemetry.ts"],
+  "@opentelemetry/exporter-trace-otlp-http": ["cli/open-telemetry.ts"],
+  "@opentelemetry/sdk-trace-base": ["cli/open-telemetry.ts"],
   uuid: ["env/"],
   "@standard-schema/spec": ["tasks/"],
   "eventsource-parser": ["stores/http/"],

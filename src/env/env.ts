@@ -1,12 +1,15 @@
 import { type Clock, systemClock } from "./clock.js";
 import { type Logger, silentLogger } from "./logger.js";
 import { type Random, systemRandom } from "./random.js";
+import type { Telemetry } from "./telemetry.js";
 
 /** The outside world as values. Everything that reads time or chance is given one of these. */
 export interface Env {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
+  /** Where measurements and traces go. Default: nowhere, at no cost. */
+  readonly telemetry?: Telemetry | undefined;
 }
 
 /** The real world, silent. */

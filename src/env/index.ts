@@ -12,8 +12,22 @@ export {
   withoutLeaseIds,
 } from "./ids.js";
 export { type Logger, silentLogger } from "./logger.js";
+export {
+  type LabelsOf,
+  METRICS,
+  type MetricKind,
+  type MetricName,
+  type MetricOf,
+} from "./metrics.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { type Repeating, repeat } from "./repeat.js";
 export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
+export type {
+  Observation,
+  OpenSpan,
+  SpanOptions,
+  Telemetry,
+  TraceContext,
+} from "./telemetry.js";
 export { telling } from "./tell.js";
 export { nextTurn } from "./turn.js";

@@ -20,6 +20,7 @@ export {
 export { observed, type TaskEvent } from "./events.js";
 export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
 export { leasesOfTask } from "./leases.js";
+export { measuredTasks } from "./measured.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready } from "./ready.js";

@@ -1,0 +1,111 @@
+/** A store of tasks whose calls are counted, timed and traced, for whoever has asked for telemetry. */
+import type { Env } from "../env/index.js";
+import { timed } from "../lease/index.js";
+import { observed, type TaskEvent } from "./events.js";
+import type { TaskStore } from "./port.js";
+
+/** Grants whose claim is remembered; of older ones it is not told how long they ran. */
+const REMEMBERED = 10_000;
+
+type Ended = "completed" | "failed" | "returned" | "refused" | "expired";
+
+/** The store itself where nobody measures. */
+export function measuredTasks(store: TaskStore, env: Env): TaskStore {
+  const { telemetry, clock } = env;
+  if (!telemetry) return store;
+  const known = { ...env, telemetry };
+  const claimedAtMs = new Map<string, number>();
+
+  const ended = (outcome: Ended, { id, token }: { id: string; token: number }) => {
+    const key = `${id}:${token}`;
+    const sinceMs = claimedAtMs.get(key);
+    if (sinceMs === undefined) return;
+    claimedAtMs.delete(key);
+    telemetry.measure("leasehold.task.run.duration", { outcome }, clock.monotonic() - sinceMs);
+  };
+  const started = ({ id, token }: { id: string; token: number }) => {
+    claimedAtMs.set(`${id}:${token}`, clock.monotonic());
+    const [oldest] = claimedAtMs.size > REMEMBERED ? claimedAtMs.keys() : [];
+    if (oldest !== undefined) claimedAtMs.delete(oldest);
+  };
+  const count = (event: Exclude<TaskEvent["type"], "renewed"> | "duplicate" | "dead") =>
+    telemetry.count("leasehold.task.events", { event });
+  const tell = (event: TaskEvent) => {
+    switch (event.type) {
+      case "renewed":
+        return;
+      case "enqueued":
+        return count(event.duplicate ? "duplicate" : "enqueued");
+      case "claimed":
+        started(event);
+        return count("claimed");
+      case "failed":
+      case "expired":
+        ended(event.type, event);
+        count(event.type);
+        if (event.state === "dead") count("dead");
+        return;
+      case "completed":
+        ended("completed", event);
+        if (!event.repeated) count("completed");
+        return;
+      case "refused":
+        // A late heartbeat does not end what the report after it will.
+        if (event.operation !== "heartbeat") ended("refused", event);
+        return count("refused");
+      case "returned":
+        ended("returned", event);
+        return count("returned");
+      default:
+        count(event.type);
+    }
+  };
+
+  return observed(
+    {
+      ...unchanged(store),
+      enqueue: (tasks, options) =>
+        timed(known, "tasks", "enqueue", tasks.length, () => store.enqueue(tasks, options)),
+      async claim(request, options) {
+        // An empty claim may wait in the store: how long is not the store's latency.
+        const outcome =
+          request.waitMs && store.capabilities.remoteWait
+            ? await store.claim(request, options)
+            : await timed(known, "tasks", "claim", 1, () => store.claim(request, options));
+        if (outcome.status === "failed") return outcome;
+        for (const { scheduledAt } of outcome.tasks) {
+          const waitedMs = Math.max(0, clock.wall() - Date.parse(scheduledAt));
+          telemetry.measure("leasehold.task.wait.duration", {}, waitedMs);
+        }
+        return outcome;
+      },
+      heartbeat: (requests, options) =>
+        timed(known, "tasks", "heartbeat", requests.length, () =>
+          store.heartbeat(requests, options),
+        ),
+      complete: (requests, options) =>
+        timed(known, "tasks", "complete", requests.length, () => store.complete(requests, options)),
+      fail: (requests, options) =>
+        timed(known, "tasks", "fail", requests.length, () => store.fail(requests, options)),
+      giveBack: (requests, options) =>
+        timed(known, "tasks", "giveBack", requests.length, () => store.giveBack(requests, options)),
+    },
+    tell,
+  );
+}
+
+function unchanged(store: TaskStore) {
+  const { capabilities } = store;
+  return {
+    capabilities,
+    cancel: store.cancel.bind(store),
+    retry: store.retry.bind(store),
+    get: store.get.bind(store),
+    list: store.list.bind(store),
+    counts: store.counts.bind(store),
+    leases: store.leases.bind(store),
+    reap: store.reap.bind(store),
+    watch: store.watch.bind(store),
+    close: store.close.bind(store),
+  };
+}
