@@ -2,7 +2,7 @@ import { type Env, type Repeating, repeat } from "../env/index.js";
 import type { LeaseStore } from "./port.js";
 
 /** How long ended grants are kept for people to look at. */
-const KEEP_ENDED_MS = 7 * 24 * 3_600_000;
+export const KEEP_ENDED_MS = 7 * 24 * 3_600_000;
 const COLLECT_EVERY_MS = 3_600_000;
 
 /**

@@ -1,5 +1,5 @@
 export { Batcher, batched, failedMaybe } from "./batching.js";
-export { startCollector } from "./collector.js";
+export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
 export type { HeldLeases } from "./held-leases.js";
@@ -25,7 +25,7 @@ export * as queue from "./queue.js";
 export { decideAcquire, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";
-export { instant } from "./trust.js";
+export { instant, trustFrom, trustLeftMs } from "./trust.js";
 export {
   type AnyLease,
   type OnUnavailable,

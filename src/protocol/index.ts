@@ -1,6 +1,7 @@
 export * from "./events.js";
 export { Failed } from "./fields.js";
 export * from "./generator.js";
+export * from "./keys.js";
 export * from "./lease-service.js";
 export * from "./leases.js";
 export * from "./locks.js";

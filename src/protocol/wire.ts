@@ -28,8 +28,6 @@ export const LIMITS = {
   waitMs: 30_000,
   /** For how long an acquirer leaves word that it waits. Who waits longer leaves word again. */
   queueMs: 3_600_000,
-  /** Below this, networks and timers are too coarse to tell a live lease from a dead one. */
-  shortestTtlMs: 100,
   /** Levels of arrays and objects within JSON. */
   depth: 1_000,
 } as const;
@@ -38,10 +36,13 @@ export const LIMITS = {
 export const PROBLEMS = {
   MALFORMED_JSON: { status: 400, title: "The body is not JSON" },
   MALFORMED_REQUEST: { status: 400, title: "The request's target or Host header is malformed" },
+  UNAUTHENTICATED: { status: 401, title: "A valid API key is needed" },
+  FORBIDDEN: { status: 403, title: "This key may not do that" },
   UNKNOWN_ROUTE: { status: 404, title: "There is no such route" },
   UNKNOWN_TASK: { status: 404, title: "There is no such task" },
   METHOD_NOT_ALLOWED: { status: 405, title: "The route does not know this method" },
   UNKNOWN_LEASE: { status: 404, title: "There is no such lease" },
+  UNKNOWN_KEY: { status: 404, title: "There is no such API key" },
   LEASE_HELD: { status: 409, title: "Somebody else holds the resource" },
   LEASE_ENDED: { status: 409, title: "The grant of this leaseId has ended" },
   LEASE_EXPIRED: { status: 409, title: "The lease has expired" },
@@ -54,8 +55,12 @@ export const PROBLEMS = {
   BODY_TOO_LARGE: { status: 413, title: "The body is too large" },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: "The body must be application/json" },
   INVALID_REQUEST: { status: 422, title: "The request has invalid fields" },
+  OVERLOADED: { status: 429, title: "The server has too much to do; nothing was done" },
+  TOO_MANY_REQUESTS: { status: 429, title: "This key asks too often; nothing was done" },
+  LIMIT_REACHED: { status: 429, title: "The tenant has as much as it may have" },
   INTERNAL: { status: 500, title: "The server failed" },
   NO_HISTORY: { status: 501, title: "This server keeps no history of ended leases" },
+  NO_CONTROL: { status: 501, title: "This server keeps no keys, limits and audit" },
   STORE_UNAVAILABLE: { status: 503, title: "The store does not answer; nothing was done" },
   BUDGET_SPENT: { status: 503, title: "The caller's time was over; nothing was done" },
   CLOSING: { status: 503, title: "The server is closing; nothing was done" },

@@ -5,7 +5,14 @@
  */
 import type { Context } from "hono";
 import { type Control, type GrantHistory, startRecorder } from "../control/index.js";
-import { type Env, type Logger, type Repeating, systemEnv, withoutLeaseIds } from "../env/index.js";
+import {
+  type Env,
+  type Logger,
+  type Repeating,
+  repeat,
+  systemEnv,
+  withoutLeaseIds,
+} from "../env/index.js";
 import { InvalidOptionError, type LeaseStore, startCollector } from "../lease/index.js";
 import { REQUEST_ID_HEADER } from "../protocol/index.js";
 import {
@@ -15,10 +22,14 @@ import {
   type TaskEvent,
   type TaskStore,
 } from "../tasks/index.js";
+import { admitted } from "./access.js";
+import { Admission, type Urgency, urgencyOf } from "./admission.js";
+import { type Auth, Authenticator } from "./authenticate.js";
 import { checkBasePath } from "./base-path.js";
 import type { Caller } from "./caller.js";
 import type { LeaseEvent } from "./lease-calls.js";
-import { ProblemError, problemOf, toResponse } from "./problems.js";
+import { Rates, resolveLimits, type ServerLimits, TenantsLimits } from "./limits.js";
+import { ProblemError, problemOf, tooMany, toResponse } from "./problems.js";
 import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
 import { declareRoutes } from "./routes/index.js";
 import { newApp } from "./routing.js";
@@ -36,6 +47,14 @@ export interface AppOptions {
   readonly history?: GrantHistory | undefined;
   /** Keys, the audit, pauses and limits. Default: there are none, and what needs them answers 501. */
   readonly control?: Control | undefined;
+  /**
+   * Whether requests need a key: `keys`, always; `ifAny`, as soon as the control store has one, which
+   * is looked for every 2 s, and from then on; `none`, never: whoever reaches the app may do
+   * everything. Default `ifAny`. With a key its namespace is served, without one that below.
+   */
+  readonly auth?: Auth;
+  /** What this instance takes on. Default: {@link DEFAULT_LIMITS}. */
+  readonly limits?: Partial<ServerLimits>;
   /** Clock, randomness and logger. Default: the real ones, silent. */
   readonly env?: Partial<Env>;
   /** Whose resources and tasks are served. Default `default`. */
@@ -66,31 +85,49 @@ export interface ServerApp {
   close(): Promise<void>;
 }
 
+/** Renewals come several times in each ttl of everything that one has asked for. */
+const KEEPING_RATIO = 10;
+
 export function createApp(options: AppOptions): ServerApp {
   const {
     leases,
     generator,
     history,
+    control,
     namespace = "default",
     basePath = "",
     version,
+    auth = "ifAny",
     onTaskEvent,
     onLeaseEvent,
   } = options;
   checkBasePath(basePath);
+  if (auth === "keys" && !control) {
+    throw new InvalidOptionError("auth", "cannot be keys without a control store that keeps them");
+  }
   // Its answers tell tokens, and those who ask fence with them.
   if (leases.capabilities.tokens === false) {
     throw new InvalidOptionError("leases", "without fencing tokens cannot be served");
   }
   const env: Env = { ...systemEnv, ...options.env };
   const tasks = onTaskEvent ? observed(options.tasks, onTaskEvent) : options.tasks;
-  const tenants = new Tenants(env, leases, tasks);
   const recorder = history && startRecorder(history, env);
+  const limits = resolveLimits(options.limits);
+  const tenants = new Tenants({ env, leases, tasks, mostWaiters: limits.waiters });
+  const admission = new Admission(env.clock, limits);
+  const tenantsLimits = new TenantsLimits(limits, control, env.clock);
+  const rates = new Rates(env.clock);
+  const anyone: Caller = {
+    ...{ namespace, role: "admin", prefixes: [""], actor: "anyone", keyId: null },
+  };
+  const authenticator = new Authenticator(auth, control?.keys, anyone, env);
   const services = newServices(
-    { env, leases, tasks, generator, history: recorder, tenants },
+    {
+      ...{ env, leases, tasks, generator, history: recorder, tenants, limits, tenantsLimits },
+      ...{ authenticator, control },
+    },
     { onLeaseEvent, onReplaced: recorder?.record },
   );
-  const anyone: Caller = { namespace, role: "admin", prefixes: [""], actor: "anyone" };
   let closing = false;
 
   const app = newApp(basePath);
@@ -108,9 +145,35 @@ export function createApp(options: AppOptions): ServerApp {
     if (closing && context.req.path !== "/healthz") {
       throw new ProblemError("CLOSING", "this instance is closing; another one may serve you");
     }
-    context.set("caller", anyone);
-    await next();
+    const urgency = urgencyOf(context.req.method, context.req.path);
+    const leave = urgency === "demands" ? admission.enter() : undefined;
+    if (leave === null)
+      throw tooMany("OVERLOADED", "this instance has more to do than it can", 1_000);
+    try {
+      const caller = await admitted(context, authenticator);
+      if (caller) {
+        context.set("caller", caller);
+        await checkRate(caller, urgency);
+      }
+      await next();
+    } finally {
+      leave?.();
+    }
   });
+  /** What keeps a lease must come through when much else is asked for. */
+  const checkRate = async ({ namespace: tenant, actor }: Caller, urgency: Urgency) => {
+    // Without keys nobody is told from anybody.
+    if (actor === anyone.actor) return;
+    const { ratePerSecond } = await tenantsLimits.of(tenant);
+    if (ratePerSecond === null) return;
+    const keeps = urgency === "keeps";
+    const waitMs = rates.take(
+      `${keeps ? "keeps" : "demands"} ${actor}`,
+      keeps ? ratePerSecond * KEEPING_RATIO : ratePerSecond,
+    );
+    if (waitMs === 0) return;
+    throw tooMany("TOO_MANY_REQUESTS", `this key may send ${ratePerSecond} per second`, waitMs);
+  };
   app.onError((error, context) => toResponse(problemOf(error), context.get("requestId")));
   app.notFound(() => {
     throw new ProblemError("UNKNOWN_ROUTE", `see ${basePath}/openapi.json for the routes`);
@@ -118,7 +181,12 @@ export function createApp(options: AppOptions): ServerApp {
 
   declareRoutes(app, services, { version, basePath });
 
-  const background: Repeating[] = [startReaper(tasks, env), startCollector(leases, env)];
+  const background: Repeating[] = [
+    startReaper(tasks, env),
+    startCollector(leases, env),
+    authenticator,
+    repeat(env, "forget full buckets", 60_000, async () => rates.forget()),
+  ];
   if (history && recorder) {
     background.push(recorder, startCollector(history, env, "the history of grants"));
   }
@@ -128,6 +196,7 @@ export function createApp(options: AppOptions): ServerApp {
     fetch: async (request) => app.fetch(request),
     async close() {
       closing = true;
+      admission.close();
       await tenants.close();
       await Promise.all(background.map((work) => work.stop()));
     },

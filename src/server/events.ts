@@ -27,6 +27,8 @@ const LINGER_MS = 60_000;
 /** Proxies and clients give up on connections that are silent for longer. */
 const ALIVE_MS = 15_000;
 const RESUBSCRIBE_MS = 1_000;
+/** So much later than its key is over a silent stream ends. */
+const ASK_LISTENER_MS = 5_000;
 const ALIVE = ": alive\n\n";
 
 export interface Watched {
@@ -39,7 +41,7 @@ export interface Watched {
 interface Event {
   readonly topic: EventTopic;
   readonly name: "resync" | "lease" | "task";
-  readonly data: object;
+  readonly data: { readonly resource: string } | object;
 }
 
 export class EventHub {
@@ -55,14 +57,23 @@ export class EventHub {
   }
 
   /** An event stream that takes part from its first read on, until it is cancelled or the hub closes. */
-  stream(topics: readonly EventTopic[], lastEventId: string | undefined): ReadableStream {
+  stream(
+    topics: readonly EventTopic[],
+    lastEventId: string | undefined,
+    listener: Listener = ANYBODY,
+  ): ReadableStream {
     const { clock } = this.#watched.env;
-    const stream = new EventStream(clock, topics, lastEventId, {
+    const stream = new EventStream(clock, topics, lastEventId, listener, {
       join: () => this.#join(stream),
       leave: () => this.#leave(stream),
     });
     // Not read ahead: what nobody reads holds nothing.
     return new ReadableStream(stream, { highWaterMark: 0 });
+  }
+
+  /** How many are followed now. */
+  get streams(): number {
+    return this.#streams.size;
   }
 
   /** Ends all streams and the watches. */
@@ -154,6 +165,7 @@ class Feed {
   after(
     position: number | null,
     topics: readonly EventTopic[],
+    sees: Listener["sees"],
   ): { readonly text: string; readonly position: number } | null {
     const last = this.#last;
     const missed = position === null ? Infinity : last - position;
@@ -167,6 +179,7 @@ class Feed {
       if (!topics.includes(topic)) continue;
       // Who reads everything again need not be told what else there was.
       if (name === "resync") return resync;
+      if (!sees("resource" in data ? data.resource : null)) continue;
       texts.push(this.#format(last - missed + index + 1, name, data));
     }
     return { text: texts.join(""), position: last };
@@ -209,6 +222,16 @@ interface Membership {
   readonly leave: () => void;
 }
 
+/** What a reader may know, and for how long. */
+export interface Listener {
+  /** Whether it may learn that something of this resource, or of any task (null), has changed. */
+  readonly sees: (resource: string | null) => boolean;
+  /** False ends its stream. Asked again and again, so it answers at once as a rule. */
+  readonly holds: () => Promise<boolean>;
+}
+
+const ANYBODY: Listener = { sees: () => true, holds: async () => true };
+
 const encoder = new TextEncoder();
 
 /** The source of one answer's body. */
@@ -222,6 +245,7 @@ class EventStream {
     readonly clock: Env["clock"],
     readonly topics: readonly EventTopic[],
     readonly lastEventId: string | undefined,
+    readonly listener: Listener,
     readonly membership: Membership,
   ) {}
 
@@ -255,19 +279,21 @@ class EventStream {
 
   /** Resolves when there is something to say; null at the end. */
   async #next(feed: Feed): Promise<string | null> {
-    while (!feed.stopped && !this.#left) {
-      const next = feed.after(this.#position, this.topics);
+    let silentMs = 0;
+    while (!feed.stopped && !this.#left && (await this.listener.holds())) {
+      const next = feed.after(this.#position, this.topics, this.listener.sees);
       if (next) this.#position = next.position;
       if (next?.text) return next.text;
-      if (!(await this.#news())) return ALIVE;
+      if (silentMs >= ALIVE_MS) return ALIVE;
+      if (!(await this.#news())) silentMs += ASK_LISTENER_MS;
     }
     return null;
   }
 
-  /** False when there was none for as long as one may be silent. */
+  /** False when there was none until the listener is to be asked again. */
   #news(): Promise<boolean> {
     return new Promise((resolve) => {
-      const timer = this.clock.timer(ALIVE_MS, () => resolve(false), { background: true });
+      const timer = this.clock.timer(ASK_LISTENER_MS, () => resolve(false), { background: true });
       this.#woken = () => {
         timer.cancel();
         resolve(true);

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import { newLeaseId } from "../env/index.js";
 import type { AcquireOutcome, LeaseView, RenewOutcome } from "../lease/index.js";
 import { fromWireLeaseId, type ProblemCode } from "../protocol/index.js";
-import { callerOf } from "./caller.js";
+import { callerOf, checkResources } from "./caller.js";
 import { failed, invalid, ProblemError } from "./problems.js";
 import { type AppEnv, checkTtl } from "./request.js";
 import type { Services } from "./services.js";
@@ -68,13 +68,18 @@ export function lost(reason: LossReason): ProblemError {
   return new ProblemError(code, detail, { extra: { reason } });
 }
 
-/** The last grant of the resource; null when there is none. */
+/**
+ * The last grant of the resource; null when there is none.
+ * @throws FORBIDDEN when the resource is not the caller's to name
+ */
 export async function lastGrant(
   services: Services,
   context: Context<AppEnv>,
   resource: string,
 ): Promise<LeaseView | null> {
-  const { namespace } = callerOf(context);
+  const caller = callerOf(context);
+  checkResources(caller, [resource]);
+  const { namespace } = caller;
   const { leases } = services;
   const budget = services.budget(context);
   const [view] = await budget.read(() => leases.get([{ namespace, resource }]));
@@ -91,11 +96,10 @@ export async function renewGrant(
   grant: NamedGrant,
   saidMs: number | undefined,
 ): Promise<Extract<RenewOutcome, { status: "renewed" }>> {
-  const { capabilities } = services.leases;
-  if (saidMs !== undefined) checkTtl("ttlMs", saidMs, capabilities.ttl);
+  if (saidMs !== undefined) checkTtl("ttlMs", saidMs, services.ttl.leases);
   const ttlMs = saidMs ?? (await lastGrant(services, context, grant.resource))?.ttlMs;
   if (ttlMs === undefined) throw unknownLease();
-  const outcome = await services.leaseCalls(context).renew({ ...grant, ttlMs });
+  const outcome = await services.leaseCalls(context, [grant]).renew({ ...grant, ttlMs });
   if (outcome.status === "failed") throw failed(outcome);
   if (outcome.status === "lost") throw lost(outcome.reason);
   return outcome;

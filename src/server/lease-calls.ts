@@ -21,7 +21,7 @@ import {
   type RevokeOutcome,
   type RevokeRequest,
 } from "../lease/index.js";
-import { callerOf } from "./caller.js";
+import { callerOf, checkResources } from "./caller.js";
 import type { Quotas } from "./quotas.js";
 import type { AppEnv, Budget } from "./request.js";
 
@@ -107,8 +107,14 @@ export interface LeaseCallsOptions {
   readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
 }
 
+/** What a request is about. */
+export interface Named {
+  readonly resource: string;
+}
+
 /**
- * @returns what makes the calls for a request. It reads the request's budget then, once, so make it
+ * @returns what makes the calls for a request about what it names: all of that must be the caller's,
+ *   or it throws FORBIDDEN and nothing is done. It reads the request's budget then, once, so make it
  *   right before its first call: a batch is sent as a whole, or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
@@ -119,10 +125,15 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
   const revocations = new Batcher(leases.revoke.bind(leases), env.clock);
   const tell = options.onLeaseEvent && telling(options.onLeaseEvent);
 
-  return (context: Context<AppEnv>, budget: Budget): LeaseCalls => {
+  return (context: Context<AppEnv>, budget: Budget, named: readonly Named[]): LeaseCalls => {
+    const caller = callerOf(context);
+    const { namespace } = caller;
+    checkResources(
+      caller,
+      named.map(({ resource }) => resource),
+    );
     const timeoutMs = budget.storeMs();
     const requestId = context.get("requestId");
-    const { namespace } = callerOf(context);
     return {
       async acquire(request) {
         const outcome = await lanes.acquire({ namespace, ...request }, timeoutMs);

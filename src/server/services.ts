@@ -1,10 +1,20 @@
 /** What the routes work with: the ports, and the concurrent callers of each gathered into batches. */
 import type { Context } from "hono";
-import type { GrantHistory } from "../control/index.js";
+import type { Control, GrantHistory } from "../control/index.js";
 import { type Env, taskIds } from "../env/index.js";
-import { Batcher, type LeaseStore } from "../lease/index.js";
+import { Batcher, type Capabilities, type LeaseStore } from "../lease/index.js";
 import type { GeneratorState, NewTask, TaskStore } from "../tasks/index.js";
-import { type LeaseCalls, type LeaseCallsOptions, newLeaseCalls } from "./lease-calls.js";
+import type { Authenticator } from "./authenticate.js";
+import { callerOf } from "./caller.js";
+import {
+  type LeaseCalls,
+  type LeaseCallsOptions,
+  type Named,
+  newLeaseCalls,
+} from "./lease-calls.js";
+import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits.js";
+import { tooMany } from "./problems.js";
+import { type Quota, Quotas } from "./quotas.js";
 import { type AppEnv, Budget } from "./request.js";
 import type { Tenants } from "./tenants.js";
 
@@ -16,15 +26,28 @@ export interface Services {
   /** What ended and was replaced, with all that this instance has recorded; undefined: nobody keeps it. */
   readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
   readonly tenants: Tenants;
+  readonly authenticator: Pick<Authenticator, "holds" | "forget">;
+  /** Undefined: there are no keys, limits, pauses and no audit. */
+  readonly control: Control | undefined;
+  readonly limits: ServerLimits;
+  readonly tenantsLimits: TenantsLimits;
+  /** The durations that are served. */
+  readonly ttl: { readonly leases: Capabilities["ttl"]; readonly tasks: Capabilities["ttl"] };
+  /**
+   * Before a tenant gets more of something.
+   * @throws LIMIT_REACHED
+   */
+  checkRoom(context: Context<AppEnv>, quota: Quota, more: number): Promise<void>;
   /** For tasks that come without an id: those of one request in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
   budget(context: Context<AppEnv>): Budget;
   /**
-   * For all changes of leases. Reads the request's budget, once: ask for it right before the first.
-   * @throws BUDGET_SPENT
+   * For all changes of leases: of those that are named. Reads the request's budget, once: ask for it
+   * right before the first.
+   * @throws BUDGET_SPENT, FORBIDDEN
    */
-  leaseCalls(context: Context<AppEnv>): LeaseCalls;
+  leaseCalls(context: Context<AppEnv>, named: readonly Named[]): LeaseCalls;
 }
 
 export type BatchedTasks = ReturnType<typeof batchTasks>;
@@ -46,7 +69,19 @@ export function batchTasks(store: TaskStore, { clock }: Env) {
   };
 }
 
-type Ports = Pick<Services, "env" | "leases" | "tasks" | "generator" | "history" | "tenants">;
+type Ports = Pick<
+  Services,
+  | "env"
+  | "leases"
+  | "tasks"
+  | "generator"
+  | "history"
+  | "tenants"
+  | "limits"
+  | "tenantsLimits"
+  | "authenticator"
+  | "control"
+>;
 
 export function newServices(
   ports: Ports,
@@ -54,12 +89,29 @@ export function newServices(
 ): Services {
   const { env, tasks } = ports;
   const budget = (context: Context<AppEnv>) => new Budget(context, env.clock);
-  const callsOf = newLeaseCalls({ ...ports, ...listeners });
+  const { leases, limits, tenantsLimits } = ports;
+  const quotas = new Quotas(env.clock, leases, tasks);
+  const callsOf = newLeaseCalls({ ...ports, ...listeners, quotas });
   return {
     ...ports,
     newTaskId: taskIds(env.clock, env.random),
     batchedTasks: batchTasks(tasks, env),
     budget,
-    leaseCalls: (context) => callsOf(context, budget(context)),
+    ttl: {
+      leases: servedTtl(leases.capabilities.ttl, limits),
+      tasks: servedTtl(tasks.capabilities.ttl, limits),
+    },
+    async checkRoom(context, quota, more) {
+      const { namespace } = callerOf(context);
+      const most = (await tenantsLimits.of(namespace))[quota];
+      if (most === null) return;
+      const room = await budget(context).read(() => quotas.room(quota, namespace, most));
+      if (room < more) {
+        throw tooMany("LIMIT_REACHED", `at most ${most} ${quota} of one tenant at once`, 5_000);
+      }
+      // Leases are noted when they are granted.
+      if (quota === "tasks") quotas.note(quota, namespace, more);
+    },
+    leaseCalls: (context, named) => callsOf(context, budget(context), named),
   };
 }

@@ -1,41 +1,89 @@
 /** What a tenant has of an instance: its claims that wait, and the events that are followed. */
 import type { Env } from "../env/index.js";
 import type { LeaseStore } from "../lease/index.js";
-import { Ready, type TaskStore } from "../tasks/index.js";
-import { EventHub } from "./events.js";
+import type { EventTopic } from "../protocol/index.js";
+import {
+  type ClaimOutcome,
+  type ClaimRequest,
+  Ready,
+  type ReadyOptions,
+  type TaskStore,
+} from "../tasks/index.js";
+import { EventHub, type Listener } from "./events.js";
+import { tooMany } from "./problems.js";
 
-export interface Tenant {
-  readonly ready: Ready;
-  readonly events: EventHub;
+interface Shared {
+  readonly env: Env;
+  readonly leases: LeaseStore;
+  readonly tasks: TaskStore;
+  /** Of one tenant: claims that wait, and event streams. */
+  readonly mostWaiters: number;
+}
+
+export class Tenant {
+  readonly #ready: Ready;
+  readonly #events: EventHub;
+  readonly #mostWaiters: number;
+  #claims = 0;
+
+  constructor(namespace: string, { env, leases, tasks, mostWaiters }: Shared) {
+    this.#ready = new Ready(tasks, namespace, env);
+    this.#events = new EventHub({ env, namespace, leases, tasks });
+    this.#mostWaiters = mostWaiters;
+  }
+
+  /** @throws LIMIT_REACHED */
+  async claim(request: ClaimRequest, options: ReadyOptions): Promise<ClaimOutcome> {
+    this.#checkRoom();
+    this.#claims += 1;
+    try {
+      return await this.#ready.claim(request, options);
+    } finally {
+      this.#claims -= 1;
+    }
+  }
+
+  /** @throws LIMIT_REACHED */
+  stream(
+    topics: readonly EventTopic[],
+    lastEventId: string | undefined,
+    listener: Listener,
+  ): ReadableStream {
+    this.#checkRoom();
+    return this.#events.stream(topics, lastEventId, listener);
+  }
+
+  /** Ends the waits and the streams. */
+  async close(): Promise<void> {
+    await Promise.all([this.#ready.close(), this.#events.close()]);
+  }
+
+  #checkRoom(): void {
+    if (this.#claims + this.#events.streams < this.#mostWaiters) return;
+    const detail = `at most ${this.#mostWaiters} claims that wait and event streams of one tenant`;
+    throw tooMany("LIMIT_REACHED", detail, 1_000);
+  }
 }
 
 /** Made when first asked for, and kept: there are as many as have keys, and an idle one does nothing. */
 export class Tenants {
-  readonly #make: (namespace: string) => Tenant;
+  readonly #shared: Shared;
   readonly #tenants = new Map<string, Tenant>();
 
-  constructor(env: Env, leases: LeaseStore, tasks: TaskStore) {
-    this.#make = (namespace) => ({
-      ready: new Ready(tasks, namespace, env),
-      events: new EventHub({ env, namespace, leases, tasks }),
-    });
+  constructor(shared: Shared) {
+    this.#shared = shared;
   }
 
   of(namespace: string): Tenant {
     let tenant = this.#tenants.get(namespace);
     if (!tenant) {
-      tenant = this.#make(namespace);
+      tenant = new Tenant(namespace, this.#shared);
       this.#tenants.set(namespace, tenant);
     }
     return tenant;
   }
 
-  /** Ends their waits and streams. */
   async close(): Promise<void> {
-    const ended = [...this.#tenants.values()].flatMap(({ ready, events }) => [
-      ready.close(),
-      events.close(),
-    ]);
-    await Promise.all(ended);
+    await Promise.all([...this.#tenants.values()].map((tenant) => tenant.close()));
   }
 }

@@ -1,6 +1,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { EventsHeaders, EventsQuery } from "../../protocol/index.js";
-import { callerOf } from "../caller.js";
+import { callerOf, covers } from "../caller.js";
+import { TASK_PREFIX } from "../grants.js";
 import { type App, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -19,16 +20,19 @@ export function eventRoutes(app: App, services: Services): void {
           description: "Server-sent events: `resync`, `lease` and `task`.",
           content: { "text/event-stream": { schema: z.string() } },
         },
-        ...problems("INVALID_REQUEST", "CLOSING", "INTERNAL"),
+        ...problems("INVALID_REQUEST", "LIMIT_REACHED", "CLOSING", "INTERNAL"),
       },
     }),
     (context) => {
       const { of } = context.req.valid("query");
-      const { namespace } = callerOf(context);
+      const caller = callerOf(context);
       const lastEventId = context.req.valid("header")["last-event-id"];
       const events = services.tenants
-        .of(namespace)
-        .events.stream(of ? [of] : ["leases", "tasks"], lastEventId);
+        .of(caller.namespace)
+        .stream(of ? [of] : ["leases", "tasks"], lastEventId, {
+          sees: (resource) => covers(caller, resource ?? TASK_PREFIX),
+          holds: () => services.authenticator.holds(caller),
+        });
       return context.body(events, 200, {
         "content-type": "text/event-stream",
         // Hosts that compress, and nginx, would hold the events back until they have a buffer full.

@@ -3,6 +3,7 @@ import type { Services } from "../services.js";
 import { eventRoutes } from "./events.js";
 import { generatorRoutes } from "./generator.js";
 import { healthRoutes } from "./health.js";
+import { keyRoutes } from "./keys.js";
 import { leaseListRoutes, leaseRecordRoute } from "./lease-lists.js";
 import { leaseServiceRoutes } from "./lease-service.js";
 import { leaseRoutes } from "./leases.js";
@@ -11,6 +12,7 @@ import { type About, openApiRoute } from "./openapi.js";
 import { taskBatchRoutes } from "./task-batches.js";
 import { taskListRoutes, taskRoute } from "./task-lists.js";
 import { holderRoutes, queueRoutes } from "./tasks.js";
+import { tenantLimitRoutes } from "./tenant-limits.js";
 
 /** All routes, in the order that matters: names below /api/tasks/ and /api/leases/ before ids, the document last. */
 export function declareRoutes(app: App, services: Services, about: About): void {
@@ -26,6 +28,8 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   leaseListRoutes(app, services);
   leaseRecordRoute(app, services);
   eventRoutes(app, services);
+  keyRoutes(app, services);
+  tenantLimitRoutes(app, services);
   healthRoutes(app, services, about.version);
   openApiRoute(app, about);
 }

@@ -69,12 +69,13 @@ export function leaseServiceRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { resource, holder, ttlMs, leaseId: chosen } = context.req.valid("json");
-      checkTtl("ttlMs", ttlMs, leases.capabilities.ttl);
+      checkTtl("ttlMs", ttlMs, services.ttl.leases);
       const own = { leaseId: chosenLeaseId(services, resource, chosen) };
       const grant = chosen
         ? own
         : newGrantByHolder(services, callerOf(context).namespace, resource, holder);
-      const calls = services.leaseCalls(context);
+      await services.checkRoom(context, "leases", 1);
+      const calls = services.leaseCalls(context, [{ resource }]);
       const outcome = acquiredOrHeld(await calls.acquire({ resource, holder, ttlMs, ...grant }));
       if (outcome.status === "held") {
         const { holder: by, grantId, remainingMs } = outcome;
@@ -194,7 +195,7 @@ async function grantNow(
 async function release(services: Services, context: Context<AppEnv>, grant: NamedGrant) {
   const before = await lastGrant(services, context, grant.resource);
   if (!before) throw unknownLease();
-  const outcome = await services.leaseCalls(context).release(grant);
+  const outcome = await services.leaseCalls(context, [grant]).release(grant);
   if (outcome.status === "failed") throw failed(outcome);
   if (outcome.status === "notHeld") {
     const { grantId, state } = before;

@@ -1,6 +1,11 @@
 /** /v1/leases: the LeaseStore port itself, in batches. Outcomes are values here: the status is 200. */
 import { createRoute } from "@hono/zod-openapi";
-import type { AcquireOutcome, LeaseView as View } from "../../lease/index.js";
+import {
+  type AcquireOutcome,
+  checkNumber,
+  KEEP_ENDED_MS,
+  type LeaseView as View,
+} from "../../lease/index.js";
 import {
   AcquireAnswer,
   AcquireBody,
@@ -20,8 +25,8 @@ import {
   RevokeAnswer,
   RevokeBody,
 } from "../../protocol/index.js";
-import { callerOf } from "../caller.js";
-import { checkTtl, limitBody, servedTtl } from "../request.js";
+import { callerOf, checkResources } from "../caller.js";
+import { checkTtl, limitBody } from "../request.js";
 import {
   type App,
   answers,
@@ -51,14 +56,18 @@ export function leaseRoutes(app: App, services: Services): void {
     createRoute({
       ...operation("acquire", "Take leases; a repeated request answers the same grant"),
       request: jsonBody(AcquireBody),
-      responses: { 200: answers(ONE_EACH, AcquireAnswer), ...wrong },
+      responses: {
+        200: answers(ONE_EACH, AcquireAnswer),
+        ...problems("LIMIT_REACHED", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+      },
     }),
     async (context) => {
       const requests = context.req.valid("json").map(({ leaseId: grant, ...request }, index) => {
-        checkTtl(`${index}.ttlMs`, request.ttlMs, leases.capabilities.ttl);
+        checkTtl(`${index}.ttlMs`, request.ttlMs, services.ttl.leases);
         return { ...grant, ...defined(request) };
       });
-      const calls = services.leaseCalls(context);
+      await services.checkRoom(context, "leases", requests.length);
+      const calls = services.leaseCalls(context, requests);
       const outcomes = await Promise.all(requests.map(calls.acquire));
       return context.json(outcomes.map(toWireAcquired), 200);
     },
@@ -72,10 +81,10 @@ export function leaseRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const requests = context.req.valid("json").map(({ leaseId: grant, ttlMs }, index) => {
-        checkTtl(`${index}.ttlMs`, ttlMs, leases.capabilities.ttl);
+        checkTtl(`${index}.ttlMs`, ttlMs, services.ttl.leases);
         return { ...grant, ttlMs };
       });
-      const calls = services.leaseCalls(context);
+      const calls = services.leaseCalls(context, requests);
       const outcomes = await Promise.all(requests.map(calls.renew));
       return context.json(outcomes.map(toWireOutcome), 200);
     },
@@ -89,7 +98,7 @@ export function leaseRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const grants = context.req.valid("json").map(({ leaseId: grant }) => grant);
-      const calls = services.leaseCalls(context);
+      const calls = services.leaseCalls(context, grants);
       const outcomes = await Promise.all(grants.map(calls.release));
       return context.json(outcomes.map(toWireOutcome), 200);
     },
@@ -103,7 +112,7 @@ export function leaseRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const requests = context.req.valid("json").map(defined);
-      const calls = services.leaseCalls(context);
+      const calls = services.leaseCalls(context, requests);
       const outcomes = await Promise.all(requests.map(calls.revoke));
       return context.json(outcomes.map(toWireOutcome), 200);
     },
@@ -116,8 +125,11 @@ export function leaseRoutes(app: App, services: Services): void {
       responses: { 200: answers("A grant, or null, per resource.", GetAnswer), ...wrong },
     }),
     async (context) => {
-      const { namespace } = callerOf(context);
-      const keys = context.req.valid("json").map((resource) => ({ namespace, resource }));
+      const caller = callerOf(context);
+      const { namespace } = caller;
+      const resources = context.req.valid("json");
+      checkResources(caller, resources);
+      const keys = resources.map((resource) => ({ namespace, resource }));
       const budget = services.budget(context);
       const views = await budget.read(() => leases.get(keys));
       return context.json(
@@ -135,6 +147,9 @@ export function leaseRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { olderThanMs } = context.req.valid("json");
+      // It reaches the records of all tenants: no more than what is done every hour anyway.
+      const leastMs = callerOf(context).keyId === null ? 0 : KEEP_ENDED_MS;
+      checkNumber("olderThanMs", olderThanMs, leastMs, Number.MAX_SAFE_INTEGER);
       const collect = () => leases.collect(olderThanMs);
       const collected = await services.budget(context).change(collect);
       return context.json({ collected }, 200);
@@ -158,7 +173,9 @@ export function leaseRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { state, ...rest } = context.req.valid("query");
-      const { namespace } = callerOf(context);
+      const caller = callerOf(context);
+      checkResources(caller, [rest.prefix ?? ""]);
+      const { namespace } = caller;
       const query = { namespace, ...defined({ ...rest, states: state }) };
       const budget = services.budget(context);
       const { items, nextCursor } = await budget.read(() => leases.list(query));
@@ -178,9 +195,9 @@ export function leaseRoutes(app: App, services: Services): void {
     (context) =>
       context.json(
         {
-          leases: { ...leases.capabilities, ttl: servedTtl(leases.capabilities.ttl) },
+          leases: { ...leases.capabilities, ttl: services.ttl.leases },
           tasks: {
-            ttl: servedTtl(tasks.capabilities.ttl),
+            ttl: services.ttl.tasks,
             watch: tasks.capabilities.watch,
           },
         },

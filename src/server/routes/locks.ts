@@ -16,7 +16,7 @@ import {
   Lock as LockSchema,
   toWireLeaseId,
 } from "../../protocol/index.js";
-import { callerOf } from "../caller.js";
+import { callerOf, checkResources } from "../caller.js";
 import {
   acquiredOrHeld,
   chosenLeaseId,
@@ -57,15 +57,18 @@ export function lockRoutes(app: App, services: Services): void {
       request: jsonBody(LockBody),
       responses: {
         200: answers("It is yours, or who has it.", LockAnswer),
-        ...problems("LEASE_ENDED", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+        ...problems("LEASE_ENDED", "LIMIT_REACHED", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
       },
     }),
     async (context) => {
       const { resource, ownerId, ttlMs, leaseId: chosen } = context.req.valid("json");
-      checkTtl("ttlMs", ttlMs, leases.capabilities.ttl);
+      checkTtl("ttlMs", ttlMs, services.ttl.leases);
       const leaseId = chosenLeaseId(services, resource, chosen);
       const request = { resource, leaseId, holder: ownerId, ttlMs };
-      const outcome = acquiredOrHeld(await services.leaseCalls(context).acquire(request));
+      await services.checkRoom(context, "leases", 1);
+      const outcome = acquiredOrHeld(
+        await services.leaseCalls(context, [request]).acquire(request),
+      );
       if (outcome.status === "held") {
         const { holder, grantId, remainingMs } = outcome;
         return context.json(
@@ -106,7 +109,9 @@ export function lockRoutes(app: App, services: Services): void {
         const items = view?.state === "live" ? [toLock(view)] : [];
         return context.json({ items, nextCursor: null }, 200);
       }
-      const { namespace } = callerOf(context);
+      const caller = callerOf(context);
+      checkResources(caller, [query.prefix ?? ""]);
+      const { namespace } = caller;
       const asked = { ...defined(query), namespace, states: ["live"] as const };
       const budget = services.budget(context);
       const { items, nextCursor } = await budget.read(() => leases.list(asked));
@@ -154,7 +159,7 @@ export function lockRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const grant = grantNamed(context.req.valid("param").leaseId);
-      const outcome = await services.leaseCalls(context).release(grant);
+      const outcome = await services.leaseCalls(context, [grant]).release(grant);
       if (outcome.status === "failed") throw failed(outcome);
       return context.json({ released: outcome.status === "released" }, 200);
     },

@@ -1,5 +1,11 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { BUDGET_HEADER, REQUEST_ID_HEADER } from "../../protocol/index.js";
+import {
+  BUDGET_HEADER,
+  PROBLEMS,
+  type ProblemCode,
+  REQUEST_ID_HEADER,
+} from "../../protocol/index.js";
+import { ACCESS } from "../access.js";
 import { type App, answers, otherMethods } from "../routing.js";
 
 const PATH = "/openapi.json";
@@ -14,6 +20,10 @@ export interface About {
 /** The description of all routes. Declared last: it is made of those before it. */
 export function openApiRoute(app: App, about: About): void {
   let text: string | undefined;
+  app.openAPIRegistry.registerComponent("securitySchemes", "key", {
+    ...{ type: "http", scheme: "bearer", bearerFormat: "lh_<id>_<secret>" },
+    description: "An API key, where the server asks for one.",
+  });
   const route = createRoute({
     method: "get",
     path: PATH,
@@ -30,7 +40,7 @@ export function openApiRoute(app: App, about: About): void {
 }
 
 function describe(app: App, { version, basePath }: About): object {
-  return app.getOpenAPI31Document({
+  const document = app.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {
       title: "Leasehold",
@@ -44,15 +54,50 @@ function describe(app: App, { version, basePath }: About): object {
       ].join("\n\n"),
     },
     servers: [{ url: basePath || "/" }],
-    security: [],
+    security: [{ key: [] }],
     tags: [
       { name: "tasks", description: "Work for workers of any language." },
       { name: "generator", description: "The sample source of tasks." },
       { name: "lease service", description: "Leases as records, and who is at work." },
       { name: "locks", description: "One lock at a time, for anything that speaks HTTP." },
       { name: "leases", description: "The lease store itself, in batches." },
+      { name: "keys", description: "Who may do what." },
+      { name: "limits", description: "How much a tenant may have." },
       { name: "events", description: "What has changed, as it changes." },
       { name: "health", description: "For probes and tools." },
     ],
   });
+  sayAccess(document.paths ?? {});
+  return document;
+}
+
+const REFUSALS: Readonly<Record<string, ProblemCode>> = {
+  401: "UNAUTHENTICATED",
+  403: "FORBIDDEN",
+};
+
+/** Adds to each operation what it needs, and how those are refused who have it not. */
+function sayAccess(paths: Record<string, object>): void {
+  const content = {
+    "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } },
+  };
+  const refusals = Object.entries(REFUSALS).map(([status, code]) => {
+    const description = `${code}: ${PROBLEMS[code].title}.`;
+    return [status, { description, content }] as const;
+  });
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, operation] of Object.entries(methods as Record<string, Operation>)) {
+      const need = ACCESS[`${method.toUpperCase()} ${path}`];
+      if (need === undefined) continue;
+      operation["x-needs"] = need;
+      if (need === "public") operation.security = [];
+      else Object.assign(operation.responses, Object.fromEntries(refusals));
+    }
+  }
+}
+
+interface Operation {
+  "x-needs"?: string;
+  security?: [];
+  readonly responses: object;
 }

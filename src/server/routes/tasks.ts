@@ -18,9 +18,9 @@ import {
   TaskParams,
   toWireClaimed,
 } from "../../protocol/index.js";
-import type { EnqueueOutcome } from "../../tasks/index.js";
+import type { ClaimedTask, EnqueueOutcome } from "../../tasks/index.js";
 import { callerOf } from "../caller.js";
-import { failed, notAllowed, refused } from "../problems.js";
+import { failed, notAllowed, ProblemError, refused } from "../problems.js";
 import { checkTtl, limitBody } from "../request.js";
 import {
   type App,
@@ -34,6 +34,7 @@ import {
 import type { Services } from "../services.js";
 
 const TAGS = ["tasks"];
+const GIVE_BACK_MS = 1_000;
 const HOLDER_PROBLEMS = [
   ...["UNKNOWN_TASK", "LEASE_EXPIRED", "LEASE_TAKEN", "TASK_CANCELLED", "TASK_FINISHED"],
   ...BODY_PROBLEMS,
@@ -54,16 +55,16 @@ export function queueRoutes(app: App, services: Services): void {
       request: jsonBody(EnqueueBody),
       responses: {
         201: answers("The task, or the tasks in the order of the request.", EnqueueAnswer),
-        ...problems(...BODY_PROBLEMS, ...STORE_PROBLEMS),
+        ...problems("LIMIT_REACHED", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
       },
     }),
     async (context) => {
       const body = context.req.valid("json");
       const { namespace } = callerOf(context);
+      const wanted = Array.isArray(body) ? body : [body];
+      await services.checkRoom(context, "tasks", wanted.length);
       const timeoutMs = services.budget(context).storeMs();
-      const added = (Array.isArray(body) ? body : [body]).map((task) =>
-        newTask(task, namespace, services),
-      );
+      const added = wanted.map((task) => newTask(task, namespace, services));
       const enqueued = allEnqueued(await batchedTasks.enqueue(added, timeoutMs));
       const [first] = enqueued;
       invariant(first, "one outcome per task");
@@ -82,14 +83,15 @@ export function queueRoutes(app: App, services: Services): void {
       responses: {
         200: answers("At least one task.", NextAnswer),
         204: { description: "There is no task to take." },
-        ...problems(...BODY_PROBLEMS, ...STORE_PROBLEMS),
+        ...problems("LIMIT_REACHED", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
       },
     }),
     async (context) => {
       const { processor, claimId, waitMs, ...wanted } = context.req.valid("json");
-      checkTtl("ttlMs", wanted.ttlMs, tasks.capabilities.ttl);
+      checkTtl("ttlMs", wanted.ttlMs, services.ttl.tasks);
       const budget = services.budget(context);
-      const { namespace } = callerOf(context);
+      const caller = callerOf(context);
+      const { namespace } = caller;
       const request = {
         ...wanted,
         namespace,
@@ -98,18 +100,32 @@ export function queueRoutes(app: App, services: Services): void {
         waitMs: budget.waitMs(waitMs),
       };
       const { signal } = context.req.raw;
-      const outcome = await tenants.of(namespace).ready.claim(request, {
+      const outcome = await tenants.of(namespace).claim(request, {
         ...{ signal, timeoutMs: budget.storeMs() },
         // Nobody else knows an id that we have drawn.
         repeatable: claimId !== undefined,
       });
       if (outcome.status === "failed") throw failed(outcome);
+      if (request.waitMs > 0 && !(await services.authenticator.holds(caller))) {
+        await giveBack(services, namespace, outcome.tasks);
+        throw new ProblemError("UNAUTHENTICATED", "this key came to its end while it waited");
+      }
       if (outcome.tasks.length === 0) return context.body(null, 204);
       const claimed = outcome.tasks.map((task) => toWireClaimed(task, processor));
       return context.json({ tasks: claimed }, 200);
     },
   );
   otherMethods(app, "/api/tasks/next", "POST");
+}
+
+/** What is not handed out comes back at once; where that fails, when its lease has run out. */
+async function giveBack(
+  { batchedTasks }: Services,
+  namespace: string,
+  tasks: readonly ClaimedTask[],
+): Promise<void> {
+  const grants = tasks.map(({ id, leaseId, token }) => ({ namespace, id, leaseId, token }));
+  await Promise.all(grants.map((grant) => batchedTasks.giveBack.submit(grant, GIVE_BACK_MS)));
 }
 
 /** What a holder says about its task, and what operators do to it. */
@@ -133,7 +149,7 @@ export function holderRoutes(app: App, services: Services): void {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
       const { leaseId, fencingToken, ttlMs, progress } = context.req.valid("json");
-      checkTtl("ttlMs", ttlMs, tasks.capabilities.ttl);
+      checkTtl("ttlMs", ttlMs, services.ttl.tasks);
       const grant = { namespace, id, leaseId, token: fencingToken };
       const news = progress === undefined ? {} : { progress };
       const outcome = await batchedTasks.heartbeat.submit(

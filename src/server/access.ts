@@ -1,0 +1,154 @@
+/**
+ * Who may send what: one table of all routes, looked at before any of them begins.
+ *
+ *   request ──▶ its route ──▶ what that needs ──▶ public: on
+ *                  │               └─▶ a key? its role? its prefixes? ──▶ on, or 401, 403
+ *                  ├── not in the table ──▶ 403: what nobody thought of is open to nobody
+ *                  └── none (404, 405) ──▶ any key will do, so that nobody else learns what there is
+ *
+ * Which of the tenant's resources a holder may name, the routes' common calls say (lease-calls.ts,
+ * grants.ts), by `checkResources` of caller.ts.
+ */
+import type { Context } from "hono";
+import { matchedRoutes } from "hono/route";
+import type { Role } from "../control/index.js";
+import type { Authenticator } from "./authenticate.js";
+import { type Caller, covers, describePrefixes } from "./caller.js";
+import { TASK_PREFIX } from "./grants.js";
+import { ProblemError } from "./problems.js";
+import type { AppEnv } from "./request.js";
+
+/**
+ * public: anybody; read: resources that it names; readTasks: tasks and their source; readAll: lists of
+ * everything; hold: leases; work: tasks; operate: what others hold; administer: keys and limits.
+ */
+export type Need = keyof typeof WHO;
+
+interface Who {
+  readonly roles: readonly Role[];
+  /** One of a holder's prefixes must be a beginning of this. */
+  readonly below?: string;
+}
+
+const ALL = ["viewer", "holder", "operator", "admin"] as const;
+
+const WHO = {
+  public: { roles: ALL },
+  read: { roles: ALL },
+  readTasks: { roles: ALL, below: TASK_PREFIX },
+  readAll: { roles: ALL, below: "" },
+  hold: { roles: ["holder", "admin"] },
+  work: { roles: ["holder", "admin"], below: TASK_PREFIX },
+  operate: { roles: ["operator", "admin"] },
+  administer: { roles: ["admin"] },
+} as const satisfies Record<string, Who>;
+
+/** Method and path, as in the OpenAPI document. */
+export const ACCESS: Readonly<Record<string, Need>> = {
+  "GET /healthz": "public",
+  "GET /readyz": "public",
+  "GET /openapi.json": "public",
+
+  "POST /api/tasks": "work",
+  "POST /api/tasks/next": "work",
+  "PUT /api/tasks/{id}/heartbeat": "work",
+  "PUT /api/tasks/{id}/complete": "work",
+  "PUT /api/tasks/{id}/fail": "work",
+  "PUT /api/tasks/{id}/return": "work",
+  "POST /api/tasks/heartbeat": "work",
+  "POST /api/tasks/complete": "work",
+  "POST /api/tasks/fail": "work",
+  "POST /api/tasks/return": "work",
+  "POST /api/tasks/{id}/cancel": "operate",
+  "POST /api/tasks/{id}/retry": "operate",
+  "POST /api/tasks/cancel": "operate",
+  "POST /api/tasks/retry": "operate",
+  "GET /api/tasks": "readTasks",
+  "GET /api/tasks/pending": "readTasks",
+  "GET /api/tasks/started": "readTasks",
+  "GET /api/tasks/processed": "readTasks",
+  "GET /api/tasks/dead": "readTasks",
+  "GET /api/tasks/cancelled": "readTasks",
+  "GET /api/tasks/counts": "readTasks",
+  "GET /api/tasks/leases": "readTasks",
+  "GET /api/tasks/{id}": "readTasks",
+
+  "GET /api/generator": "readTasks",
+  "POST /api/generator/start": "operate",
+  "POST /api/generator/stop": "operate",
+  "PUT /api/generator/rate": "operate",
+
+  "POST /api/leases": "hold",
+  "PUT /api/leases/renew": "hold",
+  "DELETE /api/leases/release": "hold",
+  "DELETE /api/leases/{id}": "hold",
+  "GET /api/leases": "readAll",
+  "GET /api/leases/active": "readAll",
+  "GET /api/leases/expired": "readAll",
+  "GET /api/leases/renewed": "readAll",
+  "GET /api/leases/released": "readAll",
+  "GET /api/leases/{id}": "read",
+
+  "POST /v1/locks/acquire": "hold",
+  "POST /v1/locks/{leaseId}/renew": "hold",
+  "DELETE /v1/locks/{leaseId}": "hold",
+  "GET /v1/locks": "read",
+  "GET /v1/locks/{leaseId}": "read",
+
+  "POST /v1/leases/acquire": "hold",
+  "POST /v1/leases/renew": "hold",
+  "POST /v1/leases/release": "hold",
+  "POST /v1/leases/revoke": "operate",
+  "POST /v1/leases/get": "read",
+  "POST /v1/leases/collect": "administer",
+  "GET /v1/leases": "read",
+  "GET /v1/capabilities": "read",
+  "GET /v1/events": "read",
+
+  "GET /v1/keys": "administer",
+  "POST /v1/keys": "administer",
+  "POST /v1/keys/{id}/rotate": "administer",
+  "DELETE /v1/keys/{id}": "administer",
+  "GET /v1/limits": "read",
+  "PUT /v1/limits": "administer",
+};
+
+/** The route that will answer, as in the table; null: none will. */
+function routeOf(context: Context<AppEnv>): string | null {
+  // The first that is no middleware of all routes; HEAD is answered by GET.
+  const route = matchedRoutes(context).find(({ path }) => path !== "/*");
+  if (!route || route.method === "ALL") return null;
+  return `${route.method} ${route.path.replaceAll(/:(\w+)/g, "{$1}")}`;
+}
+
+/**
+ * The caller, who may do what is asked for; null where anybody may.
+ * @throws UNAUTHENTICATED, FORBIDDEN, STORE_UNAVAILABLE
+ */
+export async function admitted(
+  context: Context<AppEnv>,
+  authenticator: Pick<Authenticator, "callerOf">,
+): Promise<Caller | null> {
+  const route = routeOf(context);
+  const need = route === null ? null : ACCESS[route];
+  if (need === "public") return null;
+  const caller = await authenticator.callerOf(context.req.raw);
+  if (need !== null) checkMay(caller, need);
+  return caller;
+}
+
+function checkMay(caller: Caller, need: Need | undefined): void {
+  if (need === undefined) throw new ProblemError("FORBIDDEN", "this route is open to nobody");
+  const { roles, below }: Who = WHO[need];
+  if (!roles.includes(caller.role)) {
+    const others = roles.join(" or ");
+    throw new ProblemError(
+      "FORBIDDEN",
+      `a ${caller.role}'s key cannot do this: use one of ${others}`,
+    );
+  }
+  if (below !== undefined && !covers(caller, below)) {
+    const what = below === "" ? 'the prefix ""' : `a prefix that is a beginning of "${below}"`;
+    throw new ProblemError("FORBIDDEN", `this needs ${what}: ${describePrefixes(caller)}`);
+  }
+}

@@ -1,0 +1,21 @@
+/** Acts of a request's caller: none without its entry in the audit. */
+import type { Context } from "hono";
+import type { By, Control } from "../control/index.js";
+import { callerOf } from "./caller.js";
+import { ProblemError } from "./problems.js";
+import type { AppEnv } from "./request.js";
+import type { Services } from "./services.js";
+
+/** @throws NO_CONTROL */
+export function controlOf({ control }: Pick<Services, "control">): Control {
+  if (control) return control;
+  throw new ProblemError(
+    "NO_CONTROL",
+    "keys, limits, pauses and the audit are kept in PostgreSQL or PGlite: give the server a --control database",
+  );
+}
+
+/** Who asks, and why, for the audit. */
+export function byCaller(context: Context<AppEnv>, reason: string | undefined): By {
+  return { actor: callerOf(context).actor, reason: reason ?? null };
+}

@@ -1,0 +1,204 @@
+/**
+ * From the key that a request carries to its caller.
+ *
+ *   Authorization: Bearer lh_<id>_<secret>
+ *        └─▶ record by id (read at most 5 s ago) ─▶ digests equal? ─▶ not over? ─▶ caller
+ *
+ * - A key that is revoked is refused within 5 s by every instance, at once by the one that is told.
+ * - While the control store does not answer, keys read within the last 5 s still count; then 503.
+ * - Ids that nobody has are remembered too, a bounded number: guessing costs the store little.
+ * - Where keys are asked for as soon as there is one, that is looked for every 2 s. An instance that
+ *   has begun to ask goes on until it ends: when the last key is over, nobody comes in.
+ */
+import { equalDigests, type KeyRecord, type KeyStore, parseKeyText } from "../control/index.js";
+import { type Env, type Repeating, repeat } from "../env/index.js";
+import { LeaseholdError } from "../lease/index.js";
+import type { Caller } from "./caller.js";
+import { ProblemError, storeProblem } from "./problems.js";
+
+/** `none`: anybody is an admin; `ifAny`: as long as there is no key; `keys`: nobody without one. */
+export type Auth = "none" | "ifAny" | "keys";
+
+/** Of a look into the control store, whatever the request's own budget: others wait for it too. */
+const READ_MS = 5_000;
+const FRESH_MS = 5_000;
+/** From this age on a record is read again while it still counts, so that nobody waits for it. */
+const AGEING_MS = 2_500;
+const LOOK_FOR_KEYS_MS = 2_000;
+const MOST_KNOWN = 10_000;
+const MOST_UNKNOWN = 1_000;
+
+interface Found<T> {
+  readonly value: T;
+  /** When the reading began. */
+  readonly atMs: number;
+}
+
+export class Authenticator {
+  readonly #keys: KeyStore | undefined;
+  readonly #env: Env;
+  readonly #anyone: Caller;
+  readonly #known = new Map<string, Found<KeyRecord>>();
+  readonly #unknown = new Map<string, Found<null>>();
+  readonly #reading = new Map<string, Promise<Found<KeyRecord | null>>>();
+  /** Null: nobody has looked yet. */
+  #asks: boolean | null;
+  #looking: Promise<void> | undefined;
+  readonly #look: Repeating | undefined;
+
+  /**
+   * @param keys undefined: there are none
+   * @param anyone the caller where no key is asked for
+   */
+  constructor(auth: Auth, keys: KeyStore | undefined, anyone: Caller, env: Env) {
+    this.#keys = keys;
+    this.#env = env;
+    this.#anyone = anyone;
+    this.#asks = auth === "keys" ? true : auth === "none" || !keys ? false : null;
+    if (this.#asks === null) {
+      this.#look = repeat(env, "look for keys", LOOK_FOR_KEYS_MS, () => this.#lookForKeys());
+    }
+  }
+
+  /** @throws UNAUTHENTICATED; STORE_UNAVAILABLE when it cannot be known */
+  async callerOf(request: Request): Promise<Caller> {
+    if (this.#asks === null) await this.#inTime(this.#lookForKeys());
+    if (!this.#asks) return this.#anyone;
+    const header = request.headers.get("authorization");
+    const [, text = ""] = /^Bearer +([!-~]+) *$/i.exec(header ?? "") ?? [];
+    const named = parseKeyText(text);
+    if (!named) {
+      throw unauthenticated(
+        header === null
+          ? "send authorization: Bearer KEY, with a key of this server"
+          : "what authorization says is no key of this server: Bearer lh_ID_SECRET",
+        header !== null,
+      );
+    }
+    const record = await this.#recordOf(named.id);
+    if (!record || !equalDigests(record.value.digest, named.digest)) {
+      throw unauthenticated("no such key");
+    }
+    this.#checkNotOver(record);
+    const { id, namespace, role, prefixes } = record.value;
+    return { namespace, role, prefixes, actor: `key:${id}`, keyId: id };
+  }
+
+  /** Whether a caller who was let in would still be, for what lasts long. */
+  async holds({ keyId }: Caller): Promise<boolean> {
+    if (keyId === null) return !this.#asks;
+    try {
+      const record = await this.#recordOf(keyId);
+      if (!record) return false;
+      this.#checkNotOver(record);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** The key was changed through this instance. */
+  forget(keyId: string): void {
+    this.#known.delete(keyId);
+    this.#reading.delete(keyId);
+  }
+
+  async stop(): Promise<void> {
+    await this.#look?.stop();
+  }
+
+  #checkNotOver({ value: { revoked, remainingMs }, atMs }: Found<KeyRecord>): void {
+    if (revoked) throw unauthenticated("this key was revoked");
+    const passedMs = this.#env.clock.monotonic() - atMs;
+    if (remainingMs !== null && remainingMs <= passedMs) {
+      throw unauthenticated("this key's time is over");
+    }
+  }
+
+  async #recordOf(id: string): Promise<Found<KeyRecord> | null> {
+    const nowMs = this.#env.clock.monotonic();
+    const known = this.#known.get(id);
+    const ageMs = known ? nowMs - known.atMs : Infinity;
+    // A reading that fails is tried again by whoever comes next.
+    if (known && ageMs >= AGEING_MS) this.#read(id).catch(() => {});
+    if (known && ageMs < FRESH_MS) return known;
+    const unknown = this.#unknown.get(id);
+    if (unknown && nowMs - unknown.atMs < FRESH_MS) return null;
+    const { value, atMs } = await this.#inTime(this.#read(id));
+    return value && { value, atMs };
+  }
+
+  /** Those who ask at the same time share one. */
+  #read(id: string): Promise<Found<KeyRecord | null>> {
+    const underWay = this.#reading.get(id);
+    if (underWay) return underWay;
+    const atMs = this.#env.clock.monotonic();
+    const finding = this.#keys?.find(id) ?? Promise.resolve(null);
+    const reading = finding.then((value) => ({ value, atMs }));
+    this.#reading.set(id, reading);
+    const settled = (found?: Found<KeyRecord | null>) => {
+      // What was read before the key was changed does not count.
+      if (this.#reading.get(id) !== reading) return;
+      this.#reading.delete(id);
+      if (found) this.#remember(id, found);
+    };
+    reading.then(settled, () => settled());
+    return reading;
+  }
+
+  #remember(id: string, { value, atMs }: Found<KeyRecord | null>): void {
+    this.#known.delete(id);
+    if (value) put(this.#known, id, { value, atMs }, MOST_KNOWN);
+    else put(this.#unknown, id, { value, atMs }, MOST_UNKNOWN);
+  }
+
+  #inTime<T>(reading: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const late = new ProblemError(
+        "STORE_UNAVAILABLE",
+        "keys cannot be read now; nothing was done",
+      );
+      const timer = this.#env.clock.timer(READ_MS, () => reject(late), { background: true });
+      reading
+        .then(resolve, (error) =>
+          reject(error instanceof LeaseholdError ? storeProblem(error, true) : error),
+        )
+        .finally(() => timer.cancel());
+    });
+  }
+
+  #lookForKeys(): Promise<void> {
+    if (this.#asks) return Promise.resolve();
+    this.#looking ??= this.#lookNow().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #lookNow(): Promise<void> {
+    const any = (await this.#keys?.any()) ?? false;
+    if (any && this.#asks !== true) {
+      this.#env.logger.info({ event: "keys_asked_for" }, "there are keys: requests need one");
+    }
+    this.#asks = any;
+  }
+}
+
+/** As the newest; the oldest goes when there are too many. */
+function put<T>(kept: Map<string, T>, id: string, found: T, most: number): void {
+  kept.delete(id);
+  kept.set(id, found);
+  if (kept.size <= most) return;
+  for (const oldest of kept.keys()) {
+    kept.delete(oldest);
+    return;
+  }
+}
+
+/** @param sent whether there was something that could have been a key (RFC 6750) */
+function unauthenticated(detail: string, sent = true): ProblemError {
+  const challenge = 'Bearer realm="leasehold"';
+  return new ProblemError("UNAUTHENTICATED", detail, {
+    headers: { "www-authenticate": sent ? `${challenge}, error="invalid_token"` : challenge },
+  });
+}

@@ -1,0 +1,158 @@
+/** /v1/keys: the keys of the caller's own tenant, for its admins. */
+import { createRoute } from "@hono/zod-openapi";
+import { type ApiKey, createKey, type MadeKey, revokeKey, rotateKey } from "../../control/index.js";
+import {
+  ApiKeyList,
+  ApiKey as ApiKeySchema,
+  KeyBody,
+  KeyParams,
+  LIMITS,
+  NewApiKey,
+  RevokeKeyQuery,
+  RotateBody,
+} from "../../protocol/index.js";
+import { byCaller, controlOf } from "../acts.js";
+import { callerOf } from "../caller.js";
+import { ProblemError } from "../problems.js";
+import { limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  BODY_PROBLEMS,
+  jsonBody,
+  otherMethods,
+  problems,
+  STORE_PROBLEMS,
+} from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["keys"];
+/** The answer holds a secret. */
+const NO_STORE = { "cache-control": "no-store" };
+
+export function keyRoutes(app: App, services: Services): void {
+  const { random } = services.env;
+  const middleware = limitBody(LIMITS.bodyBytes);
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/keys",
+      tags: TAGS,
+      summary: "Keys of the tenant, ended ones too, without their secrets",
+      responses: {
+        200: answers("The newest first.", ApiKeyList),
+        ...problems("NO_CONTROL", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { keys } = controlOf(services);
+      const { namespace } = callerOf(context);
+      const list = await services.budget(context).read(() => keys.list(namespace));
+      return context.json({ items: list.map(toWireKey) }, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/keys",
+      tags: TAGS,
+      summary: "Make a key; this answer alone has its text",
+      middleware,
+      request: jsonBody(KeyBody),
+      responses: {
+        201: answers("The key, to be kept now.", NewApiKey),
+        ...problems("NO_CONTROL", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { prefixes = [""], reason, ...wanted } = context.req.valid("json");
+      const control = controlOf(services);
+      const { namespace } = callerOf(context);
+      const by = byCaller(context, reason);
+      const make = () => createKey(control, random, { ...wanted, namespace, prefixes }, by);
+      const made = await services.budget(context).change(make);
+      return context.json(toWireMade(made), 201, NO_STORE);
+    },
+  );
+  otherMethods(app, "/v1/keys", "GET", "POST");
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/keys/{id}/rotate",
+      tags: TAGS,
+      summary: "Make a key in the place of one, which goes on for a while",
+      middleware,
+      request: { params: KeyParams, ...jsonBody(RotateBody) },
+      responses: {
+        201: answers("The new key, to be kept now.", NewApiKey),
+        ...problems("UNKNOWN_KEY", "NO_CONTROL", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { overlapMs, reason } = context.req.valid("json");
+      const control = controlOf(services);
+      const id = keyId(context.req.valid("param").id);
+      const { namespace } = callerOf(context);
+      const by = byCaller(context, reason);
+      const rotate = () => rotateKey(control, random, { namespace, id, overlapMs }, by);
+      const made = await services.budget(context).change(rotate);
+      if (!made) throw unknownKey();
+      services.authenticator.forget(id);
+      return context.json(toWireMade(made), 201, NO_STORE);
+    },
+  );
+  otherMethods(app, "/v1/keys/:id/rotate", "POST");
+
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: "/v1/keys/{id}",
+      tags: TAGS,
+      summary: "Revoke a key: refused at once here, and within 5 s by other instances",
+      request: { params: KeyParams, query: RevokeKeyQuery },
+      responses: {
+        200: answers("As it is now; also when it is repeated.", ApiKeySchema),
+        ...problems("UNKNOWN_KEY", "INVALID_REQUEST", "NO_CONTROL", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { reason } = context.req.valid("query");
+      const control = controlOf(services);
+      const id = keyId(context.req.valid("param").id);
+      const { namespace } = callerOf(context);
+      const by = byCaller(context, reason);
+      const revoke = () => revokeKey(control, { namespace, id }, by);
+      const ended = await services.budget(context).change(revoke);
+      if (!ended) throw unknownKey();
+      services.authenticator.forget(id);
+      return context.json(toWireKey(ended), 200);
+    },
+  );
+  otherMethods(app, "/v1/keys/:id", "DELETE");
+}
+
+/** What is no id of a key is the id of no key. */
+function keyId(text: string): string {
+  if (/^[0-9a-f]{12}$/.test(text)) return text;
+  throw unknownKey();
+}
+
+/** Alike for keys of other tenants. */
+function unknownKey(): ProblemError {
+  return new ProblemError("UNKNOWN_KEY", "no key has this id, or its time is over");
+}
+
+function toWireKey(key: ApiKey) {
+  const { id, namespace, name, role, prefixes, createdAt, expiresAt, remainingMs, revoked } = key;
+  return {
+    ...{ id, namespace, name, role, prefixes: [...prefixes] },
+    ...{ createdAt, expiresAt, remainingMs, revoked },
+  };
+}
+
+function toWireMade({ key, text }: MadeKey) {
+  return { ...toWireKey(key), key: text };
+}
