@@ -172,7 +172,7 @@ class ActionsOnGrant implements GrantActions {
   }
 
   release(timeoutMs: number): Promise<ReleaseOutcome> {
-    return tracked(this.context, this.context.batched.release(this.#grant(), timeoutMs));
+    return tracked(this.context.releasing, this.context.batched.release(this.#grant(), timeoutMs));
   }
 
   ended(lease: HeldLease): void {
@@ -208,10 +208,13 @@ export function giveUp(
       const { resource } = grant;
       context.env.logger.warn({ err: outcome.error, resource }, "gave up; not confirmed");
     });
-  void tracked(context, given);
+  void tracked(context.releasing, given);
 }
 
-function tracked<T>({ releasing }: LeaseContext, promise: Promise<T>): Promise<T> {
-  releasing.add(promise);
-  return promise.finally(() => releasing.delete(promise));
+/** In the set until it is settled. */
+export function tracked<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
+  set.add(promise);
+  const settled = () => set.delete(promise);
+  promise.then(settled, settled);
+  return promise;
 }

@@ -18,7 +18,8 @@ export interface Kept {
 
 interface Entry {
   readonly atMs: number;
-  readonly kept: Kept;
+  /** Undefined: stale. What is kept no more need not stay in memory until then. */
+  kept: Kept | undefined;
 }
 
 /**
@@ -59,24 +60,34 @@ export class Keeper {
    */
   schedule(kept: Kept, atMs: number): void {
     if (atMs === Number.POSITIVE_INFINITY) return this.remove(kept);
-    const entry = { atMs, kept };
+    const entry: Entry = { atMs, kept };
+    this.#forget(kept);
     this.#current.set(kept, entry);
     if (this.#heap.length > REBUILD_ABOVE && this.#heap.length > 4 * this.#current.size) {
       this.#heap = new TinyQueue([...this.#current.values()], byTime);
     } else {
       this.#heap.push(entry);
     }
-    this.#arm();
+    if (!this.#timer || atMs < this.#timerAtMs) this.#arm();
   }
 
   remove(kept: Kept): void {
-    if (this.#current.delete(kept)) this.#arm();
+    this.#forget(kept);
+    // A timer that is too early looks, and sets the next one.
+    if (!this.#current.delete(kept) || this.#current.size > 0) return;
+    this.#heap = new TinyQueue([], byTime);
+    this.#arm();
+  }
+
+  #forget(kept: Kept): void {
+    const entry = this.#current.get(kept);
+    if (entry) entry.kept = undefined;
   }
 
   /** Sets the timer for the earliest entry; none when nothing is kept, so the process may end. */
   #arm(): void {
     let next = this.#heap.peek();
-    while (next && this.#current.get(next.kept) !== next) {
+    while (next && !next.kept) {
       this.#heap.pop();
       next = this.#heap.peek();
     }
@@ -112,7 +123,7 @@ export class Keeper {
     const untilMs = next && next.atMs <= nowMs ? nowMs + TOGETHER_MS : nowMs;
     for (; next && next.atMs <= untilMs; next = this.#heap.peek()) {
       this.#heap.pop();
-      if (this.#current.get(next.kept) !== next) continue;
+      if (!next.kept) continue;
       this.#current.delete(next.kept);
       due.push(next.kept);
     }

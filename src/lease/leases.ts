@@ -1,7 +1,7 @@
 /** The client: everything that a program does with leases starts here. */
 import { type Env, invariant, newHolder, sleep, systemEnv } from "../env/index.js";
 import { type Abort, Aborting } from "./aborting.js";
-import { attempt, type Held, type LeaseContext } from "./acquisition.js";
+import { attempt, type Held, type LeaseContext, tracked } from "./acquisition.js";
 import { batched } from "./batching.js";
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
@@ -357,8 +357,7 @@ export class Leases implements AsyncDisposable {
 
   /** What close() waits for, within its grace. */
   #untilSettled<T>(running: Promise<T>): Promise<T> {
-    this.#running.add(running);
-    return running.finally(() => this.#running.delete(running));
+    return tracked(this.#running, running);
   }
 
   async #doAndRelease<T>(lease: HeldLease, work: Work<T>): Promise<T> {
