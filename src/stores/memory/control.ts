@@ -63,7 +63,7 @@ export class MemoryControlState {
       ...key,
       createdAt: new Date(createdAtMs).toISOString(),
       expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
-      remainingMs: expiresAtMs === null ? null : Math.max(0, expiresAtMs - this.nowMs()),
+      remainingMs: expiresAtMs === null ? null : Math.max(0, Math.ceil(expiresAtMs - this.nowMs())),
     };
   }
 }

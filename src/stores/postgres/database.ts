@@ -1,9 +1,10 @@
-import type { GrantHistory } from "../../control/index.js";
+import type { Control, GrantHistory } from "../../control/index.js";
 import type { Env } from "../../env/index.js";
 import { type LeaseStore, StoreMisconfiguredError } from "../../lease/index.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { Backend } from "./backend.js";
 import type { Connections } from "./connections.js";
+import { postgresControl } from "./control.js";
 import { PostgresGeneratorState } from "./generator.js";
 import { PostgresGrantHistory } from "./history.js";
 import { Listener } from "./listen.js";
@@ -31,6 +32,7 @@ export interface PostgresDatabase {
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
   readonly history: GrantHistory;
+  readonly control: Control;
   /** @internal */
   readonly connections: Connections;
   close(): Promise<void>;
@@ -55,6 +57,7 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
       tasks: new PostgresTaskStore(connections),
       generator: new PostgresGeneratorState(connections),
       history: new PostgresGrantHistory(connections),
+      control: postgresControl(connections),
       connections,
       close() {
         closing ??= listener.close().then(() => backend.close());

@@ -18,10 +18,13 @@ const VIEW = `l.namespace, l.resource, l.holder, ${grantId("l")} AS "grantId", l
   ${epochMs("l.granted_at")} AS "grantedAt", ${epochMs("l.renewed_at")} AS "renewedAt",
   ${epochMs("l.expires_at")} AS "expiresAt", l.metadata`;
 
+/** Not so the row of a resource that was paused before it was ever leased. */
+const WAS_GRANTED = "l.lease_id <> ''";
+
 /** Values: namespaces, resources. One row per key that has a record, with its number from 1. */
 export const GET = `
 WITH ${CLOCK}, ${seenFor([])}
-SELECT l.n::int AS n, ${VIEW} FROM seen l CROSS JOIN clock c WHERE l.lease_id IS NOT NULL`;
+SELECT l.n::int AS n, ${VIEW} FROM seen l CROSS JOIN clock c WHERE ${WAS_GRANTED}`;
 
 /** Values: namespace, first resource, end of the range (null: none), cursor, states (null: any), renewed only, limit. */
 export const LIST = `
@@ -29,7 +32,7 @@ WITH ${CLOCK}
 SELECT ${VIEW} FROM leasehold.lease l CROSS JOIN clock c
 WHERE l.namespace = $1 AND l.resource >= $2 AND ($3::text IS NULL OR l.resource < $3)
   AND l.resource > $4 AND ($5::text[] IS NULL OR ${STATE} = ANY ($5))
-  AND (NOT $6::bool OR l.renewed_at IS NOT NULL)
+  AND (NOT $6::bool OR l.renewed_at IS NOT NULL) AND ${WAS_GRANTED}
 ORDER BY l.resource
 LIMIT $7::int`;
 
@@ -43,7 +46,7 @@ WITH ${CLOCK},
   old AS MATERIALIZED (
     SELECT l.namespace, l.resource, l.token FROM leasehold.lease l CROSS JOIN clock c
     WHERE (l.namespace, l.resource) > ($2, $3)
-      AND NOT ${excludes("l")} AND l.expires_at <= ${afterMs("-($1::float8)")}
+      AND NOT ${excludes("l")} AND NOT l.paused AND l.expires_at <= ${afterMs("-($1::float8)")}
     ORDER BY l.namespace, l.resource
     LIMIT $4::int
     FOR UPDATE OF l SKIP LOCKED

@@ -229,4 +229,68 @@ export const MIGRATIONS: readonly Migration[] = [
        END $$`,
     ],
   },
+  {
+    name: "control",
+    statements: [
+      // Prefixes as JSON. Of the secret only its SHA-256.
+      `CREATE TABLE leasehold.api_key (
+         id text COLLATE "C" PRIMARY KEY,
+         namespace text COLLATE "C" NOT NULL,
+         name text NOT NULL,
+         role text NOT NULL CHECK (role IN ('viewer', 'holder', 'operator', 'admin')),
+         prefixes text NOT NULL,
+         digest text NOT NULL,
+         created_at timestamptz NOT NULL,
+         expires_at timestamptz,
+         revoked boolean NOT NULL DEFAULT false
+       )`,
+      `CREATE INDEX api_key_newest ON leasehold.api_key (namespace, created_at)`,
+      // Texts as they were hashed: a time too, which as a timestamptz has digits that are not shown.
+      `CREATE TABLE leasehold.audit (
+         seq bigint PRIMARY KEY,
+         at text NOT NULL,
+         namespace text COLLATE "C" NOT NULL,
+         actor text NOT NULL,
+         action text NOT NULL,
+         target text COLLATE "C" NOT NULL,
+         reason text,
+         phase text NOT NULL CHECK (phase IN ('done', 'intent', 'result')),
+         details text NOT NULL,
+         hash text NOT NULL
+       )`,
+      `CREATE INDEX audit_namespace ON leasehold.audit (namespace, seq)`,
+      `CREATE INDEX audit_target ON leasehold.audit (namespace, target, seq)`,
+      // The end of the chain: who adds to it locks this row.
+      `CREATE TABLE leasehold.audit_head (
+         single boolean PRIMARY KEY DEFAULT true CHECK (single),
+         seq bigint NOT NULL,
+         hash text NOT NULL
+       )`,
+      `INSERT INTO leasehold.audit_head (seq, hash) VALUES (0, repeat('0', 64))`,
+      `CREATE FUNCTION leasehold.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN
+         RAISE EXCEPTION 'the audit is only ever added to';
+       END $$`,
+      `CREATE TRIGGER audit_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON leasehold.audit
+       FOR EACH STATEMENT EXECUTE FUNCTION leasehold.refuse_change()`,
+      `CREATE TABLE leasehold.pause (
+         namespace text COLLATE "C" NOT NULL,
+         kind text COLLATE "C" NOT NULL CHECK (kind IN ('resource', 'prefix', 'queue')),
+         name text COLLATE "C" NOT NULL,
+         actor text NOT NULL,
+         reason text NOT NULL,
+         since timestamptz NOT NULL,
+         PRIMARY KEY (namespace, kind, name)
+       )`,
+      // What grants look at, under their own lock. A resource that was never leased gets a row for
+      // it, with an empty lease id and token 0, which goes with the pause.
+      `ALTER TABLE leasehold.lease ADD COLUMN paused boolean NOT NULL DEFAULT false`,
+      `CREATE TABLE leasehold.tenant_limit (
+         namespace text COLLATE "C" PRIMARY KEY,
+         leases integer,
+         tasks integer,
+         rate_per_second double precision
+       )`,
+    ],
+  },
 ];

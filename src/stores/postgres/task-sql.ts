@@ -214,6 +214,24 @@ WITH ${CLOCK},
   ${hintsOf("changed x")}
 SELECT x.n::int AS n, ${HINTED} FROM changed x`;
 
+export interface DeletedRow extends ChangedRow {
+  readonly state: "done" | "dead" | "cancelled";
+}
+/** Values: namespaces, ids. */
+export const DELETE = `
+WITH ${CLOCK},
+  ${input(KEY)},
+  ${heldWhere("t.state IN ('done', 'dead', 'cancelled')")},
+  changed AS (
+    DELETE FROM leasehold.task t USING held h WHERE ${SAME_PLACE}
+    RETURNING h.n, t.namespace, t.id, t.state
+  ),
+  forgotten AS (
+    DELETE FROM leasehold.attempt a USING changed x
+    WHERE a.namespace = x.namespace AND a.task_id = x.id
+  )
+SELECT x.n::int AS n, x.state FROM changed x`;
+
 export interface StandingRow {
   readonly n: number;
   readonly state: "pending" | "running" | "done" | "dead" | "cancelled";

@@ -31,7 +31,7 @@ import type {
   TaskView,
   TaskWatchEvent,
 } from "../../tasks/port.js";
-import { encodeJson, storedError, storedId, storedTask } from "../../tasks/record.js";
+import { encodeJson, isUnfinished, storedError, storedId, storedTask } from "../../tasks/record.js";
 import { refusal } from "../../tasks/rules.js";
 import type { Connections } from "./connections.js";
 import { failedOutcome } from "./failures.js";
@@ -45,6 +45,8 @@ import {
   CANCEL,
   type ChangedRow,
   COMPLETE,
+  DELETE,
+  type DeletedRow,
   FAIL,
   type FailedRow,
   GIVE_BACK,
@@ -239,6 +241,22 @@ export class PostgresTaskStore implements TaskStore {
         const { state, rival } = standing;
         const conflict = state === "running" || state === "done" || (state !== "pending" && rival);
         return conflict ? { status: "conflict", state } : null;
+      },
+    };
+    return this.#calls.decide(statement, tasks);
+  }
+
+  /** Forgets tasks that have ended, with their attempts. */
+  delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    const statement: Statement<TaskKey, AdminOutcome, DeletedRow> = {
+      sql: this.#general,
+      text: DELETE,
+      values: keyColumns,
+      changed: ({ state }) => ({ status: "ok", state }),
+      passedOver(standing) {
+        if (!standing) return { status: "unknown" };
+        const { state } = standing;
+        return isUnfinished(state) ? { status: "conflict", state } : null;
       },
     };
     return this.#calls.decide(statement, tasks);
