@@ -31,6 +31,7 @@ import {
   twice,
 } from "./support/fault-proxy.js";
 import { describePostgres, freePort, freshDatabase } from "./support/postgres.js";
+import { TEST_LIMITS } from "./support/test-limits.js";
 
 /** Fresh in each test, so that they may share a database. */
 let namespace = "";
@@ -72,7 +73,7 @@ const ENGINES = {
 
 async function openWorld(engine: keyof typeof ENGINES): Promise<World> {
   const behind = later(await ENGINES[engine]());
-  const app = createApp({ ...behind, namespace, version: "test" });
+  const app = createApp({ ...behind, namespace, version: "test", limits: TEST_LIMITS });
   const server = later(await listen({ app, port: 0 }));
   return { behind, ...(await openProxied(server.port)) };
 }
@@ -385,7 +386,7 @@ describe("a watch", () => {
   it("reads again after it has come to another server", async () => {
     const behind = later(await memory().open(systemEnv));
     const open = async (port: number) => {
-      const app = createApp({ ...behind, namespace, version: "test" });
+      const app = createApp({ ...behind, namespace, version: "test", limits: TEST_LIMITS });
       return listen({ app, port, graceMs: 60_000 });
     };
     const first = await open(0);

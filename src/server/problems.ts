@@ -74,6 +74,16 @@ export function problemOf(error: unknown): ProblemError {
   });
 }
 
+/** Nothing was done; again later. */
+export function tooMany(
+  code: "OVERLOADED" | "TOO_MANY_REQUESTS" | "LIMIT_REACHED",
+  detail: string,
+  waitMs: number,
+): ProblemError {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
+  return new ProblemError(code, detail, { headers: { "retry-after": `${seconds}` } });
+}
+
 export function failed({ applied, error }: Failed): ProblemError {
   return storeProblem(error, applied === "no");
 }

@@ -8,7 +8,7 @@ import {
   InvalidOptionError,
   LeaseholdError,
 } from "../lease/index.js";
-import { BUDGET_HEADER, LIMITS, REQUEST_ID_HEADER } from "../protocol/index.js";
+import { BUDGET_HEADER, REQUEST_ID_HEADER } from "../protocol/index.js";
 import type { Caller } from "./caller.js";
 import { invalid, ProblemError, storeProblem } from "./problems.js";
 
@@ -135,13 +135,7 @@ export const emptyBodyIsNone: MiddlewareHandler = (context, next) => {
   return next();
 };
 
-/** What of the store's durations is served. */
-export function servedTtl(ttl: Capabilities["ttl"]): Capabilities["ttl"] {
-  return { ...ttl, minMs: Math.max(LIMITS.shortestTtlMs, ttl.minMs) };
-}
-
 /** @throws InvalidOptionError naming `path` when the ttl is not served */
-export function checkTtl(path: string, ttlMs: number, ttl: Capabilities["ttl"]): void {
-  const { minMs, maxMs } = servedTtl(ttl);
-  checkInteger(path, ttlMs, minMs, maxMs);
+export function checkTtl(path: string, ttlMs: number, served: Capabilities["ttl"]): void {
+  checkInteger(path, ttlMs, served.minMs, served.maxMs);
 }

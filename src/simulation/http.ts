@@ -18,6 +18,8 @@ interface Whole {
   readonly text: string;
 }
 
+/** Worlds live fast. */
+const LIMITS = { shortestTtlMs: 100, lateMs: null };
 /** The app that runs on a host. */
 const apps = new WeakMap<Process, ServerApp>();
 
@@ -27,7 +29,10 @@ export function serve(host: Process, { leases, tasks }: Opened): void {
     read: async () => ({ running: false, ratePerSecond: 1 }),
     write: async () => ({ running: false, ratePerSecond: 1 }),
   };
-  apps.set(host, createApp({ leases, tasks, generator, env: host.env, version: "0" }));
+  apps.set(
+    host,
+    createApp({ leases, tasks, generator, env: host.env, version: "0", limits: LIMITS }),
+  );
 }
 
 /** The stores as the real HTTP client reaches them; opened again until a server answers. */

@@ -23,6 +23,6 @@ export { leasesOfTask } from "./leases.js";
 export { measuredTasks } from "./measured.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
-export { Ready } from "./ready.js";
+export { Ready, type ReadyOptions } from "./ready.js";
 export { startReaper } from "./reaper.js";
 export { Worker, type WorkerOptions } from "./worker.js";

@@ -4,6 +4,7 @@ import { type Env, systemEnv } from "../../src/env/index.js";
 import { type AppOptions, createApp, type ServerApp } from "../../src/server/index.js";
 import { memory } from "../../src/stores/memory/index.js";
 import type { Stores } from "../../src/stores/source.js";
+import { TEST_LIMITS } from "./test-limits.js";
 
 export interface Reply {
   readonly status: number;
@@ -28,7 +29,7 @@ export interface Asked {
 
 export async function openApp(options: Partial<AppOptions> & { env?: Env } = {}): Promise<Asked> {
   const stores = await memory().open(options.env ?? systemEnv);
-  const app = createApp({ ...stores, version: "1.2.3", ...options });
+  const app = createApp({ ...stores, version: "1.2.3", limits: TEST_LIMITS, ...options });
   return {
     stores,
     app,

@@ -8,6 +8,7 @@ import { openPostgres } from "../../src/stores/postgres/index.js";
 import type { LinearizabilityOptions } from "../../src/testing/index.js";
 import type { HistorySize } from "./histories.js";
 import { type Counts, openTcpProxy, type TcpProxy } from "./tcp-proxy.js";
+import { TEST_LIMITS } from "./test-limits.js";
 
 export interface HistoryTarget {
   readonly name: string;
@@ -140,7 +141,7 @@ export function httpTarget(url: string): HistoryTarget {
 }
 
 async function openServer(stores: Awaited<ReturnType<typeof openPostgres>>, random: Random) {
-  const app = createApp({ ...stores, version: "0.0.0" });
+  const app = createApp({ ...stores, version: "0.0.0", limits: TEST_LIMITS });
   const server = await listen({ app, port: 0 });
   const proxy = await openTcpProxy({ port: server.port, random });
   return {

@@ -15,6 +15,7 @@ import type { GeneratorState, TaskStore } from "../../src/tasks/index.js";
 import { type LeaseHarness, manualEnv } from "../../src/testing/index.js";
 import { lockLease } from "./locks.js";
 import { describePostgres, freshDatabase } from "./postgres.js";
+import { TEST_LIMITS } from "./test-limits.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
 
@@ -99,7 +100,7 @@ function serve(behind: Stores): Promise<Listening> {
   const appOf = (namespace: string): ServerApp => {
     const found = apps.get(namespace);
     if (found) return found;
-    const app = createApp({ ...behind, namespace, version: "test" });
+    const app = createApp({ ...behind, namespace, version: "test", limits: TEST_LIMITS });
     apps.set(namespace, app);
     return app;
   };

@@ -50,7 +50,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const requests = context.req.valid("json").map(({ progress, ttlMs, ...grant }, index) => {
-        checkTtl(`${index}.ttlMs`, ttlMs, tasks.capabilities.ttl);
+        checkTtl(`${index}.ttlMs`, ttlMs, services.ttl.tasks);
         return {
           ...grantOf(context, grant),
           ttlMs,

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { openApp } from "../../../test/support/app.js";
+import { TEST_LIMITS } from "../../../test/support/test-limits.js";
 import { newLeaseId, systemClock, systemEnv, systemRandom, taskIds } from "../../env/index.js";
 import type { LeaseholdError } from "../../lease/index.js";
 import { LIMITS } from "../../protocol/wire.js";
@@ -221,7 +222,7 @@ describe("the store", () => {
     const { stores } = await open();
     expect(stores.leases.capabilities).toMatchObject({
       ...{ clock: "store", grants: "portable", queue: true, watch: "push" },
-      ttl: { minMs: LIMITS.shortestTtlMs, stepMs: 1 },
+      ttl: { minMs: TEST_LIMITS.shortestTtlMs, stepMs: 1 },
     });
     expect(stores.tasks.capabilities).toMatchObject({
       ...{ watch: "push", remoteWait: true, reaps: true },
