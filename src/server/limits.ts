@@ -1,0 +1,130 @@
+/** What one instance takes on, and what of it one tenant or one key may have. */
+import { type Control, type LimitStore, NO_LIMITS, type TenantLimits } from "../control/index.js";
+import type { Clock } from "../env/index.js";
+import { type Capabilities, checkInteger, checkKnown } from "../lease/index.js";
+
+export interface ServerLimits {
+  /** Shorter leases are refused: 1,000 ms, below which networks are too coarse for clients far away. */
+  readonly shortestTtlMs: number;
+  /** Longer leases are refused: 3,600,000 ms; work of hours renews, so that a crash costs minutes. */
+  readonly longestTtlMs: number;
+  /** Requests that wait for a store at once, but for those that keep what is held. Default 1,000. */
+  readonly inFlight: number;
+  /**
+   * Such requests are refused while the event loop comes round this much too late, in milliseconds:
+   * renewals then wait as long. Default 250, a quarter of the shortest ttl; null: never.
+   */
+  readonly lateMs: number | null;
+  /** Claims that wait and event streams of one tenant. Default 1,000. */
+  readonly waiters: number;
+  /** Live leases of a tenant that has no limit of its own; null: any number, the default. */
+  readonly leases: number | null;
+  /** Unfinished tasks of a tenant that has no limit of its own; null: any number, the default. */
+  readonly tasks: number | null;
+  /**
+   * Requests per second of one key at this instance, where its tenant has no limit of its own; ten
+   * times as many that keep what is held. Default 1,000; null: any number.
+   */
+  readonly ratePerSecond: number | null;
+}
+
+export const DEFAULT_LIMITS: ServerLimits = {
+  ...{ shortestTtlMs: 1_000, longestTtlMs: 3_600_000, inFlight: 1_000, lateMs: 250 },
+  ...{ waiters: 1_000, leases: null, tasks: null, ratePerSecond: 1_000 },
+};
+
+/** @throws InvalidOptionError */
+export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits {
+  checkKnown(limits, {
+    ...{ shortestTtlMs: true, longestTtlMs: true, inFlight: true, lateMs: true },
+    ...{ waiters: true, leases: true, tasks: true, ratePerSecond: true },
+  });
+  const resolved = { ...DEFAULT_LIMITS, ...limits };
+  for (const [name, value] of Object.entries(resolved)) {
+    if (value !== null) checkInteger(`limits.${name}`, value, 1, Number.MAX_SAFE_INTEGER);
+  }
+  return resolved;
+}
+
+/** What of a store's durations is served. */
+export function servedTtl(
+  ttl: Capabilities["ttl"],
+  { shortestTtlMs, longestTtlMs }: ServerLimits,
+): Capabilities["ttl"] {
+  const minMs = Math.max(shortestTtlMs, ttl.minMs);
+  return { ...ttl, minMs, maxMs: Math.max(minMs, Math.min(longestTtlMs, ttl.maxMs)) };
+}
+
+/** Limits are read again after this long: what an admin has set takes effect within it. */
+const FRESH_MS = 5_000;
+
+/** The limits of tenants: their own, or else the server's. */
+export class TenantsLimits {
+  readonly #server: ServerLimits;
+  readonly #store: LimitStore | undefined;
+  readonly #clock: Clock;
+  readonly #read = new Map<
+    string,
+    { readonly limits: Promise<TenantLimits>; readonly atMs: number }
+  >();
+
+  constructor(server: ServerLimits, control: Control | undefined, clock: Clock) {
+    this.#server = server;
+    this.#store = control?.limits;
+    this.#clock = clock;
+  }
+
+  async of(namespace: string): Promise<TenantLimits> {
+    const own = await this.#ownOf(namespace);
+    const { leases, tasks, ratePerSecond } = this.#server;
+    return {
+      leases: own.leases ?? leases,
+      tasks: own.tasks ?? tasks,
+      ratePerSecond: own.ratePerSecond ?? ratePerSecond,
+    };
+  }
+
+  #ownOf(namespace: string): Promise<TenantLimits> {
+    if (!this.#store) return Promise.resolve(NO_LIMITS);
+    const nowMs = this.#clock.monotonic();
+    const known = this.#read.get(namespace);
+    if (known && nowMs - known.atMs < FRESH_MS) return known.limits;
+    // A limit that cannot be read is that of before: it must not stop those who hold something.
+    const limits = this.#store.read(namespace).catch(() => known?.limits ?? NO_LIMITS);
+    this.#read.set(namespace, { limits, atMs: nowMs });
+    return limits;
+  }
+}
+
+/** So many requests at once of one who has asked for nothing for a second. */
+const BURST_S = 1;
+
+/** How often each may ask: a bucket that fills by `ratePerSecond` and holds a second's worth. */
+export class Rates {
+  readonly #clock: Clock;
+  readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Takes one of `who`'s requests; 0, or how long until there is one again, in milliseconds. */
+  take(who: string, ratePerSecond: number): number {
+    const nowMs = this.#clock.monotonic();
+    const most = ratePerSecond * BURST_S;
+    const before = this.#buckets.get(who) ?? { tokens: most, atMs: nowMs };
+    const filled = before.tokens + ((nowMs - before.atMs) / 1_000) * ratePerSecond;
+    const tokens = Math.min(most, filled);
+    const taken = tokens >= 1;
+    this.#buckets.set(who, { tokens: taken ? tokens - 1 : tokens, atMs: nowMs });
+    return taken ? 0 : Math.ceil(((1 - tokens) / ratePerSecond) * 1_000);
+  }
+
+  /** Forgets who has not asked for so long that its bucket is full. */
+  forget(): void {
+    const nowMs = this.#clock.monotonic();
+    for (const [who, { atMs }] of this.#buckets) {
+      if (nowMs - atMs > BURST_S * 1_000) this.#buckets.delete(who);
+    }
+  }
+}
