@@ -32,12 +32,29 @@ export function withStores(command: Command): Command {
   );
 }
 
+/** For stores: a server says itself whose resources it serves. */
+export function namespaceOption(): Option {
+  return new Option("--namespace <name>", "the tenant; a server serves that of the key")
+    .env("LEASEHOLD_NAMESPACE")
+    .default("default");
+}
+
 /** A store that was typed is meant for everything, whatever LEASEHOLD_CONTROL says. */
 export function whereOf(command: Command): Where {
   const { store, control } = command.opts<{ store: string; control?: string }>();
   const typed = (name: string) => command.getOptionValueSource(name) === "cli";
   const overruled = typed("store") && !typed("control");
-  return { store, control: overruled ? undefined : control };
+  const apart = overruled || control === undefined ? undefined : withKey(control);
+  return { store: withKey(store), control: apart };
+}
+
+/** A server's URL with the key of LEASEHOLD_KEY, unless it has one: `http://KEY@host`. */
+function withKey(text: string): string {
+  const key = process.env["LEASEHOLD_KEY"];
+  if (!key || !/^https?:/i.test(text) || !URL.canParse(text)) return text;
+  const url = new URL(text);
+  if (url.username === "") url.username = key;
+  return url.href;
 }
 
 /** Where the tasks are. */

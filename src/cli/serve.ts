@@ -9,6 +9,7 @@ import {
   type ServerApp,
 } from "../server/index.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
+import { authFor, sayWhoMayCome } from "./exposure.js";
 import { UsageError } from "./failures.js";
 import { logLevelOption, newLogger } from "./log.js";
 import { integer, type Where, whereOf, withStores } from "./options.js";
@@ -19,6 +20,7 @@ import { VERSION } from "./version.js";
 interface Options {
   readonly host: string;
   readonly port: number;
+  readonly insecureNoKeys?: boolean;
   readonly logLevel: string;
 }
 
@@ -34,8 +36,12 @@ export function addServe(program: Command): void {
     .description("serve leases, tasks and the generator over HTTP")
     .option(
       "--host <address>",
-      "0.0.0.0 serves other machines too: there is no authentication",
+      "0.0.0.0 serves other machines too: for that there must be an API key",
       "127.0.0.1",
+    )
+    .option(
+      "--insecure-no-keys",
+      "serve other machines although there is no key: anybody may do all",
     )
     .addOption(portOption())
     .addOption(logLevelOption())
@@ -50,9 +56,11 @@ async function serve(where: Where, options: Options): Promise<void> {
   const shutdown = listenForShutdown(env.clock);
   const stores = await openWhere(where, env);
   try {
+    const auth = await authFor(options, stores);
     const app = createApp({
       ...stores,
       env,
+      auth,
       version: VERSION,
       onLeaseEvent: (event) => logLeaseEvent(logger, event),
       onTaskEvent: (event) => logTaskEvent(logger, event),
@@ -61,6 +69,7 @@ async function serve(where: Where, options: Options): Promise<void> {
     const store = shownUrl(where.store);
     const control = where.control === undefined ? {} : { control: shownUrl(where.control) };
     logger.info({ url: server.url, store, ...control }, `listening on ${server.url}`);
+    await sayWhoMayCome(logger, options, stores);
     await shutdown.requested();
     logger.info({}, "draining");
     await server.close();
@@ -104,6 +113,10 @@ const HELP = `
 Run as many as you like on one PostgreSQL database. SIGINT or SIGTERM lets requests end and exits
 with 0; a second signal exits at once. The log is JSON lines on stderr; docs/logs.md has their events.
 
+Without an API key it serves this machine alone, whoever asks. From the first key on
+(leasehold keys create) every request needs one, without a restart; docs/http.md has the roles.
+
 Examples:
   leasehold serve
+  leasehold keys create --name ops --role admin && leasehold serve --host 0.0.0.0
   leasehold serve --store postgres://localhost/app --port 8080`;

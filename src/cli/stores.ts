@@ -1,10 +1,13 @@
-import type { Env } from "../env/index.js";
-import { openStores } from "../stores/open.js";
-import type { Stores } from "../stores/source.js";
+import { type Env, sleep, systemClock, systemEnv } from "../env/index.js";
+import { connect, type Leases, StoreUnavailableError } from "../index.js";
+import { ENGINES, openStores } from "../stores/open.js";
+import { openBy } from "../stores/opening.js";
+import type { LeaseStores, Stores } from "../stores/source.js";
 import type { Where } from "./options.js";
 
 /** PGlite makes its first database in a few seconds, on a busy machine in many more. */
 export const CONNECT_TIMEOUT_MS = 30_000;
+const CONNECT_AGAIN_MS = 500;
 
 /** Opens the store and, where it is another place, the control store; close() closes both. */
 export function openWhere({ store, control }: Where, env: Env): Promise<Stores> {
@@ -12,12 +15,46 @@ export function openWhere({ store, control }: Where, env: Env): Promise<Stores> 
   return openStores(store, apart, env, CONNECT_TIMEOUT_MS);
 }
 
-/** The URL as it may be shown: without its password. */
+/** @throws STORE_UNAVAILABLE when it has not come within the wait, and after one attempt at least */
+export async function connectWithin(
+  url: string,
+  holder: string | undefined,
+  waitMs = CONNECT_TIMEOUT_MS,
+): Promise<Leases> {
+  const clock = systemClock;
+  const untilMs = clock.monotonic() + waitMs;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const leftMs = untilMs - clock.monotonic();
+      // Without a timeout of ours, the engine's own: how long one attempt may take.
+      const timeout = leftMs > CONNECT_TIMEOUT_MS / 2 ? { connectTimeoutMs: leftMs } : {};
+      return await connect(url, { ...timeout, ...(holder === undefined ? {} : { holder }) });
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      if (clock.monotonic() + CONNECT_AGAIN_MS >= untilMs) throw error;
+      if (tries === 1) process.stderr.write(`leasehold: ${error.message}; trying on\n`);
+      await sleep(clock, CONNECT_AGAIN_MS);
+    }
+  }
+}
+
+/** For commands that need no tasks: any engine will do. */
+export async function openLeases(url: string): Promise<LeaseStores> {
+  return openBy(ENGINES, url, systemEnv, CONNECT_TIMEOUT_MS);
+}
+
+/** Leases of any engine, and what operators keep, which may be in another place. */
+export async function openLeasesAndControl(where: Where): Promise<LeaseStores> {
+  return where.control === undefined ? openLeases(where.store) : openWhere(where, systemEnv);
+}
+
+/** The URL as it may be shown: without its password, and a server's without its key. */
 export function shownUrl(text: string): string {
   // A list of hosts is no URL.
   if (!URL.canParse(text)) return text.replace(/^(\w+:\/\/[^:@/?#]*):[^@/?#]*@/, "$1:***@");
   const url = new URL(text);
-  if (!url.password) return text;
-  url.password = "***";
-  return url.href;
+  const isServer = /^https?:$/.test(url.protocol);
+  if (isServer && url.username) url.username = "***";
+  if (url.password) url.password = "***";
+  return url.username || url.password ? url.href : text;
 }

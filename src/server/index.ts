@@ -1,4 +1,5 @@
 export { type AppOptions, createApp, type ServerApp } from "./app.js";
+export type { Auth } from "./authenticate.js";
 export type { LeaseEvent } from "./lease-calls.js";
 export { DEFAULT_LIMITS, type ServerLimits } from "./limits.js";
 export { type Listening, type ListenOptions, listen } from "./listen.js";

@@ -17,6 +17,7 @@ import {
   type HttpClient,
   isFailed,
   misconfigured,
+  RefusedKeyError,
 } from "./client.js";
 
 interface Batch extends CallOptions {
@@ -29,7 +30,8 @@ interface Batch extends CallOptions {
 
 /**
  * Calls go one after the other, within one budget: the same key may stand in several of them. A
- * request that the server says is malformed is an outcome of its own: nothing was done about it.
+ * request that the server says is malformed, or not ours to make, is an outcome of its own: nothing
+ * was done about it.
  */
 export async function sendBatch<Outcome>(
   client: HttpClient,
@@ -46,7 +48,7 @@ export async function sendBatch<Outcome>(
     try {
       answer = await client.send({ method: "POST", path, body, repeatable, budgetMs });
     } catch (error) {
-      if (!(error instanceof InvalidOptionError)) throw error;
+      if (!isOfOne(error)) throw error;
       if (count > 1) {
         chunks.unshift(...halves(requests.slice(outcomes.length, outcomes.length + count)));
         continue;
@@ -56,6 +58,12 @@ export async function sendBatch<Outcome>(
     for (const outcome of outcomesOf<Outcome>(answer, count)) outcomes.push(outcome);
   }
   return outcomes;
+}
+
+/** Refused for one of them, and then nothing was done about any. */
+function isOfOne(error: unknown): error is LeaseholdError {
+  if (error instanceof RefusedKeyError) return error.status === 403;
+  return error instanceof InvalidOptionError;
 }
 
 /** A request that is malformed must not take those beside it with it: which one it is, halving finds. */

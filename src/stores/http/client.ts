@@ -7,7 +7,7 @@
  *
  * Once any try may have been applied, the call as a whole may have been.
  */
-import { type Env, jittered, type Random, sleep } from "../../env/index.js";
+import { type Env, jittered, type OpenSpan, type Random, sleep } from "../../env/index.js";
 import {
   ClosedError,
   type Failed,
@@ -137,11 +137,12 @@ export class HttpClient {
     const abort = () => cut.abort();
     call.signal?.addEventListener("abort", abort, { once: true });
     this.#open.add(cut);
-    try {
+    const ask = async (span?: OpenSpan) => {
       const response = await fetch(`${baseUrl}${call.path}`, {
         method: call.method,
         headers: {
           ...headers,
+          ...env.telemetry?.outgoing(),
           accept: "application/json",
           [BUDGET_HEADER]: `${leftMs}`,
           ...(call.body === undefined ? {} : { "content-type": "application/json" }),
@@ -150,7 +151,12 @@ export class HttpClient {
         redirect: "manual",
         signal: cut.signal,
       });
+      span?.set({ "http.response.status_code": response.status });
+      if (response.status >= 400) span?.fail();
       return readAnswer(response, await response.text());
+    };
+    try {
+      return await (env.telemetry?.span(call.method, spanOf(call, baseUrl), ask) ?? ask());
     } catch (cause) {
       if (this.closing.aborted) return { outcome: "maybe", error: new ClosedError("the store") };
       if (overdue) {
@@ -168,6 +174,13 @@ export class HttpClient {
   }
 }
 
+/** Not the path: it may name a lease. */
+function spanOf({ method }: Call, baseUrl: string) {
+  const { hostname, port } = new URL(baseUrl);
+  const server = { "server.address": hostname, ...(port && { "server.port": Number(port) }) };
+  return { kind: "client", attributes: { "http.request.method": method, ...server } } as const;
+}
+
 /** Never less than the server asked for: it knows when it can be asked again. */
 export function pauseOf(random: Random, backoffMs: number, retryAfterMs: number): number {
   return retryAfterMs + jittered(random, backoffMs, 0.5);
@@ -180,6 +193,27 @@ export function isFailed(answer: Answer | Failed): answer is Failed {
 /** An answer that no Leasehold server gives to what was asked. */
 export function misconfigured(what: string): StoreMisconfiguredError {
   return new StoreMisconfiguredError(`${what}: is this the URL of a Leasehold server?`);
+}
+
+const REFUSED_KEY = {
+  401: [
+    "UNAUTHENTICATED",
+    "give a valid key by the option apiKey, by http://KEY@host, or on the command line by LEASEHOLD_KEY",
+  ],
+  403: ["FORBIDDEN", "use a key of another role, or with other prefixes"],
+} as const;
+
+/** Trying again will not help: the key must be another one. */
+export class RefusedKeyError extends StoreMisconfiguredError {
+  /** @param status 403: what else was in the request may have been allowed */
+  constructor(
+    readonly status: 401 | 403,
+    detail = `status ${status}`,
+  ) {
+    const [code, remedy] = REFUSED_KEY[status];
+    super(`the server refuses the key (${code}): ${detail}; ${remedy}`);
+    this.name = "StoreMisconfiguredError";
+  }
 }
 
 export function failedMaybe(error: LeaseholdError): Failed {
@@ -235,13 +269,14 @@ export function readAnswer(response: Response, text: string): Answer | Failure {
 }
 
 /**
- * The answer, unless it says that the call was wrong.
+ * The answer, unless it says that the call was wrong, or not this caller's to make.
  * @throws InvalidOptionError, StoreMisconfiguredError
  */
 export function checked(answer: Answer): Answer {
   const { status } = answer;
   const { code, errors, detail } = problemOf(answer);
   if (status < 300 || status === 409 || code === "UNKNOWN_TASK") return answer;
+  if (status === 401 || status === 403) throw new RefusedKeyError(status, detail);
   const [field] = errors ?? [];
   if (field) throw new InvalidOptionError(field.path, field.problem);
   if (code === "BODY_TOO_LARGE") throw new InvalidOptionError("the request", "is too large");

@@ -9,11 +9,19 @@ import { HttpTaskStore } from "./tasks.js";
 
 /** Options of {@link http}. */
 export interface HttpOptions {
-  /** Of a Leasehold server, with the path below which it is served, if any. */
+  /** Of a Leasehold server, with the path below which it is served, if any; `http://KEY@host` has a key. */
   readonly url: string | URL;
-  /** The namespace that the server serves. Default `default`. */
+  /**
+   * An API key, where the server asks for one: `lh_...`. It is sent to this server alone, and stands in
+   * no error and no log. Default: that of the URL, or none.
+   */
+  readonly apiKey?: string;
+  /**
+   * What this program calls the namespace, which the server or the key decides. Default `default`, as
+   * everywhere: leave it out.
+   */
   readonly namespace?: string;
-  /** Sent with every request. */
+  /** Sent with every request; `authorization` is for servers behind one that asks for its own. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Default: the global fetch. An app's own `fetch` reaches it without a network. */
   readonly fetch?: typeof globalThis.fetch;
@@ -22,11 +30,12 @@ export interface HttpOptions {
 /**
  * Leases and tasks behind a Leasehold server, wherever fetch exists. Opening asks the server what
  * its stores promise.
- * @throws InvalidOptionError for a URL that is none
+ * @throws InvalidOptionError for a URL that is none, or a text that cannot be a key
  */
 export function http(options: HttpOptions): StoreSource<Stores> {
-  const { namespace = "default", headers = {}, fetch = globalThis.fetch } = options;
-  const baseUrl = baseOf(options.url);
+  const { namespace = "default", fetch = globalThis.fetch } = options;
+  const { baseUrl, keyInUrl } = partsOf(options.url);
+  const headers = withKey(options.headers ?? {}, options.apiKey ?? keyInUrl);
   return {
     async open(env: Env, timeoutMs?: number): Promise<Stores> {
       const connection: Connection = { baseUrl, namespace, headers, fetch, env };
@@ -46,7 +55,19 @@ export function http(options: HttpOptions): StoreSource<Stores> {
   };
 }
 
-function baseOf(url: string | URL): string {
+/** @throws InvalidOptionError, without the key: fetch's own error would have it */
+function withKey(
+  headers: Readonly<Record<string, string>>,
+  key: string | undefined,
+): Readonly<Record<string, string>> {
+  if (key === undefined) return headers;
+  if (!/^[!-~]{1,256}$/.test(key)) {
+    throw new InvalidOptionError("apiKey", "must be a key as the server has made it: lh_...");
+  }
+  return { ...headers, authorization: `Bearer ${key}` };
+}
+
+function partsOf(url: string | URL): { baseUrl: string; keyInUrl: string | undefined } {
   let parsed: URL;
   try {
     parsed = new URL(url);
@@ -57,8 +78,17 @@ function baseOf(url: string | URL): string {
   if (protocol !== "http:" && protocol !== "https:") {
     throw new InvalidOptionError("url", "must begin with http: or https:");
   }
-  if (username || password || search || hash) {
-    throw new InvalidOptionError("url", "must have no user, password, query or fragment");
+  if (password || search || hash) {
+    throw new InvalidOptionError("url", "must have no password, query or fragment");
   }
-  return origin + pathname.replace(/\/+$/, "");
+  const keyInUrl = username === "" ? undefined : decoded(username);
+  return { baseUrl: origin + pathname.replace(/\/+$/, ""), keyInUrl };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new InvalidOptionError("url", "has a key that is not percent-encoded");
+  }
 }
