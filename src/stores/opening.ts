@@ -1,4 +1,5 @@
 /** From a URL to the stores behind it, by a table of engines. */
+import { withLeasesApart } from "../control/index.js";
 import type { Env } from "../env/index.js";
 import { checkNumber, InvalidOptionError, StoreUnavailableError } from "../lease/index.js";
 import type { LeaseStores, Source, Stores } from "./source.js";
@@ -59,8 +60,12 @@ export async function openAll(
     };
     try {
       const history = second.history ?? first.history;
-      const { tasks, generator } = withTasks(second, control);
-      return { leases: first.leases, tasks, generator, ...(history && { history }), close };
+      const { tasks, generator, control: kept } = withTasks(second, control);
+      return {
+        ...{ leases: first.leases, tasks, generator, close },
+        ...(history && { history }),
+        ...(kept && { control: withLeasesApart(kept, first.leases) }),
+      };
     } catch (error) {
       await second.close();
       throw error;
