@@ -2,7 +2,7 @@
 import { constants } from "node:os";
 import { Option } from "commander";
 import { type Clock, systemEnv } from "../env/index.js";
-import { LeaseLostError } from "../index.js";
+import { LeaseLostError, type Leases } from "../index.js";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
 import { duration } from "./options.js";
@@ -20,6 +20,17 @@ export interface Right {
   readonly signal: AbortSignal;
   remainingMs(): number;
   checkAlive(): boolean;
+}
+
+export function rightOf(lease: Omit<Right, "token"> & { token: number }, leases: Leases): Right {
+  const { holder, signal } = lease;
+  // To ask for one that is not there throws.
+  const token = leases.capabilities.tokens === false ? null : lease.token;
+  return {
+    ...{ holder, token, signal },
+    remainingMs: () => lease.remainingMs(),
+    checkAlive: () => lease.checkAlive(),
+  };
 }
 
 export function ttlOption(): Option {
@@ -111,14 +122,15 @@ export class Signals {
   readonly #waiting = new AbortController();
   #group: ProcessGroup | undefined;
   #right: Right | undefined;
+  /** The command was told to end: no other is to follow. */
+  #ending: NodeJS.Signals | undefined;
 
-  /** @param alsoRunning whether a signal ends the waiting for another turn too, once this one is over */
-  constructor(alsoRunning = false) {
+  constructor() {
     for (const name of FORWARDED) {
       process.on(name, () => {
-        const group = this.#group;
-        group?.signal(name);
-        if (!group || (alsoRunning && ENDS.has(name))) this.#waiting.abort(new Interrupted(name));
+        if (ENDS.has(name)) this.#ending = name;
+        if (this.#group) this.#group.signal(name);
+        else this.#waiting.abort(new Interrupted(name));
       });
     }
     process.on("SIGTSTP", () => {
@@ -130,13 +142,14 @@ export class Signals {
     });
   }
 
-  /** Aborts with Interrupted when a signal comes and nothing runs. */
+  /** Aborts with Interrupted when a signal comes and nothing runs, or once that has ended. */
   get waiting(): AbortSignal {
     return this.#waiting.signal;
   }
 
   forwardTo(group: ProcessGroup | undefined, right: Right | undefined): void {
     [this.#group, this.#right] = [group, right];
+    if (!group && this.#ending) this.#waiting.abort(new Interrupted(this.#ending));
     const { reason } = this.#waiting.signal as { reason: unknown };
     if (reason instanceof Interrupted) group?.signal(reason.signal);
   }

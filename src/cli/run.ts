@@ -1,20 +1,17 @@
 import type { Command } from "commander";
-import { sleep, systemEnv } from "../env/index.js";
-import { connect, type HeldLease, type Leases, StoreUnavailableError } from "../index.js";
+import { systemEnv } from "../env/index.js";
 import { Exit } from "./failures.js";
 import {
   graceAndMargin,
   graceOption,
   Interrupted,
-  type Right,
+  rightOf,
   runUnder,
   Signals,
   ttlOption,
 } from "./held-command.js";
 import { duration, whereOf, withStore } from "./options.js";
-import { CONNECT_TIMEOUT_MS } from "./stores.js";
-
-const CONNECT_AGAIN_MS = 500;
+import { connectWithin } from "./stores.js";
 
 interface Options {
   readonly ttl: number;
@@ -60,7 +57,7 @@ async function run(
   const options = { ttlMs: ttl, marginMs, signal: signals.waiting, ...waitMs };
   try {
     return await leases.run(resource, options, (lease) =>
-      runUnder(rightOf(lease), resource, words, { graceMs, signals }),
+      runUnder(rightOf(lease, leases), resource, words, { graceMs, signals }),
     );
   } catch (error) {
     if (error instanceof Exit || error instanceof Interrupted) return error.code;
@@ -70,40 +67,8 @@ async function run(
   }
 }
 
-/** @throws STORE_UNAVAILABLE when it has not come within the wait, and after one attempt at least */
-async function connectWithin(
-  url: string,
-  holder: string | undefined,
-  waitMs = CONNECT_TIMEOUT_MS,
-): Promise<Leases> {
-  const { clock } = systemEnv;
-  const untilMs = clock.monotonic() + waitMs;
-  for (let tries = 1; ; tries += 1) {
-    try {
-      const leftMs = untilMs - clock.monotonic();
-      // Without a timeout of ours, the engine's own: how long one attempt may take.
-      const timeout = leftMs > CONNECT_TIMEOUT_MS / 2 ? { connectTimeoutMs: leftMs } : {};
-      return await connect(url, { ...timeout, ...(holder === undefined ? {} : { holder }) });
-    } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error;
-      if (clock.monotonic() + CONNECT_AGAIN_MS >= untilMs) throw error;
-      if (tries === 1) process.stderr.write(`leasehold: ${error.message}; trying on\n`);
-      await sleep(clock, CONNECT_AGAIN_MS);
-    }
-  }
-}
-
 function leftOf(waitMs: number, passedMs: number): number {
   return Math.max(0, waitMs - passedMs);
-}
-
-function rightOf(lease: HeldLease): Right {
-  const { holder, tokenIfAny: token, signal } = lease;
-  return {
-    ...{ holder, token, signal },
-    remainingMs: () => lease.remainingMs(),
-    checkAlive: () => lease.checkAlive(),
-  };
 }
 
 const HELP = `
