@@ -26,10 +26,8 @@ import {
 } from "../../lease/index.js";
 import type { Connections } from "./connections.js";
 import { failedOutcome } from "./failures.js";
+import { ACQUIRE, ACQUIRE_ONE, ACQUIRE_OR_WAIT, type AcquireRow } from "./lease-acquire-sql.js";
 import {
-  ACQUIRE,
-  ACQUIRE_OR_WAIT,
-  type AcquireRow,
   RELEASE,
   RENEW,
   REVOKE,
@@ -56,6 +54,8 @@ interface Statement<Request, Outcome, Row> {
   text(requests: readonly Request[]): string;
   /** By column. */
   values(requests: readonly Request[]): Parameter[];
+  /** What to try first for a lone request: it may leave it unanswered. */
+  one?(request: Request): [text: string, values: Parameter[]] | null;
   outcome(row: Row, request: Request): Outcome;
 }
 /** What it answers: each request at most once. Those without an answer are undecided. */
@@ -104,6 +104,8 @@ export class PostgresLeaseStore implements LeaseStore {
         batch.map(({ queueMs = 0 }) => Math.min(Math.ceil(queueMs), LONGEST_QUEUE_MS)),
         batch.map(({ metadata = null }) => metadata),
       ],
+      one: ({ namespace, resource, leaseId, holder, ttlMs, queueMs, metadata = null }) =>
+        queueMs ? null : [ACQUIRE_ONE, [namespace, resource, leaseId, holder, ttlMs, metadata]],
       outcome: acquireOutcome,
     };
     return inRounds(requests, keyText, this.#sender(statement, options), decideAcquire);
@@ -226,16 +228,15 @@ export class PostgresLeaseStore implements LeaseStore {
     { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
   ): (round: readonly Request[]) => Promise<(Outcome | Failed)[]> {
     const deadline = this.#clock.monotonic() + timeoutMs;
-    const ask = async (requests: readonly Request[]) => {
+    const ask = async (requests: readonly Request[], isFirst: boolean) => {
       const { sql } = statement;
+      const [only] = requests;
+      const one = isFirst && only && requests.length === 1 ? statement.one?.(only) : null;
       const options = { timeoutMs: Math.max(0, deadline - this.#clock.monotonic()) };
       try {
         this.#assertOpen();
-        const rows = await sql.query<Answer>(
-          statement.text(requests),
-          statement.values(requests),
-          options,
-        );
+        const [text, values] = one ?? [statement.text(requests), statement.values(requests)];
+        const rows = await sql.query<Answer>(text, values, options);
         const outcomes = new Array<Outcome | null>(requests.length).fill(null);
         const indexOf = indexIn(requests);
         for (const row of rows) {
@@ -249,8 +250,11 @@ export class PostgresLeaseStore implements LeaseStore {
     };
     return async (round) => {
       const outcomes = new Array<Outcome | Failed | null>(round.length).fill(null);
+      let isFirst = true;
       await askAgain(this.#clock, [...round.keys()], async (undecided) => {
-        const answers = await ask(undecided.map((index) => round[index] as Request));
+        const requests = undecided.map((index) => round[index] as Request);
+        const answers = await ask(requests, isFirst);
+        isFirst = false;
         for (const [position, index] of undecided.entries()) {
           outcomes[index] = answers[position] ?? null;
         }
@@ -292,13 +296,15 @@ function keyText({ namespace, resource }: Key): string {
 }
 
 function acquireOutcome(row: AcquireRow, { namespace, resource }: Key): AcquireOutcome {
-  const { status, holder, grantId } = row;
+  const { status, holder, grantId, remainingMs } = row;
   if (status === "held") {
     const place = row.ahead === null ? {} : { ahead: row.ahead };
-    return { status, holder, grantId, remainingMs: Math.ceil(row.remainingMs), ...place };
+    const leftMs = remainingMs === null ? null : Math.ceil(remainingMs);
+    return { status, holder, grantId, remainingMs: leftMs, ...place };
   }
   if (status === "ended") return { status };
-  const granted = { status, token: safeToken(row.token), ...term(row) };
+  invariant(remainingMs !== null, "a grant has an end");
+  const granted = { status, token: safeToken(row.token), ...term({ ...row, remainingMs }) };
   if (row.oldToken === null || grantId === null) return granted;
   const replaced = view({
     ...{ namespace, resource, holder, grantId, token: row.oldToken, state: row.oldState },
