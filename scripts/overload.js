@@ -1,0 +1,198 @@
+// Asks a server for several times as much as it can do, while others hold leases and renew them. None
+// of them may be lost: what keeps a lease is admitted ahead of what asks for one.
+//
+//   npm run overload                        five times its capacity for 20 s, beside 200 leases of 5 s
+//   npm run overload -- --seconds 60 --times 10 --holders 500
+//   npm run overload -- --store postgres://...   default: PGlite in a folder of its own
+//   npm run overload -- --json              the figures for machines
+//
+// Ends with 1 if a lease was lost, or if the server was not overloaded: then nothing was shown.
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+const TTL_MS = 5_000;
+/** Open connections of the flood, and how many of its requests wait for an answer at most. */
+const [CONNECTIONS, MOST_WAITING] = [256, 4_000];
+const TICK_MS = 10;
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "20" },
+    times: { type: "string", default: "5" },
+    holders: { type: "string", default: "200" },
+    store: { type: "string" },
+    json: { type: "boolean", default: false },
+    "hold-at": { type: "string" },
+  },
+});
+const [seconds, times, holders] = [values.seconds, values.times, values.holders].map(Number);
+
+if (values["hold-at"] === undefined) await main();
+else await hold(values["hold-at"]);
+
+async function main() {
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-overload-"));
+  const store = values.store ?? `pglite:${join(folder, "db")}`;
+  const cli = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
+  const server = child([cli, "serve", "--store", store, "--port", "0", "--log-level", "info"]);
+  try {
+    const url = await said(
+      server.stderr,
+      (line) => /listening on (http:\/\/[^"\s]+)/.exec(line)?.[1],
+    );
+    say("measuring what it can do");
+    const capacity = await closedLoop(url, 3_000);
+    const holding = child([
+      fileURLToPath(import.meta.url),
+      "--hold-at",
+      url,
+      "--holders",
+      values.holders,
+    ]);
+    await said(holding.stdout, (line) => (line === "holding" ? line : undefined));
+    const flooded = await flood(url, capacity * times, seconds * 1_000);
+    holding.stdin.end();
+    const held = JSON.parse(
+      await said(holding.stdout, (line) => (line[0] === "{" ? line : undefined)),
+    );
+    report({ capacityPerSecond: Math.round(capacity), ...flooded, ...held });
+  } finally {
+    server.kill("SIGTERM");
+    await new Promise((resolve) => server.once("close", resolve));
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function report(figures) {
+  const { lost, offeredPerSecond, capacityPerSecond, refused } = figures;
+  const isOverloaded = refused > 0 && offeredPerSecond > 2 * capacityPerSecond;
+  if (values.json) console.log(JSON.stringify(figures));
+  else {
+    say("");
+    console.log(
+      `${capacityPerSecond} requests/s is what it can do; ${offeredPerSecond}/s were sent for ${seconds} s: ` +
+        `${figures.served} served, ${refused} refused with 429, ${figures.failed} failed\n` +
+        `${holders} leases of ${TTL_MS / 1_000} s: ${figures.renewals} renewals, ${lost} lost, ` +
+        `least time left ${figures.leastLeftMs} ms`,
+    );
+  }
+  if (lost > 0 || !isOverloaded) {
+    console.error(lost > 0 ? "leases were lost" : "the server was not overloaded");
+    process.exitCode = 1;
+  }
+}
+
+/** As many as come back, from callers who wait for their answers. */
+async function closedLoop(url, forMs) {
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const endMs = performance.now() + forMs;
+  let served = 0;
+  const caller = async () => {
+    while (performance.now() < endMs) if ((await acquire(url, agent)) === 200) served += 1;
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS / 2 }, caller));
+  agent.destroy();
+  return (served * 1_000) / forMs;
+}
+
+/** So many a second, whether or not the earlier ones were answered. */
+async function flood(url, perSecond, forMs) {
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const counts = { served: 0, refused: 0, failed: 0 };
+  let [waiting, sent] = [0, 0];
+  const beginMs = performance.now();
+  await new Promise((resolve) => {
+    const ticking = setInterval(() => {
+      const passedMs = performance.now() - beginMs;
+      say(
+        `flooding: ${Math.round(passedMs / 1_000)} of ${forMs / 1_000} s, ${counts.refused} refused`,
+      );
+      if (passedMs >= forMs) {
+        clearInterval(ticking);
+        resolve();
+        return;
+      }
+      const due = Math.floor((perSecond * passedMs) / 1_000) - sent;
+      for (let index = 0; index < due && waiting < MOST_WAITING; index += 1) {
+        [waiting, sent] = [waiting + 1, sent + 1];
+        void acquire(url, agent).then((status) => {
+          waiting -= 1;
+          counts[status === 200 ? "served" : status === 429 ? "refused" : "failed"] += 1;
+        });
+      }
+    }, TICK_MS);
+  });
+  agent.destroy();
+  return { offeredPerSecond: Math.round((sent * 1_000) / forMs), ...counts };
+}
+
+/** The status; 0 when there was none. */
+function acquire(url, agent) {
+  const body = JSON.stringify({
+    ...{ resource: `flood-${randomBytes(8).toString("hex")}`, ownerId: "flood", ttlSeconds: 60 },
+  });
+  return new Promise((resolve) => {
+    const sent = request(
+      `${url}/v1/locks/acquire`,
+      { agent, method: "POST", headers: { "content-type": "application/json" } },
+      (answer) => {
+        answer.resume().once("end", () => resolve(answer.statusCode ?? 0));
+      },
+    );
+    sent.once("error", () => resolve(0));
+    sent.end(body);
+  });
+}
+
+/** The healthy holders, in a process of their own: says what became of them when its input ends. */
+async function hold(url) {
+  const { connect } = await import("../dist/index.js");
+  const leases = await connect(url, { holder: "overload" });
+  const figures = { lost: 0, renewals: 0, leastLeftMs: TTL_MS };
+  const held = await Promise.all(
+    Array.from({ length: holders }, (_, index) =>
+      leases.acquire(`held-${process.pid}-${index}`, { ttlMs: TTL_MS }),
+    ),
+  );
+  for (const lease of held) lease.onLost(() => (figures.lost += 1));
+  let before = held.map((lease) => lease.remainingMs());
+  const looking = setInterval(() => {
+    const now = held.map((lease) => lease.remainingMs());
+    figures.renewals += now.filter((leftMs, index) => leftMs > before[index]).length;
+    figures.leastLeftMs = Math.round(Math.min(figures.leastLeftMs, ...now));
+    before = now;
+  }, 100);
+  console.log("holding");
+  for await (const _ of process.stdin);
+  clearInterval(looking);
+  await leases.close();
+  console.log(JSON.stringify(figures));
+}
+
+function child(args) {
+  const [stdin, stdout, stderr] = ["pipe", "pipe", args.includes("serve") ? "pipe" : "inherit"];
+  return spawn(process.execPath, args, { stdio: [stdin, stdout, stderr] });
+}
+
+/** The first that `find` makes of a line. What comes after is read and dropped. */
+function said(stream, find) {
+  return new Promise((resolve, reject) => {
+    const lines = createInterface({ input: stream });
+    lines.on("line", (line) => {
+      const found = find(line);
+      if (found !== undefined) resolve(found);
+    });
+    lines.once("close", () => reject(new Error("it ended before it said what was waited for")));
+  });
+}
+
+function say(text) {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}

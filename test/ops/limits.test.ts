@@ -1,0 +1,137 @@
+/** What a server does not take on, as its clients meet it. */
+import { connect as connectTcp } from "node:net";
+import { afterEach, expect, it } from "vitest";
+import { type AppOptions, createApp, listen } from "../../src/server/index.js";
+import { type Asked, expectProblem, openApp } from "../support/app.js";
+
+const opened: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of opened.splice(0)) await close();
+});
+
+async function open(options: Partial<AppOptions> = {}): Promise<Asked> {
+  const app = await openApp(options);
+  opened.push(() => app.close());
+  return app;
+}
+
+const lock = (resource: string, more: object = {}) => ({ resource, ownerId: "w", ...more });
+
+it.each([
+  ["a resource of 257 bytes", lock("r".repeat(257))],
+  ["a holder of 257 bytes", { resource: "r", ownerId: "w".repeat(257) }],
+  ["a ttl below a second", lock("r", { ttlMs: 999 })],
+  ["a ttl above an hour", lock("r", { ttlMs: 3_600_001 })],
+])("refuses %s, naming the field", async (_, body) => {
+  const { ask } = await open({ limits: {} });
+  const reply = await ask("POST", "/v1/locks/acquire", body);
+  expectProblem(reply, 422, "INVALID_REQUEST");
+  expect(reply.body.errors[0].path).toMatch(/^(resource|ownerId|ttlMs)$/);
+});
+
+it("takes ttls of a second and of an hour", async () => {
+  const { ask } = await open({ limits: {} });
+  for (const ttlMs of [1_000, 3_600_000]) {
+    const reply = await ask("POST", "/v1/locks/acquire", lock(`r${ttlMs}`, { ttlMs }));
+    expect(reply.body).toMatchObject({ acquired: true, ttlMs });
+  }
+});
+
+it("takes metadata of 4 KiB and bodies of 64 KiB, and not a byte more", async () => {
+  const { ask } = await open();
+  const acquire = (metadata: string) => [
+    { leaseId: `cg.${"0".repeat(32)}`, holder: "h", ttlMs: 5_000, metadata },
+  ];
+  const most = await ask("POST", "/v1/leases/acquire", acquire("m".repeat(4_096)));
+  expect(most.body[0].status).toBe("acquired");
+  expectProblem(
+    await ask("POST", "/v1/leases/acquire", acquire("m".repeat(4_097))),
+    422,
+    "INVALID_REQUEST",
+  );
+  const padded = (bytes: number) => {
+    const text = JSON.stringify(lock("r"));
+    return text + " ".repeat(bytes - text.length);
+  };
+  expect((await ask("POST", "/v1/locks/acquire", padded(65_536))).status).toBe(200);
+  expectProblem(await ask("POST", "/v1/locks/acquire", padded(65_537)), 413, "BODY_TOO_LARGE");
+});
+
+it("gives pages of 200 at most", async () => {
+  const { ask } = await open();
+  expect((await ask("GET", "/v1/locks?limit=200")).status).toBe(200);
+  expectProblem(await ask("GET", "/v1/locks?limit=201"), 422, "INVALID_REQUEST");
+});
+
+it("lets a tenant have so many leases and tasks, until it gives some up", async () => {
+  const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, leases: 2, tasks: 1 } });
+  const first = await ask("POST", "/v1/locks/acquire", lock("a"));
+  expect((await ask("POST", "/v1/locks/acquire", lock("b"))).status).toBe(200);
+  const refused = await ask("POST", "/v1/locks/acquire", lock("c"));
+  expectProblem(refused, 429, "LIMIT_REACHED");
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  // Who holds may keep, and give up: then there is room.
+  expect((await ask("POST", `/v1/locks/${first.body.leaseId}/renew`)).status).toBe(200);
+  expect((await ask("DELETE", `/v1/locks/${first.body.leaseId}`)).status).toBe(200);
+  expect((await ask("POST", "/v1/locks/acquire", lock("c"))).status).toBe(200);
+
+  expect((await ask("POST", "/api/tasks", { task_data: 1 })).status).toBe(201);
+  expectProblem(await ask("POST", "/api/tasks", { task_data: 2 }), 429, "LIMIT_REACHED");
+});
+
+it("lets a tenant wait so many times at once", async () => {
+  const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, waiters: 1 } });
+  const gone = new AbortController();
+  const next = { processor: "w", waitMs: 30_000 };
+  const waiting = ask("POST", "/api/tasks/next", next, { signal: gone.signal });
+  expectProblem(await ask("POST", "/api/tasks/next", next), 429, "LIMIT_REACHED");
+  expectProblem(await ask("GET", "/v1/events"), 429, "LIMIT_REACHED");
+  // A waiter that has gone makes room.
+  gone.abort();
+  await waiting;
+  expect((await ask("POST", "/api/tasks/next", { ...next, waitMs: 0 })).status).toBe(204);
+});
+
+it("refuses demands above what it can have under way, and serves who keeps a lease", async () => {
+  const app = await open({ limits: { shortestTtlMs: 100, lateMs: null, inFlight: 1 } });
+  const { ask, stores } = app;
+  const { body } = await ask("POST", "/v1/locks/acquire", lock("kept"));
+  const list = stores.leases.list.bind(stores.leases);
+  const asked = new Promise<() => void>((onAsked) => {
+    stores.leases.list = async (query) => {
+      await new Promise<void>((resolve) => onAsked(resolve));
+      return list(query);
+    };
+  });
+  const listing = ask("GET", "/v1/locks");
+  const answer = await asked;
+  const refused = await ask("POST", "/v1/locks/acquire", lock("more"));
+  expectProblem(refused, 429, "OVERLOADED");
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect((await ask("POST", `/v1/locks/${body.leaseId}/renew`)).status).toBe(200);
+  expect((await ask("DELETE", `/v1/locks/${body.leaseId}`)).status).toBe(200);
+  answer();
+  expect((await listing).status).toBe(200);
+  expect((await ask("POST", "/v1/locks/acquire", lock("more"))).status).toBe(200);
+});
+
+it("cuts off clients that send their request byte by byte, and refuses more connections than it may have", async () => {
+  const asked = await open();
+  const server = await listen({ app: asked.app, port: 0, maxConnections: 2, graceMs: 0 });
+  opened.unshift(() => server.close());
+  const dial = () => connectTcp(server.port, "127.0.0.1");
+  const closed = (socket: ReturnType<typeof dial>) =>
+    new Promise<void>((resolve) => {
+      socket.on("error", () => {}).once("close", () => resolve());
+    });
+  const [one, two] = [dial(), dial()];
+  await Promise.all([one, two].map((each) => new Promise((done) => each.once("connect", done))));
+  await closed(dial());
+  // The head never ends: 10 s later the server does.
+  const cut = closed(one);
+  one.write("GET /healthz HTTP/1.1\r\nHost: a\r\n");
+  const dripping = setInterval(() => one.write("x"), 500);
+  await cut;
+  clearInterval(dripping);
+  two.destroy();
+}, 30_000);
