@@ -13,11 +13,12 @@ import {
   InvalidOptionError,
   type LeaseStore,
   Leases,
+  measured,
   startCollector,
 } from "./lease/index.js";
 import { type Openers, openBy, withTasks } from "./stores/opening.js";
 import type { LeaseStores, Source } from "./stores/source.js";
-import { Tasks, type TasksOptions } from "./tasks/index.js";
+import { measuredTasks, Tasks, type TasksOptions } from "./tasks/index.js";
 
 export interface ConnectOptions {
   /**
@@ -63,7 +64,7 @@ export async function openLeases(
   const env = envOf(options);
   if (typeof source === "object" && "acquire" in source) {
     return closedBy(signals, env, (forget) => {
-      return new Leases(source, options, { close: async () => forget() });
+      return new Leases(measured(source, env), options, { close: async () => forget() });
     });
   }
   const stores = await openBy(openers, source, env, options.connectTimeoutMs);
@@ -71,7 +72,7 @@ export async function openLeases(
     // A server collects by itself.
     const tended = stores.tasks?.capabilities.reaps ?? false;
     return closedBy(signals, env, (forget) => {
-      const leases = new Leases(stores.leases, options, {
+      const leases = new Leases(measured(stores.leases, env), options, {
         close: async () => {
           await collector?.stop();
           await stores.close().finally(forget);
@@ -96,7 +97,9 @@ export async function openTasks(
   return closingOnError(stores, () => {
     const { tasks } = withTasks(stores, source);
     return closedBy(signals, env, (forget) => {
-      return new Tasks(tasks, options, { close: () => stores.close().finally(forget) });
+      return new Tasks(measuredTasks(tasks, env), options, {
+        close: () => stores.close().finally(forget),
+      });
     });
   });
 }

@@ -16,12 +16,14 @@ import { type HeldLease, type Leases, StillRunningError } from "../lease/index.j
 export class Drain {
   readonly #leases: Leases;
   readonly #graceMs: number;
+  readonly #of: "elector" | "singleton";
   #overdue: StillRunningError | undefined;
   readonly #looks = new Set<() => void>();
 
-  constructor(leases: Leases, graceMs: number) {
+  constructor(leases: Leases, graceMs: number, of: "elector" | "singleton") {
     this.#leases = leases;
     this.#graceMs = graceMs;
+    this.#of = of;
   }
 
   /** Does the work, and sees to its end when the signal of its lease has aborted. */
@@ -31,9 +33,14 @@ export class Drain {
     lease.signal.addEventListener("abort", told, { once: true, signal: ended.signal });
     // A client that closes meanwhile does not release it either.
     lease.isWorkedUnder = true;
+    const { telemetry } = this.#leases.env;
+    const term = { of: this.#of };
+    telemetry?.count("leasehold.election.terms", term);
+    telemetry?.change("leasehold.election.leading", term, 1);
     try {
       await work();
     } finally {
+      telemetry?.change("leasehold.election.leading", term, -1);
       lease.isWorkedUnder = false;
       ended.abort();
       this.#overdue = undefined;

@@ -106,7 +106,7 @@ export class Elector {
     // Checks the name and what else a lease is asked with.
     leases.lease(name, acquire);
     this.#succession = new Succession(leases, name, handoverMs);
-    this.#drain = new Drain(leases, graceMs);
+    this.#drain = new Drain(leases, graceMs, "elector");
     this.#leases = leases;
     this.#acquire = acquire;
     this.#retryDelayMs = retryDelayMs;

@@ -66,7 +66,7 @@ export class Singleton implements AsyncDisposable {
     leases.lease(resource, acquire);
     this.#leases = leases;
     this.#work = work;
-    this.#drain = new Drain(leases, graceMs);
+    this.#drain = new Drain(leases, graceMs, "singleton");
     this.ended = this.#contend(acquire, restartDelayMs, maxRestartDelayMs);
   }
 

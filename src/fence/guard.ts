@@ -8,6 +8,7 @@
  *
  * An equal token is the same grant, and passes. Tokens compare within one lease store only.
  */
+import type { Telemetry } from "../env/index.js";
 import { checkInteger, checkName, InvalidOptionError, StaleTokenError } from "../lease/index.js";
 
 /** Somebody came too late, or still writes after its lease has ended. */
@@ -25,6 +26,8 @@ export interface GuardOptions {
   namespace?: string;
   /** Told of every refusal: to count and to log. Default: nobody is. */
   onRefused?: (refusal: Refusal) => void;
+  /** Counts the refusals: of `leasehold/telemetry`. Default: nothing does. */
+  telemetry?: Telemetry;
 }
 
 /** Guards a write by `resource` and `token`. */
@@ -69,6 +72,7 @@ export class Refusals {
   /** The error to throw. A listener that throws changes nothing of it. */
   refuse(resource: string, token: number, lastToken: number): StaleTokenError {
     this.#count += 1;
+    this.#options.telemetry?.count("leasehold.fence.refusals", {});
     try {
       this.#options.onRefused?.({ namespace: this.namespace, resource, token, lastToken });
     } catch {

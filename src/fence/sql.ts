@@ -9,6 +9,7 @@
  * grant, and passes. Tokens compare within one lease store only: guard a resource by the tokens of
  * one.
  */
+import type { Telemetry } from "../env/index.js";
 import { InvalidOptionError, StaleTokenError, StoreMisconfiguredError } from "../lease/index.js";
 import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";
 
@@ -20,6 +21,8 @@ export interface FenceClient {
 export interface FenceOptions {
   /** The tenant whose resource it is, as the lease's. Default `default`. */
   namespace?: string;
+  /** Counts the refusals: of `leasehold/telemetry`. Default: nothing does. */
+  telemetry?: Telemetry;
 }
 
 /** What the function raises. Letters from I on are left to implementations. */
@@ -87,14 +90,16 @@ export async function fence(
   client: FenceClient,
   resource: string,
   token: number,
-  { namespace = "default" }: FenceOptions = {},
+  { namespace = "default", telemetry }: FenceOptions = {},
 ): Promise<void> {
   if (typeof client?.query !== "function") {
     throw new InvalidOptionError("client", "must be a SQL client in a transaction");
   }
   checkFenced(namespace, resource, token);
   await client.query(CHECK, [resource, token, namespace]).catch((error: unknown) => {
-    throw staleTokenError(error) ?? asMisconfigured(error);
+    const stale = staleTokenError(error);
+    if (stale) telemetry?.count("leasehold.fence.refusals", {});
+    throw stale ?? asMisconfigured(error);
   });
 }
 

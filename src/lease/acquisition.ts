@@ -20,6 +20,7 @@ import type { Hints } from "./hints.js";
 import type { Keeper } from "./keeper.js";
 import type { ResolvedOptions } from "./options.js";
 import type { Capabilities, Grant, ReleaseOutcome, RenewOutcome } from "./port.js";
+import { tellEnded, tellHeld } from "./told.js";
 import { instant, trustFrom, trustLeftMs } from "./trust.js";
 import type { Turns } from "./turns.js";
 
@@ -155,6 +156,7 @@ function hold(
   const actions = new ActionsOnGrant(context, resource, leaseId, options.ttlMs);
   const lease = new HeldLease(granted, options, actions, context.keeper, context.env);
   context.held.set(resource, lease);
+  tellHeld(context.env, lease);
   return lease;
 }
 
@@ -179,6 +181,7 @@ class ActionsOnGrant implements GrantActions {
     const { held, hints } = this.context;
     if (held.get(lease.resource) === lease) held.delete(lease.resource);
     hints.changed(lease.resource);
+    tellEnded(this.context.env, lease);
   }
 
   #grant(): Grant {

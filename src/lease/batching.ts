@@ -9,7 +9,7 @@
  * An idle caller waits for nothing, a busy store sees few, large statements: two at a time, so that it
  * works on one while the answers to the other are on their way.
  */
-import { type Clock, invariant } from "../env/index.js";
+import { type Clock, invariant, type Telemetry, type TraceContext } from "../env/index.js";
 import { asStoreError, StoreUnavailableError } from "./errors.js";
 import type {
   AcquireOutcome,
@@ -35,6 +35,8 @@ interface Waiting<Request, Outcome> {
   readonly timeoutMs: number;
   /** When the caller no longer cares, by the monotonic clock. */
   readonly deadlineMs: number;
+  /** What the caller is part of, where that is traced. */
+  readonly from: TraceContext | undefined;
   readonly resolve: (outcome: Outcome | Failed) => void;
 }
 
@@ -48,6 +50,7 @@ export class Batcher<Request, Outcome> {
   constructor(
     readonly send: (requests: Request[], options: CallOptions) => Promise<Outcome[]>,
     readonly clock: Clock,
+    readonly telemetry?: Telemetry | undefined,
   ) {}
 
   /**
@@ -57,7 +60,8 @@ export class Batcher<Request, Outcome> {
   submit(request: Request, timeoutMs: number): Promise<Outcome | Failed> {
     return new Promise((resolve) => {
       const deadlineMs = this.clock.monotonic() + timeoutMs;
-      this.#waiting.push({ request, timeoutMs, deadlineMs, resolve });
+      const from = this.telemetry?.here();
+      this.#waiting.push({ request, timeoutMs, deadlineMs, from, resolve });
       if (this.#flying >= MOST_IN_FLIGHT || this.#gathering) return;
       this.#gathering = true;
       this.#flying += 1;
@@ -120,7 +124,12 @@ export class Batcher<Request, Outcome> {
 
   async #sendAll(batch: Waiting<Request, Outcome>[], timeoutMs: number): Promise<Outcome[]> {
     const requests = batch.map(({ request }) => request);
-    return this.send(requests, Number.isFinite(timeoutMs) ? { timeoutMs } : {});
+    const send = () => this.send(requests, Number.isFinite(timeoutMs) ? { timeoutMs } : {});
+    if (!this.telemetry) return send();
+    return this.telemetry.within(
+      batch.flatMap(({ from }) => from ?? []),
+      send,
+    );
   }
 }
 
@@ -146,13 +155,15 @@ export function batched(
   store: LeaseStore,
   clock: Clock,
   tell: Pick<CallOptions, "tellReplaced"> = {},
+  telemetry?: Telemetry,
 ): BatchedStore {
   const acquire = new Batcher<AcquireRequest, AcquireOutcome>(
     (requests, options) => store.acquire(requests, { ...options, ...tell }),
     clock,
+    telemetry,
   );
-  const renew = new Batcher(store.renew.bind(store), clock);
-  const release = new Batcher(store.release.bind(store), clock);
+  const renew = new Batcher(store.renew.bind(store), clock, telemetry);
+  const release = new Batcher(store.release.bind(store), clock, telemetry);
   return {
     acquire: (request, timeoutMs) => acquire.submit(request, timeoutMs),
     renew: (request, timeoutMs) => renew.submit(request, timeoutMs),

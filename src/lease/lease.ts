@@ -11,6 +11,7 @@ import { jittered, sleep } from "../env/index.js";
 import { attempt, type LeaseContext } from "./acquisition.js";
 import { HeldLease, type LostHandler } from "./held-lease.js";
 import type { ResolvedOptions } from "./options.js";
+import { asked } from "./told.js";
 
 export interface LeaseRetries {
   readonly acquireRetries: number;
@@ -107,7 +108,9 @@ export class Lease implements AsyncDisposable {
     const { acquireRetries, acquireRetryDelayMs, signal: own } = this.#options;
     return aborting.run([own, closing], async (abort) => {
       for (let retries = 0; ; retries += 1) {
-        const result = await attempt(this.#context, this.resource, this.#options, abort);
+        const result = await asked(env, () =>
+          attempt(this.#context, this.resource, this.#options, abort),
+        );
         if (result instanceof HeldLease) {
           this.#hold(result);
           return true;

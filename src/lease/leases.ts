@@ -30,6 +30,7 @@ import type {
   RevokeOutcome,
   WatchEvent,
 } from "./port.js";
+import { asked } from "./told.js";
 import { Turns } from "./turns.js";
 import {
   type AnyLease,
@@ -90,7 +91,7 @@ export class Leases implements AsyncDisposable {
     this.#owned = owned;
     this.#context = {
       capabilities: store.capabilities,
-      batched: batched(store, env.clock),
+      batched: batched(store, env.clock, {}, env.telemetry),
       env,
       keeper: new Keeper(env.clock),
       hints: new Hints(store, namespace, env),
@@ -393,6 +394,6 @@ export class Leases implements AsyncDisposable {
   }
 
   #abortable<T>({ signal }: ResolvedOptions, call: (abort: Abort) => Promise<T>): Promise<T> {
-    return this.#context.aborting.run([signal, this.#closing.signal], call);
+    return asked(this.env, () => this.#context.aborting.run([signal, this.#closing.signal], call));
   }
 }

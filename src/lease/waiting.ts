@@ -42,6 +42,7 @@ export async function waitFor(
   let entered = false;
   // Whether the store may know us as waiting.
   let queued = false;
+  env.telemetry?.change("leasehold.lease.waiters", {}, 1);
   try {
     await context.turns.enter(resource, abort, patient);
     entered = true;
@@ -83,6 +84,7 @@ export async function waitFor(
     if (last instanceof Error) throw last;
     throw new LeaseUnavailableError(resource, options.waitMs, last.holder);
   } finally {
+    env.telemetry?.change("leasehold.lease.waiters", {}, -1);
     deadline?.cancel();
     unlisten?.();
     // Nobody need wait for us any more.

@@ -150,7 +150,16 @@ export class Tasks implements AsyncDisposable {
     if (this.#closed) throw new ClosedError();
     checkKnown(options, { client: true });
     const added = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
-    if (added.length === 0) return [];
+    const [first] = added;
+    if (!first) return [];
+    // Who runs it has the same in its own span.
+    const ids = added.length === 1 ? { "leasehold.task.id": first.id } : {};
+    const attributes = { "leasehold.task.kind": first.kind, ...ids };
+    const add = () => this.#add(added, options);
+    return this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
+  }
+
+  async #add(added: readonly NewTask[], options: { client?: SqlClient }): Promise<Enqueued[]> {
     if (options.client) return settled(await this.#store.enqueue(added, options));
     const giveUpAtMs = this.#env.clock.monotonic() + ENQUEUE_BUDGET_MS;
     for (let tries = 1; ; tries += 1) {

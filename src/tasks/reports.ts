@@ -45,10 +45,10 @@ export class Reports {
 
   constructor(store: TaskStore, env: Env) {
     this.#env = env;
-    this.#heartbeats = new Batcher(store.heartbeat.bind(store), env.clock);
-    this.#completions = new Batcher(store.complete.bind(store), env.clock);
-    this.#failures = new Batcher(store.fail.bind(store), env.clock);
-    this.#returns = new Batcher(store.giveBack.bind(store), env.clock);
+    this.#heartbeats = new Batcher(store.heartbeat.bind(store), env.clock, env.telemetry);
+    this.#completions = new Batcher(store.complete.bind(store), env.clock, env.telemetry);
+    this.#failures = new Batcher(store.fail.bind(store), env.clock, env.telemetry);
+    this.#returns = new Batcher(store.giveBack.bind(store), env.clock, env.telemetry);
   }
 
   async heartbeat(request: HeartbeatRequest, timeoutMs: number): Promise<RenewOutcome> {

@@ -17,7 +17,14 @@
  * worker never runs more than `concurrency` handlers at once. *A store that is slow to take reports*
  * has no more than `concurrency` of them on their way beside the handlers before claims wait too.
  */
-import { type Env, jittered, newLeaseId, sleep } from "../env/index.js";
+import {
+  type Env,
+  jittered,
+  newLeaseId,
+  type OpenSpan,
+  sleep,
+  type TraceContext,
+} from "../env/index.js";
 import {
   ClosedError,
   checkInteger,
@@ -214,13 +221,18 @@ export class Worker implements AsyncDisposable {
         waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#ttlMs / 4)),
       };
       const sent = instant(env.clock);
-      const outcome = await ready
-        .claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS, repeatable: false })
-        .catch(failedMaybe);
+      let from: TraceContext | undefined;
+      const claim = (span?: OpenSpan) => {
+        from = span && env.telemetry?.here();
+        return ready
+          .claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS, repeatable: false })
+          .catch(failedMaybe);
+      };
+      const outcome = await (env.telemetry?.span("leasehold.task claim", {}, claim) ?? claim());
       if (outcome.status === "claimed") {
         claimId = newLeaseId(env.random);
         failures = 0;
-        for (const task of outcome.tasks) this.#start(task, sent);
+        for (const task of outcome.tasks) this.#start(task, sent, from);
         continue;
       }
       failures += 1;
@@ -230,7 +242,11 @@ export class Worker implements AsyncDisposable {
     }
   }
 
-  #start(task: ClaimedTask, sent: ReturnType<typeof instant>): void {
+  #start(
+    task: ClaimedTask,
+    sent: ReturnType<typeof instant>,
+    parent: TraceContext | undefined,
+  ): void {
     const { env, holder } = this.#context;
     const grant = this.#grant(task);
     const attempt: Attempt = { reporting: false, reported: false };
@@ -260,7 +276,11 @@ export class Worker implements AsyncDisposable {
       this.#keeper,
       env,
     );
-    const running = this.#run(task, lease, attempt).then(async (reported) => {
+    const attributes = { "leasehold.task.id": task.id, "leasehold.task.kind": task.kind };
+    const about = { kind: "consumer", attributes, ...(parent && { parent }) } as const;
+    const run = (span?: OpenSpan) => this.#run(task, lease, attempt, span);
+    const ran = env.telemetry?.span("leasehold.task run", about, run) ?? run();
+    const running = ran.then(async (reported) => {
       attempt.reported = reported;
       await lease[Symbol.asyncDispose]();
       this.#running.delete(lease);
@@ -270,11 +290,17 @@ export class Worker implements AsyncDisposable {
   }
 
   /** Runs the handler and reports; false when there was nothing to report or nobody took it. */
-  async #run(task: ClaimedTask, lease: HeldLease, attempt: Attempt): Promise<boolean> {
+  async #run(
+    task: ClaimedTask,
+    lease: HeldLease,
+    attempt: Attempt,
+    span: OpenSpan | undefined,
+  ): Promise<boolean> {
     this.#handling += 1;
     const end = await this.#handle(task, lease, attempt);
     this.#handling -= 1;
     this.#slotFreed?.();
+    if (!end || !("output" in end)) span?.fail();
     if (!end) return false;
     attempt.reporting = true;
     const grant = this.#grant(task);
