@@ -7,7 +7,7 @@
  */
 import type { LeaseStore } from "../lease/index.js";
 import type { AdminOutcome, TaskKey, TaskStore } from "../tasks/port.js";
-import type { AuditLog, NewAuditEntry } from "./audit.js";
+import type { AuditEntry, AuditLog, NewAuditEntry } from "./audit.js";
 import type { KeyActs, KeyStore } from "./keys.js";
 import type { LimitActs, LimitStore } from "./limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
@@ -41,8 +41,13 @@ export interface Operations {
    * entered too. Where one database keeps both, an outcome `failed` undoes all of it and rejects with
    * its error, and `work` may be called again: it must do nothing but ask its actors, not the stores,
    * which in PGlite would wait for this very transaction.
+   * @param told given the first entry of the act; where `work` is called again, of the last time
    */
-  perform<T>(act: Act, work: (actors: Actors) => Promise<Performed<T>>): Promise<T>;
+  perform<T>(
+    act: Act,
+    work: (actors: Actors) => Promise<Performed<T>>,
+    told?: (entry: AuditEntry) => void,
+  ): Promise<T>;
 }
 
 /** What operators keep. */
@@ -51,6 +56,8 @@ export interface Control extends Operations {
   readonly keys: KeyStore;
   readonly pauses: PauseStore;
   readonly limits: LimitStore;
+  /** Whether leases are kept elsewhere: pauses of resources are then for the servers to enforce. */
+  readonly leasesApart: boolean;
   /** Each change on its own, without an entry: for {@link inTwoSteps}, and for nobody else. */
   readonly actors: Actors;
 }
@@ -63,10 +70,11 @@ export function withLeasesApart(control: Control, leases: Actors["leases"]): Con
   const apart = inTwoSteps(control.audit, { ...control.actors, leases });
   return {
     ...control,
-    perform: (act, work) =>
+    leasesApart: true,
+    perform: (act, work, told) =>
       act.action.startsWith("lease.")
-        ? apart.perform(act, work)
-        : control.perform(act, (actors) => work({ ...actors, leases })),
+        ? apart.perform(act, work, told)
+        : control.perform(act, (actors) => work({ ...actors, leases }), told),
   };
 }
 
@@ -75,8 +83,9 @@ export function inTwoSteps(audit: AuditLog, actors: Actors): Operations {
   const enter = (act: Act, phase: NewAuditEntry["phase"], details: object) =>
     audit.append([{ ...act, phase, details: JSON.stringify(details) }]);
   return {
-    async perform(act, work) {
+    async perform(act, work, told) {
       const [intent] = await enter(act, "intent", {});
+      if (intent) told?.(intent);
       // What was done stays done when its result cannot be entered: the intent stands.
       const result = (details: object) =>
         enter(act, "result", { intent: intent?.seq, ...details }).catch(() => {});

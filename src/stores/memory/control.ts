@@ -78,7 +78,8 @@ export function memoryControl(
   const pauses = pausesOf(state, leases);
   const limits = limitsOf(state);
   const actors = { leases, tasks, keys, pauses, limits };
-  return { audit, keys, pauses, limits, actors, ...inTwoSteps(audit, actors) };
+  const kept = { audit, keys, pauses, limits, actors, leasesApart: false };
+  return { ...kept, ...inTwoSteps(audit, actors) };
 }
 
 function auditOf(state: MemoryControlState): AuditLog {

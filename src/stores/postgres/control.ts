@@ -6,7 +6,7 @@
  * Whatever fails within it undoes all of it; killed in between, there is neither act nor entry. Acts
  * wait for each other at the chain's end, which is the last lock that each of them takes.
  */
-import type { Act, Actors, Control, Performed } from "../../control/index.js";
+import type { Act, Actors, AuditEntry, Control, Performed } from "../../control/index.js";
 import type { Failed, LeaseholdError } from "../../lease/index.js";
 import type { Connections } from "./connections.js";
 import { addEntries, auditIn } from "./control-audit.js";
@@ -26,14 +26,17 @@ export function postgresControl(connections: Connections): Control {
     keys: keysIn(general),
     pauses: pausesIn(general),
     limits: limitsIn(general),
+    leasesApart: false,
     actors: actorsIn(general, connections),
-    async perform(act, work) {
+    async perform(act, work, told) {
       for (let tries = 1; ; tries += 1) {
         let thrown: { readonly error: unknown } | undefined;
         try {
           return await general.transaction(async (session) => {
             try {
-              return await performIn(session, connections, act, work);
+              const { value, entry } = await performIn(session, connections, act, work);
+              if (entry) told?.(entry);
+              return value;
             } catch (error) {
               thrown = { error };
               throw error;
@@ -54,13 +57,15 @@ async function performIn<T>(
   connections: Connections,
   act: Act,
   work: (actors: Actors) => Promise<Performed<T>>,
-): Promise<T> {
+): Promise<{ value: T; entry: AuditEntry | undefined }> {
   const failed: LeaseholdError[] = [];
-  const actors = actorsIn(sqlWithin(session), connections);
+  const sql = sqlWithin(session);
+  const actors = actorsIn(sql, connections);
   const { value, details } = await work(telling(actors, (error) => failed.push(error)));
   if (failed[0]) throw failed[0];
-  await addEntries(session, [{ ...act, phase: "done", details: JSON.stringify(details) }]);
-  return value;
+  const done = { ...act, phase: "done", details: JSON.stringify(details) } as const;
+  const [entry] = await addEntries(sql, [done]);
+  return { value, entry };
 }
 
 function actorsIn(sql: Sql, connections: Connections): Actors {
@@ -75,7 +80,10 @@ function actorsIn(sql: Sql, connections: Connections): Actors {
   };
 }
 
-/** A transaction that is under way. After a statement that failed the server refuses all others. */
+/**
+ * A transaction that is under way: what fails before its COMMIT was not done. After a statement that
+ * failed the server refuses all others.
+ */
 function sqlWithin(session: Session): Sql {
   let failure: LeaseholdError | undefined;
   const within: Session = {
@@ -84,7 +92,7 @@ function sqlWithin(session: Session): Sql {
       try {
         return await session.query<Row>(text, values);
       } catch (error) {
-        failure = storeError(error, true);
+        failure = storeError(error, false);
         throw failure;
       }
     },
