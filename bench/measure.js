@@ -105,10 +105,12 @@ export async function rateOf(callers, forMs, work) {
  * Milliseconds that each of `times` took, one after the other.
  * @param {number} times
  * @param {(turn: number) => Promise<unknown>} work
+ * @param {number} [idleMs] before each; default 0
  */
-export async function latenciesOf(times, work) {
+export async function latenciesOf(times, work, idleMs = 0) {
   const latencies = [];
   for (let turn = 0; turn < times; turn += 1) {
+    if (idleMs > 0) await new Promise((resolve) => setTimeout(resolve, idleMs));
     const begin = performance.now();
     await work(turn);
     latencies.push(performance.now() - begin);

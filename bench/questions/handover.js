@@ -1,7 +1,8 @@
 // How soon the next waiter runs after a release: two clients that hand one lease to each other.
 //
 // ratio 1 = median time from the call of release() until the waiting client's work runs / median time
-//           of one round trip that writes durably to the same store
+//           of one round trip that writes durably to the same store, after a pause of the same length:
+//           processes and connections that sleep wake up slower than those that are busy
 // ratio 2 = the same time of node-redlock, which asks again every 200 ms / ours, both on Redis
 
 import { Redis } from "ioredis";
@@ -10,6 +11,8 @@ import Redlock from "redlock";
 import { connect } from "../../dist/index.js";
 import { interleaved, latenciesOf, median, ms, ratioRow } from "../measure.js";
 
+/** Between two hand-overs: until the next one waits. */
+const IDLE_MS = 60;
 const WRITE = "INSERT INTO written VALUES ($1)";
 const SCRIPT = "redis.call('SET', KEYS[1], ARGV[1]) return 'ok'";
 
@@ -36,10 +39,11 @@ export default {
         async postgresTrip() {
           const write = (/** @type {number} */ n) =>
             sql.query({ name: "write", text: WRITE, values: [n] });
-          return median(await latenciesOf(times, write));
+          return median(await latenciesOf(times, write, IDLE_MS));
         },
         async redisTrip() {
-          return median(await latenciesOf(times, (n) => redis.eval(SCRIPT, 1, "written", n)));
+          const write = (/** @type {number} */ n) => redis.eval(SCRIPT, 1, "written", n);
+          return median(await latenciesOf(times, write, IDLE_MS));
         },
         redlock: () => redlockHandOvers(redis, Math.ceil(times / 10)),
       },
@@ -96,7 +100,7 @@ async function handOvers({ first, second }, times) {
     const next = turn % 2 === 0 ? second : first;
     const waiting = next.acquire("baton").then((lease) => ({ lease, at: performance.now() }));
     // Until it waits for a hint; how long that takes is not what is asked.
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
     const released = performance.now();
     void held.release();
     const { lease, at } = await waiting;
@@ -119,7 +123,7 @@ async function redlockHandOvers(redis, times) {
     const waiting = redlock
       .acquire(["redlock-baton"], 30_000)
       .then((lock) => ({ lock, at: performance.now() }));
-    await new Promise((resolve) => setTimeout(resolve, 60 + 200 * Math.random()));
+    await new Promise((resolve) => setTimeout(resolve, IDLE_MS + 200 * Math.random()));
     const released = performance.now();
     void held.release();
     const { lock, at } = await waiting;
