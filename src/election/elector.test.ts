@@ -20,6 +20,8 @@ function world() {
   return { clock: env.clock, store, node };
 }
 
+type Node = ReturnType<ReturnType<typeof world>["node"]>;
+
 const untilAborted: LeaderWork = (term) =>
   new Promise((resolve) => term.signal.addEventListener("abort", () => resolve()));
 
@@ -173,9 +175,13 @@ describe("lead", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it("stands on while the work of a lost term does not stop, until it is told to end", async () => {
+  it.each([
+    ["its signal", ({ stop }: Node) => stop.abort()],
+    ["its client's end", ({ leases }: Node) => void leases.close()],
+  ])("stands on while the work of a lost term does not stop, until %s", async (_, leave) => {
     const { clock, node, store } = world();
-    const { elector, stop, lead } = node("a", { graceMs: 1_000 });
+    const a = node("a", { graceMs: 1_000 });
+    const { elector, lead } = a;
     let finish = () => {};
     const leading = lead(
       () =>
@@ -190,7 +196,8 @@ describe("lead", () => {
     await clock.advance(TTL_MS + 60_000);
     store.faults.renew = "ok";
     expect([elector.state, settled]).toEqual(["stopping", false]);
-    stop.abort();
+    leave(a);
+    await clock.advance(10_000);
     await expect(leading).rejects.toMatchObject({ code: "STILL_RUNNING", graceMs: 1_000 });
     finish();
     await clock.settle();

@@ -139,12 +139,13 @@ export class Elector {
     }
     const { signal = new AbortController().signal } = options;
     this.#state = "waiting";
-    signal.addEventListener("abort", this.#drain.look);
+    const leaving = [signal, this.#leases.closing];
+    for (const left of leaving) left.addEventListener("abort", this.#drain.look);
     const ended = this.#stand(work, signal).finally(() => {
       this.#state = "idle";
-      signal.removeEventListener("abort", this.#drain.look);
+      for (const left of leaving) left.removeEventListener("abort", this.#drain.look);
     });
-    return this.#drain.until(ended, () => signal.aborted || this.#leases.isClosed);
+    return this.#drain.until(ended, () => leaving.some(({ aborted }) => aborted));
   }
 
   /**
@@ -228,14 +229,14 @@ export class Elector {
   async #stand(work: LeaderWork, signal: AbortSignal): Promise<void> {
     const { env } = this.#leases;
     try {
-      while (!signal.aborted && !this.#leases.isClosed) {
+      while (!signal.aborted && !this.#leases.closing.aborted) {
         const ended = await this.#campaign(work, signal);
         if (ended === "returned") {
           await sleep(env.clock, jittered(env.random, this.#retryDelayMs, 0.2), { signal });
         }
       }
     } catch (error) {
-      if (!signal.aborted && !this.#leases.isClosed) throw error;
+      if (!signal.aborted && !this.#leases.closing.aborted) throw error;
     }
   }
 

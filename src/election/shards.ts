@@ -276,7 +276,7 @@ export class Shards implements AsyncDisposable {
     try {
       await step();
     } catch (error) {
-      if (this.#stopping.signal.aborted || this.#leases.isClosed) return;
+      if (this.#stopping.signal.aborted || this.#leases.closing.aborted) return;
       if (!(error instanceof LeaseholdError)) throw error;
       this.#leases.env.logger.warn({ err: error, name: this.name }, what);
     }

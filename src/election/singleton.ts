@@ -112,7 +112,7 @@ export class Singleton implements AsyncDisposable {
         if (!signal.aborted) logger.warn({ resource }, "the work ended by itself");
       } catch (error) {
         // Closed: by us, or with the client under us. The work may throw CLOSED of anything else.
-        if (signal.aborted || this.#leases.isClosed) return;
+        if (signal.aborted || this.#leases.closing.aborted) return;
         // Lost: another node may have it already; contend again at once.
         if (error instanceof LeaseLostError) continue;
         logger.error({ err: error, resource }, "the work failed");

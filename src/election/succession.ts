@@ -59,7 +59,7 @@ export class Succession {
     const wakeup = new Wakeup();
     const unlisten = this.#leases.listen(this.#resource, wakeup.set);
     try {
-      while (!signal.aborted && !this.#leases.isClosed && (await this.isAnothers(signal))) {
+      while (!signal.aborted && !this.#leases.closing.aborted && (await this.isAnothers(signal))) {
         await wakeup.wait(env, jittered(env.random, POLL_MS, 0.5), signal);
       }
     } finally {

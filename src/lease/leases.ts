@@ -115,9 +115,9 @@ export class Leases implements AsyncDisposable {
     return this.#context.namespace;
   }
 
-  /** Whether close() has been called. @internal */
-  get isClosed(): boolean {
-    return this.#closing.signal.aborted;
+  /** Aborts when close() is called. @internal */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
   }
 
   /** Clock, randomness and logger, for what is built on leases. @internal */
@@ -342,7 +342,7 @@ export class Leases implements AsyncDisposable {
     try {
       return await taking;
     } catch (error) {
-      const isAway = error instanceof StoreUnavailableError && !this.isClosed;
+      const isAway = error instanceof StoreUnavailableError && !this.closing.aborted;
       if (onUnavailable !== "unprotected" || !isAway) throw error;
       const event = { event: "lock_unprotected", err: error, resource };
       this.env.logger.warn(event, "the store is unavailable: the work runs unprotected");
@@ -383,7 +383,7 @@ export class Leases implements AsyncDisposable {
 
   /** @throws CLOSED */
   #checkOpen(): void {
-    if (this.isClosed) throw new ClosedError();
+    if (this.closing.aborted) throw new ClosedError();
   }
 
   #resolve(resource: string, options: AcquireOptions): ResolvedOptions {
