@@ -7,6 +7,7 @@
 /** Members whose text the server chooses. */
 const CHOSEN = new Set([
   "id",
+  "key",
   "leaseId",
   "grantId",
   "replacedGrantId",
@@ -28,7 +29,7 @@ export class Names {
   /** What is sent for a printed text. */
   toActual(printed: string): string {
     let text = printed;
-    for (const [name, value] of this.#texts) text = text.replaceAll(name, value);
+    for (const [name, value] of this.#named()) text = text.replaceAll(name, value);
     text = text.replaceAll(
       /("(?:fencingToken|token|expectedToken)": ?)(\d+)/g,
       (_, member: string, token: string) => `${member}${this.#tokens.get(Number(token)) ?? token}`,
@@ -74,7 +75,7 @@ export class Names {
     const known = this.#texts.has(printed) || this.#sent.includes(printed);
     if (!CHOSEN.has(key) || known) {
       let expected = printed;
-      for (const [name, value] of this.#texts) expected = expected.replaceAll(name, value);
+      for (const [name, value] of this.#named()) expected = expected.replaceAll(name, value);
       return expected === actual;
     }
     // Not the same, but of the same form; and two names are not of one thing.
@@ -82,6 +83,11 @@ export class Names {
       return false;
     this.#texts.set(printed, actual);
     return true;
+  }
+
+  /** A name may have another one in it, as a key has its id. */
+  #named(): [name: string, value: string][] {
+    return [...this.#texts].sort(([a], [b]) => b.length - a.length);
   }
 
   #sameNumber(printed: number, actual: number, key: string): boolean {
