@@ -111,6 +111,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "@opentelemetry/core": ["cli/open-telemetry.ts"],
   "@opentelemetry/exporter-metrics-otlp-http": ["cli/open-telemetry.ts"],
   "@opentelemetry/exporter-trace-otlp-http": ["cli/open-telemetry.ts"],
+  "@opentelemetry/resources": ["cli/open-telemetry.ts"],
   "@opentelemetry/sdk-trace-base": ["cli/open-telemetry.ts"],
   uuid: ["env/"],
   "@standard-schema/spec": ["tasks/"],

@@ -52,8 +52,11 @@ export function addServe(program: Command): void {
 async function serve(where: Where, options: Options): Promise<void> {
   if (/^zookeeper:/i.test(where.store)) throw new UsageError(BOUND);
   const logger = newLogger(options.logLevel);
-  const env: Env = { ...systemEnv, logger };
-  const shutdown = listenForShutdown(env.clock);
+  const shutdown = listenForShutdown(systemEnv.clock);
+  const { startOpenTelemetry } = await import("./open-telemetry.js");
+  const exporting = await startOpenTelemetry();
+  const { telemetry, metrics } = exporting;
+  const env: Env = { ...systemEnv, logger, telemetry };
   const stores = await openWhere(where, env);
   try {
     const auth = await authFor(options, stores);
@@ -61,6 +64,7 @@ async function serve(where: Where, options: Options): Promise<void> {
       ...stores,
       env,
       auth,
+      metrics,
       version: VERSION,
       onLeaseEvent: (event) => logLeaseEvent(logger, event),
       onTaskEvent: (event) => logTaskEvent(logger, event),
@@ -75,6 +79,7 @@ async function serve(where: Where, options: Options): Promise<void> {
     await server.close();
   } finally {
     await stores.close();
+    await exporting.close();
   }
   logger.info({}, "closed");
 }
@@ -115,6 +120,9 @@ with 0; a second signal exits at once. The log is JSON lines on stderr; docs/log
 
 Without an API key it serves this machine alone, whoever asks. From the first key on
 (leasehold keys create) every request needs one, without a restart; docs/http.md has the roles.
+
+GET /metrics is for Prometheus; OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces
+(docs/observability.md).
 
 Examples:
   leasehold serve

@@ -24,6 +24,8 @@ export interface SpanOptions {
 
 /** The work that a span stands for, while it runs. */
 export interface OpenSpan {
+  /** By what it turned out to be. */
+  rename(name: string): void;
   set(attributes: SpanAttributes): void;
   /** It did not come to what it was for, though it threw nothing. */
   fail(): void;

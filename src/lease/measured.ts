@@ -1,6 +1,13 @@
 /** A store whose calls are counted, timed and traced, for whoever has asked for telemetry. */
 import type { Env, LabelsOf, Telemetry } from "../env/index.js";
-import type { AcquireOutcome, CallOptions, LeaseStore, LeaseView, RenewOutcome } from "./port.js";
+import type {
+  AcquireOutcome,
+  CallOptions,
+  Key,
+  LeaseStore,
+  LeaseView,
+  RenewOutcome,
+} from "./port.js";
 
 type Calls = LabelsOf<"leasehold.store.duration">;
 
@@ -38,18 +45,23 @@ export interface MeasureOptions {
    * Default false: they are told by the leases themselves.
    */
   readonly serves?: boolean;
+  /** Of resources of other namespaces nothing is told to those who read metrics. Default: of none. */
+  readonly prefixesOf?: string;
 }
 
 /** The store itself where nobody measures. */
 export function measured(store: LeaseStore, env: Env, options: MeasureOptions = {}): LeaseStore {
   const { telemetry } = env;
   if (!telemetry) return store;
-  const { serves = false } = options;
+  const { serves = false, prefixesOf } = options;
   const known = { ...env, telemetry };
 
-  const tellAcquire = (outcome: AcquireOutcome, resource: string) => {
+  const blame = (what: "contended" | "endangered", { namespace, resource }: Key) => {
+    telemetry.blame(what, prefixesOf === undefined || prefixesOf === namespace ? resource : "");
+  };
+  const tellAcquire = (outcome: AcquireOutcome, key: Key) => {
     telemetry.count("leasehold.lease.acquire.attempts", { outcome: outcome.status });
-    if (outcome.status === "held") telemetry.blame("contended", resource);
+    if (outcome.status === "held") blame("contended", key);
     if (outcome.status === "acquired" && outcome.replaced) tellReplaced(outcome.replaced);
   };
   const tellReplaced = (replaced: LeaseView) => {
@@ -60,10 +72,10 @@ export function measured(store: LeaseStore, env: Env, options: MeasureOptions = 
     const heldMs = Math.max(0, Date.parse(expiresAt) - Date.parse(grantedAt));
     telemetry.measure("leasehold.lease.hold.duration", { ended: state }, heldMs);
   };
-  const tellRenew = (outcome: RenewOutcome, resource: string) => {
+  const tellRenew = (outcome: RenewOutcome, key: Key) => {
     telemetry.count("leasehold.lease.renew.attempts", { outcome: outcome.status });
     if (outcome.status === "renewed") return;
-    telemetry.blame("endangered", resource);
+    blame("endangered", key);
     if (!serves || outcome.status !== "lost") return;
     telemetry.count("leasehold.lease.losses", { reason: outcome.reason });
   };
@@ -74,18 +86,18 @@ export function measured(store: LeaseStore, env: Env, options: MeasureOptions = 
       const told: CallOptions = { ...given, tellReplaced: true };
       const call = () => store.acquire(requests, told);
       const outcomes = await timed(known, "leases", "acquire", requests.length, call);
-      for (const [index, { resource }] of requests.entries()) {
+      for (const [index, key] of requests.entries()) {
         const outcome = outcomes[index];
-        if (outcome) tellAcquire(outcome, resource);
+        if (outcome) tellAcquire(outcome, key);
       }
       return outcomes;
     },
     async renew(requests, given) {
       const call = () => store.renew(requests, given);
       const outcomes = await timed(known, "leases", "renew", requests.length, call);
-      for (const [index, { resource }] of requests.entries()) {
+      for (const [index, key] of requests.entries()) {
         const outcome = outcomes[index];
-        if (outcome) tellRenew(outcome, resource);
+        if (outcome) tellRenew(outcome, key);
       }
       return outcomes;
     },

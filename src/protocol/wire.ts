@@ -60,6 +60,7 @@ export const PROBLEMS = {
   LIMIT_REACHED: { status: 429, title: "The tenant has as much as it may have" },
   INTERNAL: { status: 500, title: "The server failed" },
   NO_HISTORY: { status: 501, title: "This server keeps no history of ended leases" },
+  NO_METRICS: { status: 501, title: "This server keeps no metrics" },
   NO_CONTROL: { status: 501, title: "This server keeps no keys, limits and audit" },
   STORE_UNAVAILABLE: { status: 503, title: "The store does not answer; nothing was done" },
   BUDGET_SPENT: { status: 503, title: "The caller's time was over; nothing was done" },

@@ -48,6 +48,7 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /healthz": "public",
   "GET /readyz": "public",
   "GET /openapi.json": "public",
+  "GET /metrics": "read",
 
   "POST /api/tasks": "work",
   "POST /api/tasks/next": "work",
@@ -114,7 +115,7 @@ export const ACCESS: Readonly<Record<string, Need>> = {
 };
 
 /** The route that will answer, as in the table; null: none will. */
-function routeOf(context: Context<AppEnv>): string | null {
+export function routeOf(context: Context<AppEnv>): string | null {
   // The first that is no middleware of all routes; HEAD is answered by GET.
   const route = matchedRoutes(context).find(({ path }) => path !== "/*");
   if (!route || route.method === "ALL") return null;

@@ -13,10 +13,11 @@ import {
   systemEnv,
   withoutLeaseIds,
 } from "../env/index.js";
-import { InvalidOptionError, type LeaseStore, startCollector } from "../lease/index.js";
+import { InvalidOptionError, type LeaseStore, measured, startCollector } from "../lease/index.js";
 import { REQUEST_ID_HEADER } from "../protocol/index.js";
 import {
   type GeneratorState,
+  measuredTasks,
   observed,
   startReaper,
   type TaskEvent,
@@ -34,6 +35,7 @@ import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
 import { declareRoutes } from "./routes/index.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
+import { measuredRequests, observeStores } from "./telemetry.js";
 import { Tenants } from "./tenants.js";
 
 export interface AppOptions {
@@ -55,8 +57,10 @@ export interface AppOptions {
   readonly auth?: Auth;
   /** What this instance takes on. Default: {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<ServerLimits>;
-  /** Clock, randomness and logger. Default: the real ones, silent. */
+  /** Clock, randomness, logger and telemetry. Default: the real ones, silent. */
   readonly env?: Partial<Env>;
+  /** What GET /metrics answers, in Prometheus's text format. Default: nobody keeps metrics, 501. */
+  readonly metrics?: () => Promise<string>;
   /** Whose resources and tasks are served. Default `default`. */
   readonly namespace?: string;
   /**
@@ -90,7 +94,6 @@ const KEEPING_RATIO = 10;
 
 export function createApp(options: AppOptions): ServerApp {
   const {
-    leases,
     generator,
     history,
     control,
@@ -98,6 +101,7 @@ export function createApp(options: AppOptions): ServerApp {
     basePath = "",
     version,
     auth = "ifAny",
+    metrics,
     onTaskEvent,
     onLeaseEvent,
   } = options;
@@ -106,11 +110,14 @@ export function createApp(options: AppOptions): ServerApp {
     throw new InvalidOptionError("auth", "cannot be keys without a control store that keeps them");
   }
   // Its answers tell tokens, and those who ask fence with them.
-  if (leases.capabilities.tokens === false) {
+  if (options.leases.capabilities.tokens === false) {
     throw new InvalidOptionError("leases", "without fencing tokens cannot be served");
   }
   const env: Env = { ...systemEnv, ...options.env };
-  const tasks = onTaskEvent ? observed(options.tasks, onTaskEvent) : options.tasks;
+  const { telemetry, clock } = env;
+  const leases = measured(options.leases, env, { serves: true, prefixesOf: namespace });
+  const timedTasks = measuredTasks(options.tasks, env);
+  const tasks = onTaskEvent ? observed(timedTasks, onTaskEvent) : timedTasks;
   const recorder = history && startRecorder(history, env);
   const limits = resolveLimits(options.limits);
   const tenants = new Tenants({ env, leases, tasks, mostWaiters: limits.waiters });
@@ -131,6 +138,11 @@ export function createApp(options: AppOptions): ServerApp {
   let closing = false;
 
   const app = newApp(basePath);
+  const served = new Set([namespace]);
+  if (telemetry) app.use(measuredRequests({ ...env, telemetry }, served));
+  const unobserve =
+    telemetry &&
+    observeStores(telemetry, { leases, tasks, generator, clock, tenants: served, namespace });
   app.use(async (context, next) => {
     const startMs = env.clock.monotonic();
     context.set("arrivedMs", startMs);
@@ -179,7 +191,7 @@ export function createApp(options: AppOptions): ServerApp {
     throw new ProblemError("UNKNOWN_ROUTE", `see ${basePath}/openapi.json for the routes`);
   });
 
-  declareRoutes(app, services, { version, basePath });
+  declareRoutes(app, services, { version, basePath, metrics });
 
   const background: Repeating[] = [
     startReaper(tasks, env),
@@ -196,6 +208,7 @@ export function createApp(options: AppOptions): ServerApp {
     fetch: async (request) => app.fetch(request),
     async close() {
       closing = true;
+      unobserve?.();
       admission.close();
       await tenants.close();
       await Promise.all(background.map((work) => work.stop()));

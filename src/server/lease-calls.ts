@@ -120,9 +120,9 @@ export interface Named {
 export function newLeaseCalls(options: LeaseCallsOptions) {
   const { env, leases, quotas, onReplaced } = options;
   const tellReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
-  const lanes = batched(leases, env.clock, { tellReplaced });
+  const lanes = batched(leases, env.clock, { tellReplaced }, env.telemetry);
   // Also gathers the revocations of one request into one call.
-  const revocations = new Batcher(leases.revoke.bind(leases), env.clock);
+  const revocations = new Batcher(leases.revoke.bind(leases), env.clock, env.telemetry);
   const tell = options.onLeaseEvent && telling(options.onLeaseEvent);
 
   return (context: Context<AppEnv>, budget: Budget, named: readonly Named[]): LeaseCalls => {

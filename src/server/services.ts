@@ -52,20 +52,20 @@ export interface Services {
 
 export type BatchedTasks = ReturnType<typeof batchTasks>;
 
-export function batchTasks(store: TaskStore, { clock }: Env) {
-  const plain = new Batcher(store.enqueue.bind(store), clock);
+export function batchTasks(store: TaskStore, { clock, telemetry }: Env) {
+  const plain = new Batcher(store.enqueue.bind(store), clock, telemetry);
   // Somebody's open transaction on a dedupeKey holds up those that come with one, not the others.
-  const deduped = new Batcher(store.enqueue.bind(store), clock);
+  const deduped = new Batcher(store.enqueue.bind(store), clock, telemetry);
   return {
     /** In one lane: what is added together keeps its order. */
     enqueue: (tasks: readonly NewTask[], timeoutMs: number) => {
       const lane = tasks.every(({ dedupeKey }) => dedupeKey === null) ? plain : deduped;
       return Promise.all(tasks.map((task) => lane.submit(task, timeoutMs)));
     },
-    heartbeat: new Batcher(store.heartbeat.bind(store), clock),
-    complete: new Batcher(store.complete.bind(store), clock),
-    fail: new Batcher(store.fail.bind(store), clock),
-    giveBack: new Batcher(store.giveBack.bind(store), clock),
+    heartbeat: new Batcher(store.heartbeat.bind(store), clock, telemetry),
+    complete: new Batcher(store.complete.bind(store), clock, telemetry),
+    fail: new Batcher(store.fail.bind(store), clock, telemetry),
+    giveBack: new Batcher(store.giveBack.bind(store), clock, telemetry),
   };
 }
 

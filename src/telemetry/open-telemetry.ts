@@ -175,6 +175,7 @@ function linksOf(contexts: readonly Context[]): Link[] {
 
 function opened(span: Span): OpenSpan {
   return {
+    rename: (name) => void span.updateName(name),
     set: (attributes) => void span.setAttributes({ ...attributes }),
     fail: () => void span.setStatus({ code: SpanStatusCode.ERROR }),
   };

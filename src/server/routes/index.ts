@@ -8,6 +8,7 @@ import { leaseListRoutes, leaseRecordRoute } from "./lease-lists.js";
 import { leaseServiceRoutes } from "./lease-service.js";
 import { leaseRoutes } from "./leases.js";
 import { lockRoutes } from "./locks.js";
+import { metricsRoute } from "./metrics.js";
 import { type About, openApiRoute } from "./openapi.js";
 import { taskBatchRoutes } from "./task-batches.js";
 import { taskListRoutes, taskRoute } from "./task-lists.js";
@@ -31,5 +32,6 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   keyRoutes(app, services);
   tenantLimitRoutes(app, services);
   healthRoutes(app, services, about.version);
+  metricsRoute(app, about.metrics);
   openApiRoute(app, about);
 }

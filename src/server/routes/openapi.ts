@@ -15,6 +15,8 @@ export interface About {
   readonly version: string;
   /** `""`: the app is its whole origin. */
   readonly basePath: string;
+  /** All metrics, in Prometheus's text format. */
+  readonly metrics?: (() => Promise<string>) | undefined;
 }
 
 /** The description of all routes. Declared last: it is made of those before it. */
