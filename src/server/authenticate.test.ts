@@ -1,0 +1,195 @@
+import { expect, test } from "vitest";
+import type { KeyRecord, KeyStore } from "../control/index.js";
+import { newKeyText, parseKeyText } from "../control/index.js";
+import { StoreUnavailableError } from "../lease/index.js";
+import { manualEnv } from "../testing/index.js";
+import { type Auth, Authenticator } from "./authenticate.js";
+import type { Caller } from "./caller.js";
+
+const ANYONE: Caller = {
+  ...{ namespace: "default", role: "admin", prefixes: [""], actor: "anyone", keyId: null },
+};
+
+/** Keys as a test wants them, and how often they were asked for. */
+function setUp(auth: Auth = "keys") {
+  const env = manualEnv();
+  const records = new Map<string, KeyRecord>();
+  const asked: string[] = [];
+  const state = { fails: false, waits: Promise.resolve() };
+  const store: KeyStore = {
+    async find(id) {
+      asked.push(id);
+      await state.waits;
+      if (state.fails) throw new StoreUnavailableError("away", { outcome: "none" });
+      return records.get(id) ?? null;
+    },
+    list: () => Promise.reject(new Error("nobody lists")),
+    async any() {
+      if (state.fails) throw new StoreUnavailableError("away", { outcome: "none" });
+      return records.size > 0;
+    },
+  };
+  const authenticator = new Authenticator(auth, store, ANYONE, env);
+  const add = (change: Partial<KeyRecord> = {}) => {
+    const { id, text, digest } = newKeyText(env.random);
+    const record: KeyRecord = {
+      ...{ id, digest, namespace: "a", name: "n", role: "viewer", prefixes: [""] },
+      ...{ createdAt: "", expiresAt: null, remainingMs: null, revoked: false, ...change },
+    };
+    records.set(id, record);
+    return { id, text, revoke: () => records.set(id, { ...record, revoked: true }) };
+  };
+  const come = (authorization: string | null) =>
+    authenticator.callerOf(
+      new Request("http://x", { headers: authorization === null ? {} : { authorization } }),
+    );
+  return { env, records, asked, state, authenticator, add, come };
+}
+
+const refused = { code: "UNAUTHENTICATED" };
+
+test("a key says namespace, role, prefixes and actor", async () => {
+  const { add, come } = setUp();
+  const { id, text } = add({ namespace: "t", role: "holder", prefixes: ["p/"] });
+  const caller = { namespace: "t", role: "holder", prefixes: ["p/"], keyId: id };
+  expect(await come(`Bearer ${text}`)).toEqual({ ...caller, actor: `key:${id}` });
+  expect(await come(`bearer  ${text} `)).toMatchObject(caller);
+});
+
+test.each([
+  ["nothing", () => null],
+  ["another scheme", (text: string) => `Basic ${btoa(`${text}:`)}`],
+  ["no scheme", (text: string) => text],
+  ["the id alone", (text: string) => `Bearer ${text.slice(0, -33)}`],
+  ["another secret", (text: string) => `Bearer ${text.slice(0, -1)}${text.endsWith("0") ? 1 : 0}`],
+  ["another id", (text: string) => `Bearer lh_${"0".repeat(12)}${text.slice(-33)}`],
+  ["two keys", (text: string) => `Bearer ${text}, Bearer ${text}`],
+  ["something long", () => `Bearer ${"x".repeat(10_000)}`],
+])("%s is refused, and the refusal does not repeat it", async (_, header) => {
+  const { add, come } = setUp();
+  const { text } = add();
+  const error = await come(header(text)).catch((caught: unknown) => caught);
+  expect(error).toMatchObject(refused);
+  expect(JSON.stringify([error, String(error)])).not.toContain(text.slice(-32));
+});
+
+test("a key is read once in a while, and those who come together share a reading", async () => {
+  const { add, come, asked, env } = setUp();
+  const { text } = add();
+  await Promise.all(Array.from({ length: 20 }, () => come(`Bearer ${text}`)));
+  expect(asked).toHaveLength(1);
+  await env.clock.advance(2_000);
+  await come(`Bearer ${text}`);
+  expect(asked).toHaveLength(1);
+  // Read again while it still counts: nobody waits.
+  await env.clock.advance(1_000);
+  await come(`Bearer ${text}`);
+  expect(asked).toHaveLength(2);
+});
+
+test("a revocation elsewhere takes effect within 5 s, one that this instance is told of at once", async () => {
+  const { add, come, authenticator, env } = setUp();
+  const [elsewhere, here] = [add(), add()];
+  await Promise.all([elsewhere, here].map(({ text }) => come(`Bearer ${text}`)));
+  const caller = await come(`Bearer ${elsewhere.text}`);
+  elsewhere.revoke();
+  here.revoke();
+  authenticator.forget(here.id);
+  await expect(come(`Bearer ${here.text}`)).rejects.toMatchObject(refused);
+  expect(await authenticator.holds(caller)).toBe(true);
+  await env.clock.advance(5_000);
+  await expect(come(`Bearer ${elsewhere.text}`)).rejects.toMatchObject(refused);
+  expect(await authenticator.holds(caller)).toBe(false);
+});
+
+test("what was read before a key was changed here does not count afterwards", async () => {
+  const { add, come, authenticator, state } = setUp();
+  const key = add();
+  let answer = () => {};
+  state.waits = new Promise<void>((resolve) => (answer = resolve));
+  const first = come(`Bearer ${key.text}`);
+  authenticator.forget(key.id);
+  key.revoke();
+  answer();
+  await first.catch(() => {});
+  await expect(come(`Bearer ${key.text}`)).rejects.toMatchObject(refused);
+});
+
+test("a key's time is over by the store's own count, whatever was read when", async () => {
+  const { add, come, env, asked } = setUp();
+  const { text } = add({ remainingMs: 2_000 });
+  await come(`Bearer ${text}`);
+  await env.clock.advance(1_999);
+  await come(`Bearer ${text}`);
+  await env.clock.advance(1);
+  await expect(come(`Bearer ${text}`)).rejects.toMatchObject(refused);
+  expect(asked).toHaveLength(1);
+});
+
+test("keys that were read count for 5 s while the store is away; then nobody can be known", async () => {
+  const { add, come, state, env, authenticator } = setUp();
+  const { text } = add();
+  const caller = await come(`Bearer ${text}`);
+  state.fails = true;
+  await env.clock.advance(4_999);
+  await come(`Bearer ${text}`);
+  await env.clock.advance(1);
+  await expect(come(`Bearer ${text}`)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+  expect(await authenticator.holds(caller)).toBe(false);
+  state.fails = false;
+  await come(`Bearer ${text}`);
+});
+
+test("a store that hangs is not waited for", async () => {
+  const { add, come, state, env } = setUp();
+  const { text } = add();
+  state.waits = new Promise(() => {});
+  const coming = come(`Bearer ${text}`).catch((error: unknown) => error);
+  await env.clock.advance(5_000);
+  expect(await coming).toMatchObject({ code: "STORE_UNAVAILABLE" });
+});
+
+test("who guesses ids asks the store once for each, and pushes out no key that is in use", async () => {
+  const { add, come, asked } = setUp();
+  const { text } = add();
+  await come(`Bearer ${text}`);
+  const guess = (n: number) => `Bearer lh_${String(n).padStart(12, "0")}_${"0".repeat(32)}`;
+  for (let n = 0; n < 2_000; n += 1) {
+    await expect(come(guess(n))).rejects.toMatchObject(refused);
+  }
+  await expect(come(guess(1_999))).rejects.toMatchObject(refused);
+  await come(`Bearer ${text}`);
+  expect(asked).toHaveLength(2_001);
+});
+
+test("without a key anybody comes in, and from the first one on nobody without", async () => {
+  const { add, come, records, authenticator, env } = setUp("ifAny");
+  expect(await come(null)).toBe(ANYONE);
+  expect(await authenticator.holds(ANYONE)).toBe(true);
+  const { text } = add();
+  await env.clock.advance(2_500);
+  await expect(come(null)).rejects.toMatchObject(refused);
+  expect(await authenticator.holds(ANYONE)).toBe(false);
+  await come(`Bearer ${text}`);
+  // The last one has gone: the door stays shut.
+  records.clear();
+  await env.clock.advance(60_000);
+  await expect(come(null)).rejects.toMatchObject(refused);
+  await authenticator.stop();
+});
+
+test("nobody comes in before it is known whether there are keys", async () => {
+  const { come, state } = setUp("ifAny");
+  state.fails = true;
+  await expect(come(null)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+  state.fails = false;
+  expect(await come(null)).toBe(ANYONE);
+});
+
+test("a key's text has 128 random bits, and is known again by nothing but them", () => {
+  const { random } = manualEnv();
+  const made = newKeyText(random);
+  expect(made.text).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}$/);
+  expect(parseKeyText(made.text)).toEqual({ id: made.id, digest: made.digest });
+  expect(made.digest).not.toContain(made.text.slice(-32));
+});
