@@ -8,6 +8,7 @@ it.each([
   ["30s", 30_000],
   ["1.5m", 90_000],
   ["2h", 7_200_000],
+  ["90d", 7_776_000_000],
 ])("reads %s", (text, ms) => expect(parseDuration(text)).toBe(ms));
 
 it.each(["", "5", "s", "-5s", "5 s", "5sec", "1m30s", "1e3ms", "Infinity", "NaNs", ".5s", "5s "])(

@@ -1,7 +1,7 @@
-const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
-const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/;
+const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
-/** `500ms`, `30s`, `1.5m`, `2h`, or a bare `0`, in milliseconds; null for anything else. */
+/** `500ms`, `30s`, `1.5m`, `2h`, `90d`, or a bare `0`, in milliseconds; null for anything else. */
 export function parseDuration(text: string): number | null {
   if (text === "0") return 0;
   const [, amount, unit] = DURATION.exec(text) ?? [];

@@ -67,7 +67,7 @@ export function tasksUrl(command: Command): string {
 export function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms === null) {
-    throw new InvalidArgumentError("A duration is a number and a unit: 500ms, 30s, 5m, 2h.");
+    throw new InvalidArgumentError("A duration is a number and a unit: 500ms, 30s, 5m, 2h, 90d.");
   }
   return ms;
 }

@@ -1,8 +1,10 @@
+import type { Control } from "../control/index.js";
 import { type Env, sleep, systemClock, systemEnv } from "../env/index.js";
 import { connect, type Leases, StoreUnavailableError } from "../index.js";
 import { ENGINES, openStores } from "../stores/open.js";
 import { openBy } from "../stores/opening.js";
 import type { LeaseStores, Stores } from "../stores/source.js";
+import { UsageError } from "./failures.js";
 import type { Where } from "./options.js";
 
 /** PGlite makes its first database in a few seconds, on a busy machine in many more. */
@@ -46,6 +48,20 @@ export async function openLeases(url: string): Promise<LeaseStores> {
 /** Leases of any engine, and what operators keep, which may be in another place. */
 export async function openLeasesAndControl(where: Where): Promise<LeaseStores> {
   return where.control === undefined ? openLeases(where.store) : openWhere(where, systemEnv);
+}
+
+/** What operators keep; close() closes where it is. */
+export async function openControl(
+  where: Where,
+): Promise<{ control: Control; close(): Promise<void> }> {
+  const url = where.control ?? where.store;
+  // Of a server's only the server itself can tell.
+  const opened = /^https?:/i.test(url) ? undefined : await openLeases(url);
+  if (opened?.control) return { control: opened.control, close: () => opened.close() };
+  await opened?.close();
+  throw new UsageError(
+    "keys, the audit and limits are kept by PostgreSQL and PGlite: name the database by --control",
+  );
 }
 
 /** The URL as it may be shown: without its password, and a server's without its key. */
