@@ -1,13 +1,6 @@
 /** A store whose calls are counted, timed and traced, for whoever has asked for telemetry. */
 import type { Env, LabelsOf, Telemetry } from "../env/index.js";
-import type {
-  AcquireOutcome,
-  CallOptions,
-  Key,
-  LeaseStore,
-  LeaseView,
-  RenewOutcome,
-} from "./port.js";
+import type { AcquireOutcome, Key, LeaseStore, LeaseView, RenewOutcome } from "./port.js";
 
 type Calls = LabelsOf<"leasehold.store.duration">;
 
@@ -49,6 +42,9 @@ export interface MeasureOptions {
   readonly prefixesOf?: string;
 }
 
+/** What each request of a call that threw has come to. */
+const THROWN = { status: "failed" } as const;
+
 /** The store itself where nobody measures. */
 export function measured(store: LeaseStore, env: Env, options: MeasureOptions = {}): LeaseStore {
   const { telemetry } = env;
@@ -59,63 +55,60 @@ export function measured(store: LeaseStore, env: Env, options: MeasureOptions = 
   const blame = (what: "contended" | "endangered", { namespace, resource }: Key) => {
     telemetry.blame(what, prefixesOf === undefined || prefixesOf === namespace ? resource : "");
   };
-  const tellAcquire = (outcome: AcquireOutcome, key: Key) => {
+  const tellAcquire = (outcome: AcquireOutcome | typeof THROWN, key: Key) => {
     telemetry.count("leasehold.lease.acquire.attempts", { outcome: outcome.status });
     if (outcome.status === "held") blame("contended", key);
     if (outcome.status === "acquired" && outcome.replaced) tellReplaced(outcome.replaced);
   };
-  const tellReplaced = (replaced: LeaseView) => {
-    const { state, grantedAt, expiresAt } = replaced;
+  const tellReplaced = ({ state, grantedAt, expiresAt }: LeaseView) => {
     if (state === "expired") telemetry.count("leasehold.lease.reclaimed", {});
     if (!serves || state === "live" || grantedAt === null || expiresAt === null) return;
     // Both by the store's clock.
     const heldMs = Math.max(0, Date.parse(expiresAt) - Date.parse(grantedAt));
     telemetry.measure("leasehold.lease.hold.duration", { ended: state }, heldMs);
   };
-  const tellRenew = (outcome: RenewOutcome, key: Key) => {
+  const tellRenew = (outcome: RenewOutcome | typeof THROWN, key: Key) => {
     telemetry.count("leasehold.lease.renew.attempts", { outcome: outcome.status });
     if (outcome.status === "renewed") return;
     blame("endangered", key);
     if (!serves || outcome.status !== "lost") return;
     telemetry.count("leasehold.lease.losses", { reason: outcome.reason });
   };
+  const tellingEach = async <Request, Outcome>(
+    operation: Calls["operation"],
+    requests: readonly Request[],
+    call: () => Promise<Outcome[]>,
+    tell: (outcome: Outcome | typeof THROWN, request: Request) => void,
+  ): Promise<Outcome[]> => {
+    let outcomes: Outcome[] | undefined;
+    try {
+      outcomes = await timed(known, "leases", operation, requests.length, call);
+      return outcomes;
+    } finally {
+      for (const [index, request] of requests.entries()) tell(outcomes?.[index] ?? THROWN, request);
+    }
+  };
 
   return {
     capabilities: store.capabilities,
-    async acquire(requests, given) {
-      const told: CallOptions = { ...given, tellReplaced: true };
-      const call = () => store.acquire(requests, told);
-      const outcomes = await timed(known, "leases", "acquire", requests.length, call);
-      for (const [index, key] of requests.entries()) {
-        const outcome = outcomes[index];
-        if (outcome) tellAcquire(outcome, key);
-      }
-      return outcomes;
+    acquire(requests, given) {
+      const call = () => store.acquire(requests, { ...given, tellReplaced: true });
+      return tellingEach("acquire", requests, call, tellAcquire);
     },
-    async renew(requests, given) {
-      const call = () => store.renew(requests, given);
-      const outcomes = await timed(known, "leases", "renew", requests.length, call);
-      for (const [index, key] of requests.entries()) {
-        const outcome = outcomes[index];
-        if (outcome) tellRenew(outcome, key);
-      }
-      return outcomes;
+    renew(requests, given) {
+      return tellingEach("renew", requests, () => store.renew(requests, given), tellRenew);
     },
-    async release(requests, given) {
+    release(requests, given) {
       const call = () => store.release(requests, given);
-      const outcomes = await timed(known, "leases", "release", requests.length, call);
-      for (const { status: outcome } of outcomes) {
-        telemetry.count("leasehold.lease.release.attempts", { outcome });
-      }
-      return outcomes;
+      return tellingEach("release", requests, call, ({ status: outcome }) =>
+        telemetry.count("leasehold.lease.release.attempts", { outcome }),
+      );
     },
-    async revoke(requests, given) {
+    revoke(requests, given) {
       const call = () => store.revoke(requests, given);
-      const outcomes = await timed(known, "leases", "revoke", requests.length, call);
-      for (const { status: outcome } of outcomes) {
-        telemetry.count("leasehold.lease.revokes", { outcome });
-      }
-      return outcomes;
+      return tellingEach("revoke", requests, call, ({ status: outcome }) =>
+        telemetry.count("leasehold.lease.revokes", { outcome }),
+      );
     },
     get: (keys) => store.get(keys),
     list: (query) => store.list(query),

@@ -56,7 +56,8 @@ export function measuredTasks(store: TaskStore, env: Env): TaskStore {
       case "returned":
         ended("returned", event);
         return count("returned");
-      default:
+      case "cancelled":
+      case "retried":
         count(event.type);
     }
   };

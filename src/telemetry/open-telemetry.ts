@@ -182,6 +182,6 @@ function opened(span: Span): OpenSpan {
 }
 
 function codeOf(error: unknown): string {
-  const { code, name } = error as { code?: unknown; name?: unknown };
-  return String(code ?? name ?? "error");
+  if (!(error instanceof Error)) return "error";
+  return "code" in error && typeof error.code === "string" ? error.code : error.name;
 }
