@@ -1,5 +1,5 @@
 /** PostgreSQL in this process: PGlite over a directory that no other process has open, or the user's. */
-import { type Clock, type Env, inBackground } from "../../env/index.js";
+import { type Clock, type Env, inBackground, nextTurn } from "../../env/index.js";
 import {
   type CallOptions,
   ClosedError,
@@ -86,7 +86,12 @@ function backendOf(
 function pgliteSql(db: PgliteInstance, clock: Clock): Sql {
   return {
     query: (text, values, options) =>
-      within(clock, options, () => sessionOf(db).query(text, values)),
+      within(clock, options, async () => {
+        // A statement keeps the event loop from coming round. What has arrived meanwhile is gathered
+        // first: else each request on a socket would become a statement of its own.
+        await nextTurn();
+        return sessionOf(db).query(text, values);
+      }),
     transaction: (work, options) =>
       within(clock, options, () => db.transaction((tx) => work(sessionOf(tx)))),
   };
