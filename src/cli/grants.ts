@@ -5,7 +5,7 @@ import { systemEnv } from "../env/index.js";
 import { connect } from "../index.js";
 import { type Grant, instant, LeaseLostError, trustFrom, trustLeftMs } from "../lease/index.js";
 import { fromWireLeaseId, toWireLeaseId } from "../protocol/wire.js";
-import { UsageError } from "./failures.js";
+import { Exit, UsageError } from "./failures.js";
 import { type Granted, shellLines } from "./lease-output.js";
 import { duration, namespaceOption, whereOf, withStore } from "./options.js";
 import { print } from "./output.js";
@@ -44,6 +44,8 @@ export function addAcquire(program: Command): void {
       const { store } = whereOf(command);
       const granted = await acquire(store, resource, options);
       print(options.json, granted, () => shellLines(granted));
+      // The lease's own timer would hold the process until it has run out.
+      throw new Exit(0);
     });
 }
 

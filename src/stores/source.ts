@@ -5,6 +5,17 @@ import type { Env } from "../env/index.js";
 import type { LeaseStore } from "../lease/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
 
+/** Something in how an engine is set up on which leases depend. */
+export interface Diagnosis {
+  /** The setting, by the engine's own name where it has one. */
+  readonly what: string;
+  readonly value: string;
+  /** `doubtful`: it may be meant so; `wrong`: leases may be lost, or granted twice. */
+  readonly verdict: "fine" | "doubtful" | "wrong";
+  /** What to do about it; null where it is fine. */
+  readonly remedy: string | null;
+}
+
 /** What every engine keeps. Whoever opened it closes it. */
 export interface LeaseStores {
   readonly leases: LeaseStore;
@@ -14,6 +25,8 @@ export interface LeaseStores {
   readonly history?: GrantHistory;
   /** Keys, the audit, pauses and limits; absent where the server behind this keeps them. */
   readonly control?: Control;
+  /** What the engine says of its settings, for `leasehold doctor`; absent where it cannot be asked. */
+  diagnose?(): Promise<readonly Diagnosis[]>;
   close(): Promise<void>;
 }
 

@@ -3,6 +3,7 @@ import type { Env } from "../../env/index.js";
 import { InvalidOptionError } from "../../lease/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { type Connection, EtcdClient } from "./client.js";
+import { diagnoseEtcd } from "./diagnose.js";
 import { storeError } from "./failures.js";
 import { recordFolder, toBase64 } from "./keys.js";
 import { EngineLeases } from "./leases.js";
@@ -36,7 +37,14 @@ export function etcd(options: EtcdOptions): StoreSource {
         const { minMs } = await leases.probe(timeoutMs);
         await checkRights(client, prefix, timeoutMs);
         const store = new EtcdLeaseStore({ client, leases, prefix, minMs });
-        return { leases: store, close: () => store.close() };
+        const diagnose = async () => {
+          try {
+            return await diagnoseEtcd(client);
+          } catch (error) {
+            throw storeError(error);
+          }
+        };
+        return { leases: store, diagnose, close: () => store.close() };
       } catch (error) {
         client.close();
         throw storeError(error);

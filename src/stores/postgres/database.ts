@@ -2,9 +2,11 @@ import type { Control, GrantHistory } from "../../control/index.js";
 import type { Env } from "../../env/index.js";
 import { type LeaseStore, StoreMisconfiguredError } from "../../lease/index.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
+import type { Diagnosis } from "../source.js";
 import type { Backend } from "./backend.js";
 import type { Connections } from "./connections.js";
 import { postgresControl } from "./control.js";
+import { diagnosePostgres } from "./diagnose.js";
 import { PostgresGeneratorState } from "./generator.js";
 import { PostgresGrantHistory } from "./history.js";
 import { Listener } from "./listen.js";
@@ -33,6 +35,7 @@ export interface PostgresDatabase {
   readonly generator: GeneratorState;
   readonly history: GrantHistory;
   readonly control: Control;
+  diagnose(): Promise<readonly Diagnosis[]>;
   /** @internal */
   readonly connections: Connections;
   close(): Promise<void>;
@@ -58,6 +61,7 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
       generator: new PostgresGeneratorState(connections),
       history: new PostgresGrantHistory(connections),
       control: postgresControl(connections),
+      diagnose: () => diagnosePostgres(connections),
       connections,
       close() {
         closing ??= listener.close().then(() => backend.close());

@@ -2,6 +2,7 @@
 import type { Env } from "../../env/index.js";
 import { StoreMisconfiguredError } from "../../lease/index.js";
 import type { LeaseStores } from "../source.js";
+import { diagnoseRedis } from "./diagnose.js";
 import type { Driver } from "./driver.js";
 import { FOREIGN_SCRIPTS, ForeignLeaseStore, type Format } from "./foreign.js";
 import { Hints } from "./hints.js";
@@ -10,6 +11,7 @@ import { PROBE, SCRIPTS } from "./scripts.js";
 import { type Script, Servers } from "./servers.js";
 import { RedisLeaseStore } from "./store.js";
 
+const DIAGNOSE_MS = 5_000;
 /** Of no resource: names have at least one byte. */
 const NOBODY = { namespace: "", resource: "" };
 
@@ -40,7 +42,7 @@ export async function openRedis(
     const keys = new Keys(driver.prefix);
     if (format) {
       const scripts = await load(servers, FOREIGN_SCRIPTS, deadlineMs);
-      return storesOf(new ForeignLeaseStore(servers, scripts, format), close);
+      return storesOf(new ForeignLeaseStore(servers, scripts, format), servers, close);
     }
     const scripts = await load(servers, { ...SCRIPTS, probe: PROBE }, deadlineMs);
     const channel = keys.channel(NOBODY.namespace);
@@ -50,16 +52,27 @@ export async function openRedis(
     }
     hints = new Hints(servers);
     await hints.open(channel);
-    return storesOf(new RedisLeaseStore(servers, scripts, keys, hints), close);
+    return storesOf(new RedisLeaseStore(servers, scripts, keys, hints), servers, close);
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-function storesOf(leases: RedisLeaseStore | ForeignLeaseStore, close: () => Promise<void>) {
+function storesOf(
+  leases: RedisLeaseStore | ForeignLeaseStore,
+  servers: Servers,
+  close: () => Promise<void>,
+): LeaseStores {
   return {
     leases,
+    async diagnose() {
+      const deadlineMs = servers.env.clock.monotonic() + DIAGNOSE_MS;
+      const asked = servers.nodes().map(async (node) => {
+        return diagnoseRedis(servers.nameOf(node), await infoOf(servers, node, deadlineMs));
+      });
+      return (await Promise.all(asked)).flat();
+    },
     async close() {
       await leases.close();
       await close();

@@ -1,0 +1,62 @@
+/**
+ * Which ttl a program needs: long enough that one which is healthy keeps its lease.
+ *
+ *   │◀── a third: renewal ──▶│◀──────────── two thirds: all of this must fit in ────────────▶│
+ *   granted                  pause of the process, the renewal's round trip, drift, margin    expires
+ *
+ * One renewal must come through after the longest usual pause: ttl > pause + renewal + margin, that is
+ * the least. Three times as much lets two renewals in a row fail, and is what we advise.
+ */
+
+/** As the library's defaults: see AcquireOptions. */
+const MARGIN_MS = 10;
+const DRIFT_RATIO = 0.01;
+/** Below, every hiccup of a network is a loss. */
+const SHORTEST_ADVISED_MS = 1_000;
+
+export interface Summary {
+  readonly count: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
+/** @param samples at least one */
+export function summaryOf(samples: readonly number[]): Summary {
+  const sorted = samples.toSorted((a, b) => a - b);
+  const at = (share: number) =>
+    rounded(sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0);
+  return { count: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1) };
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 100) / 100;
+}
+
+export interface TtlAdvice {
+  readonly pauseMs: number;
+  readonly renewalMs: number;
+  readonly marginMs: number;
+  /** Shorter ones lose healthy leases. */
+  readonly leastMs: number;
+  readonly advisedMs: number;
+}
+
+/** @param limits what the store grants */
+export function adviseTtl(
+  pauseMs: number,
+  renewalMs: number,
+  limits: { readonly minMs: number; readonly maxMs: number },
+): TtlAdvice {
+  const leastMs = Math.ceil((pauseMs + renewalMs + MARGIN_MS) / (1 - DRIFT_RATIO));
+  const wanted = Math.max(3 * leastMs, SHORTEST_ADVISED_MS, limits.minMs);
+  const advisedMs = Math.min(roundUp(wanted), limits.maxMs);
+  return { pauseMs, renewalMs, marginMs: MARGIN_MS, leastMs, advisedMs };
+}
+
+/** To 1, 2, 3 or 5 times a power of ten. */
+function roundUp(ms: number): number {
+  const power = 10 ** Math.floor(Math.log10(ms));
+  const digit = [1, 2, 3, 5, 10].find((step) => step * power >= ms) ?? 10;
+  return digit * power;
+}
