@@ -5,12 +5,12 @@
  */
 import { context, propagation } from "@opentelemetry/api";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
-import { type OpenTelemetry, openTelemetry } from "../telemetry/index.js";
+import { openTelemetry, type Telemetry } from "../telemetry/index.js";
 import { UsageError } from "./failures.js";
 import { prometheusText } from "./prometheus.js";
 
 export interface Exporting {
-  readonly telemetry: OpenTelemetry;
+  readonly telemetry: Telemetry;
   /** All metrics in Prometheus's text format. */
   metrics(): Promise<string>;
   /** Sends what has not been sent yet. */

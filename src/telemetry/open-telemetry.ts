@@ -27,19 +27,13 @@ import {
   type Telemetry,
   type TraceContext,
 } from "../env/index.js";
-import { type Prefixed, TopPrefixes } from "./top-prefixes.js";
+import { TopPrefixes } from "./top-prefixes.js";
 
 export interface OpenTelemetryOptions {
   /** Default: the one that is registered with the API when this is called, so register it before. */
   meterProvider?: MeterProvider;
   /** Default: the one that is registered with the API. */
   tracerProvider?: TracerProvider;
-}
-
-/** As `env.telemetry`, and with what only its maker asks for. */
-export interface OpenTelemetry extends Telemetry {
-  /** The prefixes with most contention, and with most renewals that failed or were refused. */
-  contention(): { readonly contended: Prefixed[]; readonly endangered: Prefixed[] };
 }
 
 const SCOPE = "leasehold";
@@ -62,7 +56,7 @@ const LINKS = createContextKey("leasehold links");
  * const telemetry = openTelemetry();
  * const leases = await connect(url, { env: { telemetry } });
  */
-export function openTelemetry(options: OpenTelemetryOptions = {}): OpenTelemetry {
+export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   const meter = (options.meterProvider ?? metrics).getMeter(SCOPE);
   const tracer = (options.tracerProvider ?? trace).getTracer(SCOPE);
   const made = instruments(meter);
@@ -86,7 +80,6 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): OpenTelemetry
 
   return {
     observe,
-    contention: () => ({ contended: top.contended.top(), endangered: top.endangered.top() }),
     blame: (what, resource) => top[what].add(resource),
     count: (name, labels, by = 1) => made(name).add(by, labels),
     change: (name, labels, by) => made(name).add(by, labels),
