@@ -48,14 +48,22 @@ const reportsMany = (more: object = {}): AccessExample => ({
     return { body: [{ id, leaseId, fencingToken: token, ...more }] };
   },
 });
+/** Whoever has a key says why. */
+const WHY = "reason=test";
 const operates = (operation: string): AccessExample => ({
   needs: "operate",
-  request: async (thing) => ({ path: `/api/tasks/${(await thing.pending()).id}/${operation}` }),
+  request: async (thing) => ({
+    path: `/api/tasks/${(await thing.pending()).id}/${operation}?${WHY}`,
+  }),
 });
-const operatesMany: AccessExample = {
+const operatesMany = (operation: string): AccessExample => ({
   needs: "operate",
-  request: async (thing) => ({ body: [(await thing.pending()).id] }),
-};
+  request: async (thing) => ({
+    path: `/api/tasks/${operation}?${WHY}`,
+    body: [(await thing.pending()).id],
+  }),
+});
+const operator: AccessExample = { needs: "operate", about: "tenant", request: nothing };
 const open: AccessExample = { needs: "public", about: "tenant", request: nothing };
 const generator: AccessExample = { needs: "operate", about: "tenant", request: nothing };
 const byLeaseId = (needs: Need): AccessExample => ({
@@ -71,6 +79,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   "GET /healthz": open,
   "GET /readyz": open,
   "GET /openapi.json": open,
+  "GET /metrics": { needs: "read", about: "tenant", request: nothing },
 
   "POST /api/tasks": {
     ...{ needs: "work", names: "task:", about: "tenant" },
@@ -93,8 +102,26 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   "POST /api/tasks/return": reportsMany(),
   "POST /api/tasks/{id}/cancel": operates("cancel"),
   "POST /api/tasks/{id}/retry": operates("retry"),
-  "POST /api/tasks/cancel": operatesMany,
-  "POST /api/tasks/retry": operatesMany,
+  "DELETE /api/tasks/{id}": {
+    needs: "operate",
+    request: async (thing) => ({ path: `/api/tasks/${(await thing.ended()).id}?${WHY}` }),
+  },
+  "POST /api/tasks/cancel": operatesMany("cancel"),
+  "POST /api/tasks/retry": operatesMany("retry"),
+  "POST /api/tasks/delete": {
+    needs: "operate",
+    request: async (thing) => ({
+      path: `/api/tasks/delete?${WHY}`,
+      body: [(await thing.ended()).id],
+    }),
+  },
+  "POST /api/tasks/bulk": {
+    needs: "operate",
+    request: async (thing) => {
+      const { queue } = await thing.pending();
+      return { body: { operation: "cancel", filter: { queue }, reason: "test" } };
+    },
+  },
   "GET /api/tasks": tasks("/api/tasks?limit=5"),
   "GET /api/tasks/pending": tasks("/api/tasks/pending?limit=5"),
   "GET /api/tasks/started": tasks("/api/tasks/started?limit=5"),
@@ -153,6 +180,13 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
     ...{ needs: "hold", names: RESOURCE, about: "tenant" },
     request: async ({ resource }) => ({ body: { resource: `${resource}/new`, ownerId: "asker" } }),
   },
+  "POST /v1/locks/force-unlock": {
+    needs: "operate",
+    request: async (thing) => {
+      await thing.lease();
+      return { body: { resource: thing.resource, reason: "test" } };
+    },
+  },
   "POST /v1/locks/{leaseId}/renew": {
     ...{ needs: "hold", names: RESOURCE },
     request: async (thing) => ({ path: `/v1/locks/${(await thing.lease()).leaseId}/renew` }),
@@ -186,7 +220,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
     needs: "operate",
     request: async (thing) => {
       const { token } = await thing.lease();
-      return { body: [{ resource: thing.resource, expectedToken: token }] };
+      return { body: [{ resource: thing.resource, expectedToken: token, reason: "test" }] };
     },
   },
   "POST /v1/leases/get": {
@@ -210,6 +244,35 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   "GET /v1/capabilities": { needs: "read", about: "tenant", request: nothing },
   "GET /v1/events": { needs: "read", about: "tenant", request: nothing },
 
+  "GET /v1/pauses": {
+    ...{ needs: "readAll", names: "", about: "tenant" },
+    request: async (thing) => {
+      await thing.pause();
+      return {};
+    },
+  },
+  "PUT /v1/pauses": {
+    ...{ needs: "operate", about: "tenant" },
+    request: async ({ resource }) => ({ body: { kind: "queue", name: resource, reason: "test" } }),
+  },
+  "DELETE /v1/pauses": {
+    needs: "operate",
+    request: async (thing) => {
+      await thing.pause();
+      return { path: `/v1/pauses?kind=prefix&name=${thing.resource}&${WHY}` };
+    },
+  },
+  "GET /v1/contention": { ...operator, ...{ needs: "readAll", names: "" } },
+  "GET /v1/audit": {
+    ...operator,
+    request: async (thing) => {
+      await thing.key();
+      return { path: "/v1/audit?limit=5" };
+    },
+  },
+  "GET /v1/audit/verify": operator,
+  "GET /v1/audit/checkpoint": operator,
+
   "GET /v1/keys": {
     ...{ needs: "administer", about: "tenant" },
     request: async (thing) => {
@@ -227,7 +290,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   },
   "DELETE /v1/keys/{id}": {
     needs: "administer",
-    request: async (thing) => ({ path: `/v1/keys/${(await thing.key()).id}` }),
+    request: async (thing) => ({ path: `/v1/keys/${(await thing.key()).id}?${WHY}` }),
   },
   "GET /v1/limits": { needs: "read", about: "tenant", request: nothing },
   "PUT /v1/limits": {

@@ -1,12 +1,9 @@
 /** A server for several tenants, each with a key of every role, and things of theirs to ask about. */
 import { createKey, type Role } from "../../src/control/index.js";
-import { grantIdOf, newLeaseId, taskIds } from "../../src/env/index.js";
+import { type Env, grantIdOf, newLeaseId, taskIds } from "../../src/env/index.js";
 import { toWireGrantId, toWireLeaseId } from "../../src/protocol/index.js";
 import { createApp } from "../../src/server/index.js";
 import type { Stores } from "../../src/stores/source.js";
-import type { manualEnv } from "../../src/testing/index.js";
-
-export type TestEnv = ReturnType<typeof manualEnv>;
 
 export interface Request {
   readonly method: string;
@@ -32,7 +29,11 @@ export interface Thing {
   running(): Promise<{ readonly id: string; readonly leaseId: string; readonly token: number }>;
   /** A task that waits in `queue`. */
   pending(): Promise<{ readonly id: string; readonly queue: string }>;
+  /** A task that was cancelled. */
+  ended(): Promise<{ readonly id: string }>;
   key(): Promise<{ readonly id: string }>;
+  /** What begins with `resource` is paused. */
+  pause(): Promise<void>;
 }
 
 const TTL_MS = 600_000;
@@ -43,7 +44,7 @@ export class Things {
 
   constructor(
     readonly stores: Stores,
-    readonly env: TestEnv,
+    readonly env: Env,
   ) {
     this.#newTaskId = taskIds(env.clock, env.random);
   }
@@ -94,6 +95,20 @@ export class Things {
         if (!task) throw new Error(`not claimed: ${id}`);
         return { id, leaseId: task.leaseId, token: task.token };
       },
+      async ended() {
+        const { id } = await pending();
+        if (exists) await tasks.cancel([{ namespace, id }]);
+        return { id };
+      },
+      async pause() {
+        if (!exists) return;
+        const pause = { namespace, kind: "prefix" as const, name: resource, reason: mark };
+        const act = { namespace, actor: mark, action: "prefix.pause", target: resource };
+        await control?.perform({ ...act, reason: mark }, async ({ pauses }) => ({
+          value: await pauses.set({ ...pause, actor: mark }),
+          details: {},
+        }));
+      },
       async key() {
         if (!exists || !control) return { id: newLeaseId(random).slice(0, 12) };
         const order = { namespace, name: mark, role: "viewer" as const, prefixes: [""] };
@@ -109,12 +124,13 @@ export class Things {
   }
 }
 
-export function openTenants(stores: Stores, env: TestEnv) {
+export function openTenants(stores: Stores, env: Env) {
   const { control } = stores;
   if (!control) throw new Error("the store keeps no keys");
   const app = createApp({
     ...{ ...stores, env, version: "1.2.3", auth: "keys" },
     limits: { ratePerSecond: null, lateMs: null },
+    metrics: async () => "",
   });
   return {
     app,
