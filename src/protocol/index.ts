@@ -6,6 +6,7 @@ export * from "./lease-service.js";
 export * from "./leases.js";
 export * from "./locks.js";
 export * from "./mapping.js";
+export * from "./operator.js";
 export * from "./problem.js";
 export * from "./task-batches.js";
 export * from "./tasks.js";

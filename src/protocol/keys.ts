@@ -11,7 +11,7 @@ const LONGEST_OVERLAP_MS = 90 * 24 * 3_600_000;
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
 const MOST_PREFIXES = 100;
 
-const Reason = z
+export const Reason = z
   .string()
   .min(1)
   .max(1_000)
@@ -19,7 +19,7 @@ const Reason = z
   .openapi({ description: "Why, for the audit." });
 
 /** As a name, but it may be empty: then it is the beginning of everything. */
-const Prefix = z
+export const Prefix = z
   .string()
   .superRefine((value, context) => {
     try {

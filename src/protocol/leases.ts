@@ -1,6 +1,7 @@
 /** The schemas of /v1/leases: the LeaseStore port, as JSON. The namespace comes from the server. */
 import { z } from "@hono/zod-openapi";
 import { batch, Cursor, Failed, Name, PageOf, QueryInteger, Token, TtlMs } from "./fields.js";
+import { Reason } from "./keys.js";
 import { fromWireLeaseId, LIMITS } from "./wire.js";
 
 const LONGEST_METADATA = 4_096;
@@ -112,6 +113,9 @@ export const RevokeBody = batch(
       expectedToken: z.int().optional().openapi({ description: "Refuse any other grant." }),
       free: z.enum(["atExpiry", "now"]).default("atExpiry").openapi({
         description: "`atExpiry` keeps exclusion; after `now` only the fencing token protects.",
+      }),
+      reason: Reason.optional().openapi({
+        description: "Why, for the audit: required from whoever has a key.",
       }),
     })
     .openapi("RevokeRequest"),

@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import type { By, Control } from "../control/index.js";
 import { callerOf } from "./caller.js";
-import { ProblemError } from "./problems.js";
+import { invalid, ProblemError } from "./problems.js";
 import type { AppEnv } from "./request.js";
 import type { Services } from "./services.js";
 
@@ -18,4 +18,17 @@ export function controlOf({ control }: Pick<Services, "control">): Control {
 /** Who asks, and why, for the audit. */
 export function byCaller(context: Context<AppEnv>, reason: string | undefined): By {
   return { actor: callerOf(context).actor, reason: reason ?? null };
+}
+
+/**
+ * Whoever is known by a key says why.
+ * @throws INVALID_REQUEST
+ */
+export function checkReason(
+  context: Context<AppEnv>,
+  path: string,
+  reason: string | undefined,
+): void {
+  if (reason !== undefined || callerOf(context).keyId === null) return;
+  throw invalid([{ path, problem: "is missing: the audit keeps why" }]);
 }

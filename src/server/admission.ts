@@ -1,7 +1,8 @@
 /**
  * Who is served first when there is more to do than can be done: those who keep what they hold.
  *
- *   keeps    renew, release, heartbeat, complete, fail, return, /healthz, /metrics   always
+ *   keeps    renew, release, heartbeat, complete, fail, return, /healthz, /metrics,
+ *            revoke, force-unlock, /v1/pauses: what ends an overload                 always
  *   waits    /api/tasks/next, /v1/events                        as many as one tenant may have
  *   demands  all else: acquire, enqueue, lists                  while few are under way and the event
  *                                                               loop comes round in time, else 429
@@ -16,7 +17,8 @@ import type { ServerLimits } from "./limits.js";
 export type Urgency = "keeps" | "waits" | "demands";
 
 /** By the last parts of the path: the same words in all dialects. */
-const KEEPING = /\/(renew|release|heartbeat|complete|fail|return|healthz|metrics)$/;
+const KEEPING =
+  /\/(renew|release|heartbeat|complete|fail|return|revoke|force-unlock|pauses|healthz|metrics)$/;
 /** `DELETE /v1/locks/{leaseId}` and `DELETE /api/leases/{id}` release. */
 const RELEASING = /\/(v1\/locks|api\/leases)(\/[^/]+)?$/;
 const WAITING = /\/(api\/tasks\/next|v1\/events)$/;

@@ -30,6 +30,7 @@ import { checkBasePath } from "./base-path.js";
 import type { Caller } from "./caller.js";
 import type { LeaseEvent } from "./lease-calls.js";
 import { Rates, resolveLimits, type ServerLimits, TenantsLimits } from "./limits.js";
+import { Pauses } from "./pauses.js";
 import { ProblemError, problemOf, tooMany, toResponse } from "./problems.js";
 import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
 import { declareRoutes } from "./routes/index.js";
@@ -120,7 +121,8 @@ export function createApp(options: AppOptions): ServerApp {
   const tasks = onTaskEvent ? observed(timedTasks, onTaskEvent) : timedTasks;
   const recorder = history && startRecorder(history, env);
   const limits = resolveLimits(options.limits);
-  const tenants = new Tenants({ env, leases, tasks, mostWaiters: limits.waiters });
+  const pauses = new Pauses(control, env);
+  const tenants = new Tenants({ env, leases, tasks, pauses, mostWaiters: limits.waiters });
   const admission = new Admission(env.clock, limits);
   const tenantsLimits = new TenantsLimits(limits, control, env.clock);
   const rates = new Rates(env.clock);
@@ -131,7 +133,7 @@ export function createApp(options: AppOptions): ServerApp {
   const services = newServices(
     {
       ...{ env, leases, tasks, generator, history: recorder, tenants, limits, tenantsLimits },
-      ...{ authenticator, control },
+      ...{ authenticator, control, pauses, onTaskEvent },
     },
     { onLeaseEvent, onReplaced: recorder?.record },
   );
@@ -197,6 +199,7 @@ export function createApp(options: AppOptions): ServerApp {
     startReaper(tasks, env),
     startCollector(leases, env),
     authenticator,
+    pauses,
     repeat(env, "forget full buckets", 60_000, async () => rates.forget()),
   ];
   if (history && recorder) {

@@ -216,7 +216,7 @@ test("bodies are limited to the byte, with a declared length and without", async
 test("a method that a path does not know is 405 with those that it does", async () => {
   for (const [method, path, allow] of [
     ["DELETE", "/api/tasks", "GET, POST"],
-    ["PATCH", `/api/tasks/${ID}`, "GET"],
+    ["PATCH", `/api/tasks/${ID}`, "GET, DELETE"],
     ["GET", "/api/tasks/next", "POST"],
     ["POST", `/api/tasks/${ID}/heartbeat`, "PUT"],
     ["PUT", "/api/tasks/heartbeat", "POST"],

@@ -3,10 +3,12 @@
  * listens, and with what a grant replaced handed to the history.
  */
 import type { Context } from "hono";
+import type { By, Control } from "../control/index.js";
 import { type Env, grantIdOf, telling } from "../env/index.js";
 import {
   type AcquireOutcome,
   type AcquireRequest,
+  asStoreError,
   Batcher,
   batched,
   type ErrorCode,
@@ -14,6 +16,7 @@ import {
   type LeaseState,
   type LeaseStore,
   type LeaseView,
+  queue,
   type ReleaseOutcome,
   type ReleaseRequest,
   type RenewOutcome,
@@ -22,8 +25,11 @@ import {
   type RevokeRequest,
 } from "../lease/index.js";
 import { callerOf, checkResources } from "./caller.js";
+import type { Contention } from "./contention.js";
+import type { Pauses } from "./pauses.js";
 import type { Quotas } from "./quotas.js";
 import type { AppEnv, Budget } from "./request.js";
+import { type Revoked, revokeAsAct } from "./revoking.js";
 
 /** Which request did it, to what. */
 interface Cause {
@@ -95,13 +101,17 @@ export interface LeaseCalls {
   readonly acquire: (request: InNamespace<AcquireRequest>) => Promise<AcquireOutcome>;
   readonly renew: (request: InNamespace<RenewRequest>) => Promise<RenewOutcome>;
   readonly release: (request: InNamespace<ReleaseRequest>) => Promise<ReleaseOutcome>;
-  readonly revoke: (request: InNamespace<RevokeRequest>) => Promise<RevokeOutcome>;
+  readonly revoke: (request: InNamespace<RevokeRequest>, by: By) => Promise<Revoked>;
 }
 
 export interface LeaseCallsOptions {
   readonly env: Env;
   readonly leases: LeaseStore;
   readonly quotas: Pick<Quotas, "note">;
+  readonly pauses: Pick<Pauses, "covers">;
+  readonly contention: Pick<Contention, "note">;
+  /** Where revocations are acts, with an entry in the audit; undefined: they are known to the log alone. */
+  readonly control: Control | undefined;
   readonly onLeaseEvent?: ((event: LeaseEvent) => void) | undefined;
   /** Given the ended grants that new ones replaced. */
   readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
@@ -118,7 +128,7 @@ export interface Named {
  *   right before its first call: a batch is sent as a whole, or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, quotas, onReplaced } = options;
+  const { env, leases, quotas, pauses, contention, control, onReplaced } = options;
   const tellReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { tellReplaced }, env.telemetry);
   // Also gathers the revocations of one request into one call.
@@ -136,7 +146,10 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
     const requestId = context.get("requestId");
     return {
       async acquire(request) {
-        const outcome = await lanes.acquire({ namespace, ...request }, timeoutMs);
+        const asked = { namespace, ...request };
+        const outcome =
+          (await heldBack(pauses, leases, asked)) ?? (await lanes.acquire(asked, timeoutMs));
+        if (outcome.status === "held") contention.note("held", namespace, request.resource);
         if (outcome.status === "acquired") quotas.note("leases", namespace, 1);
         const replaced = outcome.status === "acquired" ? outcome.replaced : undefined;
         if (replaced && replaced.state !== "live") onReplaced?.(replaced);
@@ -146,6 +159,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       },
       async renew(request) {
         const outcome = await lanes.renew({ namespace, ...request }, timeoutMs);
+        if (outcome.status === "lost") contention.note("lost", namespace, request.resource);
         tell?.(renewEvent(request, outcome, requestId));
         return outcome;
       },
@@ -156,14 +170,37 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         if (event) tell(event);
         return outcome;
       },
-      async revoke(request) {
-        const outcome = await revocations.submit({ namespace, ...request }, timeoutMs);
-        const event = tell && revokeEvent(request, outcome, requestId);
+      async revoke(request, by) {
+        const asked = { namespace, ...request };
+        const revoked = control
+          ? await revokeAsAct(control, env, asked, by, budget)
+          : { outcome: await revocations.submit(asked, timeoutMs), entry: null };
+        const event = tell && revokeEvent(request, revoked.outcome, requestId);
         if (event) tell(event);
-        return outcome;
+        return revoked;
       },
     };
   };
+}
+
+/**
+ * What is paused is held, but for whoever repeats the request that it was granted by; null: it is not
+ * paused, as far as this server has to say.
+ */
+async function heldBack(
+  pauses: Pick<Pauses, "covers">,
+  leases: Pick<LeaseStore, "get">,
+  { namespace, resource, leaseId }: AcquireRequest,
+): Promise<AcquireOutcome | null> {
+  try {
+    if (!(await pauses.covers({ namespace, resource }))) return null;
+    const [last] = await leases.get([{ namespace, resource }]);
+    if (last?.grantId === grantIdOf(leaseId)) return null;
+    return { status: "held", holder: queue.PAUSED_HOLDER, grantId: null, remainingMs: null };
+  } catch (cause) {
+    const error = asStoreError(cause, "no");
+    return { status: "failed", applied: "no", retryable: error.retryable, error };
+  }
 }
 
 function acquireEvent(

@@ -161,7 +161,8 @@ test("a store that fails is 503 when nothing was done, 504 when nobody knows", a
     ["no", 503, "STORE_UNAVAILABLE"],
     ["maybe", 504, "OUTCOME_UNKNOWN"],
   ] as const) {
-    const { ask } = await open(failing(applied));
+    // With a control store it is that which cancels.
+    const { ask } = await open({ ...failing(applied), control: undefined });
     for (const [method, path, body] of [
       ["POST", "/api/tasks", { task_data: 1 }],
       ["POST", "/api/tasks", [{ task_data: 1 }]],

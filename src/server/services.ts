@@ -3,9 +3,10 @@ import type { Context } from "hono";
 import type { Control, GrantHistory } from "../control/index.js";
 import { type Env, taskIds } from "../env/index.js";
 import { Batcher, type Capabilities, type LeaseStore } from "../lease/index.js";
-import type { GeneratorState, NewTask, TaskStore } from "../tasks/index.js";
+import type { GeneratorState, NewTask, TaskEvent, TaskStore } from "../tasks/index.js";
 import type { Authenticator } from "./authenticate.js";
 import { callerOf } from "./caller.js";
+import { Contention } from "./contention.js";
 import {
   type LeaseCalls,
   type LeaseCallsOptions,
@@ -13,6 +14,7 @@ import {
   newLeaseCalls,
 } from "./lease-calls.js";
 import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits.js";
+import type { Pauses } from "./pauses.js";
 import { tooMany } from "./problems.js";
 import { type Quota, Quotas } from "./quotas.js";
 import { type AppEnv, Budget } from "./request.js";
@@ -29,6 +31,10 @@ export interface Services {
   readonly authenticator: Pick<Authenticator, "holds" | "forget">;
   /** Undefined: there are no keys, limits, pauses and no audit. */
   readonly control: Control | undefined;
+  readonly pauses: Pick<Pauses, "covers" | "refresh">;
+  readonly contention: Contention;
+  /** Told of what acts do to tasks, past the task store. */
+  readonly onTaskEvent: ((event: TaskEvent) => void) | undefined;
   readonly limits: ServerLimits;
   readonly tenantsLimits: TenantsLimits;
   /** The durations that are served. */
@@ -81,6 +87,8 @@ type Ports = Pick<
   | "tenantsLimits"
   | "authenticator"
   | "control"
+  | "pauses"
+  | "onTaskEvent"
 >;
 
 export function newServices(
@@ -91,9 +99,11 @@ export function newServices(
   const budget = (context: Context<AppEnv>) => new Budget(context, env.clock);
   const { leases, limits, tenantsLimits } = ports;
   const quotas = new Quotas(env.clock, leases, tasks);
-  const callsOf = newLeaseCalls({ ...ports, ...listeners, quotas });
+  const contention = new Contention(env.clock);
+  const callsOf = newLeaseCalls({ ...ports, ...listeners, quotas, contention });
   return {
     ...ports,
+    contention,
     newTaskId: taskIds(env.clock, env.random),
     batchedTasks: batchTasks(tasks, env),
     budget,

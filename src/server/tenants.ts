@@ -3,6 +3,7 @@ import type { Env } from "../env/index.js";
 import type { LeaseStore } from "../lease/index.js";
 import type { EventTopic } from "../protocol/index.js";
 import {
+  type ClaimOptions,
   type ClaimOutcome,
   type ClaimRequest,
   Ready,
@@ -10,12 +11,14 @@ import {
   type TaskStore,
 } from "../tasks/index.js";
 import { EventHub, type Listener } from "./events.js";
+import type { Pauses } from "./pauses.js";
 import { tooMany } from "./problems.js";
 
 interface Shared {
   readonly env: Env;
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
+  readonly pauses: Pick<Pauses, "openQueues">;
   /** Of one tenant: claims that wait, and event streams. */
   readonly mostWaiters: number;
 }
@@ -26,8 +29,17 @@ export class Tenant {
   readonly #mostWaiters: number;
   #claims = 0;
 
-  constructor(namespace: string, { env, leases, tasks, mostWaiters }: Shared) {
-    this.#ready = new Ready(tasks, namespace, env);
+  constructor(namespace: string, { env, leases, tasks, pauses, mostWaiters }: Shared) {
+    const claims = {
+      capabilities: tasks.capabilities,
+      async claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome> {
+        const queues = await pauses.openQueues(namespace, request.queues);
+        return tasks.claim({ ...request, queues }, options);
+      },
+      giveBack: tasks.giveBack.bind(tasks),
+      watch: tasks.watch.bind(tasks),
+    };
+    this.#ready = new Ready(claims, namespace, env);
     this.#events = new EventHub({ env, namespace, leases, tasks });
     this.#mostWaiters = mostWaiters;
   }

@@ -39,8 +39,11 @@ export interface ReadyOptions extends ClaimOptions {
   readonly repeatable?: boolean;
 }
 
+/** What a store is asked by those who wait. */
+type Claims = Pick<TaskStore, "capabilities" | "claim" | "giveBack" | "watch">;
+
 export class Ready {
-  readonly #store: TaskStore;
+  readonly #store: Claims;
   readonly #namespace: string;
   readonly #env: Env;
   readonly #groups = new Map<string, Group>();
@@ -49,7 +52,7 @@ export class Ready {
   #poll: Timer | undefined;
 
   /** Subscribes when somebody waits for the first time. */
-  constructor(store: TaskStore, namespace: string, env: Env) {
+  constructor(store: Claims, namespace: string, env: Env) {
     this.#store = store;
     this.#namespace = namespace;
     this.#env = env;

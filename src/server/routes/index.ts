@@ -1,5 +1,7 @@
 import type { App } from "../routing.js";
 import type { Services } from "../services.js";
+import { auditRoutes } from "./audit.js";
+import { contentionRoute } from "./contention.js";
 import { eventRoutes } from "./events.js";
 import { generatorRoutes } from "./generator.js";
 import { healthRoutes } from "./health.js";
@@ -10,6 +12,8 @@ import { leaseRoutes } from "./leases.js";
 import { lockRoutes } from "./locks.js";
 import { metricsRoute } from "./metrics.js";
 import { type About, openApiRoute } from "./openapi.js";
+import { pauseRoutes } from "./pauses.js";
+import { taskActRoutes } from "./task-acts.js";
 import { taskBatchRoutes } from "./task-batches.js";
 import { taskListRoutes, taskRoute } from "./task-lists.js";
 import { holderRoutes, queueRoutes } from "./tasks.js";
@@ -20,6 +24,7 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   queueRoutes(app, services);
   taskListRoutes(app, services);
   taskBatchRoutes(app, services);
+  taskActRoutes(app, services);
   holderRoutes(app, services);
   taskRoute(app, services);
   generatorRoutes(app, services);
@@ -29,6 +34,9 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   leaseListRoutes(app, services);
   leaseRecordRoute(app, services);
   eventRoutes(app, services);
+  pauseRoutes(app, services);
+  contentionRoute(app, services);
+  auditRoutes(app, services);
   keyRoutes(app, services);
   tenantLimitRoutes(app, services);
   healthRoutes(app, services, about.version);

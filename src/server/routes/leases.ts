@@ -4,6 +4,7 @@ import {
   type AcquireOutcome,
   checkNumber,
   KEEP_ENDED_MS,
+  type RevokeOutcome,
   type LeaseView as View,
 } from "../../lease/index.js";
 import {
@@ -25,6 +26,7 @@ import {
   RevokeAnswer,
   RevokeBody,
 } from "../../protocol/index.js";
+import { byCaller, checkReason } from "../acts.js";
 import { callerOf, checkResources } from "../caller.js";
 import { checkTtl, limitBody } from "../request.js";
 import {
@@ -111,9 +113,19 @@ export function leaseRoutes(app: App, services: Services): void {
       responses: { 200: answers(ONE_EACH, RevokeAnswer), ...wrong },
     }),
     async (context) => {
-      const requests = context.req.valid("json").map(defined);
-      const calls = services.leaseCalls(context, requests);
-      const outcomes = await Promise.all(requests.map(calls.revoke));
+      const requests = context.req.valid("json").map(({ reason, ...request }, index) => {
+        checkReason(context, `${index}.reason`, reason);
+        return { request: defined(request), by: byCaller(context, reason) };
+      });
+      const calls = services.leaseCalls(
+        context,
+        requests.map(({ request }) => request),
+      );
+      const outcomes: RevokeOutcome[] = [];
+      // One after the other: entries of the audit have one order anyway.
+      for (const { request, by } of requests) {
+        outcomes.push((await calls.revoke(request, by)).outcome);
+      }
       return context.json(outcomes.map(toWireOutcome), 200);
     },
   );

@@ -1,8 +1,10 @@
 /** /v1/locks: one lock at a time, for anything that speaks HTTP. */
 import { createRoute } from "@hono/zod-openapi";
-import { grantIdOf } from "../../env/index.js";
+import { grantIdOf, invariant } from "../../env/index.js";
 import type { LeaseView } from "../../lease/index.js";
 import {
+  ForceUnlock,
+  ForceUnlockBody,
   LeaseIdParams,
   LIMITS,
   type Lock,
@@ -16,6 +18,7 @@ import {
   Lock as LockSchema,
   toWireLeaseId,
 } from "../../protocol/index.js";
+import { byCaller, controlOf } from "../acts.js";
 import { callerOf, checkResources } from "../caller.js";
 import {
   acquiredOrHeld,
@@ -89,6 +92,41 @@ export function lockRoutes(app: App, services: Services): void {
     },
   );
   otherMethods(app, "/v1/locks/acquire", "POST");
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/locks/force-unlock",
+      tags: TAGS,
+      summary: "End somebody's lock, as an operator, with an entry in the audit",
+      middleware,
+      request: jsonBody(ForceUnlockBody),
+      responses: {
+        200: answers("The entry, and what came of it.", ForceUnlock),
+        ...problems("NO_CONTROL", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { reason, ...request } = context.req.valid("json");
+      controlOf(services);
+      const calls = services.leaseCalls(context, [request]);
+      const { outcome, entry } = await calls.revoke(defined(request), byCaller(context, reason));
+      if (outcome.status === "failed") throw failed(outcome);
+      invariant(entry, "what was done has its entry");
+      const { actor: actorId, at: createdAt, seq: auditSeq } = entry;
+      const done = outcome.status === "revoked" ? outcome : null;
+      return context.json(
+        {
+          ...{ action: "FORCE_UNLOCK" as const, resource: request.resource },
+          ...{ actorId, reason, createdAt, auditSeq, unlocked: done !== null },
+          why: outcome.status === "revoked" ? null : outcome.status,
+          ...{ fencingToken: done?.token ?? null, freeInMs: done?.freeInMs ?? null },
+        },
+        200,
+      );
+    },
+  );
+  otherMethods(app, "/v1/locks/force-unlock", "POST");
 
   app.openapi(
     createRoute({

@@ -63,6 +63,7 @@ function describe(app: App, { version, basePath }: About): object {
       { name: "lease service", description: "Leases as records, and who is at work." },
       { name: "locks", description: "One lock at a time, for anything that speaks HTTP." },
       { name: "leases", description: "The lease store itself, in batches." },
+      { name: "operator", description: "Pauses, the audit, and where leases are contended for." },
       { name: "keys", description: "Who may do what." },
       { name: "limits", description: "How much a tenant may have." },
       { name: "events", description: "What has changed, as it changes." },

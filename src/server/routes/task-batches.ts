@@ -1,9 +1,7 @@
-/** /api/tasks/{operation}: what holders and operators say about many tasks in one request. */
+/** /api/tasks/{operation}: what holders say about many tasks in one request. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import {
-  AdminBatch,
-  AdminOutcomes,
   CompleteBatch,
   CompleteOutcomes,
   FailBatch,
@@ -33,7 +31,7 @@ const WRONG = problems(...BODY_PROBLEMS, ...STORE_PROBLEMS);
 
 /** Declared before the routes of one task. */
 export function taskBatchRoutes(app: App, services: Services): void {
-  const { tasks, batchedTasks } = services;
+  const { batchedTasks } = services;
   const operation = <Name extends string>(name: Name, summary: string) => ({
     method: "post" as const,
     path: `/api/tasks/${name}` as const,
@@ -127,23 +125,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
     },
   );
 
-  for (const name of ["cancel", "retry"] as const) {
-    app.openapi(
-      createRoute({
-        ...operation(name, `${name === "cancel" ? "Cancel" : "Retry"} many tasks, by their ids`),
-        request: jsonBody(AdminBatch),
-        responses: { 200: answers(ONE_EACH, AdminOutcomes), ...WRONG },
-      }),
-      async (context) => {
-        const { namespace } = callerOf(context);
-        const keys = context.req.valid("json").map((id) => ({ namespace, id }));
-        const call = () => tasks[name](keys);
-        const outcomes = await services.budget(context).change(call);
-        return context.json(outcomes.map(toWireOutcome), 200);
-      },
-    );
-  }
-  for (const name of ["heartbeat", "complete", "fail", "return", "cancel", "retry"]) {
+  for (const name of ["heartbeat", "complete", "fail", "return"]) {
     otherMethods(app, `/api/tasks/${name}`, "POST");
   }
 }

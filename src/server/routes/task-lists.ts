@@ -147,5 +147,5 @@ export function taskRoute(app: App, services: Services): void {
       return context.json(toWireDetails(task), 200);
     },
   );
-  otherMethods(app, "/api/tasks/:id", "GET");
+  otherMethods(app, "/api/tasks/:id", "GET", "DELETE");
 }

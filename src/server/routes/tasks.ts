@@ -20,7 +20,7 @@ import {
 } from "../../protocol/index.js";
 import type { ClaimedTask, EnqueueOutcome } from "../../tasks/index.js";
 import { callerOf } from "../caller.js";
-import { failed, notAllowed, ProblemError, refused } from "../problems.js";
+import { failed, ProblemError, refused } from "../problems.js";
 import { checkTtl, limitBody } from "../request.js";
 import {
   type App,
@@ -128,9 +128,9 @@ async function giveBack(
   await Promise.all(grants.map((grant) => batchedTasks.giveBack.submit(grant, GIVE_BACK_MS)));
 }
 
-/** What a holder says about its task, and what operators do to it. */
+/** What a holder says about its task. */
 export function holderRoutes(app: App, services: Services): void {
-  const { tasks, batchedTasks } = services;
+  const { batchedTasks } = services;
   const about = (operation: string, summary: string) => ({
     method: "put" as const,
     path: `/api/tasks/{id}/${operation}` as const,
@@ -231,36 +231,6 @@ export function holderRoutes(app: App, services: Services): void {
   );
   for (const operation of ["heartbeat", "complete", "fail", "return"]) {
     otherMethods(app, `/api/tasks/:id/${operation}`, "PUT");
-  }
-
-  for (const operation of ["cancel", "retry"] as const) {
-    app.openapi(
-      createRoute({
-        method: "post",
-        path: `/api/tasks/{id}/${operation}` as const,
-        tags: TAGS,
-        summary:
-          operation === "cancel"
-            ? "End a pending or running task; its holder is refused from then on"
-            : "Start a dead or cancelled task over; make a pending one due now",
-        request: { params: TaskParams },
-        responses: {
-          200: answers("As wished.", StateAnswer),
-          ...problems("UNKNOWN_TASK", "STATE_CONFLICT", ...STORE_PROBLEMS),
-        },
-      }),
-      async (context) => {
-        const { id } = context.req.valid("param");
-        const { namespace } = callerOf(context);
-        const [outcome] = await services
-          .budget(context)
-          .change(() => tasks[operation]([{ namespace, id }]));
-        invariant(outcome, "one outcome per task");
-        if (outcome.status !== "ok") throw notAllowed(outcome, operation);
-        return context.json({ id, state: outcome.state }, 200);
-      },
-    );
-    otherMethods(app, `/api/tasks/:id/${operation}`, "POST");
   }
 }
 

@@ -1,0 +1,111 @@
+/** /v1/pauses: what the tenant's operators have closed for a while. */
+import { createRoute } from "@hono/zod-openapi";
+import type { Pause as StoredPause } from "../../control/index.js";
+import { LIMITS, Pause, PauseBody, PauseList, Resumed, ResumeQuery } from "../../protocol/index.js";
+import { byCaller, controlOf } from "../acts.js";
+import { callerOf } from "../caller.js";
+import { limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  BODY_PROBLEMS,
+  jsonBody,
+  otherMethods,
+  problems,
+  STORE_PROBLEMS,
+} from "../routing.js";
+import type { Services } from "../services.js";
+
+const PATH = "/v1/pauses";
+const TAGS = ["operator"];
+
+export function pauseRoutes(app: App, services: Services): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: PATH,
+      tags: TAGS,
+      summary: "What is paused",
+      responses: {
+        200: answers("By kind and name.", PauseList),
+        ...problems("NO_CONTROL", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { pauses } = controlOf(services);
+      const { namespace } = callerOf(context);
+      const list = await services.budget(context).read(() => pauses.list(namespace));
+      return context.json({ items: list.map(toWirePause) }, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "put",
+      path: PATH,
+      tags: TAGS,
+      summary: "Grant a resource, what is below a prefix, or a queue's tasks to nobody from now on",
+      middleware: limitBody(LIMITS.bodyBytes),
+      request: jsonBody(PauseBody),
+      responses: {
+        200: answers("Also when it was paused before: since then.", Pause),
+        ...problems("NO_CONTROL", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { kind, name, reason } = context.req.valid("json");
+      const control = controlOf(services);
+      const { namespace, actor } = callerOf(context);
+      const act = { namespace, actor, reason, action: `${kind}.pause`, target: name };
+      const pause = () =>
+        control.perform(act, async ({ pauses }) => {
+          const value = await pauses.set({ namespace, kind, name, actor, reason });
+          return { value, details: { kind, since: value.since } };
+        });
+      const stored = await services.budget(context).change(pause);
+      await refresh(services);
+      return context.json(toWirePause(stored), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: PATH,
+      tags: TAGS,
+      summary: "Take a pause back",
+      request: { query: ResumeQuery },
+      responses: {
+        200: answers("Also when it is repeated.", Resumed),
+        ...problems("INVALID_REQUEST", "NO_CONTROL", ...STORE_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const { kind, name, reason } = context.req.valid("query");
+      const control = controlOf(services);
+      const { namespace } = callerOf(context);
+      const by = byCaller(context, reason);
+      const act = { ...by, namespace, action: `${kind}.resume`, target: name };
+      const resume = () =>
+        control.perform(act, async ({ pauses }) => {
+          const value = await pauses.clear({ namespace, kind, name });
+          return { value, details: { kind, wasPaused: value } };
+        });
+      const wasPaused = await services.budget(context).change(resume);
+      await refresh(services);
+      return context.json({ kind, name, wasPaused }, 200);
+    },
+  );
+  otherMethods(app, PATH, "GET", "PUT", "DELETE");
+}
+
+/** What was done was done: if it cannot be read now, it is within a second. */
+async function refresh({ pauses, env }: Services): Promise<void> {
+  await pauses.refresh().catch((err: unknown) => {
+    env.logger.warn({ err }, "could not read the pauses; trying again within a second");
+  });
+}
+
+function toWirePause({ kind, name, actor, reason, since }: StoredPause) {
+  return { kind, name, actor, reason, since };
+}
