@@ -1,7 +1,7 @@
 /** What operators do, always with a name and a reason: revoke, pause and resume. */
 import { userInfo } from "node:os";
 import { type Command, Option } from "commander";
-import type { Act, Operations, Pause, PauseKey, PauseStore } from "../control/index.js";
+import type { Act, Operator, Pause, PauseKey } from "../control/index.js";
 import { LeaseLostError, type RevokeOutcome, type RevokeRequest } from "../lease/index.js";
 import type { LeaseStores } from "../stores/source.js";
 import { formatDuration } from "./duration.js";
@@ -37,8 +37,9 @@ export function withAct(command: Command, { needsReason = true } = {}): Command 
 }
 
 /** @throws UsageError where nobody would keep the audit */
-export function controlOf({ control }: LeaseStores): Operations & { readonly pauses: PauseStore } {
-  if (control) return control;
+export function operatorOf({ control, operator }: LeaseStores): Operator {
+  const found = control ?? operator;
+  if (found) return found;
   throw new UsageError(
     "this store keeps no audit, and nothing is done without an entry: name a database by --control",
   );
@@ -75,7 +76,7 @@ export function addRevoke(program: Command): void {
     .action(async (resource: string, options: RevokeOptions, command: Command) => {
       const stores = await openLeasesAndControl(whereOf(command));
       try {
-        const outcome = await revoke(controlOf(stores), resource, options);
+        const outcome = await revoke(operatorOf(stores), resource, options);
         print(options.json, outcome, () => sayRevoked(resource, outcome));
         if (outcome.status !== "revoked") throw new Exit(EXIT.leaseLost);
       } finally {
@@ -85,7 +86,7 @@ export function addRevoke(program: Command): void {
 }
 
 async function revoke(
-  control: Operations,
+  operator: Operator,
   resource: string,
   options: RevokeOptions,
 ): Promise<Exclude<RevokeOutcome, { status: "failed" }>> {
@@ -94,7 +95,7 @@ async function revoke(
     ...{ namespace, resource, free: at === "now" ? "now" : "atExpiry" },
     ...(expectedToken !== undefined && { expectedToken }),
   };
-  const outcome = await control.perform(
+  const outcome = await operator.perform(
     actOf(options, "lease.revoke", resource),
     async ({ leases }) => {
       const [value] = await leases.revoke([request]);
@@ -136,9 +137,9 @@ export function addPause(program: Command): void {
     .action(async (resource: string | undefined, options: PauseOptions, command: Command) => {
       const stores = await openLeasesAndControl(whereOf(command));
       try {
-        const control = controlOf(stores);
+        const operator = operatorOf(stores);
         if (options.list) {
-          const pauses = await control.pauses.list(options.namespace);
+          const pauses = await operator.pauses.list(options.namespace);
           print(options.json, pauses, () => tableOf(pauses));
           return;
         }
@@ -146,7 +147,7 @@ export function addPause(program: Command): void {
         const { actor, reason } = options;
         if (!reason) throw new UsageError("required option '--reason <text>' not specified");
         const act = actOf(options, `${key.kind}.pause`, key.name);
-        const pause = await control.perform(act, async ({ pauses }) => {
+        const pause = await operator.perform(act, async ({ pauses }) => {
           const value = await pauses.set({ ...key, actor, reason });
           return { value, details: { kind: key.kind } };
         });
@@ -166,7 +167,7 @@ export function addResume(program: Command): void {
       try {
         const key = keyOf(resource, options);
         const act = actOf(options, `${key.kind}.resume`, key.name);
-        const wasPaused = await controlOf(stores).perform(act, async ({ pauses }) => {
+        const wasPaused = await operatorOf(stores).perform(act, async ({ pauses }) => {
           const value = await pauses.clear(key);
           return { value, details: { kind: key.kind, wasPaused: value } };
         });

@@ -1,6 +1,13 @@
 /** ls and show: leases as people see them. */
 import { type Command, Option } from "commander";
-import type { LeaseState, LeaseStore, LeaseView, ListQuery, Page } from "../lease/index.js";
+import {
+  LeaseholdError,
+  type LeaseState,
+  type LeaseStore,
+  type LeaseView,
+  type ListQuery,
+  type Page,
+} from "../lease/index.js";
 import { formatDuration } from "./duration.js";
 import { UsageError } from "./failures.js";
 import { duration, integer, namespaceOption, whereOf, withStore, withStores } from "./options.js";
@@ -141,7 +148,7 @@ export function addShow(program: Command): void {
           const [[lease], before, pauses] = await Promise.all([
             stores.leases.get([{ namespace, resource }]),
             stores.history?.list({ namespace, resource, limit: 10 }),
-            stores.control?.pauses.list(namespace),
+            (stores.control ?? stores.operator)?.pauses.list(namespace).catch(noPauses),
           ]);
           const paused = (pauses ?? []).filter(
             ({ kind, name }) =>
@@ -158,6 +165,12 @@ export function addShow(program: Command): void {
         }
       },
     );
+}
+
+/** A key may read leases and not what is paused; and a server may keep none. */
+function noPauses(error: unknown): [] {
+  if (error instanceof LeaseholdError && !error.retryable) return [];
+  throw error;
 }
 
 interface Shown {

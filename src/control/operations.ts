@@ -50,6 +50,16 @@ export interface Operations {
   ): Promise<T>;
 }
 
+/** What an operator's tools need, wherever the stores are: every {@link Control} is one. */
+export interface Operator {
+  readonly pauses: PauseStore;
+  /** As {@link Operations}; behind a server, which knows the actor, each call of an actor is an act. */
+  perform<T>(
+    act: Act,
+    work: (actors: Pick<Actors, "leases" | "tasks" | "pauses">) => Promise<Performed<T>>,
+  ): Promise<T>;
+}
+
 /** What operators keep. */
 export interface Control extends Operations {
   readonly audit: AuditLog;

@@ -1,6 +1,6 @@
 /** What can be opened, and what comes of it: the shape that every engine has. */
 
-import type { Control, GrantHistory } from "../control/index.js";
+import type { Control, GrantHistory, Operator } from "../control/index.js";
 import type { Env } from "../env/index.js";
 import type { LeaseStore } from "../lease/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
@@ -25,6 +25,8 @@ export interface LeaseStores {
   readonly history?: GrantHistory;
   /** Keys, the audit, pauses and limits; absent where the server behind this keeps them. */
   readonly control?: Control;
+  /** Acts of operators, where the server behind this enters them in its audit. */
+  readonly operator?: Operator;
   /** What the engine says of its settings, for `leasehold doctor`; absent where it cannot be asked. */
   diagnose?(): Promise<readonly Diagnosis[]>;
   close(): Promise<void>;

@@ -29,7 +29,7 @@ export interface Connection {
 }
 
 export interface Call {
-  readonly method: "GET" | "POST" | "PUT";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** With its query. */
   readonly path: string;
   /** As JSON text. */

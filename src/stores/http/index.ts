@@ -4,6 +4,7 @@ import type * as wire from "../../protocol/index.js";
 import type { StoreSource, Stores } from "../source.js";
 import { type Connection, HttpClient } from "./client.js";
 import { HttpGeneratorState } from "./generator.js";
+import { HttpOperator } from "./operator.js";
 import { HttpLeaseStore } from "./store.js";
 import { HttpTaskStore } from "./tasks.js";
 
@@ -44,11 +45,13 @@ export function http(options: HttpOptions): StoreSource<Stores> {
       const leases = new HttpLeaseStore(connection, capabilities.leases);
       const tasks = new HttpTaskStore(connection, capabilities.tasks);
       const generator = new HttpGeneratorState(connection);
+      const operator = new HttpOperator(connection);
       return {
-        ...{ leases, tasks, generator },
+        ...{ leases, tasks, generator, operator },
         async close() {
           await Promise.all([leases.close(), tasks.close()]);
           generator.close();
+          operator.close();
         },
       };
     },

@@ -1,0 +1,101 @@
+/** Acts of operators behind a server, which enters them in its audit under the caller's key. */
+import type { Act, Actors, Operator, Pause, PauseKey, Performed } from "../../control/index.js";
+import { LIMITS } from "../../protocol/wire.js";
+import type { AdminOutcome, TaskKey } from "../../tasks/port.js";
+import { sendBatch } from "./batch.js";
+import {
+  type Call,
+  type Connection,
+  HttpClient,
+  isFailed,
+  misconfigured,
+  queryOf,
+} from "./client.js";
+
+const PAUSES = "/v1/pauses";
+type WirePause = Omit<Pause, "namespace">;
+
+export class HttpOperator implements Operator {
+  readonly #client: HttpClient;
+  readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
+
+  constructor(connection: Connection) {
+    this.#client = new HttpClient(connection);
+  }
+
+  /** Each call within it is an act of the server's own: of several, some may be done alone. */
+  async perform<T>(
+    { reason }: Act,
+    work: (actors: Pick<Actors, "leases" | "tasks" | "pauses">) => Promise<Performed<T>>,
+  ): Promise<T> {
+    const tasks = (operation: "cancel" | "retry" | "delete") => (keys: readonly TaskKey[]) =>
+      this.#onTasks(operation, keys, reason);
+    const { value } = await work({
+      leases: {
+        revoke: (requests, options) => {
+          const bodies = requests.map(({ namespace, ...request }) => {
+            this.#client.checkNamespace(namespace);
+            return { ...request, ...(reason !== null && { reason }) };
+          });
+          return sendBatch(this.#client, {
+            ...{ path: "/v1/leases/revoke", requests: bodies, repeatable: false },
+            ...{ maxBytes: LIMITS.batchBodyBytes, ...options },
+          });
+        },
+      },
+      tasks: { cancel: tasks("cancel"), retry: tasks("retry"), delete: tasks("delete") },
+      pauses: {
+        set: (pause) => this.#pause(pause),
+        clear: (key) => this.#resume(key, reason),
+      },
+    });
+    return value;
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  async #paused(namespace: string | null): Promise<readonly Pause[]> {
+    const own = namespace ?? this.#client.connection.namespace;
+    this.#client.checkNamespace(own);
+    const answer = await this.#sent({ method: "GET", path: PAUSES, repeatable: true });
+    const { items } = answer as { items: readonly WirePause[] };
+    return items.map((pause) => ({ namespace: own, ...pause }));
+  }
+
+  async #pause({ namespace, kind, name, reason }: Omit<Pause, "since">): Promise<Pause> {
+    this.#client.checkNamespace(namespace);
+    const body = JSON.stringify({ kind, name, reason });
+    const call = { method: "PUT", path: PAUSES, body, repeatable: true } as const;
+    return { namespace, ...((await this.#sent(call)) as WirePause) };
+  }
+
+  async #resume({ namespace, kind, name }: PauseKey, reason: string | null): Promise<boolean> {
+    this.#client.checkNamespace(namespace);
+    const path = `${PAUSES}${queryOf({ kind, name, reason: reason ?? undefined })}`;
+    const answer = await this.#sent({ method: "DELETE", path, repeatable: true });
+    return (answer as { wasPaused: boolean }).wasPaused;
+  }
+
+  #onTasks(
+    operation: string,
+    keys: readonly TaskKey[],
+    reason: string | null,
+  ): Promise<AdminOutcome[]> {
+    const requests = keys.map(({ namespace, id }) => {
+      this.#client.checkNamespace(namespace);
+      return id;
+    });
+    const path = `/api/tasks/${operation}${queryOf({ reason: reason ?? undefined })}`;
+    const maxBytes = LIMITS.payloadBodyBytes;
+    return sendBatch(this.#client, { path, requests, repeatable: false, maxBytes });
+  }
+
+  async #sent(call: Call): Promise<unknown> {
+    const answer = await this.#client.send(call);
+    if (isFailed(answer)) throw answer.error;
+    if (answer.status !== 200) throw misconfigured(`${call.path} answered ${answer.status}`);
+    return answer.body;
+  }
+}
