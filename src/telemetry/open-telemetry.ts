@@ -74,7 +74,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   };
   for (const what of ["contended", "endangered"] as const) {
     observe(`leasehold.lease.${what}`, () =>
-      top[what].top().map(({ prefix, count }) => ({ value: count, labels: { prefix } })),
+      top[what].totals().map(({ prefix, count }) => ({ value: count, labels: { prefix } })),
     );
   }
 

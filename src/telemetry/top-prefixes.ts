@@ -44,6 +44,8 @@ export class TopPrefixes {
   readonly #kept = new Map<string, Kept>();
   readonly #told = new Set<string>();
   #total = 0;
+  /** That `other` has been told as. */
+  #most = 0;
 
   /** One more for the resource. */
   add(resource: string): void {
@@ -61,7 +63,7 @@ export class TopPrefixes {
     this.#kept.set(prefix, { count: error + 1, error });
   }
 
-  /** The certain counts, most first, and `other` for all the rest. Neither falls while its prefix is kept. */
+  /** The certain counts, most first, and `other` for all the rest. */
   top(): Prefixed[] {
     const told: Prefixed[] = [];
     for (const [prefix, { count, error }] of this.#kept) {
@@ -71,6 +73,18 @@ export class TopPrefixes {
     told.sort((a, b) => b.count - a.count);
     const certain = told.reduce((sum, { count }) => sum + count, 0);
     return [...told, { prefix: OTHER, count: this.#total - certain }];
+  }
+
+  /**
+   * The same as counters: neither a count falls while its prefix is kept, nor `other`, although a
+   * prefix that is told of for the first time leaves it.
+   */
+  totals(): Prefixed[] {
+    return this.top().map(({ prefix, count }) => {
+      if (prefix !== OTHER) return { prefix, count };
+      this.#most = Math.max(this.#most, count);
+      return { prefix, count: this.#most };
+    });
   }
 
   #mayTell(prefix: string): boolean {

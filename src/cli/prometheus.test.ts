@@ -1,0 +1,39 @@
+import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
+import { expect, it } from "vitest";
+import { prometheusText } from "./prometheus.js";
+
+class Asked extends MetricReader {
+  protected override async onForceFlush(): Promise<void> {}
+  protected override async onShutdown(): Promise<void> {}
+}
+
+it("says counters, gauges and histograms as Prometheus has them", async () => {
+  const reader = new Asked();
+  const meter = new MeterProvider({ readers: [reader] }).getMeter("test");
+  meter.createCounter("a.count", { unit: "{thing}", description: "Of\nthings." }).add(2, {
+    "http.route": 'say "\\"',
+  });
+  meter.createUpDownCounter("b.now").add(-1);
+  meter
+    .createHistogram("c.duration", { unit: "s", advice: { explicitBucketBoundaries: [0.1, 1] } })
+    .record(0.5);
+  meter.createObservableGauge("d.rate", { unit: "{task}/s" }).addCallback((to) => to.observe(1.5));
+  const { resourceMetrics } = await reader.collect();
+  expect(prometheusText(resourceMetrics)).toBe(`# HELP a_count_total Of\\nthings.
+# TYPE a_count_total counter
+a_count_total{http_route="say \\"\\\\\\""} 2
+# HELP b_now 
+# TYPE b_now gauge
+b_now -1
+# HELP c_duration_seconds 
+# TYPE c_duration_seconds histogram
+c_duration_seconds_bucket{le="0.1"} 0
+c_duration_seconds_bucket{le="1"} 1
+c_duration_seconds_bucket{le="+Inf"} 1
+c_duration_seconds_sum 0.5
+c_duration_seconds_count 1
+# HELP d_rate_per_second 
+# TYPE d_rate_per_second gauge
+d_rate_per_second 1.5
+`);
+});
