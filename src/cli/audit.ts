@@ -15,7 +15,7 @@ import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
 import { integer, namespaceOption, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
-import { openControl } from "./stores.js";
+import { withControl } from "./stores.js";
 import { plainTable } from "./table.js";
 
 /** So many entries are read at once. */
@@ -31,20 +31,11 @@ export function addAudit(program: Command): void {
   addExport(audit);
 }
 
-async function withAudit<T>(command: Command, work: (log: AuditLog) => Promise<T>): Promise<T> {
-  const { control, close } = await openControl(whereOf(command));
-  try {
-    return await work(control.audit);
-  } finally {
-    await close();
-  }
-}
-
 interface ListOptions {
   readonly namespace: string;
   readonly all?: boolean;
   readonly target?: string;
-  readonly action?: readonly string[];
+  readonly action: readonly string[];
   readonly limit: number;
   readonly json?: boolean;
 }
@@ -58,17 +49,18 @@ function addList(audit: Command): void {
     .option(
       "--action <name>",
       "only these, such as lease.revoke; repeatable",
-      (text: string, before: readonly string[] = []) => [...before, text],
+      (text: string, before: readonly string[]) => [...before, text],
+      [] as readonly string[],
     )
     .option("--limit <n>", "at most this many", integer(1, 10_000), 20)
     .option("--json", "for machines")
     .action(async (options: ListOptions, command: Command) => {
       const { namespace, all, target, action, limit, json } = options;
-      const { items } = await withAudit(command, (log) =>
+      const { items } = await withControl(whereOf(command), ({ audit: log }) =>
         log.list({
           ...{ namespace: all ? null : namespace, limit },
           ...(target !== undefined && { target }),
-          ...(action && { actions: action }),
+          ...(action.length > 0 && { actions: action }),
         }),
       );
       print(json, items, () => tableOf(items));
@@ -87,7 +79,9 @@ function addVerify(audit: Command): void {
     .action(
       async ({ checkpoint, json }: { checkpoint?: string; json?: boolean }, command: Command) => {
         const known = checkpoint === undefined ? CHAIN_BEGIN : await readCheckpoint(checkpoint);
-        const verified = await withAudit(command, (log) => verifyAudit(log, known));
+        const verified = await withControl(whereOf(command), ({ audit: log }) =>
+          verifyAudit(log, known),
+        );
         print(json, verified, () =>
           verified.ok
             ? `all ${verified.entries} entries are as they were written; the last hash is ${verified.head.hash}`
@@ -111,7 +105,9 @@ function addExport(audit: Command): void {
       const write = async (line: object) => {
         if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, "drain");
       };
-      const checkpoint = await withAudit(command, (log) => exportAll(log, write));
+      const checkpoint = await withControl(whereOf(command), ({ audit: log }) =>
+        exportAll(log, write),
+      );
       await write({ checkpoint });
       if (stream !== process.stdout) {
         stream.end();

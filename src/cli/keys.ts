@@ -2,7 +2,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import {
   type ApiKey,
-  type Control,
   createKey,
   type MadeKey,
   ROLES,
@@ -15,7 +14,7 @@ import { type ActOptions, withAct } from "./acts.js";
 import { UsageError } from "./failures.js";
 import { duration, namespaceOption, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
-import { openControl } from "./stores.js";
+import { withControl } from "./stores.js";
 import { plainTable } from "./table.js";
 
 export function addKeys(program: Command): void {
@@ -27,19 +26,6 @@ export function addKeys(program: Command): void {
   addList(keys);
   addRotate(keys);
   addRevoke(keys);
-}
-
-/** Runs on what operators keep, and closes it. */
-async function withControl<T>(
-  command: Command,
-  work: (control: Control) => Promise<T>,
-): Promise<T> {
-  const { control, close } = await openControl(whereOf(command));
-  try {
-    return await work(control);
-  } finally {
-    await close();
-  }
 }
 
 interface CreateOptions extends Omit<ActOptions, "reason"> {
@@ -71,7 +57,7 @@ function addCreate(keys: Command): void {
         throw new UsageError("--prefix is for --role holder: other roles are for all resources");
       }
       const order = { namespace, name, role, prefixes, lifetimeMs };
-      await withControl(command, async (control) =>
+      await withControl(whereOf(command), async (control) =>
         show(await createKey(control, systemRandom, order, by(options)), options.json),
       );
     });
@@ -88,7 +74,7 @@ function addList(keys: Command): void {
         { namespace, all, json }: { namespace: string; all?: boolean; json?: boolean },
         command: Command,
       ) => {
-        const found = await withControl(command, ({ keys: kept }) =>
+        const found = await withControl(whereOf(command), ({ keys: kept }) =>
           kept.list(all ? null : namespace),
         );
         print(json, found, () => tableOf(found));
@@ -114,7 +100,7 @@ function addRotate(keys: Command): void {
     .addHelpText("after", ROTATE_HELP)
     .action(async (id: string, options: EndOptions, command: Command) => {
       const { namespace, overlap: overlapMs, json } = options;
-      await withControl(command, async (control) => {
+      await withControl(whereOf(command), async (control) => {
         const old = { namespace, id, overlapMs };
         const made = await rotateKey(control, systemRandom, old, by(options));
         if (!made) throw new UsageError(`namespace "${namespace}" has no key ${id} that is good`);
@@ -131,7 +117,7 @@ function addRevoke(keys: Command): void {
     .addHelpText("after", REVOKE_HELP)
     .action(async (id: string, options: ActOptions, command: Command) => {
       const { namespace, json } = options;
-      const key = await withControl(command, (control) =>
+      const key = await withControl(whereOf(command), (control) =>
         revokeKey(control, { namespace, id }, by(options)),
       );
       if (!key) throw new UsageError(`namespace "${namespace}" has no key ${id}`);

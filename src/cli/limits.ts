@@ -5,7 +5,7 @@ import { type ActOptions, actOf, withAct } from "./acts.js";
 import { UsageError } from "./failures.js";
 import { decimal, integer, namespaceOption, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
-import { openControl } from "./stores.js";
+import { withControl } from "./stores.js";
 
 const MOST = 1_000_000_000;
 
@@ -25,12 +25,8 @@ function addShow(limits: Command): void {
     .option("--json", "for machines")
     .action(
       async ({ namespace, json }: { namespace: string; json?: boolean }, command: Command) => {
-        const { control, close } = await openControl(whereOf(command));
-        try {
-          show(namespace, await control.limits.read(namespace), json);
-        } finally {
-          await close();
-        }
+        const set = await withControl(whereOf(command), ({ limits: kept }) => kept.read(namespace));
+        show(namespace, set, json);
       },
     );
 }
@@ -61,16 +57,13 @@ function addSet(limits: Command): void {
       if (Object.keys(change).length === 0) {
         throw new UsageError("one of these at least: --leases, --tasks, --rate");
       }
-      const { control, close } = await openControl(whereOf(command));
-      try {
-        const act = actOf(options, "limits.set", namespace);
-        const after = await control.perform(act, async (actors) => ({
+      const act = actOf(options, "limits.set", namespace);
+      const after = await withControl(whereOf(command), (control) =>
+        control.perform(act, async (actors) => ({
           ...{ value: await actors.limits.set(namespace, change), details: change },
-        }));
-        show(namespace, after, json);
-      } finally {
-        await close();
-      }
+        })),
+      );
+      show(namespace, after, json);
     });
 }
 

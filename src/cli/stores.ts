@@ -50,15 +50,19 @@ export async function openLeasesAndControl(where: Where): Promise<LeaseStores> {
   return where.control === undefined ? openLeases(where.store) : openWhere(where, systemEnv);
 }
 
-/** What operators keep; close() closes where it is. */
-export async function openControl(
+/** Works on what operators keep, and closes where that is. */
+export async function withControl<T>(
   where: Where,
-): Promise<{ control: Control; close(): Promise<void> }> {
+  work: (control: Control) => Promise<T>,
+): Promise<T> {
   const url = where.control ?? where.store;
   // Of a server's only the server itself can tell.
-  const opened = /^https?:/i.test(url) ? undefined : await openLeases(url);
-  if (opened?.control) return { control: opened.control, close: () => opened.close() };
-  await opened?.close();
+  const stores = /^https?:/i.test(url) ? undefined : await openLeases(url);
+  try {
+    if (stores?.control) return await work(stores.control);
+  } finally {
+    await stores?.close();
+  }
   throw new UsageError(
     "keys, the audit and limits are kept by PostgreSQL and PGlite: name the database by --control",
   );

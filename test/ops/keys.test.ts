@@ -227,7 +227,7 @@ describe("on the command line", () => {
       return true;
     });
     try {
-      const { program, settings } = await loadProgram(args[0]);
+      const { program } = await loadProgram(args[0]);
       await program.parseAsync(["node", "leasehold", ...args, "--store", store]);
       return { ...said, code: 0 };
     } catch (error) {
