@@ -12,7 +12,6 @@
 import type { Context } from "hono";
 import { matchedRoutes } from "hono/route";
 import type { Role } from "../control/index.js";
-import type { Authenticator } from "./authenticate.js";
 import { type Caller, covers, describePrefixes } from "./caller.js";
 import { TASK_PREFIX } from "./grants.js";
 import { ProblemError } from "./problems.js";
@@ -134,23 +133,15 @@ export function routeOf(context: Context<AppEnv>): string | null {
   return `${route.method} ${route.path.replaceAll(/:(\w+)/g, "{$1}")}`;
 }
 
-/**
- * The caller, who may do what is asked for; null where anybody may.
- * @throws UNAUTHENTICATED, FORBIDDEN, STORE_UNAVAILABLE
- */
-export async function admitted(
-  context: Context<AppEnv>,
-  authenticator: Pick<Authenticator, "callerOf">,
-): Promise<Caller | null> {
+/** What the route that will answer needs; null: none will; undefined: nobody has thought of it. */
+export function needOf(context: Context<AppEnv>): Need | null | undefined {
   const route = routeOf(context);
-  const need = route === null ? null : ACCESS[route];
-  if (need === "public") return null;
-  const caller = await authenticator.callerOf(context.req.raw);
-  if (need !== null) checkMay(caller, need);
-  return caller;
+  return route === null ? null : ACCESS[route];
 }
 
-function checkMay(caller: Caller, need: Need | undefined): void {
+/** @throws FORBIDDEN */
+export function checkMay(caller: Caller, need: Need | null | undefined): void {
+  if (need === null) return;
   if (need === undefined) throw new ProblemError("FORBIDDEN", "this route is open to nobody");
   const { roles, below }: Who = WHO[need];
   if (!roles.includes(caller.role)) {

@@ -23,7 +23,7 @@ import {
   type TaskEvent,
   type TaskStore,
 } from "../tasks/index.js";
-import { admitted } from "./access.js";
+import { checkMay, needOf } from "./access.js";
 import { Admission, type Urgency, urgencyOf } from "./admission.js";
 import { type Auth, Authenticator } from "./authenticate.js";
 import { checkBasePath } from "./base-path.js";
@@ -164,10 +164,12 @@ export function createApp(options: AppOptions): ServerApp {
     if (leave === null)
       throw tooMany("OVERLOADED", "this instance has more to do than it can", 1_000);
     try {
-      const caller = await admitted(context, authenticator);
-      if (caller) {
+      const need = needOf(context);
+      if (need !== "public") {
+        const caller = await authenticator.callerOf(context.req.raw);
         context.set("caller", caller);
         await checkRate(caller, urgency);
+        checkMay(caller, need);
       }
       await next();
     } finally {
@@ -222,12 +224,15 @@ export function createApp(options: AppOptions): ServerApp {
 /** One line per request. Bodies and queries may hold lease ids, so they are never logged. */
 function logAnswer(logger: Logger, context: Context<AppEnv>, durationMs: number): void {
   const { status } = context.res;
+  // Nobody was asked, or nobody was known.
+  const caller = context.get("caller") as Caller | undefined;
   const fields = {
     requestId: context.get("requestId"),
     method: context.req.method,
     path: shownPath(context.req.path),
     status,
     durationMs: Math.round(durationMs),
+    ...(caller?.keyId && { actor: caller.actor }),
   };
   if (status < 400) {
     logger.debug({ event: "request_answered", ...fields }, "request answered");

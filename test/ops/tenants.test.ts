@@ -219,3 +219,29 @@ it("enters what admins do in the audit, with actor and reason, without a secret"
   }
   expect(JSON.stringify(entries)).not.toContain(made.key.slice(-32));
 });
+
+it("names the key in the log of requests, and never its secret", async () => {
+  const lines: unknown[] = [];
+  const note = (fields: object, message: string) => lines.push({ ...fields, message });
+  const logger = { debug: note, info: note, warn: note, error: note };
+  const stores = await memory().open(env);
+  const { app, ask, newKey } = openTenants(stores, { ...env, logger });
+  opened.push({ stores, apps: [app] });
+  const { text, key } = await newKey("a", "viewer");
+  const wrong = `${text.slice(0, -4)}${text.endsWith("0000") ? "1111" : "0000"}`;
+  await ask(text, { method: "GET", path: "/v1/locks" });
+  await ask(text, acquire("r", "h"));
+  await ask(wrong, { method: "GET", path: "/v1/locks" });
+  await ask(null, { method: "GET", path: `/v1/keys/${text}` });
+  const actor = `key:${key.id}`;
+  expect(lines).toMatchObject([
+    { event: "request_answered", actor, status: 200 },
+    { event: "request_refused", actor, code: "FORBIDDEN" },
+    { event: "request_refused", code: "UNAUTHENTICATED" },
+    { event: "request_refused", code: "UNAUTHENTICATED", path: `/v1/keys/lh_${key.id}_[lease]` },
+  ]);
+  expect(lines[2]).not.toHaveProperty("actor");
+  for (const secret of [text, wrong]) {
+    expect(JSON.stringify(lines)).not.toContain(secret.slice(-32));
+  }
+});

@@ -19,6 +19,11 @@ interface Document {
   readonly components: { schemas: Record<string, Json> };
 }
 
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  "/v1/events": "text/event-stream",
+  "/metrics": "text/plain",
+};
+
 let app: Asked;
 let document: Document;
 beforeAll(async () => {
@@ -105,7 +110,7 @@ test("says of each operation what it takes and answers", () => {
     }
     for (const [status, { description, content }] of Object.entries(operation.responses)) {
       expect(description, name).not.toBe("");
-      const answered = path === "/v1/events" ? "text/event-stream" : "application/json";
+      const answered = MEDIA_TYPES[path] ?? "application/json";
       const type = Number(status) < 400 ? answered : "application/problem+json";
       if (status !== "204") expect(Object.keys(content ?? {}), name).toEqual([type]);
     }
@@ -147,5 +152,15 @@ test("refuses unknown fields in every schema of a request, as the routes do", ()
       }
     };
     visit(requestBody.content);
+  }
+});
+
+test("documents what any request may meet: a budget that is none, too much to do, a closing server", async () => {
+  const headers = { "leasehold-budget-ms": "soon" };
+  const { status } = await app.ask("GET", "/v1/capabilities", undefined, { headers });
+  expect(status).toBe(422);
+  for (const [path, method, { responses }] of operations()) {
+    const missing = ["422", "429", "503"].filter((each) => !(each in responses));
+    expect([method, path, missing]).toEqual([method, path, []]);
   }
 });
