@@ -15,7 +15,6 @@ export { type Logger, silentLogger } from "./logger.js";
 export {
   type LabelsOf,
   METRICS,
-  type MetricKind,
   type MetricName,
   type MetricOf,
 } from "./metrics.js";
