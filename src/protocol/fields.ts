@@ -118,6 +118,24 @@ export function QueryInteger(min: number, max: number, byDefault: number) {
     .openapi({ type: "integer", minimum: min, maximum: max, default: byDefault });
 }
 
+const Duration = z
+  .string()
+  .regex(/^\d{1,12}$/, "must be whole milliseconds")
+  .transform(Number)
+  .optional();
+/** By which lists of leases can be narrowed; a page may then have fewer than `limit`. */
+export const leaseFilters = {
+  holder: Name.optional().openapi({ description: "Held by this one." }),
+  expiringWithinMs: Duration.openapi({
+    ...{ type: "integer", minimum: 0 },
+    description: "Live, and at its end by then unless it is renewed.",
+  }),
+  heldForMs: Duration.openapi({
+    ...{ type: "integer", minimum: 0 },
+    description: "Live, and granted at least this long ago.",
+  }),
+};
+
 export const Cursor = z
   .string()
   .min(1)

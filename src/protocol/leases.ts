@@ -1,6 +1,16 @@
 /** The schemas of /v1/leases: the LeaseStore port, as JSON. The namespace comes from the server. */
 import { z } from "@hono/zod-openapi";
-import { batch, Cursor, Failed, Name, PageOf, QueryInteger, Token, TtlMs } from "./fields.js";
+import {
+  batch,
+  Cursor,
+  Failed,
+  leaseFilters,
+  Name,
+  PageOf,
+  QueryInteger,
+  Token,
+  TtlMs,
+} from "./fields.js";
 import { Reason } from "./keys.js";
 import { fromWireLeaseId, LIMITS } from "./wire.js";
 
@@ -176,12 +186,15 @@ export const LeaseListQuery = z.strictObject({
     .transform((text) => text === "true")
     .optional()
     .openapi({ type: "boolean" }),
+  ...leaseFilters,
   limit: QueryInteger(1, LIMITS.page, 100),
   // The last resource of the page before.
   cursor: Name.openapi({ description: "`nextCursor` of the page before." }).optional(),
 });
 
-export const TaskLeaseListQuery = LeaseListQuery.omit({ prefix: true }).extend({
+export const TaskLeaseListQuery = LeaseListQuery.omit({
+  ...{ prefix: true, holder: true, expiringWithinMs: true, heldForMs: true },
+}).extend({
   cursor: Cursor.optional(),
 });
 

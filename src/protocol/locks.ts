@@ -1,6 +1,14 @@
 /** The schemas of /v1/locks. Fields of the article keep its names. */
 import { z } from "@hono/zod-openapi";
-import { Name, PageOf, QueryInteger, ttl, withTtlIfSaid, withTtlMs } from "./fields.js";
+import {
+  leaseFilters,
+  Name,
+  PageOf,
+  QueryInteger,
+  ttl,
+  withTtlIfSaid,
+  withTtlMs,
+} from "./fields.js";
 import { GrantOfResource } from "./leases.js";
 import { LIMITS } from "./wire.js";
 
@@ -85,6 +93,7 @@ export const LockListQuery = z.strictObject({
     .optional()
     .openapi({ type: "string", description: "Literal: no character in it is a wildcard." }),
   resource: Name.optional().openapi({ description: "Exactly this one." }),
+  ...leaseFilters,
   limit: QueryInteger(1, LIMITS.page, 100),
   cursor: Name.openapi({ description: "`nextCursor` of the page before." }).optional(),
 });

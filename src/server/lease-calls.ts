@@ -144,6 +144,13 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
     );
     const timeoutMs = budget.storeMs();
     const requestId = context.get("requestId");
+    let lastAct: Promise<unknown> = Promise.resolve();
+    /** One act after the other: entries of the audit have one order anyway. */
+    const inTurn = <T>(act: () => Promise<T>): Promise<T> => {
+      const done = lastAct.then(act);
+      lastAct = done.catch(() => {});
+      return done;
+    };
     return {
       async acquire(request) {
         const asked = { namespace, ...request };
@@ -173,7 +180,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       async revoke(request, by) {
         const asked = { namespace, ...request };
         const revoked = control
-          ? await revokeAsAct(control, env, asked, by, budget)
+          ? await inTurn(() => revokeAsAct(control, env, asked, by, budget))
           : { outcome: await revocations.submit(asked, timeoutMs), entry: null };
         const event = tell && revokeEvent(request, revoked.outcome, requestId);
         if (event) tell(event);

@@ -4,7 +4,6 @@ import {
   type AcquireOutcome,
   checkNumber,
   KEEP_ENDED_MS,
-  type RevokeOutcome,
   type LeaseView as View,
 } from "../../lease/index.js";
 import {
@@ -28,6 +27,7 @@ import {
 } from "../../protocol/index.js";
 import { byCaller, checkReason } from "../acts.js";
 import { callerOf, checkResources } from "../caller.js";
+import { filteredPage } from "../lease-filters.js";
 import { checkTtl, limitBody } from "../request.js";
 import {
   type App,
@@ -121,12 +121,13 @@ export function leaseRoutes(app: App, services: Services): void {
         context,
         requests.map(({ request }) => request),
       );
-      const outcomes: RevokeOutcome[] = [];
-      // One after the other: entries of the audit have one order anyway.
-      for (const { request, by } of requests) {
-        outcomes.push((await calls.revoke(request, by)).outcome);
-      }
-      return context.json(outcomes.map(toWireOutcome), 200);
+      const revoked = await Promise.all(
+        requests.map(({ request, by }) => calls.revoke(request, by)),
+      );
+      return context.json(
+        revoked.map(({ outcome }) => toWireOutcome(outcome)),
+        200,
+      );
     },
   );
 
@@ -184,13 +185,18 @@ export function leaseRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { state, ...rest } = context.req.valid("query");
+      const { state, holder, expiringWithinMs, heldForMs, ...rest } = context.req.valid("query");
       const caller = callerOf(context);
       checkResources(caller, [rest.prefix ?? ""]);
       const { namespace } = caller;
       const query = { namespace, ...defined({ ...rest, states: state }) };
       const budget = services.budget(context);
-      const { items, nextCursor } = await budget.read(() => leases.list(query));
+      const { items, nextCursor } = await filteredPage(
+        (limit, cursor) =>
+          budget.read(() => leases.list({ ...query, ...defined({ limit, cursor }) })),
+        rest,
+        { holder, expiringWithinMs, heldForMs },
+      );
       return context.json({ items: items.map(toWireView), nextCursor }, 200);
     },
   );

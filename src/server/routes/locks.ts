@@ -28,6 +28,7 @@ import {
   renewGrant,
   unknownLease,
 } from "../grants.js";
+import { filteredPage } from "../lease-filters.js";
 import { failed } from "../problems.js";
 import { checkTtl, emptyBodyIsNone, limitBody } from "../request.js";
 import {
@@ -141,7 +142,8 @@ export function lockRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { resource, ...query } = context.req.valid("query");
+      const { resource, holder, expiringWithinMs, heldForMs, ...query } =
+        context.req.valid("query");
       if (resource !== undefined) {
         const view = await lastGrant(services, context, resource);
         const items = view?.state === "live" ? [toLock(view)] : [];
@@ -152,7 +154,12 @@ export function lockRoutes(app: App, services: Services): void {
       const { namespace } = caller;
       const asked = { ...defined(query), namespace, states: ["live"] as const };
       const budget = services.budget(context);
-      const { items, nextCursor } = await budget.read(() => leases.list(asked));
+      const { items, nextCursor } = await filteredPage(
+        (limit, cursor) =>
+          budget.read(() => leases.list({ ...asked, ...defined({ limit, cursor }) })),
+        query,
+        { holder, expiringWithinMs, heldForMs },
+      );
       return context.json({ items: items.map(toLock), nextCursor }, 200);
     },
   );
