@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const close of opened.splice(0)) await close();
 });
 
-async function open(options: Partial<AppOptions> = {}): Promise<Asked> {
+async function open(options: Pick<AppOptions, "limits"> = {}): Promise<Asked> {
   const app = await openApp(options);
   opened.push(() => app.close());
   return app;
