@@ -183,3 +183,41 @@ test("a body that ends early hurts nobody", async () => {
   const reply = await fetch(`${server.url}/api/tasks/counts`);
   expect(await reply.json()).toMatchObject({ pending: 0 });
 });
+
+test.each([
+  ["of known length", "Content-Length: 100\r\n\r\n{", "MALFORMED_JSON"],
+  ["in chunks", "Transfer-Encoding: chunked\r\n\r\n64\r\n{", "MALFORMED_REQUEST"],
+])(
+  "a caller that disconnects in the middle of a body %s is no failure of the server",
+  async (_, body, code) => {
+    const stores = await memory().open(systemEnv);
+    const told: object[] = [];
+    let answered = () => {};
+    const refused = new Promise<void>((resolve) => {
+      answered = resolve;
+    });
+    const note = (level: string) => (fields: object) => {
+      told.push({ level, ...fields });
+      if ("status" in fields) answered();
+    };
+    const env = {
+      logger: {
+        debug: note("debug"),
+        info: note("info"),
+        warn: note("warn"),
+        error: note("error"),
+      },
+    };
+    const app = createApp({ ...stores, env, version: "test" });
+    const server = await listen({ app, port: 0 });
+    opened.push({ server, stores });
+    const head = "POST /v1/locks/acquire HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n";
+    const socket = createConnection(server.port, "127.0.0.1", () => {
+      socket.write(head + body, () => socket.resetAndDestroy());
+    });
+    socket.on("error", () => {});
+    await refused;
+    const line = { level: "info", status: 400, code };
+    expect(told.filter((each) => "status" in each)).toMatchObject([line]);
+  },
+);

@@ -69,9 +69,20 @@ export function problemOf(error: unknown): ProblemError {
     return invalid([{ path: error.path, problem }]);
   }
   if (error instanceof LeaseholdError) return storeProblem(error, error.outcome === "none");
+  if (isHangUp(error)) return new ProblemError("MALFORMED_REQUEST", "the body ended too soon");
   return new ProblemError("INTERNAL", "an unexpected error; the log has it under the request id", {
     cause: error,
   });
+}
+
+/** Node's error for a body whose sender went away. Nobody gets the answer; it is for the log. */
+function isHangUp(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    error.message === "aborted" &&
+    "code" in error &&
+    error.code === "ECONNRESET"
+  );
 }
 
 /** Nothing was done; again later. */

@@ -79,22 +79,34 @@ const REFUSALS: Readonly<Record<string, ProblemCode>> = {
   403: "FORBIDDEN",
 };
 
-/** Adds to each operation what it needs, and how those are refused who have it not. */
+/** Whatever is asked for: a budget that is none, too much to do, an instance that is closing. */
+const ANYWHERE: Readonly<Record<string, ProblemCode>> = {
+  422: "INVALID_REQUEST",
+  429: "OVERLOADED",
+  503: "CLOSING",
+};
+
+/** Adds to each operation what it needs, and how any request is refused. */
 function sayAccess(paths: Record<string, object>): void {
   const content = {
     "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } },
   };
-  const refusals = Object.entries(REFUSALS).map(([status, code]) => {
-    const description = `${code}: ${PROBLEMS[code].title}.`;
-    return [status, { description, content }] as const;
-  });
+  const answered = (codes: Readonly<Record<string, ProblemCode>>) =>
+    Object.fromEntries(
+      Object.entries(codes).map(([status, code]) => {
+        const description = `${code}: ${PROBLEMS[code].title}.`;
+        return [status, { description, content }] as const;
+      }),
+    );
+  const [refusals, anywhere] = [answered(REFUSALS), answered(ANYWHERE)];
   for (const [path, methods] of Object.entries(paths)) {
     for (const [method, operation] of Object.entries(methods as Record<string, Operation>)) {
       const need = ACCESS[`${method.toUpperCase()} ${path}`];
       if (need === undefined) continue;
       operation["x-needs"] = need;
       if (need === "public") operation.security = [];
-      else Object.assign(operation.responses, Object.fromEntries(refusals));
+      else Object.assign(operation.responses, refusals);
+      operation.responses = { ...anywhere, ...operation.responses };
     }
   }
 }
@@ -102,5 +114,5 @@ function sayAccess(paths: Record<string, object>): void {
 interface Operation {
   "x-needs"?: string;
   security?: [];
-  readonly responses: object;
+  responses: object;
 }
