@@ -210,8 +210,9 @@ for (const engine of CONTROL_ENGINES) {
         expect(await attempts(resource)).toMatchObject(PAUSED);
         // Other instances learn of a prefix within about a second.
         const elsewhere = asker("ours", "holder", () => other);
+        const probe = kind === "prefix" ? "closed/probe" : resource;
         await expect
-          .poll(() => attempts(resource, elsewhere), { timeout: 10_000 })
+          .poll(() => attempts(probe, elsewhere), { timeout: 10_000 })
           .toMatchObject(PAUSED);
         expect(await acquire(`open-${kind}`)).toMatchObject({ acquired: true });
         const theirs = asker("theirs", "holder");
