@@ -1,4 +1,5 @@
 /** Each metric, caused and then read as Prometheus reads it: of a server, and of clients beside it. */
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startOpenTelemetry } from "../../src/cli/open-telemetry.js";
 import { prometheusName } from "../../src/cli/prometheus.js";
@@ -284,6 +285,9 @@ it("samples tasks by state, the oldest grant and the generator when first asked,
   await post("/api/tasks", { task_data: {} });
   await post("/api/generator/start", {});
   await post("/v1/locks/acquire", { resource: "r", ownerId: "o", ttlMs: 60_000 });
+  // It is older than nothing once the clock has moved on.
+  const grantedMs = Date.now();
+  while (Date.now() < grantedMs + 5) await new Promise((resolve) => setTimeout(resolve, 1));
   for (let scrapes = 0; scrapes < 3; scrapes += 1) {
     const samples = parseMetrics(await kept.metrics());
     expect(valueOf(samples, "leasehold_task_depth", { state: "pending" })).toBe(1);
@@ -429,6 +433,25 @@ describe("all of them", () => {
     expect(await seriesOf()).toBe(before);
   });
 });
+
+it("docs/observability.md says of each metric what the catalogue says", async () => {
+  const page = await readFile(new URL("../../docs/observability.md", import.meta.url), "utf8");
+  for (const name of Object.keys(METRICS) as MetricName[]) expect(page).toContain(rowOf(name));
+});
+
+const KINDS = { counter: "counter", total: "counter", upDown: "gauge" } as const;
+
+function rowOf(name: MetricName): string {
+  const { kind, unit, about, labels } = METRICS[name];
+  const shown = Object.entries(labels as Record<string, readonly string[] | null>).map(
+    ([label, values]) => {
+      const listed = values ? `: ${values.map((value) => `\`${value}\``).join(" ")}` : "";
+      return `\`${label.replaceAll(".", "_")}\`${listed}`;
+    },
+  );
+  const told = kind in KINDS ? KINDS[kind as keyof typeof KINDS] : kind;
+  return `| \`${name}\` | \`${prometheusBase(name)}\` | ${told} | ${unit.replaceAll(/[{}]/g, "")} | ${shown.join("; ") || "-"} | ${about} |`;
+}
 
 async function routes(): Promise<Record<string, unknown>> {
   return (await ask("GET", "/openapi.json")).body.paths;
