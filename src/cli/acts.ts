@@ -135,49 +135,69 @@ export function addPause(program: Command): void {
     .option("--list", "show what is paused, and change nothing")
     .addHelpText("after", PAUSE_HELP)
     .action(async (resource: string | undefined, options: PauseOptions, command: Command) => {
-      const stores = await openLeasesAndControl(whereOf(command));
-      try {
-        const operator = operatorOf(stores);
-        if (options.list) {
-          const pauses = await operator.pauses.list(options.namespace);
-          print(options.json, pauses, () => tableOf(pauses));
-          return;
-        }
-        const key = keyOf(resource, options);
-        const { actor, reason } = options;
-        if (!reason) throw new UsageError("required option '--reason <text>' not specified");
-        const act = actOf(options, `${key.kind}.pause`, key.name);
-        const pause = await operator.perform(act, async ({ pauses }) => {
-          const value = await pauses.set({ ...key, actor, reason });
-          return { value, details: { kind: key.kind } };
-        });
-        print(options.json, pause, () => `paused ${key.kind} "${key.name}"`);
-      } finally {
-        await stores.close();
-      }
+      if (options.list) await listPauses(options, command);
+      else await pauseWhat(keyOf(resource, options), options, command);
     });
+}
+
+async function listPauses({ namespace, json }: PauseOptions, command: Command): Promise<void> {
+  const stores = await openLeasesAndControl(whereOf(command));
+  try {
+    const pauses = await operatorOf(stores).pauses.list(namespace);
+    print(json, pauses, () => tableOf(pauses));
+  } finally {
+    await stores.close();
+  }
+}
+
+export async function pauseWhat(
+  key: PauseKey,
+  options: ActOptions,
+  command: Command,
+): Promise<void> {
+  const { actor, reason, json } = options;
+  // Where it may be left out for a list.
+  if (!reason) throw new UsageError("required option '--reason <text>' not specified");
+  const stores = await openLeasesAndControl(whereOf(command));
+  try {
+    const act = actOf(options, `${key.kind}.pause`, key.name);
+    const pause = await operatorOf(stores).perform(act, async ({ pauses }) => {
+      const value = await pauses.set({ ...key, actor, reason });
+      return { value, details: { kind: key.kind, since: value.since } };
+    });
+    print(json, pause, () => `paused ${key.kind} "${key.name}"`);
+  } finally {
+    await stores.close();
+  }
 }
 
 export function addResume(program: Command): void {
   withWhat(withAct(program.command("resume")))
     .description("take a pause back")
     .addHelpText("after", RESUME_HELP)
-    .action(async (resource: string | undefined, options: PauseOptions, command: Command) => {
-      const stores = await openLeasesAndControl(whereOf(command));
-      try {
-        const key = keyOf(resource, options);
-        const act = actOf(options, `${key.kind}.resume`, key.name);
-        const wasPaused = await operatorOf(stores).perform(act, async ({ pauses }) => {
-          const value = await pauses.clear(key);
-          return { value, details: { kind: key.kind, wasPaused: value } };
-        });
-        const what = `${key.kind} "${key.name}"`;
-        const said = wasPaused ? `resumed ${what}` : `${what} was not paused`;
-        print(options.json, { ...key, wasPaused }, () => said);
-      } finally {
-        await stores.close();
-      }
+    .action(async (resource: string | undefined, options: PauseOptions, command: Command) =>
+      resumeWhat(keyOf(resource, options), options, command),
+    );
+}
+
+export async function resumeWhat(
+  key: PauseKey,
+  options: ActOptions,
+  command: Command,
+): Promise<void> {
+  const stores = await openLeasesAndControl(whereOf(command));
+  try {
+    const act = actOf(options, `${key.kind}.resume`, key.name);
+    const wasPaused = await operatorOf(stores).perform(act, async ({ pauses }) => {
+      const value = await pauses.clear(key);
+      return { value, details: { kind: key.kind, wasPaused: value } };
     });
+    const what = `${key.kind} "${key.name}"`;
+    const said = wasPaused ? `resumed ${what}` : `${what} was not paused`;
+    print(options.json, { ...key, wasPaused }, () => said);
+  } finally {
+    await stores.close();
+  }
 }
 
 function withWhat(command: Command): Command {

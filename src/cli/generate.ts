@@ -22,6 +22,7 @@ interface RunOptions {
 export function addGenerate(program: Command): void {
   const generate = program
     .command("generate")
+    .alias("generator")
     .description("make sample tasks at a steady rate: run an instance, or steer all of them")
     .addHelpText("after", HELP);
   withStores(generate.command("run", { isDefault: true }))

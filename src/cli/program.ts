@@ -27,9 +27,12 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   limits: async () => (await import("./limits.js")).addLimits,
   doctor: async () => (await import("./doctor.js")).addDoctor,
   migrate: async () => (await import("./migrate.js")).addMigrate,
+  completion: async () => (await import("./completion.js")).addCompletion,
   conformance: async () => (await import("./conformance.js")).addConformance,
   simulate: async () => (await import("./simulate.js")).addSimulate,
 };
+
+const ALIASES: Readonly<Record<string, string>> = { generator: "generate" };
 
 interface Settings {
   readonly verbose: boolean;
@@ -51,8 +54,9 @@ export async function loadProgram(word: string | undefined): Promise<Program> {
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
     .exitOverride();
+  const known = (word !== undefined && ALIASES[word]) || word;
   const named =
-    word !== undefined && Object.hasOwn(COMMANDS, word) ? [word] : Object.keys(COMMANDS);
+    known !== undefined && Object.hasOwn(COMMANDS, known) ? [known] : Object.keys(COMMANDS);
   for (const name of named) (await COMMANDS[name]?.())?.(program);
   let settings: Settings = { verbose: false, json: false };
   program.hook("preAction", (_, command) => {
@@ -69,7 +73,8 @@ function everyCommand(command: Command): Command[] {
 
 /** What every command has, and what an error about it says. */
 function finish(command: Command): void {
-  if (command.commands.length === 0) {
+  // A group that does nothing itself has no errors of its own.
+  if (command.commands.length === 0 || command.registeredArguments.length > 0) {
     command.option("--verbose", "with an error, its stack and causes");
   }
   const names = command.commands.map((known) => known.name());

@@ -7,6 +7,7 @@ import { integer, tasksUrl, withStores } from "./options.js";
 import { colors, print } from "./output.js";
 import { CONNECT_TIMEOUT_MS } from "./stores.js";
 import { plainTable } from "./table.js";
+import { addTaskActs } from "./task-acts.js";
 
 interface Options {
   readonly state?: TaskState;
@@ -17,8 +18,11 @@ interface Options {
 }
 
 export function addTasks(program: Command): void {
-  withStores(program.command("tasks"))
-    .description("list tasks, newest first, or show one with its attempts")
+  const tasks = withStores(program.command("tasks"))
+    .description("list tasks, newest first, or show one with its attempts; retry, cancel, delete")
+    // What stands behind a verb is the verb's.
+    .enablePositionalOptions()
+    .usage("[options] [id] | [command]")
     .argument("[id]", "show this one")
     .addOption(new Option("--state <state>", "only tasks in this state").choices(TASK_STATES))
     .option("--queue <name>", "only tasks of this queue")
@@ -27,14 +31,17 @@ export function addTasks(program: Command): void {
     .option("--json", "for machines")
     .addHelpText("after", HELP)
     .action(async (id: string | undefined, options: Options, command: Command) => {
-      const tasks = await connectTasks(tasksUrl(command), { connectTimeoutMs: CONNECT_TIMEOUT_MS });
+      const client = await connectTasks(tasksUrl(command), {
+        connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      });
       try {
-        if (id === undefined) await list(tasks, options);
-        else await show(tasks, id, options.json);
+        if (id === undefined) await list(client, options);
+        else await show(client, id, options.json);
       } finally {
-        await tasks.close();
+        await client.close();
       }
     });
+  addTaskActs(tasks);
 }
 
 async function list(tasks: Tasks, options: Options): Promise<void> {
@@ -99,4 +106,5 @@ const COLORS: Readonly<Record<TaskState, (text: string) => string>> = {
 const HELP = `
 Examples:
   leasehold tasks --state dead --limit 100
-  leasehold tasks --json --state done | jq '.items[].output'`;
+  leasehold tasks --json --state done | jq '.items[].output'
+  leasehold tasks retry --queue mails --state dead --reason "provider is back" --yes`;

@@ -1,0 +1,24 @@
+import { Argument, type Command } from "commander";
+import { commandTree } from "./command-tree.js";
+import { bashScript, fishScript, zshScript } from "./completion/shells.js";
+import { loadProgram } from "./program.js";
+
+const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
+
+export function addCompletion(program: Command): void {
+  program
+    .command("completion")
+    .description("print a script that completes commands and options in your shell")
+    .addArgument(new Argument("<shell>", "which").choices(Object.keys(SHELLS)))
+    .addHelpText("after", HELP)
+    .action(async (shell: keyof typeof SHELLS) => {
+      const { program: whole } = await loadProgram(undefined);
+      process.stdout.write(SHELLS[shell](commandTree(whole)));
+    });
+}
+
+const HELP = `
+Examples:
+  source <(leasehold completion bash)                                        # in ~/.bashrc
+  leasehold completion zsh > "\${fpath[1]}/_leasehold"
+  leasehold completion fish > ~/.config/fish/completions/leasehold.fish`;
