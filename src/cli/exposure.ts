@@ -44,7 +44,7 @@ export async function sayWhoMayCome(
 }
 
 /** Names and addresses that no other machine reaches. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, "$1").toLowerCase();
   if (bare === "localhost" || bare === "::1") return true;
   return isIP(bare) === 4 && bare.startsWith("127.");

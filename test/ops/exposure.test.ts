@@ -1,6 +1,6 @@
 /** Who can reach a server, by real processes: this machine alone until there is a key. */
 import { afterEach, beforeAll, expect, it } from "vitest";
-import { Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
+import { type Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
 import { temporaryFolder } from "../support/processes.js";
 
 beforeAll(() => checkBuild());

@@ -38,7 +38,7 @@ export interface Thing {
 
 const TTL_MS = 600_000;
 
-export class Things {
+class Things {
   readonly #newTaskId: () => string;
   #count = 0;
 
@@ -153,7 +153,7 @@ export function openTenants(stores: Stores, env: Env) {
   };
 }
 
-export async function askApp(
+async function askApp(
   app: { fetch(request: globalThis.Request): Promise<Response> },
   key: string | null,
   { method, path, body }: Request,

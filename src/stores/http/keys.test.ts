@@ -19,7 +19,7 @@ async function open() {
   closing.push(() => tenants.app.close());
   const sent: Headers[] = [];
   const fetch: typeof globalThis.fetch = (url, init) => {
-    const request = new Request(url as string, init);
+    const request = new Request(url, init);
     sent.push(request.headers);
     return tenants.app.fetch(request);
   };
@@ -88,7 +88,7 @@ test("what is not ours in a batch fails alone", async () => {
 test("a redirection is not followed, so that the key stays with its server", async () => {
   const asked: (string | null)[] = [];
   const fetch: typeof globalThis.fetch = async (url, init) => {
-    asked.push(new URL(url as string).host);
+    asked.push(new URL(url).host);
     expect(init?.redirect).toBe("manual");
     return Response.redirect("http://elsewhere/v1/capabilities", 307);
   };
