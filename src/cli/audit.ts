@@ -84,7 +84,7 @@ function addVerify(audit: Command): void {
         );
         print(json, verified, () =>
           verified.ok
-            ? `all ${verified.entries} entries are as they were written; the last hash is ${verified.head.hash}`
+            ? `entries: ${verified.entries}, each as it was written; the last hash is ${verified.head.hash}`
             : `BROKEN at entry ${verified.seq}: ${verified.problem}`,
         );
         if (!verified.ok) throw new Exit(EXIT.failed);

@@ -12,6 +12,7 @@ import { newLeaseId, systemEnv } from "../../src/env/index.js";
 import type { LeaseStore } from "../../src/lease/index.js";
 import { memory } from "../../src/stores/memory/index.js";
 import { openStores } from "../../src/stores/open.js";
+import type { Stores } from "../../src/stores/source.js";
 import {
   CONTROL_ENGINES,
   type OpenedControl,
@@ -362,63 +363,56 @@ SQL_ENGINES[1]?.describe("an act that is cut off in PostgreSQL", () => {
 });
 
 describe("acts on leases that another store keeps", () => {
-  async function open() {
-    const stores = await openStores(memory(), "pglite:", systemEnv, 60_000);
-    const { control, leases } = stores;
-    if (!control) throw new Error("PGlite keeps a control");
-    return { control, leases, stores };
-  }
+  let stores: Stores;
+  let control: Control;
+  let leases: LeaseStore;
+  beforeAll(async () => {
+    stores = await openStores(memory(), "pglite:", systemEnv, 60_000);
+    if (!stores.control) throw new Error("PGlite keeps a control");
+    ({ control, leases } = stores);
+  });
+  afterAll(() => stores.close());
 
   it("are entered before and after, all others once", async () => {
-    const { control, leases, stores } = await open();
-    try {
-      const resource = await hold(leases);
-      await revoke(control, resource);
-      expect(await stateOf(leases, resource)).toBe("revoked");
-      const [intent, result, ...more] = await entriesOf(control, resource);
-      expect(more).toEqual([]);
-      expect(intent).toMatchObject({ phase: "intent", reason: "it hangs" });
-      expect(result).toMatchObject({ phase: "result" });
-      expect(JSON.parse(result?.details ?? "")).toEqual({ intent: intent?.seq, status: "revoked" });
+    const resource = await hold(leases);
+    await revoke(control, resource);
+    expect(await stateOf(leases, resource)).toBe("revoked");
+    const [intent, result, ...more] = await entriesOf(control, resource);
+    expect(more).toEqual([]);
+    expect(intent).toMatchObject({ phase: "intent", reason: "it hangs" });
+    expect(result).toMatchObject({ phase: "result" });
+    expect(JSON.parse(result?.details ?? "")).toEqual({ intent: intent?.seq, status: "revoked" });
 
-      await control.perform({ ...revocation("n"), action: "limits.set" }, async ({ limits }) => ({
-        ...{ value: await limits.set(namespace, { leases: 1 }), details: {} },
-      }));
-      expect((await entriesOf(control, "n")).map(({ phase }) => phase)).toEqual(["done"]);
-    } finally {
-      await stores.close();
-    }
+    await control.perform({ ...revocation("n"), action: "limits.set" }, async ({ limits }) => ({
+      ...{ value: await limits.set(namespace, { leases: 1 }), details: {} },
+    }));
+    expect((await entriesOf(control, "n")).map(({ phase }) => phase)).toEqual(["done"]);
   });
 
   it("leave an intent when it is not known what came of them, and are not begun without one", async () => {
-    const { control, leases, stores } = await open();
-    try {
-      const resource = await hold(leases);
-      let begun = () => {};
-      const working = new Promise<void>((resolve) => {
-        begun = resolve;
-      });
-      const dying = withLeasesApart(control, {
-        revoke() {
-          begun();
-          return new Promise(() => {});
-        },
-      });
-      void revoke(dying, resource);
-      await working;
-      expect((await entriesOf(control, resource)).map(({ phase }) => phase)).toEqual(["intent"]);
+    const resource = await hold(leases);
+    let begun = () => {};
+    const working = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    const dying = withLeasesApart(control, {
+      revoke() {
+        begun();
+        return new Promise(() => {});
+      },
+    });
+    void revoke(dying, resource);
+    await working;
+    expect((await entriesOf(control, resource)).map(({ phase }) => phase)).toEqual(["intent"]);
 
-      const mute = withLeasesApart(
-        {
-          ...control,
-          audit: { ...control.audit, append: () => Promise.reject(new Error("disk full")) },
-        },
-        leases,
-      );
-      await expect(revoke(mute, resource)).rejects.toThrow("disk full");
-      expect(await stateOf(leases, resource)).toBe("live");
-    } finally {
-      await stores.close();
-    }
+    const mute = withLeasesApart(
+      {
+        ...control,
+        audit: { ...control.audit, append: () => Promise.reject(new Error("disk full")) },
+      },
+      leases,
+    );
+    await expect(revoke(mute, resource)).rejects.toThrow("disk full");
+    expect(await stateOf(leases, resource)).toBe("live");
   });
 });
