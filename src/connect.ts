@@ -13,12 +13,11 @@ import {
   InvalidOptionError,
   type LeaseStore,
   Leases,
-  measured,
   startCollector,
 } from "./lease/index.js";
 import { type Openers, openBy, withTasks } from "./stores/opening.js";
 import type { LeaseStores, Source } from "./stores/source.js";
-import { measuredTasks, Tasks, type TasksOptions } from "./tasks/index.js";
+import { Tasks, type TasksOptions } from "./tasks/index.js";
 
 export interface ConnectOptions {
   /**
@@ -64,7 +63,7 @@ export async function openLeases(
   const env = envOf(options);
   if (typeof source === "object" && "acquire" in source) {
     return closedBy(signals, env, (forget) => {
-      return new Leases(measured(source, env), options, { close: async () => forget() });
+      return new Leases(measured("leases", source, env), options, { close: async () => forget() });
     });
   }
   const stores = await openBy(openers, source, env, options.connectTimeoutMs);
@@ -72,7 +71,7 @@ export async function openLeases(
     // A server collects by itself.
     const tended = stores.tasks?.capabilities.reaps ?? false;
     return closedBy(signals, env, (forget) => {
-      const leases = new Leases(measured(stores.leases, env), options, {
+      const leases = new Leases(measured("leases", stores.leases, env), options, {
         close: async () => {
           await collector?.stop();
           await stores.close().finally(forget);
@@ -97,7 +96,7 @@ export async function openTasks(
   return closingOnError(stores, () => {
     const { tasks } = withTasks(stores, source);
     return closedBy(signals, env, (forget) => {
-      return new Tasks(measuredTasks(tasks, env), options, {
+      return new Tasks(measured("tasks", tasks, env), options, {
         close: () => stores.close().finally(forget),
       });
     });
@@ -129,6 +128,11 @@ function closedBy<Client extends { close(): Promise<void> }>(
   const client = make(() => forget());
   const forget = closeOnSignals({ signals, logger, close: () => client.close() });
   return client;
+}
+
+/** What measures a store comes with the telemetry: nobody else loads it. */
+function measured<Store extends object>(what: "leases" | "tasks", store: Store, env: Env): Store {
+  return env.telemetry?.measured(what, store, env.clock) ?? store;
 }
 
 /** The outside world of a client. */

@@ -14,7 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   election: ["env", "lease"],
   fence: ["env", "lease"],
   control: ["env", "lease", "tasks"],
-  telemetry: ["env"],
+  telemetry: ["env", "lease", "tasks"],
   // The generator is a Singleton.
   tasks: ["env", "lease", "election"],
   "stores/memory": ["env", "lease", "tasks", "control", "stores/source"],

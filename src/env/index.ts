@@ -22,6 +22,7 @@ export { jittered, type Random, systemRandom } from "./random.js";
 export { type Repeating, repeat } from "./repeat.js";
 export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
 export type {
+  MeasureOptions,
   Observation,
   OpenSpan,
   SpanOptions,

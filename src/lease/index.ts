@@ -7,7 +7,6 @@ export { Wakeup } from "./hints.js";
 export { Keeper } from "./keeper.js";
 export { Lease } from "./lease.js";
 export { Leases, type Owned, type RevokeResult, type TryRunResult } from "./leases.js";
-export { measured, timed } from "./measured.js";
 export { checkName } from "./names.js";
 export {
   type AcquireOptions,

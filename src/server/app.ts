@@ -13,11 +13,10 @@ import {
   systemEnv,
   withoutLeaseIds,
 } from "../env/index.js";
-import { InvalidOptionError, type LeaseStore, measured, startCollector } from "../lease/index.js";
+import { InvalidOptionError, type LeaseStore, startCollector } from "../lease/index.js";
 import { REQUEST_ID_HEADER } from "../protocol/index.js";
 import {
   type GeneratorState,
-  measuredTasks,
   observed,
   startReaper,
   type TaskEvent,
@@ -116,8 +115,9 @@ export function createApp(options: AppOptions): ServerApp {
   }
   const env: Env = { ...systemEnv, ...options.env };
   const { telemetry, clock } = env;
-  const leases = measured(options.leases, env, { serves: true, prefixesOf: namespace });
-  const timedTasks = measuredTasks(options.tasks, env);
+  const serving = { serves: true, prefixesOf: namespace };
+  const leases = telemetry?.measured("leases", options.leases, clock, serving) ?? options.leases;
+  const timedTasks = telemetry?.measured("tasks", options.tasks, clock) ?? options.tasks;
   const tasks = onTaskEvent ? observed(timedTasks, onTaskEvent) : timedTasks;
   const recorder = history && startRecorder(history, env);
   const limits = resolveLimits(options.limits);

@@ -20,7 +20,6 @@ export {
 export { observed, type TaskEvent } from "./events.js";
 export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
 export { leasesOfTask } from "./leases.js";
-export { measuredTasks } from "./measured.js";
 export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";
