@@ -3,6 +3,7 @@
  * Nothing here knows that package, so whoever has no use for it loads nothing of it and pays the
  * test of an absent property.
  */
+import type { Clock } from "./clock.js";
 import type { LabelsOf, MetricName, MetricOf } from "./metrics.js";
 
 /** One value of a metric that is asked for when it is collected. */
@@ -34,7 +35,28 @@ export interface OpenSpan {
 /** Of what is current: opaque, to be handed on. */
 export type TraceContext = object;
 
+/** How a store is measured. */
+export interface MeasureOptions {
+  /**
+   * The holders are elsewhere, and their losses and how long they held are told by what they ask for.
+   * Default false: they are told by the leases themselves.
+   */
+  readonly serves?: boolean;
+  /** Of resources of other namespaces nothing is told to those who read metrics. Default: of none. */
+  readonly prefixesOf?: string;
+}
+
 export interface Telemetry {
+  /**
+   * The same store, whose calls are counted, timed and traced. Its type is its user's business: this
+   * knows of no stores.
+   */
+  measured<Store extends object>(
+    what: "leases" | "tasks",
+    store: Store,
+    clock: Clock,
+    options?: MeasureOptions,
+  ): Store;
   /** Adds to a counter. */
   count<Name extends MetricOf<"counter">>(name: Name, labels: LabelsOf<Name>, by?: number): void;
   /** Adds to, or takes from, what there is now. */

@@ -1,12 +1,17 @@
-/** A store whose calls are counted, timed and traced, for whoever has asked for telemetry. */
-import type { Env, LabelsOf, Telemetry } from "../env/index.js";
-import type { AcquireOutcome, Key, LeaseStore, LeaseView, RenewOutcome } from "./port.js";
+/** A store whose calls are counted, timed and traced. */
+import type { Clock, LabelsOf, MeasureOptions, Telemetry } from "../env/index.js";
+import type { AcquireOutcome, Key, LeaseStore, LeaseView, RenewOutcome } from "../lease/index.js";
+
+export interface Measuring {
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+}
 
 type Calls = LabelsOf<"leasehold.store.duration">;
 
 /** Times a call to a store under a span; a batch in which a request failed has failed. */
 export function timed<T>(
-  { clock, telemetry }: Env & { telemetry: Telemetry },
+  { clock, telemetry }: Measuring,
   store: Calls["store"],
   operation: Calls["operation"],
   requests: number,
@@ -32,25 +37,15 @@ function isFailed(outcome: unknown): boolean {
   return (outcome as { status?: unknown } | null)?.status === "failed";
 }
 
-export interface MeasureOptions {
-  /**
-   * The holders are elsewhere, and their losses and how long they held are told by what they ask for.
-   * Default false: they are told by the leases themselves.
-   */
-  readonly serves?: boolean;
-  /** Of resources of other namespaces nothing is told to those who read metrics. Default: of none. */
-  readonly prefixesOf?: string;
-}
-
 /** What each request of a call that threw has come to. */
 const THROWN = { status: "failed" } as const;
 
-/** The store itself where nobody measures. */
-export function measured(store: LeaseStore, env: Env, options: MeasureOptions = {}): LeaseStore {
-  const { telemetry } = env;
-  if (!telemetry) return store;
-  const { serves = false, prefixesOf } = options;
-  const known = { ...env, telemetry };
+export function measuredLeases(
+  store: LeaseStore,
+  measuring: Measuring,
+  { serves = false, prefixesOf }: MeasureOptions = {},
+): LeaseStore {
+  const { telemetry } = measuring;
 
   const blame = (what: "contended" | "endangered", { namespace, resource }: Key) => {
     telemetry.blame(what, prefixesOf === undefined || prefixesOf === namespace ? resource : "");
@@ -82,7 +77,7 @@ export function measured(store: LeaseStore, env: Env, options: MeasureOptions = 
   ): Promise<Outcome[]> => {
     let outcomes: Outcome[] | undefined;
     try {
-      outcomes = await timed(known, "leases", operation, requests.length, call);
+      outcomes = await timed(measuring, "leases", operation, requests.length, call);
       return outcomes;
     } finally {
       for (const [index, request] of requests.entries()) tell(outcomes?.[index] ?? THROWN, request);

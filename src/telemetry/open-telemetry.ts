@@ -18,7 +18,9 @@ import {
   trace,
 } from "@opentelemetry/api";
 import {
+  type Clock,
   METRICS,
+  type MeasureOptions,
   type MetricName,
   type MetricOf,
   type Observation,
@@ -27,6 +29,10 @@ import {
   type Telemetry,
   type TraceContext,
 } from "../env/index.js";
+import type { LeaseStore } from "../lease/index.js";
+import type { TaskStore } from "../tasks/index.js";
+import { measuredLeases } from "./leases.js";
+import { measuredTasks } from "./tasks.js";
 import { TopPrefixes } from "./top-prefixes.js";
 
 export interface OpenTelemetryOptions {
@@ -78,8 +84,22 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
     );
   }
 
-  return {
+  const telemetry: Telemetry = {
     observe,
+    measured<Store extends object>(
+      what: "leases" | "tasks",
+      store: Store,
+      clock: Clock,
+      measure?: MeasureOptions,
+    ): Store {
+      const measuring = { clock, telemetry };
+      // Who passes one of them gets the same back.
+      const made: object =
+        what === "leases"
+          ? measuredLeases(store as unknown as LeaseStore, measuring, measure)
+          : measuredTasks(store as unknown as TaskStore, measuring);
+      return made as Store;
+    },
     blame: (what, resource) => top[what].add(resource),
     count: (name, labels, by = 1) => made(name).add(by, labels),
     change: (name, labels, by) => made(name).add(by, labels),
@@ -120,6 +140,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
         get: (carrier, key) => carrier(key) ?? undefined,
       }),
   };
+  return telemetry;
 }
 
 type Work<T> = (span: OpenSpan) => Promise<T>;

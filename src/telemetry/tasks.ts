@@ -1,19 +1,14 @@
-/** A store of tasks whose calls are counted, timed and traced, for whoever has asked for telemetry. */
-import type { Env } from "../env/index.js";
-import { timed } from "../lease/index.js";
-import { observed, type TaskEvent } from "./events.js";
-import type { TaskStore } from "./port.js";
+/** A store of tasks whose calls are counted, timed and traced. */
+import { observed, type TaskEvent, type TaskStore } from "../tasks/index.js";
+import { type Measuring, timed } from "./leases.js";
 
 /** Grants whose claim is remembered; of older ones it is not told how long they ran. */
 const REMEMBERED = 10_000;
 
 type Ended = "completed" | "failed" | "returned" | "refused" | "expired";
 
-/** The store itself where nobody measures. */
-export function measuredTasks(store: TaskStore, env: Env): TaskStore {
-  const { telemetry, clock } = env;
-  if (!telemetry) return store;
-  const known = { ...env, telemetry };
+export function measuredTasks(store: TaskStore, measuring: Measuring): TaskStore {
+  const { telemetry, clock } = measuring;
   const claimedAtMs = new Map<string, number>();
 
   const ended = (outcome: Ended, { id, token }: { id: string; token: number }) => {
@@ -66,13 +61,13 @@ export function measuredTasks(store: TaskStore, env: Env): TaskStore {
     {
       ...unchanged(store),
       enqueue: (tasks, options) =>
-        timed(known, "tasks", "enqueue", tasks.length, () => store.enqueue(tasks, options)),
+        timed(measuring, "tasks", "enqueue", tasks.length, () => store.enqueue(tasks, options)),
       async claim(request, options) {
         // An empty claim may wait in the store: how long is not the store's latency.
         const outcome =
           request.waitMs && store.capabilities.remoteWait
             ? await store.claim(request, options)
-            : await timed(known, "tasks", "claim", 1, () => store.claim(request, options));
+            : await timed(measuring, "tasks", "claim", 1, () => store.claim(request, options));
         if (outcome.status === "failed") return outcome;
         for (const { scheduledAt } of outcome.tasks) {
           const waitedMs = Math.max(0, clock.wall() - Date.parse(scheduledAt));
@@ -81,15 +76,19 @@ export function measuredTasks(store: TaskStore, env: Env): TaskStore {
         return outcome;
       },
       heartbeat: (requests, options) =>
-        timed(known, "tasks", "heartbeat", requests.length, () =>
+        timed(measuring, "tasks", "heartbeat", requests.length, () =>
           store.heartbeat(requests, options),
         ),
       complete: (requests, options) =>
-        timed(known, "tasks", "complete", requests.length, () => store.complete(requests, options)),
+        timed(measuring, "tasks", "complete", requests.length, () =>
+          store.complete(requests, options),
+        ),
       fail: (requests, options) =>
-        timed(known, "tasks", "fail", requests.length, () => store.fail(requests, options)),
+        timed(measuring, "tasks", "fail", requests.length, () => store.fail(requests, options)),
       giveBack: (requests, options) =>
-        timed(known, "tasks", "giveBack", requests.length, () => store.giveBack(requests, options)),
+        timed(measuring, "tasks", "giveBack", requests.length, () =>
+          store.giveBack(requests, options),
+        ),
     },
     tell,
   );

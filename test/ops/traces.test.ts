@@ -1,5 +1,5 @@
 /** What a trace shows of a call: from a caller through the network and the server to the store. */
-import { context, propagation } from "@opentelemetry/api";
+import { context, propagation, SpanStatusCode } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import {
@@ -120,7 +120,9 @@ it("a failed call fails its span, and says no more than a code", async () => {
   const held = await leases.acquire(`${CANARY}/e`);
   await expect(leases.acquire(`${CANARY}/e`, { waitMs: 0 })).rejects.toThrow(CANARY);
   await held.release();
-  const [failed] = exporter.getFinishedSpans().filter(({ status }) => status.code === 2);
+  const [failed] = exporter
+    .getFinishedSpans()
+    .filter(({ status }) => status.code === SpanStatusCode.ERROR);
   expect(failed?.name).toBe("leasehold acquire");
   expect(failed?.status.message).toBe("LEASE_UNAVAILABLE");
 });
