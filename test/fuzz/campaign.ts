@@ -57,7 +57,7 @@ export interface FuzzResult {
 }
 
 const OVER_HTTP = 20;
-const [HTTP_AT_ONCE, RAW_AT_ONCE] = [8, 24];
+const [HTTP_AT_ONCE, RAW_AT_ONCE] = [8, 48];
 /** Before the first measurement, at most: what is compiled and cached by then is no leak. */
 const WARM_UP = { schema: 2_000, raw: 200 };
 /** Of garbage and caches, which are bounded, but not as small as they were. */
@@ -223,7 +223,7 @@ class Server {
     return new Promise((resolve, reject) => {
       this.on(answer, resolve);
       this.say(message);
-      this.ended.then((code) =>
+      void this.ended.then((code) =>
         reject(new Error(`the server ended with ${code}\n${this.#stderr}`)),
       );
     });

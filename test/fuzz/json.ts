@@ -28,7 +28,7 @@ export const ODD_TEXTS: readonly string[] = [
   ...["é".repeat(129), "e\u0301", "\u202eabc", "😀", "\u2028", "x".repeat(256), "x".repeat(257)],
   ...["x".repeat(5_000), "__proto__", "constructor", "toString", "null", "undefined", "NaN"],
   ...["../../etc/passwd", "%00", "%ZZ", "'; drop table leasehold.lease; --", "\\", '"', "\r\nx: y"],
-  ...["${7*7}", "<script>alert(1)</script>", "0", "-0", "1e3", "default", "task:", "task:x"],
+  ...["{{7*7}}", "<script>alert(1)</script>", "0", "-0", "1e3", "default", "task:", "task:x"],
   ...["2020-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2020-02-30T00:00:00Z", "+275760-09-13"],
   ...["0".repeat(32), "F".repeat(32), `cg.${"0".repeat(32)}`, `cg==.${"0".repeat(32)}`],
   ...["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"],

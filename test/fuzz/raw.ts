@@ -165,7 +165,7 @@ const chunks: Kind = (wire, chance) => {
       `0\r\nX-Trailer: 1\r\n\r\n`,
       `0\r\n${"a: b\r\n".repeat(3_000)}\r\n`,
     ],
-    [...LOCK].map((char) => `1\r\n${char}\r\n`).join("") + "0\r\n\r\n",
+    `${LOCK.replaceAll(/./g, "1\r\n$&\r\n")}0\r\n\r\n`,
     `${size}\r\n${LOCK}\r\n`,
   ]);
   return whole("chunks", wire.framed("Transfer-Encoding: chunked\r\n", body));

@@ -77,7 +77,7 @@ export class Requests {
       if (template.startsWith("/api/leases/")) return String(known("grantId", chance, []));
       if (template.startsWith("/v1/keys/")) return chance.pick(this.#keys.ids);
       const { schema = {} } = parameters.find((each) => each.name === name) ?? {};
-      return encoded(String(this.#values.allowed(schema as Schema, chance, name))) || "x";
+      return encoded(String(this.#values.allowed(schema, chance, name))) || "x";
     });
   }
 
@@ -87,9 +87,7 @@ export class Requests {
       .filter((parameter) => parameter.in === "query" && chance.often(30))
       .map(({ name, schema }) => {
         const odd = spoilt && chance.often(20);
-        const value = odd
-          ? chance.pick(ODD_TEXTS)
-          : this.#values.allowed(schema as Schema, chance, name);
+        const value = odd ? chance.pick(ODD_TEXTS) : this.#values.allowed(schema, chance, name);
         return `${name}=${encoded(Array.isArray(value) ? String(value[0] ?? "live") : String(value))}`;
       });
     return pairs.length === 0 ? "" : `?${pairs.join("&")}`;

@@ -32,7 +32,7 @@ export interface Finding {
 }
 
 /** So many at a time: enough that the stores' batches have something to gather. */
-const AT_ONCE = 32;
+const AT_ONCE = 16;
 const REPORT_EVERY = 500;
 
 const underWay = new Set<number>();
@@ -118,9 +118,9 @@ export function serveFuzz(): void {
         underWay.delete(index);
         statuses[status] = (statuses[status] ?? 0) + 1;
         done += 1;
-        // The sockets want to be served too.
-        if (done % 16 === 0) await new Promise(setImmediate);
         if (done >= REPORT_EVERY) report();
+        // The sockets want to be served too: after all of those at once, not only after the last case.
+        await new Promise(setImmediate);
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, runner));

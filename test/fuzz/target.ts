@@ -1,7 +1,13 @@
 /** The server that is asked: three tenants with keys, and its stores, which can be exchanged. */
 import { createKey, type Role } from "../../src/control/index.js";
 import { type Env, systemEnv } from "../../src/env/index.js";
-import { createApp, type Listening, listen, type ServerApp } from "../../src/server/index.js";
+import {
+  type AppOptions,
+  createApp,
+  type Listening,
+  listen,
+  type ServerApp,
+} from "../../src/server/index.js";
 import { memory } from "../../src/stores/memory/index.js";
 import { openStores } from "../../src/stores/open.js";
 import type { Stores } from "../../src/stores/source.js";
@@ -31,7 +37,11 @@ export interface Target {
 /** The rates and the lateness of a busy machine are for other tests. */
 const LIMITS = { ratePerSecond: null, lateMs: null, inFlight: 100_000 };
 
-export async function openTarget(store: string, env: Partial<Env>): Promise<Target> {
+export async function openTarget(
+  store: string,
+  env: Partial<Env>,
+  more: Partial<AppOptions> = {},
+): Promise<Target> {
   const all: Env = { ...systemEnv, ...env };
   let stores = await openStores(store, undefined, all);
   const keys = await makeKeys(stores, all);
@@ -51,7 +61,7 @@ export async function openTarget(store: string, env: Partial<Env>): Promise<Targ
       ...{ leases: now("leases"), tasks: now("tasks"), generator: now("generator") },
       ...{ history: now("history"), control: now("control") },
     } as Stores),
-    ...{ env, auth: "keys", limits: LIMITS, version: "1.2.3" },
+    ...{ env, auth: "keys", limits: LIMITS, version: "1.2.3", ...more },
   });
   const server = await listen({ app, port: 0 });
   return {

@@ -26,7 +26,9 @@ export interface Schema {
 }
 
 const RESOURCES = [...Array(12).keys()].map((n) => `r/${n}`);
-const SECRETS = [...Array(12).keys()].map((n) => `${n}`.padStart(2, "0").repeat(16));
+/** What all lease ids and ids of claims in requests begin with. */
+export const MARK = "ca9a41";
+const SECRETS = [...Array(12).keys()].map((n) => MARK + `${n}`.padStart(26, "0"));
 const TASK_IDS = ((): readonly string[] => {
   const { clock, random } = manualEnv({ seed: 5 });
   const next = taskIds(clock, random);
