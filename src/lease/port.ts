@@ -125,6 +125,12 @@ export interface ListQuery {
   readonly states?: readonly LeaseState[];
   /** Only grants that were renewed at least once; default false. */
   readonly renewedOnly?: boolean;
+  /** Only grants of this holder. A store may leave this and the next two to whoever asks. */
+  readonly holder?: string;
+  /** Only live grants with at most this left. */
+  readonly expiringWithinMs?: number;
+  /** Only live grants that were made at least this long ago. */
+  readonly heldForMs?: number;
   /** At most this many; default 100. */
   readonly limit?: number;
   /** `nextCursor` of the page before. */

@@ -154,8 +154,10 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
     return {
       async acquire(request) {
         const asked = { namespace, ...request };
+        const paused = pauses.covers(asked);
         const outcome =
-          (await heldBack(pauses, leases, asked)) ?? (await lanes.acquire(asked, timeoutMs));
+          (paused && (await heldBack(paused, leases, asked))) ||
+          (await lanes.acquire(asked, timeoutMs));
         if (outcome.status === "held") contention.note("held", namespace, request.resource);
         if (outcome.status === "acquired") quotas.note("leases", namespace, 1);
         const replaced = outcome.status === "acquired" ? outcome.replaced : undefined;
@@ -195,12 +197,12 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
  * paused, as far as this server has to say.
  */
 async function heldBack(
-  pauses: Pick<Pauses, "covers">,
+  paused: boolean | Promise<boolean>,
   leases: Pick<LeaseStore, "get">,
   { namespace, resource, leaseId }: AcquireRequest,
 ): Promise<AcquireOutcome | null> {
   try {
-    if (!(await pauses.covers({ namespace, resource }))) return null;
+    if (!(await paused)) return null;
     const [last] = await leases.get([{ namespace, resource }]);
     if (last?.grantId === grantIdOf(leaseId)) return null;
     return { status: "held", holder: queue.PAUSED_HOLDER, grantId: null, remainingMs: null };

@@ -51,13 +51,13 @@ export class Pauses {
     this.#known = known;
   }
 
-  /** Whether this server has to refuse grants of the resource. Rejects as long as nobody can know. */
-  async covers({ namespace, resource }: Key): Promise<boolean> {
-    if (!(await this.#isKnown())) return false;
-    const paused = this.#known?.get(namespace);
-    if (!paused) return false;
-    if (this.#control?.leasesApart && paused.resources.has(resource)) return true;
-    return paused.prefixes.some((prefix) => resource.startsWith(prefix));
+  /**
+   * Whether this server has to refuse grants of the resource: a promise only before the first read, which
+   * rejects when nobody can know.
+   */
+  covers(key: Key): boolean | Promise<boolean> {
+    if (!this.#control) return false;
+    return this.#known ? this.#covers(key) : this.#firstRead().then(() => this.#covers(key));
   }
 
   /**
@@ -65,7 +65,8 @@ export class Pauses {
    * that it had.
    */
   async openQueues(namespace: string, queues: readonly string[]): Promise<readonly string[]> {
-    if (!(await this.#isKnown())) return queues;
+    if (!this.#control) return queues;
+    if (!this.#known) await this.#firstRead();
     const paused = this.#known?.get(namespace)?.queues;
     if (!paused) return queues;
     const open = queues.filter((queue) => !paused.has(queue));
@@ -76,15 +77,18 @@ export class Pauses {
     await this.#refreshing?.stop();
   }
 
-  /** False: there is nothing to know. */
-  async #isKnown(): Promise<boolean> {
-    if (!this.#control) return false;
-    if (this.#known) return true;
+  #covers({ namespace, resource }: Key): boolean {
+    const paused = this.#known?.get(namespace);
+    if (!paused) return false;
+    if (this.#control?.leasesApart && paused.resources.has(resource)) return true;
+    return paused.prefixes.some((prefix) => resource.startsWith(prefix));
+  }
+
+  #firstRead(): Promise<void> {
     this.#first ??= this.refresh().finally(() => {
       this.#first = undefined;
     });
-    await this.#first;
-    return true;
+    return this.#first;
   }
 }
 

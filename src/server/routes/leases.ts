@@ -185,17 +185,15 @@ export function leaseRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { state, holder, expiringWithinMs, heldForMs, ...rest } = context.req.valid("query");
+      const { state, ...rest } = context.req.valid("query");
       const caller = callerOf(context);
       checkResources(caller, [rest.prefix ?? ""]);
       const { namespace } = caller;
       const query = { namespace, ...defined({ ...rest, states: state }) };
       const budget = services.budget(context);
       const { items, nextCursor } = await filteredPage(
-        (limit, cursor) =>
-          budget.read(() => leases.list({ ...query, ...defined({ limit, cursor }) })),
-        rest,
-        { holder, expiringWithinMs, heldForMs },
+        (part) => budget.read(() => leases.list(part)),
+        query,
       );
       return context.json({ items: items.map(toWireView), nextCursor }, 200);
     },

@@ -142,8 +142,7 @@ export function lockRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { resource, holder, expiringWithinMs, heldForMs, ...query } =
-        context.req.valid("query");
+      const { resource, ...query } = context.req.valid("query");
       if (resource !== undefined) {
         const view = await lastGrant(services, context, resource);
         const items = view?.state === "live" ? [toLock(view)] : [];
@@ -155,10 +154,8 @@ export function lockRoutes(app: App, services: Services): void {
       const asked = { ...defined(query), namespace, states: ["live"] as const };
       const budget = services.budget(context);
       const { items, nextCursor } = await filteredPage(
-        (limit, cursor) =>
-          budget.read(() => leases.list({ ...asked, ...defined({ limit, cursor }) })),
-        query,
-        { holder, expiringWithinMs, heldForMs },
+        (part) => budget.read(() => leases.list(part)),
+        asked,
       );
       return context.json({ items: items.map(toLock), nextCursor }, 200);
     },

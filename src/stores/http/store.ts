@@ -107,6 +107,7 @@ export class HttpLeaseStore implements LeaseStore {
     renewedOnly,
     limit,
     cursor,
+    ...filters
   }: ListQuery): Promise<Page<LeaseView>> {
     this.#client.checkNamespace(namespace);
     // No state at all is a filter that a query cannot say.
@@ -117,6 +118,7 @@ export class HttpLeaseStore implements LeaseStore {
       renewedOnly,
       limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
       cursor,
+      ...filters,
     });
     const { body } = await this.#client.read(`/v1/leases${query}`);
     const { items, nextCursor } = body as wire.LeasePage;

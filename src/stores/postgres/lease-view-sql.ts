@@ -26,13 +26,19 @@ export const GET = `
 WITH ${CLOCK}, ${seenFor([])}
 SELECT l.n::int AS n, ${VIEW} FROM seen l CROSS JOIN clock c WHERE ${WAS_GRANTED}`;
 
-/** Values: namespace, first resource, end of the range (null: none), cursor, states (null: any), renewed only, limit. */
+/**
+ * Values: namespace, first resource, end of the range (null: none), cursor, states (null: any), renewed
+ * only, limit; holder, expiringWithinMs, heldForMs (null: any).
+ */
 export const LIST = `
 WITH ${CLOCK}
 SELECT ${VIEW} FROM leasehold.lease l CROSS JOIN clock c
 WHERE l.namespace = $1 AND l.resource >= $2 AND ($3::text IS NULL OR l.resource < $3)
   AND l.resource > $4 AND ($5::text[] IS NULL OR ${STATE} = ANY ($5))
   AND (NOT $6::bool OR l.renewed_at IS NOT NULL) AND ${WAS_GRANTED}
+  AND ($8::text IS NULL OR l.holder = $8)
+  AND ($9::float8 IS NULL OR (${isLive("l")} AND l.expires_at <= ${afterMs("$9::float8")}))
+  AND ($10::float8 IS NULL OR (${isLive("l")} AND l.granted_at <= ${afterMs("-($10::float8)")}))
 ORDER BY l.resource
 LIMIT $7::int`;
 

@@ -174,6 +174,9 @@ export class PostgresLeaseStore implements LeaseStore {
       states,
       query.renewedOnly ?? false,
       limit + 1,
+      query.holder ?? null,
+      query.expiringWithinMs ?? null,
+      query.heldForMs ?? null,
     ]);
     const items = rows.slice(0, limit).map(view);
     return { items, nextCursor: rows.length > limit ? (items.at(-1)?.resource ?? null) : null };
