@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { sleep, systemEnv } from "../env/index.js";
 import type { Capabilities } from "../lease/index.js";
 import type { Diagnosis } from "../stores/source.js";
@@ -44,7 +44,11 @@ export function addDoctor(program: Command): void {
       "the longest pause (garbage collection, blocked event loop) measured in your own program",
       duration,
     )
-    .option("--for <duration>", "how long to measure the pauses of this process", duration, 2_000)
+    .addOption(
+      new Option("--for <duration>", "how long to measure the pauses of this process")
+        .argParser(duration)
+        .default(2_000, "2s"),
+    )
     .option("--samples <n>", "renewals to measure", integer(5, 10_000), 100)
     .addOption(namespaceOption())
     .option("--json", "for machines")

@@ -53,6 +53,8 @@ export async function loadProgram(word: string | undefined): Promise<Program> {
   const program = new Command("leasehold")
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
+    // What stands behind a command is that command's, at every level.
+    .enablePositionalOptions()
     .exitOverride();
   const known = (word !== undefined && ALIASES[word]) || word;
   const named =

@@ -20,7 +20,6 @@ interface Options {
 export function addTasks(program: Command): void {
   const tasks = withStores(program.command("tasks"))
     .description("list tasks, newest first, or show one with its attempts; retry, cancel, delete")
-    // What stands behind a verb is the verb's.
     .enablePositionalOptions()
     .usage("[options] [id] | [command]")
     .argument("[id]", "show this one")

@@ -1,5 +1,5 @@
 /** What happens to leases, as it can be seen from outside. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { jittered, systemEnv } from "../env/index.js";
 import {
   LeaseholdError,
@@ -29,7 +29,11 @@ export function addWatch(program: Command): void {
   withStore(program.command("watch"))
     .description("print who takes and loses leases, until told to stop")
     .argument("[prefix]", "only resources that begin with it; literal", "")
-    .option("--every <duration>", "also look without a hint", duration, 1_000)
+    .addOption(
+      new Option("--every <duration>", "also look without a hint")
+        .argParser(duration)
+        .default(1_000, "1s"),
+    )
     .addOption(namespaceOption())
     .option("--json", "JSON lines")
     .addHelpText("after", HELP)
