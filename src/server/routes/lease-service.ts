@@ -51,7 +51,6 @@ const REFUSALS = [
 type Grantee = z.infer<typeof ReleaseBody>;
 
 export function leaseServiceRoutes(app: App, services: Services): void {
-  const { leases } = services;
   const middleware = limitBody(LIMITS.bodyBytes);
 
   app.openapi(

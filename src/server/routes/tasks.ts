@@ -43,7 +43,7 @@ const HOLDER_PROBLEMS = [
 
 /** Adding, and taking from the queue. Declared before the routes of one task: `next` is no id. */
 export function queueRoutes(app: App, services: Services): void {
-  const { env, tasks, tenants, batchedTasks } = services;
+  const { env, tenants, batchedTasks } = services;
 
   app.openapi(
     createRoute({
