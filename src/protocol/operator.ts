@@ -53,7 +53,7 @@ export const Resumed = z
   })
   .openapi("Resumed");
 
-export const AuditEntry = z
+const AuditEntry = z
   .object({
     seq: z.int().openapi({ description: "Its place in the chain, which all tenants share." }),
     at: z.string(),

@@ -347,6 +347,8 @@ for (const engine of CONTROL_ENGINES) {
       const checkpoint = (await operate("GET", "/v1/audit/checkpoint")).body;
       const verify = async (query = "") => (await operate("GET", `/v1/audit/verify${query}`)).body;
       expect(await verify()).toEqual({ ok: true, ...checkpoint, problem: null });
+      const both = await Promise.all([verify(), verify()]);
+      expect(both).toMatchObject([{ ok: true }, { code: "OVERLOADED" }]);
       const { seq, hash } = checkpoint;
       expect(await verify(`?seq=${seq}&hash=${hash}`)).toMatchObject({ ok: true });
       const wrong = await verify(`?seq=${seq - 1}&hash=${hash}`);

@@ -12,6 +12,13 @@ import { OpenApi } from "./openapi.js";
 const STARTS_MS = Date.UTC(2026, 3, 8, 10, 15, 30);
 const DOCUMENTED_URL = /\b(?:http:\/\/)?localhost:4040\b/g;
 
+/** Whoever serves the app gives it its metrics: those of `leasehold serve` have tests of their own. */
+const METRICS = `# HELP leasehold_lease_acquire_attempts_total Requests to the store to take a lease; those that were held are contention.
+# TYPE leasehold_lease_acquire_attempts_total counter
+leasehold_lease_acquire_attempts_total{outcome="acquired"} 1842
+leasehold_lease_acquire_attempts_total{outcome="held"} 97
+`;
+
 /** Longer is a failure; the server's own clock stands still. */
 const ANSWER_WITHIN_MS = 10_000;
 
@@ -26,7 +33,8 @@ export interface LiveServer {
 export async function openLiveServer(): Promise<LiveServer> {
   const env = manualEnv({ wallMs: STARTS_MS });
   const stores = await memory().open(env);
-  const app = createApp({ ...stores, env, version: "0.1.0", limits: { lateMs: null } });
+  const metrics = async () => METRICS;
+  const app = createApp({ ...stores, env, metrics, version: "0.1.0", limits: { lateMs: null } });
   const listening = await listen({ app, port: 0 });
   const { url } = listening;
   const { text } = await send(url, { method: "GET", path: "/openapi.json", headers: {}, body: "" });
@@ -72,19 +80,21 @@ async function playExample(
 
   const found: string[] = [];
   const [mediaType = ""] = (actual.headers["content-type"] ?? "").split(";");
+  const read = mediaType === "text/plain" ? (text: string) => text.trim() : parsed;
   if (actual.status !== answer.status) {
     found.push(`the status is ${actual.status}, printed is ${answer.status}: ${actual.text}`);
   } else if (printedEvents) {
     found.push(...names.compare(printedEvents, eventsOf(actual.text)));
   } else {
-    found.push(...names.compare(parsed(answer.body, answer.line), parsed(actual.text, line)));
+    const [printed, sent] = [read(answer.body, answer.line), read(actual.text, line)];
+    found.push(...names.compare(printed, sent));
   }
   for (const [name, value] of answer.headers) {
     found.push(...names.compare(value, actual.headers[name], name, name));
   }
 
   const operation = openApi.find(method, path);
-  const answered = printedEvents ? undefined : parsed(actual.text, line);
+  const answered = printedEvents ? undefined : read(actual.text, line);
   if (operation) {
     found.push(...openApi.checkAnswer(operation, actual.status, mediaType, answered));
     // What is refused for its form need not have the form; everything else must.

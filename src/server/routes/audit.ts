@@ -14,12 +14,15 @@ import {
 } from "../../protocol/index.js";
 import { controlOf } from "../acts.js";
 import { callerOf } from "../caller.js";
+import { tooMany } from "../problems.js";
 import { type App, answers, otherMethods, problems, STORE_PROBLEMS } from "../routing.js";
 import type { Services } from "../services.js";
 
 const TAGS = ["operator"];
 
 export function auditRoutes(app: App, services: Services): void {
+  /** The chain may be long, and is read also for those who have gone meanwhile: once at a time. */
+  let verifying = false;
   const refusals = problems("INVALID_REQUEST", "NO_CONTROL", ...STORE_PROBLEMS);
 
   app.openapi(
@@ -60,7 +63,14 @@ export function auditRoutes(app: App, services: Services): void {
       const { audit } = controlOf(services);
       const { seq, hash } = context.req.valid("query");
       const kept = seq === undefined || hash === undefined ? undefined : { seq, hash };
-      const verdict = await services.budget(context).read(() => verifyAudit(audit, kept));
+      if (verifying) throw tooMany("OVERLOADED", "this instance reads the chain already", 1_000);
+      const verify = () => {
+        verifying = true;
+        return verifyAudit(audit, kept).finally(() => {
+          verifying = false;
+        });
+      };
+      const verdict = await services.budget(context).read(verify);
       return context.json(toWireVerdict(verdict), 200);
     },
   );
