@@ -46,17 +46,18 @@ export function addLs(program: Command): void {
     .option("--json", "for machines")
     .addHelpText("after", LS_HELP)
     .action(async (prefix: string, options: ListOptions, command: Command) => {
-      const { leases, close } = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command).store);
+      const { leases } = stores;
       try {
         const page = await list(leases, prefix, options);
         print(options.json, page, () => tableOf(page));
       } finally {
-        await close();
+        await stores.close();
       }
     });
 }
 
-/** Stores filter by prefix and state; the rest is looked for page by page. */
+/** Stores filter by prefix and state, some by the rest as well, which is looked for page by page. */
 async function list(
   leases: Pick<LeaseStore, "list">,
   prefix: string,
@@ -66,6 +67,9 @@ async function list(
     ...{ namespace, limit: Math.min(limit, 200) },
     ...(prefix !== "" && { prefix }),
     ...(state !== "any" && { states: [state] }),
+    ...(filters.owner !== undefined && { holder: filters.owner }),
+    ...(filters.expiringWithin !== undefined && { expiringWithinMs: filters.expiringWithin }),
+    ...(filters.longHeld !== undefined && { heldForMs: filters.longHeld }),
   };
   const items: LeaseView[] = [];
   let from = cursor;
