@@ -69,12 +69,15 @@ it("tells the whole life of a lease, each event with the id of its request", asy
   await change("renew", { leaseId: a.wire, ttlMs: 90_000 }, "req-renew");
   await change("revoke", { resource, free: "now" }, "req-revoke");
   await change("renew", { leaseId: a.wire, ttlMs: 90_000 }, "req-late");
-  const short = await acquire(c, "worker-9", 100, "req-short");
+  const short = await acquire(c, "worker-9", 1_000, "req-short");
   let last: Body;
-  await vi.waitFor(async () => {
-    last = await acquire(d, "worker-10", 1_500, "req-takeover");
-    expect(last.status).toBe("acquired");
-  });
+  await vi.waitFor(
+    async () => {
+      last = await acquire(d, "worker-10", 1_500, "req-takeover");
+      expect(last.status).toBe("acquired");
+    },
+    { timeout: 20_000 },
+  );
   await change("release", { leaseId: d.wire }, "req-release");
   await change("release", { leaseId: d.wire }, "req-again");
 
@@ -146,7 +149,7 @@ it("tells what happens to tasks in the words of the HTTP API", async () => {
   const { id } = await ask("POST", "/api/tasks", { task_data: 1, kind: "k", maxAttempts: 2 });
   const next = async (processor: string, ttlMs: number) =>
     (await ask("POST", "/api/tasks/next", { processor, ttlMs, waitMs: 20_000 })).tasks[0];
-  const dead = await next("worker-1", 100);
+  const dead = await next("worker-1", 1_000);
   const live = await next("worker-2", 60_000);
   const grant = ({ leaseId, fencingToken }: Body) => ({ leaseId, fencingToken });
   await ask("PUT", `/api/tasks/${id}/complete`, grant(dead));

@@ -161,12 +161,13 @@ export function createApp(options: AppOptions): ServerApp {
     }
     const urgency = urgencyOf(context.req.method, context.req.path);
     const leave = urgency === "demands" ? admission.enter() : undefined;
-    if (leave === null)
+    if (leave === null) {
       throw tooMany("OVERLOADED", "this instance has more to do than it can", 1_000);
+    }
     try {
       const need = needOf(context);
       if (need !== "public") {
-        const caller = await authenticator.callerOf(context.req.raw);
+        const caller = await authenticator.callerOf(context.req.raw, urgency === "keeps");
         context.set("caller", caller);
         await checkRate(caller, urgency);
         checkMay(caller, need);

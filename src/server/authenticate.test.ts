@@ -39,9 +39,10 @@ function setUp(auth: Auth = "keys") {
     records.set(id, record);
     return { id, text, revoke: () => records.set(id, { ...record, revoked: true }) };
   };
-  const come = (authorization: string | null) =>
+  const come = (authorization: string | null, keeps = false) =>
     authenticator.callerOf(
       new Request("http://x", { headers: authorization === null ? {} : { authorization } }),
+      keeps,
     );
   return { env, records, asked, state, authenticator, add, come };
 }
@@ -138,6 +139,39 @@ test("keys that were read count for 5 s while the store is away; then nobody can
   expect(await authenticator.holds(caller)).toBe(false);
   state.fails = false;
   await come(`Bearer ${text}`);
+});
+
+test("who keeps a lease is known by what was read in the last ten minutes while the store is away", async () => {
+  const { add, come, state, env } = setUp();
+  const { text } = add();
+  await come(`Bearer ${text}`);
+  await env.clock.advance(60_000);
+  state.fails = true;
+  await come(`Bearer ${text}`, true);
+  state.fails = false;
+  // Nor is a store that hangs waited for long.
+  state.waits = new Promise(() => {});
+  await env.clock.advance(539_000);
+  let known = false;
+  const coming = come(`Bearer ${text}`, true).then(() => {
+    known = true;
+  });
+  await env.clock.advance(250);
+  expect(known).toBe(true);
+  await coming;
+  await env.clock.advance(1_000);
+  const late = come(`Bearer ${text}`, true).catch((error: unknown) => error);
+  await env.clock.advance(5_000);
+  expect(await late).toMatchObject({ code: "STORE_UNAVAILABLE" });
+});
+
+test("who keeps a lease by a key that was revoked meanwhile is refused", async () => {
+  const { add, come, env } = setUp();
+  const { text, revoke } = add();
+  await come(`Bearer ${text}`, true);
+  revoke();
+  await env.clock.advance(60_000);
+  await expect(come(`Bearer ${text}`, true)).rejects.toMatchObject(refused);
 });
 
 test("a store that hangs is not waited for", async () => {

@@ -5,7 +5,9 @@
  *        └─▶ record by id (read at most 5 s ago) ─▶ digests equal? ─▶ not over? ─▶ caller
  *
  * - A key that is revoked is refused within 5 s by every instance, at once by the one that is told.
- * - While the control store does not answer, keys read within the last 5 s still count; then 503.
+ * - While the control store does not answer, keys read within the last 5 s still count, and for what
+ *   keeps a lease those of the last 10 minutes: nobody loses one because another database is away.
+ *   Then 503.
  * - Ids that nobody has are remembered too, a bounded number: guessing costs the store little.
  * - Where keys are asked for as soon as there is one, that is looked for every 2 s. An instance that
  *   has begun to ask goes on until it ends: when the last key is over, nobody comes in.
@@ -21,7 +23,10 @@ export type Auth = "none" | "ifAny" | "keys";
 
 /** Of a look into the control store, whatever the request's own budget: others wait for it too. */
 const READ_MS = 5_000;
+/** Of one for whom a record that is older would do. */
+const READ_TO_KEEP_MS = 250;
 const FRESH_MS = 5_000;
+const KEEPING_MS = 600_000;
 /** From this age on a record is read again while it still counts, so that nobody waits for it. */
 const AGEING_MS = 2_500;
 const LOOK_FOR_KEYS_MS = 2_000;
@@ -60,8 +65,11 @@ export class Authenticator {
     }
   }
 
-  /** @throws UNAUTHENTICATED; STORE_UNAVAILABLE when it cannot be known */
-  async callerOf(request: Request): Promise<Caller> {
+  /**
+   * @param keeps whether the request keeps what its caller has
+   * @throws UNAUTHENTICATED; STORE_UNAVAILABLE when it cannot be known
+   */
+  async callerOf(request: Request, keeps: boolean): Promise<Caller> {
     if (this.#asks === null) await this.#inTime(this.#lookForKeys());
     if (!this.#asks) return this.#anyone;
     const header = request.headers.get("authorization");
@@ -75,7 +83,7 @@ export class Authenticator {
         header !== null,
       );
     }
-    const record = await this.#recordOf(named.id);
+    const record = await this.#recordOf(named.id, keeps);
     if (!record || !equalDigests(record.value.digest, named.digest)) {
       throw unauthenticated("no such key");
     }
@@ -115,7 +123,7 @@ export class Authenticator {
     }
   }
 
-  async #recordOf(id: string): Promise<Found<KeyRecord> | null> {
+  async #recordOf(id: string, keeps = false): Promise<Found<KeyRecord> | null> {
     const nowMs = this.#env.clock.monotonic();
     const known = this.#known.get(id);
     const ageMs = known ? nowMs - known.atMs : Infinity;
@@ -124,8 +132,15 @@ export class Authenticator {
     if (known && ageMs < FRESH_MS) return known;
     const unknown = this.#unknown.get(id);
     if (unknown && nowMs - unknown.atMs < FRESH_MS) return null;
-    const { value, atMs } = await this.#inTime(this.#read(id));
-    return value && { value, atMs };
+    const wouldDo = keeps && known && ageMs < KEEPING_MS ? known : undefined;
+    try {
+      const reading = this.#inTime(this.#read(id), wouldDo ? READ_TO_KEEP_MS : READ_MS);
+      const { value, atMs } = await reading;
+      return value && { value, atMs };
+    } catch (error) {
+      if (wouldDo) return wouldDo;
+      throw error;
+    }
   }
 
   /** Those who ask at the same time share one. */
@@ -152,13 +167,13 @@ export class Authenticator {
     else put(this.#unknown, id, { value, atMs }, MOST_UNKNOWN);
   }
 
-  #inTime<T>(reading: Promise<T>): Promise<T> {
+  #inTime<T>(reading: Promise<T>, timeoutMs = READ_MS): Promise<T> {
     return new Promise((resolve, reject) => {
       const late = new ProblemError(
         "STORE_UNAVAILABLE",
         "keys cannot be read now; nothing was done",
       );
-      const timer = this.#env.clock.timer(READ_MS, () => reject(late), { background: true });
+      const timer = this.#env.clock.timer(timeoutMs, () => reject(late), { background: true });
       reading
         .then(resolve, (error) =>
           reject(error instanceof LeaseholdError ? storeProblem(error, true) : error),
