@@ -54,7 +54,8 @@ function entriesOf(command: Command, path: readonly string[], isAlias: boolean):
 function optionOf(option: Option): OptionEntry {
   const { flags, long, required, optional, argChoices, description, envVar } = option;
   const given: unknown = option.defaultValue;
-  const shown = option.defaultValueDescription ?? (given === undefined ? null : String(given));
+  const isPlain = typeof given === "string" || typeof given === "number";
+  const shown = option.defaultValueDescription ?? (isPlain ? String(given) : null);
   return {
     flags,
     long: long ?? flags,
@@ -62,7 +63,6 @@ function optionOf(option: Option): OptionEntry {
     choices: argChoices ?? [],
     description,
     env: envVar ?? null,
-    // A person's name, or nothing at all, says nothing to others.
-    defaultText: shown === "" || given === false ? null : shown,
+    defaultText: shown === "" ? null : shown,
   };
 }

@@ -63,13 +63,14 @@ export function addDoctor(program: Command): void {
 async function examine(url: string, options: Options): Promise<Report> {
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
-  const { leases, diagnose, close } = await openLeases(url);
+  const stores = await openLeases(url);
+  const { leases } = stores;
   try {
     const openMs = Math.round(clock.monotonic() - beganMs);
     const pausesSoFar = measurePauses(systemEnv);
     const [measured, settings] = await Promise.all([
       measureStore(leases, systemEnv, options),
-      diagnose?.() ?? [],
+      stores.diagnose?.() ?? [],
       sleep(clock, options.for),
     ]);
     const pauses = pausesSoFar();
@@ -82,7 +83,7 @@ async function examine(url: string, options: Options): Promise<Report> {
       healthy: checks.every(({ verdict }) => verdict !== "wrong"),
     };
   } finally {
-    await close();
+    await stores.close();
   }
 }
 

@@ -89,7 +89,8 @@ export function addRenew(program: Command): void {
     .addHelpText("after", RENEW_HELP)
     .action(async (id: string | undefined, options: Common & { ttl: number }, command: Command) => {
       const { grant, wire } = await grantOf(id, options.namespace);
-      const { leases, close } = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command).store);
+      const { leases } = stores;
       try {
         const sent = instant(systemEnv.clock);
         const [outcome] = await leases.renew([{ ...grant, ttlMs: options.ttl }]);
@@ -100,7 +101,7 @@ export function addRenew(program: Command): void {
         const granted = { resource: grant.resource, leaseId: wire, token, remainingMs };
         print(options.json, granted, () => shellLines(granted));
       } finally {
-        await close();
+        await stores.close();
       }
     });
 }
@@ -111,14 +112,15 @@ export function addRelease(program: Command): void {
     .addHelpText("after", RELEASE_HELP)
     .action(async (id: string | undefined, options: Common, command: Command) => {
       const { grant } = await grantOf(id, options.namespace);
-      const { leases, close } = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command).store);
+      const { leases } = stores;
       try {
         const [outcome] = await leases.release([grant]);
         if (outcome?.status !== "released") throw refusal(grant, outcome);
         const { resource } = grant;
         print(options.json, { resource, released: true }, () => `released ${resource}`);
       } finally {
-        await close();
+        await stores.close();
       }
     });
 }

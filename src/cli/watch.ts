@@ -39,11 +39,12 @@ export function addWatch(program: Command): void {
     .addHelpText("after", HELP)
     .action(async (prefix: string, options: Options, command: Command) => {
       const shutdown = listenForShutdown(systemEnv.clock);
-      const { leases, close } = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command).store);
+      const { leases } = stores;
       try {
         await watch(leases, prefix, options, shutdown.signal);
       } finally {
-        await close();
+        await stores.close();
       }
     });
 }
