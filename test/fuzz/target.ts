@@ -61,7 +61,8 @@ export async function openTarget(
       ...{ leases: now("leases"), tasks: now("tasks"), generator: now("generator") },
       ...{ history: now("history"), control: now("control") },
     } as Stores),
-    ...{ env, auth: "keys", limits: LIMITS, version: "1.2.3", ...more },
+    ...{ env, auth: "keys", limits: LIMITS, version: "1.2.3" },
+    ...{ metrics: async () => "", ...more },
   });
   const server = await listen({ app, port: 0 });
   return {
