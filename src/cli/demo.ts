@@ -10,6 +10,7 @@ import { Screen } from "./demo/screen.js";
 import { render } from "./demo/view.js";
 import { watchStores } from "./demo/watch.js";
 import { EXIT } from "./exit-codes.js";
+import { LOOPBACK_HOSTS } from "./exposure.js";
 import { decimal, duration, integer, type Where, whereOf, withStores } from "./options.js";
 import { listenOrSay, portOption } from "./serve.js";
 import { listenForShutdown, type Shutdown } from "./shutdown.js";
@@ -98,7 +99,13 @@ async function host(
   if (shutdown.signal.aborted) return;
   const onTaskEvent = (event: Extract<DemoEvent, { type: "task" }>["event"]) =>
     take({ type: "task", event });
-  const app = createApp({ ...stores, env, version: VERSION, onTaskEvent });
+  const app = createApp({
+    ...stores,
+    env,
+    version: VERSION,
+    onTaskEvent,
+    trustedHosts: LOOPBACK_HOSTS,
+  });
   const { port } = options;
   const server = await listenOrSay(app, { host: HOST, port, graceMs: SERVER_GRACE_MS });
   take({ type: "ready", url: server.url, store: options.store });

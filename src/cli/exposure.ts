@@ -43,6 +43,9 @@ export async function sayWhoMayCome(
   }
 }
 
+/** By which a server that asks for no key lets itself be called, as they stand in URLs. */
+export const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"] as const;
+
 /** Names and addresses that no other machine reaches. */
 function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, "$1").toLowerCase();

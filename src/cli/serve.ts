@@ -3,13 +3,15 @@ import { Option } from "commander";
 import { type Env, systemEnv } from "../env/index.js";
 import {
   createApp,
+  DEFAULT_LIMITS,
   type Listening,
   type ListenOptions,
   listen,
   type ServerApp,
+  type ServerLimits,
 } from "../server/index.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
-import { authFor, sayWhoMayCome } from "./exposure.js";
+import { authFor, LOOPBACK_HOSTS, sayWhoMayCome } from "./exposure.js";
 import { UsageError } from "./failures.js";
 import { logLevelOption, newLogger } from "./log.js";
 import { integer, type Where, whereOf, withStores } from "./options.js";
@@ -21,6 +23,7 @@ interface Options {
   readonly host: string;
   readonly port: number;
   readonly insecureNoKeys?: boolean;
+  readonly limits?: Partial<ServerLimits>;
   readonly logLevel: string;
 }
 
@@ -44,9 +47,22 @@ export function addServe(program: Command): void {
       "serve other machines although there is no key: anybody may do all",
     )
     .addOption(portOption())
+    .option(
+      "--limits <name=number,...>",
+      `what this instance takes on: ${Object.keys(DEFAULT_LIMITS).join(", ")}; "none" for no limit`,
+      limitsOf,
+    )
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => serve(whereOf(command), options));
+}
+
+/** For the option's parser; the app checks names and numbers. */
+function limitsOf(text: string): Partial<ServerLimits> {
+  const pairs = text.split(",").map((pair) => pair.split("="));
+  return Object.fromEntries(
+    pairs.map(([name = "", value = ""]) => [name, value === "none" ? null : Number(value)]),
+  );
 }
 
 async function serve(where: Where, options: Options): Promise<void> {
@@ -64,6 +80,8 @@ async function serve(where: Where, options: Options): Promise<void> {
       ...stores,
       env,
       auth,
+      ...(options.insecureNoKeys ? {} : { trustedHosts: [...LOOPBACK_HOSTS, options.host] }),
+      ...(options.limits && { limits: options.limits }),
       metrics,
       version: VERSION,
       onLeaseEvent: (event) => logLeaseEvent(logger, event),
@@ -127,4 +145,4 @@ GET /metrics is for Prometheus; OTEL_EXPORTER_OTLP_ENDPOINT names a collector of
 Examples:
   leasehold serve
   leasehold keys create --name ops --role admin && leasehold serve --host 0.0.0.0
-  leasehold serve --store postgres://localhost/app --port 8080`;
+  leasehold serve --store postgres://localhost/app --port 8080 --limits leases=10000,waiters=200`;

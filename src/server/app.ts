@@ -55,6 +55,12 @@ export interface AppOptions {
    * everything. Default `ifAny`. With a key its namespace is served, without one that below.
    */
   readonly auth?: Auth;
+  /**
+   * While no key is asked for, requests are answered only if their Host, and the Origin that browsers
+   * send, name one of these, like `localhost` or `[::1]`: or any web page could use the browser of
+   * whoever looks at it. Default: any host, for apps that check themselves.
+   */
+  readonly trustedHosts?: readonly string[];
   /** What this instance takes on. Default: {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<ServerLimits>;
   /** Clock, randomness, logger and telemetry. Default: the real ones, silent. */
@@ -129,7 +135,10 @@ export function createApp(options: AppOptions): ServerApp {
   const anyone: Caller = {
     ...{ namespace, role: "admin", prefixes: [""], actor: "anyone", keyId: null },
   };
-  const authenticator = new Authenticator(auth, control?.keys, anyone, env);
+  const authenticator = new Authenticator(
+    { auth, keys: control?.keys, anyone, hosts: options.trustedHosts },
+    env,
+  );
   const services = newServices(
     {
       ...{ env, leases, tasks, generator, history: recorder, tenants, limits, tenantsLimits },

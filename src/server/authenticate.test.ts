@@ -11,7 +11,7 @@ const ANYONE: Caller = {
 };
 
 /** Keys as a test wants them, and how often they were asked for. */
-function setUp(auth: Auth = "keys") {
+function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
   const env = manualEnv();
   const records = new Map<string, KeyRecord>();
   const asked: string[] = [];
@@ -29,7 +29,7 @@ function setUp(auth: Auth = "keys") {
       return records.size > 0;
     },
   };
-  const authenticator = new Authenticator(auth, store, ANYONE, env);
+  const authenticator = new Authenticator({ auth, keys: store, anyone: ANYONE, hosts }, env);
   const add = (change: Partial<KeyRecord> = {}) => {
     const { id, text, digest } = newKeyText(env.random);
     const record: KeyRecord = {
@@ -172,6 +172,20 @@ test("who keeps a lease by a key that was revoked meanwhile is refused", async (
   revoke();
   await env.clock.advance(60_000);
   await expect(come(`Bearer ${text}`, true)).rejects.toMatchObject(refused);
+});
+
+test.each([
+  ["http://localhost:4040/v1/locks", null, true],
+  ["http://[::1]/v1/locks", "http://localhost:3000", true],
+  ["http://rebound.example/v1/locks", null, false],
+  ["http://localhost/v1/locks", "https://page.example", false],
+  ["http://localhost/v1/locks", "null", false],
+])("without keys, %s from the origin %s: %s", async (url, origin, isAnswered) => {
+  const { authenticator } = setUp("none", ["localhost", "[::1]"]);
+  const request = new Request(url, { headers: origin === null ? {} : { origin } });
+  const coming = authenticator.callerOf(request, false);
+  if (isAnswered) expect(await coming).toBe(ANYONE);
+  else await expect(coming).rejects.toMatchObject({ code: "FORBIDDEN" });
 });
 
 test("a store that hangs is not waited for", async () => {

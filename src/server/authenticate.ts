@@ -33,6 +33,16 @@ const LOOK_FOR_KEYS_MS = 2_000;
 const MOST_KNOWN = 10_000;
 const MOST_UNKNOWN = 1_000;
 
+export interface AuthOptions {
+  readonly auth: Auth;
+  /** Undefined: there are none. */
+  readonly keys: KeyStore | undefined;
+  /** The caller where no key is asked for. */
+  readonly anyone: Caller;
+  /** By which such a caller must have named this server; undefined: any name. */
+  readonly hosts: readonly string[] | undefined;
+}
+
 interface Found<T> {
   readonly value: T;
   /** When the reading began. */
@@ -43,6 +53,7 @@ export class Authenticator {
   readonly #keys: KeyStore | undefined;
   readonly #env: Env;
   readonly #anyone: Caller;
+  readonly #hosts: readonly string[] | undefined;
   readonly #known = new Map<string, Found<KeyRecord>>();
   readonly #unknown = new Map<string, Found<null>>();
   readonly #reading = new Map<string, Promise<Found<KeyRecord | null>>>();
@@ -51,14 +62,11 @@ export class Authenticator {
   #looking: Promise<void> | undefined;
   readonly #look: Repeating | undefined;
 
-  /**
-   * @param keys undefined: there are none
-   * @param anyone the caller where no key is asked for
-   */
-  constructor(auth: Auth, keys: KeyStore | undefined, anyone: Caller, env: Env) {
+  constructor({ auth, keys, anyone, hosts }: AuthOptions, env: Env) {
     this.#keys = keys;
     this.#env = env;
     this.#anyone = anyone;
+    this.#hosts = hosts;
     this.#asks = auth === "keys" ? true : auth === "none" || !keys ? false : null;
     if (this.#asks === null) {
       this.#look = repeat(env, "look for keys", LOOK_FOR_KEYS_MS, () => this.#lookForKeys());
@@ -67,11 +75,15 @@ export class Authenticator {
 
   /**
    * @param keeps whether the request keeps what its caller has
-   * @throws UNAUTHENTICATED; STORE_UNAVAILABLE when it cannot be known
+   * @throws UNAUTHENTICATED; FORBIDDEN for a host that is not known; STORE_UNAVAILABLE when it cannot
+   *   be known
    */
   async callerOf(request: Request, keeps: boolean): Promise<Caller> {
     if (this.#asks === null) await this.#inTime(this.#lookForKeys());
-    if (!this.#asks) return this.#anyone;
+    if (!this.#asks) {
+      this.#checkHosts(request);
+      return this.#anyone;
+    }
     const header = request.headers.get("authorization");
     const [, text = ""] = /^Bearer +([!-~]+) *$/i.exec(header ?? "") ?? [];
     const named = parseKeyText(text);
@@ -90,6 +102,21 @@ export class Authenticator {
     this.#checkNotOver(record);
     const { id, namespace, role, prefixes } = record.value;
     return { namespace, role, prefixes, actor: `key:${id}`, keyId: id };
+  }
+
+  /**
+   * A web page of somebody else must not send a browser here that runs on this machine: neither by its
+   * own requests, which name their origin, nor under a name of its own that leads to this address.
+   */
+  #checkHosts({ url, headers }: Request): void {
+    if (!this.#hosts) return;
+    const origin = headers.get("origin");
+    for (const from of origin === null ? [url] : [url, origin]) {
+      const host = URL.canParse(from) ? new URL(from).hostname : from;
+      if (this.#hosts.includes(host)) continue;
+      const known = this.#hosts.join(", ");
+      throw new ProblemError("FORBIDDEN", `without keys only ${known} may be asked, not ${host}`);
+    }
   }
 
   /** Whether a caller who was let in would still be, for what lasts long. */

@@ -29,6 +29,30 @@ async function statusOf({ url }: Serving, key?: string): Promise<number> {
   return (await fetch(`http://127.0.0.1:${port}/v1/locks`, { headers })).status;
 }
 
+it("answers no web page of others while it asks for no key", async () => {
+  const { url } = await serve("memory:");
+  const start = (headers: Record<string, string>) =>
+    fetch(`${url}/api/generator/start`, { method: "POST", headers });
+  expect((await start({ origin: "https://page.example" })).status).toBe(403);
+  expect((await start({ origin: url })).status).toBe(200);
+});
+
+it("takes limits, and names one that is wrong", async () => {
+  const serving = await serve("memory:", ["--limits", "leases=1,ratePerSecond=none"]);
+  const acquire = async (resource: string) => {
+    const { status } = await fetch(`${serving.url}/v1/locks/acquire`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ resource, ownerId: "w" }),
+    });
+    return status;
+  };
+  expect([await acquire("a"), await acquire("b")]).toEqual([200, 429]);
+  const wrong = ["serve", "--port", "0", "--store", "memory:", "--limits", "waiters=few"];
+  const { code, stderr } = await leasehold(wrong);
+  expect([code, stderr]).toEqual([64, expect.stringContaining("limits.waiters")]);
+});
+
 it("refuses to serve other machines without a key, and says what to do", async () => {
   const { code, stderr } = await leasehold([
     ...["serve", "--port", "0", "--store", "memory:", ...ANYWHERE],
