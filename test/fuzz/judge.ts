@@ -11,7 +11,8 @@ export interface FuzzAnswer {
 
 /** Answers that say what this server has not, or cannot now; any other 5xx is a fault. */
 const NOT_NOW: readonly number[] = [501, 503];
-const INSIDES = /\n\s+at |node_modules|node:internal|[/\\]\w+\.[jt]s:\d+|\bdigest\b/;
+/** In JSON a new line is two characters. */
+const INSIDES = /(\n|\\n)\s+at \S|node_modules|node:internal|\w\.[cm]?[jt]s:\d+|\bdigest\b/;
 /** A key in full; answers that make one are meant to have it. */
 const KEY = /lh_[0-9a-f]{12}_([0-9a-f]{32})/;
 

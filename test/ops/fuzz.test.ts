@@ -3,7 +3,10 @@ import { randomInt } from "node:crypto";
 import { expect, it } from "vitest";
 import { runFuzz } from "../fuzz/campaign.js";
 import { Chance } from "../fuzz/chance.js";
+import { Judge } from "../fuzz/judge.js";
 import type { Finding } from "../fuzz/server.js";
+import { openTarget } from "../fuzz/target.js";
+import { OpenApi } from "../support/openapi.js";
 
 async function fuzz(options: Parameters<typeof runFuzz>[0]) {
   const findings: Finding[] = [];
@@ -42,4 +45,46 @@ it("repeats one case alone by its name", async () => {
   const choices = (chance: Chance) => Array.from({ length: 20 }, () => chance.below(1_000));
   expect(choices(new Chance(3, "raw", 17))).toEqual(choices(new Chance(3, "raw", 17)));
   expect(choices(new Chance(3, "raw", 17))).not.toEqual(choices(new Chance(3, "raw", 18)));
+});
+
+it("finds fault with answers that a server should not give", async () => {
+  const target = await openTarget("memory:", {});
+  try {
+    const answer = await target.app.fetch(new Request("http://localhost/openapi.json"));
+    const openapi = new OpenApi((await answer.json()) as Record<string, unknown>);
+    const { admin } = target.keys;
+    const judge = new Judge(openapi, [admin]);
+    const health = openapi.find("GET", "/healthz");
+    const problem = (
+      status: number,
+      code: string,
+      detail = "no",
+      type = "application/problem+json",
+    ) => {
+      const urn = `urn:leasehold:problem:${code.toLowerCase().replaceAll("_", "-")}`;
+      const body = { type: urn, title: "t", status, detail, code, requestId: "r" };
+      return judge.faults({ status, mediaType: type, text: JSON.stringify(body) }, undefined);
+    };
+    const json = (text: string, status = 200) =>
+      judge.faults({ status, mediaType: "application/json", text }, health);
+    expect(problem(422, "INVALID_REQUEST")).toEqual([]);
+    expect(problem(503, "CLOSING")).toEqual([]);
+    expect(problem(500, "INTERNAL")).toMatchObject([expect.stringContaining("answered 500")]);
+    expect(problem(504, "OUTCOME_UNKNOWN")).toMatchObject([
+      expect.stringContaining("answered 504"),
+    ]);
+    expect(problem(409, "INVALID_REQUEST")).toEqual(["INVALID_REQUEST with status 409"]);
+    expect(problem(404, "NO_SUCH_CODE")).not.toEqual([]);
+    expect(problem(422, "INVALID_REQUEST", "no", "text/html")).toEqual(["422 as text/html"]);
+    expect(problem(422, "INVALID_REQUEST", "Error: x\n    at f (file.js:1:2)")).toHaveLength(1);
+    expect(problem(422, "INVALID_REQUEST", `not ${admin.split("_")[2]}`)).toEqual([
+      "a key is in the answer",
+    ]);
+    expect(json('{"status":"ok","version":"1"}')).toEqual([]);
+    expect(json('{"status":"ok","version":"1","more":1}')).toHaveLength(1);
+    expect(json('{"status":"ok","version":"1"}', 201)).toHaveLength(1);
+    expect(json("<html>")).toHaveLength(1);
+  } finally {
+    await target.close();
+  }
 });
