@@ -20,6 +20,7 @@ import {
   type LeaseOptions,
   type ResolvedOptions,
   resolveOptions,
+  withoutUndefined,
 } from "./options.js";
 import type {
   Capabilities,
@@ -28,6 +29,7 @@ import type {
   ListQuery,
   Page,
   RevokeOutcome,
+  RevokeRequest,
   WatchEvent,
 } from "./port.js";
 import { asked } from "./told.js";
@@ -246,17 +248,17 @@ export class Leases implements AsyncDisposable {
   /**
    * Ends somebody's grant. `atExpiry` (default) keeps exclusion: its renewals are refused and the
    * resource is free when its time has passed. `now` frees at once: only the fence protects then.
-   * With `expectedToken` only the grant of that token is ended, else `otherToken` is answered.
-   * @throws STORE_UNAVAILABLE (never repeated by itself: with `outcome: "unknown"`, look first),
-   *   INVALID_OPTION, CLOSED
+   * With `expectedToken` only that grant is ended, else `otherToken` is answered. `reason` is for the
+   * audit of a server, which may want one.
+   * @throws STORE_UNAVAILABLE (not repeated: with `outcome: "unknown"`, look first), INVALID_OPTION, CLOSED
    */
   async revoke(
     resource: string,
-    options: { expectedToken?: number; free?: "atExpiry" | "now" } = {},
+    options: { expectedToken?: number; free?: "atExpiry" | "now"; reason?: string } = {},
   ): Promise<RevokeResult> {
     this.#checkOpen();
     checkName("resource", resource);
-    checkKnown(options, { expectedToken: true, free: true });
+    checkKnown(options, { expectedToken: true, free: true, reason: true });
     const { free = "atExpiry", expectedToken } = options;
     if (free !== "atExpiry" && free !== "now") {
       throw new InvalidOptionError("free", 'must be "atExpiry" or "now"');
@@ -264,9 +266,8 @@ export class Leases implements AsyncDisposable {
     if (expectedToken !== undefined) {
       checkInteger("expectedToken", expectedToken, 1, Number.MAX_SAFE_INTEGER);
     }
-    const { namespace } = this;
-    const expected = expectedToken === undefined ? {} : { expectedToken };
-    const [outcome] = await this.#store.revoke([{ namespace, resource, free, ...expected }]);
+    const request = { ...withoutUndefined(options), namespace: this.namespace, resource, free };
+    const [outcome] = await this.#store.revoke([request as RevokeRequest]);
     invariant(outcome, "one outcome per request");
     if (outcome.status === "failed") throw outcome.error;
     return outcome;

@@ -93,6 +93,8 @@ export interface RevokeRequest extends Key {
   readonly expectedToken?: number;
   /** `atExpiry` keeps exclusion; `now` frees at once, and only the fence protects. */
   readonly free: "atExpiry" | "now";
+  /** For the audit of a server; stores keep none. */
+  readonly reason?: string;
 }
 export type RevokeOutcome =
   | { readonly status: "revoked"; readonly token: number; readonly freeInMs: number }

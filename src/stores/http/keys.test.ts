@@ -28,7 +28,7 @@ async function open() {
     closing.unshift(() => opened.close());
     return opened;
   };
-  return { ...tenants, env, sent, connect };
+  return { ...tenants, stores, env, sent, connect };
 }
 
 const request = (resource: string) => ({
@@ -107,4 +107,18 @@ test.each([
   const make = () => http({ url: "http://server", ...options });
   expect(make).toThrow(expect.objectContaining({ code: "INVALID_OPTION", path }));
   expect(make).not.toThrow(/secret/);
+});
+
+test("an operator revokes for a reason, which the audit keeps", async () => {
+  const { newKey, connect, stores } = await open();
+  const { text } = await newKey("a", "admin");
+  const { leases } = await connect({ apiKey: text });
+  await leases.acquire([request("r")]);
+  const revocation = { namespace: "default", resource: "r", free: "now" } as const;
+  expect(await leases.revoke([revocation])).toMatchObject([{ status: "failed", applied: "no" }]);
+  expect(await leases.revoke([{ ...revocation, reason: "it hangs" }])).toMatchObject([
+    { status: "revoked" },
+  ]);
+  const page = await stores.control?.audit.list({ namespace: "a", actions: ["lease.revoke"] });
+  expect(page?.items[0]).toMatchObject({ target: "r", reason: "it hangs" });
 });

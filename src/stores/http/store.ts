@@ -75,10 +75,9 @@ export class HttpLeaseStore implements LeaseStore {
     requests: readonly RevokeRequest[],
     options?: CallOptions,
   ): Promise<RevokeOutcome[]> {
-    const bodies = requests.map(({ namespace, resource, expectedToken, free }) => {
+    const bodies = requests.map(({ namespace, ...request }) => {
       this.#client.checkNamespace(namespace);
-      const expected = expectedToken === undefined ? {} : { expectedToken };
-      return { resource, free, ...expected } satisfies wire.RevokeBody[number];
+      return request satisfies wire.RevokeBody[number];
     });
     return this.#send("revoke", bodies, false, options);
   }
