@@ -56,7 +56,7 @@ const ODD_KEYS: readonly string[] = [
   ...["id", "namespace", "role", "leaseId", "ttlMs", "resource", "\ud800", "hasOwnProperty"],
 ];
 
-export function oddValue(chance: Chance): Raw {
+function oddValue(chance: Chance): Raw {
   if (chance.often(8)) return new Raw(chance.pick(NO_VALUES));
   if (chance.often(1)) return new Raw(JSON.stringify("x".repeat(chance.pick([70_000, 1_100_000]))));
   return chance.often(50)

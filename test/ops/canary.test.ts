@@ -121,7 +121,7 @@ it("keeps secrets out of the answers to all requests, right and wrong, and out o
   const requests = new Requests(document, operations, target.keys);
   const found: string[] = [];
   let planted = 0;
-  for (let index = 0; index < 3_000; index += 1) {
+  for (let index = 0; index < 2_000; index += 1) {
     const {
       method,
       target: path,
@@ -153,7 +153,9 @@ it("keeps secrets out of the answers to all requests, right and wrong, and out o
       ...findIn("headers", inspect([...answer.headers])),
     );
   }
-  expect(planted).toBeGreaterThan(1_000);
+  expect(planted).toBeGreaterThan(600);
+  // They came as far as the log, and were struck out of it.
+  expect(logged.some((line) => line.includes("[lease]"))).toBe(true);
   expect([...found, ...findInLogs()]).toEqual([]);
 });
 
