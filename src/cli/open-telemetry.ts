@@ -12,7 +12,7 @@ import { prometheusText } from "./prometheus.js";
 export interface Exporting {
   readonly telemetry: Telemetry;
   /** All metrics in Prometheus's text format. */
-  metrics(): Promise<string>;
+  readonly metrics: () => Promise<string>;
   /** Sends what has not been sent yet. */
   close(): Promise<void>;
 }

@@ -12,7 +12,7 @@ export function prometheusText({ scopeMetrics }: ResourceMetrics): string {
   return metrics.map((metric) => `${linesOf(metric).join("\n")}\n`).join("");
 }
 
-/** Without what is added for the parts of a histogram. */
+/** Without what is added for the parts of a histogram. @internal */
 export function prometheusName(name: string, unit: string, counts: boolean): string {
   const base = name.replaceAll(/[^a-zA-Z0-9_]/g, "_");
   const seconds = unit === "s" ? "_seconds" : "";

@@ -29,7 +29,6 @@ import type {
   ListQuery,
   Page,
   RevokeOutcome,
-  RevokeRequest,
   WatchEvent,
 } from "./port.js";
 import { asked } from "./told.js";
@@ -267,7 +266,7 @@ export class Leases implements AsyncDisposable {
       checkInteger("expectedToken", expectedToken, 1, Number.MAX_SAFE_INTEGER);
     }
     const request = { ...withoutUndefined(options), namespace: this.namespace, resource, free };
-    const [outcome] = await this.#store.revoke([request as RevokeRequest]);
+    const [outcome] = await this.#store.revoke([request]);
     invariant(outcome, "one outcome per request");
     if (outcome.status === "failed") throw outcome.error;
     return outcome;

@@ -13,10 +13,10 @@ it("serves ttls of a second to an hour, within what the store can do", () => {
   expect(servedTtl(coarse, limits)).toEqual({ minMs: 4_000_000, maxMs: 4_000_000, stepMs: 1_000 });
 });
 
-it.each([
+it.each<[limits: object, path: string]>([
   [{ inFlight: 0 }, "limits.inFlight"],
   [{ ratePerSecond: 1.5 }, "limits.ratePerSecond"],
-  [{ lease: 1 } as object, "lease"],
+  [{ lease: 1 }, "lease"],
 ])("refuses %o, naming it", (limits, path) => {
   expect(() => resolveLimits(limits)).toThrow(expect.objectContaining({ path }));
 });

@@ -9,7 +9,7 @@
  * Whoever makes up more than 1/N of all is always among the kept.
  */
 
-/** What stands for all others, and for resources that have no prefix. */
+/** What stands for all others, and for resources that have no prefix. @internal */
 export const OTHER = "other";
 
 export interface Prefixed {
@@ -22,7 +22,7 @@ interface Kept {
   error: number;
 }
 
-/** Kept at once. */
+/** Kept at once. @internal */
 export const MOST_PREFIXES = 20;
 /**
  * Told of in the life of a process: each is a series for ever in whatever collects. Those that come
@@ -34,7 +34,7 @@ const LEAST_TOLD = 3;
 /** So long a prefix is one as people write them, and no text that somebody has put into a name. */
 const LONGEST_PREFIX = 64;
 
-/** What a resource begins with, up to the first `/` or `:`; null when there is neither. */
+/** What a resource begins with, up to the first `/` or `:`; null when there is neither. @internal */
 export function prefixOf(resource: string): string | null {
   const end = resource.search(/[/:]/);
   return end > 0 && end <= LONGEST_PREFIX ? resource.slice(0, end) : null;

@@ -1,7 +1,7 @@
 /** What a server does not take on, as its clients meet it. */
 import { connect as connectTcp } from "node:net";
 import { afterEach, expect, it } from "vitest";
-import { type AppOptions, createApp, listen } from "../../src/server/index.js";
+import { type AppOptions, listen } from "../../src/server/index.js";
 import { type Asked, expectProblem, openApp } from "../support/app.js";
 
 const opened: (() => Promise<void>)[] = [];

@@ -296,7 +296,7 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 }
 
-/** The order of UTF-8's bytes is that of code points; JavaScript's own is that of UTF-16. @internal */
+/** The order of UTF-8's bytes is that of code points; JavaScript's own is that of UTF-16. */
 export function compareUtf8(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let index = 0; index < length; index++) {
