@@ -60,6 +60,29 @@ it("reads a tenant's limits again after five seconds, and keeps those it knows w
   expect(await limits.of("a")).toEqual({ ...own, leases: 8 });
 });
 
+it("does not wait long for a store that hangs, and takes what it answers in the end", async () => {
+  const clock = manualClock();
+  const answers: ((leases: number) => void)[] = [];
+  const read = () =>
+    new Promise<object>((resolve) => {
+      answers.push((leases) => resolve({ leases, tasks: null, ratePerSecond: null }));
+    });
+  const control = { limits: { read } } as unknown as ConstructorParameters<typeof TenantsLimits>[1];
+  const limits = new TenantsLimits(DEFAULT_LIMITS, control, clock);
+  const first = limits.of("a");
+  answers[0]?.(7);
+  expect(await first).toMatchObject({ leases: 7 });
+  await clock.advance(5_000);
+  const second = limits.of("a");
+  await clock.advance(250);
+  expect(await second).toMatchObject({ leases: 7 });
+  // Nobody waits again for the same answer.
+  expect(await limits.of("a")).toMatchObject({ leases: 7 });
+  answers[1]?.(8);
+  await clock.advance(0);
+  expect(await limits.of("a")).toMatchObject({ leases: 8 });
+});
+
 it("counts a tenant's leases now and then, and what was added in between", async () => {
   const clock = manualClock();
   let live = 1_500;

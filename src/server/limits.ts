@@ -57,6 +57,8 @@ export function servedTtl(
 
 /** Limits are read again after this long: what an admin has set takes effect within it. */
 const FRESH_MS = 5_000;
+/** No longer is a reading waited for: renewals are among those who wait. */
+const READ_MS = 250;
 
 /** The limits of tenants: their own, or else the server's. */
 export class TenantsLimits {
@@ -90,8 +92,17 @@ export class TenantsLimits {
     const known = this.#read.get(namespace);
     if (known && nowMs - known.atMs < FRESH_MS) return known.limits;
     // A limit that cannot be read is that of before: it must not stop those who hold something.
-    const limits = this.#store.read(namespace).catch(() => known?.limits ?? NO_LIMITS);
+    const before = known?.limits ?? Promise.resolve(NO_LIMITS);
+    const reading = this.#store.read(namespace);
+    const limits = new Promise<TenantLimits>((resolve) => {
+      const giveUp = () => resolve(before);
+      const timer = this.#clock.timer(READ_MS, giveUp, { background: true });
+      reading.then(resolve, giveUp).finally(() => timer.cancel());
+    });
     this.#read.set(namespace, { limits, atMs: nowMs });
+    // What comes later than that counts from then on.
+    const late = () => this.#read.set(namespace, { limits: reading, atMs: nowMs });
+    reading.then(late, () => {});
     return limits;
   }
 }
