@@ -1,5 +1,5 @@
 /** No act without its entry, and nobody changes the chain of entries unseen. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
   type Act,
   type Checkpoint,
@@ -357,6 +357,37 @@ SQL_ENGINES[1]?.describe("an act that is cut off in PostgreSQL", () => {
       expect(await entriesOf(control, resource)).toEqual([]);
       expect(await verifyAudit(control.audit)).toMatchObject({ ok: true });
     } finally {
+      await opened.close();
+    }
+  });
+});
+
+SQL_ENGINES[1]?.describe("an act that cannot be entered for long in PostgreSQL", () => {
+  it("lets go of the lease, so that its holder can renew", async () => {
+    const opened = await SQL_ENGINES[1]!.open();
+    const { control, leases, query } = opened;
+    const elsewhere = `FROM pg_stat_activity
+      WHERE pid <> pg_backend_pid() AND wait_event = 'PgSleep'`;
+    const stuck = query(
+      `WITH head AS MATERIALIZED (SELECT FROM leasehold.audit_head FOR UPDATE)
+       SELECT pg_sleep(60) FROM head`,
+    ).catch(() => "cancelled");
+    try {
+      await vi.waitFor(async () => expect(await query(`SELECT ${elsewhere}`)).toHaveLength(1));
+      const resource = `r-${++resources}`;
+      const grant = { namespace, resource, leaseId: newLeaseId(systemEnv.random), ttlMs: 60_000 };
+      await leases.acquire([{ ...grant, holder: "h" }]);
+      const pause = { namespace, kind: "resource", name: resource, reason: "it hangs" } as const;
+      const act = { ...revocation(resource), action: "resource.pause" };
+      const pausing = control.perform(act, async ({ pauses }) => ({
+        value: await pauses.set({ ...pause, actor: "cli:tester" }),
+        details: {},
+      }));
+      await expect(pausing).rejects.toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "none" });
+      expect(await leases.renew([grant])).toMatchObject([{ status: "renewed" }]);
+    } finally {
+      await query(`SELECT pg_cancel_backend(pid) ${elsewhere}`);
+      expect(await stuck).toBe("cancelled");
       await opened.close();
     }
   });

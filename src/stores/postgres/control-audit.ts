@@ -21,6 +21,15 @@ SELECT h.seq, h.hash,
   to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at
 FROM head h`;
 
+/**
+ * Whoever holds something for an act waits no longer than this for the rest, and is not waited for
+ * longer than that if it stands still in between: renewals fail on the rows that it has locked, and
+ * all other acts wait for the chain's end.
+ */
+const BOUNDED = `
+SELECT set_config('lock_timeout', '2s', true),
+  set_config('idle_in_transaction_session_timeout', '5s', true)`;
+
 /** Values: a column each; the new end. */
 const ADD = `
 WITH added AS (
@@ -37,6 +46,11 @@ const COLUMNS =
 const READ = `
 SELECT ${COLUMNS} FROM leasehold.audit a WHERE a.seq > $1::bigint ORDER BY a.seq LIMIT $2::int`;
 const HEAD = "SELECT h.seq, h.hash FROM leasehold.audit_head h";
+
+/** For the transaction of the session: before an act locks anything. */
+export async function boundWaits(session: Session): Promise<void> {
+  await session.query(BOUNDED);
+}
 
 /** Adds entries in the transaction of the session; others who add wait until it has ended. */
 export async function addEntries(
@@ -62,7 +76,11 @@ export async function addEntries(
 
 export function auditIn(sql: Sql): AuditLog {
   return {
-    append: (entries) => sql.transaction((session) => addEntries(session, entries)),
+    append: (entries) =>
+      sql.transaction(async (session) => {
+        await boundWaits(session);
+        return addEntries(session, entries);
+      }),
     async list(query) {
       const { limit = 100 } = query;
       const rows = await sql.query<AuditEntry>(...listSql(query, limit + 1));

@@ -4,12 +4,13 @@
  *   BEGIN ─ act, by the statements of the stores ─ entry, under the lock of the chain's end ─ COMMIT
  *
  * Whatever fails within it undoes all of it; killed in between, there is neither act nor entry. Acts
- * wait for each other at the chain's end, which is the last lock that each of them takes.
+ * wait for each other at the chain's end, which is the last lock that each of them takes, and for a
+ * few seconds at most: whoever is stuck there would keep a holder from renewing what it has locked.
  */
 import type { Act, Actors, AuditEntry, Control, Performed } from "../../control/index.js";
 import type { Failed, LeaseholdError } from "../../lease/index.js";
 import type { Connections } from "./connections.js";
-import { addEntries, auditIn } from "./control-audit.js";
+import { addEntries, auditIn, boundWaits } from "./control-audit.js";
 import { keysIn, limitsIn, pausesIn } from "./control-state.js";
 import { isUniqueViolation, storeError } from "./failures.js";
 import type { Session, Sql } from "./query.js";
@@ -58,6 +59,7 @@ async function performIn<T>(
   act: Act,
   work: (actors: Actors) => Promise<Performed<T>>,
 ): Promise<{ value: T; entry: AuditEntry | undefined }> {
+  await boundWaits(session);
   const failed: LeaseholdError[] = [];
   const sql = sqlWithin(session);
   const actors = actorsIn(sql, connections);
