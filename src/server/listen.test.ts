@@ -1,4 +1,7 @@
+import diagnostics from "node:diagnostics_channel";
 import { createConnection, type Socket } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterEach, expect, test } from "vitest";
 import { sleep, systemClock, systemEnv } from "../env/index.js";
 import { LIMITS } from "../protocol/index.js";
@@ -221,3 +224,27 @@ test.each([
     expect(told.filter((each) => "status" in each)).toMatchObject([line]);
   },
 );
+
+test("keeps nothing of answers in line when their connection is cut", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const { server } = await open();
+  const answers: WeakRef<object>[] = [];
+  const started = (message: unknown) => {
+    answers.push(new WeakRef((message as { response: object }).response));
+  };
+  diagnostics.subscribe("http.server.request.start", started);
+  const body = JSON.stringify({ processor: "p", waitMs: 30_000 });
+  const head = `Host: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+  const waiting = `POST /api/tasks/next HTTP/1.1\r\n${head}\r\n${body}`;
+  const socket = createConnection(server.port, "127.0.0.1", () => {
+    socket.write(waiting + "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5));
+  });
+  await until(async () => answers.length === 6);
+  diagnostics.unsubscribe("http.server.request.start", started);
+  socket.destroy();
+  await until(async () => {
+    collect();
+    return answers.every((answer) => answer.deref() === undefined);
+  });
+});

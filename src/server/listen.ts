@@ -55,19 +55,24 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   let closing = false;
   // Node's own closeIdleConnections() overlooks connections on which no request has come yet.
   const idle = new Set<Socket>();
-  const answering = new Set<ServerResponse>();
+  // By connection: an answer in line behind another one has no end of its own when that is cut.
+  const answering = new Map<Socket, Set<ServerResponse>>();
   server.on("connection", (socket) => {
     idle.add(socket);
-    socket.once("close", () => idle.delete(socket));
+    answering.set(socket, new Set());
+    socket.once("close", () => {
+      idle.delete(socket);
+      answering.delete(socket);
+    });
   });
   const handle = requestListener(app, { overrideGlobalObjects: true });
   server.on("request", (incoming, outgoing) => {
     const { socket } = incoming;
     idle.delete(socket);
-    answering.add(outgoing);
+    answering.get(socket)?.add(outgoing);
     if (closing) outgoing.shouldKeepAlive = false;
     outgoing.once("close", () => {
-      answering.delete(outgoing);
+      answering.get(socket)?.delete(outgoing);
       if (closing) socket.destroySoon();
       else if (!socket.destroyed) idle.add(socket);
     });
@@ -88,7 +93,9 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const close = async () => {
     closing = true;
     // Connections end with the answers that are under way.
-    for (const outgoing of answering) outgoing.shouldKeepAlive = false;
+    for (const outgoing of [...answering.values()].flatMap((set) => [...set])) {
+      outgoing.shouldKeepAlive = false;
+    }
     const lingering = clock.timer(LINGER_MS, () => {
       for (const socket of idle) socket.destroy();
     });
