@@ -159,7 +159,8 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
           (paused && (await heldBack(paused, leases, asked))) ||
           (await lanes.acquire(asked, timeoutMs));
         if (outcome.status === "held") contention.note("held", namespace, request.resource);
-        if (outcome.status === "acquired") quotas.note("leases", namespace, 1);
+        // Room for it was taken before.
+        if (outcome.status !== "acquired") quotas.note("leases", namespace, -1);
         const replaced = outcome.status === "acquired" ? outcome.replaced : undefined;
         if (replaced && replaced.state !== "live") onReplaced?.(replaced);
         const event = tell && acquireEvent(request, outcome, requestId);

@@ -43,6 +43,16 @@ export class Quotas {
     return most - value;
   }
 
+  /** Takes room for so many, unless there is less. Rejects as the store does. */
+  async take(quota: Quota, namespace: string, more: number, most: number): Promise<boolean> {
+    if ((await this.room(quota, namespace, most)) < more) return false;
+    // Others may have taken it since that was known.
+    const known = this.#counts.get(`${quota}:${namespace}`);
+    if (known && most - known.value < more) return false;
+    this.note(quota, namespace, more);
+    return true;
+  }
+
   /** What this instance has added, or taken away. */
   note(quota: Quota, namespace: string, change: number): void {
     const known = this.#counts.get(`${quota}:${namespace}`);

@@ -40,10 +40,11 @@ export interface Services {
   /** The durations that are served. */
   readonly ttl: { readonly leases: Capabilities["ttl"]; readonly tasks: Capabilities["ttl"] };
   /**
-   * Before a tenant gets more of something.
+   * Before a tenant gets more of something, which counts from then on: leases that are not granted are
+   * taken off again by the call that asks for them.
    * @throws LIMIT_REACHED
    */
-  checkRoom(context: Context<AppEnv>, quota: Quota, more: number): Promise<void>;
+  takeRoom(context: Context<AppEnv>, quota: Quota, more: number): Promise<void>;
   /** For tasks that come without an id: those of one request in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
@@ -111,16 +112,13 @@ export function newServices(
       leases: servedTtl(leases.capabilities.ttl, limits),
       tasks: servedTtl(tasks.capabilities.ttl, limits),
     },
-    async checkRoom(context, quota, more) {
+    async takeRoom(context, quota, more) {
       const { namespace } = callerOf(context);
       const most = (await tenantsLimits.of(namespace))[quota];
       if (most === null) return;
-      const room = await budget(context).read(() => quotas.room(quota, namespace, most));
-      if (room < more) {
-        throw tooMany("LIMIT_REACHED", `at most ${most} ${quota} of one tenant at once`, 5_000);
-      }
-      // Leases are noted when they are granted.
-      if (quota === "tasks") quotas.note(quota, namespace, more);
+      const take = () => quotas.take(quota, namespace, more, most);
+      if (await budget(context).read(take)) return;
+      throw tooMany("LIMIT_REACHED", `at most ${most} ${quota} of one tenant at once`, 5_000);
     },
     leaseCalls: (context, named) => callsOf(context, budget(context), named),
   };

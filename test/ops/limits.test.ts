@@ -79,6 +79,19 @@ it("lets a tenant have so many leases and tasks, until it gives some up", async 
   expectProblem(await ask("POST", "/api/tasks", { task_data: 2 }), 429, "LIMIT_REACHED");
 });
 
+it("lets a tenant have no more leases when it asks for many at once", async () => {
+  const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, leases: 3 } });
+  await ask("POST", "/v1/locks/acquire", lock("own"));
+  // Who is refused a lease that another one holds takes no room.
+  for (let n = 0; n < 5; n += 1) await ask("POST", "/v1/locks/acquire", lock("own"));
+  const asked = Array.from({ length: 20 }, (_, n) =>
+    ask("POST", "/v1/locks/acquire", lock(`at-once-${n}`)),
+  );
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(2);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(18);
+});
+
 it("lets a tenant wait so many times at once", async () => {
   const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, waiters: 1 } });
   const gone = new AbortController();

@@ -63,7 +63,13 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       request: jsonBody(NewLeaseBody),
       responses: {
         201: answers("It is yours.", NewLeaseRecord),
-        ...problems("LEASE_HELD", "LEASE_ENDED", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+        ...problems(
+          "LEASE_HELD",
+          "LEASE_ENDED",
+          "LIMIT_REACHED",
+          ...BODY_PROBLEMS,
+          ...STORE_PROBLEMS,
+        ),
       },
     }),
     async (context) => {
@@ -73,7 +79,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       const grant = chosen
         ? own
         : newGrantByHolder(services, callerOf(context).namespace, resource, holder);
-      await services.checkRoom(context, "leases", 1);
+      await services.takeRoom(context, "leases", 1);
       const calls = services.leaseCalls(context, [{ resource }]);
       const outcome = acquiredOrHeld(await calls.acquire({ resource, holder, ttlMs, ...grant }));
       if (outcome.status === "held") {
