@@ -10,7 +10,7 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
-import { Agent, request } from "node:http";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -18,8 +18,8 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 const TTL_MS = 5_000;
-/** Open connections of the flood, and how many of its requests wait for an answer at most. */
-const [CONNECTIONS, MOST_WAITING] = [256, 4_000];
+/** Who measures what it can do, and the connections of the flood, each with one request under way. */
+const [CALLERS, CONNECTIONS] = [256, 3_000];
 const TICK_MS = 10;
 
 const { values } = parseArgs({
@@ -33,9 +33,6 @@ const { values } = parseArgs({
   },
 });
 const [seconds, times, holders] = [values.seconds, values.times, values.holders].map(Number);
-
-if (values["hold-at"] === undefined) await main();
-else await hold(values["hold-at"]);
 
 async function main() {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-overload-"));
@@ -91,22 +88,22 @@ function report(figures) {
 
 /** As many as come back, from callers who wait for their answers. */
 async function closedLoop(url, forMs) {
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const lines = await open(url, CALLERS);
   const endMs = performance.now() + forMs;
   let served = 0;
-  const caller = async () => {
-    while (performance.now() < endMs) if ((await acquire(url, agent)) === 200) served += 1;
+  const caller = async (line) => {
+    while (performance.now() < endMs) if ((await line.acquire()) === 200) served += 1;
   };
-  await Promise.all(Array.from({ length: CONNECTIONS / 2 }, caller));
-  agent.destroy();
+  await Promise.all(lines.map(caller));
+  for (const line of lines) line.close();
   return (served * 1_000) / forMs;
 }
 
 /** So many a second, whether or not the earlier ones were answered. */
 async function flood(url, perSecond, forMs) {
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const free = await open(url, CONNECTIONS);
   const counts = { served: 0, refused: 0, failed: 0 };
-  let [waiting, sent] = [0, 0];
+  let [sent, due] = [0, 0];
   const beginMs = performance.now();
   await new Promise((resolve) => {
     const ticking = setInterval(() => {
@@ -119,42 +116,75 @@ async function flood(url, perSecond, forMs) {
         resolve();
         return;
       }
-      const due = Math.floor((perSecond * passedMs) / 1_000) - sent;
-      for (let index = 0; index < due && waiting < MOST_WAITING; index += 1) {
-        [waiting, sent] = [waiting + 1, sent + 1];
-        void acquire(url, agent).then((status) => {
-          waiting -= 1;
+      due = Math.floor((perSecond * passedMs) / 1_000);
+      for (let line = free.pop(); line; line = sent < due ? free.pop() : undefined) {
+        sent += 1;
+        const one = line;
+        void one.acquire().then((status) => {
           counts[status === 200 ? "served" : status === 429 ? "refused" : "failed"] += 1;
+          if (status === 0) one.reopen();
+          free.push(one);
         });
       }
     }, TICK_MS);
   });
-  agent.destroy();
+  for (const line of free) line.close();
   return { offeredPerSecond: Math.round((sent * 1_000) / forMs), ...counts };
 }
 
-/** The status; 0 when there was none. */
-function acquire(url, agent) {
-  const body = JSON.stringify({
-    ...{ resource: `flood-${randomBytes(8).toString("hex")}`, ownerId: "flood", ttlSeconds: 60 },
-  });
-  return new Promise((resolve) => {
-    const sent = request(
-      `${url}/v1/locks/acquire`,
-      { agent, method: "POST", headers: { "content-type": "application/json" } },
-      (answer) => {
-        answer.resume().once("end", () => resolve(answer.statusCode ?? 0));
-      },
-    );
-    sent.once("error", () => resolve(0));
-    sent.end(body);
-  });
+async function open(url, count) {
+  const lines = Array.from({ length: count }, () => new Line(url));
+  await Promise.all(lines.map((line) => line.opened));
+  return lines;
+}
+
+/** A connection with one request under way: as bare as can be, so that asking costs less than answering. */
+class Line {
+  #url;
+  #socket;
+  #answered = (_status) => {};
+
+  constructor(url) {
+    this.#url = new URL(url);
+    this.reopen();
+  }
+
+  reopen() {
+    const socket = connect(Number(this.#url.port), this.#url.hostname);
+    this.#socket = socket;
+    this.opened = new Promise((resolve) => {
+      socket.once("connect", resolve).once("error", resolve);
+    });
+    socket.on("data", (data) => {
+      // An answer is small: its head comes first, and what follows belongs to it.
+      const [, status] = /^HTTP\/1\.1 (\d{3})/.exec(data.toString("latin1")) ?? [];
+      if (status !== undefined) this.#answered(Number(status));
+    });
+    socket.on("error", () => {}).once("close", () => this.#answered(0));
+  }
+
+  /** The status; 0 when there was none. */
+  acquire() {
+    const resource = `flood-${randomBytes(8).toString("hex")}`;
+    const body = JSON.stringify({ resource, ownerId: "flood", ttlSeconds: 60 });
+    const head = `POST /v1/locks/acquire HTTP/1.1\r\nhost: ${this.#url.host}\r\n`;
+    return new Promise((resolve) => {
+      this.#answered = resolve;
+      this.#socket.write(
+        `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      );
+    });
+  }
+
+  close() {
+    this.#socket.destroy();
+  }
 }
 
 /** The healthy holders, in a process of their own: says what became of them when its input ends. */
 async function hold(url) {
-  const { connect } = await import("../dist/index.js");
-  const leases = await connect(url, { holder: "overload" });
+  const { connect: connectLeases } = await import("../dist/index.js");
+  const leases = await connectLeases(url, { holder: "overload" });
   const figures = { lost: 0, renewals: 0, leastLeftMs: TTL_MS };
   const held = await Promise.all(
     Array.from({ length: holders }, (_, index) =>
@@ -196,3 +226,6 @@ function said(stream, find) {
 function say(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
+
+if (values["hold-at"] === undefined) await main();
+else await hold(values["hold-at"]);

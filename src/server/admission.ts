@@ -7,11 +7,15 @@
  *   demands  all else: acquire, enqueue, lists                  while few are under way and the event
  *                                                               loop comes round in time, else 429
  *
+ * How few is learnt: as many as the store serves without keeping them waiting, so that a renewal that
+ * comes behind them does not wait either. A store that is far away or slow is none that has a queue:
+ * what counts is how much longer than the fastest the others take.
+ *
  * A flood of demands would otherwise fill the queue before each store and the event loop itself, and
  * renewals would arrive after their leases' time. A demand that is refused costs next to nothing: it is
  * answered before its body is read.
  */
-import type { Clock, Timer } from "../env/index.js";
+import type { Clock, Env, Logger, Timer } from "../env/index.js";
 import type { ServerLimits } from "./limits.js";
 
 export type Urgency = "keeps" | "waits" | "demands";
@@ -23,38 +27,92 @@ const KEEPING =
 const RELEASING = /\/(v1\/locks|api\/leases)(\/[^/]+)?$/;
 const WAITING = /\/(api\/tasks\/next|v1\/events)$/;
 
-export function urgencyOf(method: string, path: string): Urgency {
+export function urgencyOf({ method, url }: Pick<Request, "method" | "url">): Urgency {
+  const path = new URL(url).pathname;
   if (KEEPING.test(path) || (method === "DELETE" && RELEASING.test(path))) return "keeps";
   return WAITING.test(path) ? "waits" : "demands";
 }
 
 /** The event loop is looked at this often while demands are under way. */
 const LOOK_MS = 50;
+/** For so many at once there is room at first, and at least. */
+const [FIRST_ROOM, LEAST_ROOM] = [100, 10];
+/** What is left of the room when those in it have waited for too long. */
+const SHRINK = 0.7;
+/** A store that has become slower is known as such after some thousand demands. */
+const LEAST_GROWS = 1.001;
+/** How often it is said that demands are refused. */
+const SAY_MS = 10_000;
 /** How much of the lateness seen before counts beside the latest: one long pause is no overload. */
 const SMOOTHING = 0.8;
 
 export class Admission {
   readonly #clock: Clock;
+  readonly #logger: Logger;
   readonly #most: number;
   readonly #latestMs: number;
+  #room: number;
+  /** The shortest that a demand has taken of late: what the store needs when nothing waits. */
+  #leastMs = Infinity;
+  /** When the room was made smaller. */
+  #shrunkMs = -Infinity;
   #inFlight = 0;
   #look: Timer | undefined;
   #lateMs = 0;
+  /** Since it was last said. */
+  #refused = 0;
+  #saidMs = -Infinity;
 
-  constructor(clock: Clock, { inFlight, lateMs }: Pick<ServerLimits, "inFlight" | "lateMs">) {
+  constructor(
+    { clock, logger }: Pick<Env, "clock" | "logger">,
+    { inFlight, lateMs }: Pick<ServerLimits, "inFlight" | "lateMs">,
+  ) {
     this.#clock = clock;
+    this.#logger = logger;
     this.#most = inFlight;
     this.#latestMs = lateMs ?? Infinity;
+    this.#room = lateMs === null ? inFlight : Math.min(inFlight, FIRST_ROOM);
   }
 
   /** @returns what to call when the demand is answered; null: not now */
   enter(): (() => void) | null {
-    if (this.#inFlight >= this.#most || this.#lateMs > this.#latestMs) return null;
+    if (this.#inFlight >= this.#room || this.#lateMs > this.#latestMs) {
+      this.#refuse();
+      return null;
+    }
+    const wasFull = this.#inFlight + 1 >= this.#room;
     this.#inFlight += 1;
     this.#lookOn();
+    const beginMs = this.#clock.monotonic();
     return () => {
       this.#inFlight -= 1;
+      this.#learn(this.#clock.monotonic() - beginMs, beginMs, wasFull);
     };
+  }
+
+  /** Additive increase, multiplicative decrease: by how long those who were let in had to wait. */
+  #learn(tookMs: number, beginMs: number, wasFull: boolean): void {
+    this.#leastMs = Math.min(this.#leastMs * LEAST_GROWS, tookMs);
+    if (tookMs - this.#leastMs <= this.#latestMs) {
+      if (wasFull) this.#room = Math.min(this.#most, this.#room + 1);
+      return;
+    }
+    // Once for all that were under way at the time.
+    if (beginMs < this.#shrunkMs) return;
+    this.#shrunkMs = this.#clock.monotonic();
+    this.#room = Math.max(LEAST_ROOM, Math.floor(this.#room * SHRINK));
+  }
+
+  /** One line for many: to write one for each would be more to do. */
+  #refuse(): void {
+    this.#refused += 1;
+    const nowMs = this.#clock.monotonic();
+    if (nowMs - this.#saidMs < SAY_MS) return;
+    this.#saidMs = nowMs;
+    const { refused, lateMs } = { refused: this.#refused, lateMs: Math.round(this.#lateMs) };
+    this.#refused = 0;
+    const fields = { event: "overloaded", refused, inFlight: this.#inFlight, lateMs };
+    this.#logger.warn(fields, "more requests than this instance can do: the first are refused");
   }
 
   close(): void {

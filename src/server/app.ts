@@ -95,6 +95,7 @@ export interface ServerApp {
   close(): Promise<void>;
 }
 
+const OVERLOADED = tooMany("OVERLOADED", "this instance has more to do than it can", 1_000);
 /** Renewals come several times in each ttl of everything that one has asked for. */
 const KEEPING_RATIO = 10;
 
@@ -129,7 +130,7 @@ export function createApp(options: AppOptions): ServerApp {
   const limits = resolveLimits(options.limits);
   const pauses = new Pauses(control, env);
   const tenants = new Tenants({ env, leases, tasks, pauses, mostWaiters: limits.waiters });
-  const admission = new Admission(env.clock, limits);
+  const admission = new Admission(env, limits);
   const tenantsLimits = new TenantsLimits(limits, control, env.clock);
   const rates = new Rates(env.clock);
   const anyone: Caller = {
@@ -168,23 +169,15 @@ export function createApp(options: AppOptions): ServerApp {
     if (closing && context.req.path !== "/healthz") {
       throw new ProblemError("CLOSING", "this instance is closing; another one may serve you");
     }
-    const urgency = urgencyOf(context.req.method, context.req.path);
-    const leave = urgency === "demands" ? admission.enter() : undefined;
-    if (leave === null) {
-      throw tooMany("OVERLOADED", "this instance has more to do than it can", 1_000);
+    const need = needOf(context);
+    if (need !== "public") {
+      const urgency = urgencyOf(context.req.raw);
+      const caller = await authenticator.callerOf(context.req.raw, urgency === "keeps");
+      context.set("caller", caller);
+      await checkRate(caller, urgency);
+      checkMay(caller, need);
     }
-    try {
-      const need = needOf(context);
-      if (need !== "public") {
-        const caller = await authenticator.callerOf(context.req.raw, urgency === "keeps");
-        context.set("caller", caller);
-        await checkRate(caller, urgency);
-        checkMay(caller, need);
-      }
-      await next();
-    } finally {
-      leave?.();
-    }
+    await next();
   });
   /** What keeps a lease must come through when much else is asked for. */
   const checkRate = async ({ namespace: tenant, actor }: Caller, urgency: Urgency) => {
@@ -220,7 +213,17 @@ export function createApp(options: AppOptions): ServerApp {
 
   return {
     basePath,
-    fetch: async (request) => app.fetch(request),
+    async fetch(request) {
+      if (urgencyOf(request) !== "demands") return app.fetch(request);
+      const leave = admission.enter();
+      // Before anything else is done about it: there may be thousands.
+      if (!leave) return toResponse(OVERLOADED, requestIdOf(request, env));
+      try {
+        return await app.fetch(request);
+      } finally {
+        leave();
+      }
+    },
     async close() {
       closing = true;
       unobserve?.();

@@ -210,6 +210,22 @@ test("who guesses ids asks the store once for each, and pushes out no key that i
   expect(asked).toHaveLength(2_001);
 });
 
+test("who guesses ids faster than the store answers does not fill its queue, nor keep out who is known", async () => {
+  const { add, come, asked, state, env } = setUp();
+  const { text } = add();
+  await come(`Bearer ${text}`);
+  state.waits = new Promise(() => {});
+  const guess = (n: number) => `Bearer lh_${String(n).padStart(12, "0")}_${"0".repeat(32)}`;
+  const guesses = Array.from({ length: 150 }, (_, n) =>
+    come(guess(n)).catch((error: unknown) => error),
+  );
+  expect(asked).toHaveLength(101);
+  expect(await guesses[149]).toMatchObject({ code: "OVERLOADED" });
+  await come(`Bearer ${text}`);
+  await env.clock.advance(5_000);
+  expect(await guesses[0]).toMatchObject({ code: "STORE_UNAVAILABLE" });
+});
+
 test("without a key anybody comes in, and from the first one on nobody without", async () => {
   const { add, come, records, authenticator, env } = setUp("ifAny");
   expect(await come(null)).toBe(ANYONE);

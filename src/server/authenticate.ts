@@ -8,7 +8,8 @@
  * - While the control store does not answer, keys read within the last 5 s still count, and for what
  *   keeps a lease those of the last 10 minutes: nobody loses one because another database is away.
  *   Then 503.
- * - Ids that nobody has are remembered too, a bounded number: guessing costs the store little.
+ * - Ids that nobody has are remembered too, a bounded number, and few keys are looked for at once:
+ *   guessing costs the store little.
  * - Where keys are asked for as soon as there is one, that is looked for every 2 s. An instance that
  *   has begun to ask goes on until it ends: when the last key is over, nobody comes in.
  */
@@ -16,7 +17,7 @@ import { equalDigests, type KeyRecord, type KeyStore, parseKeyText } from "../co
 import { type Env, type Repeating, repeat } from "../env/index.js";
 import { LeaseholdError } from "../lease/index.js";
 import type { Caller } from "./caller.js";
-import { ProblemError, storeProblem } from "./problems.js";
+import { ProblemError, storeProblem, tooMany } from "./problems.js";
 
 /** `none`: anybody is an admin; `ifAny`: as long as there is no key; `keys`: nobody without one. */
 export type Auth = "none" | "ifAny" | "keys";
@@ -32,6 +33,8 @@ const AGEING_MS = 2_500;
 const LOOK_FOR_KEYS_MS = 2_000;
 const MOST_KNOWN = 10_000;
 const MOST_UNKNOWN = 1_000;
+/** Of keys that are looked for at once. */
+const MOST_READING = 100;
 
 export interface AuthOptions {
   readonly auth: Auth;
@@ -159,6 +162,9 @@ export class Authenticator {
     if (known && ageMs < FRESH_MS) return known;
     const unknown = this.#unknown.get(id);
     if (unknown && nowMs - unknown.atMs < FRESH_MS) return null;
+    if (!known && !this.#reading.has(id) && this.#reading.size >= MOST_READING) {
+      throw tooMany("OVERLOADED", "too many keys are looked for at once", 1_000);
+    }
     const wouldDo = keeps && known && ageMs < KEEPING_MS ? known : undefined;
     try {
       const reading = this.#inTime(this.#read(id), wouldDo ? READ_TO_KEEP_MS : READ_MS);

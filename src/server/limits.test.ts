@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { manualClock } from "../testing/index.js";
+import { manualClock, manualEnv } from "../testing/index.js";
 import { Admission, urgencyOf } from "./admission.js";
 import { DEFAULT_LIMITS, Rates, resolveLimits, servedTtl, TenantsLimits } from "./limits.js";
 import { Quotas } from "./quotas.js";
@@ -120,11 +120,11 @@ it.each([
   ["POST", "/api/tasks", "demands"],
   ["GET", "/v1/locks", "demands"],
 ] as const)("%s %s %s", (method, path, urgency) => {
-  expect(urgencyOf(method, path)).toBe(urgency);
+  expect(urgencyOf({ method, url: `http://a${path}?state=renew` })).toBe(urgency);
 });
 
 it("admits so many demands at once, and the next when one has left", () => {
-  const admission = new Admission(manualClock(), { inFlight: 2, lateMs: null });
+  const admission = new Admission(manualEnv(), { inFlight: 2, lateMs: null });
   const leave = admission.enter();
   expect(admission.enter()).not.toBeNull();
   expect(admission.enter()).toBeNull();
@@ -133,14 +133,37 @@ it("admits so many demands at once, and the next when one has left", () => {
   admission.close();
 });
 
-it("admits none while the event loop keeps coming round late, and again when it is in time", async () => {
-  const clock = manualClock();
-  let lateMs = 0;
-  const late = {
-    ...clock,
-    monotonic: () => clock.monotonic() + lateMs,
+it("makes room for as many as do not wait for each other", async () => {
+  const env = manualEnv();
+  const admission = new Admission(env, { inFlight: 1_000, lateMs: 250 });
+  const fill = () => {
+    const leaving: (() => void)[] = [];
+    for (let leave = admission.enter(); leave; leave = admission.enter()) leaving.push(leave);
+    return leaving;
   };
-  const admission = new Admission(late, { inFlight: 1_000, lateMs: 250 });
+  const round = async (ms: number) => {
+    const leaving = fill();
+    await env.clock.advance(ms);
+    for (const leave of leaving) leave();
+    return leaving.length;
+  };
+  const fast = [await round(10), await round(10), await round(10)];
+  expect(fast).toEqual([100, 101, 102]);
+  const slow = [await round(400), await round(400), await round(400)];
+  expect(slow).toEqual([103, 72, 50]);
+  for (let rounds = 0; rounds < 20; rounds += 1) await round(400);
+  expect(await round(400)).toBe(10);
+  // A store that is just far away takes long for all of them.
+  for (let rounds = 0; rounds < 2_000; rounds += 1) await round(400);
+  expect(await round(400)).toBeGreaterThan(500);
+  admission.close();
+});
+
+it("admits none while the event loop keeps coming round late, and again when it is in time", async () => {
+  const { clock, logger } = manualEnv();
+  let lateMs = 0;
+  const late = { ...clock, monotonic: () => clock.monotonic() + lateMs };
+  const admission = new Admission({ clock: late, logger }, { inFlight: 1_000, lateMs: 250 });
   expect(admission.enter()).not.toBeNull();
   // Each look comes a second later than it was due.
   for (let looks = 0; looks < 10; looks += 1) {

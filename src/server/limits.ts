@@ -8,11 +8,12 @@ export interface ServerLimits {
   readonly shortestTtlMs: number;
   /** Longer leases are refused: 3,600,000 ms; work of hours renews, so that a crash costs minutes. */
   readonly longestTtlMs: number;
-  /** Requests that wait for a store at once, but for those that keep what is held. Default 1,000. */
+  /** At most so many requests at once wait for a store, but for those that keep what is held: 1,000. */
   readonly inFlight: number;
   /**
-   * Such requests are refused while the event loop comes round this much too late, in milliseconds:
-   * renewals then wait as long. Default 250, a quarter of the shortest ttl; null: never.
+   * There are fewer such requests at once while they wait for each other for longer than this, in
+   * milliseconds, and none while the event loop comes round this much too late: renewals wait as long.
+   * Default 250, a quarter of the shortest ttl; null: neither counts.
    */
   readonly lateMs: number | null;
   /** Claims that wait and event streams of one tenant. Default 1,000. */

@@ -2,7 +2,13 @@
 import type { z } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { type Failed, InvalidOptionError, LeaseholdError } from "../lease/index.js";
-import { PROBLEMS, type Problem, type ProblemCode, problemType } from "../protocol/index.js";
+import {
+  PROBLEMS,
+  type Problem,
+  type ProblemCode,
+  problemType,
+  REQUEST_ID_HEADER,
+} from "../protocol/index.js";
 import type { AdminOutcome, Refused } from "../tasks/index.js";
 
 interface ProblemInit {
@@ -50,6 +56,7 @@ export function toResponse(problem: ProblemError, requestId: string): Response {
     status,
     headers: {
       "content-type": "application/problem+json",
+      [REQUEST_ID_HEADER]: requestId,
       ...(status === 503 ? RETRY_AFTER : {}),
       ...init.headers,
     },
