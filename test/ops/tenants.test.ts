@@ -245,3 +245,38 @@ it("names the key in the log of requests, and never its secret", async () => {
     expect(JSON.stringify(lines)).not.toContain(secret.slice(-32));
   }
 });
+
+it("tells names in metrics to those alone who may list them", async () => {
+  const { ask, newKey, b } = await open();
+  const namesSeenBy = async (key: string) => {
+    const { text } = await ask(key, { method: "GET", path: "/metrics" });
+    expect(text).toMatch(/a_total\{prefix="other"\} 3\nc 4\n$/);
+    return text.match(/names/g)?.length ?? 0;
+  };
+  expect(await namesSeenBy((await newKey("default", "viewer")).text)).toBe(2);
+  expect(await namesSeenBy((await newKey("default", "holder")).text)).toBe(2);
+  expect(await namesSeenBy((await newKey("default", "holder", { prefixes: ["p/"] })).text)).toBe(0);
+  expect(await namesSeenBy(b)).toBe(0);
+});
+
+it("lets nobody act by a key that was revoked while keys are slow to read, though a holder may renew", async () => {
+  const { ask, newKey, stores } = await open();
+  const [operator, holder] = [await newKey("a", "operator"), await newKey("a", "holder")];
+  const held = await ask(holder.text, acquire("kept", "h"));
+  const { leaseId } = JSON.parse(held.text);
+  const unlock = {
+    ...{ method: "POST", path: "/v1/locks/force-unlock" },
+    body: { resource: "kept", reason: "test" },
+  };
+  await ask(operator.text, { ...unlock, body: { resource: "free", reason: "test" } });
+  const { keys } = stores.control ?? {};
+  if (!keys) throw new Error("no keys");
+  keys.find = () => new Promise(() => {});
+  await env.clock.advance(25_000);
+  const renewing = ask(holder.text, { method: "POST", path: `/v1/locks/${leaseId}/renew` });
+  const unlocking = ask(operator.text, unlock);
+  await env.clock.advance(250);
+  expect((await renewing).status).toBe(200);
+  await env.clock.advance(5_000);
+  expect((await unlocking).status).toBe(503);
+});

@@ -130,7 +130,8 @@ export function openTenants(stores: Stores, env: Env) {
   const app = createApp({
     ...{ ...stores, env, version: "1.2.3", auth: "keys" },
     limits: { ratePerSecond: null, lateMs: null },
-    metrics: async () => "",
+    metrics: async () =>
+      'a_total{prefix="names"} 1\nb_total{of="c",prefix="names"} 2\na_total{prefix="other"} 3\nc 4\n',
   });
   return {
     app,

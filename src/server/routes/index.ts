@@ -40,6 +40,6 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   keyRoutes(app, services);
   tenantLimitRoutes(app, services);
   healthRoutes(app, services, about.version);
-  metricsRoute(app, about.metrics);
+  metricsRoute(app, about);
   openApiRoute(app, about);
 }

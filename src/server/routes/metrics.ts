@@ -1,13 +1,20 @@
 import { createRoute, z } from "@hono/zod-openapi";
+import { type Caller, callerOf, covers } from "../caller.js";
 import { ProblemError } from "../problems.js";
 import { type App, otherMethods, problems } from "../routing.js";
+import type { About } from "./openapi.js";
 
 const PATH = "/metrics";
 /** As Prometheus has it. */
 const MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** @param read all metrics in Prometheus's text format; undefined where nobody keeps them */
-export function metricsRoute(app: App, read: (() => Promise<string>) | undefined): void {
+/** Of all prefixes but the one that stands for the rest. */
+const NAMES = /^.*[{,]prefix="(?!other").*\n/gm;
+
+export function metricsRoute(
+  app: App,
+  { metrics: read, namespace }: Pick<About, "metrics" | "namespace">,
+): void {
   app.openapi(
     createRoute({
       method: "get",
@@ -24,8 +31,15 @@ export function metricsRoute(app: App, read: (() => Promise<string>) | undefined
     }),
     async (context) => {
       if (!read) throw new ProblemError("NO_METRICS", "start the app with metrics of its own");
-      return context.text(await read(), 200, { "content-type": MEDIA_TYPE });
+      const all = await read();
+      const text = seesNames(callerOf(context), namespace) ? all : all.replace(NAMES, "");
+      return context.text(text, 200, { "content-type": MEDIA_TYPE });
     },
   );
   otherMethods(app, PATH, "GET");
+}
+
+/** Prefixes are what names of the server's own namespace begin with: for those who may list them all. */
+function seesNames(caller: Caller, namespace: string): boolean {
+  return caller.namespace === namespace && covers(caller, "");
 }

@@ -58,7 +58,7 @@ test("has every route that there is, and no other", () => {
   const services = { env: {}, leases: {}, tasks: {}, generator: {} } as Parameters<
     typeof declareRoutes
   >[1];
-  declareRoutes(declared, services, { version: "0", basePath: "" });
+  declareRoutes(declared, services, { version: "0", basePath: "", namespace: "default" });
   const template = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}");
   const routed = declared.routes
     .filter(({ method }) => method !== "ALL")

@@ -15,7 +15,9 @@ export interface About {
   readonly version: string;
   /** `""`: the app is its whole origin. */
   readonly basePath: string;
-  /** All metrics, in Prometheus's text format. */
+  /** The server's own, of which metrics tell names. */
+  readonly namespace: string;
+  /** All metrics, in Prometheus's text format; undefined: nobody keeps them. */
   readonly metrics?: (() => Promise<string>) | undefined;
 }
 
