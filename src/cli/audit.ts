@@ -1,8 +1,7 @@
 /** What operators did: listed, held against its chain of hashes, and exported. */
 
 import { once } from "node:events";
-import { createWriteStream } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { open, readFile, rename } from "node:fs/promises";
 import type { Command } from "commander";
 import {
   type AuditEntry,
@@ -101,33 +100,47 @@ function addExport(audit: Command): void {
     .option("--json", "for machines: as it is anyway")
     .addHelpText("after", EXPORT_HELP)
     .action(async ({ out }: { out?: string }, command: Command) => {
-      const stream = out === undefined ? process.stdout : createWriteStream(out);
-      const write = async (line: object) => {
-        if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, "drain");
-      };
-      const checkpoint = await withControl(whereOf(command), ({ audit: log }) =>
-        exportAll(log, write),
-      );
-      await write({ checkpoint });
-      if (stream !== process.stdout) {
-        stream.end();
-        await once(stream, "close");
-      }
+      const exported = (write: Write) =>
+        withControl(whereOf(command), ({ audit: log }) => exportAll(log, write));
+      await (out === undefined ? exported(toStdout) : toFile(out, exported));
     });
 }
 
-async function exportAll(
-  log: AuditLog,
-  write: (entry: AuditEntry) => Promise<void>,
-): Promise<Checkpoint> {
-  let last = CHAIN_BEGIN;
-  for (;;) {
-    const page = await log.read(last.seq, PAGE);
-    for (const entry of page) await write(entry);
-    const end = page.at(-1);
-    if (!end) return last;
-    last = { seq: end.seq, hash: end.hash };
+type Write = (lines: readonly object[]) => Promise<unknown>;
+
+async function toStdout(lines: readonly object[]): Promise<void> {
+  if (!process.stdout.write(textOf(lines))) await once(process.stdout, "drain");
+}
+
+/** In the place of an earlier export only when it is whole. */
+async function toFile(path: string, exported: (write: Write) => Promise<void>): Promise<void> {
+  const part = `${path}.part`;
+  const file = await open(part, "w").catch((error: Error) => {
+    throw new UsageError(`--out: ${error.message}`);
+  });
+  try {
+    await exported((lines) => file.appendFile(textOf(lines)));
+    await file.sync();
+  } finally {
+    await file.close();
   }
+  await rename(part, path);
+}
+
+function textOf(lines: readonly object[]): string {
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+}
+
+async function exportAll(log: AuditLog, write: Write): Promise<void> {
+  let checkpoint = CHAIN_BEGIN;
+  for (;;) {
+    const page = await log.read(checkpoint.seq, PAGE);
+    const end = page.at(-1);
+    if (!end) break;
+    await write(page);
+    checkpoint = { seq: end.seq, hash: end.hash };
+  }
+  await write([{ checkpoint }]);
 }
 
 /** The last line of an export, or `{"seq": 12, "hash": "..."}` alone. */

@@ -291,6 +291,7 @@ describe("on the command line", () => {
       ["keys", "rotate", "0123456789ab"],
       ["limits", "set", "--reason", "x"],
       ["audit", "verify", "--checkpoint", join(directory, "missing")],
+      ["audit", "export", "--out", join(directory, "missing", "audit.jsonl")],
     ]) {
       expect(await leasehold(...args)).toMatchObject({ code: 64, out: "" });
     }
