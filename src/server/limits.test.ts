@@ -40,6 +40,15 @@ it("lets each have a second's worth at once, and then as many as come due", asyn
   expect(taken("a")).toBe(0);
 });
 
+it("lets one in every two seconds where that is the rate", async () => {
+  const clock = manualClock();
+  const rates = new Rates(clock);
+  expect(rates.take("a", 0.5)).toBe(0);
+  expect(rates.take("a", 0.5)).toBe(2_000);
+  await clock.advance(2_000);
+  expect(rates.take("a", 0.5)).toBe(0);
+});
+
 it("reads a tenant's limits again after five seconds, and keeps those it knows while it cannot", async () => {
   const clock = manualClock();
   let leases: number | null | Error = 7;

@@ -123,7 +123,8 @@ export class Rates {
   /** Takes one of `who`'s requests; 0, or how long until there is one again, in milliseconds. */
   take(who: string, ratePerSecond: number): number {
     const nowMs = this.#clock.monotonic();
-    const most = ratePerSecond * BURST_S;
+    // Of a rate below one a second's worth would never let anybody in.
+    const most = Math.max(1, ratePerSecond * BURST_S);
     const before = this.#buckets.get(who) ?? { tokens: most, atMs: nowMs };
     const filled = before.tokens + ((nowMs - before.atMs) / 1_000) * ratePerSecond;
     const tokens = Math.min(most, filled);
