@@ -90,7 +90,10 @@ export class Budget {
     return this.#within(call, "OUTCOME_UNKNOWN");
   }
 
-  #within<T>(call: () => Promise<T>, late: "STORE_UNAVAILABLE" | "OUTCOME_UNKNOWN"): Promise<T> {
+  async #within<T>(
+    call: () => Promise<T>,
+    late: "STORE_UNAVAILABLE" | "OUTCOME_UNKNOWN",
+  ): Promise<T> {
     const timeoutMs = this.storeMs();
     return new Promise((resolve, reject) => {
       const giveUp = () => {
