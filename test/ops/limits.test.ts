@@ -92,6 +92,22 @@ it("lets a tenant have no more leases when it asks for many at once", async () =
   expect(statuses.filter((status) => status === 429)).toHaveLength(18);
 });
 
+it("lets a tenant pause so many things, and those again", async () => {
+  const { ask, stores } = await open();
+  const { pauses } = stores.control?.actors ?? {};
+  if (!pauses) throw new Error("no control");
+  for (let n = 0; n < 1_000; n += 1) {
+    const pause = { namespace: "default", kind: "prefix", name: `p-${n}/` } as const;
+    await pauses.set({ ...pause, actor: "a", reason: "test" });
+  }
+  const pause = (name: string) =>
+    ask("PUT", "/v1/pauses", { kind: "prefix", name, reason: "one more" });
+  expectProblem(await pause("another/"), 429, "LIMIT_REACHED");
+  expect((await pause("p-7/")).status).toBe(200);
+  expect((await ask("DELETE", "/v1/pauses?kind=prefix&name=p-7%2F")).status).toBe(200);
+  expect((await pause("another/")).status).toBe(200);
+});
+
 it("lets a tenant wait so many times at once", async () => {
   const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, waiters: 1 } });
   const gone = new AbortController();

@@ -4,6 +4,7 @@ import type { Pause as StoredPause } from "../../control/index.js";
 import { LIMITS, Pause, PauseBody, PauseList, Resumed, ResumeQuery } from "../../protocol/index.js";
 import { byCaller, controlOf } from "../acts.js";
 import { callerOf } from "../caller.js";
+import { tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
 import {
   type App,
@@ -18,6 +19,8 @@ import type { Services } from "../services.js";
 
 const PATH = "/v1/pauses";
 const TAGS = ["operator"];
+/** Of one tenant: every server reads those of all tenants every second. */
+const MOST_PAUSES = 1_000;
 
 export function pauseRoutes(app: App, services: Services): void {
   app.openapi(
@@ -49,13 +52,19 @@ export function pauseRoutes(app: App, services: Services): void {
       request: jsonBody(PauseBody),
       responses: {
         200: answers("Also when it was paused before: since then.", Pause),
-        ...problems("NO_CONTROL", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+        ...problems("LIMIT_REACHED", "NO_CONTROL", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
       },
     }),
     async (context) => {
       const { kind, name, reason } = context.req.valid("json");
       const control = controlOf(services);
       const { namespace, actor } = callerOf(context);
+      const known = await services.budget(context).read(() => control.pauses.list(namespace));
+      const again = known.some((pause) => pause.kind === kind && pause.name === name);
+      if (!again && known.length >= MOST_PAUSES) {
+        const detail = `at most ${MOST_PAUSES} pauses of one tenant: take some back, or pause a prefix`;
+        throw tooMany("LIMIT_REACHED", detail, 5_000);
+      }
       const act = { namespace, actor, reason, action: `${kind}.pause`, target: name };
       const pause = () =>
         control.perform(act, async ({ pauses }) => {
