@@ -37,8 +37,8 @@ const BUGS = [
   {
     name: "now-before-the-lock",
     file: "src/stores/postgres/lease-sql.ts",
-    find: "FOR NO KEY UPDATE OF l SKIP LOCKED\n  )`;",
-    by: "FOR NO KEY UPDATE OF l\n  )`;",
+    find: "      FOR NO KEY UPDATE OF l SKIP LOCKED\n",
+    by: "      FOR NO KEY UPDATE OF l\n",
     check: tested("src/stores/postgres/store.test.ts"),
   },
   {

@@ -147,6 +147,12 @@ export const METRICS = {
     about: "What the generator should make a second; 0 while it is stopped.",
     labels: {},
   },
+  "leasehold.server.refused": {
+    ...{ kind: "counter", unit: "{request}" },
+    about:
+      "Requests that an overloaded server refused before anything else; those below lack them.",
+    labels: {},
+  },
   "http.server.request.duration": {
     ...{ kind: "histogram", unit: "s" },
     about: "Requests that the server answered, long waits included.",

@@ -87,7 +87,12 @@ const Limit = z.int().min(1).max(1e9).nullable();
 const limits = {
   leases: Limit.openapi({ description: "Live leases at once. null: the server's own limit." }),
   tasks: Limit.openapi({ description: "Pending and running tasks at once." }),
-  ratePerSecond: Limit.openapi({ description: "Requests per second of one key." }),
+  ratePerSecond: z
+    .number()
+    .positive()
+    .max(1e9)
+    .nullable()
+    .openapi({ description: "Requests per second of one key." }),
 };
 export const TenantLimits = z.object(limits).openapi("TenantLimits");
 export const LimitsBody = z

@@ -219,7 +219,10 @@ export function createApp(options: AppOptions): ServerApp {
       if (urgencyOf(request) !== "demands") return app.fetch(request);
       const leave = admission.enter();
       // Before anything else is done about it: there may be thousands.
-      if (!leave) return toResponse(OVERLOADED, requestIdOf(request, env));
+      if (!leave) {
+        telemetry?.count("leasehold.server.refused", {});
+        return toResponse(OVERLOADED, requestIdOf(request, env));
+      }
       try {
         return await app.fetch(request);
       } finally {

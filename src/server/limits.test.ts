@@ -108,7 +108,11 @@ it("counts a tenant's leases now and then, and what was added in between", async
   expect(await quotas.room("leases", "a", 2_000)).toBe(500);
   quotas.note("leases", "a", 499);
   expect(await quotas.room("leases", "a", 2_000)).toBe(1);
+  expect(await quotas.take("leases", "a", 2, 2_000)).toBe(false);
+  // Much has ended: who is short of room finds it sooner.
   live = 10;
+  await clock.advance(500);
+  expect(await quotas.take("leases", "a", 2, 2_000)).toBe(true);
   await clock.advance(5_000);
   expect(await quotas.room("leases", "a", 2_000)).toBe(1_990);
   expect(await quotas.room("tasks", "a", 5)).toBe(0);

@@ -10,6 +10,8 @@ import type { TaskStore } from "../tasks/index.js";
 export type Quota = "leases" | "tasks";
 
 const FRESH_MS = 5_000;
+/** What there is no room for by a count of this age is looked for anew: much may have ended since. */
+const SHORT_OF_ROOM_MS = 500;
 const PAGE = 1_000;
 
 interface Count {
@@ -35,22 +37,30 @@ export class Quotas {
   }
 
   /** How many more there may be; 0 or less: none. Rejects as the store does. */
-  async room(quota: Quota, namespace: string, most: number): Promise<number> {
+  async room(
+    quota: Quota,
+    namespace: string,
+    most: number,
+    freshMs: number = FRESH_MS,
+  ): Promise<number> {
     const key = `${quota}:${namespace}`;
     const known = this.#counts.get(key);
-    const isFresh = known && this.#clock.monotonic() - known.atMs < FRESH_MS;
+    const isFresh = known && this.#clock.monotonic() - known.atMs < freshMs;
     const { value } = isFresh ? known : await this.#count(key, quota, namespace, most);
     return most - value;
   }
 
   /** Takes room for so many, unless there is less. Rejects as the store does. */
   async take(quota: Quota, namespace: string, more: number, most: number): Promise<boolean> {
-    if ((await this.room(quota, namespace, most)) < more) return false;
-    // Others may have taken it since that was known.
-    const known = this.#counts.get(`${quota}:${namespace}`);
-    if (known && most - known.value < more) return false;
-    this.note(quota, namespace, more);
-    return true;
+    for (const freshMs of [FRESH_MS, SHORT_OF_ROOM_MS]) {
+      if ((await this.room(quota, namespace, most, freshMs)) < more) continue;
+      // Others may have taken it since that was known.
+      const known = this.#counts.get(`${quota}:${namespace}`);
+      if (known && most - known.value < more) continue;
+      this.note(quota, namespace, more);
+      return true;
+    }
+    return false;
   }
 
   /** What this instance has added, or taken away. */

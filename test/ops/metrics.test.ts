@@ -251,6 +251,37 @@ describe("a server's", () => {
     expect(counts).toEqual([1, 1]);
   });
 
+  it("requests that an overloaded server refuses", async () => {
+    const { leases } = stores;
+    let [tell, answer] = [() => {}, () => {}];
+    const asked = new Promise<void>((resolve) => {
+      tell = resolve;
+    });
+    let isFirst = true;
+    const list = async (query: Parameters<typeof leases.list>[0]) => {
+      if (isFirst) {
+        isFirst = false;
+        await new Promise<void>((done) => {
+          answer = done;
+          tell();
+        });
+      }
+      return leases.list(query);
+    };
+    const small = createApp({
+      ...{ ...stores, leases: instead(leases, { list }), env: { telemetry: own.telemetry } },
+      ...{ limits: { inFlight: 1, lateMs: null }, version: "test" },
+    });
+    const get = () => small.fetch(new Request("http://localhost/v1/locks"));
+    const listing = get();
+    await asked;
+    const work = async () => expect((await get()).status).toBe(429);
+    expect(await moved(work, ["leasehold_server_refused_total"])).toEqual([1]);
+    answer();
+    await listing;
+    await small.close();
+  });
+
   it("answers 501 where nobody keeps metrics", async () => {
     const app = createApp({ ...stores, version: "test" });
     const response = await app.fetch(new Request("http://localhost/metrics"));
