@@ -22,7 +22,7 @@ export default {
   sideBySide: "one round trip; node-redlock's retry loop",
   ids: ["handover-postgres", "handover-redis", "handover-redlock"],
   async run({ engines, size, progress }) {
-    const times = size(200, 60);
+    const times = size(200, 24);
     const rounds = size(7, 3);
     const postgresUrl = await engines.freshDatabase();
     const sql = new pg.Client({ connectionString: postgresUrl });

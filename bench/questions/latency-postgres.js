@@ -28,7 +28,7 @@ export default {
     const times = size(1_000, 300);
     let round = 0;
     const { ours, theirs } = await interleaved(
-      size(9, 5),
+      size(9, 4),
       {
         async ours() {
           round += 1;

@@ -27,7 +27,7 @@ export default {
     for (const [name, source] of Object.entries(sources)) {
       const samples = [];
       const all = [];
-      const rounds = size(5, 2);
+      const rounds = size(5, 1);
       for (let round = 1; round <= rounds; round += 1) {
         progress(`${name}, round ${round} of ${rounds}`);
         const taken = await takeovers(source, name === "memory", `${name}-${round}`);

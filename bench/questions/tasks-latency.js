@@ -15,7 +15,7 @@ export default {
       ours: await contender("ours", await engines.freshDatabase()),
       graphile: await contender("graphile", await engines.freshDatabase()),
     };
-    const times = size(200, 60);
+    const times = size(200, 30);
     const { ours, graphile } = await interleaved(
       size(9, 5),
       {

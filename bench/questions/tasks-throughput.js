@@ -35,7 +35,7 @@ export default {
       return (count / (await sides[name].drain(count))) * 1_000;
     };
     const rates = await interleaved(
-      size(5, 3),
+      size(5, 2),
       {
         ...{ ours: rateOf("ours"), graphile: rateOf("graphile") },
         ...{ pgBoss: rateOf("pgBoss"), bullmq: rateOf("bullmq") },

@@ -27,18 +27,20 @@ const KEEPING =
 const RELEASING = /\/(v1\/locks|api\/leases)(\/[^/]+)?$/;
 const WAITING = /\/(api\/tasks\/next|v1\/events)$/;
 
-export function urgencyOf({ method, url }: Pick<Request, "method" | "url">): Urgency {
-  const path = new URL(url).pathname;
+/** @param url whole, or from the path on */
+export function urgencyOf(method: string, url: string): Urgency {
+  const query = url.indexOf("?");
+  const path = query < 0 ? url : url.slice(0, query);
   if (KEEPING.test(path) || (method === "DELETE" && RELEASING.test(path))) return "keeps";
   return WAITING.test(path) ? "waits" : "demands";
 }
 
 /** The event loop is looked at this often while demands are under way. */
 const LOOK_MS = 50;
-/** For so many at once there is room at first, and at least. */
-const [FIRST_ROOM, LEAST_ROOM] = [100, 10];
-/** What is left of the room when those in it have waited for too long. */
-const SHRINK = 0.7;
+/** For so many at once there is always room. */
+const LEAST_ROOM = 32;
+/** At least this share of the room is left when those in it have waited for too long. */
+const LARGEST_STEP = 0.25;
 /** A store that has become slower is known as such after some thousand demands. */
 const LEAST_GROWS = 1.001;
 /** How often it is said that demands are refused. */
@@ -71,13 +73,17 @@ export class Admission {
     this.#logger = logger;
     this.#most = inFlight;
     this.#latestMs = lateMs ?? Infinity;
-    this.#room = lateMs === null ? inFlight : Math.min(inFlight, FIRST_ROOM);
+    this.#room = inFlight;
+  }
+
+  get isFull(): boolean {
+    return this.#inFlight >= this.#room || this.#lateMs > this.#latestMs;
   }
 
   /** @returns what to call when the demand is answered; null: not now */
   enter(): (() => void) | null {
-    if (this.#inFlight >= this.#room || this.#lateMs > this.#latestMs) {
-      this.#refuse();
+    if (this.isFull) {
+      this.refuse();
       return null;
     }
     const wasFull = this.#inFlight + 1 >= this.#room;
@@ -90,7 +96,7 @@ export class Admission {
     };
   }
 
-  /** Additive increase, multiplicative decrease: by how long those who were let in had to wait. */
+  /** One more after the other while none waits for too long; else as many as would not have waited. */
   #learn(tookMs: number, beginMs: number, wasFull: boolean): void {
     this.#leastMs = Math.min(this.#leastMs * LEAST_GROWS, tookMs);
     if (tookMs - this.#leastMs <= this.#latestMs) {
@@ -100,11 +106,12 @@ export class Admission {
     // Once for all that were under way at the time.
     if (beginMs < this.#shrunkMs) return;
     this.#shrunkMs = this.#clock.monotonic();
-    this.#room = Math.max(LEAST_ROOM, Math.floor(this.#room * SHRINK));
+    const share = Math.max(LARGEST_STEP, this.#latestMs / (tookMs - this.#leastMs));
+    this.#room = Math.min(this.#most, Math.max(LEAST_ROOM, Math.floor(this.#room * share)));
   }
 
-  /** One line for many: to write one for each would be more to do. */
-  #refuse(): void {
+  /** Says so, one line for many: to write one for each would be more to do. */
+  refuse(): void {
     this.#refused += 1;
     const nowMs = this.#clock.monotonic();
     if (nowMs - this.#saidMs < SAY_MS) return;

@@ -30,7 +30,14 @@ import type { Caller } from "./caller.js";
 import type { LeaseEvent } from "./lease-calls.js";
 import { Rates, resolveLimits, type ServerLimits, TenantsLimits } from "./limits.js";
 import { Pauses } from "./pauses.js";
-import { ProblemError, problemOf, tooMany, toResponse } from "./problems.js";
+import {
+  ProblemError,
+  problemOf,
+  type Refusal,
+  refusalOf,
+  tooMany,
+  toResponse,
+} from "./problems.js";
 import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
 import { declareRoutes } from "./routes/index.js";
 import { newApp } from "./routing.js";
@@ -87,6 +94,15 @@ export interface ServerApp {
   readonly basePath?: string;
   /** Answers any request; never rejects. */
   fetch(request: Request): Promise<Response>;
+  /**
+   * What `fetch` would answer to a request of this head because the instance is overloaded; null: it
+   * would not. For hosts that can answer so before they make a Request: that costs several times as much.
+   */
+  refusal?(head: {
+    readonly method: string;
+    readonly url: string;
+    readonly requestId: string | undefined;
+  }): Refusal | null;
   /**
    * Ends the waits of /api/tasks/next and the streams of /v1/events, refuses what comes later (503),
    * writes what the history still lacks and stops the background work. The stores stay open: whoever
@@ -158,7 +174,7 @@ export function createApp(options: AppOptions): ServerApp {
   app.use(async (context, next) => {
     const startMs = env.clock.monotonic();
     context.set("arrivedMs", startMs);
-    context.set("requestId", requestIdOf(context.req.raw, env));
+    context.set("requestId", requestIdOf(context.req.header(REQUEST_ID_HEADER), env));
     await next();
     context.res.headers.set(REQUEST_ID_HEADER, context.get("requestId"));
     logAnswer(env.logger, context, env.clock.monotonic() - startMs);
@@ -171,7 +187,7 @@ export function createApp(options: AppOptions): ServerApp {
     }
     const need = needOf(context);
     if (need !== "public") {
-      const urgency = urgencyOf(context.req.raw);
+      const urgency = urgencyOf(context.req.method, context.req.path);
       // Not so what operators do at any time: by a key that was revoked they do nothing.
       const keeps = urgency === "keeps" && (need === "hold" || need === "work");
       const caller = await authenticator.callerOf(context.req.raw, keeps);
@@ -215,13 +231,19 @@ export function createApp(options: AppOptions): ServerApp {
 
   return {
     basePath,
+    refusal({ method, url, requestId }) {
+      if (!admission.isFull || urgencyOf(method, url) !== "demands") return null;
+      admission.refuse();
+      telemetry?.count("leasehold.server.refused", {});
+      return refusalOf(OVERLOADED, requestIdOf(requestId, env));
+    },
     async fetch(request) {
-      if (urgencyOf(request) !== "demands") return app.fetch(request);
+      if (urgencyOf(request.method, request.url) !== "demands") return app.fetch(request);
       const leave = admission.enter();
-      // Before anything else is done about it: there may be thousands.
       if (!leave) {
         telemetry?.count("leasehold.server.refused", {});
-        return toResponse(OVERLOADED, requestIdOf(request, env));
+        const chosen = request.headers.get(REQUEST_ID_HEADER) ?? undefined;
+        return toResponse(OVERLOADED, requestIdOf(chosen, env));
       }
       try {
         return await app.fetch(request);

@@ -133,7 +133,7 @@ it.each([
   ["POST", "/api/tasks", "demands"],
   ["GET", "/v1/locks", "demands"],
 ] as const)("%s %s %s", (method, path, urgency) => {
-  expect(urgencyOf({ method, url: `http://a${path}?state=renew` })).toBe(urgency);
+  expect(urgencyOf(method, `http://a${path}?state=renew`)).toBe(urgency);
 });
 
 it("admits so many demands at once, and the next when one has left", () => {
@@ -160,12 +160,12 @@ it("makes room for as many as do not wait for each other", async () => {
     for (const leave of leaving) leave();
     return leaving.length;
   };
-  const fast = [await round(10), await round(10), await round(10)];
-  expect(fast).toEqual([100, 101, 102]);
-  const slow = [await round(400), await round(400), await round(400)];
-  expect(slow).toEqual([103, 72, 50]);
-  for (let rounds = 0; rounds < 20; rounds += 1) await round(400);
-  expect(await round(400)).toBe(10);
+  expect(await round(10)).toBe(1_000);
+  // Each waits as long as all others together take.
+  const rooms = [await round(2_010), await round(510), await round(260), await round(100)];
+  expect(rooms).toEqual([1_000, 250, 129, 130]);
+  for (let rounds = 0; rounds < 20; rounds += 1) await round(1_000);
+  expect(await round(1_000)).toBe(32);
   // A store that is just far away takes long for all of them.
   for (let rounds = 0; rounds < 2_000; rounds += 1) await round(400);
   expect(await round(400)).toBeGreaterThan(500);

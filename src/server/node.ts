@@ -1,6 +1,7 @@
 /** The app as a request handler of node's HTTP server, and of the frameworks that are built on it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
+import { REQUEST_ID_HEADER } from "../protocol/index.js";
 import type { ServerApp } from "./app.js";
 import { ProblemError, toResponse } from "./problems.js";
 
@@ -29,7 +30,7 @@ type Incoming = IncomingMessage & NodeRequest;
  * @param app which stays yours to close, before the server
  */
 export function nodeHandler(
-  app: Pick<ServerApp, "fetch" | "basePath">,
+  app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,
 ): (incoming: NodeRequest, outgoing: NodeResponse) => void {
   return requestListener(app, { overrideGlobalObjects: false });
 }
@@ -40,7 +41,7 @@ export function nodeHandler(
  *   guests leave them alone
  */
 export function requestListener(
-  app: Pick<ServerApp, "fetch" | "basePath">,
+  app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,
   options: { overrideGlobalObjects: boolean },
 ): (incoming: NodeRequest, outgoing: NodeResponse) => void {
   const handle = getRequestListener(
@@ -52,10 +53,18 @@ export function requestListener(
   );
   return (request, response) => {
     const incoming = request as Incoming;
-    const { url = "" } = incoming;
+    const outgoing = response as NodeResponse & ServerResponse;
+    const { url = "", method = "" } = incoming;
+    const chosen = incoming.headers[REQUEST_ID_HEADER];
+    const requestId = typeof chosen === "string" ? chosen : undefined;
+    const refusal = app.refusal?.({ method, url: incoming.originalUrl ?? url, requestId });
+    if (refusal) {
+      outgoing.writeHead(refusal.status, refusal.headers).end(refusal.body);
+      return;
+    }
     // An app that knows its base wants to see it. The URL is read before the call returns.
     if (app.basePath) incoming.url = incoming.originalUrl ?? url;
-    void handle(incoming, response as NodeResponse & ServerResponse);
+    void handle(incoming, outgoing);
     incoming.url = url;
   };
 }

@@ -41,7 +41,19 @@ export class ProblemError extends Error {
 /** How soon a caller should try again, in seconds: databases fail over in about that time. */
 const RETRY_AFTER = { "retry-after": "1" };
 
+/** An answer as any host can send it. */
+export interface Refusal {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
 export function toResponse(problem: ProblemError, requestId: string): Response {
+  const { status, headers, body } = refusalOf(problem, requestId);
+  return new Response(body, { status, headers });
+}
+
+export function refusalOf(problem: ProblemError, requestId: string): Refusal {
   const { code, status, message, init } = problem;
   const body: Problem = {
     type: problemType(code),
@@ -52,15 +64,13 @@ export function toResponse(problem: ProblemError, requestId: string): Response {
     requestId,
     ...init.extra,
   };
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: {
-      "content-type": "application/problem+json",
-      [REQUEST_ID_HEADER]: requestId,
-      ...(status === 503 ? RETRY_AFTER : {}),
-      ...init.headers,
-    },
-  });
+  const headers = {
+    "content-type": "application/problem+json",
+    [REQUEST_ID_HEADER]: requestId,
+    ...(status === 503 ? RETRY_AFTER : {}),
+    ...init.headers,
+  };
+  return { status, headers, body: JSON.stringify(body) };
 }
 
 /** The problem that an error of any origin amounts to. */

@@ -8,7 +8,7 @@ import {
   InvalidOptionError,
   LeaseholdError,
 } from "../lease/index.js";
-import { BUDGET_HEADER, REQUEST_ID_HEADER } from "../protocol/index.js";
+import { BUDGET_HEADER } from "../protocol/index.js";
 import type { Caller } from "./caller.js";
 import { invalid, ProblemError, storeProblem } from "./problems.js";
 
@@ -34,8 +34,8 @@ const ANSWER_MS = 250;
 
 const CHOSEN_ID = /^[\w.:-]{1,64}$/;
 
-export function requestIdOf(request: Request, env: Env): string {
-  const chosen = request.headers.get(REQUEST_ID_HEADER);
+/** @param chosen by the caller */
+export function requestIdOf(chosen: string | undefined, env: Env): string {
   return chosen && CHOSEN_ID.test(chosen) ? chosen : newLeaseId(env.random).slice(0, 16);
 }
 
