@@ -9,7 +9,7 @@
 // Ends with 1 if a lease was lost, or if the server was not overloaded: then nothing was shown.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ import { parseArgs } from "node:util";
 
 const TTL_MS = 5_000;
 /** Who measures what it can do, and the connections of the flood, each with one request under way. */
-const [CALLERS, CONNECTIONS] = [256, 3_000];
+const [CALLERS, CONNECTIONS] = [256, 9_000];
 const TICK_MS = 10;
 
 const { values } = parseArgs({
@@ -38,12 +38,12 @@ async function main() {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-overload-"));
   const store = values.store ?? `pglite:${join(folder, "db")}`;
   const cli = fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
-  const server = child([cli, "serve", "--store", store, "--port", "0", "--log-level", "info"]);
+  // Into a file: a server whose log nobody reads in time waits for the reader.
+  const log = join(folder, "log");
+  const args = [cli, "serve", "--store", store, "--port", "0", "--log-level", "info"];
+  const server = child(args, openSync(log, "w"));
   try {
-    const url = await said(
-      server.stderr,
-      (line) => /listening on (http:\/\/[^"\s]+)/.exec(line)?.[1],
-    );
+    const url = await urlIn(log);
     say("measuring what it can do");
     const capacity = await closedLoop(url, 3_000);
     const holding = child([
@@ -206,9 +206,16 @@ async function hold(url) {
   console.log(JSON.stringify(figures));
 }
 
-function child(args) {
-  const [stdin, stdout, stderr] = ["pipe", "pipe", args.includes("serve") ? "pipe" : "inherit"];
-  return spawn(process.execPath, args, { stdio: [stdin, stdout, stderr] });
+function child(args, stderr = "inherit") {
+  return spawn(process.execPath, args, { stdio: ["pipe", "pipe", stderr] });
+}
+
+async function urlIn(log) {
+  for (;;) {
+    const [, url] = /listening on (http:\/\/[^"\s]+)/.exec(readFileSync(log, "utf8")) ?? [];
+    if (url !== undefined) return url;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
 }
 
 /** The first that `find` makes of a line. What comes after is read and dropped. */

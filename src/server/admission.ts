@@ -37,8 +37,8 @@ export function urgencyOf(method: string, url: string): Urgency {
 
 /** The event loop is looked at this often while demands are under way. */
 const LOOK_MS = 50;
-/** For so many at once there is always room. */
-const LEAST_ROOM = 32;
+/** For so many at once there is room at first, and always. */
+const [FIRST_ROOM, LEAST_ROOM] = [256, 32];
 /** At least this share of the room is left when those in it have waited for too long. */
 const LARGEST_STEP = 0.25;
 /** A store that has become slower is known as such after some thousand demands. */
@@ -73,7 +73,7 @@ export class Admission {
     this.#logger = logger;
     this.#most = inFlight;
     this.#latestMs = lateMs ?? Infinity;
-    this.#room = inFlight;
+    this.#room = lateMs === null ? inFlight : Math.min(inFlight, FIRST_ROOM);
   }
 
   get isFull(): boolean {

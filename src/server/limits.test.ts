@@ -160,10 +160,10 @@ it("makes room for as many as do not wait for each other", async () => {
     for (const leave of leaving) leave();
     return leaving.length;
   };
-  expect(await round(10)).toBe(1_000);
+  expect([await round(10), await round(10)]).toEqual([256, 257]);
   // Each waits as long as all others together take.
-  const rooms = [await round(2_010), await round(510), await round(260), await round(100)];
-  expect(rooms).toEqual([1_000, 250, 129, 130]);
+  const rooms = [await round(1_010), await round(360), await round(260)];
+  expect(rooms).toEqual([258, 64, 46]);
   for (let rounds = 0; rounds < 20; rounds += 1) await round(1_000);
   expect(await round(1_000)).toBe(32);
   // A store that is just far away takes long for all of them.

@@ -1,7 +1,8 @@
 /** The app as a request handler of node's HTTP server, and of the frameworks that are built on it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import { REQUEST_ID_HEADER } from "../protocol/index.js";
+import { systemClock } from "../env/index.js";
+import { BUDGET_HEADER, REQUEST_ID_HEADER } from "../protocol/index.js";
 import type { ServerApp } from "./app.js";
 import { ProblemError, toResponse } from "./problems.js";
 
@@ -20,6 +21,9 @@ export interface NodeRequest {
 export interface NodeResponse {
   readonly writableFinished: boolean;
 }
+
+/** With 10,000 connections that is at most 5,000 refusals a second, which an instance can do beside its work. */
+const REFUSED_AFTER_MS = 2_000;
 
 type Incoming = IncomingMessage & NodeRequest;
 
@@ -59,7 +63,10 @@ export function requestListener(
     const requestId = typeof chosen === "string" ? chosen : undefined;
     const refusal = app.refusal?.({ method, url: incoming.originalUrl ?? url, requestId });
     if (refusal) {
-      outgoing.writeHead(refusal.status, refusal.headers).end(refusal.body);
+      const answer = () => outgoing.writeHead(refusal.status, refusal.headers).end(refusal.body);
+      systemClock.timer(refusedAfterMs(incoming.headers[BUDGET_HEADER]), answer, {
+        background: true,
+      });
       return;
     }
     // An app that knows its base wants to see it. The URL is read before the call returns.
@@ -67,6 +74,15 @@ export function requestListener(
     void handle(incoming, outgoing);
     incoming.url = url;
   };
+}
+
+/**
+ * Refusals of an overloaded instance are held back for a while: who asks again at once would keep it
+ * from all others, those among them who only want to renew. Within half of what the caller will wait.
+ */
+function refusedAfterMs(budget: string | string[] | undefined): number {
+  const halfMs = Number(budget ?? Infinity) / 2;
+  return halfMs < REFUSED_AFTER_MS ? halfMs : REFUSED_AFTER_MS;
 }
 
 /**

@@ -69,11 +69,11 @@ function backendOf(
   name: string,
   { clock, close }: { clock: Clock; close: () => Promise<void> },
 ): Backend {
-  const sql = pgliteSql(db, clock);
+  const turns = new Turns();
   return {
     name,
-    general: sql,
-    control: sql,
+    general: pgliteSql(db, clock, () => turns.take("general")),
+    control: pgliteSql(db, clock, () => turns.take("control")),
     async listen(onPayload) {
       const stop = await db.listen(CHANNEL, onPayload);
       // Nothing is left to stop in an instance that its owner has closed.
@@ -83,14 +83,36 @@ function backendOf(
   };
 }
 
-function pgliteSql(db: PgliteInstance, clock: Clock): Sql {
+/** One statement at a time, and renewals ahead of all that wait: PGlite itself knows no other order. */
+class Turns {
+  readonly #waiting: Record<"control" | "general", (() => void)[]> = { control: [], general: [] };
+  #taken = false;
+
+  /** Resolves when it is one's turn, with what ends it. */
+  async take(lane: "control" | "general"): Promise<() => void> {
+    if (this.#taken) await new Promise<void>((resolve) => this.#waiting[lane].push(resolve));
+    this.#taken = true;
+    // A statement keeps the event loop from coming round. What has arrived meanwhile is gathered
+    // first: else each request on a socket would become a statement of its own. Renewals do not wait.
+    if (lane === "general") await nextTurn();
+    return () => {
+      const next = this.#waiting.control.shift() ?? this.#waiting.general.shift();
+      if (next) next();
+      else this.#taken = false;
+    };
+  }
+}
+
+function pgliteSql(db: PgliteInstance, clock: Clock, turn: () => Promise<() => void>): Sql {
   return {
     query: (text, values, options) =>
       within(clock, options, async () => {
-        // A statement keeps the event loop from coming round. What has arrived meanwhile is gathered
-        // first: else each request on a socket would become a statement of its own.
-        await nextTurn();
-        return sessionOf(db).query(text, values);
+        const end = await turn();
+        try {
+          return await sessionOf(db).query(text, values);
+        } finally {
+          end();
+        }
       }),
     transaction: (work, options) =>
       within(clock, options, () => db.transaction((tx) => work(sessionOf(tx)))),
