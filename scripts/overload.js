@@ -143,6 +143,8 @@ class Line {
   #url;
   #socket;
   #answered = (_status) => {};
+  /** @type {Promise<unknown>} */
+  opened = Promise.resolve();
 
   constructor(url) {
     this.#url = new URL(url);

@@ -67,6 +67,8 @@ export function serveFuzz(): void {
       const answer = await target.app.fetch(new Request("http://localhost/openapi.json"));
       const document = (await answer.json()) as object;
       const openapi = new OpenApi(document as Record<string, unknown>);
+      // What they take is not the server's.
+      openapi.makeChecks();
       const { keys, server } = target;
       requests = new Requests(document, openapi.operations, keys);
       judge = new Judge(openapi, allKeys(keys));

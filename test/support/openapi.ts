@@ -41,6 +41,16 @@ export class OpenApi {
     );
   }
 
+  /** Makes the checks of all answers, which are made when first needed otherwise. */
+  makeChecks(): void {
+    this.checkProblem({});
+    for (const operation of this.operations) {
+      for (const [status, { content = {} }] of Object.entries(operation.responses)) {
+        for (const type of Object.keys(content)) this.checkAnswer(operation, +status, type, {});
+      }
+    }
+  }
+
   /** The operation that a request asks for: of several, the one with the fewest parameters in its path. */
   find(method: string, target: string): Operation | undefined {
     const path = target.split("?", 1)[0] ?? "";
