@@ -51,7 +51,7 @@ async function accident(title, tenant, write) {
   console.log(`\n${title}`);
   const resource = `${tenant}:billing-close:2026-04`;
   // Not renewed, as in a process that stands still.
-  const late = await slow.acquire(resource, { ttlMs: 500, autoRenew: false });
+  const late = await slow.acquire(resource, { ttlMs: 1_000, autoRenew: false });
   console.log(`slow   has token ${late.token}, and is paused`);
   await quick.run(resource, async (lease) => {
     await write(tenant, "CLOSED", lease);

@@ -64,8 +64,8 @@ ask GET "/api/leases/$id"
 ask GET '/api/leases/released?limit=1'
 
 # Nobody renews this one.
-ask POST /api/leases '{"resource":"scanner-'"$run"'","holder":"worker-7","ttlMs":100}'
-sleep 1
+ask POST /api/leases '{"resource":"scanner-'"$run"'","holder":"worker-7","ttlMs":1000}'
+sleep 2
 ask GET '/api/leases/expired?limit=1'
 
 ask POST /api/leases '{"resource":"'"$printer"'","holder":"worker-8"}'

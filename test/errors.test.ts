@@ -192,7 +192,7 @@ const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
     ],
   ),
   ["source", () => refusal(() => connect("mysql://localhost"))],
-  ["url", () => refusal(() => connect("http://user@localhost"))],
+  ["url", () => refusal(() => connect("http://user:secret@localhost"))],
   ["watch", () => refusal(() => connect("postgres://localhost/app?watch=push"))],
   ["connectTimeoutMs", () => refusal(() => connect("memory:", { connectTimeoutMs: 0 }))],
   ["closeOnSignals", () => refusal(() => connect("memory:", { closeOnSignals: bad(["SIGKILL"]) }))],

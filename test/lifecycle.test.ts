@@ -20,7 +20,7 @@ const hasSaid = (line: string) => (cli: Cli) => cli.out.some((said) => said.star
 let server: Serving;
 beforeAll(async () => {
   checkBuild();
-  server = await serve("memory:");
+  server = await serve("memory:", ["--limits", "shortestTtlMs=100"]);
 });
 afterEach(() => endAll(server.cli));
 afterAll(() => endAll());

@@ -89,7 +89,11 @@ export class ServerProcess {
   }
 
   async start(): Promise<void> {
-    const args = ["serve", "--store", this.databaseUrl, "--port", `${this.port}`];
+    const args = [
+      ...["serve", "--store", this.databaseUrl, "--port", `${this.port}`],
+      // Chaos lives fast, and its machine is busy.
+      ...["--limits", "shortestTtlMs=100,lateMs=none"],
+    ];
     this.incarnations.push(new CliProcess(`${this.name}.${this.incarnations.length + 1}`, args));
     await this.current.said("listening on");
   }
