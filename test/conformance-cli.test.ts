@@ -125,28 +125,33 @@ describe.concurrent("a store that does not", () => {
 
 describe.concurrent("what cannot be tested is said in a sentence", () => {
   it.each<[what: string, args: string[], code: number, said: RegExp]>([
-    ["no store", [], 2, /^leasehold: which store\? --store URL, or --module FILE/],
+    ["no store", [], 64, /^leasehold: which store\? --store URL, or --module FILE/],
     [
       "two stores",
       ["--store", "memory:", "--module", "x.js"],
-      2,
+      64,
       /^leasehold: --store and --module/,
     ],
-    ["no such file", ["--module", "x.js"], 2, /^leasehold: there is no file .*x\.js$/],
-    ["no store in it", ["--module", own("without-fast-check")], 2, /must export a function `open`/],
+    ["no such file", ["--module", "x.js"], 64, /^leasehold: there is no file .*x\.js$/],
+    [
+      "no store in it",
+      ["--module", own("without-fast-check")],
+      64,
+      /must export a function `open`/,
+    ],
     [
       "half a store",
       ["--module", own("unfinished")],
-      2,
+      64,
       /has no capabilities, renew, release, revoke, get, list, watch, collect; wanted is/,
     ],
     [
       "no such section",
       ["--store", "memory:", "--section", "x"],
-      2,
+      64,
       /^leasehold: there is no section "x": acquire, tokens, .*, close$/,
     ],
-    ["no such engine", ["--store", "x:"], 2, /^leasehold: INVALID_OPTION: source must begin with/],
+    ["no such engine", ["--store", "x:"], 64, /^leasehold: INVALID_OPTION: source must begin with/],
     [
       "nobody there",
       ["--store", "postgres://127.0.0.1:1/x"],
