@@ -82,10 +82,7 @@ export class Admission {
 
   /** @returns what to call when the demand is answered; null: not now */
   enter(): (() => void) | null {
-    if (this.isFull) {
-      this.refuse();
-      return null;
-    }
+    if (this.isFull) return null;
     const wasFull = this.#inFlight + 1 >= this.#room;
     this.#inFlight += 1;
     this.#lookOn();
@@ -116,10 +113,10 @@ export class Admission {
     const nowMs = this.#clock.monotonic();
     if (nowMs - this.#saidMs < SAY_MS) return;
     this.#saidMs = nowMs;
-    const { refused, lateMs } = { refused: this.#refused, lateMs: Math.round(this.#lateMs) };
-    this.#refused = 0;
-    const fields = { event: "overloaded", refused, inFlight: this.#inFlight, lateMs };
+    const counts = { refused: this.#refused, inFlight: this.#inFlight };
+    const fields = { event: "overloaded", ...counts, lateMs: Math.round(this.#lateMs) };
     this.#logger.warn(fields, "more requests than this instance can do: the first are refused");
+    this.#refused = 0;
   }
 
   close(): void {

@@ -229,21 +229,24 @@ export function createApp(options: AppOptions): ServerApp {
     background.push(recorder, startCollector(history, env, "the history of grants"));
   }
 
+  const refuse = (chosenId: string | undefined): Refusal => {
+    admission.refuse();
+    telemetry?.count("leasehold.server.refused", {});
+    return refusalOf(OVERLOADED, requestIdOf(chosenId, env));
+  };
+
   return {
     basePath,
     refusal({ method, url, requestId }) {
       if (!admission.isFull || urgencyOf(method, url) !== "demands") return null;
-      admission.refuse();
-      telemetry?.count("leasehold.server.refused", {});
-      return refusalOf(OVERLOADED, requestIdOf(requestId, env));
+      return refuse(requestId);
     },
     async fetch(request) {
       if (urgencyOf(request.method, request.url) !== "demands") return app.fetch(request);
       const leave = admission.enter();
       if (!leave) {
-        telemetry?.count("leasehold.server.refused", {});
-        const chosen = request.headers.get(REQUEST_ID_HEADER) ?? undefined;
-        return toResponse(OVERLOADED, requestIdOf(chosen, env));
+        const { body, ...init } = refuse(request.headers.get(REQUEST_ID_HEADER) ?? undefined);
+        return new Response(body, init);
       }
       try {
         return await app.fetch(request);
