@@ -250,8 +250,8 @@ it("contains no lease id and no claim id that was ever told, wherever they are s
 it("has each of its events in docs/logs.md", () => {
   const names = new Set(lines().flatMap(({ event }) => (event === undefined ? [] : [`${event}`])));
   const document = readFileSync(new URL("../docs/logs.md", import.meta.url), "utf8");
-  const documented = [...document.matchAll(/^\| `((?:lock|task|request)_\w+)`/gm)].map(
-    ([, name]) => name ?? "",
-  );
+  const documented = [
+    ...document.matchAll(/^\| (`\w+`(?:, `\w+`)*) \| (?:debug|info|warn|error)/gm),
+  ].flatMap(([, names = ""]) => names.replaceAll("`", "").split(", "));
   expect(documented).toEqual(expect.arrayContaining([...names]));
 });

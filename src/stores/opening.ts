@@ -9,12 +9,12 @@ type Opener = (url: string, env: Env, timeoutMs: number) => Promise<LeaseStores>
 /** By the scheme of the URL. Engines are loaded only when one of theirs is opened. */
 export type Openers = Readonly<Record<string, Opener>>;
 
-/** PGlite starts a database in this process: seconds on a busy machine. */
-const CONNECT_TIMEOUT_MS = { pglite: 30_000, other: 5_000 } as const;
+/** PGlite starts a database in this process: a second or two, half a minute where others want the processors too. */
+const CONNECT_TIMEOUT_MS = { pglite: 60_000, other: 5_000 } as const;
 
 /**
  * Opens what the source names; SQL stores are migrated to this version's tables.
- * @param connectTimeoutMs gives up after this long; default 5,000, for PGlite 30,000
+ * @param connectTimeoutMs gives up after this long; default 5,000, for PGlite 60,000
  * @throws INVALID_OPTION for a URL of no known engine; STORE_MISCONFIGURED; STORE_UNAVAILABLE
  */
 export async function openBy(
