@@ -1,3 +1,4 @@
+export * from "./console.js";
 export * from "./events.js";
 export { Failed } from "./fields.js";
 export * from "./generator.js";
