@@ -1,0 +1,52 @@
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { Tooltip } from "radix-ui";
+import { useEffect } from "react";
+import { ApiError } from "../data/api.js";
+import { live, refreshQueries } from "../data/live.js";
+import { queries } from "../data/queries.js";
+import { session } from "../data/session.js";
+import { ThemeProvider } from "../ui/theme.js";
+import { TimesProvider } from "../ui/time.js";
+import { Toasts } from "../ui/toast.js";
+import { router } from "./router.js";
+
+export function App() {
+  useEffect(() => {
+    const stopRefreshing = refreshQueries(live, queries);
+    let ending = new AbortController();
+    const follow = () => {
+      ending.abort();
+      ending = new AbortController();
+      void live.follow(ending.signal).catch((error: unknown) => {
+        if (!(error instanceof ApiError)) throw error;
+      });
+    };
+    follow();
+    // Another key sees another tenant.
+    let key = session.key();
+    const stopSession = session.subscribe(() => {
+      if (session.key() === key) return;
+      key = session.key();
+      queries.clear();
+      if (key !== null) follow();
+    });
+    return () => {
+      ending.abort();
+      stopSession();
+      stopRefreshing();
+    };
+  }, []);
+  return (
+    <ThemeProvider>
+      <TimesProvider>
+        <QueryClientProvider client={queries}>
+          <Tooltip.Provider delayDuration={300}>
+            <RouterProvider router={router} />
+            <Toasts />
+          </Tooltip.Provider>
+        </QueryClientProvider>
+      </TimesProvider>
+    </ThemeProvider>
+  );
+}

@@ -1,0 +1,13 @@
+import type { IconName } from "../ui/icon.js";
+
+/** The pages of the navigation; `key` is pressed after `g`. */
+export const PAGES = [
+  { path: "/", name: "Overview", icon: "overview", key: "o" },
+  { path: "/leases", name: "Leases", icon: "lease", key: "l" },
+  { path: "/tasks", name: "Tasks", icon: "task", key: "t" },
+  { path: "/workers", name: "Workers", icon: "worker", key: "w" },
+  { path: "/elections", name: "Elections", icon: "election", key: "e" },
+  { path: "/events", name: "Events", icon: "events", key: "v" },
+  { path: "/audit", name: "Audit", icon: "audit", key: "a" },
+  { path: "/simulator", name: "Simulator", icon: "simulator", key: "s" },
+] as const satisfies readonly { path: string; name: string; icon: IconName; key: string }[];

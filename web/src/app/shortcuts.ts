@@ -1,0 +1,48 @@
+/** Keys that work wherever nobody types. */
+import { useEffect, useRef } from "react";
+
+export type Shortcuts = Readonly<Record<string, (event: KeyboardEvent) => void>>;
+
+/** After a first key, like `g`, so long for the second. */
+const SEQUENCE_MS = 1_000;
+
+function typing(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
+}
+
+/** @param shortcuts by key, or by two like `g l`; `mod+k` is Ctrl or Command, and works while typing too */
+export function useShortcuts(shortcuts: Shortcuts): void {
+  const latest = useRef(shortcuts);
+  useEffect(() => {
+    latest.current = shortcuts;
+  });
+  useEffect(() => {
+    let first = "";
+    let firstMs = 0;
+    const onKey = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.isComposing || event.altKey) return;
+      const { key } = event;
+      const mod = event.ctrlKey || event.metaKey;
+      if (!mod && (typing(event.target) || document.querySelector("[role=dialog]"))) return;
+      const sequence = first && event.timeStamp - firstMs < SEQUENCE_MS ? `${first} ${key}` : key;
+      const run =
+        latest.current[mod ? `mod+${key.toLowerCase()}` : sequence] ??
+        (mod ? undefined : latest.current[key]);
+      first = key;
+      firstMs = event.timeStamp;
+      if (!run) return;
+      event.preventDefault();
+      first = "";
+      run(event);
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, []);
+}
+
+/** `j` and `k` move a mark through the rows of a list, Enter opens what is marked, `/` goes to the search. */
+export const SEARCH_FIELD_ID = "page-search";
+export function focusSearch(): void {
+  document.getElementById(SEARCH_FIELD_ID)?.focus();
+}

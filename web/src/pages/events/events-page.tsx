@@ -1,0 +1,5 @@
+import { PageHead } from "../../ui/panel.js";
+
+export function EventsPage() {
+  return <PageHead title="Events" />;
+}

@@ -1,0 +1,5 @@
+import { PageHead } from "../../ui/panel.js";
+
+export function ResourcePage() {
+  return <PageHead title="Resource" />;
+}

@@ -1,0 +1,5 @@
+import { PageHead } from "../../ui/panel.js";
+
+export function OverviewPage() {
+  return <PageHead title="Overview" />;
+}

@@ -1,0 +1,47 @@
+import { type ComponentProps, type ReactNode, useId } from "react";
+import { classNames } from "./class-names.js";
+
+export const INPUT =
+  "h-9 w-full rounded-md border border-line-strong/60 bg-surface px-3 text-sm placeholder:text-muted focus-visible:border-accent disabled:opacity-60";
+
+interface FieldProps {
+  readonly label: string;
+  readonly hint?: ReactNode;
+  readonly error?: string | undefined;
+  /** The control, told its id and what describes it. */
+  readonly children: (ids: { id: string; "aria-describedby": string | undefined }) => ReactNode;
+}
+
+export function Field({ label, hint, error, children }: FieldProps) {
+  const id = useId();
+  const said = error ?? hint;
+  return (
+    <div className="grid gap-1.5">
+      <label htmlFor={id} className="text-sm font-medium">
+        {label}
+      </label>
+      {children({ id, "aria-describedby": said ? `${id}-said` : undefined })}
+      {said && (
+        <div
+          id={`${id}-said`}
+          role={error ? "alert" : undefined}
+          className={classNames("text-xs", error ? "text-danger" : "text-muted")}
+        >
+          {said}
+        </div>
+      )}
+    </div>
+  );
+}
+
+export function Input({ className, ...rest }: ComponentProps<"input">) {
+  return <input className={classNames(INPUT, className)} autoComplete="off" {...rest} />;
+}
+
+export function Textarea({ className, ...rest }: ComponentProps<"textarea">) {
+  return <textarea className={classNames(INPUT, "h-auto py-2 font-mono", className)} {...rest} />;
+}
+
+export function Select({ className, ...rest }: ComponentProps<"select">) {
+  return <select className={classNames(INPUT, "pr-8", className)} {...rest} />;
+}

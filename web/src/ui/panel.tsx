@@ -1,0 +1,68 @@
+import type { ReactNode } from "react";
+import { classNames } from "./class-names.js";
+
+/** A page's head: its name, what it is about, and what can be done. */
+export function PageHead({
+  title,
+  about,
+  children,
+}: {
+  readonly title: ReactNode;
+  readonly about?: ReactNode;
+  readonly children?: ReactNode;
+}) {
+  return (
+    <header className="mb-5 flex flex-wrap items-end justify-between gap-x-6 gap-y-3">
+      <div className="min-w-0">
+        <h1 className="text-xl font-semibold tracking-tight break-words">{title}</h1>
+        {about && <p className="mt-0.5 text-sm text-muted">{about}</p>}
+      </div>
+      {children && <div className="flex flex-wrap items-center gap-2">{children}</div>}
+    </header>
+  );
+}
+
+export function Panel({
+  title,
+  aside,
+  children,
+  className,
+}: {
+  readonly title?: ReactNode;
+  readonly aside?: ReactNode;
+  readonly children: ReactNode;
+  readonly className?: string;
+}) {
+  return (
+    <section className={classNames("rounded-xl border bg-surface", className)}>
+      {title !== undefined && (
+        <div className="flex flex-wrap items-center justify-between gap-2 border-b px-4 py-2.5">
+          <h2 className="text-sm font-semibold">{title}</h2>
+          {aside && <div className="text-xs text-muted">{aside}</div>}
+        </div>
+      )}
+      {children}
+    </section>
+  );
+}
+
+/** One figure, large, with its name above it. */
+export function Figure({
+  name,
+  value,
+  note,
+  className,
+}: {
+  readonly name: string;
+  readonly value: ReactNode;
+  readonly note?: ReactNode;
+  readonly className?: string;
+}) {
+  return (
+    <div className={classNames("min-w-0 px-4 py-3", className)}>
+      <div className="text-xs text-muted">{name}</div>
+      <div className="mt-0.5 text-2xl font-semibold tracking-tight tabular">{value}</div>
+      {note && <div className="mt-0.5 truncate text-xs text-muted">{note}</div>}
+    </div>
+  );
+}

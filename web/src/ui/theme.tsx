@@ -1,0 +1,47 @@
+/** Light, dark, or as the system has it. */
+import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
+
+export const THEMES = ["system", "light", "dark"] as const;
+export type Theme = (typeof THEMES)[number];
+
+const STORED = "leasehold.theme";
+const DARK = matchMedia("(prefers-color-scheme: dark)");
+
+interface Themed {
+  readonly theme: Theme;
+  readonly dark: boolean;
+  readonly choose: (theme: Theme) => void;
+}
+const ThemeContext = createContext<Themed>({ theme: "system", dark: false, choose: () => {} });
+
+function stored(): Theme {
+  return THEMES.find((known) => known === localStorage.getItem(STORED)) ?? "system";
+}
+const isDark = (theme: Theme) => theme === "dark" || (theme === "system" && DARK.matches);
+function apply(theme: Theme): void {
+  document.documentElement.dataset.theme = isDark(theme) ? "dark" : "light";
+}
+// Before the first picture.
+apply(stored());
+
+export function ThemeProvider({ children }: { readonly children: ReactNode }) {
+  const [theme, setTheme] = useState(stored);
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    const follow = () => {
+      apply(theme);
+      redraw((count) => count + 1);
+    };
+    follow();
+    DARK.addEventListener("change", follow);
+    return () => DARK.removeEventListener("change", follow);
+  }, [theme]);
+  const choose = (next: Theme) => {
+    localStorage.setItem(STORED, next);
+    apply(next);
+    setTheme(next);
+  };
+  return <ThemeContext value={{ theme, dark: isDark(theme), choose }}>{children}</ThemeContext>;
+}
+
+export const useTheme = (): Themed => useContext(ThemeContext);
