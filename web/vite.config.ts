@@ -9,7 +9,16 @@ export default defineConfig({
   root: here("."),
   // Links are relative, so that the console works below any path and on any static host.
   base: "./",
-  plugins: [react(), tailwindcss()],
+  plugins: [
+    react(),
+    tailwindcss(),
+    {
+      // The server tells a page where the console's root is; Vite's own is at /.
+      name: "base-of-the-development-server",
+      apply: "serve",
+      transformIndexHtml: () => [{ tag: "base", attrs: { href: "/" }, injectTo: "head-prepend" }],
+    },
+  ],
   build: {
     outDir: here("../dist/web"),
     emptyOutDir: true,

@@ -2,8 +2,7 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { Tooltip } from "radix-ui";
 import { useEffect } from "react";
-import { ApiError } from "../data/api.js";
-import { live, refreshQueries } from "../data/live.js";
+import { activity, hints, refreshQueries } from "../data/live.js";
 import { queries } from "../data/queries.js";
 import { session } from "../data/session.js";
 import { ThemeProvider } from "../ui/theme.js";
@@ -13,14 +12,12 @@ import { router } from "./router.js";
 
 export function App() {
   useEffect(() => {
-    const stopRefreshing = refreshQueries(live, queries);
+    const stopRefreshing = refreshQueries(queries);
     let ending = new AbortController();
     const follow = () => {
       ending.abort();
       ending = new AbortController();
-      void live.follow(ending.signal).catch((error: unknown) => {
-        if (!(error instanceof ApiError)) throw error;
-      });
+      for (const stream of [hints, activity]) void stream.follow(ending.signal);
     };
     follow();
     // Another key sees another tenant.

@@ -1,11 +1,11 @@
 /** Ctrl K: pages, resources and tasks by name, and what can be done. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { Dialog as Radix } from "radix-ui";
 import { type KeyboardEvent, useId, useState } from "react";
 import { get } from "../data/api.js";
 import { classNames } from "../ui/class-names.js";
 import { Icon, type IconName } from "../ui/icon.js";
+import { Modal } from "../ui/modal.js";
 import { useTheme } from "../ui/theme.js";
 import { PAGES } from "./pages.js";
 
@@ -23,18 +23,12 @@ interface Props {
 
 export function Palette({ open, onOpenChange }: Props) {
   return (
-    <Radix.Root open={open} onOpenChange={onOpenChange}>
-      <Radix.Portal>
-        <Radix.Overlay className="fixed inset-0 z-40 bg-black/45" />
-        <Radix.Content
-          aria-describedby={undefined}
-          className="fixed top-[12dvh] left-1/2 z-50 w-[calc(100vw-2rem)] max-w-xl -translate-x-1/2 overflow-hidden rounded-xl border bg-raised shadow-raised"
-        >
-          <Radix.Title className="sr-only">Find or do something</Radix.Title>
-          <Choices close={() => onOpenChange(false)} />
-        </Radix.Content>
-      </Radix.Portal>
-    </Radix.Root>
+    <Modal
+      {...{ open, onOpenChange, label: "Find or do something" }}
+      className="mx-auto mt-[12dvh] w-[calc(100vw-2rem)] max-w-xl overflow-hidden rounded-xl border p-0 shadow-raised"
+    >
+      <Choices close={() => onOpenChange(false)} />
+    </Modal>
   );
 }
 

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useLocation, useNavigate } from "@tanstack/react-router";
 import { useState, useSyncExternalStore } from "react";
-import { live } from "../data/live.js";
+import { hints } from "../data/live.js";
 import { session } from "../data/session.js";
 import { whoQuery } from "../data/who.js";
 import { Badge } from "../ui/badge.js";
@@ -167,7 +167,7 @@ function SignedIn() {
     <div className="grid gap-1 text-xs">
       <div className="flex items-center justify-between gap-2">
         <span className="truncate font-medium" title={who.actor}>
-          {who.keys ? who.actor : "without a key"}
+          {who.keyId === null ? "without a key" : who.actor}
         </span>
         <Badge tone={who.role === "viewer" ? "plain" : "accent"}>{who.role}</Badge>
       </div>
@@ -190,7 +190,7 @@ const CONNECTION = {
 } as const;
 
 function Connection() {
-  const state = useSyncExternalStore(live.watch, () => live.state);
+  const state = useSyncExternalStore(hints.watch, () => hints.state);
   const { text, dot } = CONNECTION[state];
   return (
     <div role="status" className="flex items-center gap-2 text-xs text-muted">

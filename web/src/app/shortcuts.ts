@@ -24,7 +24,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
       if (event.defaultPrevented || event.isComposing || event.altKey) return;
       const { key } = event;
       const mod = event.ctrlKey || event.metaKey;
-      if (!mod && (typing(event.target) || document.querySelector("[role=dialog]"))) return;
+      if (!mod && (typing(event.target) || document.querySelector("dialog[open]"))) return;
       const sequence = first && event.timeStamp - firstMs < SEQUENCE_MS ? `${first} ${key}` : key;
       const run =
         latest.current[mod ? `mod+${key.toLowerCase()}` : sequence] ??

@@ -1,7 +1,7 @@
 import { type SubmitEvent, useState } from "react";
+import type { Whoami } from "../../../src/protocol/index.js";
 import { ApiError, get } from "../data/api.js";
 import { session } from "../data/session.js";
-import type { Who } from "../data/who.js";
 import { Button } from "../ui/button.js";
 import { Field, Input } from "../ui/field.js";
 
@@ -19,7 +19,7 @@ export function SignIn({ refusal }: { readonly refusal: string }) {
       return setProblem("A key begins with lh_ and has two parts of hex digits.");
     setAsking(true);
     try {
-      await get<Who>("/v1/whoami", { headers: { authorization: `Bearer ${text}` } });
+      await get<Whoami>("/v1/whoami", { headers: { authorization: `Bearer ${text}` } });
       session.signIn(text);
     } catch (error) {
       setProblem(error instanceof ApiError ? error.message : String(error));

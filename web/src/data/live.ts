@@ -1,43 +1,50 @@
 /**
- * What happens on the server, as it happens: one stream for the whole console.
+ * What happens on the server, as it happens.
  *
- *   GET /v1/activity ──▶ parser ──▶ buffer ──▶ once per animation frame ──▶ listeners, query cache
- *        ▲                                                                  (a hidden tab: once a second)
+ *   GET /v1/events    ──▶ hints of change ──▶ queries that are shown are read again
+ *   GET /v1/activity  ──▶ what happened   ──▶ lists of events
+ *        ▲                  (both: once per animation frame; a hidden tab: once a second)
  *        └── broken: again after a while, with Last-Event-ID, so that nothing is missed
  */
 import type { QueryClient } from "@tanstack/react-query";
 import { createParser } from "eventsource-parser";
+import type { Activity } from "../../../src/protocol/index.js";
 import { ApiError, send } from "./api.js";
 
-/** As the server tells it; `type` says what the rest is. */
-export interface Activity {
-  readonly id: string;
-  readonly type: string;
-  readonly at: string;
-  readonly resource?: string;
-  readonly [field: string]: unknown;
-}
+export type StreamState = "connecting" | "live" | "broken";
 
-export type LiveState = "connecting" | "live" | "broken";
+export interface ServerEvent<Data> {
+  readonly id: string;
+  /** `resync`: the list begins anew, and `data` is empty. */
+  readonly type: string;
+  readonly data: Data;
+}
 
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
 const HIDDEN_FRAME_MS = 1_000;
+/** The key, or the role: it would be the same again. */
+const FINAL = [401, 403, 404];
 
-export class Live {
-  #state: LiveState = "connecting";
+export class Stream<Data> {
+  readonly #path: string;
+  #state: StreamState = "connecting";
   #lastId: string | undefined;
-  #buffer: Activity[] = [];
+  #buffer: ServerEvent<Data>[] = [];
   #scheduled = false;
-  readonly #readers = new Set<(events: readonly Activity[]) => void>();
+  readonly #readers = new Set<(events: readonly ServerEvent<Data>[]) => void>();
   readonly #watchers = new Set<() => void>();
 
-  get state(): LiveState {
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  get state(): StreamState {
     return this.#state;
   }
 
   /** Told of all that came within a frame, in order. */
-  read(reader: (events: readonly Activity[]) => void): () => void {
+  read(reader: (events: readonly ServerEvent<Data>[]) => void): () => void {
     this.#readers.add(reader);
     return () => this.#readers.delete(reader);
   }
@@ -48,9 +55,10 @@ export class Live {
     return () => this.#watchers.delete(watcher);
   };
 
-  /** Follows until the signal aborts. */
+  /** Follows until the signal aborts, or the server says that it never will tell. */
   async follow(signal: AbortSignal): Promise<void> {
     let retryMs = FIRST_RETRY_MS;
+    this.#lastId = undefined;
     while (!signal.aborted) {
       try {
         await this.#connection(signal, () => {
@@ -58,8 +66,7 @@ export class Live {
         });
       } catch (error) {
         if (signal.aborted) return;
-        // Not ours to repeat: the sign-in follows, or this server has no such stream.
-        if (error instanceof ApiError && [401, 403, 404].includes(error.status)) {
+        if (error instanceof ApiError && FINAL.includes(error.status)) {
           this.#become("broken");
           return;
         }
@@ -72,20 +79,16 @@ export class Live {
 
   async #connection(signal: AbortSignal, onOpen: () => void): Promise<void> {
     const resuming = this.#lastId === undefined ? {} : { "last-event-id": this.#lastId };
-    const response = await send("GET", "/v1/activity", {
+    const response = await send("GET", this.#path, {
       ...{ signal, headers: { accept: "text/event-stream", ...resuming } },
     });
     if (!response.body) return;
     onOpen();
     this.#become("live");
     const parser = createParser({
-      onEvent: ({ id, event, data }) => {
-        if (id !== undefined) this.#lastId = id;
-        this.#push({
-          ...(JSON.parse(data) as object),
-          id: id ?? "",
-          type: event ?? "",
-        } as Activity);
+      onEvent: ({ id = "", event = "message", data }) => {
+        if (id) this.#lastId = id;
+        this.#push({ id, type: event, data: JSON.parse(data) as Data });
       },
     });
     const decoder = new TextDecoder();
@@ -97,7 +100,7 @@ export class Live {
     }
   }
 
-  #push(event: Activity): void {
+  #push(event: ServerEvent<Data>): void {
     this.#buffer.push(event);
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -113,28 +116,34 @@ export class Live {
     for (const reader of this.#readers) reader(events);
   }
 
-  #become(state: LiveState): void {
+  #become(state: StreamState): void {
     if (state === this.#state) return;
     this.#state = state;
     for (const watcher of this.#watchers) watcher();
   }
 }
 
-/** What an event makes out of date, by the first part of the query's key. */
-const TOUCHES: readonly [RegExp, readonly string[]][] = [
-  [/^resync/, ["leases", "resource", "tasks", "task", "elections", "overview", "workers", "audit"]],
-  [/^lease/, ["leases", "resource", "elections", "overview"]],
-  [/^task/, ["tasks", "task", "workers", "overview"]],
-  [
-    /^(pause|resume|audit|generator)/,
-    ["audit", "pauses", "generator", "leases", "tasks", "overview"],
-  ],
-];
-/** A busy server tells of something in every frame: a list is read again this often at most. */
+interface Hint {
+  readonly resource?: string;
+  readonly queue?: string;
+}
+
+/** Hints of change, from the store: also of what other servers and programs on the database do. */
+export const hints = new Stream<Hint>("/v1/events");
+/** What went through this server, for people. */
+export const activity = new Stream<Activity>("/v1/activity?last=200");
+
+/** What an event makes out of date, by the first part of the key of a query. */
+const TOUCHES: Readonly<Record<string, readonly string[]>> = {
+  lease: ["leases", "resource", "elections", "overview", "workers"],
+  task: ["tasks", "task", "workers", "overview"],
+  operator: ["audit", "pauses", "generator", "leases", "resource", "tasks", "task"],
+};
+/** A busy server tells of something in every frame: what is shown is read again this often at most. */
 const REFRESH_EVERY_MS = 400;
 
 /** Has the queries that are shown read again when something that they show has changed. */
-export function refreshQueries(live: Live, queries: QueryClient): () => void {
+export function refreshQueries(queries: QueryClient): () => void {
   const stale = new Set<string>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let refreshedMs = -REFRESH_EVERY_MS;
@@ -145,20 +154,19 @@ export function refreshQueries(live: Live, queries: QueryClient): () => void {
     stale.clear();
     void queries.invalidateQueries({ predicate: ({ queryKey }) => names.has(String(queryKey[0])) });
   };
-  const stop = live.read((events) => {
-    for (const { type } of events) {
-      for (const [pattern, names] of TOUCHES) {
-        if (pattern.test(type)) for (const name of names) stale.add(name);
-      }
-    }
+  const touch = (topics: readonly string[]) => {
+    for (const topic of topics) for (const name of TOUCHES[topic] ?? []) stale.add(name);
     if (stale.size === 0 || timer !== undefined) return;
-    const sinceMs = performance.now() - refreshedMs;
-    timer = setTimeout(refresh, Math.max(0, REFRESH_EVERY_MS - sinceMs));
-  });
+    timer = setTimeout(refresh, Math.max(0, REFRESH_EVERY_MS - (performance.now() - refreshedMs)));
+  };
+  const stops = [
+    hints.read((events) =>
+      touch(events.flatMap(({ type }) => (type === "resync" ? Object.keys(TOUCHES) : [type]))),
+    ),
+    activity.read((events) => touch(events.flatMap(({ data }) => data.topic ?? []))),
+  ];
   return () => {
-    stop();
+    for (const stop of stops) stop();
     clearTimeout(timer);
   };
 }
-
-export const live = new Live();

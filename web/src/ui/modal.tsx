@@ -1,0 +1,49 @@
+/**
+ * What must be dealt with first. The browser's own dialog: it keeps the focus inside, makes the page
+ * behind inert, and needs no style element, which the content security policy would forbid.
+ */
+import { type ReactNode, useEffect, useRef } from "react";
+
+interface Props {
+  readonly open: boolean;
+  readonly onOpenChange: (open: boolean) => void;
+  /** The id of its title. */
+  readonly labelledBy?: string;
+  readonly label?: string;
+  readonly describedBy?: string | undefined;
+  readonly className: string;
+  readonly children: ReactNode;
+}
+
+export function Modal({
+  open,
+  onOpenChange,
+  label,
+  labelledBy,
+  describedBy,
+  className,
+  children,
+}: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const element = dialog.current;
+    if (open && element && !element.open) element.showModal();
+  }, [open]);
+  if (!open) return null;
+  return (
+    <dialog
+      ref={dialog}
+      aria-label={label}
+      aria-labelledby={labelledBy}
+      aria-describedby={describedBy}
+      onClose={() => onOpenChange(false)}
+      onClick={({ target, currentTarget }) => {
+        // A click on the backdrop is one on the dialog itself: all else in it is its content's.
+        if (target === currentTarget) onOpenChange(false);
+      }}
+      className={`bg-raised text-ink backdrop:bg-black/45 ${className}`}
+    >
+      {children}
+    </dialog>
+  );
+}
