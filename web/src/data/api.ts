@@ -22,8 +22,10 @@ export class ApiError extends Error {
 
 export interface Asked {
   readonly signal?: AbortSignal;
-  /** Left out where undefined or empty. */
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  /** Left out where undefined or empty; of an array each, by the same name. */
+  readonly query?: Readonly<
+    Record<string, string | number | boolean | readonly string[] | undefined>
+  >;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -32,7 +34,9 @@ export interface Asked {
 export async function send(method: string, path: string, asked: Asked = {}): Promise<Response> {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(asked.query ?? {})) {
-    if (value !== undefined && value !== "") query.set(name, String(value));
+    for (const each of Array.isArray(value) ? value : [value]) {
+      if (each !== undefined && each !== "") query.append(name, String(each));
+    }
   }
   const key = session.key();
   const headers = new Headers(asked.headers);
