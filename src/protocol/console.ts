@@ -250,6 +250,7 @@ export const Seen = z
       .openapi("SeenResource"),
   )
   .openapi("Seen");
+export type Seen = z.infer<typeof Seen>;
 
 const Term = z
   .object({

@@ -37,6 +37,7 @@ export const Pause = z
     since: z.string(),
   })
   .openapi("Pause");
+export type Pause = z.infer<typeof Pause>;
 export const PauseList = z.object({ items: z.array(Pause) }).openapi("PauseList");
 export const PauseBody = z
   .strictObject({ ...paused, reason: Reason })
@@ -70,6 +71,7 @@ const AuditEntry = z
   })
   .openapi("AuditEntry");
 export const AuditPage = PageOf(AuditEntry).openapi("AuditPage");
+export type AuditPage = z.infer<typeof AuditPage>;
 export const AuditListQuery = z.strictObject({
   target: z.string().min(1).max(1_024).optional(),
   action: z
