@@ -1,5 +1,78 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { FilterInput, useFilters } from "../../app/filters.js";
+import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
+import { useMay, whoQuery } from "../../data/who.js";
+import { Button } from "../../ui/button.js";
+import { Icon } from "../../ui/icon.js";
 import { PageHead } from "../../ui/panel.js";
+import { EnqueueDialog } from "./enqueue-dialog.js";
+import { GeneratorPanel } from "./generator-panel.js";
+import { PausedQueues, PauseQueueDialog } from "./queue-pauses.js";
+import { StateTabs } from "./state-tabs.js";
+import { TaskList } from "./task-list.js";
+import { stateOf } from "./task-queries.js";
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 
 export function TasksPage() {
-  return <PageHead title="Tasks" />;
+  const [search, filterBy] = useFilters();
+  const [open, setOpen] = useState<"enqueue" | "pause">();
+  const mayWork = useMay("work");
+  const mayOperate = useMay("operate");
+  const control = useQuery(whoQuery).data?.control ?? false;
+  const { queue, kind, text } = search;
+  const filter = { state: stateOf(search.state), queue, kind };
+  const close = () => setOpen(undefined);
+  return (
+    <>
+      <PageHead
+        title="Tasks"
+        about="Each runs under a lease, and ends under the token it began with."
+      >
+        {mayOperate && control && (
+          <Button onClick={() => setOpen("pause")}>
+            <Icon name="pause" /> Pause a queue
+          </Button>
+        )}
+        {mayWork && (
+          <Button look="primary" onClick={() => setOpen("enqueue")}>
+            <Icon name="plus" /> Add a task
+          </Button>
+        )}
+      </PageHead>
+      <div className="mb-4 grid gap-3">
+        <GeneratorPanel />
+        <PausedQueues />
+      </div>
+      <StateTabs state={filter.state} search={search} />
+      <div className="my-3 grid gap-2 sm:grid-cols-[minmax(0,2fr)_minmax(0,1fr)_minmax(0,1fr)]">
+        <FilterInput
+          id={SEARCH_FIELD_ID}
+          label="Text or id"
+          value={text}
+          onFilter={(value) => filterBy({ text: value })}
+        />
+        <FilterInput label="Queue" value={queue} onFilter={(value) => filterBy({ queue: value })} />
+        <FilterInput label="Kind" value={kind} onFilter={(value) => filterBy({ kind: value })} />
+      </div>
+      {text !== undefined && UUID.test(text) && (
+        <p className="mb-3 text-sm">
+          <Link
+            to="/tasks/$id"
+            params={{ id: text.toLowerCase() }}
+            className="inline-flex items-center gap-1.5 text-accent underline underline-offset-2"
+          >
+            <Icon name="link" /> Go to the task with this id
+          </Link>
+        </p>
+      )}
+      <section aria-label="List of tasks" className="rounded-xl border bg-surface">
+        <TaskList key={JSON.stringify(filter)} filter={filter} text={text} />
+      </section>
+      {open === "enqueue" && <EnqueueDialog kind={kind} queue={queue} onClose={close} />}
+      {open === "pause" && <PauseQueueDialog queue={queue ?? "default"} onClose={close} />}
+    </>
+  );
 }
