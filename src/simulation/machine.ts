@@ -28,7 +28,7 @@ interface Pending {
 
 export class Machine {
   #process: Process | undefined;
-  readonly #rate: number;
+  #rate: number;
   #wallOffsetMs: number;
   /** True time of the last change of a clock, and what the clocks had gained by then. */
   #sinceMs = 0;
@@ -115,6 +115,13 @@ export class Machine {
       this.#still = false;
     });
     this.#process?.flush();
+  }
+
+  /** Both clocks run at this rate from now on. */
+  setRate(rate: number): void {
+    this.#change(`has clocks that run at ${rate}`, () => {
+      this.#rate = rate;
+    });
   }
 
   jumpWall(ms: number): void {

@@ -19,6 +19,14 @@ export interface Opened {
   readonly tasks: TaskStore;
 }
 
+/** What the messages of a call say, for whoever watches the network. */
+export interface Said {
+  readonly operation: "acquire" | "renew" | "release" | "revoke" | "get" | "event";
+  readonly asked: readonly unknown[];
+  /** Undefined in a request. */
+  readonly answer?: unknown;
+}
+
 /** What a driver would wait for an answer when its caller does not say. */
 const TIMEOUT_MS = 5_000;
 
@@ -46,13 +54,16 @@ class Remote<Port extends object> {
   ask<T>(
     serve: (port: Port) => Promise<T>,
     { timeoutMs = TIMEOUT_MS }: CallOptions = {},
+    said?: Said,
   ): Promise<T> {
     if (this.#closed) return Promise.reject(new ClosedError("the store"));
     return new Promise((resolve, reject) => {
       const timer = this.#client.env.clock.timer(timeoutMs, () => {
         reject(new StoreUnavailableError("no answer", { outcome: "unknown" }));
       });
-      const call = this.#network.call(this.#client, this.#server, () => serve(this.#port()));
+      const about = said && { request: said, answer: (answer: unknown) => ({ ...said, answer }) };
+      const offered = () => serve(this.#port());
+      const call = this.#network.call<T>(this.#client, this.#server, offered, about);
       void call.then((answer) => {
         timer.cancel();
         if (answer !== REFUSED) return resolve(answer);
@@ -66,9 +77,10 @@ class Remote<Port extends object> {
     requests: readonly Request[],
     serve: (port: Port) => Promise<Outcome[]>,
     options?: CallOptions,
+    operation?: Said["operation"],
   ): Promise<(Outcome | Failed)[]> {
     try {
-      return await this.ask(serve, options);
+      return await this.ask(serve, options, operation && { operation, asked: requests });
     } catch (error) {
       return requests.map(() => failedMaybe(error));
     }
@@ -112,9 +124,9 @@ class Remote<Port extends object> {
     for await (const event of subscribe(this.#port(), signal)) {
       // The subscription was the old process's; who watches finds out by its own polls.
       if (this.#server.process !== process) return;
-      this.#network.send(this.#server.name, this.#client.name, () =>
-        this.#client.deliver(() => push(event)),
-      );
+      const arrive = () => this.#client.deliver(() => push(event));
+      const said: Said = { operation: "event", asked: [], answer: event };
+      this.#network.send(this.#server.name, this.#client.name, arrive, said);
     }
   }
 }
@@ -129,12 +141,17 @@ export function remoteLeases(
   return {
     capabilities: store().capabilities,
     acquire: (requests, options) =>
-      remote.each(requests, (port) => port.acquire(requests), options),
-    renew: (requests, options) => remote.each(requests, (port) => port.renew(requests), options),
+      remote.each(requests, (port) => port.acquire(requests), options, "acquire"),
+    renew: (requests, options) =>
+      remote.each(requests, (port) => port.renew(requests), options, "renew"),
     release: (requests, options) =>
-      remote.each(requests, (port) => port.release(requests), options),
-    revoke: (requests, options) => remote.each(requests, (port) => port.revoke(requests), options),
-    get: (keys) => remote.ask<(LeaseView | null)[]>((port) => port.get(keys)),
+      remote.each(requests, (port) => port.release(requests), options, "release"),
+    revoke: (requests, options) =>
+      remote.each(requests, (port) => port.revoke(requests), options, "revoke"),
+    get: (keys) => {
+      const said: Said = { operation: "get", asked: keys };
+      return remote.ask<(LeaseView | null)[]>((port) => port.get(keys), {}, said);
+    },
     list: (query) => remote.ask<Page<LeaseView>>((port) => port.list(query)),
     watch: (namespace, { signal }) =>
       remote.watch((port, ending) => port.watch(namespace, { signal: ending }), signal),

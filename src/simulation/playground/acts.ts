@@ -15,7 +15,7 @@ export type Act =
    */
   | { readonly kind: "pause"; readonly node: Target; readonly midWrite?: boolean }
   /** As a pause, and the monotonic clock stands still too: a laptop's lid, a moved virtual machine. */
-  | { readonly kind: "suspend"; readonly node: Target }
+  | { readonly kind: "suspend"; readonly node: NodeName }
   /** Ends a pause or a suspension. */
   | { readonly kind: "resume"; readonly node: Target }
   /** Nothing gets through between process and store: both ways, or one of them. */
@@ -70,7 +70,7 @@ export const ACT_FIELDS: Readonly<Record<ActKind, readonly Field[]>> = {
   crash: [target],
   restart: [target],
   pause: [target, { name: "midWrite", type: "flag", optional: true }],
-  suspend: [target],
+  suspend: [node],
   resume: [target],
   cut: [node, choice("way", ["both", "requests", "answers"])],
   mend: [node],
