@@ -62,6 +62,9 @@ const OPEN_MODULES: Readonly<Record<string, readonly string[]>> = {
   "stores/memory/tasks.ts": ["simulation/"],
   // Without OpenTelemetry.
   "telemetry/top-prefixes.ts": ["server/"],
+  // For people who look at a server, not for programs.
+  "election/standing.ts": ["server/"],
+  "tasks/explain.ts": ["server/"],
   "protocol/wire.ts": ["stores/http/", "cli/"],
   "protocol/mapping.ts": ["stores/http/"],
 };
@@ -100,6 +103,7 @@ const NODE = [
   "stores/zookeeper/",
   "server/node.ts",
   "server/listen.ts",
+  "server/console-files.ts",
   "cli/",
 ];
 

@@ -36,6 +36,7 @@ import {
 } from "../lease/index.js";
 import { Drain } from "./drain.js";
 import { type LeaderChange, observeLeader } from "./observer.js";
+import { markedAs } from "./standing.js";
 import { Succession } from "./succession.js";
 
 export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
@@ -105,10 +106,11 @@ export class Elector {
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
     // Checks the name and what else a lease is asked with.
     leases.lease(name, acquire);
+    const metadata = markedAs("elector", leases, acquire.metadata);
     this.#succession = new Succession(leases, name, handoverMs);
     this.#drain = new Drain(leases, graceMs, "elector");
     this.#leases = leases;
-    this.#acquire = acquire;
+    this.#acquire = { ...acquire, metadata };
     this.#retryDelayMs = retryDelayMs;
   }
 

@@ -39,6 +39,7 @@ import { type Allocation, allocate } from "./allocation.js";
 import { Elector, type Term } from "./elector.js";
 import { encodePlan, MOST_MEMBERS, MOST_SHARDS, readPlan, shortName } from "./plan.js";
 import { Singleton } from "./singleton.js";
+import { markedAs } from "./standing.js";
 
 export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" | "metadata"> {
   /** How many there are: the same number at all members, from 1 to 1,024. */
@@ -107,9 +108,11 @@ export class Shards implements AsyncDisposable {
     this.#graceMs = graceMs;
     this.#acquire = acquire;
     this.#shortName = shortName(member);
-    this.#elector = new Elector(leases, `${name}/coordinator`, { ...acquire, graceMs });
+    this.#elector = new Elector(leases, `${name}/coordinator`, {
+      ...{ ...acquire, graceMs, metadata: markedAs("coordinator", leases) },
+    });
     const follow = (lease: HeldLease) => this.#follow(lease.signal);
-    const metadata = { member };
+    const metadata = markedAs("member", leases, { member });
     this.#presence = new Singleton(leases, `${this.#members}${member}`, follow, {
       ...{ ...acquire, metadata, restartDelayMs: lookIntervalMs },
       maxRestartDelayMs: Math.max(60_000, lookIntervalMs),
@@ -231,7 +234,8 @@ export class Shards implements AsyncDisposable {
       // What still drains is taken up again by the next look.
       if (!isOwn(shard) || this.#working.has(shard) || this.#leaving.has(shard)) continue;
       const work = (lease: HeldLease) => this.#work(shard, lease);
-      const options = { ...this.#acquire, graceMs: this.#graceMs };
+      const metadata = markedAs("shard", this.#leases);
+      const options = { ...this.#acquire, metadata, graceMs: this.#graceMs };
       const singleton = new Singleton(this.#leases, `${this.#shards}${shard}`, work, options);
       this.#working.set(shard, singleton);
     }

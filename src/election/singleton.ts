@@ -18,6 +18,7 @@ import {
   type Leases,
 } from "../lease/index.js";
 import { Drain } from "./drain.js";
+import { markedAs } from "./standing.js";
 
 export interface SingletonOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
   /** Pause before the work is started again after it ended, in milliseconds. Default 1,000. */
@@ -67,7 +68,8 @@ export class Singleton implements AsyncDisposable {
     this.#leases = leases;
     this.#work = work;
     this.#drain = new Drain(leases, graceMs, "singleton");
-    this.ended = this.#contend(acquire, restartDelayMs, maxRestartDelayMs);
+    const metadata = markedAs("singleton", leases, acquire.metadata);
+    this.ended = this.#contend({ ...acquire, metadata }, restartDelayMs, maxRestartDelayMs);
   }
 
   /** The lease of the work that runs here now; undefined while another node has it. */

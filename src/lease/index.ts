@@ -33,4 +33,4 @@ export {
   type Work,
 } from "./unprotected.js";
 export { stateOf, viewOf } from "./view.js";
-export { liveWorkers } from "./workers.js";
+export { type LiveWorker, liveWorkers } from "./workers.js";

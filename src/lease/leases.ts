@@ -61,7 +61,7 @@ export interface Owned {
 export class Leases implements AsyncDisposable {
   readonly #store: LeaseStore;
   readonly #context: LeaseContext;
-  readonly #defaults: AcquireOptions;
+  /** @internal */ readonly defaults: AcquireOptions;
   /** For those who ask for nothing else: one object for all of them. */
   readonly #resolved: ResolvedOptions;
   readonly #graceMs: number;
@@ -85,9 +85,9 @@ export class Leases implements AsyncDisposable {
     checkName("holder", holder);
     this.#graceMs = options.graceMs ?? 5_000;
     checkNumber("graceMs", this.#graceMs, 0, Number.MAX_SAFE_INTEGER);
-    this.#defaults = options.defaults ?? {};
+    this.defaults = options.defaults ?? {};
     // A mistake in the defaults is told now, not at the first lease.
-    this.#resolved = resolveOptions(this.#defaults, {}, store.capabilities.ttl);
+    this.#resolved = resolveOptions(this.defaults, {}, store.capabilities.ttl);
     this.#store = store;
     this.#owned = owned;
     this.#context = {
@@ -390,7 +390,7 @@ export class Leases implements AsyncDisposable {
     this.#checkOpen();
     checkName("resource", resource);
     if (Object.keys(options).length === 0) return this.#resolved;
-    return resolveOptions(options, this.#defaults, this.#context.capabilities.ttl);
+    return resolveOptions(options, this.defaults, this.#context.capabilities.ttl);
   }
 
   #abortable<T>({ signal }: ResolvedOptions, call: (abort: Abort) => Promise<T>): Promise<T> {

@@ -12,8 +12,7 @@
 import type { Context } from "hono";
 import { matchedRoutes } from "hono/route";
 import type { Role } from "../control/index.js";
-import { type Caller, covers, describePrefixes } from "./caller.js";
-import { TASK_PREFIX } from "./grants.js";
+import { type Caller, covers, describePrefixes, TASK_PREFIX } from "./caller.js";
 import { ProblemError } from "./problems.js";
 import type { AppEnv } from "./request.js";
 
@@ -109,6 +108,16 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /v1/capabilities": "read",
   "GET /v1/events": "read",
 
+  "GET /v1/whoami": "read",
+  "GET /v1/overview": "readAll",
+  "GET /v1/elections": "readAll",
+  "GET /v1/workers": "readAll",
+  "GET /v1/activity": "read",
+  "GET /v1/refusals": "read",
+  "GET /v1/resource": "read",
+  "POST /v1/leases/seen": "read",
+  "GET /api/tasks/{id}/why": "readTasks",
+
   "GET /v1/pauses": "readAll",
   "PUT /v1/pauses": "operate",
   "DELETE /v1/pauses": "operate",
@@ -137,6 +146,16 @@ export function routeOf(context: Context<AppEnv>): string | null {
 export function needOf(context: Context<AppEnv>): Need | null | undefined {
   const route = routeOf(context);
   return route === null ? null : ACCESS[route];
+}
+
+/** All that the caller may do, as operations say that they need it. */
+export function mayOf(caller: Caller): Need[] {
+  const needs = Object.keys(WHO) as Need[];
+  return needs.filter((need) => {
+    const { roles, below }: Who = WHO[need];
+    const may = roles.includes(caller.role) && (below === undefined || covers(caller, below));
+    return may && need !== "public";
+  });
 }
 
 /** @throws FORBIDDEN */

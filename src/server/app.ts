@@ -19,15 +19,17 @@ import {
   type GeneratorState,
   observed,
   startReaper,
-  type TaskEvent,
+  type TaskListener,
   type TaskStore,
 } from "../tasks/index.js";
 import { checkMay, needOf } from "./access.js";
+import { Activities, FIGURES_S } from "./activity.js";
 import { Admission, type Urgency, urgencyOf } from "./admission.js";
 import { type Auth, Authenticator } from "./authenticate.js";
 import { checkBasePath } from "./base-path.js";
 import type { Caller } from "./caller.js";
-import type { LeaseEvent } from "./lease-calls.js";
+import { Latencies, timedLeases, timedTasks } from "./latency.js";
+import type { LeaseListener } from "./lease-calls.js";
 import { Rates, resolveLimits, type ServerLimits, TenantsLimits } from "./limits.js";
 import { Pauses } from "./pauses.js";
 import {
@@ -83,10 +85,12 @@ export interface AppOptions {
   readonly basePath?: string;
   /** Shown by /healthz and in the OpenAPI document. */
   readonly version: string;
+  /** What the stores are, for people: `postgres`, `memory`. Default: not said. */
+  readonly engine?: string;
   /** Told what happens to tasks through this instance. */
-  readonly onTaskEvent?: (event: TaskEvent) => void;
+  readonly onTaskEvent?: TaskListener;
   /** Told what happens to leases through this instance. */
-  readonly onLeaseEvent?: (event: LeaseEvent) => void;
+  readonly onLeaseEvent?: LeaseListener;
 }
 
 export interface ServerApp {
@@ -139,13 +143,29 @@ export function createApp(options: AppOptions): ServerApp {
   const env: Env = { ...systemEnv, ...options.env };
   const { telemetry, clock } = env;
   const serving = { serves: true, prefixesOf: namespace };
-  const leases = telemetry?.measured("leases", options.leases, clock, serving) ?? options.leases;
-  const timedTasks = telemetry?.measured("tasks", options.tasks, clock) ?? options.tasks;
-  const tasks = onTaskEvent ? observed(timedTasks, onTaskEvent) : timedTasks;
+  const latencies = new Latencies(clock, FIGURES_S);
+  const activities = new Activities(env);
+  const noteTask: TaskListener = (event, tenant) => {
+    activities.of(tenant).noteTask(event);
+    onTaskEvent?.(event, tenant);
+  };
+  const noteLease: LeaseListener = (event, tenant) => {
+    activities.of(tenant).noteLease(event);
+    onLeaseEvent?.(event, tenant);
+  };
+  const leases = timedLeases(
+    telemetry?.measured("leases", options.leases, clock, serving) ?? options.leases,
+    clock,
+    latencies,
+  );
+  const measuredTasks = telemetry?.measured("tasks", options.tasks, clock) ?? options.tasks;
+  const tasks = observed(timedTasks(measuredTasks, clock, latencies), noteTask);
   const recorder = history && startRecorder(history, env);
   const limits = resolveLimits(options.limits);
   const pauses = new Pauses(control, env);
-  const tenants = new Tenants({ env, leases, tasks, pauses, mostWaiters: limits.waiters });
+  const tenants = new Tenants({
+    ...{ env, leases, tasks, pauses, activities, mostWaiters: limits.waiters },
+  });
   const admission = new Admission(env, limits);
   const tenantsLimits = new TenantsLimits(limits, control, env.clock);
   const rates = new Rates(env.clock);
@@ -159,9 +179,9 @@ export function createApp(options: AppOptions): ServerApp {
   const services = newServices(
     {
       ...{ env, leases, tasks, generator, history: recorder, tenants, limits, tenantsLimits },
-      ...{ authenticator, control, pauses, onTaskEvent },
+      ...{ authenticator, control, pauses, activities, latencies, onTaskEvent: noteTask },
     },
-    { onLeaseEvent, onReplaced: recorder?.record },
+    { onLeaseEvent: noteLease, onReplaced: recorder?.record },
   );
   let closing = false;
 
@@ -216,7 +236,7 @@ export function createApp(options: AppOptions): ServerApp {
     throw new ProblemError("UNKNOWN_ROUTE", `see ${basePath}/openapi.json for the routes`);
   });
 
-  declareRoutes(app, services, { version, basePath, namespace, metrics });
+  declareRoutes(app, services, { version, basePath, namespace, metrics, engine: options.engine });
 
   const background: Repeating[] = [
     startReaper(tasks, env),
@@ -258,6 +278,7 @@ export function createApp(options: AppOptions): ServerApp {
       closing = true;
       unobserve?.();
       admission.close();
+      activities.close();
       await tenants.close();
       await Promise.all(background.map((work) => work.stop()));
     },

@@ -2,6 +2,9 @@
 import type { Role } from "../control/index.js";
 import { ProblemError } from "./problems.js";
 
+/** Tasks have leases of their own, which are listed under these names. */
+export const TASK_PREFIX = "task:";
+
 export interface Caller {
   /** Whose resources and tasks these are. */
   readonly namespace: string;

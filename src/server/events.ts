@@ -13,23 +13,17 @@
  *   a number that is kept                 ─▶ what came after it
  *   a watch breaks and stands again       ─▶ `resync` for its streams, in the place of what was missed
  *   a reader that falls behind            ─▶ its number is not kept any more: as above
- *
- * A stream has no queue of its own: it takes what is kept when its reader asks.
  */
-import { type Env, jittered, newLeaseId, sleep, type Timer } from "../env/index.js";
+import { type Env, jittered, sleep, type Timer } from "../env/index.js";
 import type { LeaseStore } from "../lease/index.js";
 import type { EventTopic } from "../protocol/index.js";
 import type { TaskStore } from "../tasks/index.js";
+import { ANYBODY, type Followed, type Listener, Ring, Streams } from "./event-stream.js";
 
 const KEPT_EVENTS = 1_000;
 /** How long the stores are watched for somebody who may come back. */
 const LINGER_MS = 60_000;
-/** Proxies and clients give up on connections that are silent for longer. */
-const ALIVE_MS = 15_000;
 const RESUBSCRIBE_MS = 1_000;
-/** So much later than its key is over a silent stream ends. */
-const ASK_LISTENER_MS = 5_000;
-const ALIVE = ": alive\n\n";
 
 export interface Watched {
   readonly env: Env;
@@ -46,7 +40,7 @@ interface Event {
 
 export class EventHub {
   readonly #watched: Watched;
-  readonly #streams = new Set<EventStream>();
+  readonly #streams: Streams;
   #feed: Feed | undefined;
   #stopped: Promise<void> = Promise.resolve();
   #linger: Timer | undefined;
@@ -54,6 +48,7 @@ export class EventHub {
 
   constructor(watched: Watched) {
     this.#watched = watched;
+    this.#streams = new Streams(watched.env.clock);
   }
 
   /** An event stream that takes part from its first read on, until it is cancelled or the hub closes. */
@@ -62,13 +57,8 @@ export class EventHub {
     lastEventId: string | undefined,
     listener: Listener = ANYBODY,
   ): ReadableStream {
-    const { clock } = this.#watched.env;
-    const stream = new EventStream(clock, topics, lastEventId, listener, {
-      join: () => this.#join(stream),
-      leave: () => this.#leave(stream),
-    });
-    // Not read ahead: what nobody reads holds nothing.
-    return new ReadableStream(stream, { highWaterMark: 0 });
+    const join = () => this.#join()?.followedBy(topics, listener.sees) ?? null;
+    return this.#streams.open(lastEventId, listener, join, () => this.#left());
   }
 
   /** How many are followed now. */
@@ -80,24 +70,20 @@ export class EventHub {
   close(): Promise<void> {
     this.#closed = true;
     this.#stop();
-    for (const stream of this.#streams) stream.wake();
+    this.#streams.wake();
     return this.#stopped;
   }
 
   /** Null when the hub is closed. */
-  #join(stream: EventStream): Feed | null {
+  #join(): Feed | null {
     if (this.#closed) return null;
     this.#linger?.cancel();
-    this.#streams.add(stream);
-    this.#feed ??= new Feed(this.#watched, () => {
-      for (const each of this.#streams) each.wake();
-    });
+    this.#feed ??= new Feed(this.#watched, () => this.#streams.wake());
     return this.#feed;
   }
 
-  #leave(stream: EventStream): void {
-    this.#streams.delete(stream);
-    if (this.#streams.size > 0 || this.#closed) return;
+  #left(): void {
+    if (this.streams > 0 || this.#closed) return;
     const { clock } = this.#watched.env;
     this.#linger?.cancel();
     this.#linger = clock.timer(LINGER_MS, () => this.#stop(), { background: true });
@@ -113,17 +99,14 @@ export class EventHub {
 
 /** What was told since the stores are watched, as far as it is kept. */
 class Feed {
-  readonly #epoch: string;
+  readonly #ring: Ring<Event>;
   readonly #onChange: () => void;
-  readonly #kept: Event[] = [];
-  /** The number of the last event. */
-  #last = 0;
   readonly #standing = new Set<EventTopic>();
   readonly #stopping = new AbortController();
   readonly #following: Promise<unknown>;
 
   constructor({ env, namespace, leases, tasks }: Watched, onChange: () => void) {
-    this.#epoch = newLeaseId(env.random).slice(0, 16);
+    this.#ring = new Ring(env.random, KEPT_EVENTS);
     this.#onChange = onChange;
     const { signal } = this.#stopping;
     this.#following = Promise.all([
@@ -146,47 +129,42 @@ class Feed {
     ]);
   }
 
-  get stopped(): boolean {
-    return this.#stopping.signal.aborted;
-  }
-
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#following;
   }
 
-  /** The position of who has received that event last; null if nobody can have. */
-  positionOf(lastEventId: string | undefined): number | null {
-    const [, epoch, number] = /^([0-9a-f]{16})\.(\d{1,15})$/.exec(lastEventId ?? "") ?? [];
-    return epoch === this.#epoch && Number(number) <= this.#last ? Number(number) : null;
+  followedBy(topics: readonly EventTopic[], sees: Listener["sees"]): Followed {
+    const { signal } = this.#stopping;
+    return {
+      get stopped() {
+        return signal.aborted;
+      },
+      positionOf: (lastEventId) => this.#ring.positionOf(lastEventId),
+      after: (position) => this.#after(position, topics, sees),
+    };
   }
 
-  /** What came after a position, and the next one; null while a `resync` must wait. */
-  after(
+  /** Null while a `resync` must wait. */
+  #after(
     position: number | null,
     topics: readonly EventTopic[],
     sees: Listener["sees"],
-  ): { readonly text: string; readonly position: number } | null {
-    const last = this.#last;
-    const missed = position === null ? Infinity : last - position;
-    const lost = missed > this.#kept.length;
-    if (lost && !topics.every((topic) => this.#standing.has(topic))) return null;
-    const resync = { text: this.#format(last, "resync", {}), position: last };
-    if (lost) return resync;
-    const first = this.#kept.length - missed;
+  ): ReturnType<Followed["after"]> {
+    const { last } = this.#ring;
+    const news = position === null ? null : this.#ring.after(position);
+    if (!news && !topics.every((topic) => this.#standing.has(topic))) return null;
+    const resync = { text: this.#ring.format(last, "resync", {}), position: last };
+    if (!news) return resync;
     const texts: string[] = [];
-    for (const [index, { topic, name, data }] of this.#kept.slice(first).entries()) {
+    for (const [number, { topic, name, data }] of news) {
       if (!topics.includes(topic)) continue;
       // Who reads everything again need not be told what else there was.
       if (name === "resync") return resync;
       if (!sees("resource" in data ? data.resource : null)) continue;
-      texts.push(this.#format(last - missed + index + 1, name, data));
+      texts.push(this.#ring.format(number, name, data));
     }
     return { text: texts.join(""), position: last };
-  }
-
-  #format(number: number, name: string, data: object): string {
-    return `id: ${this.#epoch}.${number}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
   }
 
   #stands(topic: EventTopic): void {
@@ -195,9 +173,7 @@ class Feed {
   }
 
   #add(event: Event): void {
-    this.#kept.push(event);
-    if (this.#kept.length > KEPT_EVENTS) this.#kept.shift();
-    this.#last += 1;
+    this.#ring.add(event);
     this.#onChange();
   }
 
@@ -214,90 +190,5 @@ class Feed {
       const pauseMs = jittered(env.random, RESUBSCRIBE_MS, 0.5);
       await sleep(env.clock, pauseMs, { signal, background: true }).catch(() => {});
     }
-  }
-}
-
-interface Membership {
-  readonly join: () => Feed | null;
-  readonly leave: () => void;
-}
-
-/** What a reader may know, and for how long. */
-export interface Listener {
-  /** Whether it may learn that something of this resource, or of any task (null), has changed. */
-  readonly sees: (resource: string | null) => boolean;
-  /** False ends its stream. Asked again and again, so it answers at once as a rule. */
-  readonly holds: () => Promise<boolean>;
-}
-
-const ANYBODY: Listener = { sees: () => true, holds: async () => true };
-
-const encoder = new TextEncoder();
-
-/** The source of one answer's body. */
-class EventStream {
-  #feed: Feed | null = null;
-  #position: number | null = null;
-  #left = false;
-  #woken = () => {};
-
-  constructor(
-    readonly clock: Env["clock"],
-    readonly topics: readonly EventTopic[],
-    readonly lastEventId: string | undefined,
-    readonly listener: Listener,
-    readonly membership: Membership,
-  ) {}
-
-  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    const text = this.#feed ? await this.#next(this.#feed) : this.#begin();
-    if (this.#left) return;
-    if (text === null) {
-      controller.close();
-      this.cancel();
-    } else {
-      controller.enqueue(encoder.encode(text));
-    }
-  }
-
-  cancel(): void {
-    this.#left = true;
-    this.membership.leave();
-    this.#woken();
-  }
-
-  wake(): void {
-    this.#woken();
-  }
-
-  /** Something at once: what stands before the server may hold back an answer that has no body yet. */
-  #begin(): string | null {
-    this.#feed = this.membership.join();
-    this.#position = this.#feed?.positionOf(this.lastEventId) ?? null;
-    return this.#feed && ALIVE;
-  }
-
-  /** Resolves when there is something to say; null at the end. */
-  async #next(feed: Feed): Promise<string | null> {
-    let silentMs = 0;
-    while (!feed.stopped && !this.#left && (await this.listener.holds())) {
-      const next = feed.after(this.#position, this.topics, this.listener.sees);
-      if (next) this.#position = next.position;
-      if (next?.text) return next.text;
-      if (silentMs >= ALIVE_MS) return ALIVE;
-      if (!(await this.#news())) silentMs += ASK_LISTENER_MS;
-    }
-    return null;
-  }
-
-  /** False when there was none until the listener is to be asked again. */
-  #news(): Promise<boolean> {
-    return new Promise((resolve) => {
-      const timer = this.clock.timer(ASK_LISTENER_MS, () => resolve(false), { background: true });
-      this.#woken = () => {
-        timer.cancel();
-        resolve(true);
-      };
-    });
   }
 }

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import { newLeaseId } from "../env/index.js";
 import type { AcquireOutcome, LeaseView, RenewOutcome } from "../lease/index.js";
 import { fromWireLeaseId, type ProblemCode } from "../protocol/index.js";
-import { callerOf, checkResources } from "./caller.js";
+import { callerOf, checkResources, TASK_PREFIX } from "./caller.js";
 import { failed, invalid, ProblemError } from "./problems.js";
 import { type AppEnv, checkTtl } from "./request.js";
 import type { Services } from "./services.js";
@@ -13,9 +13,6 @@ export interface NamedGrant {
   readonly resource: string;
   readonly leaseId: string;
 }
-
-/** Tasks have leases of their own, which are listed under these names. */
-export const TASK_PREFIX = "task:";
 
 /** @throws UNKNOWN_LEASE for a text that is no lease id */
 export function grantNamed(text: string): NamedGrant {

@@ -66,7 +66,10 @@ test("tells each change of a lease with the id of its request", async () => {
   expect(events).toEqual([
     { ...byA, ...cause("q1"), replaced: null },
     { ...byA, ...cause("q2"), replaced: null },
-    { type: "held", ...cause("q3"), holder: "b", heldBy: "a", grantId: a.grantId },
+    {
+      ...{ type: "held", ...cause("q3"), holder: "b", heldBy: "a", grantId: a.grantId },
+      ...{ asked: b.grantId, queueMs: null, ahead: null },
+    },
     { type: "renewed", ...cause("q4"), grantId: a.grantId, token, ttlMs: 2_000 },
     { type: "lost", ...cause("q5"), grantId: a.grantId, reason: "expired" },
     {
@@ -74,7 +77,10 @@ test("tells each change of a lease with the id of its request", async () => {
       token: second.token,
       replaced: { holder: "a", grantId: a.grantId, token, state: "expired" },
     },
-    { type: "held", ...cause("q7"), holder: "a", heldBy: "b", grantId: b.grantId },
+    {
+      ...{ type: "held", ...cause("q7"), holder: "a", heldBy: "b", grantId: b.grantId },
+      ...{ asked: a.grantId, queueMs: null, ahead: null },
+    },
     { type: "revoked", ...cause("q8"), token: second.token, free: "now" },
     {
       ...{ type: "acquired", ...cause("q9"), holder: "c", grantId: c.grantId, ttlMs: 1_000 },
@@ -82,6 +88,7 @@ test("tells each change of a lease with the id of its request", async () => {
       replaced: { holder: "b", grantId: b.grantId, token: second.token, state: "revoked" },
     },
     { type: "released", ...cause("q10"), grantId: c.grantId },
+    { type: "notHeld", ...cause("q11"), grantId: a.grantId },
   ]);
   const told = JSON.stringify(events);
   for (const { leaseId } of [a, b, c]) expect(told).not.toContain(leaseId.split(".")[1]);

@@ -54,9 +54,15 @@ export type LeaseEvent =
   | ({
       readonly type: "held";
       readonly holder: string;
+      /** Of the grant that was asked for. */
+      readonly asked: string;
       readonly heldBy: string;
       /** The grant in the way, where the store can tell. */
       readonly grantId: string | null;
+      /** How long it said it waits, until it asks again; null: it does not. */
+      readonly queueMs: number | null;
+      /** How many wait before it, where the store queues. */
+      readonly ahead: number | null;
     } & Cause)
   | ({
       readonly type: "renewed";
@@ -71,6 +77,8 @@ export type LeaseEvent =
       readonly reason: "expired" | "revoked" | "taken" | "gone";
     } & Cause)
   | ({ readonly type: "released"; readonly grantId: string } & Cause)
+  /** A release of what was not held, or not any more; also how those who waited say that they do not. */
+  | ({ readonly type: "notHeld"; readonly grantId: string } & Cause)
   | ({
       readonly type: "revoked";
       readonly token: number;
@@ -86,6 +94,9 @@ export type LeaseEvent =
       readonly code: ErrorCode;
       readonly message: string;
     } & Cause);
+
+/** @param namespace whose lease it is */
+export type LeaseListener = (event: LeaseEvent, namespace: string) => void;
 
 interface Replaced {
   readonly holder: string;
@@ -112,7 +123,7 @@ export interface LeaseCallsOptions {
   readonly contention: Pick<Contention, "note">;
   /** Where revocations are acts, with an entry in the audit; undefined: they are known to the log alone. */
   readonly control: Control | undefined;
-  readonly onLeaseEvent?: ((event: LeaseEvent) => void) | undefined;
+  readonly onLeaseEvent?: LeaseListener | undefined;
   /** Given the ended grants that new ones replaced. */
   readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
 }
@@ -164,20 +175,19 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const replaced = outcome.status === "acquired" ? outcome.replaced : undefined;
         if (replaced && replaced.state !== "live") onReplaced?.(replaced);
         const event = tell && acquireEvent(request, outcome, requestId);
-        if (event) tell(event);
+        if (event) tell(event, namespace);
         return outcome;
       },
       async renew(request) {
         const outcome = await lanes.renew({ namespace, ...request }, timeoutMs);
         if (outcome.status === "lost") contention.note("lost", namespace, request.resource);
-        tell?.(renewEvent(request, outcome, requestId));
+        tell?.(renewEvent(request, outcome, requestId), namespace);
         return outcome;
       },
       async release(request) {
         const outcome = await lanes.release({ namespace, ...request }, timeoutMs);
         if (outcome.status === "released") quotas.note("leases", namespace, -1);
-        const event = tell && releaseEvent(request, outcome, requestId);
-        if (event) tell(event);
+        tell?.(releaseEvent(request, outcome, requestId), namespace);
         return outcome;
       },
       async revoke(request, by) {
@@ -186,7 +196,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
           ? await inTurn(() => revokeAsAct(control, env, asked, by, budget))
           : { outcome: await revocations.submit(asked, timeoutMs), entry: null };
         const event = tell && revokeEvent(request, revoked.outcome, requestId);
-        if (event) tell(event);
+        if (event) tell(event, namespace);
         return revoked;
       },
     };
@@ -214,7 +224,7 @@ async function heldBack(
 }
 
 function acquireEvent(
-  { resource, leaseId, holder }: InNamespace<AcquireRequest>,
+  { resource, leaseId, holder, queueMs = 0 }: InNamespace<AcquireRequest>,
   outcome: AcquireOutcome,
   requestId: string,
 ): LeaseEvent | undefined {
@@ -227,8 +237,10 @@ function acquireEvent(
       return { type: "acquired", ...cause, holder, grantId, token, ttlMs, replaced: was };
     }
     case "held": {
-      const { holder: heldBy, grantId } = outcome;
-      return { type: "held", ...cause, holder, heldBy, grantId };
+      const { holder: heldBy, grantId, ahead = null } = outcome;
+      const waits = { queueMs: queueMs > 0 ? queueMs : null, ahead };
+      const asked = grantIdOf(leaseId);
+      return { type: "held", ...cause, holder, asked, heldBy, grantId, ...waits };
     }
     case "failed":
       return failedEvent("acquire", cause, grantIdOf(leaseId), outcome);
@@ -260,12 +272,11 @@ function releaseEvent(
   { resource, leaseId }: InNamespace<ReleaseRequest>,
   outcome: ReleaseOutcome,
   requestId: string,
-): LeaseEvent | undefined {
-  if (outcome.status === "notHeld") return undefined;
+): LeaseEvent {
   const cause = { requestId, resource };
   const grantId = grantIdOf(leaseId);
   if (outcome.status === "failed") return failedEvent("release", cause, grantId, outcome);
-  return { type: "released", ...cause, grantId };
+  return { type: outcome.status, ...cause, grantId };
 }
 
 function revokeEvent(

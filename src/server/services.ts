@@ -1,12 +1,22 @@
 /** What the routes work with: the ports, and the concurrent callers of each gathered into batches. */
 import type { Context } from "hono";
 import type { Control, GrantHistory } from "../control/index.js";
-import { type Env, taskIds } from "../env/index.js";
+import { type Env, newLeaseId, taskIds } from "../env/index.js";
 import { Batcher, type Capabilities, type LeaseStore } from "../lease/index.js";
-import type { GeneratorState, NewTask, TaskEvent, TaskStore } from "../tasks/index.js";
+import type {
+  GeneratorState,
+  NewTask,
+  TaskListener,
+  TaskState,
+  TaskStore,
+} from "../tasks/index.js";
+import type { Activities } from "./activity.js";
 import type { Authenticator } from "./authenticate.js";
 import { callerOf } from "./caller.js";
 import { Contention } from "./contention.js";
+import { Terms } from "./elections.js";
+import { Fresh } from "./fresh.js";
+import type { Latencies } from "./latency.js";
 import {
   type LeaseCalls,
   type LeaseCallsOptions,
@@ -18,6 +28,7 @@ import type { Pauses } from "./pauses.js";
 import { tooMany } from "./problems.js";
 import { type Quota, Quotas } from "./quotas.js";
 import { type AppEnv, Budget } from "./request.js";
+import { type Survey, surveyOf } from "./survey.js";
 import type { Tenants } from "./tenants.js";
 
 export interface Services {
@@ -33,8 +44,17 @@ export interface Services {
   readonly control: Control | undefined;
   readonly pauses: Pick<Pauses, "covers" | "refresh">;
   readonly contention: Contention;
+  /** What happens through this instance, by tenant. */
+  readonly activities: Activities;
+  readonly latencies: Latencies;
+  /** Looks at a whole tenant, of which many who watch it share each. */
+  readonly survey: Fresh<Survey>;
+  readonly counts: Fresh<Record<TaskState, number>>;
+  readonly terms: Terms;
+  /** Names this instance to people, and when it began, by the monotonic clock. */
+  readonly instance: { readonly id: string; readonly sinceMs: number };
   /** Told of what acts do to tasks, past the task store. */
-  readonly onTaskEvent: ((event: TaskEvent) => void) | undefined;
+  readonly onTaskEvent: TaskListener | undefined;
   readonly limits: ServerLimits;
   readonly tenantsLimits: TenantsLimits;
   /** The durations that are served. */
@@ -89,6 +109,8 @@ type Ports = Pick<
   | "authenticator"
   | "control"
   | "pauses"
+  | "activities"
+  | "latencies"
   | "onTaskEvent"
 >;
 
@@ -105,6 +127,10 @@ export function newServices(
   return {
     ...ports,
     contention,
+    survey: new Fresh(env.clock, (namespace) => surveyOf(leases, namespace)),
+    counts: new Fresh(env.clock, (namespace) => tasks.counts(namespace)),
+    terms: new Terms(env.clock, ports.history),
+    instance: { id: newLeaseId(env.random).slice(0, 16), sinceMs: env.clock.monotonic() },
     newTaskId: taskIds(env.clock, env.random),
     batchedTasks: batchTasks(tasks, env),
     budget,

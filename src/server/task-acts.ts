@@ -70,7 +70,7 @@ export async function actOnTasks(
       for (const step of stepsOf(keys)) value.push(...(await tasks[operation](step)));
       return { value, details: { ...more, ...cameOf(ids, value) } };
     });
-    tell(services, operation, ids, outcomes);
+    tell(services, namespace, operation, ids, outcomes);
     return outcomes;
   });
 }
@@ -153,6 +153,7 @@ function saidOf(outcome: AdminOutcome): object {
 /** As the task store itself tells of those calls that go through it. */
 function tell(
   { onTaskEvent }: Services,
+  namespace: string,
   operation: TaskAct,
   ids: readonly string[],
   outcomes: readonly AdminOutcome[],
@@ -161,6 +162,7 @@ function tell(
   const type = operation === "cancel" ? "cancelled" : "retried";
   for (const [index, id] of ids.entries()) {
     const outcome = outcomes[index];
-    if (outcome?.status === "ok") telling(onTaskEvent)({ type, id, state: outcome.state });
+    if (outcome?.status === "ok")
+      telling(onTaskEvent)({ type, id, state: outcome.state }, namespace);
   }
 }

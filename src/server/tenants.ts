@@ -10,7 +10,9 @@ import {
   type ReadyOptions,
   type TaskStore,
 } from "../tasks/index.js";
-import { EventHub, type Listener } from "./events.js";
+import type { Activities, Followers, TenantActivity } from "./activity.js";
+import type { Listener } from "./event-stream.js";
+import { EventHub } from "./events.js";
 import type { Pauses } from "./pauses.js";
 import { tooMany } from "./problems.js";
 
@@ -19,6 +21,7 @@ interface Shared {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
   readonly pauses: Pick<Pauses, "openQueues">;
+  readonly activities: Activities;
   /** Of one tenant: claims that wait, and event streams. */
   readonly mostWaiters: number;
 }
@@ -27,9 +30,11 @@ export class Tenant {
   readonly #ready: Ready;
   readonly #events: EventHub;
   readonly #mostWaiters: number;
+  readonly #activity: () => TenantActivity;
   #claims = 0;
 
-  constructor(namespace: string, { env, leases, tasks, pauses, mostWaiters }: Shared) {
+  constructor(namespace: string, shared: Shared) {
+    const { env, leases, tasks, pauses, activities, mostWaiters } = shared;
     const claims = {
       capabilities: tasks.capabilities,
       async claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome> {
@@ -42,15 +47,19 @@ export class Tenant {
     this.#ready = new Ready(claims, namespace, env);
     this.#events = new EventHub({ env, namespace, leases, tasks });
     this.#mostWaiters = mostWaiters;
+    // Asked for anew each time: of tenants that are quiet it is forgotten.
+    this.#activity = () => activities.of(namespace);
   }
 
   /** @throws LIMIT_REACHED */
   async claim(request: ClaimRequest, options: ReadyOptions): Promise<ClaimOutcome> {
     this.#checkRoom();
     this.#claims += 1;
+    const claimed = this.#activity().seen.claiming(request);
     try {
       return await this.#ready.claim(request, options);
     } finally {
+      claimed();
       this.#claims -= 1;
     }
   }
@@ -65,13 +74,20 @@ export class Tenant {
     return this.#events.stream(topics, lastEventId, listener);
   }
 
-  /** Ends the waits and the streams. */
+  /** @throws LIMIT_REACHED */
+  activity(followers: Followers): ReadableStream {
+    this.#checkRoom();
+    return this.#activity().stream(followers);
+  }
+
+  /** Ends the waits and the streams of hints. */
   async close(): Promise<void> {
     await Promise.all([this.#ready.close(), this.#events.close()]);
   }
 
   #checkRoom(): void {
-    if (this.#claims + this.#events.streams < this.#mostWaiters) return;
+    const streams = this.#events.streams + this.#activity().streams;
+    if (this.#claims + streams < this.#mostWaiters) return;
     const detail = `at most ${this.#mostWaiters} claims that wait and event streams of one tenant`;
     throw tooMany("LIMIT_REACHED", detail, 1_000);
   }

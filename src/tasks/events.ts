@@ -46,15 +46,20 @@ export type TaskEvent =
   | ({ readonly type: "expired"; readonly state: "pending" | "dead" } & Grantee)
   | { readonly type: "cancelled" | "retried"; readonly id: string; readonly state: TaskState };
 
+type GrantKey = Pick<TaskGrant, "namespace" | "id" | "token">;
+
 /** Grants whose holder is remembered; of older ones the events say null. */
 const REMEMBERED = 10_000;
+
+/** @param namespace whose task it is */
+export type TaskListener = (event: TaskEvent, namespace: string) => void;
 
 /**
  * A store that tells `onEvent` what came of each call, after it. What fails, and what others do
  * through other store objects, is not told. An error that `onEvent` throws is thrown on its own,
  * outside of the call.
  */
-export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void): TaskStore {
+export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
   interface Known extends Pick<ClaimedTask, "kind" | "attempt"> {
     readonly holder: string;
     /** The holder has ended it by a report that was taken. */
@@ -63,13 +68,17 @@ export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void):
   const grants = new Map<string, Known>();
 
   const tell = telling(onEvent);
-  const grantee = ({ id, token }: Pick<TaskGrant, "id" | "token">): Grantee => {
-    const known = grants.get(`${id}:${token}`);
+  // Two tenants may choose one id.
+  const keyOf = ({ namespace, id, token }: GrantKey) => `${id}:${token}:${namespace}`;
+  const grantee = (grant: GrantKey): Grantee => {
+    const { id, token } = grant;
+    const known = grants.get(keyOf(grant));
     const { kind = null, holder = null, attempt = null } = known ?? {};
     return { id, token, kind, holder, attempt };
   };
-  const remember = ({ id, token, kind, attempt }: ClaimedTask, holder: string): void => {
-    grants.set(`${id}:${token}`, { kind, attempt, holder, reported: false });
+  const remember = (grant: GrantKey & ClaimedTask, holder: string): void => {
+    const { kind, attempt } = grant;
+    grants.set(keyOf(grant), { kind, attempt, holder, reported: false });
     if (grants.size <= REMEMBERED) return;
     const [oldest] = grants.keys();
     if (oldest !== undefined) grants.delete(oldest);
@@ -84,17 +93,17 @@ export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void):
     for (const [index, request] of requests.entries()) {
       const outcome = outcomes[index];
       if (!outcome) continue;
-      const known = grants.get(`${request.id}:${request.token}`);
+      const known = grants.get(keyOf(request));
       if ("reason" in outcome) {
         // A heartbeat that was overtaken by its own holder's report is nobody's fault.
         if (operation === "heartbeat" && known?.reported) continue;
         const reason = outcome.reason as RefusalReason;
-        tell({ type: "refused", operation, ...grantee(request), reason });
+        tell({ type: "refused", operation, ...grantee(request), reason }, request.namespace);
         continue;
       }
       const event = told(outcome, request);
       if (known && event && operation !== "heartbeat") known.reported = true;
-      if (event) tell(event);
+      if (event) tell(event, request.namespace);
     }
     return outcomes;
   };
@@ -103,21 +112,23 @@ export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void):
     capabilities: store.capabilities,
     async enqueue(tasks, options) {
       const outcomes = await store.enqueue(tasks, options);
-      for (const [index, { kind, queue }] of tasks.entries()) {
+      for (const [index, { namespace, kind, queue }] of tasks.entries()) {
         const outcome = outcomes[index];
         if (!outcome || outcome.status === "failed") continue;
         const duplicate = outcome.status === "duplicate";
-        tell({ type: "enqueued", id: outcome.id, kind, queue, duplicate });
+        tell({ type: "enqueued", id: outcome.id, kind, queue, duplicate }, namespace);
       }
       return outcomes;
     },
     async claim(request, options) {
       const outcome = await store.claim(request, options);
       if (outcome.status === "failed") return outcome;
+      const { namespace } = request;
       for (const task of outcome.tasks) {
-        remember(task, request.holder);
+        const grant = { namespace, ...task };
+        remember(grant, request.holder);
         const { queue, remainingMs, previousHolder } = task;
-        tell({ type: "claimed", ...grantee(task), queue, remainingMs, previousHolder });
+        tell({ type: "claimed", ...grantee(grant), queue, remainingMs, previousHolder }, namespace);
       }
       return outcome;
     },
@@ -153,17 +164,19 @@ export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void):
     },
     async cancel(tasks) {
       const outcomes = await store.cancel(tasks);
-      for (const [index, { id }] of tasks.entries()) {
+      for (const [index, { namespace, id }] of tasks.entries()) {
         const outcome = outcomes[index];
-        if (outcome?.status === "ok") tell({ type: "cancelled", id, state: outcome.state });
+        if (outcome?.status !== "ok") continue;
+        tell({ type: "cancelled", id, state: outcome.state }, namespace);
       }
       return outcomes;
     },
     async retry(tasks) {
       const outcomes = await store.retry(tasks);
-      for (const [index, { id }] of tasks.entries()) {
+      for (const [index, { namespace, id }] of tasks.entries()) {
         const outcome = outcomes[index];
-        if (outcome?.status === "ok") tell({ type: "retried", id, state: outcome.state });
+        if (outcome?.status !== "ok") continue;
+        tell({ type: "retried", id, state: outcome.state }, namespace);
       }
       return outcomes;
     },
@@ -171,7 +184,7 @@ export function observed(store: TaskStore, onEvent: (event: TaskEvent) => void):
       const reaped = await store.reap();
       for (const task of reaped) {
         const { holder, state } = task;
-        tell({ type: "expired", ...grantee(task), holder, state });
+        tell({ type: "expired", ...grantee(task), holder, state }, task.namespace);
       }
       return reaped;
     },

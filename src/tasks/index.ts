@@ -17,7 +17,7 @@ export {
   type TaskHandler,
   type TaskOptions,
 } from "./define.js";
-export { observed, type TaskEvent } from "./events.js";
+export { observed, type TaskEvent, type TaskListener } from "./events.js";
 export { GENERATOR_RESOURCE, Generator, type GeneratorOptions } from "./generator.js";
 export { leasesOfTask } from "./leases.js";
 export type * from "./port.js";

@@ -1,11 +1,17 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { EventsHeaders, EventsQuery } from "../../protocol/index.js";
-import { callerOf, covers } from "../caller.js";
-import { TASK_PREFIX } from "../grants.js";
+import { callerOf, covers, TASK_PREFIX } from "../caller.js";
 import { type App, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 
 const PATH = "/v1/events";
+
+export const STREAM_HEADERS = {
+  "content-type": "text/event-stream",
+  // Hosts that compress, and nginx, would hold the events back until they have a buffer full.
+  "cache-control": "no-store, no-transform",
+  "x-accel-buffering": "no",
+};
 
 export function eventRoutes(app: App, services: Services): void {
   app.openapi(
@@ -33,12 +39,7 @@ export function eventRoutes(app: App, services: Services): void {
           sees: (resource) => covers(caller, resource ?? TASK_PREFIX),
           holds: () => services.authenticator.holds(caller),
         });
-      return context.body(events, 200, {
-        "content-type": "text/event-stream",
-        // Hosts that compress, and nginx, would hold the events back until they have a buffer full.
-        "cache-control": "no-store, no-transform",
-        "x-accel-buffering": "no",
-      });
+      return context.body(events, 200, STREAM_HEADERS);
     },
   );
   otherMethods(app, PATH, "GET");

@@ -7,9 +7,15 @@ const Ok = z.object({ status: z.literal("ok"), version: z.string() }).openapi("H
 /** A resource that nobody leases: reading it shows that the store answers. */
 const PROBE = { namespace: "default", resource: "leasehold/readyz" };
 
-export function healthRoutes(app: App, services: Services, version: string): void {
-  const { leases, generator } = services;
+/** Rejects unless the stores answer. */
+export async function probe({
+  leases,
+  generator,
+}: Pick<Services, "leases" | "generator">): Promise<void> {
+  await Promise.all([leases.get([PROBE]), generator.read(PROBE.namespace)]);
+}
 
+export function healthRoutes(app: App, services: Services, version: string): void {
   app.openapi(
     createRoute({
       method: "get",
@@ -34,8 +40,7 @@ export function healthRoutes(app: App, services: Services, version: string): voi
       },
     }),
     async (context) => {
-      const probe = () => Promise.all([leases.get([PROBE]), generator.read(PROBE.namespace)]);
-      await services.budget(context).read(probe);
+      await services.budget(context).read(() => probe(services));
       return context.json({ status: "ok" as const, version }, 200);
     },
   );

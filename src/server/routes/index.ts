@@ -1,5 +1,6 @@
 import type { App } from "../routing.js";
 import type { Services } from "../services.js";
+import { activityRoutes } from "./activity.js";
 import { auditRoutes } from "./audit.js";
 import { contentionRoute } from "./contention.js";
 import { eventRoutes } from "./events.js";
@@ -12,12 +13,15 @@ import { leaseRoutes } from "./leases.js";
 import { lockRoutes } from "./locks.js";
 import { metricsRoute } from "./metrics.js";
 import { type About, openApiRoute } from "./openapi.js";
+import { overviewRoutes } from "./overview.js";
 import { pauseRoutes } from "./pauses.js";
+import { resourceRoutes } from "./resource.js";
 import { taskActRoutes } from "./task-acts.js";
 import { taskBatchRoutes } from "./task-batches.js";
 import { taskListRoutes, taskRoute } from "./task-lists.js";
 import { holderRoutes, queueRoutes } from "./tasks.js";
 import { tenantLimitRoutes } from "./tenant-limits.js";
+import { whyRoute } from "./why.js";
 
 /** All routes, in the order that matters: names below /api/tasks/ and /api/leases/ before ids, the document last. */
 export function declareRoutes(app: App, services: Services, about: About): void {
@@ -26,6 +30,7 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   taskBatchRoutes(app, services);
   taskActRoutes(app, services);
   holderRoutes(app, services);
+  whyRoute(app, services);
   taskRoute(app, services);
   generatorRoutes(app, services);
   leaseRoutes(app, services);
@@ -39,6 +44,9 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   auditRoutes(app, services);
   keyRoutes(app, services);
   tenantLimitRoutes(app, services);
+  overviewRoutes(app, services, about);
+  activityRoutes(app, services);
+  resourceRoutes(app, services);
   healthRoutes(app, services, about.version);
   metricsRoute(app, about);
   openApiRoute(app, about);

@@ -1,6 +1,5 @@
 /** /api/leases for readers: all leases, by what became of them, one of them; and who is at work. */
 import { createRoute } from "@hono/zod-openapi";
-import { liveWorkers } from "../../lease/index.js";
 import {
   LeaseOverview,
   LeaseRecord,
@@ -12,6 +11,7 @@ import { callerOf } from "../caller.js";
 import { findLease, noHistory, pageOfLeases, type Wanted } from "../lease-records.js";
 import { type App, answers, otherMethods, problems, STORE_PROBLEMS } from "../routing.js";
 import type { Services } from "../services.js";
+import { workersOf } from "../workers.js";
 
 const TAGS = ["lease service"];
 
@@ -23,11 +23,8 @@ const LISTS: Readonly<Record<string, Wanted & { readonly ended?: true }>> = {
   released: { states: ["released"], ended: true },
 };
 
-/** So many live leases are read, of resources and of tasks each, to say who is at work. */
-const MOST_LIVE = 1_000;
-
 export function leaseListRoutes(app: App, services: Services): void {
-  const { leases, tasks, history } = services;
+  const { history } = services;
   const wrong = problems("INVALID_REQUEST", ...STORE_PROBLEMS);
 
   app.openapi(
@@ -46,16 +43,12 @@ export function leaseListRoutes(app: App, services: Services): void {
       const budget = services.budget(context);
       const page = await pageOfLeases(services, context, budget, {}, context.req.valid("query"));
       const { namespace } = callerOf(context);
-      const live = { namespace, states: ["live"] as const, limit: MOST_LIVE };
-      const [ofResources, ofTasks] = await budget.read(() =>
-        Promise.all([leases.list(live), tasks.leases(live)]),
-      );
-      const workers = liveWorkers([...ofResources.items, ...ofTasks.items]);
+      const { workers, complete } = await budget.read(() => workersOf(services, namespace));
       return context.json(
         {
           ...page,
           workers: workers.map(({ holds, ...worker }) => ({ ...worker, holds: [...holds] })),
-          workersComplete: ofResources.nextCursor === null && ofTasks.nextCursor === null,
+          workersComplete: complete,
           history: history !== undefined,
         },
         200,

@@ -21,6 +21,7 @@ interface Document {
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   "/v1/events": "text/event-stream",
+  "/v1/activity": "text/event-stream",
   "/metrics": "text/plain",
 };
 

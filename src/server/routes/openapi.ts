@@ -17,6 +17,8 @@ export interface About {
   readonly basePath: string;
   /** The server's own, of which metrics tell names. */
   readonly namespace: string;
+  /** What the stores are, for people; undefined: not said. */
+  readonly engine?: string | undefined;
   /** All metrics, in Prometheus's text format; undefined: nobody keeps them. */
   readonly metrics?: (() => Promise<string>) | undefined;
 }
@@ -68,6 +70,7 @@ function describe(app: App, { version, basePath }: About): object {
       { name: "operator", description: "Pauses, the audit, and where leases are contended for." },
       { name: "keys", description: "Who may do what." },
       { name: "limits", description: "How much a tenant may have." },
+      { name: "console", description: "What happens, for whoever watches." },
       { name: "events", description: "What has changed, as it changes." },
       { name: "health", description: "For probes and tools." },
     ],

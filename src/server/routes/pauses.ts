@@ -72,6 +72,7 @@ export function pauseRoutes(app: App, services: Services): void {
           return { value, details: { kind, since: value.since } };
         });
       const stored = await services.budget(context).change(pause);
+      services.activities.of(namespace).notePause("paused", stored, stored);
       await refresh(services);
       return context.json(toWirePause(stored), 200);
     },
@@ -101,6 +102,7 @@ export function pauseRoutes(app: App, services: Services): void {
           return { value, details: { kind, wasPaused: value } };
         });
       const wasPaused = await services.budget(context).change(resume);
+      if (wasPaused) services.activities.of(namespace).notePause("resumed", { kind, name }, by);
       await refresh(services);
       return context.json({ kind, name, wasPaused }, 200);
     },

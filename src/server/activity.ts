@@ -1,0 +1,244 @@
+/**
+ * What happens through this instance, for people to watch: kept by tenant in bounded space, counted by
+ * second, and told to those who follow /v1/activity.
+ *
+ *   lease calls ── LeaseEvent ─┐            ┌─▶ figures of the last minutes, by second
+ *   task store ─── TaskEvent ──┼─▶ tenant ──┼─▶ seen: renewals, waiters, refusals, claims
+ *   pauses ────────────────────┘            └─▶ the last 1,000, each with the next number ─▶ streams
+ *
+ * Renewals are told together, once a second: with ten thousand leases nobody could read them, and all
+ * else would be pushed out.
+ *
+ *   a new stream, another epoch, too much missed ─▶ `resync`, then as many of the past as were asked for
+ *   a number that is kept                        ─▶ what came after it
+ */
+import type { Env, Timer } from "../env/index.js";
+import type { Activity } from "../protocol/index.js";
+import type { TaskEvent } from "../tasks/index.js";
+import {
+  activityOfExpiry,
+  activityOfLease,
+  activityOfPause,
+  activityOfTask,
+  renewals,
+} from "./activities.js";
+import { put } from "./bounded.js";
+import { type Followed, type Listener, Ring, Streams } from "./event-stream.js";
+import type { LeaseEvent } from "./lease-calls.js";
+import { PerSecond } from "./per-second.js";
+import { Seen } from "./seen.js";
+
+const KEPT = 1_000;
+const RENEWALS_EVERY_MS = 1_000;
+/** Of so many tenants: those of which something was heard last. */
+const MOST_TENANTS = 50;
+/** Of which figures are kept. */
+export const FIGURES_S = 300;
+
+type Topic = Activity["topic"];
+
+/** What is counted by second. */
+export type Figure =
+  | `lease ${"acquired" | "contended" | "renewed" | "released" | "revoked" | "reclaimed"}`
+  | `lost ${"expired" | "revoked" | "taken" | "gone"}`
+  | `task ${"enqueued" | "claimed" | "renewed" | "completed" | "failed" | "expired" | "refused"}`;
+
+export interface Followers {
+  readonly topics: readonly Topic[];
+  /** How many of the past a stream begins with that cannot go on. */
+  readonly last: number;
+  readonly lastEventId: string | undefined;
+  readonly listener: Listener;
+}
+
+/** Of one tenant. */
+export class TenantActivity {
+  readonly seen: Seen;
+  readonly figures: PerSecond<Figure>;
+  /** Tasks of the whole store, in the seconds in which somebody looked. */
+  readonly depth: PerSecond<"pending" | "running">;
+  readonly #env: Env;
+  readonly #ring: Ring<Activity>;
+  readonly #streams: Streams;
+  readonly #renewed = { lease: 0, task: 0 };
+  #timer: Timer | undefined;
+  #closed = false;
+
+  constructor(env: Env) {
+    const { clock, random } = env;
+    this.#env = env;
+    this.seen = new Seen(clock);
+    this.figures = new PerSecond(clock, FIGURES_S);
+    this.depth = new PerSecond(clock, FIGURES_S, -1);
+    this.#ring = new Ring(random, KEPT);
+    this.#streams = new Streams(clock);
+  }
+
+  get streams(): number {
+    return this.#streams.size;
+  }
+
+  noteLease(event: LeaseEvent): void {
+    const known = "grantId" in event ? this.seen.grant(event.grantId ?? "") : undefined;
+    if (!this.seen.note(event)) return;
+    const figure = figureOfLease(event);
+    if (figure) this.figures.add(figure);
+    const expired = activityOfExpiry(event);
+    if (expired) {
+      this.figures.add("lease reclaimed");
+      this.#tell(expired);
+    }
+    if (event.type === "renewed") this.#renew("lease");
+    const told = activityOfLease(event, known);
+    if (told) this.#tell(told);
+  }
+
+  noteTask(event: TaskEvent): void {
+    const figure = figureOfTask(event);
+    if (figure) this.figures.add(figure);
+    if (event.type === "renewed") this.#renew("task");
+    const told = activityOfTask(event);
+    if (told) this.#tell(told);
+  }
+
+  notePause(...pause: Parameters<typeof activityOfPause>): void {
+    this.#tell(activityOfPause(...pause));
+  }
+
+  stream({ topics, last, lastEventId, listener }: Followers): ReadableStream {
+    const isClosed = () => this.#closed;
+    const followed: Followed = {
+      get stopped() {
+        return isClosed();
+      },
+      positionOf: (id) => this.#ring.positionOf(id),
+      after: (position) => this.#after(position, topics, last, listener.sees),
+    };
+    return this.#streams.open(lastEventId, listener, () => (isClosed() ? null : followed));
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#streams.wake();
+  }
+
+  #after(
+    position: number | null,
+    topics: readonly Topic[],
+    last: number,
+    sees: Listener["sees"],
+  ): ReturnType<Followed["after"]> {
+    const text = (news: readonly [number, Activity][]) =>
+      news
+        .filter(([, { topic, resource }]) => topics.includes(topic) && sees(resource))
+        .map(([number, activity]) => this.#ring.format(number, "activity", activity))
+        .join("");
+    const end = this.#ring.last;
+    const missed = position === null ? null : this.#ring.after(position);
+    if (missed) return { text: text(missed), position: end };
+    const from = end - Math.min(last, this.#ring.kept);
+    const past = text(this.#ring.after(from) ?? []);
+    return { text: this.#ring.format(from, "resync", {}) + past, position: end };
+  }
+
+  #renew(topic: "lease" | "task"): void {
+    this.#renewed[topic] += 1;
+    const { clock } = this.#env;
+    this.#timer ??= clock.timer(RENEWALS_EVERY_MS, () => this.#tellRenewals(), {
+      background: true,
+    });
+  }
+
+  #tellRenewals(): void {
+    this.#timer = undefined;
+    for (const topic of ["lease", "task"] as const) {
+      const count = this.#renewed[topic];
+      this.#renewed[topic] = 0;
+      if (count > 0) this.#tell(renewals(topic, count));
+    }
+  }
+
+  #tell(told: Omit<Activity, "at">): void {
+    if (this.#closed) return;
+    const at = new Date(this.#env.clock.wall()).toISOString();
+    this.#ring.add({ at, ...told });
+    if (told.type === "refused") this.#noteRefusal(at, told);
+    this.#streams.wake();
+  }
+
+  #noteRefusal(at: string, told: Omit<Activity, "at">): void {
+    const { topic, operation, reason, resource, holder, token, grantId } = told;
+    if (topic === "operator" || resource === null) return;
+    const why = { operation: operation ?? "", reason: reason ?? "" };
+    this.seen.refused({ at, topic, ...why, resource, holder, token, grantId });
+  }
+}
+
+function figureOfLease(event: LeaseEvent): Figure | null {
+  switch (event.type) {
+    case "held":
+      return "lease contended";
+    case "lost":
+      return `lost ${event.reason}`;
+    case "acquired":
+    case "renewed":
+    case "released":
+    case "revoked":
+      return `lease ${event.type}`;
+    case "notHeld":
+    case "failed":
+      return null;
+  }
+}
+
+function figureOfTask(event: TaskEvent): Figure | null {
+  switch (event.type) {
+    case "enqueued":
+      return event.duplicate ? null : "task enqueued";
+    case "completed":
+      return event.repeated ? null : "task completed";
+    case "claimed":
+    case "renewed":
+    case "failed":
+    case "expired":
+    case "refused":
+      return `task ${event.type}`;
+    case "returned":
+    case "cancelled":
+    case "retried":
+      return null;
+  }
+}
+
+/** Of all tenants, as many as there is room for: of others nothing is known but what happens from now on. */
+export class Activities {
+  readonly #env: Env;
+  readonly #tenants = new Map<string, TenantActivity>();
+
+  constructor(env: Env) {
+    this.#env = env;
+  }
+
+  of(namespace: string): TenantActivity {
+    const tenant = this.#tenants.get(namespace) ?? new TenantActivity(this.#env);
+    const before = this.#tenants.size;
+    if (before >= MOST_TENANTS && !this.#tenants.has(namespace)) this.#forgetOne();
+    put(this.#tenants, namespace, tenant, Infinity);
+    return tenant;
+  }
+
+  close(): void {
+    for (const tenant of this.#tenants.values()) tenant.close();
+  }
+
+  /** The one that was quiet for longest, of those that nobody follows. */
+  #forgetOne(): void {
+    for (const [namespace, tenant] of this.#tenants) {
+      if (tenant.streams > 0) continue;
+      tenant.close();
+      this.#tenants.delete(namespace);
+      return;
+    }
+  }
+}

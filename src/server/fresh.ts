@@ -1,0 +1,55 @@
+/**
+ * What many ask the store for and few need anew: by tenant, read every few seconds at most however many
+ * ask, and more rarely where it takes long.
+ */
+import type { Clock } from "../env/index.js";
+import { put } from "./bounded.js";
+
+const EVERY_MS = 2_000;
+/** So much of the time at most is spent on it. */
+const MOST_SHARE = 0.1;
+/** A reading that has not ended by then is given up: the store may have hung. */
+const OVERDUE_MS = 10_000;
+const MOST_KEPT = 100;
+
+interface Reading<T> {
+  readonly atMs: number;
+  readonly answer: Promise<T>;
+  /** Undefined while it goes on. */
+  tookMs: number | undefined;
+}
+
+export class Fresh<T> {
+  readonly #clock: Clock;
+  readonly #read: (namespace: string) => Promise<T>;
+  readonly #readings = new Map<string, Reading<T>>();
+
+  constructor(clock: Clock, read: (namespace: string) => Promise<T>) {
+    this.#clock = clock;
+    this.#read = read;
+  }
+
+  /** As of a few seconds ago at most, or longer where it takes long. A failure is not kept. */
+  of(namespace: string): Promise<T> {
+    const nowMs = this.#clock.monotonic();
+    const last = this.#readings.get(namespace);
+    if (last && nowMs - last.atMs < goodForMs(last)) return last.answer;
+    const reading: Reading<T> = {
+      ...{ atMs: nowMs, answer: this.#read(namespace), tookMs: undefined },
+    };
+    put(this.#readings, namespace, reading, MOST_KEPT);
+    reading.answer.then(
+      () => {
+        reading.tookMs = this.#clock.monotonic() - nowMs;
+      },
+      () => {
+        if (this.#readings.get(namespace) === reading) this.#readings.delete(namespace);
+      },
+    );
+    return reading.answer;
+  }
+}
+
+function goodForMs({ tookMs }: Reading<unknown>): number {
+  return tookMs === undefined ? OVERDUE_MS : Math.max(EVERY_MS, tookMs / MOST_SHARE);
+}

@@ -1,0 +1,201 @@
+/**
+ * What an instance has seen of a tenant's leases that no store tells: how often a grant was renewed, who
+ * waits, who was refused because its grant was over, where one contends. Bounded: of each the latest are
+ * kept. What went through other instances, or straight to the store, is not in it.
+ */
+import type { Clock } from "../env/index.js";
+import { queue } from "../lease/index.js";
+import type { Refusal, Waiter } from "../protocol/index.js";
+import type { ClaimRequest } from "../tasks/index.js";
+import type { KnownGrant } from "./activities.js";
+import { put } from "./bounded.js";
+import type { LeaseEvent } from "./lease-calls.js";
+
+const MOST_GRANTS = 10_000;
+const MOST_WAITERS = 2_000;
+const MOST_REFUSALS = 500;
+const MOST_CONTENDED = 2_000;
+const MOST_CLAIMERS = 1_000;
+/** Who met a holder within this time contends. */
+const CONTENDED_MS = 60_000;
+/** Who has not claimed for longer than a long poll and some, works no more. */
+const CLAIMER_MS = 120_000;
+
+interface SeenGrant extends KnownGrant {
+  renewals: number;
+  /** It was told that it is over. */
+  ended: boolean;
+}
+
+interface Waiting extends Omit<Waiter, "askedAt"> {
+  readonly resource: string;
+  readonly askedAtMs: number;
+  /** By the monotonic clock: unless it asks again before. */
+  readonly untilMs: number;
+}
+
+/** The last claim of a worker. */
+export interface Claimer extends Pick<ClaimRequest, "holder" | "queues" | "kinds"> {
+  /** By this instance's clock. */
+  readonly at: string;
+  /** It waits for a task now. */
+  readonly waiting: boolean;
+}
+
+interface LastClaim extends Omit<Claimer, "at" | "waiting"> {
+  readonly atMs: number;
+  /** How many of its claims are not answered yet. */
+  readonly open: number;
+}
+
+export class Seen {
+  readonly #clock: Clock;
+  readonly #sinceMs: number;
+  readonly #grants = new Map<string, SeenGrant>();
+  readonly #waiters = new Map<string, Waiting>();
+  /** By resource: when somebody met its holder. */
+  readonly #contended = new Map<string, number>();
+  readonly #claimers = new Map<string, LastClaim>();
+  readonly #refusals: Refusal[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#sinceMs = clock.monotonic();
+  }
+
+  get forMs(): number {
+    return Math.floor(this.#clock.monotonic() - this.#sinceMs);
+  }
+
+  grant(grantId: string): Readonly<SeenGrant> | undefined {
+    return this.#grants.get(grantId);
+  }
+
+  /**
+   * Notes what an event says of grants and waiters.
+   * @returns false for what is no news: a repeated request, a release by who only waited
+   */
+  note(event: LeaseEvent): boolean {
+    switch (event.type) {
+      case "acquired": {
+        const { grantId, holder, token } = event;
+        this.#waiters.delete(grantId);
+        if (this.#grants.has(grantId)) return false;
+        put(this.#grants, grantId, { holder, token, renewals: 0, ended: false }, MOST_GRANTS);
+        return true;
+      }
+      case "renewed": {
+        const known = this.#grants.get(event.grantId);
+        if (!known) return true;
+        known.renewals += 1;
+        // As the newest: what lasts long must not make room for what comes and goes.
+        put(this.#grants, event.grantId, known, MOST_GRANTS);
+        return true;
+      }
+      case "held":
+        this.#noteHeld(event);
+        return true;
+      case "notHeld": {
+        const waited = this.#waiters.delete(event.grantId);
+        return !waited && this.#end(event.grantId);
+      }
+      case "released":
+      case "lost":
+        this.#end(event.grantId);
+        return true;
+      case "revoked":
+      case "failed":
+        return true;
+    }
+  }
+
+  refused(refusal: Refusal): void {
+    this.#refusals.push(refusal);
+    if (this.#refusals.length > MOST_REFUSALS) this.#refusals.shift();
+  }
+
+  /** The latest first. */
+  refusals(covers: (resource: string) => boolean, most: number = MOST_REFUSALS): Refusal[] {
+    return this.#refusals
+      .filter(({ resource }) => covers(resource))
+      .slice(-most)
+      .reverse();
+  }
+
+  /** In line, as far as the store says it, then by when they asked. */
+  waiters(resource: string): Waiter[] {
+    const nowMs = this.#clock.monotonic();
+    return this.#live(nowMs)
+      .filter((waiting) => waiting.resource === resource)
+      .sort((a, b) => (a.ahead ?? 0) - (b.ahead ?? 0) || a.askedAtMs - b.askedAtMs)
+      .map(({ grantId, holder, ahead, askedAtMs }) => ({
+        ...{ grantId, holder, ahead },
+        askedAt: this.#wallOf(askedAtMs, nowMs),
+      }));
+  }
+
+  /** Now, and within the last minute. */
+  contended(): { readonly resources: number; readonly waiting: number } {
+    const nowMs = this.#clock.monotonic();
+    const recent = [...this.#contended.values()].filter((atMs) => nowMs - atMs <= CONTENDED_MS);
+    return { resources: recent.length, waiting: this.#live(nowMs).length };
+  }
+
+  /** A worker asks for tasks; to be called when it has been answered. */
+  claiming({ holder, queues, kinds }: ClaimRequest): () => void {
+    const claim = (change: 1 | -1) => {
+      const open = Math.max(0, (this.#claimers.get(holder)?.open ?? 0) + change);
+      const atMs = this.#clock.monotonic();
+      put(this.#claimers, holder, { holder, queues, kinds, atMs, open }, MOST_CLAIMERS);
+    };
+    claim(1);
+    return () => claim(-1);
+  }
+
+  /** Those that ask for tasks, or did of late. */
+  claimers(): Claimer[] {
+    const nowMs = this.#clock.monotonic();
+    return [...this.#claimers.values()]
+      .filter(({ atMs, open }) => open > 0 || nowMs - atMs <= CLAIMER_MS)
+      .map(({ open, atMs, ...claim }) => ({
+        ...claim,
+        ...{ at: this.#wallOf(atMs, nowMs), waiting: open > 0 },
+      }));
+  }
+
+  #noteHeld({ resource, asked, holder, queueMs, ahead }: Extract<LeaseEvent, { type: "held" }>) {
+    const nowMs = this.#clock.monotonic();
+    put(this.#contended, resource, nowMs, MOST_CONTENDED);
+    if (queueMs === null) return;
+    const before = this.#waiters.get(asked);
+    put(
+      this.#waiters,
+      asked,
+      {
+        ...{ resource, grantId: asked, holder, ahead },
+        askedAtMs: before?.askedAtMs ?? nowMs,
+        untilMs: nowMs + Math.min(queueMs, queue.LONGEST_TICKET_MS),
+      },
+      MOST_WAITERS,
+    );
+  }
+
+  /** Whether it was a grant that nobody had been told the end of. */
+  #end(grantId: string): boolean {
+    const known = this.#grants.get(grantId);
+    const told = known?.ended ?? true;
+    if (known) known.ended = true;
+    return !told;
+  }
+
+  #live(nowMs: number): Waiting[] {
+    for (const [grantId, { untilMs }] of this.#waiters) {
+      if (untilMs <= nowMs) this.#waiters.delete(grantId);
+    }
+    return [...this.#waiters.values()];
+  }
+
+  #wallOf(atMs: number, nowMs: number): string {
+    return new Date(Math.round(this.#clock.wall() - (nowMs - atMs))).toISOString();
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * Why a task is not running, or that it is: for people. It decides nothing; a store's claim does.
+ *
+ *   running, done, dead, cancelled ─▶ that alone
+ *   pending: due later (scheduled, or after a failure) · its queue is paused · nobody asks for its kind
+ *            · others come before it · none of these: whoever asks next gets it
+ */
+import type { Attempt, TaskView } from "./port.js";
+
+export type WhyCode =
+  | ("running" | "done" | "dead" | "cancelled")
+  | ("scheduled" | "retrying" | "paused" | "noWorker" | "behind" | "due");
+
+export interface Reason {
+  readonly code: WhyCode;
+  /** A sentence for people. */
+  readonly text: string;
+  /** Until it is due; null where that is not why. */
+  readonly inMs: number | null;
+  /** Tasks before it; null where that is not why. */
+  readonly ahead: number | null;
+}
+
+/** What is known about the surroundings of a pending task. */
+export interface Surroundings {
+  /** Of the same clock as the task's times, as near as one has it. */
+  readonly nowMs: number;
+  /** Why its queue is paused, and by whom; null: it is not. */
+  readonly pause: { readonly actor: string; readonly reason: string } | null;
+  /** Who asked for tasks of late, as far as it is known. */
+  readonly claimers: readonly {
+    readonly queues: readonly string[];
+    readonly kinds: readonly string[] | null;
+  }[];
+  /** Due tasks of its queue that come before it. */
+  readonly ahead: number;
+  /** Whether there may be more of those. */
+  readonly more: boolean;
+}
+
+type Explained = Pick<
+  TaskView,
+  | ("id" | "state" | "kind" | "queue" | "scheduledAt" | "holder" | "token" | "remainingMs")
+  | ("failures" | "crashes" | "maxAttempts" | "crashLimit" | "error" | "priority")
+>;
+
+/** The most decisive reason first; never none. */
+export function explain(
+  task: Explained,
+  last: Pick<Attempt, "result"> | undefined,
+  around: Surroundings,
+): Reason[] {
+  if (task.state !== "pending") return [ofState(task)];
+  const { kind, queue, scheduledAt } = task;
+  const reasons: Reason[] = [];
+  const inMs = Date.parse(scheduledAt) - around.nowMs;
+  if (inMs > 0) {
+    const failed = last?.result === "failed";
+    const text = failed
+      ? `attempt ${task.failures} of ${task.maxAttempts} failed; it is tried again at ${scheduledAt}`
+      : `it is scheduled for ${scheduledAt}`;
+    reasons.push({ ...because(failed ? "retrying" : "scheduled", text), inMs });
+  }
+  if (around.pause) {
+    const { actor, reason } = around.pause;
+    reasons.push(because("paused", `the queue ${queue} is paused by ${actor}: ${reason}`));
+  }
+  const takes = around.claimers.some(
+    ({ queues, kinds }) => queues.includes(queue) && (kinds === null || kinds.includes(kind)),
+  );
+  if (!takes) {
+    const text = `no worker has asked this instance for the kind ${kind} of the queue ${queue} of late`;
+    reasons.push(because("noWorker", text));
+  }
+  if (around.ahead > 0 && inMs <= 0) {
+    const many = `${around.more ? "at least " : ""}${around.ahead}`;
+    const text = `${many} due ${around.ahead === 1 ? "task comes" : "tasks come"} before it in the queue ${queue}`;
+    reasons.push({ ...because("behind", text), ahead: around.ahead });
+  }
+  return reasons.length > 0 ? reasons : [ofState(task)];
+}
+
+/** Of a pending task: when nothing is in its way. */
+function ofState(task: Explained): Reason {
+  const { state, holder, token, failures, maxAttempts, crashes, crashLimit, error } = task;
+  switch (state) {
+    case "running":
+      return (task.remainingMs ?? 0) > 0
+        ? because("running", `${holder} works on it with token ${token}`)
+        : because(
+            "running",
+            `the lease of ${holder} has run out: it goes back to the queue at once`,
+          );
+    case "dead": {
+      const cause =
+        crashes >= crashLimit
+          ? `its lease ran out ${crashes} times, of ${crashLimit} that are allowed`
+          : failures >= maxAttempts
+            ? `it failed ${failures} times, of ${maxAttempts} that are allowed`
+            : "its last error was final";
+      return because("dead", error === null ? cause : `${cause}: ${error}`);
+    }
+    case "done":
+      return because("done", "it is done");
+    case "cancelled":
+      return because("cancelled", "somebody has cancelled it");
+    case "pending":
+      return because("due", "it is due: the next worker that asks gets it");
+  }
+}
+
+function because(code: WhyCode, text: string): Reason {
+  return { code, text, inMs: null, ahead: null };
+}
+
+/** Whether a pending task is claimed before another one of its queue. */
+export function comesBefore(
+  a: Pick<TaskView, "id" | "priority" | "scheduledAt">,
+  b: Pick<TaskView, "id" | "priority" | "scheduledAt">,
+): boolean {
+  if (a.priority !== b.priority) return a.priority < b.priority;
+  const byTime = Date.parse(a.scheduledAt) - Date.parse(b.scheduledAt);
+  return byTime !== 0 ? byTime < 0 : a.id < b.id;
+}
