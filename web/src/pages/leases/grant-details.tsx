@@ -1,0 +1,72 @@
+/** All that is known of one grant. */
+import type { ReactNode } from "react";
+import { CopyButton } from "../../ui/json-view.js";
+import { durationText, TimeText } from "../../ui/time.js";
+import { Token } from "../../ui/token.js";
+import type { HolderBar } from "./holder-bars.js";
+import { Remaining, StateBadge } from "./lease-state.js";
+
+export function GrantDetails({
+  bar: { grant, startMs, endMs, vacantMs, ending },
+  answeredAtMs,
+}: {
+  readonly bar: HolderBar;
+  readonly answeredAtMs: number;
+}) {
+  const { token, holder, state, renewals, remainingMs, ttlMs, metadata, grantId } = grant;
+  return (
+    <section aria-label="The marked grant" className="grid gap-3 p-4 text-sm">
+      <div className="flex flex-wrap items-center gap-2">
+        <Token token={token || null} large />
+        <StateBadge state={state} />
+      </div>
+      <p className="font-medium break-words">{holder}</p>
+      <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1.5 text-xs">
+        <Line name="How it ended">
+          {ending ?? (
+            <>
+              it runs, <Remaining {...{ remainingMs, answeredAtMs }} /> left
+            </>
+          )}
+        </Line>
+        <Line name="Granted">
+          <TimeText at={grant.grantedAt} />
+        </Line>
+        {startMs !== null && (
+          <Line name="Held for">
+            <span className="tabular">{durationText(endMs - startMs)}</span>
+          </Line>
+        )}
+        {state !== "live" && (
+          <Line name="Ended">
+            <TimeText at={grant.endedAt ?? grant.expiresAt} />
+          </Line>
+        )}
+        <Line name="Free before">{vacantMs === null ? "not known" : durationText(vacantMs)}</Line>
+        <Line name="Renewals">{renewals ?? "not seen by this instance"}</Line>
+        <Line name="Last renewed">
+          <TimeText at={grant.renewedAt} />
+        </Line>
+        <Line name="Term">{durationText(ttlMs)}</Line>
+        {metadata !== null && (
+          <Line name="Metadata">
+            <span className="font-mono break-all">{metadata}</span>
+          </Line>
+        )}
+        <Line name="Grant id">
+          <span className="font-mono break-all">{grantId}</span>
+          <CopyButton text={grantId} />
+        </Line>
+      </dl>
+    </section>
+  );
+}
+
+function Line({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-muted">{name}</dt>
+      <dd className="min-w-0">{children}</dd>
+    </>
+  );
+}

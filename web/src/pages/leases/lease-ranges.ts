@@ -1,0 +1,155 @@
+/**
+ * A list of any length, of which only what is looked at is read again.
+ *
+ *   starts   ""        "m"        "t"                  ranges: ("" , "m"], ("m", "t"], ("t", …
+ *            │ read    │ not read │ read               each a query of its own; those in view are read
+ *            └─ 100 ───┴── 100 ───┴── the last         again when something changes, the others when
+ *                                                      they come into view
+ *
+ * A range ends where the next one starts, so rows that come or go move nobody into a gap: the next
+ * range stays what it was. A range that has grown beyond what one answer holds is split.
+ */
+import { type QueryFunctionContext, useQueries, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useState } from "react";
+import type { LeasePage, LeaseView, Seen } from "../../../../src/protocol/index.js";
+import { api, get } from "../../data/api.js";
+import type { LeaseQuery } from "./lease-search.js";
+
+/** Of a range at first; an answer holds twice as many, so that a range may grow. */
+const ROWS_AT_FIRST = 100;
+const MOST_ROWS = 200;
+
+export interface LeaseRow extends LeaseView {
+  /** Null: this instance has not seen the grant. */
+  readonly renewals: number | null;
+  readonly waiters: number;
+  readonly refusals: number;
+  /** When this was answered. */
+  readonly answeredAtMs: number;
+}
+
+interface Range {
+  readonly items: readonly LeaseRow[];
+  readonly nextCursor: string | null;
+}
+
+/** Where ranges started the last time: who comes back to the list finds it as it was. */
+const FROM_THE_BEGINNING: readonly string[] = [""];
+let remembered = { filter: "", starts: FROM_THE_BEGINNING };
+
+export interface LeaseRows {
+  readonly rows: readonly LeaseRow[];
+  readonly error: unknown;
+  readonly isPending: boolean;
+  /** There are more than were read so far. */
+  readonly more: boolean;
+  readonly retry: () => void;
+  /** To be told what is in view, as indexes of rows. */
+  readonly look: (first: number, last: number) => void;
+}
+
+export function useLeaseRows(query: LeaseQuery): LeaseRows {
+  const filter = JSON.stringify(query);
+  const [known, setKnown] = useState(remembered);
+  const starts = known.filter === filter ? known.starts : FROM_THE_BEGINNING;
+  useEffect(() => {
+    remembered = known;
+  }, [known]);
+
+  const [view, setView] = useState({ first: 0, last: 0 });
+  const cache = useQueryClient();
+  const keyOf = (start: string) => ["leases", "rows", filter, start];
+  const counts = starts.map((start) => cache.getQueryData<Range>(keyOf(start))?.items.length ?? 0);
+  const from = rangeOf(counts, view.first) - 1;
+  const to = rangeOf(counts, view.last) + 1;
+  const { ranges, error, retry } = useQueries({
+    queries: starts.map((start, index) => ({
+      queryKey: keyOf(start),
+      queryFn: ({ signal }: QueryFunctionContext) =>
+        readRange(query, start, starts[index + 1], signal),
+      enabled: index >= from && index <= to,
+      placeholderData: () => undefined,
+    })),
+    combine: (all) => ({
+      ranges: all.map(({ data }) => data),
+      error: all.find((one) => one.isError)?.error,
+      retry: () => {
+        for (const one of all) if (one.isError) void one.refetch();
+      },
+    }),
+  });
+  const rows = useMemo(() => ranges.flatMap((range) => range?.items ?? []), [ranges]);
+
+  // A range with more than fits is split where its answer ended; the last one is followed by another
+  // when its end comes near.
+  const isNearEnd = view.last >= rows.length - ROWS_AT_FIRST;
+  useEffect(() => {
+    const next = starts.flatMap((start, index) => {
+      const cursor = ranges[index]?.nextCursor ?? null;
+      const isLast = index === starts.length - 1;
+      const goesOn = cursor !== null && cursor !== starts[index + 1] && (!isLast || isNearEnd);
+      return goesOn ? [start, cursor] : [start];
+    });
+    if (next.length > starts.length) setKnown({ filter, starts: next });
+  }, [ranges, starts, isNearEnd, filter]);
+
+  const look = useCallback(
+    (first: number, last: number) =>
+      setView((before) =>
+        before.first === first && before.last === last ? before : { first, last },
+      ),
+    [],
+  );
+  return {
+    ...{ rows, error, retry, look },
+    isPending: ranges.every((range) => range === undefined),
+    more: ranges.at(-1)?.nextCursor !== null,
+  };
+}
+
+/** Which range a row is of; of rows that are not there, the last one that has any. */
+function rangeOf(counts: readonly number[], row: number): number {
+  let end = 0;
+  const index = counts.findIndex((count) => row < (end += count));
+  return index === -1
+    ? Math.max(
+        0,
+        counts.findLastIndex((count) => count > 0),
+      )
+    : index;
+}
+
+async function readRange(
+  query: LeaseQuery,
+  start: string,
+  end: string | undefined,
+  signal: AbortSignal,
+): Promise<Range> {
+  const limit = end === undefined ? ROWS_AT_FIRST : MOST_ROWS;
+  const page = await get<LeasePage>("/v1/leases", {
+    ...{ signal, query: { ...query, limit, cursor: start } },
+  });
+  const answeredAtMs = Date.now();
+  const isWithin = ({ resource }: LeaseView) => end === undefined || compare(resource, end) <= 0;
+  const leases = page.items.filter(isWithin);
+  const goesOn = page.nextCursor !== null && (!end || compare(page.nextCursor, end) < 0);
+  const seen =
+    leases.length > 0
+      ? await api<Seen>("POST", "/v1/leases/seen", {
+          ...{ signal, body: leases.map(({ resource }) => resource) },
+        })
+      : [];
+  const items = leases.map((lease, index) => {
+    const { renewals = null, waiters = 0, refusals = 0 } = seen[index] ?? {};
+    return { ...lease, renewals, waiters, refusals, answeredAtMs };
+  });
+  return { items, nextCursor: goesOn ? page.nextCursor : (end ?? null) };
+}
+
+/** As stores order names: by code points, where JavaScript goes by units of UTF-16. */
+function compare(a: string, b: string): number {
+  const [left, right] = [Array.from(a), Array.from(b)];
+  const at = left.findIndex((character, index) => character !== right[index]);
+  if (at === -1) return left.length - right.length;
+  return (left[at]?.codePointAt(0) ?? -1) - (right[at]?.codePointAt(0) ?? -1);
+}
