@@ -2,6 +2,8 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { Tooltip } from "radix-ui";
 import { useEffect } from "react";
+// From the beginning on, whichever page is shown.
+import "../data/activity-log.js";
 import { activity, hints, refreshQueries } from "../data/live.js";
 import { queries } from "../data/queries.js";
 import { session } from "../data/session.js";

@@ -1,6 +1,7 @@
 /** Queues that are paused, and what pauses one. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type SubmitEvent, useState } from "react";
+import type { Pause } from "../../../../src/protocol/index.js";
 import { api } from "../../data/api.js";
 import { useMay, whoQuery } from "../../data/who.js";
 import { Button } from "../../ui/button.js";
@@ -10,7 +11,7 @@ import { Icon } from "../../ui/icon.js";
 import { Failure } from "../../ui/states.js";
 import { TimeText } from "../../ui/time.js";
 import { say, sayFailure } from "../../ui/toast.js";
-import { type Pause, pausesQuery } from "./task-queries.js";
+import { pausesQuery } from "./task-queries.js";
 
 /** Nothing where the server keeps no pauses. */
 export function PausedQueues() {

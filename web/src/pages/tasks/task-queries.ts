@@ -3,6 +3,7 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type {
   Counts,
   GeneratorStatus,
+  Pause,
   Task,
   TaskDetails,
   TaskPage,
@@ -70,13 +71,6 @@ export const generatorQuery = queryOptions({
   refetchInterval: 2_000,
 });
 
-export interface Pause {
-  readonly kind: "resource" | "prefix" | "queue";
-  readonly name: string;
-  readonly actor: string;
-  readonly reason: string;
-  readonly since: string;
-}
 export const pausesQuery = queryOptions({
   queryKey: ["pauses"],
   queryFn: ({ signal }) => get<{ items: Pause[] }>("/v1/pauses", { signal }),

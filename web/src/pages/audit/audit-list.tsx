@@ -1,0 +1,154 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useRef, useState } from "react";
+import { MoreRows } from "../../app/more-rows.js";
+import { openOnEnter, useRowKeys } from "../../app/row-keys.js";
+import { Badge, type Tone } from "../../ui/badge.js";
+import { classNames } from "../../ui/class-names.js";
+import { Icon } from "../../ui/icon.js";
+import { JsonView } from "../../ui/json-view.js";
+import { Empty, Failure, Skeleton } from "../../ui/states.js";
+import { TimeText } from "../../ui/time.js";
+import { type AuditFilter, auditQuery, type Entry } from "./audit-queries.js";
+
+/** An actor is looked for in what has been read: so many pages are read for it without being asked to. */
+const PAGES_LOOKED_THROUGH = 10;
+
+interface Props {
+  readonly filter: AuditFilter;
+  readonly actor: string | undefined;
+}
+
+export const isBy = (entry: Entry, actor: string | undefined): boolean =>
+  actor === undefined || entry.actor.toLowerCase().includes(actor.toLowerCase());
+
+export function AuditList({ filter, actor }: Props) {
+  const list = useRef<HTMLUListElement>(null);
+  useRowKeys(list);
+  const pages = useInfiniteQuery(auditQuery(filter));
+  const { data, error, refetch } = pages;
+  if (!data) {
+    return error ? <Failure error={error} retry={() => void refetch()} /> : <Skeleton />;
+  }
+  const read = data.pages.flatMap(({ items }) => items);
+  const shown = read.filter((entry) => isBy(entry, actor));
+  const narrowed = actor !== undefined || Object.values(filter).some((one) => one !== undefined);
+  return (
+    <>
+      {actor !== undefined && (
+        <p role="status" className="border-b px-4 py-2 text-xs text-muted">
+          {shown.length} of the {read.length.toLocaleString("en")} latest entries are by “{actor}”.
+        </p>
+      )}
+      {shown.length === 0 ? (
+        <Empty icon="audit" title={narrowed ? "No entry fits the filters" : "No entry yet"}>
+          {!narrowed && "What operators and admins do stands here: who, what, to what, and why."}
+        </Empty>
+      ) : (
+        <ul ref={list} aria-label="Entries">
+          {shown.map((entry) => (
+            <Row key={entry.seq} entry={entry} />
+          ))}
+        </ul>
+      )}
+      <MoreRows
+        pages={pages}
+        automatic={actor === undefined || data.pages.length < PAGES_LOOKED_THROUGH}
+        label={actor === undefined ? "Show more" : "Look through more"}
+      />
+    </>
+  );
+}
+
+const PHASES: Readonly<Record<Entry["phase"], { tone: Tone; title: string }>> = {
+  done: { tone: "plain", title: "Committed together with the act" },
+  intent: { tone: "warn", title: "Written before the act, which may or may not have been done" },
+  result: { tone: "plain", title: "Written after the act" },
+};
+
+function Row({ entry }: { readonly entry: Entry }) {
+  const [open, setOpen] = useState(false);
+  const { seq, at, actor, action, target, reason, phase, details, hash } = entry;
+  const toggle = () => setOpen(!open);
+  return (
+    <li
+      data-row={seq}
+      tabIndex={-1}
+      onKeyDown={openOnEnter(toggle)}
+      className="border-b last:border-b-0 focus:bg-sunken"
+    >
+      <div className="grid grid-cols-[auto_minmax(0,1fr)_auto] items-baseline gap-x-4 gap-y-1 px-4 py-2.5 text-sm md:grid-cols-[3.5rem_minmax(0,1fr)_minmax(0,1.4fr)_minmax(0,1fr)_minmax(0,1.4fr)_7.5rem_auto]">
+        <span className="font-mono text-xs text-muted">#{seq}</span>
+        <span className="min-w-0">
+          <span className="font-medium">{action}</span>
+          {phase !== "done" && (
+            <span className="ml-2" title={PHASES[phase].title}>
+              <Badge tone={PHASES[phase].tone}>{phase}</Badge>
+            </span>
+          )}
+        </span>
+        <Target entry={entry} />
+        <span className="min-w-0 truncate text-xs max-md:order-6 max-md:col-span-3" title={actor}>
+          <span className="text-muted md:hidden">by </span>
+          {actor}
+        </span>
+        <span
+          className={classNames(
+            "min-w-0 text-xs break-words text-muted max-md:order-7 max-md:col-span-2",
+          )}
+        >
+          {reason === null ? <span className="max-md:hidden">–</span> : `“${reason}”`}
+        </span>
+        <span className="text-xs text-muted max-md:order-5 max-md:col-span-3">
+          <TimeText at={at} />
+        </span>
+        <button
+          type="button"
+          aria-expanded={open}
+          aria-label={`Details of entry ${seq}`}
+          onClick={toggle}
+          className="grid size-6 place-items-center rounded text-muted hover:bg-sunken hover:text-ink max-md:order-3"
+        >
+          <Icon name={open ? "chevronDown" : "chevronRight"} size={14} />
+        </button>
+      </div>
+      {open && (
+        <div className="grid gap-2 px-4 pb-3">
+          <JsonView value={details} name={`details of entry ${seq}`} />
+          <p className="text-xs text-muted">
+            {PHASES[phase].title}. Target{" "}
+            <span className="font-mono break-all text-ink">{target}</span>, hash{" "}
+            <span className="font-mono break-all text-ink">{hash}</span>
+          </p>
+        </div>
+      )}
+    </li>
+  );
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Where there is a page for it, a link. */
+function Target({ entry: { action, target } }: { readonly entry: Entry }) {
+  const look = "min-w-0 truncate max-md:order-4 max-md:col-span-3";
+  const linked = `${look} hover:underline underline-offset-2`;
+  if (action.startsWith("lease.") && target !== "") {
+    return (
+      <Link to="/leases/$resource" params={{ resource: target }} className={linked} title={target}>
+        {target}
+      </Link>
+    );
+  }
+  if (action.startsWith("task.") && UUID.test(target)) {
+    return (
+      <Link to="/tasks/$id" params={{ id: target }} className={linked} title={target}>
+        <span className="font-mono text-xs">{target}</span>
+      </Link>
+    );
+  }
+  return (
+    <span className={look} title={target}>
+      {target || "–"}
+    </span>
+  );
+}

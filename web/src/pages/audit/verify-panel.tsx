@@ -1,0 +1,174 @@
+/** Whether anybody has changed the record: the whole chain is read, and the answer said plainly. */
+import { type ReactNode, type SubmitEvent, useState } from "react";
+import { Button } from "../../ui/button.js";
+import { classNames } from "../../ui/class-names.js";
+import { Field, Textarea } from "../../ui/field.js";
+import { Icon } from "../../ui/icon.js";
+import { Failure } from "../../ui/states.js";
+import { TimeText } from "../../ui/time.js";
+import { sayFailure } from "../../ui/toast.js";
+import { type Checkpoint, checkpoint, type Verification, verify } from "./audit-queries.js";
+import { download, stamped } from "./download.js";
+
+interface Verdict {
+  readonly verification: Verification;
+  readonly kept: Checkpoint | undefined;
+  readonly at: Date;
+}
+
+/** A file of this page's, a line of `leasehold audit export`, or what the server answers. */
+function readCheckpoint(text: string): Checkpoint | string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return "This is not JSON.";
+  }
+  const { seq, hash } = (value ?? {}) as Partial<Record<string, unknown>>;
+  if (!Number.isInteger(seq) || typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash)) {
+    return "A checkpoint is { seq, hash }: a whole number and 64 hex digits.";
+  }
+  return { seq: seq as number, hash };
+}
+
+export function VerifyPanel() {
+  const [verdict, setVerdict] = useState<Verdict>();
+  const [failure, setFailure] = useState<unknown>();
+  const [reading, setReading] = useState(false);
+  const [against, setAgainst] = useState(false);
+  const run = async (kept: Checkpoint | undefined) => {
+    setReading(true);
+    setFailure(undefined);
+    setVerdict(undefined);
+    try {
+      setVerdict({ verification: await verify(kept), kept, at: new Date() });
+    } catch (error) {
+      setFailure(error);
+    } finally {
+      setReading(false);
+    }
+  };
+  const keep = async () => {
+    try {
+      const head = await checkpoint();
+      download(
+        `${stamped("audit-checkpoint")}.json`,
+        `${JSON.stringify(head)}\n`,
+        "application/json",
+      );
+    } catch (error) {
+      sayFailure(error);
+    }
+  };
+  return (
+    <section aria-label="Verify the audit" className="mb-4 rounded-xl border bg-surface">
+      <div className="flex flex-wrap items-center justify-between gap-x-6 gap-y-3 px-4 py-3">
+        <p className="max-w-prose text-sm text-muted">
+          Each entry holds the hash of the one before. Whoever changes the record breaks the chain;
+          a checkpoint that is kept elsewhere also tells of an end that was cut off.
+        </p>
+        <div className="flex flex-wrap gap-2">
+          <Button look="primary" disabled={reading} onClick={() => void run(undefined)}>
+            <Icon name="shield" /> {reading ? "Reading all of it…" : "Verify"}
+          </Button>
+          <Button aria-expanded={against} onClick={() => setAgainst(!against)}>
+            Against a checkpoint
+          </Button>
+          <Button onClick={() => void keep()}>Download a checkpoint</Button>
+        </div>
+      </div>
+      {against && <AgainstForm reading={reading} run={(kept) => void run(kept)} />}
+      <div role="status">{verdict && <Said verdict={verdict} />}</div>
+      {failure !== undefined && <Failure error={failure} />}
+    </section>
+  );
+}
+
+interface AgainstProps {
+  readonly reading: boolean;
+  readonly run: (kept: Checkpoint) => void;
+}
+
+function AgainstForm({ reading, run }: AgainstProps) {
+  const [text, setText] = useState("");
+  const [problem, setProblem] = useState<string>();
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const kept = readCheckpoint(text);
+    setProblem(typeof kept === "string" ? kept : undefined);
+    if (typeof kept !== "string") run(kept);
+  };
+  return (
+    <form onSubmit={submit} className="grid gap-3 border-t px-4 py-3">
+      <Field label="Checkpoint" hint="As it was downloaded or exported." error={problem}>
+        {(ids) => (
+          <Textarea
+            {...ids}
+            {...{ required: true, rows: 2, spellCheck: false }}
+            placeholder='{"seq":42,"hash":"…"}'
+            value={text}
+            onChange={({ target }) => setText(target.value)}
+          />
+        )}
+      </Field>
+      <div className="flex flex-wrap items-center gap-3">
+        <Button small type="submit" disabled={reading}>
+          Verify against it
+        </Button>
+        <input
+          type="file"
+          aria-label="Read a checkpoint from a file"
+          accept=".json,application/json"
+          className="text-xs text-muted file:mr-2 file:h-7 file:rounded-md file:border file:bg-surface file:px-2 file:text-ink"
+          onChange={({ target }) => void target.files?.[0]?.text().then(setText)}
+        />
+      </div>
+    </form>
+  );
+}
+
+function Said({ verdict: { verification, kept, at } }: { readonly verdict: Verdict }) {
+  const { ok, seq, hash, problem } = verification;
+  if (!ok) {
+    return (
+      <Result look="bg-danger-soft text-danger" icon="warning" title={`Broken at entry ${seq}`}>
+        <p>{problem}</p>
+        <p className="mt-1 text-xs">Entries before it are as they were written.</p>
+      </Result>
+    );
+  }
+  return (
+    <Result look="bg-ok-soft text-ok" icon="check" title="Intact">
+      <p>
+        {seq === 0 ? "There is no entry yet" : `All ${seq.toLocaleString("en")} entries`}
+        {seq > 0 && ", of all tenants, are as they were written"}
+        {kept && `, and the chain still holds your checkpoint at ${kept.seq}`}.
+      </p>
+      <p className="mt-1 text-xs">
+        Read <TimeText at={at} />. The last hash is{" "}
+        <span className="font-mono break-all">{hash}</span>
+      </p>
+    </Result>
+  );
+}
+
+interface ResultProps {
+  readonly look: string;
+  readonly icon: "check" | "warning";
+  readonly title: string;
+  readonly children: ReactNode;
+}
+
+function Result({ look, icon, title, children }: ResultProps) {
+  return (
+    <div className={classNames("flex gap-3 rounded-b-xl border-t px-4 py-3 text-sm", look)}>
+      <span className="mt-0.5">
+        <Icon name={icon} />
+      </span>
+      <div className="min-w-0">
+        <p className="font-semibold">{title}</p>
+        <div className="text-ink">{children}</div>
+      </div>
+    </div>
+  );
+}
