@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {
   describePostgres,
   type FreshDatabase,
@@ -28,6 +28,9 @@ const GUARDED = `
 CREATE TABLE guarded (status text NOT NULL);
 INSERT INTO guarded VALUES ('OPEN');
 ${TRIGGER}`;
+const EMPTY = `
+DROP SCHEMA IF EXISTS leasehold CASCADE;
+DROP TABLE IF EXISTS tenant_billing_close;`;
 const RESOURCE = "tenant_123:billing-close:2026-04";
 
 /** What a holder does: the guard, then the write, in one transaction. */
@@ -52,8 +55,14 @@ async function rows(client: FenceClient): Promise<unknown[]> {
 }
 
 describe("fence on PGlite", () => {
+  let db: PGlite;
+  beforeAll(async () => {
+    db = await PGlite.create();
+  });
+  beforeEach(() => db.exec(EMPTY));
+  afterAll(() => db.close());
+
   it("accepts a newer and an equal token, and refuses an older one with all that it wrote", async () => {
-    const db = await PGlite.create();
     await db.exec(FENCE_TABLE);
     await db.exec(FENCE_TABLE);
     await db.exec(PROTECTED);
@@ -69,21 +78,17 @@ describe("fence on PGlite", () => {
     // Other resources and tenants have counters of their own.
     await fence(db, "other", 1);
     await fence(db, RESOURCE, 1, { namespace: "other" });
-    await db.close();
   });
 
   it("keeps tokens of microseconds exactly", async () => {
-    const db = await PGlite.create();
     await db.exec(FENCE_TABLE);
     await fence(db, RESOURCE, 1_795_231_079_067_001);
     await expect(fence(db, RESOURCE, 1_795_231_079_067_000)).rejects.toMatchObject({
       lastToken: 1_795_231_079_067_001,
     });
-    await db.close();
   });
 
   it("holds the row while a guard's work runs, and counts what it refuses", async () => {
-    const db = await PGlite.create();
     await db.exec(FENCE_TABLE);
     await db.exec(PROTECTED);
     const refused: Refusal[] = [];
@@ -101,11 +106,9 @@ describe("fence on PGlite", () => {
     expect(guard.refusals).toBe(1);
     expect(refused).toEqual([{ namespace: "t1", resource: RESOURCE, token: 10, lastToken: 11 }]);
     expect(() => sqlGuard(db as never)).toThrow(/transaction must be a function/);
-    await db.close();
   });
 
   it("is a function in the database, for whoever speaks SQL", async () => {
-    const db = await PGlite.create();
     await db.exec(FENCE_TABLE);
     await db.exec(PROTECTED);
     await db.query("SELECT leasehold.check_fence('r', 11)");
@@ -128,11 +131,9 @@ describe("fence on PGlite", () => {
     expect(await rows(db)).toEqual([{ status: "OPEN", token: null }]);
     // Whoever has no token does not pass.
     await expect(db.query("SELECT leasehold.check_fence('r', NULL)")).rejects.toThrow(/null/);
-    await db.close();
   });
 
   it("does not let a transaction commit that it has refused", async () => {
-    const db = await PGlite.create();
     await db.exec(FENCE_TABLE);
     await db.exec(PROTECTED);
     await fence(db, "r", 11);
@@ -141,11 +142,9 @@ describe("fence on PGlite", () => {
     await expect(db.query("UPDATE tenant_billing_close SET status = 'STALE'")).rejects.toThrow();
     await db.query("COMMIT");
     expect(await rows(db)).toEqual([{ status: "OPEN", token: null }]);
-    await db.close();
   });
 
   it("says what is missing or wrong", async () => {
-    const db = await PGlite.create();
     await expect(fence(db, RESOURCE, 1)).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
       message: expect.stringContaining("FENCE_TABLE"),
@@ -157,7 +156,6 @@ describe("fence on PGlite", () => {
     await expect(fence(db, "", 1)).rejects.toMatchObject({ path: "resource" });
     await expect(fence(db, RESOURCE, 1.5)).rejects.toMatchObject({ path: "token" });
     await expect(fence({} as FenceClient, RESOURCE, 1)).rejects.toMatchObject({ path: "client" });
-    await db.close();
   });
 });
 
