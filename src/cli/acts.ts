@@ -1,7 +1,14 @@
 /** What operators do, always with a name and a reason: revoke, pause and resume. */
 import { userInfo } from "node:os";
 import { type Command, Option } from "commander";
-import type { Act, Operator, Pause, PauseKey } from "../control/index.js";
+import {
+  type Act,
+  clearPause,
+  type Operator,
+  type Pause,
+  type PauseKey,
+  setPause,
+} from "../control/index.js";
 import { LeaseLostError, type RevokeOutcome, type RevokeRequest } from "../lease/index.js";
 import type { LeaseStores } from "../stores/source.js";
 import { formatDuration } from "./duration.js";
@@ -20,18 +27,19 @@ export interface ActOptions {
 }
 
 /** Adds what every act needs: who, and why. */
-export function withAct(command: Command, { needsReason = true } = {}): Command {
+export function withReason(command: Command, { needsReason = true } = {}): Command {
   const reason = new Option("--reason <text>", "kept in the audit").makeOptionMandatory(
     needsReason,
   );
-  return withStores(command)
+  const actor = new Option("--actor <name>", "who, for the audit; a server takes the key's");
+  return command
     .addOption(reason)
-    .addOption(
-      new Option("--actor <name>", "who, for the audit; a server takes the key's").default(
-        `cli:${userInfo().username}`,
-        "cli: and your name",
-      ),
-    )
+    .addOption(actor.default(`cli:${userInfo().username}`, "cli: and your name"));
+}
+
+/** The same, and where, and for whom. */
+export function withAct(command: Command, options?: { needsReason?: boolean }): Command {
+  return withReason(withStores(command), options)
     .addOption(namespaceOption())
     .option("--json", "for machines");
 }
@@ -160,11 +168,7 @@ export async function pauseWhat(
   if (!reason) throw new UsageError("required option '--reason <text>' not specified");
   const stores = await openLeasesAndControl(whereOf(command));
   try {
-    const act = actOf(options, `${key.kind}.pause`, key.name);
-    const pause = await operatorOf(stores).perform(act, async ({ pauses }) => {
-      const value = await pauses.set({ ...key, actor, reason });
-      return { value, details: { kind: key.kind, since: value.since } };
-    });
+    const pause = await setPause(operatorOf(stores), key, { actor, reason });
     print(json, pause, () => `paused ${key.kind} "${key.name}"`);
   } finally {
     await stores.close();
@@ -187,11 +191,8 @@ export async function resumeWhat(
 ): Promise<void> {
   const stores = await openLeasesAndControl(whereOf(command));
   try {
-    const act = actOf(options, `${key.kind}.resume`, key.name);
-    const wasPaused = await operatorOf(stores).perform(act, async ({ pauses }) => {
-      const value = await pauses.clear(key);
-      return { value, details: { kind: key.kind, wasPaused: value } };
-    });
+    const { actor, reason } = options;
+    const wasPaused = await clearPause(operatorOf(stores), key, { actor, reason });
     const what = `${key.kind} "${key.name}"`;
     const said = wasPaused ? `resumed ${what}` : `${what} was not paused`;
     print(options.json, { ...key, wasPaused }, () => said);

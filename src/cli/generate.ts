@@ -1,8 +1,10 @@
 import { type Command, Option } from "commander";
+import { steerGenerator } from "../control/index.js";
 import { type Env, systemEnv } from "../env/index.js";
 import { Leases } from "../lease/index.js";
 import type { Stores } from "../stores/source.js";
 import { GENERATOR_RESOURCE, Generator, type GeneratorWanted } from "../tasks/index.js";
+import { operatorOf, withReason } from "./acts.js";
 import { formatDuration } from "./duration.js";
 import { logLevelOption, newLogger } from "./log.js";
 import { decimal, duration, type Where, whereOf, withStores } from "./options.js";
@@ -43,28 +45,37 @@ export function addGenerate(program: Command): void {
     });
   steering(generate, "start", "generate from now on")
     .option("--rate <n>", "tasks per second, 0.01 to 1000", rate)
-    .action(async ({ rate, json }: { rate?: number; json?: boolean }, command: Command) =>
-      steer(command, json, { running: true, ...(rate && { ratePerSecond: rate }) }),
+    .action(async (options: SteerOptions & { rate?: number }, command: Command) =>
+      steer(command, options, {
+        running: true,
+        ...(options.rate && { ratePerSecond: options.rate }),
+      }),
     );
   steering(generate, "stop", "generate no more; the instances stay ready").action(
-    async ({ json }: { json?: boolean }, command: Command) =>
-      steer(command, json, { running: false }),
+    async (options: SteerOptions, command: Command) => steer(command, options, { running: false }),
   );
   steering(generate, "rate", "change the rate")
     .argument("<n>", "tasks per second, 0.01 to 1000", rate)
-    .action(async (ratePerSecond: number, { json }: { json?: boolean }, command: Command) =>
-      steer(command, json, { ratePerSecond }),
+    .action(async (ratePerSecond: number, options: SteerOptions, command: Command) =>
+      steer(command, options, { ratePerSecond }),
     );
-  steering(generate, "status", "say what is wanted and who generates").action(
-    async ({ json }: { json?: boolean }, command: Command) => steer(command, json, {}),
-  );
+  withStores(generate.command("status"))
+    .description("say what is wanted and who generates")
+    .option("--json", "for machines")
+    .action(async ({ json }: { json?: boolean }, command: Command) =>
+      show(command, json, ({ generator }) => generator.read(NAMESPACE)),
+    );
+}
+
+interface SteerOptions {
+  readonly actor: string;
+  readonly reason?: string;
+  readonly json?: boolean;
 }
 
 function steering(generate: Command, name: string, description: string): Command {
-  return withStores(generate.command(name).description(description)).option(
-    "--json",
-    "for machines",
-  );
+  const command = withStores(generate.command(name).description(description));
+  return withReason(command, { needsReason: false }).option("--json", "for machines");
 }
 
 async function run(where: Where, options: RunOptions): Promise<void> {
@@ -90,23 +101,28 @@ async function run(where: Where, options: RunOptions): Promise<void> {
 
 async function steer(
   command: Command,
-  json: boolean | undefined,
+  { actor, reason, json }: SteerOptions,
   change: Partial<GeneratorWanted>,
+): Promise<void> {
+  const by = { actor, reason: reason ?? null };
+  await show(command, json, (stores) => steerGenerator(operatorOf(stores), NAMESPACE, change, by));
+}
+
+async function show(
+  command: Command,
+  json: boolean | undefined,
+  wantedOf: (stores: Stores) => Promise<GeneratorWanted>,
 ): Promise<void> {
   const stores = await openWhere(whereOf(command), systemEnv);
   try {
-    const status = await statusOf(stores, change);
+    const status = await statusOf(stores, await wantedOf(stores));
     print(json, status, () => describe(status));
   } finally {
     await stores.close();
   }
 }
 
-async function statusOf(stores: Stores, change: Partial<GeneratorWanted>) {
-  const { running, ratePerSecond } =
-    Object.keys(change).length > 0
-      ? await stores.generator.write(NAMESPACE, change)
-      : await stores.generator.read(NAMESPACE);
+async function statusOf(stores: Stores, { running, ratePerSecond }: GeneratorWanted) {
   const [lease] = await stores.leases.get([{ namespace: NAMESPACE, resource: GENERATOR_RESOURCE }]);
   const live = lease?.state === "live" ? lease : null;
   return {

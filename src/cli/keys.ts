@@ -12,7 +12,7 @@ import {
 import { systemRandom } from "../env/index.js";
 import { type ActOptions, withAct } from "./acts.js";
 import { UsageError } from "./failures.js";
-import { duration, namespaceOption, whereOf, withStores } from "./options.js";
+import { duration, integer, namespaceOption, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { withControl } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -63,23 +63,27 @@ function addCreate(keys: Command): void {
     });
 }
 
+interface ListOptions {
+  readonly namespace: string;
+  readonly all?: boolean;
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
 function addList(keys: Command): void {
   withStores(keys.command("list"))
     .description("list keys, the newest first, ended ones too; never their secrets")
     .addOption(namespaceOption())
     .option("--all", "of all tenants")
+    .option("--limit <n>", "at most this many", integer(1, 10_000), 100)
     .option("--json", "for machines")
-    .action(
-      async (
-        { namespace, all, json }: { namespace: string; all?: boolean; json?: boolean },
-        command: Command,
-      ) => {
-        const found = await withControl(whereOf(command), ({ keys: kept }) =>
-          kept.list(all ? null : namespace),
-        );
-        print(json, found, () => tableOf(found));
-      },
-    );
+    .action(async ({ namespace, all, limit, json }: ListOptions, command: Command) => {
+      const { items, nextCursor } = await withControl(whereOf(command), ({ keys: kept }) =>
+        kept.list({ namespace: all ? null : namespace, limit }),
+      );
+      print(json, items, () => tableOf(items));
+      if (nextCursor !== null) process.stderr.write(`there are more than ${limit}: see --limit\n`);
+    });
 }
 
 interface EndOptions extends Omit<ActOptions, "reason"> {

@@ -1,7 +1,13 @@
 /** Making, exchanging and ending keys: the acts behind the command line and the server's routes. */
 import type { Random } from "../env/index.js";
 import { checkName, InvalidOptionError } from "../lease/index.js";
-import { type ApiKey, type NewKey, newKeyText } from "./keys.js";
+import {
+  type ApiKey,
+  type NewKey,
+  newKeyText,
+  type RotateOutcome,
+  TooManyKeysError,
+} from "./keys.js";
 import type { Act, Control } from "./operations.js";
 
 /** So many prefixes of one key at most: each request is compared with all of them. */
@@ -18,7 +24,10 @@ export interface MadeKey {
   readonly text: string;
 }
 
-/** @throws INVALID_OPTION for a name that is none, or a holder without prefixes */
+/**
+ * @throws INVALID_OPTION for a name that is none, or a holder without prefixes
+ * @throws TooManyKeysError
+ */
 export async function createKey(
   control: Control,
   random: Random,
@@ -32,17 +41,24 @@ export async function createKey(
     { ...by, namespace, action: "key.create", target: id },
     async ({ keys }) => {
       const value = await keys.add({ ...order, id, digest });
-      return { value, details: { name, role, prefixes, expiresAt: value.expiresAt } };
+      const came = value ? { expiresAt: value.expiresAt } : { refused: "full" };
+      return { value, details: { name, role, prefixes, ...came } };
     },
   );
+  if (!key) throw new TooManyKeysError();
   return { key, text };
 }
 
 /**
  * Another key with the rights of this one, which ends after the overlap: time enough to give the new
  * one to everybody who uses the old. Its life is as long as the old one's was to be.
+ *
+ *   rotate ─┬─ good ──▶ successor added, old one ends after the overlap
+ *           └─ revoked or expired, also a moment ago ──▶ nothing: a revocation that comes first stands
+ *
  * @param overlapMs 0: the old one ends now
  * @returns null when the namespace has no such key, or it has ended
+ * @throws TooManyKeysError
  */
 export async function rotateKey(
   control: Control,
@@ -50,21 +66,23 @@ export async function rotateKey(
   { namespace, id: oldId, overlapMs }: { namespace: string; id: string; overlapMs: number },
   by: By,
 ): Promise<(MadeKey & { readonly old: ApiKey }) | null> {
-  const record = await control.keys.find(oldId);
-  if (record?.namespace !== namespace || record.remainingMs === 0) return null;
-  const { name, role, prefixes, createdAt, expiresAt } = record;
-  const lifetimeMs = expiresAt === null ? null : Date.parse(expiresAt) - Date.parse(createdAt);
   const { id, text, digest } = newKeyText(random);
-  return control.perform(
+  const rotation = { namespace, id: oldId, overlapMs, successor: { id, digest } };
+  const outcome = await control.perform(
     { ...by, namespace, action: "key.rotate", target: oldId },
     async ({ keys }) => {
-      const old = await keys.end(namespace, oldId, overlapMs);
-      if (!old) return { value: null, details: { found: false } };
-      const key = await keys.add({ namespace, name, role, prefixes, lifetimeMs, id, digest });
-      const ends = { expiresAt: key.expiresAt, oldExpiresAt: old.expiresAt };
-      return { value: { key, text, old }, details: { successor: id, ...ends } };
+      const value = await keys.rotate(rotation);
+      return { value, details: detailsOf(value) };
     },
   );
+  if (outcome.status === "full") throw new TooManyKeysError();
+  return outcome.status === "notGood" ? null : { key: outcome.key, text, old: outcome.old };
+}
+
+function detailsOf(outcome: RotateOutcome): object {
+  if (outcome.status !== "rotated") return { refused: outcome.status };
+  const { key, old } = outcome;
+  return { successor: key.id, expiresAt: key.expiresAt, oldExpiresAt: old.expiresAt };
 }
 
 /** Ends a key now. Null when the namespace has none of this id; one that has ended stays as it is. */
@@ -76,7 +94,7 @@ export function revokeKey(
   return control.perform(
     { ...by, namespace, action: "key.revoke", target: id },
     async ({ keys }) => {
-      const value = await keys.end(namespace, id, 0);
+      const value = await keys.revoke(namespace, id);
       return { value, details: { found: value !== null } };
     },
   );

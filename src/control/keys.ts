@@ -7,6 +7,7 @@
  * 128 random bits cannot be guessed from its digest, so that no slow hash is needed.
  */
 import { digestOf, newLeaseId, type Random } from "../env/index.js";
+import { InvalidOptionError, type Page } from "../lease/index.js";
 
 /**
  * viewer reads; holder takes, renews and releases leases, and works on tasks, under its own prefixes;
@@ -49,24 +50,75 @@ export interface NewKey extends Pick<ApiKey, "id" | "namespace" | "name" | "role
   readonly lifetimeMs: number | null;
 }
 
+/**
+ * Good keys of one namespace: more than programs and people need, and where a loop that makes keys
+ * ends. Those that have ended do not count: they are collected.
+ */
+export const MOST_KEYS = 1_000;
+/** How long keys that have ended are kept, for whoever looks for one that is in a log. */
+export const KEEP_ENDED_KEYS_MS = 30 * 24 * 3_600_000;
+
+export interface KeyQuery {
+  /** Null: of all. */
+  readonly namespace: string | null;
+  /** At most this many; default 100. */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+}
+
 /** Reads keys; what changes them is an {@link Act}. */
 export interface KeyStore {
   /** By its id, ended ones too; null when there is none. */
   find(id: string): Promise<KeyRecord | null>;
-  /** Of a namespace, or of all; the newest first; ended ones too. Never with a digest. */
-  list(namespace: string | null): Promise<readonly ApiKey[]>;
+  /**
+   * The newest first; ended ones too. Never with a digest.
+   * @throws InvalidOptionError for a cursor that no page has given
+   */
+  list(query: KeyQuery): Promise<Page<ApiKey>>;
   /** Whether there is any key that has not ended, in any namespace. */
   any(): Promise<boolean>;
+  /** Deletes keys that ended more than `olderThanMs` ago; how many. No act: it ends nobody's right. */
+  collect(olderThanMs: number): Promise<number>;
 }
 
-/** Changes of keys, within an act. */
+export interface KeyRotation extends Pick<ApiKey, "namespace" | "id"> {
+  readonly overlapMs: number;
+  readonly successor: Pick<KeyRecord, "id" | "digest">;
+}
+
+export type RotateOutcome =
+  | { readonly status: "rotated"; readonly old: ApiKey; readonly key: ApiKey }
+  /** The namespace has no such key, or it has ended. */
+  | { readonly status: "notGood" }
+  /** There are {@link MOST_KEYS} without the successor. */
+  | { readonly status: "full" };
+
+/** Changes of keys, within an act. Each is one step: nothing comes between its looks and its changes. */
 export interface KeyActs {
-  add(key: NewKey): Promise<ApiKey>;
+  /** Null when the namespace has {@link MOST_KEYS} that are good. */
+  add(key: NewKey): Promise<ApiKey | null>;
   /**
-   * Ends a key in `inMs` from the store's now on, if it would live longer; 0: now, as revoked.
-   * Null when the namespace has none of this id.
+   * Adds a key with the rights of one that is good, and as long a life; ends that one in `overlapMs`
+   * from the store's now on, if it would live longer; 0: now, as revoked.
    */
-  end(namespace: string, id: string, inMs: number): Promise<ApiKey | null>;
+  rotate(rotation: KeyRotation): Promise<RotateOutcome>;
+  /** Ends a key now. Null when the namespace has none of this id; one that has ended stays as it is. */
+  revoke(namespace: string, id: string): Promise<ApiKey | null>;
+}
+
+/** @throws InvalidOptionError, for stores: the cursor comes from no page of keys */
+export function unknownKeyCursor(): never {
+  throw new InvalidOptionError("cursor", "must come from a page of keys");
+}
+
+/** The namespace has as many good keys as it may. */
+export class TooManyKeysError extends Error {
+  override readonly name = "TooManyKeysError";
+
+  constructor() {
+    super(`at most ${MOST_KEYS} keys of one tenant at once: revoke those that nobody uses`);
+  }
 }
 
 export interface KeyText {

@@ -6,7 +6,7 @@
  *                  └─ cannot be written: nothing is done
  */
 import type { LeaseStore } from "../lease/index.js";
-import type { AdminOutcome, TaskKey, TaskStore } from "../tasks/port.js";
+import type { AdminOutcome, GeneratorState, TaskKey, TaskStore } from "../tasks/port.js";
 import type { AuditEntry, AuditLog, NewAuditEntry } from "./audit.js";
 import type { KeyActs, KeyStore } from "./keys.js";
 import type { LimitActs, LimitStore } from "./limits.js";
@@ -24,6 +24,7 @@ export interface TaskActs extends Pick<TaskStore, "cancel" | "retry"> {
 export interface Actors {
   readonly leases: Pick<LeaseStore, "revoke">;
   readonly tasks: TaskActs;
+  readonly generator: Pick<GeneratorState, "write">;
   readonly keys: KeyActs;
   readonly pauses: PauseActs;
   readonly limits: LimitActs;
@@ -50,14 +51,14 @@ export interface Operations {
   ): Promise<T>;
 }
 
+/** What operators who are no admins can do in an act. */
+export type OperatorActors = Pick<Actors, "leases" | "tasks" | "generator" | "pauses">;
+
 /** What an operator's tools need, wherever the stores are: every {@link Control} is one. */
 export interface Operator {
   readonly pauses: PauseStore;
   /** As {@link Operations}; behind a server, which knows the actor, each call of an actor is an act. */
-  perform<T>(
-    act: Act,
-    work: (actors: Pick<Actors, "leases" | "tasks" | "pauses">) => Promise<Performed<T>>,
-  ): Promise<T>;
+  perform<T>(act: Act, work: (actors: OperatorActors) => Promise<Performed<T>>): Promise<T>;
 }
 
 /** What operators keep. */

@@ -1,5 +1,6 @@
 import { z } from "@hono/zod-openapi";
 import { Token } from "./fields.js";
+import { Reason } from "./keys.js";
 
 const Rate = z.number().min(0.01).max(1_000).openapi({ description: "Tasks per second." });
 
@@ -18,4 +19,6 @@ export const GeneratorStatus = z
   .openapi("GeneratorStatus");
 export type GeneratorStatus = z.infer<typeof GeneratorStatus>;
 
-export const RateBody = z.strictObject({ ratePerSecond: Rate }).openapi("RateBody");
+export const RateBody = z
+  .strictObject({ ratePerSecond: Rate, reason: Reason.optional() })
+  .openapi("RateBody");

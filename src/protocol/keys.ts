@@ -2,7 +2,8 @@
 import { z } from "@hono/zod-openapi";
 import type { Role } from "../control/index.js";
 import { checkName, InvalidOptionError } from "../lease/index.js";
-import { Name } from "./fields.js";
+import { Cursor, Name, PageOf, QueryInteger } from "./fields.js";
+import { LIMITS } from "./wire.js";
 
 const KEY_ROLES = ["viewer", "holder", "operator", "admin"] as const satisfies readonly Role[];
 const LONGEST_LIFETIME_MS = 10 * 365 * 24 * 3_600_000;
@@ -50,7 +51,11 @@ export const NewApiKey = ApiKey.extend({
   key: z.string().openapi({ description: "Secret: told once, and stored nowhere." }),
 }).openapi("NewApiKey");
 
-export const ApiKeyList = z.object({ items: z.array(ApiKey) }).openapi("ApiKeyList");
+export const ApiKeyPage = PageOf(ApiKey).openapi("ApiKeyPage");
+export const KeyListQuery = z.strictObject({
+  limit: QueryInteger(1, LIMITS.page, 100),
+  cursor: Cursor.optional(),
+});
 
 export const KeyBody = z
   .strictObject({
@@ -81,7 +86,6 @@ export const RotateBody = z
   .openapi("RotateKey");
 
 export const KeyParams = z.object({ id: z.string() });
-export const RevokeKeyQuery = z.strictObject({ reason: Reason.optional() });
 
 const Limit = z.int().min(1).max(1e9).nullable();
 const limits = {

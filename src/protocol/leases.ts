@@ -162,6 +162,7 @@ export const CollectBody = z
       .min(0)
       .max(LONGEST_AGE_MS)
       .openapi({ description: "Ended longer ago than this." }),
+    reason: Reason.optional(),
   })
   .openapi("CollectRequest");
 export const CollectAnswer = z.object({ collected: z.int() }).openapi("CollectAnswer");

@@ -1,6 +1,6 @@
 /** Acts of a request's caller: none without its entry in the audit. */
 import type { Context } from "hono";
-import type { By, Control } from "../control/index.js";
+import { type By, type Control, inTwoSteps } from "../control/index.js";
 import { callerOf } from "./caller.js";
 import { invalid, ProblemError } from "./problems.js";
 import type { AppEnv } from "./request.js";
@@ -18,6 +18,23 @@ export function controlOf({ control }: Pick<Services, "control">): Control {
 /** Who asks, and why, for the audit. */
 export function byCaller(context: Context<AppEnv>, reason: string | undefined): By {
   return { actor: callerOf(context).actor, reason: reason ?? null };
+}
+
+/**
+ * Of all tenants. In two steps on SQL stores too: it takes many statements, and in one transaction what
+ * they lock would keep others from acquiring it until the last of them is done.
+ */
+export function collectAsAct(
+  { control, leases }: Pick<Services, "control" | "leases">,
+  olderThanMs: number,
+  by: By & { readonly namespace: string },
+): Promise<number> {
+  if (!control) return leases.collect(olderThanMs);
+  const act = { ...by, action: "lease.collect", target: "" };
+  return inTwoSteps(control.audit, control.actors).perform(act, async () => {
+    const value = await leases.collect(olderThanMs);
+    return { value, details: { olderThanMs, collected: value } };
+  });
 }
 
 /**

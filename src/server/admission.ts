@@ -41,6 +41,8 @@ const LOOK_MS = 50;
 const [FIRST_ROOM, LEAST_ROOM] = [256, 32];
 /** At least this share of the room is left when those in it have waited for too long. */
 const LARGEST_STEP = 0.25;
+/** The fastest that any counts as: of 0 there is no share by which it could grow. */
+const LEAST_MS = 1;
 /** A store that has become slower is known as such after some thousand demands. */
 const LEAST_GROWS = 1.001;
 /** How often it is said that demands are refused. */
@@ -95,7 +97,7 @@ export class Admission {
 
   /** One more after the other while none waits for too long; else as many as would not have waited. */
   #learn(tookMs: number, beginMs: number, wasFull: boolean): void {
-    this.#leastMs = Math.min(this.#leastMs * LEAST_GROWS, tookMs);
+    this.#leastMs = Math.max(LEAST_MS, Math.min(this.#leastMs * LEAST_GROWS, tookMs));
     if (tookMs - this.#leastMs <= this.#latestMs) {
       if (wasFull) this.#room = Math.min(this.#most, this.#room + 1);
       return;

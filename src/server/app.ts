@@ -4,7 +4,12 @@
  * routes check their input, call the port, and turn outcomes into statuses.
  */
 import type { Context } from "hono";
-import { type Control, type GrantHistory, startRecorder } from "../control/index.js";
+import {
+  type Control,
+  type GrantHistory,
+  KEEP_ENDED_KEYS_MS,
+  startRecorder,
+} from "../control/index.js";
 import {
   type Env,
   type Logger,
@@ -44,6 +49,7 @@ import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
 import { declareRoutes } from "./routes/index.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
+import { type ConsoleFiles, servesConsole } from "./static.js";
 import { measuredRequests, observeStores } from "./telemetry.js";
 import { Tenants } from "./tenants.js";
 
@@ -85,6 +91,8 @@ export interface AppOptions {
   readonly basePath?: string;
   /** Shown by /healthz and in the OpenAPI document. */
   readonly version: string;
+  /** The console to serve beside the API, as `consoleFiles()` reads it on Node. Default: none. */
+  readonly console?: ConsoleFiles | null;
   /** What the stores are, for people: `postgres`, `memory`. Default: not said. */
   readonly engine?: string;
   /** Told what happens to tasks through this instance. */
@@ -199,6 +207,7 @@ export function createApp(options: AppOptions): ServerApp {
     context.res.headers.set(REQUEST_ID_HEADER, context.get("requestId"));
     logAnswer(env.logger, context, env.clock.monotonic() - startMs);
   });
+  if (options.console) app.use(servesConsole(options.console, basePath));
   // Apart from the above, which goes on when this throws.
   app.use(async (context, next) => {
     context.set("budgetMs", budgetOf(context.req.raw));
@@ -245,6 +254,7 @@ export function createApp(options: AppOptions): ServerApp {
     pauses,
     repeat(env, "forget full buckets", 60_000, async () => rates.forget()),
   ];
+  if (control) background.push(startCollector(control.keys, env, "ended keys", KEEP_ENDED_KEYS_MS));
   if (history && recorder) {
     background.push(recorder, startCollector(history, env, "the history of grants"));
   }

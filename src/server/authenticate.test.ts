@@ -24,6 +24,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
       return records.get(id) ?? null;
     },
     list: () => Promise.reject(new Error("nobody lists")),
+    collect: () => Promise.reject(new Error("nobody collects")),
     async any() {
       if (state.fails) throw new StoreUnavailableError("away", { outcome: "none" });
       return records.size > 0;

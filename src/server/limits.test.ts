@@ -172,6 +172,23 @@ it("makes room for as many as do not wait for each other", async () => {
   admission.close();
 });
 
+it("makes room again in a store that has become slower, though it once took no time at all", async () => {
+  const env = manualEnv();
+  const admission = new Admission(env, { inFlight: 64, lateMs: 250 });
+  const round = async (ms: number) => {
+    const leaving: (() => void)[] = [];
+    for (let leave = admission.enter(); leave; leave = admission.enter()) leaving.push(leave);
+    await env.clock.advance(ms);
+    for (const leave of leaving) leave();
+    return leaving.length;
+  };
+  const rooms = [await round(0), await round(400), await round(400), await round(400)];
+  expect(rooms).toEqual([64, 64, 40, 32]);
+  for (let rounds = 0; rounds < 400; rounds += 1) await round(400);
+  expect(await round(400)).toBe(64);
+  admission.close();
+});
+
 it("admits none while the event loop keeps coming round late, and again when it is in time", async () => {
   const { clock, logger } = manualEnv();
   let lateMs = 0;

@@ -334,8 +334,12 @@ it("has a help with examples for every command, and a reference that is current"
 });
 
 it("runs a generator by either name", async () => {
-  const { json } = await run(["generator", "rate", "5"]);
+  const { json } = await run(["generator", "rate", "5", "--reason", "too slow"]);
   expect(json).toMatchObject({ running: false, ratePerSecond: 5 });
+  const audit = await fetch(`${server.url}/v1/audit?target=generator`);
+  expect(await audit.json()).toMatchObject({
+    items: [{ action: "generator.rate", actor: "anyone", reason: "too slow" }, {}],
+  });
   await vi.waitFor(async () => {
     expect((await run(["generate", "status"])).json).toMatchObject({ ratePerSecond: 5 });
   }, PATIENT);

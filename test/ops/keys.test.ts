@@ -7,14 +7,20 @@ import { describeFailure } from "../../src/cli/failures.js";
 import { loadProgram } from "../../src/cli/program.js";
 import {
   type AuditEntry,
+  type Control,
   createKey,
   equalDigests,
+  KEEP_ENDED_KEYS_MS,
   type KeyOrder,
+  MOST_KEYS,
+  newKeyText,
   parseKeyText,
   revokeKey,
   rotateKey,
+  TooManyKeysError,
 } from "../../src/control/index.js";
 import { systemEnv } from "../../src/env/index.js";
+import { createApp } from "../../src/server/index.js";
 import { memory } from "../../src/stores/memory/index.js";
 import { manualEnv } from "../../src/testing/index.js";
 import { CONTROL_ENGINES, type OpenedControl, SQL_ENGINES } from "../support/control-engines.js";
@@ -25,6 +31,7 @@ const HOLDER: KeyOrder = {
   ...{ namespace: "n", name: "CI", role: "holder" },
   ...{ prefixes: ["a/", 'odd "\\%_'], lifetimeMs: 60_000 },
 };
+const NO_KEYS = { items: [], nextCursor: null };
 const ADMIN: KeyOrder = { ...HOLDER, role: "admin", prefixes: [], lifetimeMs: null };
 
 for (const engine of CONTROL_ENGINES) {
@@ -62,12 +69,103 @@ for (const engine of CONTROL_ENGINES) {
         await createKey(control, random, { ...HOLDER, namespace: "listed" }, BY),
         await createKey(control, random, { ...ADMIN, namespace: "listed" }, BY),
       ];
-      const listed = await control.keys.list("listed");
+      const { items: listed } = await control.keys.list({ namespace: "listed" });
       expect(listed.map(({ id }) => id)).toEqual(made.map(({ key }) => key.id).toReversed());
       expect(listed[0]).toMatchObject({ remainingMs: null, expiresAt: null, prefixes: [] });
       for (const key of listed) expect(key).not.toHaveProperty("digest");
-      expect((await control.keys.list(null)).length).toBeGreaterThan(2);
-      expect(await control.keys.list("nobody")).toEqual([]);
+      expect((await control.keys.list({ namespace: null })).items.length).toBeGreaterThan(2);
+      expect(await control.keys.list({ namespace: "nobody" })).toEqual(NO_KEYS);
+    });
+
+    it("are listed page by page, each once, also while others are made and go", async () => {
+      const { control } = opened;
+      const order = { ...ADMIN, namespace: "paged" };
+      const ids: string[] = [];
+      for (let n = 0; n < 5; n += 1) {
+        ids.unshift((await createKey(control, random, order, BY)).key.id);
+      }
+      const first = await control.keys.list({ namespace: "paged", limit: 2 });
+      expect(first.items.map(({ id }) => id)).toEqual(ids.slice(0, 2));
+      await createKey(control, random, order, BY);
+      await revokeKey(control, { namespace: "paged", id: ids[1] ?? "" }, BY);
+      await control.keys.collect(0);
+      const found: string[] = [];
+      for (let cursor = first.nextCursor; cursor !== null; ) {
+        const page = await control.keys.list({ namespace: "paged", limit: 2, cursor });
+        found.push(...page.items.map(({ id }) => id));
+        cursor = page.nextCursor;
+      }
+      expect(found).toEqual(ids.slice(2));
+      for (const cursor of ["", "x", "1.2", "-1", "9".repeat(17), `${"9".repeat(17)}.${ids[0]}`]) {
+        const listing = (async () => control.keys.list({ namespace: "paged", cursor }))();
+        await expect(listing).rejects.toMatchObject({ code: "INVALID_OPTION", path: "cursor" });
+      }
+    });
+
+    it("are no more than a thousand good ones of a tenant, those that take another's place too", async () => {
+      const { control } = opened;
+      const namespace = "full";
+      for (let n = 1; n < MOST_KEYS; n += 1) {
+        const { id, digest } = newKeyText(random);
+        await control.actors.keys.add({ ...ADMIN, namespace, id, digest });
+      }
+      const make = () => createKey(control, random, { ...ADMIN, namespace }, BY);
+      // Neither sees the other.
+      const both = await Promise.allSettled([make(), make()]);
+      expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+      await expect(make()).rejects.toBeInstanceOf(TooManyKeysError);
+      const [newest] = (await control.keys.list({ namespace, limit: 1 })).items;
+      const id = newest?.id ?? expect.fail("no key");
+      const rotate = (overlapMs: number) =>
+        rotateKey(control, random, { namespace, id, overlapMs }, BY);
+      await expect(rotate(60_000)).rejects.toBeInstanceOf(TooManyKeysError);
+      expect(await control.keys.find(id)).toMatchObject({ remainingMs: null, revoked: false });
+      const rotated = (await rotate(0)) ?? expect.fail("not rotated");
+      await expect(make()).rejects.toBeInstanceOf(TooManyKeysError);
+      await revokeKey(control, { namespace, id: rotated.key.id }, BY);
+      expect((await make()).key.namespace).toBe(namespace);
+      const [refused] = (await control.audit.list({ namespace, target: id })).items.filter(
+        ({ details }) => details.includes('"full"'),
+      );
+      expect(refused?.action).toBe("key.rotate");
+    });
+
+    it("are forgotten when they have ended long ago, and not while they are good", async () => {
+      const { control } = opened;
+      const order = { ...HOLDER, namespace: "ended" };
+      const made = async (lifetimeMs: number | null) =>
+        (await createKey(control, random, { ...order, lifetimeMs }, BY)).key.id;
+      const [endless, good] = [await made(null), await made(600_000)];
+      const [expired, revoked] = [await made(1), await made(null)];
+      await revokeKey(control, { namespace: "ended", id: revoked }, BY);
+      await vi.waitFor(async () => {
+        expect((await control.keys.find(expired))?.remainingMs).toBe(0);
+      }, 10_000);
+      const left = async () =>
+        (await control.keys.list({ namespace: "ended" })).items.map(({ id }) => id);
+      expect(await control.keys.collect(600_000)).toBe(0);
+      expect(await left()).toEqual([revoked, expired, good, endless]);
+      expect(await control.keys.collect(0)).toBeGreaterThanOrEqual(2);
+      expect(await left()).toEqual([good, endless]);
+      expect(await control.keys.find(expired)).toBeNull();
+    });
+
+    it("get no successor when they are revoked while somebody exchanges them", async () => {
+      const { control } = opened;
+      const namespace = "raced";
+      const { key } = await createKey(control, random, { ...HOLDER, namespace }, BY);
+      const { id } = key;
+      const late: Control = {
+        ...control,
+        async perform(act, work, told) {
+          await revokeKey(control, { namespace, id }, BY);
+          return control.perform(act, work, told);
+        },
+      };
+      const old = { namespace, id, overlapMs: 60_000 };
+      expect(await rotateKey(late, random, old, BY)).toBeNull();
+      const { items } = await control.keys.list({ namespace });
+      expect(items).toMatchObject([{ id, revoked: true, remainingMs: 0 }]);
     });
 
     it("are exchanged with an overlap, and keep rights and length of life", async () => {
@@ -98,10 +196,10 @@ for (const engine of CONTROL_ENGINES) {
         ...{ key: { expiresAt: null }, old: { revoked: true, remainingMs: 0 } },
       });
       const entries = (await control.audit.list({ namespace: "n", target: id })).items;
-      const done = entries.find(
-        ({ action, phase }) => action === "key.rotate" && phase !== "intent",
-      );
-      expect(JSON.parse(done?.details ?? "{}")).toMatchObject({ successor: key.id });
+      const came = entries
+        .filter(({ action, phase }) => action === "key.rotate" && phase !== "intent")
+        .map(({ details }) => JSON.parse(details));
+      expect(came).toMatchObject([{ refused: "notGood" }, { successor: key.id }]);
     });
 
     it("are revoked at once, for good, and by their own tenant alone", async () => {
@@ -154,6 +252,42 @@ for (const engine of CONTROL_ENGINES) {
 }
 
 for (const engine of SQL_ENGINES) {
+  engine.describe(`keys that two change at once in ${engine.name}`, () => {
+    it("are revoked in the end, and exchanged only before that", async () => {
+      const { control, other, close } = await engine.open();
+      try {
+        const namespace = "at-once";
+        const came = { rotated: 0, refused: 0 };
+        for (let round = 0; round < 20; round += 1) {
+          const { key } = await createKey(control, random, { ...HOLDER, namespace }, BY);
+          const { id } = key;
+          const rotating = () =>
+            rotateKey(control, random, { namespace, id, overlapMs: 60_000 }, BY);
+          const revoking = () => revokeKey(other.control, { namespace, id }, BY);
+          const [rotated] =
+            round % 2 === 0
+              ? await Promise.all([rotating(), revoking()])
+              : (await Promise.all([revoking(), rotating()])).toReversed();
+          expect(await control.keys.find(id)).toMatchObject({ revoked: true, remainingMs: 0 });
+          const { items } = await control.audit.list({ namespace, target: id });
+          const acts = items.toReversed().map(({ action, details }) => {
+            const { refused } = JSON.parse(details) as { refused?: string };
+            return refused === undefined ? action : `${action}: ${refused}`;
+          });
+          came[rotated ? "rotated" : "refused"] += 1;
+          expect(acts).toEqual(
+            rotated
+              ? ["key.create", "key.rotate", "key.revoke"]
+              : ["key.create", "key.revoke", "key.rotate: notGood"],
+          );
+        }
+        expect(came.rotated + came.refused).toBe(20);
+      } finally {
+        await close();
+      }
+    });
+  });
+
   engine.describe(`secrets in ${engine.name}`, () => {
     it("stand in no table, and leaseIds in those of leases alone", async () => {
       const opened = await engine.open();
@@ -204,6 +338,19 @@ it("keys end by the store's clock", async () => {
   await env.clock.advance(1);
   expect(await control.keys.find(key.id)).toMatchObject({ remainingMs: 0, revoked: false });
   expect(await control.keys.any()).toBe(false);
+});
+
+it("a server looks every hour for keys that ended a month ago", async () => {
+  const env = manualEnv({ seed: 4 });
+  const { control, ...stores } = await memory().open(env);
+  if (!control) throw new Error("memory keeps a control");
+  const collected: number[] = [];
+  const keys = { ...control.keys, collect: async (ms: number) => collected.push(ms) };
+  const app = createApp({ ...stores, control: { ...control, keys }, env, version: "0" });
+  await env.clock.advance(3 * 3_600_000);
+  await app.close();
+  expect(collected.length).toBeGreaterThanOrEqual(2);
+  expect(new Set(collected)).toEqual(new Set([KEEP_ENDED_KEYS_MS]));
 });
 
 describe("on the command line", () => {
@@ -267,6 +414,9 @@ describe("on the command line", () => {
     ]);
     const table = (await leasehold("keys", "list")).out;
     expect(table).toContain(id);
+    const one = await leasehold("keys", "list", "--limit", "1", "--json");
+    expect(JSON.parse(one.out)).toMatchObject([{ id: key.id }]);
+    expect(one.err).toBe("there are more than 1: see --limit\n");
     expect(table).not.toContain(made.out.trim().split("_")[2]);
 
     const entries: AuditEntry[] = await json("audit", "list");
@@ -297,6 +447,19 @@ describe("on the command line", () => {
     }
     const { code, err } = await leasehold("keys", "list", "--control", "http://127.0.0.1:1");
     expect({ code, err }).toMatchObject({ code: 64, err: expect.stringContaining("--control") });
+  });
+
+  it("the generator is started and stopped, which the audit knows", async () => {
+    const busy = ["--reason", "busy night", "--actor", "cli:night"];
+    const started = await json("generator", "start", "--rate", "3", ...busy);
+    expect(started).toMatchObject({ running: true, ratePerSecond: 3 });
+    await leasehold("generator", "stop");
+    expect(await json("generator", "status")).toMatchObject({ running: false, ratePerSecond: 3 });
+    const entries: AuditEntry[] = await json("audit", "list", "--target", "generator");
+    expect(entries.filter(({ phase }) => phase === "result")).toMatchObject([
+      { action: "generator.stop", reason: null, actor: `cli:${userInfo().username}` },
+      { action: "generator.start", reason: "busy night", actor: "cli:night" },
+    ]);
   });
 
   it("limits are set and taken away", async () => {

@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const close of opened.splice(0)) await close();
 });
 
-async function open(options: Pick<AppOptions, "limits"> = {}): Promise<Asked> {
+async function open(options: Pick<AppOptions, "limits" | "auth"> = {}): Promise<Asked> {
   const app = await openApp(options);
   opened.push(() => app.close());
   return app;
@@ -106,6 +106,37 @@ it("lets a tenant pause so many things, and those again", async () => {
   expect((await pause("p-7/")).status).toBe(200);
   expect((await ask("DELETE", "/v1/pauses?kind=prefix&name=p-7%2F")).status).toBe(200);
   expect((await pause("another/")).status).toBe(200);
+});
+
+it("lets a tenant have a thousand keys, until it revokes some", async () => {
+  const { ask, stores } = await open({ auth: "none" });
+  const { keys } = stores.control?.actors ?? {};
+  if (!keys) throw new Error("no control");
+  const role = "viewer";
+  const own = { namespace: "default", name: "n", role, prefixes: [], lifetimeMs: null } as const;
+  const ids = Array.from({ length: 1_000 }, (_, n) => n.toString(16).padStart(12, "0"));
+  for (const id of ids) await keys.add({ ...own, id, digest: "0".repeat(64) });
+  const make = () => ask("POST", "/v1/keys", { name: "n", role });
+  const refused = await make();
+  expectProblem(refused, 429, "LIMIT_REACHED");
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  const rotate = (overlapMs: number) => ask("POST", `/v1/keys/${ids[7]}/rotate`, { overlapMs });
+  expectProblem(await rotate(1), 429, "LIMIT_REACHED");
+  expect((await rotate(0)).status).toBe(201);
+  expect((await ask("DELETE", `/v1/keys/${ids[8]}`)).status).toBe(200);
+  expect((await make()).status).toBe(201);
+
+  const listed: string[] = [];
+  let cursor = "";
+  do {
+    const { body } = await ask("GET", `/v1/keys?limit=200${cursor}`);
+    listed.push(...body.items.map(({ id }: { id: string }) => id));
+    cursor = body.nextCursor === null ? "" : `&cursor=${body.nextCursor}`;
+  } while (cursor !== "");
+  expect(listed).toHaveLength(1_002);
+  expect(listed.slice(2)).toEqual(ids.toReversed());
+  expectProblem(await ask("GET", "/v1/keys?limit=201"), 422, "INVALID_REQUEST");
+  expectProblem(await ask("GET", "/v1/keys?cursor=x"), 422, "INVALID_REQUEST");
 });
 
 it("lets a tenant wait so many times at once", async () => {

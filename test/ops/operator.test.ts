@@ -29,6 +29,7 @@ for (const engine of CONTROL_ENGINES) {
       for (const [namespace, role] of [
         ["ours", "holder"],
         ["ours", "operator"],
+        ["ours", "admin"],
         ["theirs", "holder"],
         ["theirs", "operator"],
       ] as const) {
@@ -322,6 +323,40 @@ for (const engine of CONTROL_ENGINES) {
       expect((await waiting).body.tasks).toMatchObject([{ queue: "closed" }]);
     });
 
+    it("steers the generator, and answers for it", async () => {
+      expect(
+        (await operate("POST", "/api/generator/start?reason=busy%20night")).body,
+      ).toMatchObject({
+        running: true,
+      });
+      const rate = { ratePerSecond: 2.5, reason: "too slow" };
+      expect((await operate("PUT", "/api/generator/rate", rate)).body).toMatchObject({
+        ...{ running: true, ratePerSecond: 2.5 },
+      });
+      expect((await operate("POST", "/api/generator/stop")).body).toMatchObject({ running: false });
+      expect((await hold("POST", "/api/generator/stop?reason=x")).status).toBe(403);
+      const by = { actor: actor(), target: "generator" };
+      expect(await entries("generator")).toMatchObject([
+        { ...by, action: "generator.stop", reason: null, details: { running: false } },
+        { ...by, action: "generator.rate", reason: "too slow", details: { ratePerSecond: 2.5 } },
+        { ...by, action: "generator.start", reason: "busy night", details: { running: true } },
+      ]);
+    });
+
+    it("answers for collecting, between an intent and its result", async () => {
+      const administer = asker("ours", "admin");
+      const olderThanMs = 30 * 24 * 3_600_000;
+      const collect = { olderThanMs, reason: "room" };
+      const { body } = await administer("POST", "/v1/leases/collect", collect);
+      expect(body).toEqual({ collected: 0 });
+      const { items } = (await operate("GET", "/v1/audit?action=lease.collect")).body;
+      const by = { actor: `key:${keys.get("ours admin")?.id}`, reason: "room", target: "" };
+      expect(items).toMatchObject([
+        { ...by, phase: "result", details: { olderThanMs, collected: 0 } },
+        { ...by, phase: "intent" },
+      ]);
+    });
+
     it("reads its own tenant's audit, page by page, by target and action", async () => {
       const read = async (query: string) => (await operate("GET", `/v1/audit?${query}`)).body;
       const paged: number[] = [];
@@ -383,6 +418,8 @@ it("does without an audit what was done without one before, and nothing else", a
   expect(await ask("PUT", "/v1/pauses", { kind: "queue", name: "q", reason: "r" })).toBe(501);
   expect(await ask("GET", "/v1/audit")).toBe(501);
   expect(await ask("GET", "/v1/contention")).toBe(200);
+  expect(await ask("POST", "/api/generator/start")).toBe(200);
+  expect(await ask("POST", "/v1/leases/collect", { olderThanMs: 0 })).toBe(200);
   await app.close();
   await stores.close();
 });

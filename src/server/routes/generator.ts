@@ -1,8 +1,10 @@
 /** /api/generator: what is wanted is stored and who does it is said by the lease, so that every instance answers alike. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { GeneratorStatus, LIMITS, RateBody } from "../../protocol/index.js";
+import { steerGenerator } from "../../control/index.js";
+import { GeneratorStatus, LIMITS, RateBody, ReasonQuery } from "../../protocol/index.js";
 import { GENERATOR_RESOURCE, type GeneratorWanted } from "../../tasks/index.js";
+import { byCaller } from "../acts.js";
 import { type Caller, callerOf } from "../caller.js";
 import { type AppEnv, type Budget, limitBody } from "../request.js";
 import {
@@ -19,7 +21,7 @@ import type { Services } from "../services.js";
 const TAGS = ["generator"];
 
 export function generatorRoutes(app: App, services: Services): void {
-  const { leases, generator } = services;
+  const { leases, generator, control } = services;
 
   const status = async (
     { namespace }: Caller,
@@ -37,16 +39,22 @@ export function generatorRoutes(app: App, services: Services): void {
       remainingMs: live?.remainingMs ?? null,
     };
   };
-  const write = async (context: Context<AppEnv>, change: Partial<GeneratorWanted>) => {
+  /** An act where operators keep an audit. */
+  const steer = async (
+    context: Context<AppEnv>,
+    change: Partial<GeneratorWanted>,
+    reason: string | undefined,
+  ) => {
     const [caller, budget] = [callerOf(context), services.budget(context)];
+    const { namespace } = caller;
     // Writing the same again is harmless, so a late answer is no worse than none.
-    const wanted = await budget.change(() => generator.write(caller.namespace, change));
-    return status(caller, budget, wanted);
+    const write = () =>
+      control
+        ? steerGenerator(control, namespace, change, byCaller(context, reason))
+        : generator.write(namespace, change);
+    return status(caller, budget, await budget.change(write));
   };
-  const responses = {
-    200: answers("The status.", GeneratorStatus),
-    ...problems(...STORE_PROBLEMS),
-  };
+  const STATUS = { 200: answers("The status.", GeneratorStatus) };
 
   app.openapi(
     createRoute({
@@ -54,7 +62,7 @@ export function generatorRoutes(app: App, services: Services): void {
       path: "/api/generator",
       tags: TAGS,
       summary: "Whether tasks are being generated, how fast, and by whom",
-      responses,
+      responses: { ...STATUS, ...problems(...STORE_PROBLEMS) },
     }),
     async (context) => {
       const [caller, budget] = [callerOf(context), services.budget(context)];
@@ -71,11 +79,13 @@ export function generatorRoutes(app: App, services: Services): void {
         path: `/api/generator/${action}` as const,
         tags: TAGS,
         summary: `Wish that the generator ${action}s`,
-        responses,
+        request: { query: ReasonQuery },
+        responses: { ...STATUS, ...problems("INVALID_REQUEST", ...STORE_PROBLEMS) },
       }),
       async (context) => {
+        const { reason } = context.req.valid("query");
         const running = action === "start";
-        return context.json(await write(context, { running }), 200);
+        return context.json(await steer(context, { running }, reason), 200);
       },
     );
     otherMethods(app, `/api/generator/${action}`, "POST");
@@ -89,11 +99,11 @@ export function generatorRoutes(app: App, services: Services): void {
       summary: "Set how many tasks are generated per second",
       middleware: limitBody(LIMITS.bodyBytes),
       request: jsonBody(RateBody),
-      responses: { ...responses, ...problems(...BODY_PROBLEMS) },
+      responses: { ...STATUS, ...problems(...BODY_PROBLEMS, ...STORE_PROBLEMS) },
     }),
     async (context) => {
-      const change = context.req.valid("json");
-      return context.json(await write(context, change), 200);
+      const { ratePerSecond, reason } = context.req.valid("json");
+      return context.json(await steer(context, { ratePerSecond }, reason), 200);
     },
   );
   otherMethods(app, "/api/generator/rate", "PUT");

@@ -1,24 +1,33 @@
 /** /v1/keys: the keys of the caller's own tenant, for its admins. */
 import { createRoute } from "@hono/zod-openapi";
-import { type ApiKey, createKey, type MadeKey, revokeKey, rotateKey } from "../../control/index.js";
 import {
-  ApiKeyList,
+  type ApiKey,
+  createKey,
+  type MadeKey,
+  revokeKey,
+  rotateKey,
+  TooManyKeysError,
+} from "../../control/index.js";
+import {
+  ApiKeyPage,
   ApiKey as ApiKeySchema,
   KeyBody,
+  KeyListQuery,
   KeyParams,
   LIMITS,
   NewApiKey,
-  RevokeKeyQuery,
+  ReasonQuery,
   RotateBody,
 } from "../../protocol/index.js";
 import { byCaller, controlOf } from "../acts.js";
 import { callerOf } from "../caller.js";
-import { ProblemError } from "../problems.js";
+import { ProblemError, tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
 import {
   type App,
   answers,
   BODY_PROBLEMS,
+  defined,
   jsonBody,
   otherMethods,
   problems,
@@ -40,16 +49,18 @@ export function keyRoutes(app: App, services: Services): void {
       path: "/v1/keys",
       tags: TAGS,
       summary: "Keys of the tenant, ended ones too, without their secrets",
+      request: { query: KeyListQuery },
       responses: {
-        200: answers("The newest first.", ApiKeyList),
-        ...problems("NO_CONTROL", ...STORE_PROBLEMS),
+        200: answers("The newest first.", ApiKeyPage),
+        ...problems("INVALID_REQUEST", "NO_CONTROL", ...STORE_PROBLEMS),
       },
     }),
     async (context) => {
       const { keys } = controlOf(services);
       const { namespace } = callerOf(context);
-      const list = await services.budget(context).read(() => keys.list(namespace));
-      return context.json({ items: list.map(toWireKey) }, 200);
+      const query = { namespace, ...defined(context.req.valid("query")) };
+      const { items, nextCursor } = await services.budget(context).read(() => keys.list(query));
+      return context.json({ items: items.map(toWireKey), nextCursor }, 200);
     },
   );
 
@@ -63,7 +74,7 @@ export function keyRoutes(app: App, services: Services): void {
       request: jsonBody(KeyBody),
       responses: {
         201: answers("The key, to be kept now.", NewApiKey),
-        ...problems("NO_CONTROL", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+        ...problems("LIMIT_REACHED", "NO_CONTROL", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
       },
     }),
     async (context) => {
@@ -72,7 +83,7 @@ export function keyRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
       const make = () => createKey(control, random, { ...wanted, namespace, prefixes }, by);
-      const made = await services.budget(context).change(make);
+      const made = await services.budget(context).change(make).catch(withoutRoom);
       return context.json(toWireMade(made), 201, NO_STORE);
     },
   );
@@ -88,7 +99,13 @@ export function keyRoutes(app: App, services: Services): void {
       request: { params: KeyParams, ...jsonBody(RotateBody) },
       responses: {
         201: answers("The new key, to be kept now.", NewApiKey),
-        ...problems("UNKNOWN_KEY", "NO_CONTROL", ...BODY_PROBLEMS, ...STORE_PROBLEMS),
+        ...problems(
+          "UNKNOWN_KEY",
+          "LIMIT_REACHED",
+          "NO_CONTROL",
+          ...BODY_PROBLEMS,
+          ...STORE_PROBLEMS,
+        ),
       },
     }),
     async (context) => {
@@ -98,7 +115,7 @@ export function keyRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
       const rotate = () => rotateKey(control, random, { namespace, id, overlapMs }, by);
-      const made = await services.budget(context).change(rotate);
+      const made = await services.budget(context).change(rotate).catch(withoutRoom);
       if (!made) throw unknownKey();
       services.authenticator.forget(id);
       return context.json(toWireMade(made), 201, NO_STORE);
@@ -112,7 +129,7 @@ export function keyRoutes(app: App, services: Services): void {
       path: "/v1/keys/{id}",
       tags: TAGS,
       summary: "Revoke a key: refused at once here, and within 5 s by other instances",
-      request: { params: KeyParams, query: RevokeKeyQuery },
+      request: { params: KeyParams, query: ReasonQuery },
       responses: {
         200: answers("As it is now; also when it is repeated.", ApiKeySchema),
         ...problems("UNKNOWN_KEY", "INVALID_REQUEST", "NO_CONTROL", ...STORE_PROBLEMS),
@@ -138,6 +155,17 @@ export function keyRoutes(app: App, services: Services): void {
 function keyId(text: string): string {
   if (/^[0-9a-f]{12}$/.test(text)) return text;
   throw unknownKey();
+}
+
+/** For how long nobody needs to try again: somebody has to revoke one first. */
+const FULL_FOR_MS = 60_000;
+
+/** @throws LIMIT_REACHED where there are too many, else as it was */
+function withoutRoom(error: unknown): never {
+  if (error instanceof TooManyKeysError) {
+    throw tooMany("LIMIT_REACHED", error.message, FULL_FOR_MS);
+  }
+  throw error;
 }
 
 /** Alike for keys of other tenants. */

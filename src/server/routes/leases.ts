@@ -25,7 +25,7 @@ import {
   RevokeAnswer,
   RevokeBody,
 } from "../../protocol/index.js";
-import { byCaller, checkReason } from "../acts.js";
+import { byCaller, checkReason, collectAsAct } from "../acts.js";
 import { callerOf, checkResources } from "../caller.js";
 import { filteredPage } from "../lease-filters.js";
 import { checkTtl, limitBody } from "../request.js";
@@ -159,11 +159,13 @@ export function leaseRoutes(app: App, services: Services): void {
       responses: { 200: answers("How many.", CollectAnswer), ...wrong },
     }),
     async (context) => {
-      const { olderThanMs } = context.req.valid("json");
+      const { olderThanMs, reason } = context.req.valid("json");
+      const { namespace, keyId } = callerOf(context);
       // It reaches the records of all tenants: no more than what is done every hour anyway.
-      const leastMs = callerOf(context).keyId === null ? 0 : KEEP_ENDED_MS;
+      const leastMs = keyId === null ? 0 : KEEP_ENDED_MS;
       checkNumber("olderThanMs", olderThanMs, leastMs, Number.MAX_SAFE_INTEGER);
-      const collect = () => leases.collect(olderThanMs);
+      const by = { ...byCaller(context, reason), namespace };
+      const collect = () => collectAsAct(services, olderThanMs, by);
       const collected = await services.budget(context).change(collect);
       return context.json({ collected }, 200);
     },

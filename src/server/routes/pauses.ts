@@ -1,6 +1,6 @@
 /** /v1/pauses: what the tenant's operators have closed for a while. */
 import { createRoute } from "@hono/zod-openapi";
-import type { Pause as StoredPause } from "../../control/index.js";
+import { clearPause, type Pause as StoredPause, setPause } from "../../control/index.js";
 import { LIMITS, Pause, PauseBody, PauseList, Resumed, ResumeQuery } from "../../protocol/index.js";
 import { byCaller, controlOf } from "../acts.js";
 import { callerOf } from "../caller.js";
@@ -65,12 +65,7 @@ export function pauseRoutes(app: App, services: Services): void {
         const detail = `at most ${MOST_PAUSES} pauses of one tenant: take some back, or pause a prefix`;
         throw tooMany("LIMIT_REACHED", detail, 5_000);
       }
-      const act = { namespace, actor, reason, action: `${kind}.pause`, target: name };
-      const pause = () =>
-        control.perform(act, async ({ pauses }) => {
-          const value = await pauses.set({ namespace, kind, name, actor, reason });
-          return { value, details: { kind, since: value.since } };
-        });
+      const pause = () => setPause(control, { namespace, kind, name }, { actor, reason });
       const stored = await services.budget(context).change(pause);
       services.activities.of(namespace).notePause("paused", stored, stored);
       await refresh(services);
@@ -95,12 +90,7 @@ export function pauseRoutes(app: App, services: Services): void {
       const control = controlOf(services);
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
-      const act = { ...by, namespace, action: `${kind}.resume`, target: name };
-      const resume = () =>
-        control.perform(act, async ({ pauses }) => {
-          const value = await pauses.clear({ namespace, kind, name });
-          return { value, details: { kind, wasPaused: value } };
-        });
+      const resume = () => clearPause(control, { namespace, kind, name }, by);
       const wasPaused = await services.budget(context).change(resume);
       if (wasPaused) services.activities.of(namespace).notePause("resumed", { kind, name }, by);
       await refresh(services);

@@ -1,7 +1,7 @@
 /** The generator's wanted state behind a Leasehold server. */
 import type * as wire from "../../protocol/index.js";
 import type { GeneratorState, GeneratorWanted } from "../../tasks/port.js";
-import { type Call, type Connection, HttpClient, isFailed } from "./client.js";
+import { type Call, type Connection, HttpClient, isFailed, queryOf } from "./client.js";
 
 export class HttpGeneratorState implements GeneratorState {
   readonly #client: HttpClient;
@@ -14,15 +14,19 @@ export class HttpGeneratorState implements GeneratorState {
     return this.#send(namespace, { method: "GET", path: "/api/generator" });
   }
 
-  async write(namespace: string, change: Partial<GeneratorWanted>): Promise<GeneratorWanted> {
-    const { running, ratePerSecond } = change;
+  /** @param reason for the server's audit */
+  async write(
+    namespace: string,
+    { running, ratePerSecond }: Partial<GeneratorWanted>,
+    reason?: string,
+  ): Promise<GeneratorWanted> {
     let wanted: GeneratorWanted | undefined;
     if (ratePerSecond !== undefined) {
-      const body = JSON.stringify({ ratePerSecond });
+      const body = JSON.stringify({ ratePerSecond, reason });
       wanted = await this.#send(namespace, { method: "PUT", path: "/api/generator/rate", body });
     }
     if (running !== undefined) {
-      const path = `/api/generator/${running ? "start" : "stop"}`;
+      const path = `/api/generator/${running ? "start" : "stop"}${queryOf({ reason })}`;
       wanted = await this.#send(namespace, { method: "POST", path });
     }
     return wanted ?? this.read(namespace);

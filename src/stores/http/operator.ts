@@ -1,5 +1,12 @@
 /** Acts of operators behind a server, which enters them in its audit under the caller's key. */
-import type { Act, Actors, Operator, Pause, PauseKey, Performed } from "../../control/index.js";
+import type {
+  Act,
+  Operator,
+  OperatorActors,
+  Pause,
+  PauseKey,
+  Performed,
+} from "../../control/index.js";
 import { LIMITS } from "../../protocol/wire.js";
 import type { AdminOutcome, TaskKey } from "../../tasks/port.js";
 import { sendBatch } from "./batch.js";
@@ -11,22 +18,25 @@ import {
   misconfigured,
   queryOf,
 } from "./client.js";
+import { HttpGeneratorState } from "./generator.js";
 
 const PAUSES = "/v1/pauses";
 type WirePause = Omit<Pause, "namespace">;
 
 export class HttpOperator implements Operator {
   readonly #client: HttpClient;
+  readonly #generator: HttpGeneratorState;
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
 
   constructor(connection: Connection) {
     this.#client = new HttpClient(connection);
+    this.#generator = new HttpGeneratorState(connection);
   }
 
   /** Each call within it is an act of the server's own: of several, some may be done alone. */
   async perform<T>(
     { reason }: Act,
-    work: (actors: Pick<Actors, "leases" | "tasks" | "pauses">) => Promise<Performed<T>>,
+    work: (actors: OperatorActors) => Promise<Performed<T>>,
   ): Promise<T> {
     const tasks = (operation: "cancel" | "retry" | "delete") => (keys: readonly TaskKey[]) =>
       this.#onTasks(operation, keys, reason);
@@ -43,6 +53,9 @@ export class HttpOperator implements Operator {
           });
         },
       },
+      generator: {
+        write: (namespace, change) => this.#generator.write(namespace, change, reason ?? undefined),
+      },
       tasks: { cancel: tasks("cancel"), retry: tasks("retry"), delete: tasks("delete") },
       pauses: {
         set: (pause) => this.#pause(pause),
@@ -54,6 +67,7 @@ export class HttpOperator implements Operator {
 
   close(): void {
     this.#client.close();
+    this.#generator.close();
   }
 
   async #paused(namespace: string | null): Promise<readonly Pause[]> {

@@ -1,6 +1,5 @@
 /** Keys, the audit, pauses and limits in this process's memory. */
 import {
-  type ApiKey,
   type AuditEntry,
   type AuditLog,
   type AuditQuery,
@@ -9,13 +8,9 @@ import {
   type Control,
   chained,
   inTwoSteps,
-  type KeyActs,
-  type KeyRecord,
-  type KeyStore,
   type LimitActs,
   type LimitStore,
   type NewAuditEntry,
-  type NewKey,
   NO_LIMITS,
   type Pause,
   type PauseActs,
@@ -25,14 +20,10 @@ import {
 } from "../../control/index.js";
 import type { Clock } from "../../env/index.js";
 import type { Page } from "../../lease/index.js";
+import type { MemoryGeneratorState } from "./generator.js";
+import { memoryKeys, type StoredKey } from "./keys.js";
 import { compareUtf8, type MemoryLeaseStore } from "./store.js";
 import type { MemoryTaskStore } from "./tasks.js";
-
-interface StoredKey extends NewKey {
-  readonly createdAtMs: number;
-  readonly expiresAtMs: number | null;
-  readonly revoked: boolean;
-}
 
 /** What the stores of one name share. Its clock is that of the env it was made with. */
 export class MemoryControlState {
@@ -41,6 +32,7 @@ export class MemoryControlState {
   readonly pauses = new Map<string, Pause>();
   /** As they were made. */
   readonly keys = new Map<string, StoredKey>();
+  keysAdded = 0;
   readonly #clock: Clock;
   readonly #originMs: number;
 
@@ -57,27 +49,19 @@ export class MemoryControlState {
   nowText(): string {
     return new Date(this.nowMs()).toISOString();
   }
-
-  shown({ digest, lifetimeMs, createdAtMs, expiresAtMs, ...key }: StoredKey): ApiKey {
-    return {
-      ...key,
-      createdAt: new Date(createdAtMs).toISOString(),
-      expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
-      remainingMs: expiresAtMs === null ? null : Math.max(0, Math.ceil(expiresAtMs - this.nowMs())),
-    };
-  }
 }
 
 export function memoryControl(
   state: MemoryControlState,
   leases: MemoryLeaseStore,
   tasks: MemoryTaskStore,
+  generator: MemoryGeneratorState,
 ): Control {
   const audit = auditOf(state);
-  const keys = keysOf(state);
+  const keys = memoryKeys(state);
   const pauses = pausesOf(state, leases);
   const limits = limitsOf(state);
-  const actors = { leases, tasks, keys, pauses, limits };
+  const actors = { leases, tasks, generator, keys, pauses, limits };
   const kept = { audit, keys, pauses, limits, actors, leasesApart: false };
   return { ...kept, ...inTwoSteps(audit, actors) };
 }
@@ -110,39 +94,6 @@ function auditOf(state: MemoryControlState): AuditLog {
     head: async () => {
       const { seq, hash } = entries.at(-1) ?? CHAIN_BEGIN;
       return { seq, hash };
-    },
-  };
-}
-
-function keysOf(state: MemoryControlState): KeyStore & KeyActs {
-  return {
-    async find(id): Promise<KeyRecord | null> {
-      const key = state.keys.get(id);
-      return key ? { ...state.shown(key), digest: key.digest } : null;
-    },
-    async list(namespace) {
-      const found = [...state.keys.values()].filter(
-        (key) => namespace === null || key.namespace === namespace,
-      );
-      return found.toReversed().map((key) => state.shown(key));
-    },
-    any: async () => [...state.keys.values()].some((key) => state.shown(key).remainingMs !== 0),
-    async add(key) {
-      const createdAtMs = state.nowMs();
-      const expiresAtMs = key.lifetimeMs === null ? null : createdAtMs + key.lifetimeMs;
-      const stored = { ...key, createdAtMs, expiresAtMs, revoked: false };
-      state.keys.set(key.id, stored);
-      return state.shown(stored);
-    },
-    async end(namespace, id, inMs) {
-      const key = state.keys.get(id);
-      if (key?.namespace !== namespace) return null;
-      const nowMs = state.nowMs();
-      const expiresAtMs = Math.min(key.expiresAtMs ?? Infinity, nowMs + inMs);
-      const revoked = key.revoked || (inMs === 0 && nowMs < (key.expiresAtMs ?? Infinity));
-      const stored = { ...key, expiresAtMs, revoked };
-      state.keys.set(id, stored);
-      return state.shown(stored);
     },
   };
 }

@@ -33,7 +33,7 @@ class Memory implements StoreSource<Stores> {
       tasks,
       generator: this.#contents.generator,
       history: this.#contents.history,
-      control: memoryControl(this.#contents.control, leases, tasks),
+      control: memoryControl(this.#contents.control, leases, tasks, this.#contents.generator),
       async close() {
         await Promise.all([leases.close(), tasks.close()]);
       },

@@ -1,9 +1,5 @@
-/** Keys, pauses and limits in PostgreSQL. */
+/** Pauses and limits in PostgreSQL. */
 import {
-  type ApiKey,
-  type KeyActs,
-  type KeyRecord,
-  type KeyStore,
   type LimitActs,
   type LimitStore,
   NO_LIMITS,
@@ -13,81 +9,9 @@ import {
   type TenantLimits,
 } from "../../control/index.js";
 import { invariant } from "../../env/index.js";
+import { iso } from "./control-keys.js";
 import { CLOCK, wakeFirst } from "./lease-sql.js";
-import type { Parameter, Sql } from "./query.js";
-
-const iso = (time: string) =>
-  `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
-const inMs = (value: string) => `clock_timestamp() + ${value}::float8 * interval '1 millisecond'`;
-
-const KEY_COLUMNS = `k.id, k.namespace, k.name, k.role, k.prefixes, k.revoked,
-  ${iso("k.created_at")} AS "createdAt", ${iso("k.expires_at")} AS "expiresAt",
-  greatest(0, ceil(date_part('epoch', k.expires_at - clock_timestamp()) * 1000)) AS left_ms`;
-
-type KeyRow = Omit<ApiKey, "prefixes" | "remainingMs"> & {
-  /** JSON. */
-  readonly prefixes: string;
-  readonly left_ms: number;
-};
-
-const FIND_KEY = `SELECT ${KEY_COLUMNS}, k.digest FROM leasehold.api_key k WHERE k.id = $1`;
-/** Values: the namespace, or null. */
-const LIST_KEYS = `
-SELECT ${KEY_COLUMNS} FROM leasehold.api_key k WHERE $1::text IS NULL OR k.namespace = $1
-ORDER BY k.created_at DESC, k.id`;
-const ANY_KEY = `
-SELECT EXISTS (
-  SELECT FROM leasehold.api_key k WHERE k.expires_at IS NULL OR k.expires_at > clock_timestamp()
-) AS any`;
-/** Values: id, namespace, name, role, prefixes, digest, lifetimeMs. */
-const ADD_KEY = `
-INSERT INTO leasehold.api_key AS k
-  (id, namespace, name, role, prefixes, digest, created_at, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp(), ${inMs("$7")})
-RETURNING ${KEY_COLUMNS}`;
-/** Values: namespace, id, inMs. */
-const END_KEY = `
-UPDATE leasehold.api_key k SET expires_at = least(k.expires_at, ${inMs("$3")}),
-  revoked = k.revoked
-    OR ($3::float8 = 0 AND coalesce(k.expires_at > clock_timestamp(), true))
-WHERE k.namespace = $1 AND k.id = $2
-RETURNING ${KEY_COLUMNS}`;
-
-export function keysIn(sql: Sql): KeyStore & KeyActs {
-  const one = async (text: string, values: readonly Parameter[]) => {
-    const [row] = await sql.query<KeyRow>(text, values);
-    return row ? keyOf(row) : null;
-  };
-  return {
-    async find(id): Promise<KeyRecord | null> {
-      const [row] = await sql.query<KeyRow & { digest: string }>(FIND_KEY, [id]);
-      return row ? { ...keyOf(row), digest: row.digest } : null;
-    },
-    async list(namespace) {
-      return (await sql.query<KeyRow>(LIST_KEYS, [namespace])).map(keyOf);
-    },
-    async any() {
-      const [row] = await sql.query<{ any: boolean }>(ANY_KEY);
-      return row?.any ?? false;
-    },
-    async add({ id, namespace, name, role, prefixes, digest, lifetimeMs }) {
-      const columns = [id, namespace, name, role, JSON.stringify(prefixes), digest, lifetimeMs];
-      const key = await one(ADD_KEY, columns);
-      invariant(key !== null, "what was inserted is returned");
-      return key;
-    },
-    end: (namespace, id, afterMs) => one(END_KEY, [namespace, id, afterMs]),
-  };
-}
-
-function keyOf(row: KeyRow): ApiKey {
-  const { id, namespace, name, role, createdAt, expiresAt, revoked } = row;
-  return {
-    ...{ id, namespace, name, role, createdAt, expiresAt, revoked },
-    prefixes: JSON.parse(row.prefixes) as string[],
-    remainingMs: expiresAt === null ? null : row.left_ms,
-  };
-}
+import type { Sql } from "./query.js";
 
 const PAUSE_COLUMNS = `p.namespace, p.kind, p.name, p.actor, p.reason, ${iso("p.since")} AS since`;
 /** Values: the namespace, or null. */

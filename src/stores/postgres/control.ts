@@ -11,8 +11,10 @@ import type { Act, Actors, AuditEntry, Control, Performed } from "../../control/
 import type { Failed, LeaseholdError } from "../../lease/index.js";
 import type { Connections } from "./connections.js";
 import { addEntries, auditIn, boundWaits } from "./control-audit.js";
-import { keysIn, limitsIn, pausesIn } from "./control-state.js";
+import { keysIn } from "./control-keys.js";
+import { limitsIn, pausesIn } from "./control-state.js";
 import { isUniqueViolation, storeError } from "./failures.js";
+import { PostgresGeneratorState } from "./generator.js";
 import type { Session, Sql } from "./query.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
@@ -76,6 +78,7 @@ function actorsIn(sql: Sql, connections: Connections): Actors {
   return {
     leases: new PostgresLeaseStore(within),
     tasks: new PostgresTaskStore(within),
+    generator: new PostgresGeneratorState(within),
     keys: keysIn(sql),
     pauses: pausesIn(sql),
     limits: limitsIn(sql),
