@@ -1,5 +1,46 @@
+/** Who leads, since when, and how long nobody did; work in shards, and who has which. */
+import { useQuery } from "@tanstack/react-query";
 import { PageHead } from "../../ui/panel.js";
+import { Empty, Failure, Skeleton } from "../../ui/states.js";
+import { ElectionPanel } from "./election-panel.js";
+import { electionsQuery } from "./elections-query.js";
+import { ShardPanel } from "./shard-panel.js";
 
 export function ElectionsPage() {
-  return <PageHead title="Elections" />;
+  const { data, error, refetch, dataUpdatedAt: answeredAtMs } = useQuery(electionsQuery);
+  return (
+    <>
+      <PageHead
+        title="Elections"
+        about="Leaders and singletons, their terms, and work in shards."
+      />
+      {error && !data ? (
+        <Failure error={error} retry={() => void refetch()} />
+      ) : !data ? (
+        <Skeleton lines={8} />
+      ) : data.items.length === 0 && data.shards.length === 0 ? (
+        <Empty icon="election" title="There is no election and no singleton">
+          A program takes part with <code className="font-mono">elector()</code>,{" "}
+          <code className="font-mono">singleton()</code> or{" "}
+          <code className="font-mono">shards()</code>.
+        </Empty>
+      ) : (
+        <div className="grid gap-5">
+          {(!data.complete || !data.history) && (
+            <p className="text-sm text-muted">
+              {!data.complete &&
+                "There are more leases than were looked at, so some may be missing. "}
+              {!data.history && "This server keeps no history: of each the last term is known."}
+            </p>
+          )}
+          {data.items.map((election) => (
+            <ElectionPanel key={election.name} {...{ election, answeredAtMs }} />
+          ))}
+          {data.shards.map((group) => (
+            <ShardPanel key={group.name} {...{ group, answeredAtMs }} />
+          ))}
+        </div>
+      )}
+    </>
+  );
 }
