@@ -186,7 +186,8 @@ export class Network {
     const delayMs = this.#delayMs();
     const id = ++this.#sent;
     const flight: Flight = { id, from, to, about, sentAtMs, arrivesAtMs: sentAtMs + delayMs };
-    this.watcher?.sent(this.#fly(message, flight, delayMs));
+    this.#fly(message, flight, delayMs);
+    this.watcher?.sent(flight);
   }
 
   #fly(message: Message, flight: Flight, delayMs: number): Flight {
