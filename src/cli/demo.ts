@@ -12,7 +12,7 @@ import { watchStores } from "./demo/watch.js";
 import { EXIT } from "./exit-codes.js";
 import { LOOPBACK_HOSTS } from "./exposure.js";
 import { decimal, duration, integer, type Where, whereOf, withStores } from "./options.js";
-import { listenOrSay, portOption } from "./serve.js";
+import { consoleOrSay, engineOf, listenOrSay, portOption } from "./serve.js";
 import { listenForShutdown, type Shutdown } from "./shutdown.js";
 import { openWhere, shownUrl } from "./stores.js";
 import { VERSION } from "./version.js";
@@ -76,7 +76,7 @@ async function demo(where: Where, options: Options): Promise<void> {
   try {
     const stores = await openWhere(where, systemEnv);
     try {
-      const hosted = { ...options, store: shownUrl(where.store) };
+      const hosted = { ...options, store: shownUrl(where.store), engine: engineOf(where) };
       await host(stores, env, show.take, hosted, shutdown, children);
     } finally {
       await stores.close();
@@ -92,23 +92,25 @@ async function host(
   stores: Stores,
   env: Env,
   take: (event: DemoEvent) => void,
-  options: Options & { readonly store: string },
+  options: Options & { readonly store: string; readonly engine: string },
   shutdown: Shutdown,
   children: Child[],
 ): Promise<void> {
   if (shutdown.signal.aborted) return;
   const onTaskEvent = (event: Extract<DemoEvent, { type: "task" }>["event"]) =>
     take({ type: "task", event });
+  const files = await consoleOrSay(env.logger);
   const app = createApp({
     ...stores,
     env,
-    version: VERSION,
+    ...{ version: VERSION, engine: options.engine, console: files },
     onTaskEvent,
     trustedHosts: LOOPBACK_HOSTS,
   });
   const { port } = options;
   const server = await listenOrSay(app, { host: HOST, port, graceMs: SERVER_GRACE_MS });
-  take({ type: "ready", url: server.url, store: options.store });
+  const page = files ? `${server.url}/` : null;
+  take({ type: "ready", url: server.url, console: page, store: options.store });
   await stores.generator.write("default", { running: true, ratePerSecond: options.rate });
   const watch = watchStores(stores, env, take);
   for (const spec of specsOf(server.url, options)) children.push(new Child(spec, env, take));
@@ -186,8 +188,8 @@ function loggerOf(take: (event: DemoEvent) => void): Logger {
 }
 
 const HELP = `
-Serves on port 4040 of this machine (--port, PORT) and keeps everything in the store, so that a
-restart goes on where it stopped. Ctrl-C lets the workers give back what they hold and ends within
+Serves on port 4040 of this machine (--port, PORT), with a console to open in a browser, and keeps
+everything in the store, so that a restart goes on where it stopped. Ctrl-C lets the workers give back what they hold and ends within
 10 s; a second Ctrl-C ends at once, which loses nothing: leases expire.
 
 Examples:

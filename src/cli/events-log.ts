@@ -40,6 +40,9 @@ export function logLeaseEvent(logger: Logger, event: LeaseEvent): void {
     case "released":
       log("info", "lock_released", { grantId: event.grantId });
       return;
+    // Also what those say who waited in vain.
+    case "notHeld":
+      return;
     case "revoked":
       log("info", "lock_revoked", { fencingToken: event.token, free: event.free });
       return;

@@ -1,7 +1,9 @@
 import type { Command } from "commander";
 import { Option } from "commander";
-import { type Env, systemEnv } from "../env/index.js";
+import { type Env, type Logger, systemEnv } from "../env/index.js";
 import {
+  type ConsoleFiles,
+  consoleFiles,
   createApp,
   DEFAULT_LIMITS,
   type Listening,
@@ -23,6 +25,7 @@ interface Options {
   readonly host: string;
   readonly port: number;
   readonly insecureNoKeys?: boolean;
+  readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
   readonly logLevel: string;
 }
@@ -47,6 +50,7 @@ export function addServe(program: Command): void {
       "serve other machines although there is no key: anybody may do all",
     )
     .addOption(portOption())
+    .option("--no-console", "serve the API alone, without the web console")
     .option(
       "--limits <name=number,...>",
       `what this instance takes on: ${Object.keys(DEFAULT_LIMITS).join(", ")}; "none" for no limit`,
@@ -76,6 +80,7 @@ async function serve(where: Where, options: Options): Promise<void> {
   const stores = await openWhere(where, env);
   try {
     const auth = await authFor(options, stores);
+    const files = options.console ? await consoleOrSay(logger) : null;
     const app = createApp({
       ...stores,
       env,
@@ -83,14 +88,18 @@ async function serve(where: Where, options: Options): Promise<void> {
       ...(options.insecureNoKeys ? {} : { trustedHosts: [...LOOPBACK_HOSTS, options.host] }),
       ...(options.limits && { limits: options.limits }),
       metrics,
-      version: VERSION,
+      ...{ console: files, engine: engineOf(where), version: VERSION },
       onLeaseEvent: (event) => logLeaseEvent(logger, event),
       onTaskEvent: (event) => logTaskEvent(logger, event),
     });
     const server = await listenOrSay(app, options);
     const store = shownUrl(where.store);
     const control = where.control === undefined ? {} : { control: shownUrl(where.control) };
-    logger.info({ url: server.url, store, ...control }, `listening on ${server.url}`);
+    const page = files ? { console: `${server.url}/` } : {};
+    const said = files
+      ? `listening on ${server.url}, console at ${server.url}/`
+      : `listening on ${server.url}`;
+    logger.info({ url: server.url, ...page, store, ...control }, said);
     await sayWhoMayCome(logger, options, stores);
     await shutdown.requested();
     logger.info({}, "draining");
@@ -100,6 +109,19 @@ async function serve(where: Where, options: Options): Promise<void> {
     await exporting.close();
   }
   logger.info({}, "closed");
+}
+
+/** Null, and a line in the log, where this package was built without one. */
+export async function consoleOrSay(logger: Logger): Promise<ConsoleFiles | null> {
+  const files = await consoleFiles();
+  if (!files) logger.warn({ event: "no_console" }, "the console was not built: serving without it");
+  return files;
+}
+
+/** What the stores are, for people. */
+export function engineOf({ store }: Where): string {
+  const [scheme = ""] = store.split(":", 1);
+  return scheme === "postgresql" ? "postgres" : scheme.toLowerCase();
 }
 
 /** @throws UsageError with the remedy when the address cannot be used */
@@ -138,6 +160,8 @@ with 0; a second signal exits at once. The log is JSON lines on stderr; docs/log
 
 Without an API key it serves this machine alone, whoever asks. From the first key on
 (leasehold keys create) every request needs one, without a restart; docs/http.md has the roles.
+
+Open the server's address in a browser for the console: leases, tasks, elections, as they happen.
 
 GET /metrics is for Prometheus; OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces
 (docs/observability.md).

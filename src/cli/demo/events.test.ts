@@ -13,7 +13,7 @@ function lines(...events: DemoEvent[]): string[] {
 it("writes time, event, and values that are quoted where they must be", () => {
   expect(
     lines(
-      { type: "ready", url: "http://127.0.0.1:1", store: "memory:x" },
+      { type: "ready", url: "http://127.0.0.1:1", console: null, store: "memory:x" },
       { type: "exited", name: "w", pid: 5, code: 1, said: 'a "b"\n', restartMs: 1_000 },
       { type: "exited", name: "w", pid: 5, code: "SIGKILL", said: "", restartMs: null },
       { type: "stopped" },

@@ -19,7 +19,13 @@ export interface Leader {
 }
 
 export type DemoEvent =
-  | { readonly type: "ready"; readonly url: string; readonly store: string }
+  | {
+      readonly type: "ready";
+      readonly url: string;
+      /** Its address; null: there is none. */
+      readonly console: string | null;
+      readonly store: string;
+    }
   | { readonly type: "draining" | "stopped" }
   | ChildEvent
   | { readonly type: "leads"; readonly leader: Leader | null }
@@ -65,7 +71,10 @@ export class Lines {
 function lineOf(event: DemoEvent): string | null {
   switch (event.type) {
     case "ready":
-      return line("demo.ready", { url: event.url, store: event.store });
+      return line("demo.ready", {
+        ...{ url: event.url, ...(event.console !== null && { console: event.console }) },
+        store: event.store,
+      });
     case "draining":
     case "stopped":
       return `demo.${event.type}`;

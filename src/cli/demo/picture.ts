@@ -56,7 +56,7 @@ export class Picture {
   take(event: DemoEvent, now: Moment): void {
     switch (event.type) {
       case "ready":
-        this.url = event.url;
+        this.url = event.console ?? event.url;
         this.store = event.store;
         return;
       case "draining":

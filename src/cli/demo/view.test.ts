@@ -7,7 +7,10 @@ const at = (ms: number) => ({ ms, wallMs: Date.UTC(2030, 0, 1, 12) + ms });
 let picture: Picture;
 beforeEach(() => {
   picture = new Picture(at(0));
-  picture.take({ type: "ready", url: "http://127.0.0.1:4040", store: "memory:x" }, at(0));
+  picture.take(
+    { type: "ready", url: "http://127.0.0.1:4040", console: null, store: "memory:x" },
+    at(0),
+  );
   for (const [index, name] of ["generator-1", "worker-1", "worker-2"].entries()) {
     picture.take({ type: "started", name, pid: 100 + index, holder: `${name}-aa` }, at(0));
   }
