@@ -11,6 +11,15 @@ function typing(target: EventTarget | null): boolean {
   return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
 }
 
+/** A key that what has the focus acts on by itself; a button that was only clicked leaves it to the page. */
+function isOwnKey(target: EventTarget | null, key: string): boolean {
+  if (!(target instanceof Element)) return false;
+  if (key === " ") return target.matches(":is(button, summary, [role=menuitem]):focus-visible");
+  return (
+    key.startsWith("Arrow") && target.closest("[role=menu], [role=tablist], [role=slider]") !== null
+  );
+}
+
 /** @param shortcuts by key, or by two like `g l`; `mod+k` is Ctrl or Command, and works while typing too */
 export function useShortcuts(shortcuts: Shortcuts): void {
   const latest = useRef(shortcuts);
@@ -23,6 +32,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
     const onKey = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.isComposing || event.altKey) return;
       const { key } = event;
+      if (isOwnKey(event.target, key)) return;
       const mod = event.ctrlKey || event.metaKey;
       if (!mod && (typing(event.target) || document.querySelector("dialog[open]"))) return;
       const sequence = first && event.timeStamp - firstMs < SEQUENCE_MS ? `${first} ${key}` : key;

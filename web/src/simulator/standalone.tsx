@@ -1,15 +1,29 @@
 /** The simulator alone, for any static host. */
 import { createRoot } from "react-dom/client";
 import "../styles.css";
-import { ThemeProvider } from "../ui/theme.js";
+import { IconButton } from "../ui/button.js";
+import { Icon } from "../ui/icon.js";
+import { ThemeProvider, useTheme } from "../ui/theme.js";
 import { SimulatorPage } from "./simulator-page.js";
+
+function ThemeButton() {
+  const { dark, choose } = useTheme();
+  return (
+    <IconButton
+      label={dark ? "Light theme" : "Dark theme"}
+      onClick={() => choose(dark ? "light" : "dark")}
+    >
+      <Icon name={dark ? "sun" : "moon"} />
+    </IconButton>
+  );
+}
 
 const root = document.getElementById("root");
 if (root) {
   createRoot(root).render(
     <ThemeProvider>
       <main className="min-h-dvh px-4 py-5 sm:px-7 sm:py-7">
-        <SimulatorPage />
+        <SimulatorPage aside={<ThemeButton />} />
       </main>
     </ThemeProvider>,
   );
