@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "web/src/**/*.test.ts", "test/**/*.test.ts"],
     reporters: ["default", "./test/support/summary-reporter.ts"],
-    globalSetup: ["test/support/postgres-setup.ts"],
+    globalSetup: ["test/support/postgres-setup.ts", "test/support/pglite-setup.ts"],
     setupFiles: ["test/support/leaks.ts"],
     // Most of the time is spent waiting for leases to run out and processes to end, not computing.
     maxWorkers: 4,

@@ -1,8 +1,8 @@
 /** `leasehold conformance` by real processes: on stores of the package, and on stores that are broken. */
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { Cli, checkBuild, endAll, leasehold, serve } from "./support/cli.js";
-import { temporaryFolder } from "./support/processes.js";
+import { freshPglite } from "./support/pglite.js";
 
 beforeAll(checkBuild);
 afterAll(() => endAll());
@@ -50,7 +50,9 @@ describe.concurrent("a store that conforms", () => {
   });
 
   it("passes on PGlite too, told for machines", async () => {
-    const store = `pglite:${await temporaryFolder()}`;
+    const { directory, remove } = await freshPglite();
+    onTestFinished(remove);
+    const store = `pglite:${directory}`;
     const { code, results, ...report } = await told("--store", store, "--section", "tokens");
     expect(report).toMatchObject({
       ...{ store, conforms: true, failed: 0, notRun: 0 },

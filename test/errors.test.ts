@@ -1,7 +1,7 @@
 /** Every error that users can meet, caused through the public face, with what it must tell them. */
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
-import { PGlite } from "@electric-sql/pglite";
+import type { PGlite } from "@electric-sql/pglite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Elector, Singleton } from "../src/election/index.js";
 import { FENCE_TABLE, fence } from "../src/fence/index.js";
@@ -29,6 +29,7 @@ import {
 } from "../src/index.js";
 import { http } from "../src/stores/http/index.js";
 import { manualEnv } from "../src/testing/index.js";
+import { openPglite } from "./support/pglite.js";
 import { describePostgres, freePort, freshDatabase } from "./support/postgres.js";
 
 /** What the error of a call must be, besides its code. */
@@ -226,7 +227,7 @@ const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
 
 let guarded: PGlite;
 beforeAll(async () => {
-  guarded = await PGlite.create();
+  guarded = await openPglite();
 });
 afterAll(() => guarded.close());
 

@@ -3,14 +3,12 @@
  * built.
  */
 import { spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { connect, connectTasks, type Leases } from "../src/index.js";
 import { Cli, checkBuild, endAll, type Serving, serve } from "./support/cli.js";
+import { freshPglite } from "./support/pglite.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "./support/postgres.js";
 
 const script = fileURLToPath(new URL("support/lifecycle.js", import.meta.url));
@@ -32,8 +30,8 @@ const engines: readonly [name: string, open: () => Promise<[string, () => Promis
   [
     "pglite",
     async () => {
-      const directory = await mkdtemp(join(tmpdir(), "leasehold-lifecycle-"));
-      return [`pglite:${directory}`, () => rm(directory, { recursive: true })];
+      const { directory, remove } = await freshPglite();
+      return [`pglite:${directory}`, remove];
     },
   ],
 ];

@@ -1,13 +1,11 @@
 /** Every task store against the suite that holds all of them to the same rules. */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemEnv } from "../src/env/index.js";
 import { memory } from "../src/stores/memory/index.js";
 import { openPostgres } from "../src/stores/postgres/index.js";
 import { exerciseTaskStore, manualEnv } from "../src/testing/index.js";
 import { lockTask } from "./support/locks.js";
+import { freshPglite } from "./support/pglite.js";
 import { describePostgres, freshDatabase } from "./support/postgres.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
@@ -40,14 +38,14 @@ exerciseTaskStore({
   name: "PGlite",
   vitest,
   async open() {
-    const directory = await mkdtemp(join(tmpdir(), "leasehold-pglite-"));
+    const { directory, remove } = await freshPglite();
     const database = await openPostgres({ directory }, systemEnv);
     return {
       store: database.tasks,
       generator: database.generator,
       async close() {
         await database.close();
-        await rm(directory, { recursive: true });
+        await remove();
       },
     };
   },

@@ -1,5 +1,5 @@
 /** What only SQL stores of tasks do: other people's transactions, plans, notifications. */
-import { PGlite } from "@electric-sql/pglite";
+import type { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -13,6 +13,7 @@ import {
 import { openPostgres, type PostgresDatabase } from "../src/stores/postgres/index.js";
 import { claimSql } from "../src/stores/postgres/task-claim-sql.js";
 import type { ClaimRequest, NewTask, SqlClient } from "../src/tasks/port.js";
+import { openPglite } from "./support/pglite.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "./support/postgres.js";
 
 const newTaskId = taskIds(systemClock, systemRandom);
@@ -109,7 +110,7 @@ describe("PGlite: tasks in the caller's transaction", () => {
     await db.close();
   });
   exerciseTransactions(async () => {
-    db = await PGlite.create();
+    db = await openPglite();
     database = await openPostgres({ db }, systemEnv);
     return { database, transact: (work) => db.transaction((tx) => work(tx)) };
   });

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
-import { PGlite } from "@electric-sql/pglite";
+import type { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openPglite } from "../../test/support/pglite.js";
 import {
   describePostgres,
   type FreshDatabase,
@@ -57,7 +58,7 @@ async function rows(client: FenceClient): Promise<unknown[]> {
 describe("fence on PGlite", () => {
   let db: PGlite;
   beforeAll(async () => {
-    db = await PGlite.create();
+    db = await openPglite();
   });
   beforeEach(() => db.exec(EMPTY));
   afterAll(() => db.close());

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Asked, openApp } from "../../test/support/app.js";
+import { openPglite } from "../../test/support/pglite.js";
 import { systemClock, systemEnv, systemRandom, taskIds } from "../env/index.js";
 import { LIMITS, toWireGrantId, toWireLeaseId } from "../protocol/index.js";
 import { pglite } from "../stores/postgres/index.js";
@@ -345,13 +346,15 @@ describe("generated requests", () => {
   });
 
   test("nor do they reach the database as what it cannot take", async () => {
-    const stores = await pglite({ directory: "" }).open(systemEnv);
+    const db = await openPglite();
+    const stores = await pglite({ db }).open(systemEnv);
     const onSql = await openApp(stores);
     try {
       await spoilAll(onSql, 300);
     } finally {
       await onSql.close();
       await stores.close();
+      await db.close();
     }
   });
 

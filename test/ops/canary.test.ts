@@ -9,7 +9,7 @@ import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-base";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
 import { prometheusText } from "../../src/cli/prometheus.js";
 import {
   type Env,
@@ -27,7 +27,7 @@ import { openTarget, type Target } from "../fuzz/target.js";
 import { MARK } from "../fuzz/values.js";
 import { checkBuild, endAll, leasehold, serve } from "../support/cli.js";
 import { OpenApi } from "../support/openapi.js";
-import { temporaryFolder } from "../support/processes.js";
+import { freshPglite } from "../support/pglite.js";
 
 const SECRET = new RegExp(`${MARK}[0-9a-f]{26}`, "gi");
 /** All lease ids, claim ids and secrets of keys are 16 random bytes. */
@@ -355,7 +355,9 @@ it("keeps secrets out of what the command line prints and logs", async () => {
 
 it("keeps the text of a key out of what is listed and exported of it", async () => {
   checkBuild();
-  const store = `pglite:${await temporaryFolder()}`;
+  const { directory, remove } = await freshPglite();
+  onTestFinished(remove);
+  const store = `pglite:${directory}`;
   const run = (...args: string[]) => leasehold([...args, "--store", store]);
   const made = await run("keys", "create", "--name", "n", "--role", "admin", "--json");
   const secret = /lh_[0-9a-f]{12}_([0-9a-f]{32})/.exec(made.stdout)?.[1] ?? "none";

@@ -1,7 +1,7 @@
 /** Who can reach a server, by real processes: this machine alone until there is a key. */
-import { afterEach, beforeAll, expect, it } from "vitest";
+import { afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
 import { type Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
-import { temporaryFolder } from "../support/processes.js";
+import { freshPglite } from "../support/pglite.js";
 
 beforeAll(() => checkBuild());
 afterEach(() => endAll());
@@ -106,7 +106,9 @@ it("serves this machine without a key, says so, and asks for keys from the first
 });
 
 it("serves other machines where there is a key, and nobody without", async () => {
-  const store = `pglite:${await temporaryFolder()}`;
+  const { directory, remove } = await freshPglite();
+  onTestFinished(remove);
+  const store = `pglite:${directory}`;
   const first = await serve(store);
   const key = await newKey(first.url);
   await first.cli.end("SIGTERM");

@@ -1,5 +1,4 @@
 /** The stores that keep what operators keep, as tests want them. */
-import { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { describe } from "vitest";
 import type { Control } from "../../src/control/index.js";
@@ -7,6 +6,7 @@ import { systemEnv } from "../../src/env/index.js";
 import { memory } from "../../src/stores/memory/index.js";
 import { openPostgres } from "../../src/stores/postgres/index.js";
 import type { Stores } from "../../src/stores/source.js";
+import { openPglite } from "./pglite.js";
 import { describePostgres, freshDatabase } from "./postgres.js";
 
 export interface OpenedControl extends Stores {
@@ -31,7 +31,7 @@ export const SQL_ENGINES: readonly Engine<OpenedSql>[] = [
     name: "PGlite",
     describe,
     async open() {
-      const db = await PGlite.create();
+      const db = await openPglite();
       const stores = await openPostgres({ db }, systemEnv);
       return {
         ...{ ...stores, other: stores },

@@ -1,12 +1,10 @@
 /** PostgreSQL and PGlite as the conformance suites want them. */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemEnv } from "../../src/env/index.js";
 import { openPostgres, type PostgresDatabase } from "../../src/stores/postgres/index.js";
 import type { LeaseHarness } from "../../src/testing/index.js";
 import { lockLease } from "./locks.js";
+import { freshPglite } from "./pglite.js";
 import { describePostgres, startPostgres } from "./postgres.js";
 
 const vitest = { afterAll, beforeAll, describe, expect, it };
@@ -15,7 +13,7 @@ const pgliteHarness: LeaseHarness = {
   name: "PGlite",
   vitest,
   async open() {
-    const directory = await mkdtemp(join(tmpdir(), "leasehold-pglite-"));
+    const { directory, remove } = await freshPglite();
     let database = await openPostgres({ directory }, systemEnv);
     return {
       store: database.leases,
@@ -26,7 +24,7 @@ const pgliteHarness: LeaseHarness = {
       },
       async close() {
         await database.close();
-        await rm(directory, { recursive: true });
+        await remove();
       },
     };
   },

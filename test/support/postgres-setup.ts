@@ -1,9 +1,6 @@
-/**
- * One PostgreSQL server for a whole test run, started when the first test asks for it: unit tests
- * alone never pay for it. This process owns it; the workers ask for its URL over a local socket.
- */
-import { createServer } from "node:net";
+/** One PostgreSQL server for a whole test run. */
 import type { TestProject } from "vitest/node";
+import { openDesk } from "./desk.js";
 import { findEngine, type PostgresServer, startPostgres } from "./postgres-engine.js";
 
 declare module "vitest" {
@@ -31,17 +28,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     server ??= startPostgres();
     return (await server).url;
   };
-  const desk = createServer((socket) => {
-    socket.on("error", () => {});
-    url().then(
-      (url) => socket.end(JSON.stringify({ url })),
-      (error: Error) => socket.end(JSON.stringify({ error: error.message })),
-    );
-  });
-  await new Promise<void>((resolve) => desk.listen(0, "127.0.0.1", resolve));
-  const address = desk.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  project.provide("postgres", { askPort: address.port });
+  const desk = await openDesk(url);
+  project.provide("postgres", { askPort: desk.port });
   return async () => {
     desk.close();
     await (await server)?.remove();

@@ -1,9 +1,8 @@
 /** What a test needs of the run's PostgreSQL server: a database of its own. */
 import { randomBytes } from "node:crypto";
-import { connect } from "node:net";
-import { text } from "node:stream/consumers";
 import pg from "pg";
 import { describe, inject, it } from "vitest";
+import { askDesk } from "./desk.js";
 import "./postgres-setup.js";
 
 export { freePort, type PostgresServer, startPostgres } from "./postgres-engine.js";
@@ -47,10 +46,7 @@ function postgresUrl(): Promise<string> {
 async function ask(): Promise<string> {
   const postgres = inject("postgres");
   if ("missing" in postgres) throw new Error(`no PostgreSQL server: ${postgres.missing}`);
-  const answer = await text(connect(postgres.askPort, "127.0.0.1"));
-  const { url, error } = JSON.parse(answer) as { url?: string; error?: string };
-  if (url === undefined) throw new Error(`no PostgreSQL server: ${error}`);
-  return url;
+  return askDesk(postgres.askPort, "PostgreSQL server");
 }
 
 export interface FreshDatabase {

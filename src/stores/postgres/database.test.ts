@@ -3,10 +3,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { PGlite } from "@electric-sql/pglite";
+import type { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compile } from "../../../test/support/compile.js";
+import { openPglite } from "../../../test/support/pglite.js";
 import {
   describePostgres,
   type FreshDatabase,
@@ -135,7 +136,7 @@ describe("the user's PGlite", () => {
   let db: PGlite;
   beforeAll(async () => {
     // Whatever the user wants numbers to be is not for our statements.
-    db = await PGlite.create({ parsers: { 20: BigInt, 701: String } });
+    db = await openPglite({ parsers: { 20: BigInt, 701: String } });
   });
   afterAll(async () => {
     // Closing the store has left it open.
@@ -169,7 +170,7 @@ describe("the user's PGlite", () => {
   });
 
   it("may be closed by its owner before the store is", async () => {
-    const own = await PGlite.create();
+    const own = await openPglite();
     const store = await openPostgres({ db: own }, systemEnv);
     await own.close();
     const [outcome] = await store.leases.acquire([
