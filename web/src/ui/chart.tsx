@@ -3,6 +3,7 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "./theme.js";
+import { localText, useTimes, utcText } from "./time.js";
 
 export interface Series {
   readonly name: string;
@@ -28,6 +29,7 @@ export function Chart({ seconds, series, unit, label, height = 120 }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const { dark } = useTheme();
+  const textOf = useTimes().style === "utc" ? utcText : localText;
   const shape = series.map(({ name, colour }) => `${name} ${colour}`).join();
 
   useEffect(() => {
@@ -46,7 +48,10 @@ export function Chart({ seconds, series, unit, label, height = 120 }: Props) {
         padding: [8, 4, 0, 0],
         scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },
         axes: [
-          { ...axis, space: 70, size: 22 },
+          {
+            ...{ ...axis, space: 70, size: 22 },
+            values: (_, splits) => splits.map((at) => timeOf(textOf(new Date(at * 1_000)))),
+          },
           { ...axis, size: 44, space: 28 },
         ],
         series: [
@@ -68,7 +73,7 @@ export function Chart({ seconds, series, unit, label, height = 120 }: Props) {
       made.destroy();
       plot.current = null;
     };
-  }, [shape, height, dark]);
+  }, [shape, height, dark, textOf]);
 
   useEffect(() => {
     plot.current?.setData(dataOf(seconds, series));
@@ -97,6 +102,9 @@ export function Chart({ seconds, series, unit, label, height = 120 }: Props) {
 
 const dataOf = (seconds: readonly number[], series: readonly Series[]): uPlot.AlignedData =>
   [[...seconds], ...series.map(({ values }) => [...values])] as uPlot.AlignedData;
+
+/** Of a day and a time, the time. */
+const timeOf = (text: string) => text.slice(11, 19);
 
 function lastOf(values: readonly (number | null)[], unit: string): string {
   const last = values.findLast((value) => value !== null);

@@ -8,6 +8,7 @@ import { tokenStyle } from "../../ui/token-colour.js";
 import { Remaining, StateBadge } from "../leases/lease-state.js";
 import type { Election } from "./elections-query.js";
 import { failovers } from "./failovers.js";
+import { TermStrip } from "./term-strip.js";
 
 interface Props {
   readonly election: Election;
@@ -30,7 +31,7 @@ export function ElectionPanel({ election, answeredAtMs }: Props) {
       }
       aside={<Badge>{kind === "elector" ? "election" : "singleton"}</Badge>}
     >
-      <div className="grid sm:grid-cols-2 lg:grid-cols-[minmax(0,1.6fr)_repeat(3,minmax(0,1fr))]">
+      <div className="grid grid-cols-2 lg:grid-cols-[minmax(0,1.6fr)_repeat(3,minmax(0,1fr))]">
         <div className="min-w-0 px-4 py-3">
           <div className="text-xs text-muted">Leader</div>
           {leader === null ? (
@@ -70,6 +71,7 @@ export function ElectionPanel({ election, answeredAtMs }: Props) {
           note={longestMs === null ? "not known" : `${durationText(longestMs)} at most`}
         />
       </div>
+      <TermStrip terms={terms} />
       <Terms terms={terms} longestMs={longestMs} />
     </Panel>
   );

@@ -25,7 +25,7 @@ export function ElectionsPage() {
           <code className="font-mono">shards()</code>.
         </Empty>
       ) : (
-        <div className="grid gap-5">
+        <div className="grid grid-cols-[minmax(0,1fr)] gap-5">
           {(!data.complete || !data.history) && (
             <p className="text-sm text-muted">
               {!data.complete &&

@@ -39,8 +39,8 @@ export function ShardPanel({ group, answeredAtMs }: Props) {
               <div className="min-w-0">
                 <p className="truncate font-medium">{holder}</p>
                 <p className="text-xs text-muted">
-                  {own.length} {own.length === 1 ? "shard" : "shards"}, lives for{" "}
-                  <Remaining {...{ remainingMs, answeredAtMs }} />
+                  {own.length} {own.length === 1 ? "shard" : "shards"}, its lease:{" "}
+                  <Remaining {...{ remainingMs, answeredAtMs }} /> left
                 </p>
               </div>
               <Chips name={name} shards={own} />

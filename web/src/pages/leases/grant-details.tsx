@@ -19,10 +19,13 @@ export function GrantDetails({
       <div className="flex flex-wrap items-center gap-2">
         <Token token={token || null} large />
         <StateBadge state={state} />
+        <span className="ml-auto">
+          <CopyButton text={grantId} label="Copy grant id" />
+        </span>
       </div>
       <p className="font-medium break-words">{holder}</p>
       <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1.5 text-xs">
-        <Line name="How it ended">
+        <Line name={ending ? "Ended" : "Now"}>
           {ending ?? (
             <>
               it runs, <Remaining {...{ remainingMs, answeredAtMs }} /> left
@@ -38,7 +41,7 @@ export function GrantDetails({
           </Line>
         )}
         {state !== "live" && (
-          <Line name="Ended">
+          <Line name="Ended at">
             <TimeText at={grant.endedAt ?? grant.expiresAt} />
           </Line>
         )}
@@ -55,7 +58,6 @@ export function GrantDetails({
         )}
         <Line name="Grant id">
           <span className="font-mono break-all">{grantId}</span>
-          <CopyButton text={grantId} />
         </Line>
       </dl>
     </section>

@@ -65,6 +65,8 @@ describe("bars of holders", () => {
     expect(percentOf(axis, NOW - 28_000)).toBe(50);
     expect(percentOf(axis, NOW - 90_000)).toBe(0);
     expect(axisOf(bars, NOW, 30_000)).toEqual({ fromMs: NOW - 30_000, toMs: NOW + 4_000 });
+    const long = { ...live, remainingMs: 600_000, expiresAt: at(660) };
+    expect(axisOf(holderBars([long, released], NOW), NOW, null).toMs).toBe(NOW + 12_000);
     const [old] = holderBars([released], NOW);
     expect(axisOf(old ? [old] : [], NOW, null).toMs).toBe(NOW - 45_000);
   });

@@ -74,14 +74,21 @@ export interface Axis {
   readonly toMs: number;
 }
 
+/** What a running one has left takes this part of the axis at most, however long its term. */
+const MOST_LEFT = 0.2;
+
 /** Long enough for all bars that are drawn; at least a second. */
 export function axisOf(bars: readonly HolderBar[], nowMs: number, spanMs: number | null): Axis {
-  const ends = bars.flatMap(({ endMs, untilMs }) => untilMs ?? endMs);
-  const running = bars.some(({ untilMs }) => untilMs !== null);
-  const toMs = Math.max(...ends, running || spanMs !== null ? nowMs : -Infinity);
+  const running = bars.find(({ untilMs }) => untilMs !== null);
+  const endMs = Math.max(
+    ...bars.map((bar) => bar.endMs),
+    running || spanMs !== null ? nowMs : -Infinity,
+  );
   const starts = bars.flatMap(({ startMs }) => startMs ?? []);
-  const fromMs = spanMs === null ? Math.min(...starts, toMs) : nowMs - spanMs;
-  return { fromMs: Math.min(fromMs, toMs - 1_000), toMs };
+  const startMs = spanMs === null ? Math.min(...starts, endMs) : nowMs - spanMs;
+  const fromMs = Math.min(startMs, endMs - 1_000);
+  const leftMs = Math.min((running?.untilMs ?? endMs) - endMs, (endMs - fromMs) * MOST_LEFT);
+  return { fromMs, toMs: endMs + Math.max(0, leftMs) };
 }
 
 /** From 0 to 100, within the axis. */

@@ -53,7 +53,7 @@ function ResourceView({ resource }: { readonly resource: string }) {
   return (
     <>
       <ResourceHead {...{ resource, newest: grants[0], pause: head.pause }} />
-      <div className="grid gap-5">
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-5">
         <Panel
           title="Holders over time"
           aside={
@@ -81,7 +81,7 @@ function ResourceView({ resource }: { readonly resource: string }) {
             {...(query.hasNextPage && { more: () => void query.fetchNextPage() })}
           />
         </Panel>
-        <div className="grid items-start gap-5 xl:grid-cols-2">
+        <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-5 xl:grid-cols-2">
           <Waiters waiters={head.waiters} />
           <Refusals refusals={head.refusals} forMs={head.forMs} />
         </div>

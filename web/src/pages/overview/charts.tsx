@@ -18,7 +18,7 @@ export function Charts({ series }: { readonly series: Series }) {
   const fromS = Date.parse(series.from) / 1_000;
   const seconds = Array.from({ length: whole }, (_, index) => fromS + index);
   return (
-    <div className="grid gap-5 md:grid-cols-2 2xl:grid-cols-3">
+    <div className="grid gap-5 grid-cols-[minmax(0,1fr)] md:grid-cols-2 xl:grid-cols-3">
       {drawn(series, whole).map(({ title, unit, lines, isOfStore }) => (
         <Panel
           key={title}

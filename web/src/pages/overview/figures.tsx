@@ -24,12 +24,8 @@ export function Figures({ overview: { leases, tasks, contended } }: { overview: 
             }
           />
           <Figure name="Free" value={count(leases?.ended, complete)} note="with a last grant" />
-          <Figure
-            name="Contended"
-            value={count(contended.resources)}
-            note="last minute, this instance"
-          />
-          <Figure name="Waiting" value={count(contended.waiting)} note="callers, this instance" />
+          <Figure name="Contended" value={count(contended.resources)} note="this instance, 1 min" />
+          <Figure name="Waiting" value={count(contended.waiting)} note="this instance, now" />
         </Row>
       </Panel>
       <Panel title="Tasks" aside={isMissing ? "the store does not answer" : "of the whole store"}>

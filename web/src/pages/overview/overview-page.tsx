@@ -56,15 +56,13 @@ export function OverviewPage() {
           The server does not answer; this is what it said last. {error.message}
         </p>
       )}
-      <div className="grid gap-5">
+      <div className="grid grid-cols-[minmax(0,1fr)] gap-5">
         <Figures overview={data} />
         <Charts series={data.series} />
-        <div className="grid items-start gap-5 xl:grid-cols-2">
+        <div className="grid grid-cols-[minmax(0,1fr)] items-start gap-5 md:grid-cols-2 xl:grid-cols-3">
           <Leaders />
-          <div className="grid gap-5">
-            <Engine overview={data} />
-            <Slowest latency={data.latency} />
-          </div>
+          <Engine overview={data} />
+          <Slowest latency={data.latency} />
         </div>
       </div>
     </>

@@ -9,7 +9,7 @@ const text = (ms: number) => (ms < 10 ? ms.toFixed(1) : String(Math.round(ms)));
 export function Slowest({ latency }: { readonly latency: readonly Latency[] }) {
   const slowest = latency.toSorted((a, b) => b.p99Ms - a.p99Ms).slice(0, SHOWN);
   return (
-    <Panel title="Slowest operations, last minute" aside={<Badge>this instance</Badge>}>
+    <Panel title="Slowest in the last minute" aside={<Badge>this instance</Badge>}>
       {slowest.length === 0 ? (
         <p className="px-4 py-3 text-sm text-muted">Nothing was asked of the store.</p>
       ) : (
