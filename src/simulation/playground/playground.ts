@@ -110,11 +110,14 @@ export class Playground {
     return this.#inTurn(() => this.#act(act));
   }
 
-  /** Goes on to the next turn of the story: a line of the log that is a step. */
-  step(): Promise<Frame> {
+  /**
+   * Goes on to the next turn of the story: a line of the log that is a step.
+   * @param latestMs where to end if none comes before
+   */
+  step(latestMs = LONGEST_RUN_MS): Promise<Frame> {
     this.#move = undefined;
     return this.#inTurn(async () => {
-      const endMs = Math.min(LONGEST_RUN_MS, this.shownMs + LONGEST_STEP_MS);
+      const endMs = Math.min(LONGEST_RUN_MS, latestMs, this.shownMs + LONGEST_STEP_MS);
       const from = this.#frame.logEnd;
       while (this.shownMs < endMs) {
         await this.#goTo(Math.min(endMs, this.shownMs + STEP_SLICE_MS));
