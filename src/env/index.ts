@@ -19,6 +19,7 @@ export {
   type MetricOf,
 } from "./metrics.js";
 export { jittered, type Random, systemRandom } from "./random.js";
+export { Recent } from "./recent.js";
 export { type Repeating, repeat } from "./repeat.js";
 export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
 export type {

@@ -22,7 +22,6 @@ import {
   activityOfTask,
   renewals,
 } from "./activities.js";
-import { put } from "./bounded.js";
 import { type Followed, type Listener, Ring, Streams } from "./event-stream.js";
 import type { LeaseEvent } from "./lease-calls.js";
 import { PerSecond } from "./per-second.js";
@@ -53,6 +52,8 @@ export interface Followers {
 
 /** Of one tenant. */
 export class TenantActivity {
+  /** By the monotonic clock: when it was asked for last. */
+  usedMs = 0;
   readonly seen: Seen;
   readonly figures: PerSecond<Figure>;
   /** Tasks of the whole store, in the seconds in which somebody looked. */
@@ -221,10 +222,13 @@ export class Activities {
   }
 
   of(namespace: string): TenantActivity {
-    const tenant = this.#tenants.get(namespace) ?? new TenantActivity(this.#env);
-    const before = this.#tenants.size;
-    if (before >= MOST_TENANTS && !this.#tenants.has(namespace)) this.#forgetOne();
-    put(this.#tenants, namespace, tenant, Infinity);
+    let tenant = this.#tenants.get(namespace);
+    if (!tenant) {
+      if (this.#tenants.size >= MOST_TENANTS) this.#forgetOne();
+      tenant = new TenantActivity(this.#env);
+      this.#tenants.set(namespace, tenant);
+    }
+    tenant.usedMs = this.#env.clock.monotonic();
     return tenant;
   }
 
@@ -234,11 +238,10 @@ export class Activities {
 
   /** The one that was quiet for longest, of those that nobody follows. */
   #forgetOne(): void {
-    for (const [namespace, tenant] of this.#tenants) {
-      if (tenant.streams > 0) continue;
-      tenant.close();
-      this.#tenants.delete(namespace);
-      return;
-    }
+    const [quietest] = [...this.#tenants]
+      .filter(([, { streams }]) => streams === 0)
+      .sort(([, a], [, b]) => a.usedMs - b.usedMs);
+    quietest?.[1].close();
+    if (quietest) this.#tenants.delete(quietest[0]);
   }
 }

@@ -16,7 +16,6 @@
 import { equalDigests, type KeyRecord, type KeyStore, parseKeyText } from "../control/index.js";
 import { type Env, type Repeating, repeat } from "../env/index.js";
 import { LeaseholdError } from "../lease/index.js";
-import { put } from "./bounded.js";
 import type { Caller } from "./caller.js";
 import { ProblemError, storeProblem, tooMany } from "./problems.js";
 
@@ -230,6 +229,17 @@ export class Authenticator {
       this.#env.logger.info({ event: "keys_asked_for" }, "there are keys: requests need one");
     }
     this.#asks = any;
+  }
+}
+
+/** As the newest; the oldest goes when there are too many. */
+function put<T>(kept: Map<string, T>, id: string, found: T, most: number): void {
+  kept.delete(id);
+  kept.set(id, found);
+  if (kept.size <= most) return;
+  for (const oldest of kept.keys()) {
+    kept.delete(oldest);
+    return;
   }
 }
 

@@ -6,10 +6,9 @@ import {
   type TermRecord,
   termsOf,
 } from "../election/standing.js";
-import type { Clock } from "../env/index.js";
+import { type Clock, Recent } from "../env/index.js";
 import type { LeaseView } from "../lease/index.js";
 import type { Elections } from "../protocol/index.js";
-import { put } from "./bounded.js";
 import type { Survey } from "./survey.js";
 
 const MOST_TERMS = 20;
@@ -28,7 +27,7 @@ interface Known {
 export class Terms {
   readonly #clock: Clock;
   readonly #history: Pick<GrantHistory, "list"> | undefined;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Recent<Known>(MOST_KEPT);
 
   constructor(clock: Clock, history: Pick<GrantHistory, "list"> | undefined) {
     this.#clock = clock;
@@ -50,7 +49,7 @@ export class Terms {
     const before = history
       .list({ namespace, resource, limit: MOST_TERMS - 1 })
       .then(({ items }) => items.filter((ended) => ended.grantId !== grantId));
-    put(this.#known, key, { token, atMs: nowMs, before }, MOST_KEPT);
+    this.#known.set(key, { token, atMs: nowMs, before });
     before.catch(() => this.#known.delete(key));
     return before;
   }

@@ -2,8 +2,7 @@
  * What many ask the store for and few need anew: by tenant, read every few seconds at most however many
  * ask, and more rarely where it takes long.
  */
-import type { Clock } from "../env/index.js";
-import { put } from "./bounded.js";
+import { type Clock, Recent } from "../env/index.js";
 
 const EVERY_MS = 2_000;
 /** So much of the time at most is spent on it. */
@@ -22,7 +21,7 @@ interface Reading<T> {
 export class Fresh<T> {
   readonly #clock: Clock;
   readonly #read: (namespace: string) => Promise<T>;
-  readonly #readings = new Map<string, Reading<T>>();
+  readonly #readings = new Recent<Reading<T>>(MOST_KEPT);
 
   constructor(clock: Clock, read: (namespace: string) => Promise<T>) {
     this.#clock = clock;
@@ -37,7 +36,7 @@ export class Fresh<T> {
     const reading: Reading<T> = {
       ...{ atMs: nowMs, answer: this.#read(namespace), tookMs: undefined },
     };
-    put(this.#readings, namespace, reading, MOST_KEPT);
+    this.#readings.set(namespace, reading);
     reading.answer.then(
       () => {
         reading.tookMs = this.#clock.monotonic() - nowMs;

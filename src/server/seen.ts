@@ -3,12 +3,11 @@
  * waits, who was refused because its grant was over, where one contends. Bounded: of each the latest are
  * kept. What went through other instances, or straight to the store, is not in it.
  */
-import type { Clock } from "../env/index.js";
+import { type Clock, Recent } from "../env/index.js";
 import { queue } from "../lease/index.js";
 import type { Refusal, Waiter } from "../protocol/index.js";
 import type { ClaimRequest } from "../tasks/index.js";
 import type { KnownGrant } from "./activities.js";
-import { put } from "./bounded.js";
 import type { LeaseEvent } from "./lease-calls.js";
 
 const MOST_GRANTS = 10_000;
@@ -23,8 +22,8 @@ const CLAIMER_MS = 120_000;
 
 interface SeenGrant extends KnownGrant {
   renewals: number;
-  /** It was told that it is over. */
-  ended: boolean;
+  /** Null: nobody has been told that it is over. */
+  ended: "lost" | "released" | null;
 }
 
 interface Waiting extends Omit<Waiter, "askedAt"> {
@@ -51,11 +50,11 @@ interface LastClaim extends Omit<Claimer, "at" | "waiting"> {
 export class Seen {
   readonly #clock: Clock;
   readonly #sinceMs: number;
-  readonly #grants = new Map<string, SeenGrant>();
-  readonly #waiters = new Map<string, Waiting>();
+  readonly #grants = new Recent<SeenGrant>(MOST_GRANTS);
+  readonly #waiters = new Recent<Waiting>(MOST_WAITERS);
   /** By resource: when somebody met its holder. */
-  readonly #contended = new Map<string, number>();
-  readonly #claimers = new Map<string, LastClaim>();
+  readonly #contended = new Recent<number>(MOST_CONTENDED);
+  readonly #claimers = new Recent<LastClaim>(MOST_CLAIMERS);
   readonly #refusals: Refusal[] = [];
 
   constructor(clock: Clock) {
@@ -81,7 +80,7 @@ export class Seen {
         const { grantId, holder, token } = event;
         this.#waiters.delete(grantId);
         if (this.#grants.has(grantId)) return false;
-        put(this.#grants, grantId, { holder, token, renewals: 0, ended: false }, MOST_GRANTS);
+        this.#grants.set(grantId, { holder, token, renewals: 0, ended: null });
         return true;
       }
       case "renewed": {
@@ -89,7 +88,7 @@ export class Seen {
         if (!known) return true;
         known.renewals += 1;
         // As the newest: what lasts long must not make room for what comes and goes.
-        put(this.#grants, event.grantId, known, MOST_GRANTS);
+        this.#grants.set(event.grantId, known);
         return true;
       }
       case "held":
@@ -97,12 +96,18 @@ export class Seen {
         return true;
       case "notHeld": {
         const waited = this.#waiters.delete(event.grantId);
-        return !waited && this.#end(event.grantId);
+        const known = this.#grants.get(event.grantId);
+        if (waited || !known || known.ended) return false;
+        known.ended = "lost";
+        return true;
       }
       case "released":
-      case "lost":
-        this.#end(event.grantId);
-        return true;
+      case "lost": {
+        const known = this.#grants.get(event.grantId);
+        const isRepeated = event.type === "released" && known?.ended === "released";
+        if (known) known.ended = event.type;
+        return !isRepeated;
+      }
       case "revoked":
       case "failed":
         return true;
@@ -137,7 +142,7 @@ export class Seen {
   /** Now, and within the last minute. */
   contended(): { readonly resources: number; readonly waiting: number } {
     const nowMs = this.#clock.monotonic();
-    const recent = [...this.#contended.values()].filter((atMs) => nowMs - atMs <= CONTENDED_MS);
+    const recent = valuesOf(this.#contended).filter((atMs) => nowMs - atMs <= CONTENDED_MS);
     return { resources: recent.length, waiting: this.#live(nowMs).length };
   }
 
@@ -146,7 +151,7 @@ export class Seen {
     const claim = (change: 1 | -1) => {
       const open = Math.max(0, (this.#claimers.get(holder)?.open ?? 0) + change);
       const atMs = this.#clock.monotonic();
-      put(this.#claimers, holder, { holder, queues, kinds, atMs, open }, MOST_CLAIMERS);
+      this.#claimers.set(holder, { holder, queues, kinds, atMs, open });
     };
     claim(1);
     return () => claim(-1);
@@ -155,7 +160,7 @@ export class Seen {
   /** Those that ask for tasks, or did of late. */
   claimers(): Claimer[] {
     const nowMs = this.#clock.monotonic();
-    return [...this.#claimers.values()]
+    return valuesOf(this.#claimers)
       .filter(({ atMs, open }) => open > 0 || nowMs - atMs <= CLAIMER_MS)
       .map(({ open, atMs, ...claim }) => ({
         ...claim,
@@ -165,37 +170,25 @@ export class Seen {
 
   #noteHeld({ resource, asked, holder, queueMs, ahead }: Extract<LeaseEvent, { type: "held" }>) {
     const nowMs = this.#clock.monotonic();
-    put(this.#contended, resource, nowMs, MOST_CONTENDED);
+    this.#contended.set(resource, nowMs);
     if (queueMs === null) return;
     const before = this.#waiters.get(asked);
-    put(
-      this.#waiters,
-      asked,
-      {
-        ...{ resource, grantId: asked, holder, ahead },
-        askedAtMs: before?.askedAtMs ?? nowMs,
-        untilMs: nowMs + Math.min(queueMs, queue.LONGEST_TICKET_MS),
-      },
-      MOST_WAITERS,
-    );
-  }
-
-  /** Whether it was a grant that nobody had been told the end of. */
-  #end(grantId: string): boolean {
-    const known = this.#grants.get(grantId);
-    const told = known?.ended ?? true;
-    if (known) known.ended = true;
-    return !told;
+    this.#waiters.set(asked, {
+      ...{ resource, grantId: asked, holder, ahead },
+      askedAtMs: before?.askedAtMs ?? nowMs,
+      untilMs: nowMs + Math.min(queueMs, queue.LONGEST_TICKET_MS),
+    });
   }
 
   #live(nowMs: number): Waiting[] {
-    for (const [grantId, { untilMs }] of this.#waiters) {
-      if (untilMs <= nowMs) this.#waiters.delete(grantId);
-    }
-    return [...this.#waiters.values()];
+    return valuesOf(this.#waiters).filter(({ untilMs }) => untilMs > nowMs);
   }
 
   #wallOf(atMs: number, nowMs: number): string {
     return new Date(Math.round(this.#clock.wall() - (nowMs - atMs))).toISOString();
   }
+}
+
+function valuesOf<T>(recent: Recent<T>): T[] {
+  return Array.from(recent.entries(), ([, value]) => value);
 }

@@ -1,5 +1,5 @@
 /** What happens to tasks, told as it happens: for a terminal, a console, a log. */
-import { telling } from "../env/index.js";
+import { Recent, telling } from "../env/index.js";
 import type { ClaimedTask, RefusalReason, TaskGrant, TaskState, TaskStore } from "./port.js";
 
 /** Who held the task when it happened, as far as this store object has seen the claim. */
@@ -65,7 +65,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
     /** The holder has ended it by a report that was taken. */
     reported: boolean;
   }
-  const grants = new Map<string, Known>();
+  const grants = new Recent<Known>(REMEMBERED);
 
   const tell = telling(onEvent);
   // Two tenants may choose one id.
@@ -79,9 +79,6 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
   const remember = (grant: GrantKey & ClaimedTask, holder: string): void => {
     const { kind, attempt } = grant;
     grants.set(keyOf(grant), { kind, attempt, holder, reported: false });
-    if (grants.size <= REMEMBERED) return;
-    const [oldest] = grants.keys();
-    if (oldest !== undefined) grants.delete(oldest);
   };
   /** Tells of each outcome in turn: what was refused in the same words, the rest by `told`. */
   const each = <Request extends TaskGrant, Outcome extends { status: string }>(

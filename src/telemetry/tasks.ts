@@ -1,4 +1,5 @@
 /** A store of tasks whose calls are counted, timed and traced. */
+import { Recent } from "../env/index.js";
 import { observed, type TaskEvent, type TaskStore } from "../tasks/index.js";
 import { type Measuring, timed } from "./leases.js";
 
@@ -9,7 +10,7 @@ type Ended = "completed" | "failed" | "returned" | "refused" | "expired";
 
 export function measuredTasks(store: TaskStore, measuring: Measuring): TaskStore {
   const { telemetry, clock } = measuring;
-  const claimedAtMs = new Map<string, number>();
+  const claimedAtMs = new Recent<number>(REMEMBERED);
 
   const ended = (outcome: Ended, { id, token }: { id: string; token: number }) => {
     const key = `${id}:${token}`;
@@ -20,8 +21,6 @@ export function measuredTasks(store: TaskStore, measuring: Measuring): TaskStore
   };
   const started = ({ id, token }: { id: string; token: number }) => {
     claimedAtMs.set(`${id}:${token}`, clock.monotonic());
-    const [oldest] = claimedAtMs.size > REMEMBERED ? claimedAtMs.keys() : [];
-    if (oldest !== undefined) claimedAtMs.delete(oldest);
   };
   const count = (event: Exclude<TaskEvent["type"], "renewed"> | "duplicate" | "dead") =>
     telemetry.count("leasehold.task.events", { event });

@@ -1,0 +1,266 @@
+/** What happens through an instance, as it is told to those who watch, and kept of single resources. */
+import { afterEach, describe, expect, test } from "vitest";
+import type { Asked } from "../../test/support/app.js";
+import { openConsoleApp } from "../../test/support/console-app.js";
+import { systemEnv } from "../env/index.js";
+import { TenantActivity } from "./activity.js";
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function open() {
+  const app = await openConsoleApp();
+  closing.push(app.close);
+  return app;
+}
+
+type Follower = ReturnType<Awaited<ReturnType<typeof openConsoleApp>>["follow"]>;
+const NOTHING = {
+  ...{ other: null, operation: null, reason: null, queue: null, kind: null, count: 1 },
+};
+
+/** Without when it was. */
+function told(follower: Follower) {
+  return follower.events().map(({ id, at, name, ...event }) => (name === "resync" ? name : event));
+}
+
+describe("what happens", () => {
+  test("to leases is told as it happens, never with a lease id", async () => {
+    const { call, grant, clock, follow } = await open();
+    const follower = follow();
+    await clock.settle();
+    expect(told(follower)).toEqual(["resync"]);
+
+    const [a, b] = [grant("r"), grant("r")];
+    const taken = await call("acquire", { leaseId: a.leaseId, holder: "a", ttlMs: 5_000 });
+    await call("acquire", { leaseId: b.leaseId, holder: "b", ttlMs: 5_000 });
+    await call("renew", { leaseId: a.leaseId, ttlMs: 5_000 });
+    await call("renew", { leaseId: a.leaseId, ttlMs: 5_000 });
+    await clock.advance(1_000);
+    await clock.advance(5_000);
+    const next = await call("acquire", { leaseId: b.leaseId, holder: "b", ttlMs: 5_000 });
+    await call("renew", { leaseId: a.leaseId, ttlMs: 5_000 });
+    await call("release", { leaseId: b.leaseId });
+    await call("release", { leaseId: b.leaseId });
+    await clock.settle();
+
+    const lease = { ...NOTHING, topic: "lease", resource: "r" };
+    const ofA = { ...lease, holder: "a", token: taken.token, grantId: a.grantId };
+    const ofB = { ...lease, holder: "b", token: next.token, grantId: b.grantId };
+    expect(told(follower)).toEqual([
+      "resync",
+      { ...ofA, type: "acquired" },
+      { ...ofA, type: "contended", holder: "b", token: null, other: "a" },
+      {
+        ...{ ...lease, type: "renewed", count: 2 },
+        ...{ resource: null, holder: null, token: null, grantId: null },
+      },
+      { ...ofA, type: "expired", other: "b" },
+      { ...ofB, type: "acquired", other: "a" },
+      { ...ofA, type: "refused", operation: "renew", reason: "taken" },
+      { ...ofB, type: "released" },
+    ]);
+    for (const { leaseId } of [a, b]) {
+      expect(follower.state.text).not.toContain(leaseId.split(".")[1]);
+    }
+  });
+
+  test("to tasks and pauses is told too, and one may choose", async () => {
+    const { asked, ask, clock, follow } = await open();
+    const [all, operators] = [follow("?of=task"), follow("?of=operator")];
+    await clock.settle();
+    await asked("POST", "/api/tasks", { task_data: 1, kind: "mail" });
+    const { tasks } = await asked("POST", "/api/tasks/next", { processor: "w" });
+    const [{ id, leaseId, fencingToken }] = tasks;
+    const error = `lost ${leaseId}`;
+    await asked("PUT", `/api/tasks/${id}/fail`, { leaseId, fencingToken, error });
+    await ask("PUT", `/api/tasks/${id}/complete`, { leaseId, fencingToken });
+    await asked("POST", `/api/tasks/${id}/cancel`);
+    await asked("PUT", "/v1/pauses", { kind: "queue", name: "default", reason: "upgrade" });
+    await asked("DELETE", "/v1/pauses?kind=queue&name=default");
+    await asked("DELETE", "/v1/pauses?kind=queue&name=default");
+    await clock.settle();
+    const task = { ...NOTHING, topic: "task", resource: `task:${id}`, kind: "mail" };
+    const unknown = { holder: null, token: null, grantId: null };
+    const held = { holder: "w", token: fencingToken, grantId: null };
+    expect(told(all)).toEqual([
+      "resync",
+      { ...task, ...unknown, type: "enqueued", queue: "default" },
+      { ...task, ...held, type: "claimed", queue: "default" },
+      { ...task, ...held, type: "failed", reason: "lost [lease]" },
+      { ...task, ...held, type: "refused", operation: "complete", reason: "expired" },
+      { ...task, ...unknown, type: "cancelled", kind: null },
+    ]);
+    const act = { ...NOTHING, ...unknown, topic: "operator", resource: null, holder: "anyone" };
+    expect(told(operators)).toEqual([
+      "resync",
+      { ...act, type: "paused", other: "queue default", reason: "upgrade" },
+      { ...act, type: "resumed", other: "queue default" },
+    ]);
+  });
+
+  test("goes on where a reader was, and begins with as much of the past as it asks for", async () => {
+    const { call, grant, clock, follow } = await open();
+    const acquire = (resource: string) =>
+      call("acquire", { leaseId: grant(resource).leaseId, holder: "a", ttlMs: 5_000 });
+    for (const resource of ["one", "two", "three"]) await acquire(resource);
+    const names = (follower: Follower) =>
+      follower.events().map(({ name, resource }) => (name === "resync" ? name : resource));
+    const first = follow("?last=2");
+    await clock.settle();
+    expect(names(first)).toEqual(["resync", "two", "three"]);
+    const lastId = first.events().at(-1)?.id;
+    first.leave();
+    await acquire("four");
+    const again = follow("", lastId);
+    const elsewhere = follow("", `${"0".repeat(16)}.1`);
+    await clock.settle();
+    await acquire("five");
+    await clock.settle();
+    expect(names(again)).toEqual(["four", "five"]);
+    expect(names(elsewhere)).toEqual(["resync", "five"]);
+  });
+
+  test("ends when the server closes, and takes part in the limit of what waits", async () => {
+    const app = await openConsoleApp({ limits: { waiters: 1, shortestTtlMs: 1 } });
+    const follower = app.follow();
+    await app.clock.settle();
+    const { status, body } = await app.ask("GET", "/v1/activity");
+    expect([status, body.code]).toEqual([429, "LIMIT_REACHED"]);
+    await app.close();
+    await app.clock.settle();
+    expect(follower.state.ended).toBe(true);
+  });
+
+  test("is kept in bounded space, and counted on while nobody reads", async () => {
+    const activity = new TenantActivity(systemEnv);
+    const event = { requestId: "q", ttlMs: 1, holder: "a", token: 1, replaced: null };
+    for (let n = 0; n < 20_000; n += 1) {
+      const grantId = `${n}`.padStart(16, "0");
+      activity.noteLease({ ...event, type: "acquired", resource: `r${n}`, grantId });
+      activity.noteLease({ ...event, type: "lost", resource: `r${n}`, grantId, reason: "taken" });
+    }
+    const { seen, figures } = activity;
+    expect(figures.sum("lease acquired", 300)).toBe(20_000);
+    expect(seen.grant("0".repeat(16))).toBeUndefined();
+    expect(seen.grant(`${19_999}`.padStart(16, "0"))).toBeDefined();
+    expect(seen.refusals(() => true)).toHaveLength(500);
+    activity.close();
+  });
+});
+
+describe("a resource", () => {
+  const take = async (
+    { call, grant }: Awaited<ReturnType<typeof open>>,
+    resource: string,
+    holder: string,
+  ) => {
+    const { leaseId, grantId } = grant(resource);
+    const outcome = await call("acquire", { leaseId, holder, ttlMs: 5_000, queueMs: 60_000 });
+    return { leaseId, grantId, outcome };
+  };
+
+  test("is shown with its holders over time, its waiters and who was refused", async () => {
+    const app = await open();
+    const { call, clock, get, asked } = app;
+    const first = await take(app, "r", "first");
+    await clock.advance(2_000);
+    for (let n = 0; n < 2; n += 1) await call("renew", { leaseId: first.leaseId, ttlMs: 5_000 });
+    await clock.advance(6_000);
+    const second = await take(app, "r", "second");
+    await call("renew", { leaseId: first.leaseId, ttlMs: 5_000 });
+    await call("release", { leaseId: first.leaseId });
+    await clock.advance(1_000);
+    const [third, fourth] = [await take(app, "r", "third"), await take(app, "r", "fourth")];
+    await call("release", { leaseId: fourth.leaseId });
+    await asked("PUT", "/v1/pauses", { kind: "prefix", name: "r", reason: "look" });
+
+    const shown = await get("/v1/resource?name=r");
+    expect(shown).toMatchObject({
+      ...{ resource: "r", nextCursor: null, history: true, forMs: 9_000 },
+      pause: { kind: "prefix", name: "r", actor: "anyone", reason: "look" },
+      waiters: [{ grantId: third.grantId, holder: "third", ahead: 0, askedAt: expect.any(String) }],
+      refusals: [{ operation: "renew", reason: "taken", holder: "first", token: 1 }],
+      items: [
+        { holder: "second", token: 2, state: "live", renewals: 0, endedAt: null },
+        {
+          ...{ holder: "first", token: 1, state: "expired", renewals: 2 },
+          endedAt: "2020-01-01T12:00:07.000Z",
+        },
+      ],
+    });
+    expect(await asked("POST", "/v1/leases/seen", ["r", "nobody's"])).toEqual([
+      { resource: "r", renewals: 0, waiters: 1, refusals: 1 },
+      { resource: "nobody's", renewals: null, waiters: 0, refusals: 0 },
+    ]);
+    expect(await get("/v1/refusals?prefix=r")).toMatchObject({ items: [{ resource: "r" }] });
+    expect((await get("/v1/refusals?prefix=x")).items).toEqual([]);
+    for (const { leaseId } of [first, second, third]) {
+      expect(JSON.stringify(shown)).not.toContain(leaseId.split(".")[1]);
+    }
+  });
+
+  test("has pages, each grant once", async () => {
+    const app = await open();
+    for (let n = 1; n <= 7; n += 1) {
+      const { leaseId } = await take(app, "r", `holder-${n}`);
+      if (n < 7) await app.call("release", { leaseId });
+    }
+    const holders: string[] = [];
+    let cursor: string | null = "";
+    while (cursor !== null) {
+      const from: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+      const page = await app.get(`/v1/resource?name=r&limit=3${from}`);
+      holders.push(...page.items.map(({ holder }: { holder: string }) => holder));
+      cursor = page.nextCursor;
+    }
+    expect(holders).toEqual([7, 6, 5, 4, 3, 2, 1].map((n) => `holder-${n}`));
+  });
+
+  test("may be a task, and is nothing where nobody knows it", async () => {
+    const { asked, get } = await open();
+    const { id } = await asked("POST", "/api/tasks", { task_data: 1 });
+    await asked("POST", "/api/tasks/next", { processor: "w" });
+    expect(await get(`/v1/resource?name=task:${id}`)).toMatchObject({
+      items: [{ holder: "w", state: "live" }],
+      history: true,
+    });
+    expect(await get("/v1/resource?name=unknown")).toMatchObject({ items: [], pause: null });
+  });
+});
+
+describe("why a task does not run", () => {
+  const reasons = async ({ ask }: Pick<Asked, "ask">, id: string) =>
+    (await ask("GET", `/api/tasks/${id}/why`)).body.reasons.map(
+      ({ code }: { code: string }) => code,
+    );
+
+  test("is told by what stands in its way", async () => {
+    const app = await open();
+    const { asked, ask, get } = app;
+    const add = async (task: object) =>
+      (await asked("POST", "/api/tasks", { task_data: 1, ...task })).id as string;
+    const first = await add({ queue: "q" });
+    const second = await add({ queue: "q" });
+    const urgent = await add({ queue: "q", priority: -1 });
+    const later = await add({ queue: "q", scheduled_at: "2020-01-01T13:00:00Z" });
+    expect(await reasons(app, second)).toEqual(["noWorker", "behind"]);
+    await asked("POST", "/api/tasks/next", { processor: "w", queues: ["q"], kinds: ["other"] });
+    expect(await reasons(app, first)).toEqual(["noWorker", "behind"]);
+    await asked("POST", "/api/tasks/next", { processor: "v", queues: ["q"] });
+    expect(await reasons(app, urgent)).toEqual(["running"]);
+    expect(await reasons(app, first)).toEqual(["due"]);
+    const behind = await get(`/api/tasks/${second}/why`);
+    expect(behind).toMatchObject({ state: "pending", reasons: [{ code: "behind", ahead: 1 }] });
+    expect(await get(`/api/tasks/${later}/why`)).toMatchObject({
+      reasons: [{ code: "scheduled", inMs: 3_600_000 }],
+    });
+    await asked("PUT", "/v1/pauses", { kind: "queue", name: "q", reason: "upgrade" });
+    expect(await reasons(app, first)).toEqual(["paused"]);
+    await asked("POST", `/api/tasks/${first}/cancel`);
+    expect(await reasons(app, first)).toEqual(["cancelled"]);
+    expect((await ask("GET", `/api/tasks/${"0".repeat(36)}/why`)).body.code).toBe("UNKNOWN_TASK");
+  });
+});

@@ -1,0 +1,62 @@
+/** A server app on stores in memory whose clock a test moves, as a console asks it. */
+import { expect } from "vitest";
+import { grantIdOf, newLeaseId, systemRandom } from "../../src/env/index.js";
+import { Leases } from "../../src/lease/index.js";
+import { toWireLeaseId } from "../../src/protocol/index.js";
+import type { AppOptions } from "../../src/server/index.js";
+import { manualEnv } from "../../src/testing/index.js";
+import { openApp } from "./app.js";
+
+export async function openConsoleApp(options: Partial<AppOptions> = {}) {
+  const env = manualEnv();
+  const app = await openApp({ ...options, env });
+  const asked = async (method: string, path: string, body?: unknown) => {
+    const answer = await app.ask(method, path, body);
+    expect(answer.status, `${method} ${path}: ${JSON.stringify(answer.body)}`).toBeLessThan(300);
+    return answer.body;
+  };
+  return {
+    ...app,
+    clock: env.clock,
+    asked,
+    get: (path: string) => asked("GET", path),
+    /** One request to the port's routes, and its outcome. */
+    async call(operation: string, request: object) {
+      const [outcome] = await asked("POST", `/v1/leases/${operation}`, [request]);
+      return outcome;
+    },
+    grant(resource: string) {
+      const leaseId = newLeaseId(systemRandom);
+      return { leaseId: toWireLeaseId(resource, leaseId), grantId: grantIdOf(leaseId) };
+    },
+    client: (holder: string) =>
+      new Leases(app.stores.leases, { env, holder }, { close: undefined }),
+    /** Reads /v1/activity in the background until it is left. */
+    follow(query = "", lastEventId?: string) {
+      const leaving = new AbortController();
+      const state = { text: "", ended: false };
+      void (async () => {
+        const headers = lastEventId === undefined ? {} : { "last-event-id": lastEventId };
+        const request = new Request(`http://localhost/v1/activity${query}`, { headers });
+        const { body } = await app.app.fetch(request);
+        const reader = (body as ReadableStream<Uint8Array>).getReader();
+        leaving.signal.addEventListener("abort", () => void reader.cancel());
+        for (;;) {
+          const { done, value } = await reader.read();
+          if (done) break;
+          state.text += new TextDecoder().decode(value);
+        }
+        state.ended = true;
+      })();
+      return {
+        state,
+        leave: () => leaving.abort(),
+        /** What has come so far. */
+        events: () =>
+          [...state.text.matchAll(/^id: (.*)\nevent: (.*)\ndata: (.*)\n\n/gm)].map(
+            ([, id = "", name = "", data = ""]) => ({ id, name, ...JSON.parse(data) }),
+          ),
+      };
+    },
+  };
+}
