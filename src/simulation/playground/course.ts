@@ -3,7 +3,7 @@ import { CALM, Network } from "../network.js";
 import { World } from "../world.js";
 import type { Act, TimedAct } from "./acts.js";
 import { Candidate } from "./candidate.js";
-import type { Frame, InvariantId } from "./frame.js";
+import type { Frame, InvariantId, WriteFrame } from "./frame.js";
 import { Invariants } from "./invariants.js";
 import { Ledger } from "./ledger.js";
 import { Log } from "./log.js";
@@ -72,6 +72,11 @@ export class Course {
     return this.#stage.world.trace.hash;
   }
 
+  /** Writes that came with an older token than one before. */
+  get staleWrites(): readonly WriteFrame[] {
+    return this.#resource.stale;
+  }
+
   /** How long nobody led, for each change of leaders. */
   get failOversMs(): readonly number[] {
     return this.#stage.tally.failOversMs;
@@ -132,7 +137,10 @@ export class Course {
     return {
       ...{ stage, ledger: this.#ledger, messages: this.#messages, storeState: "up" },
       candidate: (name) => candidates[NODES.indexOf(name)] as Candidate,
-      leader: () => candidates.find(({ program }) => program?.role === "leader"),
+      leader: () =>
+        candidates
+          .filter(({ program }) => program?.role === "leader")
+          .sort((a, b) => (b.program?.belief?.token ?? 0) - (a.program?.belief?.token ?? 0))[0],
       start: (candidate) => this.#start(candidate),
       useSettings: () => {
         for (const { machine, program } of candidates) {

@@ -3,8 +3,11 @@
  * virtual clocks contend for one lease. A script (scenario, seed, settings, acts) decides the course.
  */
 export { type Act, type AnswerKind, type CutWay, type Target, type TimedAct } from "./acts.js";
+export { type Choice, EXPERIMENTS, type Experiment } from "./experiments.js";
 export type * from "./frame.js";
+export { exportTest, type Outcome, replay } from "./outcome.js";
 export { Playground } from "./playground.js";
+export { QUIZ, type QuizQuestion } from "./quiz.js";
 export {
   type Caption,
   captionOf,

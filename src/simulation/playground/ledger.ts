@@ -40,6 +40,8 @@ export class Ledger {
   #expiry: Timer | undefined;
   /** Tickets of which it was told that they wait. */
   readonly #waiting = new Set<string>();
+  /** Who asked under which lease id. A run makes a few hundred. */
+  readonly #askers = new Map<string, NodeName>();
   /** Tokens of grants, by lease id. */
   readonly #tokens = new Map<string, number>();
   /** Grants that were ended before their time, so that only the fence protects from their holders. */
@@ -64,8 +66,12 @@ export class Ledger {
     this.store = {
       ...observed,
       capabilities: { ...observed.capabilities, queue: queued },
-      acquire: (requests) =>
-        observed.acquire(queued ? requests : requests.map(({ queueMs: _, ...rest }) => rest)),
+      acquire: (requests) => {
+        for (const { leaseId, holder } of requests) this.#askers.set(leaseId, nodeOf(holder));
+        return observed.acquire(
+          queued ? requests : requests.map(({ queueMs: _, ...rest }) => rest),
+        );
+      },
       get: (keys) => {
         stage.tally.operations.read += 1;
         return observed.get(keys);
@@ -200,13 +206,11 @@ export class Ledger {
   ): void {
     if (this.#waiting.has(leaseId)) return;
     this.#waiting.add(leaseId);
-    const tickets = this.#state.namespaces.get(NAMESPACE)?.tickets.get(NAME) ?? [];
-    const ticket = tickets.find((one) => one.leaseId === leaseId);
     const isHeld = before && rules.excludes(before, storeMs);
     const why = isHeld ? `${nodeOf(holder)} holds it` : `it is kept for ${nodeOf(holder)}`;
-    const place = ticket && ahead !== undefined ? `, ${ordinal(ahead + 1)} in line` : "";
-    const who = ticket ? nodeOf(ticket.holder) : "A process";
-    const text = `${who} asked for the lease: ${why}. It waits${place}.`;
+    const place = ahead !== undefined ? `, ${ordinal(ahead + 1)} in line` : "";
+    const who = this.#askers.get(leaseId) ?? "somebody";
+    const text = `${who} asked for the lease: ${why}. ${who} waits${place}.`;
     this.#stage.log.tell("store", "wait", text);
   }
 

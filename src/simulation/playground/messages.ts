@@ -50,7 +50,9 @@ export class Messages implements NetworkWatcher {
       ? `The answer "${summary}" to ${to}`
       : `${from}'s message "${summary}"`;
     const how = why === "cut off" ? "did not get through" : "was lost on the way";
-    this.#stage.log.tell(from as Place, "message", `${what} ${how}.`, why === "dropped");
+    const text = `${what} ${how}.`;
+    if (why === "dropped") this.#stage.log.tell(from as Place, "message", text, true);
+    else this.#stage.log.tellRarely(from as Place, "message", text);
   }
 
   /** What is on its way. */

@@ -1,7 +1,7 @@
 /** Acts of a person, done to the world. What cannot be done is told, and changes nothing. */
 import type { Act } from "./acts.js";
 import type { Candidate } from "./candidate.js";
-import type { ProcessState } from "./frame.js";
+import type { LogLine, ProcessState } from "./frame.js";
 import type { Ledger } from "./ledger.js";
 import type { Messages } from "./messages.js";
 import { fitSettings, type NodeName } from "./settings.js";
@@ -53,7 +53,8 @@ export function perform(cast: Cast, act: Act): void {
       onMessage(cast, act);
       break;
     case "expire":
-      if (!cast.ledger.expire()) say(cast, "expire", "There is no lease that could expire.");
+      if (!cast.ledger.expire())
+        say(cast, "store", "expire", "There is no lease that could expire.");
       break;
     case "revoke":
       cast.ledger.revoke(act.free);
@@ -63,7 +64,7 @@ export function perform(cast: Cast, act: Act): void {
       break;
     case "fence":
       cast.stage.settings = { ...cast.stage.settings, fenced: act.on };
-      say(cast, "setting", sentence(act), true);
+      say(cast, "resource", "setting", sentence(act), true);
       break;
     case "set":
       set(cast, act);
@@ -78,18 +79,18 @@ function onProcess(
   candidate: Candidate,
 ): void {
   const { name, state, program } = candidate;
-  const nothing = (why: string) => say(cast, "process", `${name} ${why}.`);
+  const nothing = (why: string) => say(cast, name, "process", `${name} ${why}.`);
   const belief = program?.belief;
   const had = belief ? ` It holds token ${belief.token}, and the store does not know.` : "";
   switch (act.kind) {
     case "crash":
       if (!program) return nothing("does not run, so it cannot crash");
       candidate.crash();
-      return say(cast, "process", `${sentence(act)}${had.replace("holds", "held")}`, true);
+      return say(cast, name, "process", `${sentence(act)}${had.replace("holds", "held")}`, true);
     case "restart":
       if (program) return nothing("runs already");
       cast.start(candidate);
-      return say(cast, "process", `${sentence(act)} It knows nothing of what it was.`, true);
+      return say(cast, name, "process", `${sentence(act)} It knows nothing of what it was.`, true);
     case "pause":
       if (!program || state !== "up") return nothing("does not run now, so it cannot be paused");
       if (!act.midWrite) break;
@@ -97,9 +98,9 @@ function onProcess(
         if (candidate.program !== program || candidate.state !== "up") return;
         candidate.stand("paused");
         const text = `${name} stands still: a long garbage collection. It had just checked its lease, and was about to write.`;
-        say(cast, "process", text, true);
+        say(cast, name, "process", text, true);
       });
-      return say(cast, "process", `${name} will be paused in the middle of its next write.`);
+      return say(cast, name, "process", `${name} will be paused in the middle of its next write.`);
     case "suspend":
       if (!program || state !== "up") return nothing("does not run now, so it cannot be suspended");
       break;
@@ -107,20 +108,26 @@ function onProcess(
       if (state !== "paused" && state !== "suspended") return nothing("does not stand still");
       const stoodMs = candidate.resume();
       const still = belief ? ` It still believes in token ${belief.token}.` : "";
-      return say(cast, "process", `${name} goes on after ${duration(stoodMs)}.${still}`, true);
+      return say(
+        cast,
+        name,
+        "process",
+        `${name} goes on after ${duration(stoodMs)}.${still}`,
+        true,
+      );
     }
   }
   candidate.stand(act.kind === "pause" ? "paused" : "suspended");
   const how = act.kind === "pause" ? "stands still: a long garbage collection" : "is suspended";
   const clocks = act.kind === "pause" ? "" : " One of its clocks stops with it.";
-  say(cast, "process", `${name} ${how}.${clocks}${had}`, true);
+  say(cast, name, "process", `${name} ${how}.${clocks}${had}`, true);
 }
 
 function onStore(cast: Cast, kind: "crash" | "restart" | "pause" | "suspend" | "resume"): void {
   const { machine } = cast.ledger;
   const change = (state: Cast["storeState"], text: string) => {
     cast.storeState = state;
-    say(cast, "process", text, true);
+    say(cast, "store", "process", text, true);
   };
   const { storeState: state } = cast;
   if (kind === "crash" && state !== "down") {
@@ -137,7 +144,7 @@ function onStore(cast: Cast, kind: "crash" | "restart" | "pause" | "suspend" | "
     machine.resume();
     change("up", "The store goes on, and decides what has come meanwhile.");
   } else {
-    say(cast, "process", `The store is ${state}: there is nothing to ${kind}.`);
+    say(cast, "store", "process", `The store is ${state}: there is nothing to ${kind}.`);
   }
 }
 
@@ -146,7 +153,7 @@ function onLink(cast: Cast, act: On<"cut" | "mend">): void {
   const { node } = act;
   if (act.kind === "mend") {
     if (cast.candidate(node).link === "whole") {
-      return say(cast, "network", `${node} reaches the store already.`);
+      return say(cast, node, "network", `${node} reaches the store already.`);
     }
     network.join(node, "store");
     network.join("store", node);
@@ -154,7 +161,7 @@ function onLink(cast: Cast, act: On<"cut" | "mend">): void {
     if (act.way !== "answers") network.cut(node, "store");
     if (act.way !== "requests") network.cut("store", node);
   }
-  say(cast, "network", sentence(act), true);
+  say(cast, node, "network", sentence(act), true);
 }
 
 function onClock(cast: Cast, act: On<"rate" | "jump">, candidate: Candidate): void {
@@ -164,39 +171,40 @@ function onClock(cast: Cast, act: On<"rate" | "jump">, candidate: Candidate): vo
     if (act.ms < 0) candidate.wasSetBack = true;
     candidate.machine.jumpWall(act.ms);
   }
-  say(cast, "clock", sentence(act), true);
+  say(cast, candidate.name, "clock", sentence(act), true);
 }
 
 function onMessage(cast: Cast, act: On<"drop" | "delay" | "duplicate" | "dropAnswer">): void {
   const { messages, stage } = cast;
   if (act.kind === "dropAnswer") {
     messages.dropNextAnswer(act.node, act.of);
-    return say(cast, "message", sentence(act));
+    return say(cast, "you", "message", sentence(act));
   }
   const name = messages.nameOf(act.message);
   if (name === undefined) {
-    return say(cast, "message", `Message ${act.message} is not on its way any more.`);
+    return say(cast, "you", "message", `Message ${act.message} is not on its way any more.`);
   }
   // What is lost is told by whoever watches the network.
   if (act.kind === "drop") stage.network.drop(act.message);
   else if (act.kind === "delay") {
     stage.network.delay(act.message, act.byMs);
-    say(cast, "message", `${upper(name)} will come ${duration(act.byMs)} later.`, true);
+    say(cast, "you", "message", `${upper(name)} will come ${duration(act.byMs)} later.`, true);
   } else {
     stage.network.duplicate(act.message, COPY_AFTER_MS);
-    say(cast, "message", `${upper(name)} will arrive twice.`, true);
+    say(cast, "you", "message", `${upper(name)} will arrive twice.`, true);
   }
 }
 
 function resign(cast: Cast, successor: NodeName | undefined): void {
   const leader = cast.leader();
-  if (!leader?.program) return say(cast, "release", "Nobody leads who could resign.");
+  if (!leader?.program) return say(cast, "you", "release", "Nobody leads who could resign.");
   const heir = successor && cast.candidate(successor);
-  if (heir && !heir.program) return say(cast, "release", `${heir.name} does not run.`);
+  if (heir && !heir.program) return say(cast, "you", "release", `${heir.name} does not run.`);
   const { program } = leader;
   const to = heir && heir !== leader ? ` and hands over to ${heir.name}` : "";
   say(
     cast,
+    leader.name,
     "release",
     `${leader.name} resigns${to}: its work stops, then the lease is given back.`,
     true,
@@ -212,12 +220,12 @@ function set(cast: Cast, act: On<"set">): void {
   const value = stage.settings[act.setting];
   const isOfLeases = ["ttlMs", "renewEveryMs", "driftRatioPercent"].includes(act.setting);
   const when = isOfLeases ? "with the next lease of each process" : "from now on";
-  say(cast, "setting", `${sentence({ ...act, value })} (${when})`, true);
+  say(cast, "you", "setting", `${upper(describeAct({ ...act, value }))}, ${when}.`, true);
   if (isOfLeases) cast.useSettings();
 }
 
-function say(cast: Cast, kind: Parameters<Stage["log"]["tell"]>[1], text: string, isStep = false) {
-  cast.stage.log.tell("you", kind, text, isStep);
+function say(cast: Cast, who: LogLine["who"], kind: LogLine["kind"], text: string, isStep = false) {
+  cast.stage.log.tell(who, kind, text, isStep);
 }
 
 function sentence(act: Act): string {

@@ -151,6 +151,9 @@ export class Playground {
     const atMs = this.shownMs;
     const acts = this.#script.acts.filter((done) => done.atMs <= atMs);
     if (acts.length >= MOST_ACTS) throw new ScriptError(`More than ${MOST_ACTS} acts.`);
+    // The course that was shown would go on to do what is dropped.
+    const hasDropped = acts.length < this.#script.acts.length;
+    if (hasDropped) this.#course = new Course({ ...this.#script, acts });
     this.#script = { ...this.#script, acts: [...acts, { atMs, act }] };
     this.#snapshots.length = Math.min(this.#snapshots.length, Math.ceil(atMs / SNAPSHOT_EVERY_MS));
     this.#reachedMs = atMs;

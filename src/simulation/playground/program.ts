@@ -159,7 +159,11 @@ export class Program {
       invariants.broken("noOverlap", `${this.#name} works for two terms at once`, null);
     }
     const vacantMs = tally.began(this.#name, token);
-    const after = vacantMs === null ? "" : `, ${duration(vacantMs)} after the last leader stopped`;
+    const gap = vacantMs === 0 ? "while" : `${duration(vacantMs ?? 0)} after`;
+    const after =
+      vacantMs === null
+        ? ""
+        : `, ${gap} the last leader ${vacantMs === 0 ? "still works" : "stopped"}`;
     this.#tell("lead", `${this.#name} leads with token ${token}${after}.`, true);
     lease.onLost((reason) => this.#onLost(token, reason));
     try {
@@ -283,9 +287,9 @@ export class Program {
   #onUnanswered({ applied }: Failed): void {
     const text =
       applied === "maybe"
-        ? `${this.#name} got no answer to its request for the lease, and cannot know whether the store acted. It asks again under the same lease id.`
-        : `${this.#name} could not reach the store.`;
-    this.#tell("message", text, applied === "maybe");
+        ? `${this.#name} got no answer to its request for the lease, and cannot know whether the store acted. It asks again.`
+        : `${this.#name} found nobody at the store's address. It asks again.`;
+    this.#stage.log.tellRarely(this.#name, "wait", text, true);
   }
 
   #onRenewal(outcome: RenewOutcome): void {
@@ -293,7 +297,7 @@ export class Program {
     if (outcome.status !== "failed" || !belief) return;
     const why = outcome.applied === "maybe" ? "got no answer to its renewal" : "could not renew";
     const text = `${this.#name} ${why}. It trusts its lease for ${duration(belief.trustMs)} more, and tries again.`;
-    this.#tell("message", text);
+    this.#stage.log.tellRarely(this.#name, "renew", text);
   }
 
   #bounded({ timeoutMs = Infinity, ...rest }: CallOptions = {}): CallOptions {

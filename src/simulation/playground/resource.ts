@@ -32,6 +32,8 @@ export class Resource {
   #corrupted = 0;
   #value: ResourceFrame["value"] = null;
   #writes: readonly WriteFrame[] = [];
+  /** All that came with an older token, refused or let through. */
+  readonly stale: WriteFrame[] = [];
 
   constructor(stage: Stage) {
     this.#stage = stage;
@@ -64,6 +66,7 @@ export class Resource {
       : `token ${token} is the newest seen`;
     const { nowMs: atMs } = this.#stage.world;
     const write: WriteFrame = { atMs, node, token, accepted: !refused, stale, why };
+    if (stale) this.stale.push(write);
     this.#writes = [...this.#writes, write].slice(-MOST_WRITES);
     return { accepted: !refused, lastToken: this.#lastToken };
   }

@@ -29,7 +29,7 @@ export class Tally {
 
   /**
    * The work of a term begins.
-   * @returns how long nobody led; null for the first term, and for a leader that went on
+   * @returns how long nobody led, 0 while the last one still works; null for the first term
    */
   began(node: NodeName, token: number): number | null {
     const last = this.#leading;

@@ -1,5 +1,5 @@
 /** How the log says things. */
-import type { CutWay, TimedAct } from "./acts.js";
+import type { AnswerKind, CutWay, TimedAct } from "./acts.js";
 import { type NodeName, RANGES } from "./settings.js";
 
 /** A duration as people say it: "0.3 s", "10 s", "45 ms". */
@@ -22,6 +22,13 @@ const CUTS: Readonly<Record<CutWay, string>> = {
   both: "is cut off from the store",
   requests: "can no longer send to the store",
   answers: "hears nothing from the store any more",
+};
+
+const ASKED: Readonly<Record<AnswerKind, string>> = {
+  acquire: "request for the lease",
+  renew: "renewal",
+  release: "release",
+  write: "write",
 };
 
 /** An act as a clause: "P1 crashes". */
@@ -64,7 +71,7 @@ export function describeAct(act: TimedAct["act"]): string {
     case "duplicate":
       return `message ${act.message} arrives twice`;
     case "dropAnswer":
-      return `the next answer to ${act.node} about its ${act.of === "acquire" ? "request for the lease" : act.of} is lost`;
+      return `the next answer to ${act.node} about its ${ASKED[act.of]} is lost`;
     case "fence":
       return act.on ? "the resource fences" : "the resource fences no more";
     case "set": {
