@@ -31,6 +31,7 @@ const PATHS = {
   worker:
     "M3 3h10v10H3zM6 6h4v4H6zM6 1.5V3m4-1.5V3M6 13v1.5m4-1.5v1.5M1.5 6H3m-1.5 4H3m10-4h1.5M13 10h1.5",
   plus: "M8 3v10M3 8h10",
+  trash: "M3 4.5h10M6.5 4.5v-2h3v2M4.5 4.5l.5 9h6l.5-9M7 7v4m2-4v4",
   filter: "M2.5 3.5h11L9.5 8.5v4l-3 1.5V8.5z",
   link: "M6.5 9.5 9.5 6.5M7 5l1.5-1.5a2.8 2.8 0 0 1 4 4L11 9M9 11l-1.5 1.5a2.8 2.8 0 0 1-4-4L5 7",
 } as const;

@@ -61,8 +61,11 @@ export function durationText(ms: number): string {
 
 export function relativeText(date: Date, nowMs: number): string {
   const ms = date.getTime() - nowMs;
-  if (Math.abs(ms) < 1_000) return "now";
-  return ms < 0 ? `${durationText(Math.floor(-ms / 1_000) * 1_000)} ago` : `in ${durationText(ms)}`;
+  // Of a time that is told as it passes tenths are noise.
+  const seconds = Math.floor(Math.abs(ms) / 1_000);
+  if (seconds === 0) return "now";
+  const text = seconds < 10 ? `${seconds} s` : durationText(seconds * 1_000);
+  return ms < 0 ? `${text} ago` : `in ${text}`;
 }
 
 /** One clock for all that tick; it stands still while nobody looks. */

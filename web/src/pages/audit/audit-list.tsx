@@ -14,6 +14,10 @@ import { type AuditFilter, auditQuery, type Entry } from "./audit-queries.js";
 /** An actor is looked for in what has been read: so many pages are read for it without being asked to. */
 const PAGES_LOOKED_THROUGH = 10;
 
+/** Of the head and the rows; on a phone a row has lines of its own. */
+const ROW =
+  "grid items-baseline gap-x-4 gap-y-1 px-4 grid-cols-[auto_minmax(0,1fr)_auto] md:grid-cols-[3.5rem_minmax(0,1.2fr)_minmax(0,1.4fr)_minmax(0,1fr)_minmax(0,1.4fr)_7.5rem_auto]";
+
 interface Props {
   readonly filter: AuditFilter;
   readonly actor: string | undefined;
@@ -45,11 +49,22 @@ export function AuditList({ filter, actor }: Props) {
           {!narrowed && "What operators and admins do stands here: who, what, to what, and why."}
         </Empty>
       ) : (
-        <ul ref={list} aria-label="Entries">
-          {shown.map((entry) => (
-            <Row key={entry.seq} entry={entry} />
-          ))}
-        </ul>
+        <>
+          <div aria-hidden="true" className={`${ROW} py-2 text-xs text-muted max-md:hidden`}>
+            <span>Entry</span>
+            <span>Act</span>
+            <span>Target</span>
+            <span>Actor</span>
+            <span>Reason</span>
+            <span>When</span>
+            <span className="w-6" />
+          </div>
+          <ul ref={list} aria-label="Entries">
+            {shown.map((entry) => (
+              <Row key={entry.seq} entry={entry} />
+            ))}
+          </ul>
+        </>
       )}
       <MoreRows
         pages={pages}
@@ -75,9 +90,9 @@ function Row({ entry }: { readonly entry: Entry }) {
       data-row={seq}
       tabIndex={-1}
       onKeyDown={openOnEnter(toggle)}
-      className="border-b last:border-b-0 focus:bg-sunken"
+      className="border-t focus:bg-sunken max-md:first:border-t-0"
     >
-      <div className="grid grid-cols-[auto_minmax(0,1fr)_auto] items-baseline gap-x-4 gap-y-1 px-4 py-2.5 text-sm md:grid-cols-[3.5rem_minmax(0,1fr)_minmax(0,1.4fr)_minmax(0,1fr)_minmax(0,1.4fr)_7.5rem_auto]">
+      <div className={`${ROW} py-2.5 text-sm`}>
         <span className="font-mono text-xs text-muted">#{seq}</span>
         <span className="min-w-0">
           <span className="font-medium">{action}</span>
@@ -88,18 +103,19 @@ function Row({ entry }: { readonly entry: Entry }) {
           )}
         </span>
         <Target entry={entry} />
-        <span className="min-w-0 truncate text-xs max-md:order-6 max-md:col-span-3" title={actor}>
+        <span className="min-w-0 truncate text-xs max-md:order-5 max-md:col-span-2" title={actor}>
           <span className="text-muted md:hidden">by </span>
           {actor}
         </span>
         <span
           className={classNames(
-            "min-w-0 text-xs break-words text-muted max-md:order-7 max-md:col-span-2",
+            "min-w-0 text-xs break-words text-muted max-md:order-7 max-md:col-span-3",
+            reason === null && "max-md:hidden",
           )}
         >
-          {reason === null ? <span className="max-md:hidden">–</span> : `“${reason}”`}
+          {reason === null ? "–" : `“${reason}”`}
         </span>
-        <span className="text-xs text-muted max-md:order-5 max-md:col-span-3">
+        <span className="text-xs text-muted max-md:order-6 max-md:text-right">
           <TimeText at={at} />
         </span>
         <button
@@ -107,7 +123,7 @@ function Row({ entry }: { readonly entry: Entry }) {
           aria-expanded={open}
           aria-label={`Details of entry ${seq}`}
           onClick={toggle}
-          className="grid size-6 place-items-center rounded text-muted hover:bg-sunken hover:text-ink max-md:order-3"
+          className="grid size-6 place-items-center self-center rounded text-muted hover:bg-sunken hover:text-ink max-md:order-3"
         >
           <Icon name={open ? "chevronDown" : "chevronRight"} size={14} />
         </button>

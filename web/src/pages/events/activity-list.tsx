@@ -44,22 +44,35 @@ export function ActivityList({ events }: { readonly events: readonly Logged[] })
   }, [events, rowPx]);
 
   return (
-    <div
-      ref={scroller}
-      role="region"
-      tabIndex={0}
-      aria-label="Events"
-      className="h-[max(20rem,calc(100dvh-19rem))] overflow-y-auto"
-    >
-      <ul style={{ height: rows.getTotalSize() }} className="relative">
-        {rows.getVirtualItems().map(({ key, index, start }) => {
-          const event = events[index];
-          return (
-            event && <EventRow key={key} event={event} style={{ height: rowPx, top: start }} />
-          );
-        })}
-      </ul>
-    </div>
+    <>
+      <div
+        aria-hidden="true"
+        className={`${EVENT_ROW} border-b py-2 text-xs! text-muted max-md:hidden`}
+      >
+        <span>When</span>
+        <span>What</span>
+        <span>Resource</span>
+        <span>Holder</span>
+        <span>Token</span>
+        <span>More</span>
+      </div>
+      <div
+        ref={scroller}
+        role="region"
+        tabIndex={0}
+        aria-label="Events"
+        className="h-[max(20rem,calc(100dvh-21.5rem))] overflow-y-auto"
+      >
+        <ul style={{ height: rows.getTotalSize() }} className="relative">
+          {rows.getVirtualItems().map(({ key, index, start }) => {
+            const event = events[index];
+            return (
+              event && <EventRow key={key} event={event} style={{ height: rowPx, top: start }} />
+            );
+          })}
+        </ul>
+      </div>
+    </>
   );
 }
 

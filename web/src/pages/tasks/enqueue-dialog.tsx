@@ -78,7 +78,10 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
   };
   return (
     <Dialog open onOpenChange={onClose} title="Add a task" wide>
-      <form onSubmit={(event) => void submit(event)} className="grid gap-4 sm:grid-cols-2">
+      <form
+        onSubmit={(event) => void submit(event)}
+        className="grid items-start gap-4 sm:grid-cols-2"
+      >
         <Field label="Kind" hint="Selects the handler.">
           {(ids) => <Input {...ids} required autoFocus {...bind("kind")} />}
         </Field>

@@ -11,7 +11,6 @@ import { PageHead, Panel } from "../../ui/panel.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { durationText, TimeText } from "../../ui/time.js";
 import { Attempts } from "./attempts.js";
-import { Progress } from "./progress.js";
 import { StateBadge } from "./state-badge.js";
 import { ACT_STATES, ACTS, type Act, ActDialog, verbOf } from "./task-acts.js";
 import { taskQuery } from "./task-queries.js";
@@ -47,7 +46,7 @@ function AllTasks() {
 }
 
 function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number }) {
-  const { id, kind, state, progress, task_data, task_output, error } = task;
+  const { id, kind, state, task_data, task_output } = task;
   return (
     <>
       <nav aria-label="Where this is" className="mb-2 flex items-center gap-1.5 text-xs text-muted">
@@ -74,17 +73,7 @@ function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number
               <Why id={id} />
             </Panel>
           )}
-          {error !== null && state === "dead" && (
-            <pre className="overflow-x-auto rounded-xl bg-danger-soft px-4 py-3 font-mono text-xs whitespace-pre-wrap break-words text-danger">
-              {error}
-            </pre>
-          )}
           <Panel title="Attempts" aside="the latest first; a bar per fencing token">
-            {progress !== null && state === "running" && (
-              <div className="border-b px-4 py-3">
-                <Progress value={progress} />
-              </div>
-            )}
             <Attempts {...{ task, answeredAtMs }} />
           </Panel>
           <Panel title="Input">
@@ -171,7 +160,7 @@ function Fact({ name, children }: { readonly name: string; readonly children: Re
 }
 
 const SIGNS: Readonly<Record<Act, IconName>> = {
-  ...{ cancel: "close", retry: "restart", delete: "warning" },
+  ...{ cancel: "close", retry: "restart", delete: "trash" },
 };
 
 function Acts({ task: { id, state } }: { readonly task: TaskDetails }) {

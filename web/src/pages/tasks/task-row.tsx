@@ -46,10 +46,11 @@ export function TaskRow({ task, selected, onToggle }: Props) {
           onChange={() => {}}
         />
       )}
-      <span className="max-md:order-2 max-md:col-start-2">
-        <span className="inline-flex flex-wrap items-center gap-2">
-          <StateBadge state={state} />
-          <span className="text-xs text-muted md:hidden">{queue}</span>
+      <span className="flex min-w-0 items-center gap-2 max-md:order-2 max-md:col-start-2">
+        <StateBadge state={state} />
+        <span className="min-w-0 truncate text-xs text-muted md:hidden">{queue}</span>
+        <span className="ml-auto text-xs whitespace-nowrap text-muted md:hidden">
+          <When task={task} />
         </span>
       </span>
       <span className="min-w-0 max-md:order-1">
@@ -66,7 +67,7 @@ export function TaskRow({ task, selected, onToggle }: Props) {
           </span>
         </span>
         <span className="mt-0.5 block truncate font-mono text-2xs text-muted">
-          {task.error !== null && state !== "done" ? (
+          {task.error !== null && (state === "dead" || state === "pending") ? (
             <span className="text-danger">{task.error}</span>
           ) : (
             JSON.stringify(task.task_data)
@@ -74,9 +75,14 @@ export function TaskRow({ task, selected, onToggle }: Props) {
         </span>
       </span>
       <span className="truncate text-muted max-md:hidden">{queue}</span>
-      <span className="flex min-w-0 items-center gap-2 max-md:order-3 max-md:col-start-2">
+      <span
+        className={classNames(
+          "flex min-w-0 items-center gap-2 max-md:order-3 max-md:col-start-2",
+          processor === null && "max-md:hidden",
+        )}
+      >
         {processor === null ? (
-          <span className="text-muted max-md:hidden">–</span>
+          <span className="text-muted">–</span>
         ) : (
           <>
             <span className="min-w-0 truncate text-xs" title={processor}>
@@ -85,9 +91,6 @@ export function TaskRow({ task, selected, onToggle }: Props) {
             <Token token={fencingToken} />
           </>
         )}
-        <span className="ml-auto text-xs text-muted md:hidden">
-          <When task={task} />
-        </span>
       </span>
       <span className="text-right text-xs text-muted max-md:hidden">
         <When task={task} />

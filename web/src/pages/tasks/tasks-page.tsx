@@ -47,9 +47,10 @@ export function TasksPage() {
         <PausedQueues />
       </div>
       <StateTabs state={filter.state} search={search} />
-      <div className="my-3 grid gap-2 sm:grid-cols-[minmax(0,2fr)_minmax(0,1fr)_minmax(0,1fr)]">
+      <div className="my-3 grid grid-cols-2 gap-2 sm:grid-cols-[minmax(0,2fr)_minmax(0,1fr)_minmax(0,1fr)]">
         <FilterInput
           id={SEARCH_FIELD_ID}
+          className="max-sm:col-span-2"
           label="Text or id"
           value={text}
           onFilter={(value) => filterBy({ text: value })}

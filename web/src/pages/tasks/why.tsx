@@ -27,7 +27,7 @@ export function Why({ id }: { readonly id: string }) {
           <span className="mt-0.5 text-warn">
             <Icon name={SIGNS[reason.code] ?? "events"} />
           </span>
-          <span className="min-w-0">
+          <span className="min-w-0 first-letter:uppercase">
             {reason.text}
             <More reason={reason} />
           </span>

@@ -140,7 +140,7 @@ const MOST_SHOWN = 12;
 function Holds({ holds }: Pick<Worker, "holds">) {
   if (holds.length === 0) return <span className="text-xs text-muted">nothing</span>;
   return (
-    <span className="flex min-w-0 flex-wrap gap-1.5">
+    <span className="flex min-w-0 flex-wrap content-start items-start gap-1.5">
       {holds.slice(0, MOST_SHOWN).map((resource) => (
         <Held key={resource} resource={resource} />
       ))}
