@@ -1,36 +1,19 @@
 /** The client in a browser: bundled by Vite, in Debian's Chromium, against a live server. */
-import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, connectTasks, type Leases, openStores } from "../src/index.js";
 import { createApp, nodeHandler } from "../src/server/index.js";
 // What it adds to the global object.
 import type {} from "./support/browser-page.js";
 import { type Bundle, bundle } from "./support/bundle.js";
+import { describeChromium, launchChromium } from "./support/chromium.js";
 
-const CHROMIUM = process.env.CHROMIUM_PATH ?? "/usr/bin/chromium";
-/** It stays away from the network, but for the page. */
-const ARGUMENTS = [
-  ...["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
-  ...["--disable-background-networking", "--disable-component-update", "--disable-sync"],
-];
 /** As gzip, for all that a page can load of the client. It was 30 kB when this was written. */
 const MOST_BYTES = 40_000;
 
-const missing = !existsSync(CHROMIUM);
-const NAME = "in Chromium";
-// Whoever installs everything else for the tests must install it too.
-if (!missing || process.env.CI === "true") describe(NAME, exercise);
-else {
-  const reason = `there is no ${CHROMIUM}; CHROMIUM_PATH names another`;
-  console.info(`${NAME}: skipped, ${reason}`);
-  describe.skip(`${NAME} (skipped: ${reason})`, exercise);
-}
+describeChromium("the client in Chromium", exercise);
 
 function exercise() {
   let made: Bundle;
@@ -41,7 +24,6 @@ function exercise() {
   const ends: (() => Promise<unknown>)[] = [];
 
   beforeAll(async () => {
-    if (missing) throw new Error(`there is no ${CHROMIUM}: install chromium`);
     made = await bundle(new URL("./support/browser-page.ts", import.meta.url));
     const stores = await openStores("memory:browser");
     ends.push(() => stores.close());
@@ -55,12 +37,9 @@ function exercise() {
     );
     await new Promise((resolve) => server.once("listening", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const profile = await mkdtemp(join(tmpdir(), "leasehold-chromium-"));
-    ends.push(() => rm(profile, { recursive: true }));
-    browser = await chromium.launchPersistentContext(profile, {
-      ...{ executablePath: CHROMIUM, args: ARGUMENTS },
-    });
-    ends.push(() => browser.close());
+    const chromium = await launchChromium();
+    ends.push(() => chromium.close());
+    browser = chromium.context;
   });
   afterAll(async () => {
     for (const end of ends.reverse()) await end();

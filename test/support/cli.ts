@@ -11,12 +11,19 @@ const MAIN = join(root, "dist/cli/main.js");
 
 /** Processes run what was built: that must be these sources. */
 export function checkBuild(): void {
-  const built = statSync(MAIN, { throwIfNoEntry: false })?.mtimeMs;
-  if (built === undefined) throw new Error("there is no dist: npm run build");
-  const newer = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).find(
-    (path) => /(?<!\.test)\.ts$/.test(path) && statSync(join(root, "src", path)).mtimeMs > built,
+  checkFresh("src", MAIN);
+}
+
+/** Throws unless `made` is younger than all sources of the folder. */
+export function checkFresh(folder: string, made: string): void {
+  const built = statSync(made, { throwIfNoEntry: false })?.mtimeMs;
+  if (built === undefined) throw new Error(`there is no ${made}: npm run build`);
+  const newer = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).find(
+    (path) =>
+      /(?<!\.test)\.(tsx?|css|html)$/.test(path) &&
+      statSync(join(root, folder, path)).mtimeMs > built,
   );
-  if (newer !== undefined) throw new Error(`src/${newer} is newer than dist: npm run build`);
+  if (newer !== undefined) throw new Error(`${folder}/${newer} is newer than dist: npm run build`);
 }
 
 export interface CliOptions {
