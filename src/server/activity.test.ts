@@ -2,7 +2,10 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Asked } from "../../test/support/app.js";
 import { openConsoleApp } from "../../test/support/console-app.js";
-import { systemEnv } from "../env/index.js";
+import { openTenants } from "../../test/support/tenants.js";
+import { newLeaseId, systemEnv, systemRandom } from "../env/index.js";
+import { toWireLeaseId } from "../protocol/index.js";
+import { memory } from "../stores/memory/index.js";
 import { TenantActivity } from "./activity.js";
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -263,4 +266,63 @@ describe("why a task does not run", () => {
     expect(await reasons(app, first)).toEqual(["cancelled"]);
     expect((await ask("GET", `/api/tasks/${"0".repeat(36)}/why`)).body.code).toBe("UNKNOWN_TASK");
   });
+});
+
+test("tells no tenant of another, and no holder of what is not below its prefixes", async () => {
+  const env = systemEnv;
+  const stores = await memory().open(env);
+  const { app, ask, newKey } = openTenants(stores, env);
+  closing.push(() => app.close(), stores.close);
+  const key = async (tenant: string, prefixes?: string[]) =>
+    (await newKey(tenant, prefixes ? "holder" : "admin", prefixes ? { prefixes } : {})).text;
+  const [ours, theirs] = [await key("a"), await key("b")];
+  const narrow = await key("b", ["own/"]);
+  const send = async (who: string, method: string, path: string, body?: unknown) => {
+    const { status, text } = await ask(who, { method, path, ...(body ? { body } : {}) });
+    expect(status, `${path}: ${text}`).toBeLessThan(300);
+    return text;
+  };
+  const late = async (who: string, resource: string, holder: string) => {
+    const leaseId = toWireLeaseId(resource, newLeaseId(systemRandom));
+    const metadata = JSON.stringify({ leasehold: "elector" });
+    const grant = { leaseId, holder, ttlMs: 60_000, metadata };
+    await send(who, "POST", "/v1/leases/acquire", [grant]);
+    const revoke = { resource, free: "now", reason: "test" };
+    await send(who, "POST", "/v1/leases/revoke", [revoke]);
+    await send(who, "POST", "/v1/leases/renew", [{ leaseId, ttlMs: 60_000 }]);
+  };
+  await late(ours, "own/1", "ours");
+  await send(ours, "POST", "/api/tasks", { task_data: 1, kind: "ours" });
+  await send(ours, "POST", "/api/tasks/next", { processor: "ours" });
+  await late(theirs, "own/1", "theirs");
+  await late(theirs, "other/1", "theirs");
+
+  for (const path of [
+    ...["/v1/elections", "/v1/workers", "/v1/refusals", "/v1/resource?name=own/1"],
+    "/v1/overview?seconds=60",
+  ]) {
+    const text = await send(theirs, "GET", path);
+    expect(text, path).not.toContain("ours");
+    if (!path.includes("overview")) expect(await send(ours, "GET", path)).toContain("ours");
+  }
+  const { series } = JSON.parse(await send(theirs, "GET", "/v1/overview?seconds=60"));
+  expect(series.leases.acquired.reduce((sum: number, count: number) => sum + count, 0)).toBe(2);
+  expect(series.tasks.claimed.every((count: number) => count === 0)).toBe(true);
+
+  const past = async (who: string) => {
+    const headers = { authorization: `Bearer ${who}` };
+    const url = "http://localhost/v1/activity?last=1000";
+    const { body } = await app.fetch(new Request(url, { headers }));
+    const reader = (body as ReadableStream<Uint8Array>).getReader();
+    await reader.read();
+    const { value } = await reader.read();
+    await reader.cancel();
+    return new TextDecoder().decode(value);
+  };
+  const [all, some] = [await past(theirs), await past(narrow)];
+  expect(all).not.toContain("ours");
+  expect(all).toContain("other/1");
+  expect(some).toContain("own/1");
+  expect(some).not.toContain("other/1");
+  expect((await ask(narrow, { method: "GET", path: "/v1/refusals" })).status).toBe(403);
 });

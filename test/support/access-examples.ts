@@ -141,6 +141,11 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
     request: async (thing) => ({ path: `/api/tasks/${(await thing.running()).id}` }),
   },
 
+  "GET /api/tasks/{id}/why": {
+    ...{ needs: "readTasks", names: "task:" },
+    request: async (thing) => ({ path: `/api/tasks/${(await thing.pending()).id}/why` }),
+  },
+
   "GET /api/generator": {
     ...{ needs: "readTasks", names: "task:", about: "tenant" },
     request: nothing,
@@ -243,6 +248,46 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   },
   "GET /v1/capabilities": { needs: "read", about: "tenant", request: nothing },
   "GET /v1/events": { needs: "read", about: "tenant", request: nothing },
+
+  "GET /v1/whoami": { needs: "read", about: "tenant", request: nothing },
+  "GET /v1/overview": lists("/v1/overview?seconds=5"),
+  "GET /v1/elections": lists("/v1/elections"),
+  "GET /v1/workers": {
+    ...lists("/v1/workers"),
+    request: async (thing) => {
+      await thing.running();
+      await thing.lease();
+      return {};
+    },
+  },
+  "GET /v1/activity": {
+    ...{ needs: "read", about: "tenant" },
+    request: async (thing) => {
+      await thing.lease();
+      return { path: "/v1/activity?last=1000" };
+    },
+  },
+  "GET /v1/refusals": {
+    ...{ needs: "read", names: RESOURCE, about: "tenant" },
+    request: async (thing) => {
+      await thing.lease();
+      return { path: "/v1/refusals?prefix=own/" };
+    },
+  },
+  "GET /v1/resource": {
+    ...{ needs: "read", names: RESOURCE },
+    request: async (thing) => {
+      await thing.lease();
+      return { path: `/v1/resource?name=${thing.resource}` };
+    },
+  },
+  "POST /v1/leases/seen": {
+    ...{ needs: "read", names: RESOURCE },
+    request: async (thing) => {
+      await thing.lease();
+      return { body: [thing.resource] };
+    },
+  },
 
   "GET /v1/pauses": {
     ...{ needs: "readAll", names: "", about: "tenant" },
