@@ -61,7 +61,14 @@ class Remote<Port extends object> {
       const timer = this.#client.env.clock.timer(timeoutMs, () => {
         reject(new StoreUnavailableError("no answer", { outcome: "unknown" }));
       });
-      const about = said && { request: said, answer: (answer: unknown) => ({ ...said, answer }) };
+      const about = said && {
+        request: said,
+        answer: (answer: unknown): Said => ({
+          operation: said.operation,
+          asked: said.asked,
+          answer,
+        }),
+      };
       const offered = () => serve(this.#port());
       const call = this.#network.call<T>(this.#client, this.#server, offered, about);
       void call.then((answer) => {

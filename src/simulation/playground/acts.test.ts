@@ -320,13 +320,13 @@ describe("settings", () => {
     expect(next.frame.invariants.every(({ holds }) => holds)).toBe(true);
   });
 
-  it("of a lossy network keep all promises", { timeout: 60_000 }, async () => {
-    for (let seed = 1; seed <= 10; seed++) {
+  it("of a lossy network keep all promises", async () => {
+    for (let seed = 1; seed <= 4; seed++) {
       const settings = { lossPercent: 30, ttlMs: 3_000, renewEveryMs: 900 };
       const playground = new Playground(newScript("free", { seed, settings }));
-      const frame = await playground.runTo(60_000);
+      const frame = await playground.runTo(30_000);
       expect(frame.invariants.filter(({ holds }) => !holds)).toEqual([]);
-      expect(frame.counters.messagesLost).toBeGreaterThan(50);
+      expect(frame.counters.messagesLost).toBeGreaterThan(20);
     }
   });
 });

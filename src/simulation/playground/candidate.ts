@@ -108,7 +108,12 @@ export class Candidate {
     const place = line.indexOf(name) + 1;
     const belief = program?.belief ?? null;
     return {
-      ...{ name, state, link, starts, writes, clockRate: machine.speed },
+      name,
+      state,
+      link,
+      starts,
+      writes,
+      clockRate: machine.speed,
       role: program?.role ?? "off",
       token: belief?.token ?? null,
       trustMs: belief?.trustMs ?? 0,

@@ -71,7 +71,10 @@ export class Invariants {
       const excuse = first ? first.excuse : (excuses[id] ?? null);
       const aside = excuse === null ? "" : ` Not promised now: ${excuse}.`;
       return {
-        ...{ id, name, holds: first === undefined, promised: excuse === null },
+        id,
+        name,
+        holds: first === undefined,
+        promised: excuse === null,
         sinceMs: first?.atMs ?? null,
         breaches: this.#counts.get(id) ?? 0,
         detail: `${first ? `${first.what}.` : promise}${aside}`,

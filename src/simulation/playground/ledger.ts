@@ -127,12 +127,16 @@ export class Ledger {
       const none = { holder: null, token: null, remainingMs: 0, ttlMs: 0 };
       return { state, lease: "empty", ...none, line, grants };
     }
-    const { holder, token, ttlMs } = record;
     const isLive = rules.excludes(record, this.#state.clock.monotonic());
-    const remainingMs = isLive ? Math.max(0, record.expiresAtMs - this.machine.monotonicMs) : 0;
     return {
-      ...{ state, lease: isLive ? "live" : "ended", holder: nodeOf(holder), token },
-      ...{ remainingMs, ttlMs, line, grants },
+      state,
+      lease: isLive ? "live" : "ended",
+      holder: nodeOf(record.holder),
+      token: record.token,
+      remainingMs: isLive ? Math.max(0, record.expiresAtMs - this.machine.monotonicMs) : 0,
+      ttlMs: record.ttlMs,
+      line,
+      grants,
     };
   }
 

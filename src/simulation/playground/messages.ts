@@ -60,11 +60,20 @@ export class Messages implements NetworkWatcher {
     const { inFlight } = this.#stage.network;
     return inFlight
       .slice(0, MOST_MESSAGES)
-      .map(({ id, from, to, about, sentAtMs, arrivesAtMs }) => ({
-        ...{ id, from: from as Place, to: to as Place, sentAtMs, arrivesAtMs },
-        ...this.#describe(about as About),
-        isAnswer: isAnswer(about as About),
-      }));
+      .map(({ id, from, to, about, sentAtMs, arrivesAtMs }): MessageFrame => {
+        const { kind, summary, token } = this.#describe(about as About);
+        return {
+          id,
+          from: from as Place,
+          to: to as Place,
+          kind,
+          isAnswer: isAnswer(about as About),
+          sentAtMs,
+          arrivesAtMs,
+          token,
+          summary,
+        };
+      });
   }
 
   /** A message as a noun: "P1's renew token 1". Undefined: there is none of that id. */

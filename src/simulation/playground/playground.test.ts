@@ -24,7 +24,7 @@ const broken = ({ invariants }: Frame) =>
   invariants.filter(({ holds }) => !holds).map(({ id, promised }) => `${id} ${promised}`);
 
 /** What each scenario tells must be so whatever the messages take. */
-const SEEDS = [1, 2, 3, 4, 5];
+const SEEDS = [1, 2, 3];
 
 describe("the scenarios of the article", () => {
   it.each(SEEDS)("acquire and renew, seed %i", async (seed) => {
@@ -163,7 +163,7 @@ describe("captions", () => {
     const scenario = scenarioById(id);
     const playground = new Playground(script);
     const shown: number[] = [];
-    for (let atMs = 0; atMs <= scenario.endsAtMs(script.settings); atMs += 50) {
+    for (let atMs = 0; atMs <= scenario.endsAtMs(script.settings); atMs += 100) {
       const { index, text } = captionOf(scenario, await playground.runTo(atMs));
       expect(text).not.toBe("");
       if (shown.at(-1) !== index) shown.push(index);
