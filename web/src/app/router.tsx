@@ -11,7 +11,11 @@ import { Shell } from "./shell.js";
 
 export type Search = Readonly<Record<string, string | undefined>>;
 const validateSearch = (search: Record<string, unknown>): Search =>
-  Object.fromEntries(Object.entries(search).map(([name, value]) => [name, String(value)]));
+  Object.fromEntries(
+    Object.entries(search).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, String(value)]],
+    ),
+  );
 
 const root = createRootRoute({ component: Shell, validateSearch });
 const getParentRoute = () => root;
