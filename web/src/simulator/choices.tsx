@@ -70,7 +70,7 @@ export function ProgressBar({ done, of, name }: { done: number; of: number; name
             key={index}
             className={classNames(
               "h-1.5 flex-1 rounded-full",
-              index < done ? "bg-accent" : "bg-sunken",
+              index < done ? "bg-accent" : "bg-line",
             )}
           />
         ))}

@@ -97,7 +97,8 @@ function Table({
 }) {
   const columns = kept.map((one) => ({ ...one, rows: rowsOf(one.counters, one.atMs) }));
   const names = columns[0]?.rows.map(({ name }) => name) ?? [];
-  const cell = "px-2 py-1.5 text-right tabular whitespace-nowrap";
+  const cell = "px-1.5 py-1.5 text-right tabular whitespace-nowrap";
+  const head = "w-20 py-1.5 pr-1 pl-2.5 text-left leading-tight";
   return (
     <div
       role="region"
@@ -108,7 +109,7 @@ function Table({
       <table className="w-full text-xs">
         <thead>
           <tr className="border-b bg-sunken/60">
-            <th scope="col" className="px-2 py-1.5 text-left font-medium">
+            <th scope="col" className={`${head} font-medium`}>
               Run
             </th>
             {columns.map(({ id, name, atMs }) => (
@@ -130,25 +131,26 @@ function Table({
         </thead>
         <tbody>
           <tr className="border-b">
-            <th scope="row" className="px-2 py-1.5 text-left font-normal text-muted">
+            <th scope="row" className={`${head} font-normal text-muted`}>
               Ttl, renewal
             </th>
             {columns.map(({ id, settings }) => (
               <td key={id} className={cell}>
-                {durationText(settings.ttlMs)}, {durationText(settings.renewEveryMs)}
+                {durationText(settings.ttlMs)}
+                <span className="block">{durationText(settings.renewEveryMs)}</span>
               </td>
             ))}
           </tr>
           {names.map((name, row) => (
             <tr key={name} className="border-b last:border-b-0">
-              <th scope="row" className="px-2 py-1.5 text-left font-normal text-muted">
+              <th scope="row" className={`${head} font-normal text-muted`}>
                 {name}
               </th>
               {columns.map(({ id, rows }) => (
                 <td key={id} className={`${cell} ${rows[row]?.bad ? "text-danger" : ""}`}>
                   <b className="font-semibold">{rows[row]?.value}</b>
                   {name === "Store operations" && (
-                    <span className="block text-muted">{rows[row]?.note}</span>
+                    <span className="block text-2xs text-muted">{rows[row]?.note}</span>
                   )}
                 </td>
               ))}

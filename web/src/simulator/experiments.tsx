@@ -10,6 +10,7 @@ import { classNames } from "../ui/class-names.js";
 import { Icon } from "../ui/icon.js";
 import { Choices, ProgressBar } from "./choices.js";
 import { forgetExperiment, observe, predict, useProgress } from "./progress.js";
+import { STAGE_ID } from "./stage.js";
 import { useCalmView, usePlayer } from "./use-player.js";
 
 export function Experiments() {
@@ -83,6 +84,8 @@ function Guided({
     const script = experiment.script();
     setRunning(encodeScript(script));
     player.load(script, { play: true, untilMs });
+    // On a phone it stands above.
+    document.getElementById(STAGE_ID)?.scrollIntoView({ block: "nearest" });
   };
   return (
     <div className="grid gap-3 border-t px-3 py-3">

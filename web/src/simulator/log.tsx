@@ -110,7 +110,11 @@ function WholeLog({
         />
         also each message and write
       </label>
-      <ol className="max-h-[60dvh] overflow-y-auto rounded-lg border bg-surface" aria-label="All">
+      <ol
+        ref={(list) => list?.scrollTo(0, list.scrollHeight)}
+        className="max-h-[60dvh] overflow-y-auto rounded-lg border bg-surface"
+        aria-label="All"
+      >
         {shown.map((line) => (
           <li key={line.index} className="border-b last:border-b-0">
             <button

@@ -83,14 +83,14 @@ export class Player {
 
   /** @param untilMs where to stop; by default where its scenario ends */
   load(script: Script, { play = false, untilMs }: { play?: boolean; untilMs?: number } = {}): void {
+    this.pause();
     const playground = new Playground(script);
     const endMs = endOf(playground);
     this.#stopAtMs = untilMs ?? endMs;
     this.#wantedMs = 0;
     this.#show({
       ...{ playground, frame: playground.frame, endMs: Math.max(endMs, untilMs ?? 0) },
-      refusal: null,
-      ...{ playing: false, scrubbing: false, course: this.#view.course + 1 },
+      ...{ refusal: null, scrubbing: false, course: this.#view.course + 1 },
     });
     if (play) this.play();
   }
@@ -145,8 +145,9 @@ export class Player {
   /** To the next turn of the story. */
   async stepOn(): Promise<void> {
     this.pause();
-    const { playground } = this.#view;
-    this.#arrive(playground, await playground.step());
+    const { playground, frame } = this.#view;
+    const latestMs = frame.atMs < this.#stopAtMs ? this.#stopAtMs : LONGEST_RUN_MS;
+    this.#arrive(playground, await playground.step(latestMs));
   }
   async stepBack(): Promise<void> {
     this.pause();

@@ -1,4 +1,4 @@
-/** Did it land? Questions, each with its reason once it is answered. */
+/** Did it land? One question after the other, each with its reason once it is answered. */
 import { useState } from "react";
 import { QUIZ, type QuizQuestion } from "../../../src/simulation/playground/index.js";
 import { Button } from "../ui/button.js";
@@ -7,24 +7,46 @@ import { answer, forgetQuiz, useProgress } from "./progress.js";
 
 export function Quiz() {
   const { quiz } = useProgress();
+  const [at, setAt] = useState(() =>
+    Math.max(
+      0,
+      QUIZ.findIndex(({ id }) => quiz[id] === undefined),
+    ),
+  );
   const answered = QUIZ.filter(({ id }) => quiz[id] !== undefined);
   const right = answered.filter(({ id, right }) => quiz[id] === right).length;
+  const question = QUIZ[at];
   return (
-    <div className="grid gap-5">
+    <div className="grid gap-4">
       <ProgressBar done={answered.length} of={QUIZ.length} name="Questions answered" />
-      {QUIZ.map((question) => (
+      {question && (
         <Question key={question.id} question={question} answered={quiz[question.id] ?? null} />
-      ))}
-      {answered.length > 0 && (
-        <div className="flex items-center justify-between gap-3 border-t pt-3 text-sm">
-          <span role="status">
-            {right} of {answered.length} right
-          </span>
-          <Button small look="quiet" onClick={forgetQuiz}>
-            Begin anew
-          </Button>
-        </div>
       )}
+      <div className="flex items-center gap-2 border-t pt-3 text-xs text-muted">
+        <Button small disabled={at === 0} onClick={() => setAt(at - 1)}>
+          Back
+        </Button>
+        <Button small disabled={at === QUIZ.length - 1} onClick={() => setAt(at + 1)}>
+          Next question
+        </Button>
+        {answered.length > 0 && (
+          <>
+            <span role="status" className="ml-auto tabular">
+              {right} of {answered.length} right
+            </span>
+            <Button
+              small
+              look="quiet"
+              onClick={() => {
+                forgetQuiz();
+                setAt(0);
+              }}
+            >
+              Again
+            </Button>
+          </>
+        )}
+      </div>
     </div>
   );
 }
@@ -38,7 +60,7 @@ function Question({
 }) {
   const [chosen, setChosen] = useState<string | null>(null);
   return (
-    <div className="grid gap-2.5">
+    <div className="grid gap-3">
       <Choices
         {...{ question, choices }}
         chosen={answered ?? chosen}
@@ -48,6 +70,7 @@ function Question({
       {answered === null ? (
         <Button
           small
+          look="primary"
           className="justify-self-start"
           disabled={chosen === null}
           onClick={() => {

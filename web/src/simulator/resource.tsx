@@ -19,14 +19,15 @@ export function Resource({ resource, geometry }: Props) {
   const player = usePlayer();
   const { fenced, lastToken, value, writes, corrupted } = resource;
   const refused = writes.filter(({ accepted }) => !accepted).length;
-  const tapeWidth = geometry.wide ? geometry.width - 340 : geometry.width - 48;
+  const badges = (refused > 0 ? 80 : 0) + (corrupted > 0 ? 100 : 0);
+  const tapeWidth = geometry.width - (geometry.wide ? 340 : 30) - badges;
   return (
     <section
       aria-label="Protected resource"
       style={{ top: geometry.resource.y, height: geometry.resourceHeight }}
       className={classNames(
-        "absolute inset-x-0 flex flex-col gap-2 border-t bg-paper/60 px-3 py-2.5 sm:flex-row sm:items-center sm:gap-5 sm:px-5",
-        corrupted > 0 && "border-danger! bg-danger-soft/60",
+        "absolute inset-x-0 flex flex-col gap-2 border-t px-3 py-2.5 sm:flex-row sm:items-center sm:gap-5 sm:px-5",
+        corrupted > 0 ? "border-danger bg-danger-soft/50" : "bg-paper/60",
       )}
     >
       <div className="flex items-center gap-3 sm:w-64 sm:flex-none">

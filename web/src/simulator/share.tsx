@@ -33,10 +33,16 @@ export function ShareButton() {
 }
 
 export function ExportButton() {
+  const player = usePlayer();
   const [open, setOpen] = useState(false);
   return (
     <>
-      <Button onClick={() => setOpen(true)}>
+      <Button
+        onClick={() => {
+          player.pause();
+          setOpen(true);
+        }}
+      >
         <Icon name="external" /> <span className="max-sm:sr-only">Export</span>
       </Button>
       <Dialog

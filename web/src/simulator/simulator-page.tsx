@@ -1,6 +1,6 @@
 /** Processes that contend for a lease: the real code, on clocks that one can stop, turn back and skew. */
 import { Tabs } from "radix-ui";
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
 import {
   captionOf,
   newScript,
@@ -23,7 +23,7 @@ import { Quiz } from "./quiz.js";
 import { readRun, writeRun } from "./run-in-url.js";
 import { Scenarios } from "./scenarios.js";
 import { ExportButton, ShareButton } from "./share.js";
-import { Stage } from "./stage.js";
+import { STAGE_ID, Stage } from "./stage.js";
 import { StoreActs } from "./store-card.js";
 import { Transport } from "./transport.js";
 import { Tune } from "./tune.js";
@@ -55,6 +55,14 @@ export function SimulatorPage({ aside }: { readonly aside?: ReactNode }) {
   );
 }
 
+/** Tailwind's xl: from here on there are two columns. */
+const WIDE = matchMedia("(min-width: 80rem)");
+const isWide = () => WIDE.matches;
+function followWide(listener: () => void): () => void {
+  WIDE.addEventListener("change", listener);
+  return () => WIDE.removeEventListener("change", listener);
+}
+
 interface PageProps {
   readonly aside: ReactNode;
   readonly complaint: string | null;
@@ -66,6 +74,7 @@ function Page({ aside, complaint, dismiss }: PageProps) {
   const { playground, refusal } = useCalmView();
   const { script } = playground;
   const [help, setHelp] = useState(false);
+  const wide = useSyncExternalStore(followWide, isWide);
   useEffect(() => {
     // An address that was not understood stays, as long as nothing was done.
     if (complaint === null) writeRun(script);
@@ -122,23 +131,19 @@ function Page({ aside, complaint, dismiss }: PageProps) {
       {refusal !== null && <Complaint>{refusal}</Complaint>}
       <Scenarios choose={choose} />
       <div className="mt-3 grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_23rem]">
-        <div className="grid min-w-0 gap-4">
-          <div className="overflow-hidden rounded-xl border bg-surface">
+        <div className="grid min-w-0 gap-4 xl:sticky xl:top-4">
+          <div id={STAGE_ID} className="scroll-mt-16 overflow-hidden rounded-xl border bg-surface">
             <Caption />
             <Stage />
             <QuickActs />
             <Transport />
           </div>
-          <div className="xl:hidden">
-            <LogCard />
-          </div>
+          {!wide && <LogCard />}
           <Invariants />
           <CountersStrip />
         </div>
         <div className="grid min-w-0 gap-4">
-          <div className="max-xl:hidden">
-            <LogCard />
-          </div>
+          {wide && <LogCard />}
           <Panels />
         </div>
       </div>

@@ -10,6 +10,9 @@ import { Resource } from "./resource.js";
 import { StoreCard } from "./store-card.js";
 import { useView } from "./use-player.js";
 
+/** Of the card that it stands in. */
+export const STAGE_ID = "stage";
+
 export function Stage() {
   const { frame, playing } = useView();
   const [width, setWidth] = useState(0);
@@ -46,6 +49,11 @@ export function Stage() {
             ))}
           </ul>
           <StoreCard store={frame.store} geometry={geometry} />
+          {geometry.wide && (
+            <p className="absolute top-3 left-5 max-w-40 text-xs text-pretty text-muted">
+              Click a process, the store or a message on its way.
+            </p>
+          )}
           <Resource resource={frame.resource} geometry={geometry} />
           <ul aria-label="Messages on their way">
             {frame.messages.map((message) => (

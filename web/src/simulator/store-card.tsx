@@ -65,7 +65,7 @@ export function StoreCard({ store, geometry }: Props) {
       </div>
       <div className="mt-1 flex items-baseline justify-between gap-2 text-2xs text-muted tabular">
         <span className="truncate">
-          {line.length > 0 ? `then ${line.join(" ")}` : "nobody in line"}
+          {line.length > 0 ? `${geometry.wide ? "then " : ""}${line.join(" ")}` : "nobody in line"}
         </span>
         {live && <span className="whitespace-nowrap">{(remainingMs / 1_000).toFixed(1)} s</span>}
       </div>

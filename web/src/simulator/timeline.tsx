@@ -94,6 +94,9 @@ function Course({ endMs }: { readonly endMs: number }) {
   const { playground, course, frame } = useCalmView();
   const lanes = useLanes(playground, course);
   const nowMs = playground.reachedMs;
+  // All grants of the course, also those behind the shown moment.
+  const last = playground.peek(nowMs);
+  const { grants } = last && last.atMs > frame.atMs ? last.store : frame.store;
   const everySeconds =
     [1, 2, 5, 10, 20, 30, 60, 120].find((each) => endMs / each / 1_000 <= 9) ?? 120;
   const seconds: number[] = [];
@@ -112,10 +115,10 @@ function Course({ endMs }: { readonly endMs: number }) {
           ))}
       </div>
       <div className="relative my-px overflow-hidden rounded-sm bg-sunken">
-        {frame.store.grants.map(({ token, grantedAtMs, endedAtMs }) => (
+        {grants.map(({ token, grantedAtMs, endedAtMs }) => (
           <div
             key={token}
-            style={{ ...place(grantedAtMs, endedAtMs ?? frame.atMs), ...tokenStyle(token) }}
+            style={{ ...place(grantedAtMs, endedAtMs ?? nowMs), ...tokenStyle(token) }}
             className="token-fill absolute inset-y-0 overflow-hidden rounded-sm pl-1 font-mono leading-[14px] font-semibold text-paper"
           >
             {token}
