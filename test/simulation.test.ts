@@ -17,12 +17,12 @@ const FIRST = 1_000_000;
 describe.each(SCENARIOS)("$name", ({ name, servers, mostMachines = 0 }) => {
   it("keeps its promises under faults", { timeout: 120_000 }, async () => {
     const report = newReport();
-    const seeds = servers > 0 ? 4 : mostMachines > 0 ? 20 : 50;
+    const seeds = servers > 0 ? 2 : mostMachines > 0 ? 6 : 20;
     for (let seed = FIRST; seed < FIRST + seeds; seed++) await runSeed(report, seed, name);
     expect(report.failures).toEqual([]);
     expect(report.seeds).toBe(seeds);
     // Late writers were there, and without a fence would have written; few seeds may have none.
-    if (servers === 0) expect(report.figures["unfenced"]).toBeGreaterThan(0);
+    if (seeds >= 20) expect(report.figures["unfenced"]).toBeGreaterThan(0);
   });
 
   it("takes the same course each time", async () => {
@@ -33,6 +33,8 @@ describe.each(SCENARIOS)("$name", ({ name, servers, mostMachines = 0 }) => {
     ];
     expect(again.world.trace.hash).toBe(first.world.trace.hash);
     expect(again.world.trace.story()).toContain("everything heals");
+    // Each of those over HTTP takes seconds.
+    if (servers > 0) return;
     const other = await run({ seed: seed + 1, scenario: scenarioOf(seed, name) });
     expect(other.world.trace.hash).not.toBe(first.world.trace.hash);
   });
