@@ -81,6 +81,16 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   "GET /openapi.json": open,
   "GET /metrics": { needs: "read", about: "tenant", request: nothing },
 
+  // Before anybody asks for tasks: of whoever did it tells the queues, whosever names those are.
+  "GET /v1/workers": {
+    ...lists("/v1/workers"),
+    request: async (thing) => {
+      await thing.running();
+      await thing.lease();
+      return {};
+    },
+  },
+
   "POST /api/tasks": {
     ...{ needs: "work", names: "task:", about: "tenant" },
     request: async () => ({ body: { task_data: 1, queue: "added" } }),
@@ -252,14 +262,6 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   "GET /v1/whoami": { needs: "read", about: "tenant", request: nothing },
   "GET /v1/overview": lists("/v1/overview?seconds=5"),
   "GET /v1/elections": lists("/v1/elections"),
-  "GET /v1/workers": {
-    ...lists("/v1/workers"),
-    request: async (thing) => {
-      await thing.running();
-      await thing.lease();
-      return {};
-    },
-  },
   "GET /v1/activity": {
     ...{ needs: "read", about: "tenant" },
     request: async (thing) => {
