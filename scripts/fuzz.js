@@ -71,7 +71,7 @@ async function main() {
       say(["", ...replay, ...faults.map((each) => `  ${each}`), request ?? ""].join("\n"));
     },
   });
-  const { findings, leaks, good, seconds, statuses, before, after } = result;
+  const { findings, leaks, good, seconds, statuses, before, middle, after } = result;
   if (json) console.log(JSON.stringify({ seed, store, ...result }));
   else {
     const perSecond = Math.round((result.schema + result.raw) / seconds);
@@ -85,7 +85,7 @@ async function main() {
     );
     for (const fault of good.faults) console.log(`  ${fault}`);
     console.log(
-      `heap ${heap(before)} before, ${heap(after)} after; timers ${before.timers}, ${after.timers}; handles ${before.handles}, ${after.handles}`,
+      `heap ${heap(before)} before, ${heap(middle)} after half, ${heap(after)} after all; timers ${before.timers}, ${after.timers}; handles ${before.handles}, ${after.handles}`,
     );
     for (const leak of leaks) console.log(`  left behind: ${leak}`);
   }

@@ -185,7 +185,7 @@ const Refusal = z
       .string()
       .nullable()
       .openapi({ description: "null: granted before this instance looked." }),
-    token: Token.nullable(),
+    token: z.int().nullable().openapi({ description: "As whoever was refused has said it." }),
     grantId: z.string().nullable(),
   })
   .openapi("RefusedCall");

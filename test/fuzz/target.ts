@@ -1,5 +1,5 @@
 /** The server that is asked: three tenants with keys, and its stores, which can be exchanged. */
-import { createKey, type Role } from "../../src/control/index.js";
+import { createKey, parseKeyText, type Role } from "../../src/control/index.js";
 import { type Env, systemEnv } from "../../src/env/index.js";
 import {
   type AppOptions,
@@ -29,7 +29,10 @@ export interface Target {
   readonly app: ServerApp;
   readonly server: Listening;
   readonly keys: Keys;
-  /** All that is kept is dropped, and the app stays: what it then holds is its own. */
+  /**
+   * What memory keeps is dropped, but for the keys, and the app stays: what it then holds is its own.
+   * Nothing must be under way.
+   */
   empty(): Promise<void>;
   close(): Promise<void>;
 }
@@ -46,16 +49,7 @@ export async function openTarget(
   let stores = await openStores(store, undefined, all);
   const keys = await makeKeys(stores, all);
   const now = (name: "leases" | "tasks" | "generator" | "history" | "control") =>
-    new Proxy(
-      {},
-      {
-        get(_, member) {
-          const kept = stores[name] as unknown as Record<PropertyKey, unknown>;
-          const value = kept[member];
-          return typeof value === "function" ? value.bind(kept) : value;
-        },
-      },
-    );
+    current(() => stores[name]);
   const app = createApp({
     ...({
       ...{ leases: now("leases"), tasks: now("tasks"), generator: now("generator") },
@@ -68,14 +62,49 @@ export async function openTarget(
   return {
     ...{ app, server, keys },
     async empty() {
-      await stores.close();
+      if (!store.startsWith("memory:")) return;
+      const before = stores;
       stores = await memory().open(all);
+      await copyKeys(keys, before, stores);
+      await before.close();
     },
     async close() {
       await server.close();
       await stores.close();
     },
   };
+}
+
+/** Those that are spare as good as new, the others as they are. */
+async function copyKeys(keys: Keys, from: Stores, to: Stores): Promise<void> {
+  const own = [keys.admin, ...keys.others, keys.narrow, keys.good];
+  const ids = own.flatMap((text) => parseKeyText(text)?.id ?? []);
+  for (const id of new Set([...ids, ...keys.ids])) {
+    const key = await from.control?.keys.find(id);
+    if (!key) continue;
+    const lifetimeMs = keys.ids.includes(id) ? null : key.remainingMs;
+    await to.control?.actors.keys.add({ ...key, lifetimeMs });
+  }
+}
+
+/**
+ * Whatever is there at the time, so that the app holds nothing of what is exchanged: of what operators
+ * keep neither the keys nor the limits, and through them the whole audit, of which there is no end.
+ */
+function current(find: () => object | undefined): object {
+  const found = () => find() as Record<PropertyKey, unknown>;
+  return new Proxy(
+    {},
+    {
+      get(_, member) {
+        const kept = found();
+        const value = kept[member];
+        if (typeof value === "function") return value.bind(kept);
+        const isStore = typeof value === "object" && value !== null && member !== "capabilities";
+        return isStore ? current(() => found()[member] as object) : value;
+      },
+    },
+  );
 }
 
 async function makeKeys({ control }: Stores, env: Env): Promise<Keys> {

@@ -1,7 +1,7 @@
 /** A share of `npm run fuzz`: the same cases each time, and others each time. */
 import { randomInt } from "node:crypto";
 import { expect, it } from "vitest";
-import { runFuzz } from "../fuzz/campaign.js";
+import { leaks, runFuzz } from "../fuzz/campaign.js";
 import { Chance } from "../fuzz/chance.js";
 import { Judge } from "../fuzz/judge.js";
 import type { Finding } from "../fuzz/server.js";
@@ -45,6 +45,17 @@ it("repeats one case alone by its name", async () => {
   const choices = (chance: Chance) => Array.from({ length: 20 }, () => chance.below(1_000));
   expect(choices(new Chance(3, "raw", 17))).toEqual(choices(new Chance(3, "raw", 17)));
   expect(choices(new Chance(3, "raw", 17))).not.toEqual(choices(new Chance(3, "raw", 18)));
+});
+
+it("takes what grows with the cases for a leak, and not what is compiled or filled once", () => {
+  const holds = (mebibytes: number, more = {}) => ({
+    ...{ heap: mebibytes * 2 ** 20, timers: 1, handles: 3, ...more },
+  });
+  expect(leaks(holds(50), holds(80), holds(82))).toEqual([]);
+  expect(leaks(holds(50), holds(63), holds(76))).toEqual(["heap: 13 MiB more in the second half"]);
+  expect(leaks(holds(50), holds(50), holds(50, { timers: 2, handles: 2 }))).toEqual([
+    "timers: 1 before, 2 after",
+  ]);
 });
 
 it("finds fault with answers that a server should not give", async () => {
