@@ -16,7 +16,7 @@ import { Agent, request as httpRequest, METHODS as NODE_METHODS } from "node:htt
 import { fileURLToPath } from "node:url";
 import { OpenApi } from "../support/openapi.js";
 import { Chance } from "./chance.js";
-import { exchange } from "./connection.js";
+import { bearResets, exchange } from "./connection.js";
 import { type Served, serveGood } from "./good.js";
 import { Judge } from "./judge.js";
 import type { Holdings } from "./measure.js";
@@ -312,7 +312,7 @@ async function askOverHttp(url: string, agent: Agent, judge: Judge, asked: FuzzR
           answer.once("error", failed);
         },
       );
-      asking.once("error", failed);
+      asking.on("socket", bearResets).once("error", failed);
       asking.end(body);
     } catch {
       // Node's client refuses to send it; the raw cases have such.

@@ -1,5 +1,5 @@
 /** One raw case over one connection, and what came back. */
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import type { FuzzAnswer } from "./judge.js";
 import type { RawCase } from "./raw.js";
 import { mediaTypeOf } from "./server.js";
@@ -9,6 +9,15 @@ import { mediaTypeOf } from "./server.js";
  * a head, and cases that leave it so are cut by us.
  */
 const PATIENCE_MS = 20_000;
+
+/**
+ * For sockets of a client that keeps connections: between one request and the next nobody listens, and a
+ * reset that comes just then would end this process.
+ */
+export function bearResets(socket: Socket): void {
+  socket.off("error", ignore).on("error", ignore);
+}
+function ignore(): void {}
 
 export interface Exchange {
   readonly answers: readonly FuzzAnswer[];
@@ -43,7 +52,7 @@ export function exchange(port: number, { pieces, end }: RawCase): Promise<Exchan
       if (end === "answer" && parse(Buffer.concat(received)).answers.length > 0) socket.destroy();
     });
     // The server may reset what it does not want.
-    socket.on("error", () => {});
+    socket.on("error", ignore);
     socket.once("close", () => {
       clearTimeout(giveUp);
       const { answers, fault } = parse(Buffer.concat(received));

@@ -1,5 +1,6 @@
 /** Somebody who minds their own business, one right request after the other, and must be served. */
 import { Agent, request } from "node:http";
+import { bearResets } from "./connection.js";
 
 export interface Served {
   readonly requests: number;
@@ -78,7 +79,7 @@ function send(url: string, agent: Agent, key: string, method: string, path: stri
       answer.once("end", () => resolve({ status: answer.statusCode ?? 0, text }));
       answer.once("error", reject);
     });
-    asking.once("error", reject);
+    asking.on("socket", bearResets).once("error", reject);
     asking.end(body && JSON.stringify(body));
   });
 }
