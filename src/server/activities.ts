@@ -18,11 +18,11 @@ const NOTHING = {
   ...{ operation: null, reason: null, queue: null, kind: null, count: 1 },
 } as const;
 
-/**
- * Null for what is told elsewhere (renewals are told together) or to nobody.
- * @param known the grant that the event names
- */
-export function activityOfLease(event: LeaseEvent, known: KnownGrant | undefined): Told | null {
+/** @param known the grant that the event names */
+export function activityOfLease(
+  event: Exclude<LeaseEvent, { type: "renewed" }>,
+  known: KnownGrant | undefined,
+): Told {
   const { resource } = event;
   const grant = { resource, ...grantOf(event, known) };
   const told = (type: Activity["type"], more: Partial<Told> = {}): Told => ({
@@ -46,24 +46,20 @@ export function activityOfLease(event: LeaseEvent, known: KnownGrant | undefined
       return told("revoked", { token: event.token, reason: event.free });
     case "failed":
       return told("failed", { operation: event.operation, reason: event.code });
-    case "renewed":
-      return null;
   }
 }
 
 /** The grant that ran out, which nobody tells of before its place is taken. */
-export function activityOfExpiry(event: LeaseEvent): Told | null {
-  if (event.type !== "acquired" || event.replaced?.state !== "expired") return null;
-  const { holder, token, grantId } = event.replaced;
-  const { resource } = event;
-  return {
-    ...NOTHING,
-    ...{ topic: "lease", type: "expired", resource, holder, token, grantId },
-    other: event.holder,
-  };
+export function activityOfExpiry(
+  resource: string,
+  { holder, token, grantId }: KnownGrant & { readonly grantId: string },
+  other: string,
+): Told {
+  const grant = { resource, holder, token, grantId };
+  return { ...NOTHING, topic: "lease", type: "expired", ...grant, other };
 }
 
-export function activityOfTask(event: TaskEvent): Told | null {
+export function activityOfTask(event: Exclude<TaskEvent, { type: "renewed" }>): Told {
   const grantee = "token" in event ? { holder: event.holder, token: event.token } : {};
   const told = (type: Activity["type"], more: Partial<Told> = {}): Told => ({
     ...NOTHING,
@@ -73,8 +69,6 @@ export function activityOfTask(event: TaskEvent): Told | null {
     ...more,
   });
   switch (event.type) {
-    case "renewed":
-      return null;
     case "enqueued":
       return told("enqueued", { queue: event.queue, reason: event.duplicate ? "duplicate" : null });
     case "claimed":

@@ -28,6 +28,8 @@ import { PerSecond } from "./per-second.js";
 import { Seen } from "./seen.js";
 
 const KEPT = 1_000;
+/** Characters of a task's error; its record has all of it. */
+const MOST_OF_ERROR = 500;
 const RENEWALS_EVERY_MS = 1_000;
 /** Of so many tenants: those of which something was heard last. */
 const MOST_TENANTS = 50;
@@ -59,7 +61,8 @@ export class TenantActivity {
   /** Tasks of the whole store, in the seconds in which somebody looked. */
   readonly depth: PerSecond<"pending" | "running">;
   readonly #env: Env;
-  readonly #ring: Ring<Activity>;
+  /** Made when somebody reads: most of what happens nobody looks at. */
+  readonly #ring: Ring<() => Activity>;
   readonly #streams: Streams;
   readonly #renewed = { lease: 0, task: 0 };
   #timer: Timer | undefined;
@@ -84,26 +87,27 @@ export class TenantActivity {
     if (!this.seen.note(event)) return;
     const figure = figureOfLease(event);
     if (figure) this.figures.add(figure);
-    const expired = activityOfExpiry(event);
-    if (expired) {
+    if (event.type === "acquired" && event.replaced?.state === "expired") {
+      const { resource, holder, replaced } = event;
       this.figures.add("lease reclaimed");
-      this.#tell(expired);
+      this.#tell(() => activityOfExpiry(resource, replaced, holder));
     }
     if (event.type === "renewed") this.#renew("lease");
-    const told = activityOfLease(event, known);
-    if (told) this.#tell(told);
+    else this.#tell(() => activityOfLease(event, known), isLate(event));
   }
 
   noteTask(event: TaskEvent): void {
     const figure = figureOfTask(event);
     if (figure) this.figures.add(figure);
     if (event.type === "renewed") this.#renew("task");
-    const told = activityOfTask(event);
-    if (told) this.#tell(told);
+    else if (event.type === "failed") {
+      const short = { ...event, error: beginningOf(event.error) };
+      this.#tell(() => activityOfTask(short));
+    } else this.#tell(() => activityOfTask(event), event.type === "refused");
   }
 
   notePause(...pause: Parameters<typeof activityOfPause>): void {
-    this.#tell(activityOfPause(...pause));
+    this.#tell(() => activityOfPause(...pause));
   }
 
   stream({ topics, last, lastEventId, listener }: Followers): ReadableStream {
@@ -130,8 +134,9 @@ export class TenantActivity {
     last: number,
     sees: Listener["sees"],
   ): ReturnType<Followed["after"]> {
-    const text = (news: readonly [number, Activity][]) =>
+    const text = (news: readonly [number, () => Activity][]) =>
       news
+        .map(([number, make]) => [number, make()] as const)
         .filter(([, { topic, resource }]) => topics.includes(topic) && sees(resource))
         .map(([number, activity]) => this.#ring.format(number, "activity", activity))
         .join("");
@@ -144,6 +149,7 @@ export class TenantActivity {
   }
 
   #renew(topic: "lease" | "task"): void {
+    if (this.#closed) return;
     this.#renewed[topic] += 1;
     const { clock } = this.#env;
     this.#timer ??= clock.timer(RENEWALS_EVERY_MS, () => this.#tellRenewals(), {
@@ -156,24 +162,36 @@ export class TenantActivity {
     for (const topic of ["lease", "task"] as const) {
       const count = this.#renewed[topic];
       this.#renewed[topic] = 0;
-      if (count > 0) this.#tell(renewals(topic, count));
+      if (count > 0) this.#tell(() => renewals(topic, count));
     }
   }
 
-  #tell(told: Omit<Activity, "at">): void {
+  #tell(make: () => Omit<Activity, "at">, isRefusal = false): void {
     if (this.#closed) return;
-    const at = new Date(this.#env.clock.wall()).toISOString();
-    this.#ring.add({ at, ...told });
-    if (told.type === "refused") this.#noteRefusal(at, told);
+    const atMs = this.#env.clock.wall();
+    const dated = () => ({ at: new Date(atMs).toISOString(), ...make() });
+    this.#ring.add(dated);
+    if (isRefusal) this.#noteRefusal(dated());
     this.#streams.wake();
   }
 
-  #noteRefusal(at: string, told: Omit<Activity, "at">): void {
-    const { topic, operation, reason, resource, holder, token, grantId } = told;
+  #noteRefusal({ at, topic, operation, reason, resource, holder, token, grantId }: Activity): void {
     if (topic === "operator" || resource === null) return;
     const why = { operation: operation ?? "", reason: reason ?? "" };
     this.seen.refused({ at, topic, ...why, resource, holder, token, grantId });
   }
+}
+
+/** Of a text that may be of megabytes: as a copy, for a part of a text keeps all of it. */
+function beginningOf(text: string): string {
+  if (text.length <= MOST_OF_ERROR) return text;
+  const beginning = new TextEncoder().encode(text.slice(0, MOST_OF_ERROR).toWellFormed());
+  return `${new TextDecoder().decode(beginning)}...`;
+}
+
+/** By a holder whose grant is over. */
+function isLate({ type }: LeaseEvent): boolean {
+  return type === "lost" || type === "notHeld";
 }
 
 function figureOfLease(event: LeaseEvent): Figure | null {
