@@ -214,7 +214,7 @@ function child(args, stderr = "inherit") {
 
 async function urlIn(log) {
   for (;;) {
-    const [, url] = /listening on (http:\/\/[^"\s]+)/.exec(readFileSync(log, "utf8")) ?? [];
+    const [, url] = /listening on (http:\/\/[^",\s]+)/.exec(readFileSync(log, "utf8")) ?? [];
     if (url !== undefined) return url;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

@@ -16,7 +16,7 @@ import { Agent, request as httpRequest, METHODS as NODE_METHODS } from "node:htt
 import { fileURLToPath } from "node:url";
 import { OpenApi } from "../support/openapi.js";
 import { Chance } from "./chance.js";
-import { bearResets, exchange } from "./connection.js";
+import { bearResets, exchange, wasClosedMeanwhile } from "./connection.js";
 import { type Served, serveGood } from "./good.js";
 import { Judge } from "./judge.js";
 import type { Holdings } from "./measure.js";
@@ -274,14 +274,23 @@ class Server {
   }
 }
 
-async function askOverHttp(url: string, agent: Agent, judge: Judge, asked: FuzzRequest) {
+interface OverHttp {
+  readonly status: number;
+  readonly faults: string[];
+}
+
+async function askOverHttp(
+  url: string,
+  agent: Agent,
+  judge: Judge,
+  asked: FuzzRequest,
+): Promise<OverHttp> {
   const { method, target, body, operation } = asked;
   // Node's client frames bodies of POST and PUT only.
   const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
   const headers = { ...asked.headers, ...length };
   const isHead = method === "HEAD";
-  const nothing = { status: 0, faults: [] as string[] };
-  return new Promise<typeof nothing>((resolve) => {
+  return new Promise<OverHttp>((resolve) => {
     const failed = (error: unknown) => resolve({ status: 0, faults: [`no answer: ${error}`] });
     try {
       const { hostname, port } = new URL(url);
@@ -312,11 +321,14 @@ async function askOverHttp(url: string, agent: Agent, judge: Judge, asked: FuzzR
           answer.once("error", failed);
         },
       );
-      asking.on("socket", bearResets).once("error", failed);
+      asking.on("socket", bearResets).once("error", (error) => {
+        if (wasClosedMeanwhile(asking, error)) resolve(askOverHttp(url, agent, judge, asked));
+        else failed(error);
+      });
       asking.end(body);
     } catch {
       // Node's client refuses to send it; the raw cases have such.
-      resolve(nothing);
+      resolve({ status: 0, faults: [] });
     }
   });
 }

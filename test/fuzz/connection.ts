@@ -1,4 +1,5 @@
 /** One raw case over one connection, and what came back. */
+import type { ClientRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import type { FuzzAnswer } from "./judge.js";
 import type { RawCase } from "./raw.js";
@@ -18,6 +19,15 @@ export function bearResets(socket: Socket): void {
   socket.off("error", ignore).on("error", ignore);
 }
 function ignore(): void {}
+
+/**
+ * Whether a server may have closed a kept connection, as one that nobody uses, just when it was used
+ * again: any client then asks once more.
+ */
+export function wasClosedMeanwhile(asking: ClientRequest, error: Error): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return asking.reusedSocket && (code === "ECONNRESET" || code === "EPIPE");
+}
 
 export interface Exchange {
   readonly answers: readonly FuzzAnswer[];

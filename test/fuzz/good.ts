@@ -1,6 +1,6 @@
 /** Somebody who minds their own business, one right request after the other, and must be served. */
 import { Agent, request } from "node:http";
-import { bearResets } from "./connection.js";
+import { bearResets, wasClosedMeanwhile } from "./connection.js";
 
 export interface Served {
   readonly requests: number;
@@ -79,7 +79,10 @@ function send(url: string, agent: Agent, key: string, method: string, path: stri
       answer.once("end", () => resolve({ status: answer.statusCode ?? 0, text }));
       answer.once("error", reject);
     });
-    asking.on("socket", bearResets).once("error", reject);
+    asking.on("socket", bearResets).once("error", (error) => {
+      if (!wasClosedMeanwhile(asking, error)) reject(error);
+      else send(url, agent, key, method, path, body).then(resolve, reject);
+    });
     asking.end(body && JSON.stringify(body));
   });
 }
