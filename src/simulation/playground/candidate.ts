@@ -141,7 +141,8 @@ export class Candidate {
         return "Was told to stop; its work ends";
       case "starting":
         return "Was granted the lease; looks whether another was named";
-      default:
+      case "candidate":
+      case "off":
         return place > 0 ? `Waits, ${ordinal(place)} in line` : "Asks for the lease";
     }
   }

@@ -26,7 +26,7 @@ export class Course {
   readonly #cast: Cast;
   /** What is still to be done, in the order of time. */
   readonly #acts: TimedAct[];
-  #broken: unknown;
+  #broken: Error | undefined;
 
   constructor({ scenario, seed, settings, acts }: Script) {
     const world = new World(seed);
@@ -128,7 +128,7 @@ export class Course {
     const { world } = this.#stage;
     await world.runUntil(untilMs);
     if (world.violation) throw new Error(`${world.violation.property}: ${world.violation.what}`);
-    if (this.#broken !== undefined) throw this.#broken;
+    if (this.#broken) throw this.#broken;
   }
 
   #newCast(): Cast {
@@ -157,7 +157,7 @@ export class Course {
 
   #start(candidate: Candidate): void {
     candidate.start(this.#ledger, this.#resource, (error) => {
-      this.#broken ??= error;
+      this.#broken ??= error instanceof Error ? error : new Error(String(error));
     });
   }
 

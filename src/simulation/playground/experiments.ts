@@ -19,13 +19,13 @@ export interface Experiment {
   /** What to do, and what to watch. */
   readonly task: string;
   /** Begins the run that answers the question. */
-  script(): Script;
+  readonly script: () => Script;
   /** When it has been answered, in true time. */
   readonly untilMs: number;
   readonly question: string;
   readonly choices: readonly Choice[];
   /** The id of the choice that the run shows; null while it is not known. */
-  shown(frame: Frame): string | null;
+  readonly shown: (frame: Frame) => string | null;
   readonly explanation: string;
 }
 

@@ -57,7 +57,7 @@ export interface Belief {
 export class Program {
   readonly holder: string;
   readonly #stage: Stage;
-  readonly #process: Process;
+  readonly #host: Process;
   readonly #ledger: Ledger;
   readonly #resource: Resource;
   readonly #client: Leases;
@@ -73,14 +73,14 @@ export class Program {
   #isChecked = false;
   #onChecked: (() => void) | undefined;
 
-  constructor(stage: Stage, process: Process, holder: string, ledger: Ledger, resource: Resource) {
+  constructor(stage: Stage, host: Process, holder: string, ledger: Ledger, resource: Resource) {
     this.#stage = stage;
-    this.#process = process;
+    this.#host = host;
     this.holder = holder;
     this.#ledger = ledger;
     this.#resource = resource;
     this.#ttlMs = stage.settings.ttlMs;
-    const options = { env: process.env, namespace: NAMESPACE, holder };
+    const options = { env: host.env, namespace: NAMESPACE, holder };
     this.#client = new Leases(this.#port(), options, { close: undefined });
     this.#elector = this.#newElector();
   }
@@ -130,7 +130,7 @@ export class Program {
     }
     if (!this.#granted) return null;
     const { token, trust } = this.#granted;
-    return { token, trustMs: Math.max(0, trustLeftMs(trust, this.#process.env.clock)), ttlMs };
+    return { token, trustMs: Math.max(0, trustLeftMs(trust, this.#host.env.clock)), ttlMs };
   }
 
   /** The grant that it believes in, to tell from others. */
@@ -148,7 +148,7 @@ export class Program {
 
   async #lead(term: Term): Promise<void> {
     const { tally, invariants } = this.#stage;
-    const { clock } = this.#process.env;
+    const { clock } = this.#host.env;
     // A term is a lease, but for what ends it.
     const lease = term as HeldLease;
     const { token } = lease;
@@ -189,7 +189,7 @@ export class Program {
         const onChecked = this.#onChecked;
         this.#onChecked = undefined;
         onChecked?.();
-        await sleep(this.#process.env.clock, PREPARE_MS);
+        await sleep(this.#host.env.clock, PREPARE_MS);
         this.#isChecked = false;
         const answer = await this.#send(token);
         if (answer && !answer.accepted) throw new StaleTokenError(NAME, token, answer.lastToken);
@@ -208,7 +208,7 @@ export class Program {
     }
     const request: SaidWrite = { operation: "write", token };
     const call = this.#stage.network.call<WriteAnswer>(
-      this.#process,
+      this.#host,
       this.#resource.machine,
       () => this.#resource.write(name, token),
       { request, answer: (answer): SaidWrite => ({ ...request, answer }) },
@@ -239,7 +239,7 @@ export class Program {
   #port(): LeaseStore {
     const { network } = this.#stage;
     const remote = remoteLeases(
-      ...([network, this.#process, this.#ledger.machine, () => this.#ledger.store] as const),
+      ...([network, this.#host, this.#ledger.machine, () => this.#ledger.store] as const),
     );
     return {
       ...remote,
@@ -259,7 +259,7 @@ export class Program {
     requests: readonly AcquireRequest[],
     options: CallOptions | undefined,
   ): Promise<AcquireOutcome[]> {
-    const sent = instant(this.#process.env.clock);
+    const sent = instant(this.#host.env.clock);
     const outcomes = await remote.acquire(requests, this.#bounded(options));
     for (const [index, outcome] of outcomes.entries()) {
       const request = requests[index];
@@ -307,7 +307,7 @@ export class Program {
   async #within<T>(call: Promise<T>): Promise<T | "late"> {
     const settled = new AbortController();
     const { answerTimeoutMs } = this.#stage.settings;
-    const late = sleep(this.#process.env.clock, answerTimeoutMs, { signal: settled.signal });
+    const late = sleep(this.#host.env.clock, answerTimeoutMs, { signal: settled.signal });
     try {
       return await Promise.race([call, late.then(() => "late" as const)]);
     } finally {
@@ -321,7 +321,7 @@ export class Program {
   }
 
   get #name(): NodeName {
-    return this.#process.name as NodeName;
+    return this.#host.name as NodeName;
   }
 
   #tell(kind: Parameters<Stage["log"]["tell"]>[1], text: string, isStep = false): void {

@@ -17,7 +17,7 @@ export type ScenarioId =
 /** Shown from the moment at which `when` holds, until a later caption of the list is. */
 export interface Caption {
   readonly text: string;
-  when(frame: Frame): boolean;
+  readonly when: (frame: Frame) => boolean;
 }
 
 export interface Scenario {
@@ -29,10 +29,10 @@ export interface Scenario {
   /** What differs from DEFAULTS. */
   readonly settings: Partial<Settings>;
   /** What happens by itself. */
-  plan(settings: Settings): readonly TimedAct[];
+  readonly plan: (settings: Settings) => readonly TimedAct[];
   readonly captions: readonly Caption[];
   /** When everything has been seen, in true time. */
-  endsAtMs(settings: Settings): number;
+  readonly endsAtMs: (settings: Settings) => number;
 }
 
 /** All processes are there, and the leader has renewed at least once: something may happen now. */
