@@ -81,7 +81,8 @@ function report(figures) {
     );
   }
   if (lost > 0 || !isOverloaded) {
-    console.error(lost > 0 ? "leases were lost" : "the server was not overloaded");
+    const because = JSON.stringify(figures.because);
+    console.error(lost > 0 ? `leases were lost: ${because}` : "the server was not overloaded");
     process.exitCode = 1;
   }
 }
@@ -187,13 +188,18 @@ class Line {
 async function hold(url) {
   const { connect: connectLeases } = await import("../dist/index.js");
   const leases = await connectLeases(url, { holder: "overload" });
-  const figures = { lost: 0, renewals: 0, leastLeftMs: TTL_MS };
+  const figures = { lost: 0, because: {}, renewals: 0, leastLeftMs: TTL_MS };
   const held = await Promise.all(
     Array.from({ length: holders }, (_, index) =>
       leases.acquire(`held-${process.pid}-${index}`, { ttlMs: TTL_MS }),
     ),
   );
-  for (const lease of held) lease.onLost(() => (figures.lost += 1));
+  for (const lease of held) {
+    lease.onLost((reason) => {
+      figures.lost += 1;
+      figures.because[reason] = (figures.because[reason] ?? 0) + 1;
+    });
+  }
   let before = held.map((lease) => lease.remainingMs());
   const looking = setInterval(() => {
     const now = held.map((lease) => lease.remainingMs());
