@@ -33,21 +33,21 @@ export function LogCard() {
           Whole log <span className="tabular">({told.length})</span>
         </Button>
       </div>
-      <ol
+      <div
         role="log"
         aria-live={playing ? "off" : "polite"}
         aria-label="The last two messages"
-        className="grid min-h-28 content-start gap-2.5 px-4 pt-1.5 pb-4"
+        className="min-h-28 px-4 pt-1.5 pb-4"
       >
-        {last.map((line, index) => (
-          <Line key={line.index} line={line} old={index < last.length - 1} />
-        ))}
         {last.length === 0 && (
-          <li className="text-sm text-muted">
-            Nothing yet. Press play, or step to the first turn.
-          </li>
+          <p className="text-sm text-muted">Nothing yet. Press play, or step to the first turn.</p>
         )}
-      </ol>
+        <ol className="grid content-start gap-2.5">
+          {last.map((line, index) => (
+            <Line key={line.index} line={line} old={index < last.length - 1} />
+          ))}
+        </ol>
+      </div>
       <Announcer lines={told} />
       <Dialog open={open} onOpenChange={setOpen} title="The whole log" wide>
         <WholeLog lines={told} close={() => setOpen(false)} />

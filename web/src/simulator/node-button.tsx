@@ -86,7 +86,11 @@ export function NodeButton({ node, at, radius }: Props) {
         >
           <span className="text-base leading-tight font-semibold sm:text-lg">{name}</span>
           {token !== null && state !== "down" && (
-            <span className="-mt-0.5 font-mono text-2xs font-semibold tabular">#{token}</span>
+            // Its name tells it in words.
+            <span
+              data-token={`#${token}`}
+              className="-mt-0.5 font-mono text-2xs font-semibold tabular before:content-[attr(data-token)]"
+            />
           )}
           {state !== "up" && !fresh && (
             <span

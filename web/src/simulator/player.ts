@@ -53,6 +53,7 @@ export class Player {
   /** Where the playback wants to be; the frame follows. */
   #wantedMs = 0;
   #running = false;
+  #seeking = 0;
   /** Where the playback stops by itself, if it was begun before. */
   #stopAtMs: number;
   #limitMs = LONGEST_RUN_MS;
@@ -129,10 +130,21 @@ export class Player {
 
   /** Shows the moment; what lies before is run again from the beginning. */
   async seek(atMs: number): Promise<void> {
-    const wantedMs = Math.min(LONGEST_RUN_MS, Math.max(0, Math.round(atMs)));
+    // A moment between two milliseconds is over at the second.
+    const wantedMs = Math.min(LONGEST_RUN_MS, Math.max(0, Math.ceil(atMs)));
     this.#wantedMs = wantedMs;
     const { playground } = this.#view;
-    this.#arrive(playground, await playground.runTo(wantedMs));
+    this.#seeking++;
+    try {
+      this.#arrive(playground, await playground.runTo(wantedMs));
+    } finally {
+      this.#seeking--;
+    }
+  }
+  /** On or back from where it is, or is about to be. */
+  async move(byMs: number): Promise<void> {
+    this.pause();
+    await this.seek((this.#seeking > 0 ? this.#wantedMs : this.#view.frame.atMs) + byMs);
   }
   /** While the timeline is dragged: a recorded frame at once, if there is one. */
   scrub(atMs: number): void {
@@ -152,7 +164,9 @@ export class Player {
   async stepBack(): Promise<void> {
     this.pause();
     const { playground, frame } = this.#view;
-    const before = playground.log.findLast((line) => line.isStep && line.atMs < frame.atMs);
+    const before = playground.log.findLast(
+      ({ isStep, atMs }) => isStep && Math.ceil(atMs) < frame.atMs,
+    );
     await this.seek(before?.atMs ?? 0);
   }
 

@@ -84,10 +84,6 @@ function Page({ aside, complaint, dismiss }: PageProps) {
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     player.load(newScript(id), { play: !calm });
   };
-  const go = (byMs: number) => {
-    player.pause();
-    void player.seek(player.view().frame.atMs + byMs);
-  };
   const faster = (by: number) => {
     const at = SPEEDS.findIndex((each) => each === player.view().speed) + by;
     const speed = SPEEDS[at];
@@ -98,8 +94,8 @@ function Page({ aside, complaint, dismiss }: PageProps) {
     [KEYS.stepOn]: () => void player.stepOn(),
     [KEYS.stepBack]: () => void player.stepBack(),
     [KEYS.rewind]: () => void player.seek(0),
-    [KEYS.later]: () => go(1_000),
-    [KEYS.earlier]: () => go(-1_000),
+    [KEYS.later]: () => void player.move(1_000),
+    [KEYS.earlier]: () => void player.move(-1_000),
     [KEYS.faster]: () => faster(1),
     [KEYS.slower]: () => faster(-1),
     [KEYS.help]: () => setHelp(true),

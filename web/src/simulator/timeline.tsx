@@ -8,7 +8,10 @@ import { tokenStyle } from "../ui/token-colour.js";
 import { type Bar, Lanes } from "./lanes.js";
 import { useCalmView, usePlayer, useView } from "./use-player.js";
 
-const STEP_MS = 1_000;
+const MOVES_MS: Readonly<Record<string, number>> = {
+  ...{ ArrowLeft: -1_000, ArrowDown: -1_000, ArrowRight: 1_000, ArrowUp: 1_000 },
+  ...{ PageDown: -10_000, PageUp: 10_000 },
+};
 
 export function Timeline() {
   const player = usePlayer();
@@ -18,18 +21,13 @@ export function Timeline() {
     const { left, width } = event.currentTarget.getBoundingClientRect();
     return Math.min(1, Math.max(0, (event.clientX - left) / width)) * endMs;
   };
-  const jump: Record<string, number> = {
-    ...{ ArrowLeft: frame.atMs - STEP_MS, ArrowRight: frame.atMs + STEP_MS },
-    ...{ ArrowDown: frame.atMs - STEP_MS, ArrowUp: frame.atMs + STEP_MS },
-    ...{ PageDown: frame.atMs - 10_000, PageUp: frame.atMs + 10_000 },
-    ...{ Home: 0, End: playground.reachedMs },
-  };
   const onKeyDown = (event: KeyboardEvent) => {
-    const atMs = jump[event.key];
-    if (atMs === undefined) return;
+    const byMs = MOVES_MS[event.key];
+    const toMs = { Home: 0, End: playground.reachedMs }[event.key];
+    if (byMs === undefined && toMs === undefined) return;
     event.preventDefault();
     player.pause();
-    void player.seek(atMs);
+    void (byMs === undefined ? player.seek(toMs ?? 0) : player.move(byMs));
   };
   const share = (ms: number) => `${(ms / endMs) * 100}%`;
   return (
