@@ -63,9 +63,12 @@ export function FilterInput({
         clearTimeout(timer.current);
         timer.current = setTimeout(() => commit(target.value), TYPING_MS);
       }}
-      onKeyDown={({ key, currentTarget }) => {
-        if (key === "Enter") commit(currentTarget.value);
-        if (key === "Escape") currentTarget.blur();
+      onKeyDown={(event) => {
+        if (event.key === "Enter") commit(event.currentTarget.value);
+        if (event.key !== "Escape") return;
+        // Browsers would empty it.
+        event.preventDefault();
+        event.currentTarget.blur();
       }}
       {...rest}
     />

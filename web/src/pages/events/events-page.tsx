@@ -129,7 +129,7 @@ function Following({ paused, waiting }: { readonly paused: boolean; readonly wai
     );
   }
   if (state === "broken") return <span className="text-danger">Not connected: trying again</span>;
-  return state === "live" ? "Live" : "Connecting";
+  return <span>{state === "live" ? "Live" : "Connecting"}</span>;
 }
 
 function Nothing({ narrowed }: { readonly narrowed: boolean }) {
