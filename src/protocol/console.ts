@@ -10,7 +10,9 @@ import { Pause } from "./operator.js";
 import { Counts, State } from "./tasks.js";
 import { LIMITS } from "./wire.js";
 
+/** Of which a server keeps figures. */
 export const MOST_SECONDS = 300;
+/** What has happened that a server keeps of a tenant. */
 export const MOST_RECENT = 1_000;
 
 const forMs = z.number().openapi({ description: "Since when this instance has looked." });
@@ -132,7 +134,7 @@ export const Overview = z
 export type Overview = z.infer<typeof Overview>;
 
 export const ACTIVITY_TOPICS = ["lease", "task", "operator"] as const;
-export const ACTIVITY_TYPES = [
+const ACTIVITY_TYPES = [
   ...["acquired", "contended", "renewed", "refused", "released", "expired", "revoked"],
   ...["failed", "enqueued", "claimed", "completed", "returned", "cancelled", "retried"],
   ...["paused", "resumed"],
@@ -337,7 +339,7 @@ export const Workers = z
   .openapi("Workers");
 export type Workers = z.infer<typeof Workers>;
 
-export const WHY_CODES = [
+const WHY_CODES = [
   ...["running", "done", "dead", "cancelled"],
   ...["scheduled", "retrying", "paused", "noWorker", "behind", "due"],
 ] as const;

@@ -13,7 +13,7 @@
  *   a number that is kept                        ─▶ what came after it
  */
 import type { Env, Timer } from "../env/index.js";
-import type { Activity } from "../protocol/index.js";
+import { type Activity, MOST_RECENT, MOST_SECONDS } from "../protocol/index.js";
 import type { TaskEvent } from "../tasks/index.js";
 import {
   activityOfExpiry,
@@ -27,14 +27,11 @@ import type { LeaseEvent } from "./lease-calls.js";
 import { PerSecond } from "./per-second.js";
 import { Seen } from "./seen.js";
 
-const KEPT = 1_000;
 /** Characters of a task's error; its record has all of it. */
 const MOST_OF_ERROR = 500;
 const RENEWALS_EVERY_MS = 1_000;
 /** Of so many tenants: those of which something was heard last. */
 const MOST_TENANTS = 50;
-/** Of which figures are kept. */
-export const FIGURES_S = 300;
 
 type Topic = Activity["topic"];
 
@@ -72,9 +69,9 @@ export class TenantActivity {
     const { clock, random } = env;
     this.#env = env;
     this.seen = new Seen(clock);
-    this.figures = new PerSecond(clock, FIGURES_S);
-    this.depth = new PerSecond(clock, FIGURES_S, -1);
-    this.#ring = new Ring(random, KEPT);
+    this.figures = new PerSecond(clock, MOST_SECONDS);
+    this.depth = new PerSecond(clock, MOST_SECONDS, -1);
+    this.#ring = new Ring(random, MOST_RECENT);
     this.#streams = new Streams(clock);
   }
 

@@ -19,7 +19,7 @@ import {
   withoutLeaseIds,
 } from "../env/index.js";
 import { InvalidOptionError, type LeaseStore, startCollector } from "../lease/index.js";
-import { REQUEST_ID_HEADER } from "../protocol/index.js";
+import { MOST_SECONDS, REQUEST_ID_HEADER } from "../protocol/index.js";
 import {
   type GeneratorState,
   observed,
@@ -28,7 +28,7 @@ import {
   type TaskStore,
 } from "../tasks/index.js";
 import { checkMay, needOf } from "./access.js";
-import { Activities, FIGURES_S } from "./activity.js";
+import { Activities } from "./activity.js";
 import { Admission, type Urgency, urgencyOf } from "./admission.js";
 import { type Auth, Authenticator } from "./authenticate.js";
 import { checkBasePath } from "./base-path.js";
@@ -151,7 +151,7 @@ export function createApp(options: AppOptions): ServerApp {
   const env: Env = { ...systemEnv, ...options.env };
   const { telemetry, clock } = env;
   const serving = { serves: true, prefixesOf: namespace };
-  const latencies = new Latencies(clock, FIGURES_S);
+  const latencies = new Latencies(clock, MOST_SECONDS);
   const activities = new Activities(env);
   const noteTask: TaskListener = (event, tenant) => {
     activities.of(tenant).noteTask(event);

@@ -10,7 +10,7 @@ import {
   Workers,
 } from "../../protocol/index.js";
 import { mayOf } from "../access.js";
-import { FIGURES_S, type TenantActivity } from "../activity.js";
+import type { TenantActivity } from "../activity.js";
 import { callerOf } from "../caller.js";
 import { electionsOf } from "../elections.js";
 import { beganAt } from "../per-second.js";
@@ -164,9 +164,8 @@ async function orNull<T>(budget: Budget, read: () => Promise<T>): Promise<T | nu
 function seriesOf(
   { env, latencies }: Pick<Services, "env" | "latencies">,
   { figures, depth }: TenantActivity,
-  asked: number,
+  seconds: number,
 ): Series {
-  const seconds = Math.min(asked, FIGURES_S);
   const row = (name: Parameters<typeof figures.of>[0]) => figures.of(name, seconds);
   const sampled = (name: "pending" | "running") =>
     depth.of(name, seconds).map((value) => (value < 0 ? null : value));
