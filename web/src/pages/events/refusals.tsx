@@ -24,6 +24,7 @@ const REASONS: Readonly<Record<string, string>> = {
   taken: "somebody else has it by now",
   revoked: "an operator had ended it",
   gone: "the lease is known no longer",
+  notHeld: "it had ended already",
   cancelled: "the task was cancelled",
   finished: "the task has ended already",
   unknown: "there is no such task",
