@@ -25,6 +25,8 @@ export interface Console {
   readonly complaints: string[];
   /** A page of its own, at a path of the console. */
   open(path: string, options?: PageOptions): Promise<Page>;
+  /** Of all pages: after each test, as a failed one leaves its page, and a browser has few connections for all. */
+  closePages(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -52,6 +54,10 @@ export async function openConsole(
   return {
     ...{ url, stores, complaints },
     open: (path, pageOptions) => openPage(url + path, pageOptions),
+    async closePages() {
+      // The first one is the browser's own, and keeps it open.
+      for (const page of browser.context.pages().slice(1)) await page.close();
+    },
     async close() {
       await browser.close();
       await server.close();

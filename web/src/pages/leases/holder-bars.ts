@@ -27,10 +27,10 @@ export function holderBars(grants: readonly GrantRecord[], nowMs: number): reado
     return {
       ...{ grant, startMs },
       endMs: endOf(grant, grants[index - 1], nowMs) ?? startMs ?? nowMs,
-      untilMs: grant.remainingMs > 0 ? parsed(grant.expiresAt) : null,
+      untilMs: blocksUntilMs(grant, nowMs),
       vacantMs:
         startMs === null || previousEndMs === null ? null : Math.max(0, startMs - previousEndMs),
-      ending: endingOf(grant, grants[index - 1]),
+      ending: endingOf(grant, grants[index - 1], nowMs),
     };
   });
 }
@@ -42,17 +42,29 @@ function endOf(grant: GrantRecord, next: GrantRecord | undefined, nowMs: number)
   return ended ?? parsed(next?.grantedAt ?? null);
 }
 
-function endingOf({ state, remainingMs }: GrantRecord, next: GrantRecord | undefined) {
-  switch (state) {
+function endingOf(grant: GrantRecord, next: GrantRecord | undefined, nowMs: number) {
+  switch (grant.state) {
     case "live":
       return null;
     case "released":
       return "released by its holder";
     case "revoked":
-      return `revoked by an operator${remainingMs > 0 ? ", not free before its expiry" : ""}`;
+      return blocksUntilMs(grant, nowMs) === null || next
+        ? "revoked by an operator"
+        : "revoked by an operator, not free before its expiry";
     case "expired":
       return next ? `expired, then taken by ${next.holder}` : "expired: it was not renewed in time";
   }
+}
+
+/** Until when nobody else gets it, unless it is renewed; also of what was revoked but not freed. Null: it is free. */
+export function blocksUntilMs(
+  { state, expiresAt }: Pick<GrantRecord, "state" | "expiresAt">,
+  nowMs: number,
+): number | null {
+  const untilMs = parsed(expiresAt);
+  if (state === "live") return untilMs;
+  return state === "revoked" && untilMs !== null && untilMs > nowMs ? untilMs : null;
 }
 
 /** The server's clock, as far as its last answer tells it: times are its own. */

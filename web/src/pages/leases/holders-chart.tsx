@@ -113,7 +113,6 @@ function Row({
     <li>
       <button
         type="button"
-        aria-label={labelOf(bar)}
         aria-pressed={isMarked}
         onClick={onMark}
         onFocus={onMark}
@@ -121,10 +120,12 @@ function Row({
         className="relative block h-8 w-full text-left text-xs hover:bg-paper aria-pressed:bg-paper focus-visible:-outline-offset-2"
       >
         <span className="absolute inset-y-0 left-4 flex w-[8.25rem] items-center gap-2 sm:w-[13.5rem]">
+          <span className="sr-only">token</span>
           <span className="max-w-full shrink-0 overflow-hidden">
             <Token token={grant.token || null} />
           </span>
           <span className="min-w-0 truncate">{grant.holder}</span>
+          <span className="sr-only">{spoken(bar)}</span>
         </span>
         <span className={classNames(LANE, "block h-full")}>
           <Marks axis={axis} />
@@ -187,9 +188,9 @@ const ENDS = {
   revoked: "border-r-3 border-r-danger",
 } as const;
 
-function labelOf({ grant, startMs, endMs, ending, vacantMs }: HolderBar): string {
+/** What the bar shows. */
+function spoken({ startMs, endMs, ending, vacantMs }: HolderBar): string {
   return [
-    `token ${grant.token}, ${grant.holder}`,
     ...(startMs === null ? [] : [`held for ${durationText(endMs - startMs)}`]),
     ending ?? "holds it now",
     ...(vacantMs === null ? [] : [`free for ${durationText(vacantMs)} before`]),

@@ -1,7 +1,7 @@
 /** Rows of leases, of which those in view exist; cards on a narrow screen. */
 import { Link } from "@tanstack/react-router";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useShortcuts } from "../../app/shortcuts.js";
 import { classNames } from "../../ui/class-names.js";
 import { ExpiryBar } from "../../ui/expiry-bar.js";
@@ -27,10 +27,11 @@ export function LeaseList({ rows, more, look }: LeaseRows) {
   const list = useRef<HTMLDivElement>(null);
   const [topPx, setTopPx] = useState(0);
   const rowPx = isWide ? ROW_PX : CARD_PX;
+  // One that is new is taken for a sign that all rows have changed.
+  const getItemKey = useCallback((index: number) => rows[index]?.resource ?? index, [rows]);
   const virtual = useWindowVirtualizer({
-    ...{ count: rows.length, overscan: 8, scrollMargin: topPx },
+    ...{ count: rows.length, overscan: 8, scrollMargin: topPx, getItemKey },
     estimateSize: () => rowPx,
-    getItemKey: (index) => rows[index]?.resource ?? index,
   });
   useEffect(() => {
     setTopPx(list.current?.offsetTop ?? 0);
@@ -166,15 +167,13 @@ function Row({ row, index, style, onFocus }: RowProps) {
 /** On a card the last line, which also tells of renewals and of who waits. */
 function TimeLeft({ row }: { readonly row: LeaseRow }) {
   const { state, token, remainingMs, ttlMs, answeredAtMs, expiresAt, renewals, waiters } = row;
-  // What was revoked may block the resource until its old expiry.
-  const runs = state === "live" || remainingMs > 0;
   const more = [
     ...(renewals ? [`${renewals} renewals`] : []),
     ...(waiters > 0 ? [`${waiters} waiting`] : []),
   ];
   return (
     <span role="cell" className="flex min-w-0 items-center gap-2.5 text-xs max-lg:col-span-2">
-      {runs ? (
+      {state === "live" ? (
         <>
           <span className="min-w-0 flex-1 lg:max-w-24">
             <ExpiryBar token={token || null} {...{ remainingMs, ttlMs, answeredAtMs }} />
@@ -185,7 +184,7 @@ function TimeLeft({ row }: { readonly row: LeaseRow }) {
         </>
       ) : (
         <span className="text-muted">
-          {state === "expired" ? <TimeText at={expiresAt} /> : "free"}
+          {state === "released" ? "free" : <TimeText at={expiresAt} />}
         </span>
       )}
       {more.length > 0 && (

@@ -2,12 +2,12 @@
  * A list of any length, of which only what is looked at is read again.
  *
  *   starts   ""        "m"        "t"                  ranges: ("" , "m"], ("m", "t"], ("t", …
- *            │ read    │ not read │ read               each a query of its own; those in view are read
- *            └─ 100 ───┴── 100 ───┴── the last         again when something changes, the others when
+ *            │ in view │ not      │ not                each a query of its own; those in view are read
+ *            └─ 200 ───┴── 180 ───┴── the last         again when something changes, the others when
  *                                                      they come into view
  *
  * A range ends where the next one starts, so rows that come or go move nobody into a gap: the next
- * range stays what it was. A range that has grown beyond what one answer holds is split.
+ * range stays what it was. A range that has grown beyond what one answer holds is cut in two.
  */
 import { type QueryFunctionContext, useQueries, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
@@ -15,9 +15,10 @@ import type { LeasePage, LeaseView, Seen } from "../../../../src/protocol/index.
 import { api, get } from "../../data/api.js";
 import type { LeaseQuery } from "./lease-search.js";
 
-/** Of a range at first; an answer holds twice as many, so that a range may grow. */
-const ROWS_AT_FIRST = 100;
+/** Of a range: what an answer holds. */
 const MOST_ROWS = 200;
+/** The next range is read when so few rows are left. */
+const NEAR_THE_END = 120;
 
 export interface LeaseRow extends LeaseView {
   /** Null: this instance has not seen the grant. */
@@ -80,9 +81,8 @@ export function useLeaseRows(query: LeaseQuery): LeaseRows {
   });
   const rows = useMemo(() => ranges.flatMap((range) => range?.items ?? []), [ranges]);
 
-  // A range with more than fits is split where its answer ended; the last one is followed by another
-  // when its end comes near.
-  const isNearEnd = view.last >= rows.length - ROWS_AT_FIRST;
+  // A range that was cut is followed by what was cut off; the last one by another when its end is near.
+  const isNearEnd = view.last >= rows.length - NEAR_THE_END;
   useEffect(() => {
     const next = starts.flatMap((start, index) => {
       const cursor = ranges[index]?.nextCursor ?? null;
@@ -125,14 +125,11 @@ async function readRange(
   end: string | undefined,
   signal: AbortSignal,
 ): Promise<Range> {
-  const limit = end === undefined ? ROWS_AT_FIRST : MOST_ROWS;
   const page = await get<LeasePage>("/v1/leases", {
-    ...{ signal, query: { ...query, limit, cursor: start } },
+    ...{ signal, query: { ...query, limit: MOST_ROWS, cursor: start } },
   });
   const answeredAtMs = Date.now();
-  const isWithin = ({ resource }: LeaseView) => end === undefined || compare(resource, end) <= 0;
-  const leases = page.items.filter(isWithin);
-  const goesOn = page.nextCursor !== null && (!end || compare(page.nextCursor, end) < 0);
+  const { leases, nextCursor } = withinRange(page, end);
   const seen =
     leases.length > 0
       ? await api<Seen>("POST", "/v1/leases/seen", {
@@ -143,7 +140,18 @@ async function readRange(
     const { renewals = null, waiters = 0, refusals = 0 } = seen[index] ?? {};
     return { ...lease, renewals, waiters, refusals, answeredAtMs };
   });
-  return { items, nextCursor: goesOn ? page.nextCursor : (end ?? null) };
+  return { items, nextCursor };
+}
+
+/** What of an answer belongs to a range, and where the next one starts. */
+function withinRange({ items, nextCursor }: LeasePage, end: string | undefined) {
+  if (end === undefined) return { leases: items, nextCursor };
+  const leases = items.filter(({ resource }) => compare(resource, end) <= 0);
+  const isWhole = nextCursor === null || compare(nextCursor, end) >= 0;
+  if (isWhole) return { leases, nextCursor: end };
+  // In half: both may grow.
+  const first = leases.slice(0, Math.ceil(leases.length / 2));
+  return { leases: first, nextCursor: first.at(-1)?.resource ?? nextCursor };
 }
 
 /** As stores order names: by code points, where JavaScript goes by units of UTF-16. */

@@ -11,6 +11,8 @@ import { Icon } from "../../ui/icon.js";
 import { CopyButton } from "../../ui/json-view.js";
 import { PageHead, Panel } from "../../ui/panel.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
+import { useNow } from "../../ui/time.js";
+import { blocksUntilMs } from "./holder-bars.js";
 import { HoldersChart } from "./holders-chart.js";
 import { StateBadge } from "./lease-state.js";
 import { PauseDialog, type Paused, PauseNote } from "./pause-dialog.js";
@@ -104,8 +106,10 @@ function ResourceHead({
   const [revoking, setRevoking] = useState<GrantRecord>();
   const [pausing, setPausing] = useState<{ act: "pause" | "resume"; paused: Paused }>();
   const isTask = resource.startsWith(TASK);
+  const nowMs = useNow();
   // What was revoked and still blocks the resource can be freed by another revocation.
-  const isHeld = newest !== undefined && newest.remainingMs > 0;
+  const isHeld =
+    newest?.state === "live" || (newest && blocksUntilMs(newest, nowMs) !== null) === true;
   return (
     <>
       <p className="mb-1 text-xs text-muted">
