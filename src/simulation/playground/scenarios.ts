@@ -110,7 +110,7 @@ export const SCENARIOS: readonly Scenario[] = [
         when: (frame) => p1(frame).state === "down" && p1(frame).starts > 0,
       },
       {
-        text: "The lease ran out. P3 was first in line, and leads with token 2. The time without a leader was what was left of the lease.",
+        text: "The lease ran out, and the first in line leads with token 2. The time without a leader was what was left of the lease.",
         when: isTakenOver,
       },
     ],
@@ -130,7 +130,7 @@ export const SCENARIOS: readonly Scenario[] = [
         when: (frame) => p1(frame).state === "paused",
       },
       {
-        text: "P1's lease ran out. P3 leads with token 2, and writes. P1 still stands still, and still believes.",
+        text: "P1's lease ran out. The first in line leads with token 2, and writes. P1 still stands still, and still believes.",
         when: isTakenOver,
       },
       {
@@ -178,7 +178,7 @@ export const SCENARIOS: readonly Scenario[] = [
         when: (frame) => p1(frame).link !== "whole" && p1(frame).token === null,
       },
       {
-        text: "P3 leads with token 2. Nobody had to refuse anything.",
+        text: "Another leads with token 2. Nobody had to refuse anything.",
         when: isTakenOver,
       },
       {
@@ -206,7 +206,7 @@ export const SCENARIOS: readonly Scenario[] = [
         when: (frame) => p1(frame).link !== "whole",
       },
       {
-        text: "The store gave the lease to P3 while P1 still trusts its own: two leaders.",
+        text: "The store gave the lease to another while P1 still trusts its own: two leaders.",
         when: isTakenOver,
       },
       {
@@ -234,7 +234,7 @@ export const SCENARIOS: readonly Scenario[] = [
       },
       {
         text: "P1 asked again under the same lease id. The store knew the grant: token 1 still, not a second grant.",
-        when: (frame) => p1(frame).role === "leader",
+        when: (frame) => p1(frame).role === "leader" && p1(frame).token === 1,
       },
       {
         text: "The answer to a renewal is lost as well. P1 goes by what it knows for sure, and renews again, sooner.",
@@ -281,11 +281,11 @@ export const SCENARIOS: readonly Scenario[] = [
         when: (frame) => p1(frame).state === "paused",
       },
       {
-        text: "P3 leads with token 2, and writes.",
+        text: "The first in line leads with token 2, and writes.",
         when: isTakenOver,
       },
       {
-        text: "P1 has woken up, and has written over P3's value. The lease did all it could: without a fence that is not enough.",
+        text: "P1 has woken up, and has written over the new leader's value. The lease did all it could: without a fence that is not enough.",
         when: (frame) => frame.resource.corrupted > 0,
       },
     ],

@@ -113,7 +113,15 @@ export function longestRenewEveryMs({
   return Math.floor((trustMs - 1) / (1 + JITTER_RATIO));
 }
 
-/** The settings with every value in its range, and a renewal interval that fits. For sliders. */
+/** A round trip at its slowest: whoever waits for less hears of nothing. */
+function leastAnswerTimeoutMs(latencyMs: number): number {
+  return Math.min(RANGES.answerTimeoutMs.max, Math.ceil(2.5 * latencyMs));
+}
+
+/**
+ * The settings with every value in its range, a renewal interval that fits, and patience that outlasts
+ * a round trip. For sliders.
+ */
 export function fitSettings(settings: Settings): Settings {
   const fitted: Record<string, unknown> = { ...settings };
   for (const [name, { min, max }] of Object.entries(RANGES)) {
@@ -126,7 +134,12 @@ export function fitSettings(settings: Settings): Settings {
   const result = fitted as unknown as Settings;
   const ttlMs = Math.round(result.ttlMs);
   const longestMs = longestRenewEveryMs({ ...result, ttlMs });
-  return { ...result, ttlMs, renewEveryMs: Math.min(result.renewEveryMs, longestMs) };
+  return {
+    ...result,
+    ttlMs,
+    renewEveryMs: Math.min(result.renewEveryMs, longestMs),
+    answerTimeoutMs: Math.max(result.answerTimeoutMs, leastAnswerTimeoutMs(result.latencyMs)),
+  };
 }
 
 function clamp(value: number, min: number, max: number): number {
