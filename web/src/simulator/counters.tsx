@@ -11,17 +11,20 @@ interface Row {
   readonly bad?: boolean;
 }
 
+/** Before that a rate says nothing. */
+const RATE_AFTER_MS = 5_000;
+
 const msText = (ms: number | null) => (ms === null ? "–" : durationText(ms));
 
 /** The counters that a person compares, in words. */
 export function rowsOf(counters: Counted, atMs: number): readonly Row[] {
   const { operations, failOvers, falseExpirations, refusedWrites, writes } = counters;
-  const perMinute = atMs > 0 ? Math.round((operations.total * 60_000) / atMs) : 0;
+  const perMinute = Math.round((operations.total * 60_000) / atMs);
   const stale = counters.staleWritesLetThrough;
   return [
     {
       ...{ name: "Store operations", value: String(operations.total) },
-      note: `${perMinute} a minute`,
+      note: atMs < RATE_AFTER_MS ? "so far" : `${perMinute} a minute`,
     },
     {
       ...{ name: "Fail-over", value: msText(failOvers.lastMs) },

@@ -26,7 +26,7 @@ export function geometryFor(width: number): Geometry {
   const wide = width >= 560;
   const nodeRadius = wide ? 35 : 25;
   const storeWidth = wide ? 208 : 122;
-  const storeHeight = wide ? 122 : 98;
+  const storeHeight = wide ? 122 : 92;
   const rx = wide ? Math.min(width * 0.37, 300) : width / 2 - 50;
   const ry = wide ? 176 : 150;
   const resourceHeight = wide ? 96 : 124;

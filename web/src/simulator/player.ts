@@ -20,6 +20,8 @@ const USUAL_SPEED = 2;
 const VISIBLE_FLIGHT_MS = 280;
 /** After a long pause of the browser, time goes on from where it was. */
 const LONGEST_TICK_MS = 250;
+/** A step back from a turn that has just come goes to the one before. */
+const NEW_TURN_MS = 60;
 /** Panels beside the stage follow at a pace at which they can be read. */
 const CALM_MS = 150;
 
@@ -164,10 +166,10 @@ export class Player {
   async stepBack(): Promise<void> {
     this.pause();
     const { playground, frame } = this.#view;
-    const before = playground.log.findLast(
-      ({ isStep, atMs }) => isStep && Math.ceil(atMs) < frame.atMs,
-    );
-    await this.seek(before?.atMs ?? 0);
+    const turns = playground.log.filter(({ isStep, index }) => isStep && index < frame.logEnd);
+    const last = turns.at(-1);
+    const isNew = last !== undefined && frame.atMs - last.atMs < NEW_TURN_MS;
+    await this.seek((isNew ? turns.at(-2) : last)?.atMs ?? 0);
   }
 
   async act(act: Act): Promise<void> {

@@ -43,7 +43,7 @@ export function ExportButton() {
           setOpen(true);
         }}
       >
-        <Icon name="external" /> <span className="max-sm:sr-only">Export</span>
+        <Icon name="code" /> <span className="max-sm:sr-only">Export</span>
       </Button>
       <Dialog
         open={open}

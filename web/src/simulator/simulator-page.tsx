@@ -113,7 +113,7 @@ function Page({ aside, complaint, dismiss }: PageProps) {
         }
       >
         <IconButton label="Keys" onClick={() => setHelp(true)}>
-          <Icon name="key" />
+          <Icon name="keyboard" />
         </IconButton>
         <ExportButton />
         <ShareButton />

@@ -1,20 +1,27 @@
 /** The world at one moment: processes in a ring around the store, what is on its way, and what is written. */
 import { useEffect, useRef, useState } from "react";
-import type { Frame, NodeFrame } from "../../../src/simulation/playground/index.js";
+import {
+  type Frame,
+  type LogLine,
+  NODES,
+  type NodeFrame,
+  type Place,
+} from "../../../src/simulation/playground/index.js";
 import { classNames } from "../ui/class-names.js";
+import { Icon } from "../ui/icon.js";
 import { tokenStyle } from "../ui/token-colour.js";
 import { type Geometry, geometryFor, type Point, pathOf, toResource, toStore } from "./geometry.js";
 import { MessageDot } from "./message-dot.js";
 import { NodeButton } from "./node-button.js";
 import { Resource } from "./resource.js";
 import { StoreCard } from "./store-card.js";
-import { useView } from "./use-player.js";
+import { usePlayer, useView } from "./use-player.js";
 
 /** Of the card that it stands in. */
 export const STAGE_ID = "stage";
 
 export function Stage() {
-  const { frame, playing } = useView();
+  const { frame, playing, playground } = useView();
   const [width, setWidth] = useState(0);
   const host = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -48,6 +55,7 @@ export function Stage() {
               />
             ))}
           </ul>
+          {frame.atMs === 0 && !playing && <Begin geometry={geometry} />}
           <StoreCard store={frame.store} geometry={geometry} />
           {geometry.wide && (
             <p className="absolute top-3 left-5 max-w-40 text-xs text-pretty text-muted">
@@ -55,6 +63,7 @@ export function Stage() {
             </p>
           )}
           <Resource resource={frame.resource} geometry={geometry} />
+          <Loss geometry={geometry} lost={lastLost(playground.log, frame)} />
           <ul aria-label="Messages on their way">
             {frame.messages.map((message) => (
               <MessageDot
@@ -70,6 +79,61 @@ export function Stage() {
         </>
       )}
     </section>
+  );
+}
+
+/** So long a lost message is marked, in virtual time. */
+const MARKED_MS = 900;
+
+/** Who has sent what did not arrive; null: no message was lost lately. */
+function lastLost(log: readonly LogLine[], { atMs, logEnd }: Frame): Place | null {
+  for (let index = logEnd - 1; index >= 0; index--) {
+    const line = log[index];
+    if (!line || line.atMs < atMs - MARKED_MS) return null;
+    if (line.kind === "message" && line.who !== "you" && line.who !== "check") return line.who;
+  }
+  return null;
+}
+
+function Loss({ geometry, lost }: { readonly geometry: Geometry; readonly lost: Place | null }) {
+  if (lost === null) return null;
+  const { store, storeHeight, resource, nodes, nodeRadius, wide } = geometry;
+  const node = nodes[NODES.findIndex((name) => name === lost)];
+  const { x, y } = node ?? (lost === "store" ? store : resource);
+  const aside = node && wide ? -nodeRadius - 64 : 0;
+  const below = node
+    ? wide
+      ? 0
+      : -nodeRadius - 22
+    : lost === "store"
+      ? storeHeight / 2 + 14
+      : -16;
+  return (
+    <span
+      aria-hidden="true"
+      style={{ left: x + aside, top: y + below }}
+      className="absolute z-10 -translate-1/2 rounded-full bg-danger-soft px-2 py-0.5 text-2xs font-semibold whitespace-nowrap text-danger"
+    >
+      × message lost
+    </span>
+  );
+}
+
+/** Before anything has happened. */
+function Begin({ geometry }: { readonly geometry: Geometry }) {
+  const player = usePlayer();
+  const { store, storeHeight, resource } = geometry;
+  return (
+    <button
+      type="button"
+      aria-label="Play the story"
+      title="Play the story"
+      style={{ left: store.x, top: (store.y + storeHeight / 2 + resource.y) / 2 }}
+      className="absolute z-10 grid size-14 -translate-1/2 place-content-center rounded-full bg-accent text-accent-ink shadow-raised transition-[scale] hover:scale-105 sm:size-16"
+      onClick={player.play}
+    >
+      <Icon name="play" size={26} />
+    </button>
   );
 }
 
@@ -181,7 +245,7 @@ function Spoke({
           strokeLinecap="round"
         />
         {geometry.wide && (
-          <text x={x} y={y - 14} textAnchor="middle" fill="currentColor" className="text-2xs">
+          <text x={x + 14} y={y + 4} fill="currentColor" className="text-2xs">
             {CUT_TEXT[node.link]}
           </text>
         )}

@@ -4,6 +4,7 @@
  */
 import { type KeyboardEvent, memo, type PointerEvent, useRef } from "react";
 import { type LogLine, NODES, type Playground } from "../../../src/simulation/playground/index.js";
+import { Icon } from "../ui/icon.js";
 import { tokenStyle } from "../ui/token-colour.js";
 import { type Bar, Lanes } from "./lanes.js";
 import { useCalmView, usePlayer, useView } from "./use-player.js";
@@ -37,7 +38,9 @@ export function Timeline() {
         className="grid grid-rows-[14px_16px_repeat(5,10px)_16px] leading-none"
       >
         <span />
-        <Lane> </Lane>
+        <span className="justify-self-end self-center">
+          <Icon name="lease" size={10} />
+        </span>
         {NODES.map((name) => (
           <Lane key={name}>{name}</Lane>
         ))}
