@@ -36,7 +36,7 @@ export function holderBars(grants: readonly GrantRecord[], nowMs: number): reado
 }
 
 function endOf(grant: GrantRecord, next: GrantRecord | undefined, nowMs: number): number | null {
-  if (grant.state === "live") return nowMs;
+  if (blocksUntilMs(grant, nowMs) !== null) return nowMs;
   const ended =
     parsed(grant.endedAt) ?? (grant.state === "expired" ? parsed(grant.expiresAt) : null);
   return ended ?? parsed(next?.grantedAt ?? null);
@@ -63,7 +63,7 @@ export function blocksUntilMs(
   nowMs: number,
 ): number | null {
   const untilMs = parsed(expiresAt);
-  if (state === "live") return untilMs;
+  if (state === "live") return untilMs ?? nowMs;
   return state === "revoked" && untilMs !== null && untilMs > nowMs ? untilMs : null;
 }
 
