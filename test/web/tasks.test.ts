@@ -213,6 +213,7 @@ describeChromium("the console's tasks", () => {
       await button(page, "Delete").click();
       await button(page, "Back").click();
       expect(await world.state(id)).toBe("cancelled");
+      const before = console.complaints.length;
       await act("Delete", "");
       await page.getByRole("heading", { level: 1, name: "Tasks" }).waitFor();
       await expect(world.state(id)).rejects.toThrow("404");
@@ -221,7 +222,6 @@ describeChromium("the console's tasks", () => {
       expect(new Set(reasons)).toEqual(
         new Set(["because of Retry", "because of Cancel", "because of Delete"]),
       );
-      const before = console.complaints.length;
       await page.goto(`${console.url}/tasks/${id}`);
       await page.getByText("There is no such task").waitFor();
       forgiveComplaints(console, before, "404");

@@ -32,6 +32,7 @@ export class Stream<Data> {
   #lastId: string | undefined;
   #buffer: ServerEvent<Data>[] = [];
   #scheduled = false;
+  #late: ReturnType<typeof setTimeout> | undefined;
   readonly #readers = new Set<(events: readonly ServerEvent<Data>[]) => void>();
   readonly #watchers = new Set<() => void>();
 
@@ -104,14 +105,18 @@ export class Stream<Data> {
     this.#buffer.push(event);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // Frames stop while nobody looks; the picture must be right when somebody looks again.
-    if (document.hidden) setTimeout(() => this.#flush(), HIDDEN_FRAME_MS);
-    else requestAnimationFrame(() => this.#flush());
+    // Frames stop while nobody looks, one that is asked for already too; the picture must be right when
+    // somebody looks again.
+    this.#late = setTimeout(() => this.#flush(), HIDDEN_FRAME_MS);
+    if (!document.hidden) requestAnimationFrame(() => this.#flush());
   }
 
+  /** At the frame or after the while, whichever comes first; the other may find nothing to do. */
   #flush(): void {
+    clearTimeout(this.#late);
     this.#scheduled = false;
     const events = this.#buffer;
+    if (events.length === 0) return;
     this.#buffer = [];
     for (const reader of this.#readers) reader(events);
   }

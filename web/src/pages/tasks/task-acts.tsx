@@ -77,9 +77,7 @@ export function ActDialog({ act, what, about, reasonNeeded = false, run, onClose
       setFailure(error);
     } finally {
       setAsking(false);
-      void queries.invalidateQueries({
-        predicate: ({ queryKey }) => ["tasks", "task"].includes(String(queryKey[0])),
-      });
+      void queries.invalidateQueries({ queryKey: ["tasks"] });
     }
   };
   return (

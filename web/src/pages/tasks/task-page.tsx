@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type { TaskDetails } from "../../../../src/protocol/index.js";
@@ -165,6 +165,7 @@ const SIGNS: Readonly<Record<Act, IconName>> = {
 
 function Acts({ task: { id, state } }: { readonly task: TaskDetails }) {
   const navigate = useNavigate();
+  const queries = useQueryClient();
   const mayOperate = useMay("operate");
   const control = useQuery(whoQuery).data?.control ?? false;
   const [asked, setAsked] = useState<Act>();
@@ -195,7 +196,10 @@ function Acts({ task: { id, state } }: { readonly task: TaskDetails }) {
           run={(reason) => run(asked, reason)}
           onClose={(done) => {
             setAsked(undefined);
-            if (done && asked === "delete") void navigate({ to: "/tasks" });
+            if (!done) return;
+            // What is gone is not asked for again.
+            if (asked === "delete") void navigate({ to: "/tasks" });
+            else void queries.invalidateQueries({ queryKey: ["task", id] });
           }}
         />
       )}
