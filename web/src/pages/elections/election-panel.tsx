@@ -62,7 +62,7 @@ export function ElectionPanel({ election, answeredAtMs }: Props) {
         <Figure
           name="Changes"
           value={Math.max(0, terms.length - 1)}
-          note={`among the last ${terms.length} terms`}
+          note={terms.length === 1 ? "one term is known" : `among ${terms.length} terms`}
         />
         <Figure name="Last fail-over" value={textOf(lastMs)} note="nobody led for so long" />
         <Figure
