@@ -1,6 +1,8 @@
 /** The console's stream of events, on what goes through a server. */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { newLeaseId, systemRandom } from "../../src/env/index.js";
+import { toWireLeaseId } from "../../src/protocol/index.js";
 import { describeChromium } from "../support/chromium.js";
 import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
 import { leaseCalls } from "../support/lease-calls.js";
@@ -92,7 +94,11 @@ describeChromium("the console's events", () => {
   it("draws what is in view alone, and keeps the place of who reads on", async () => {
     const page = await open("/events?holder=crowd");
     await live(page);
-    for (let n = 0; n < 300; n += 1) await calls.take(`crowds/${n}`, "crowd");
+    const batch = Array.from({ length: 300 }, (_, n) => ({
+      leaseId: toWireLeaseId(`crowds/${n}`, newLeaseId(systemRandom)),
+      ...{ holder: "crowd", ttlMs: 600_000 },
+    }));
+    await taskWorld(console.url).ask("POST", "/v1/leases/acquire", batch);
     await rows(page).filter({ hasText: "crowds/299" }).waitFor();
     await page.getByText("300 of").waitFor();
     expect(await rows(page).count()).toBeLessThan(60);

@@ -5,15 +5,7 @@ import { systemEnv } from "../../src/env/index.js";
 import { Leases } from "../../src/lease/index.js";
 import { Generator } from "../../src/tasks/index.js";
 import { describeChromium } from "../support/chromium.js";
-import {
-  axe,
-  type Console,
-  newKey,
-  openConsole,
-  overflows,
-  type PageOptions,
-  PHONE,
-} from "../support/console.js";
+import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
 import { button, forgiveComplaints, openedPages, waitForCount } from "../support/pages.js";
 import { taskWorld } from "../support/task-world.js";
 
