@@ -123,7 +123,7 @@ function Row({ entry }: { readonly entry: Entry }) {
           aria-expanded={open}
           aria-label={`Details of entry ${seq}`}
           onClick={toggle}
-          className="grid size-6 place-items-center self-center rounded text-muted hover:bg-sunken hover:text-ink max-md:order-3"
+          className="grid size-6 place-items-center self-center justify-self-end rounded text-muted hover:bg-sunken hover:text-ink max-md:order-3"
         >
           <Icon name={open ? "chevronDown" : "chevronRight"} size={14} />
         </button>
