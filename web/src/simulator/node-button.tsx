@@ -45,9 +45,10 @@ interface Props {
   readonly node: NodeFrame;
   readonly at: Point;
   readonly radius: number;
+  readonly wide: boolean;
 }
 
-export function NodeButton({ node, at, radius }: Props) {
+export function NodeButton({ node, at, radius, wide }: Props) {
   const player = usePlayer();
   const onOpenChange = usePausedMenu();
   const { name, state, role, token } = node;
@@ -65,7 +66,7 @@ export function NodeButton({ node, at, radius }: Props) {
             <b className="text-ink">{name}</b> {node.doing}
           </>
         }
-        side={at.x > radius * 8 ? "right" : "bottom"}
+        side={wide ? "right" : "bottom"}
         groups={nodeGroups(node, (act) => void player.act(act))}
         onOpenChange={onOpenChange}
       >
@@ -109,25 +110,25 @@ export function NodeButton({ node, at, radius }: Props) {
           )}
         </button>
       </Menu>
-      <span
+      <div
         aria-hidden="true"
         className={classNames(
-          "mt-3 rounded-full bg-surface/85 px-1.5 text-xs leading-snug whitespace-nowrap",
-          role === "leader" && state === "up" ? "font-semibold text-ink" : "text-muted",
-          state === "down" && !fresh && "text-danger!",
-          (state === "paused" || state === "suspended") && "font-medium text-warn!",
+          "mt-3 flex items-baseline rounded-full bg-surface/85 px-1.5 leading-snug whitespace-nowrap",
+          wide ? "gap-1.5" : "flex-col items-center",
         )}
       >
-        {roleText(node)}
-      </span>
-      {clock && (
         <span
-          aria-hidden="true"
-          className="rounded-full bg-surface/85 px-1.5 text-2xs font-medium text-warn tabular"
+          className={classNames(
+            "text-xs",
+            role === "leader" && state === "up" ? "font-semibold text-ink" : "text-muted",
+            state === "down" && !fresh && "text-danger!",
+            (state === "paused" || state === "suspended") && "font-medium text-warn!",
+          )}
         >
-          {clock}
+          {roleText(node)}
         </span>
-      )}
+        {clock && <span className="text-2xs font-medium text-warn tabular">{clock}</span>}
+      </div>
     </li>
   );
 }

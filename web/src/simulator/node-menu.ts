@@ -10,7 +10,7 @@ const jumpText = (ms: number) =>
   Math.abs(ms) >= 3_600_000 ? `${signed(ms / 3_600_000)} h` : `${signed(ms / 60_000)} min`;
 
 export function nodeGroups(
-  { name: node, state, link, role }: NodeFrame,
+  { name: node, state, link, role, starts }: NodeFrame,
   act: (act: Act) => void,
 ): readonly Group[] {
   const choice = (name: string, what: Act, note?: string): Choice => ({
@@ -18,7 +18,8 @@ export function nodeGroups(
     ...(note !== undefined && { note }),
   });
   if (state === "down") {
-    return [{ name: "Process", choices: [choice("Restart", { kind: "restart", node })] }];
+    const name = starts === 0 ? "Start" : "Restart";
+    return [{ name: "Process", choices: [choice(name, { kind: "restart", node })] }];
   }
   const crash = { ...choice("Crash", { kind: "crash", node }, "like kill -9"), danger: true };
   const stands = state !== "up";

@@ -10,7 +10,15 @@ import {
 import { classNames } from "../ui/class-names.js";
 import { Icon } from "../ui/icon.js";
 import { tokenStyle } from "../ui/token-colour.js";
-import { type Geometry, geometryFor, type Point, pathOf, toResource, toStore } from "./geometry.js";
+import {
+  type Geometry,
+  geometryFor,
+  type Point,
+  pathOf,
+  pointOn,
+  toResource,
+  toStore,
+} from "./geometry.js";
 import { MessageDot } from "./message-dot.js";
 import { NodeButton } from "./node-button.js";
 import { Resource } from "./resource.js";
@@ -52,6 +60,7 @@ export function Stage() {
                 node={node}
                 at={geometry.nodes[index] ?? geometry.store}
                 radius={geometry.nodeRadius}
+                wide={geometry.wide}
               />
             ))}
           </ul>
@@ -100,18 +109,14 @@ function Loss({ geometry, lost }: { readonly geometry: Geometry; readonly lost: 
   const { store, storeHeight, resource, nodes, nodeRadius, wide } = geometry;
   const node = nodes[NODES.findIndex((name) => name === lost)];
   const { x, y } = node ?? (lost === "store" ? store : resource);
-  const aside = node && wide ? -nodeRadius - 64 : 0;
-  const below = node
-    ? wide
-      ? 0
-      : -nodeRadius - 22
-    : lost === "store"
-      ? storeHeight / 2 + 14
-      : -16;
+  // Above it is a crown, below it what it is.
+  const isAside = node !== undefined && (wide || node === nodes[0]);
+  const nodeBelow = isAside ? 0 : nodeRadius + 42;
+  const below = node ? nodeBelow : lost === "store" ? storeHeight / 2 + 14 : -16;
   return (
     <span
       aria-hidden="true"
-      style={{ left: x + aside, top: y + below }}
+      style={{ left: isAside ? x - nodeRadius - 64 : x, top: y + below }}
       className="absolute z-10 -translate-1/2 rounded-full bg-danger-soft px-2 py-0.5 text-2xs font-semibold whitespace-nowrap text-danger"
     >
       × message lost
@@ -119,14 +124,15 @@ function Loss({ geometry, lost }: { readonly geometry: Geometry; readonly lost: 
   );
 }
 
-/** Before anything has happened. */
+/** Before anything has happened: the button below once more, where it is looked for first. */
 function Begin({ geometry }: { readonly geometry: Geometry }) {
   const player = usePlayer();
   const { store, storeHeight, resource } = geometry;
   return (
     <button
       type="button"
-      aria-label="Play the story"
+      aria-hidden="true"
+      tabIndex={-1}
       title="Play the story"
       style={{ left: store.x, top: (store.y + storeHeight / 2 + resource.y) / 2 }}
       className="absolute z-10 grid size-14 -translate-1/2 place-content-center rounded-full bg-accent text-accent-ink shadow-raised transition-[scale] hover:scale-105 sm:size-16"
@@ -227,7 +233,9 @@ function Spoke({
   const holds = frame.store.lease === "live" && frame.store.holder === node.name;
   const { token } = frame.store;
   if (node.link !== "whole") {
-    const { x, y } = way.bend;
+    // Nearer to the store: what the process is stands below it.
+    const { x, y } = pointOn(way, 0.7);
+    const isUpright = Math.abs(at.x - geometry.store.x) < 1;
     return (
       <g className="text-danger">
         <path
@@ -245,7 +253,13 @@ function Spoke({
           strokeLinecap="round"
         />
         {geometry.wide && (
-          <text x={x + 14} y={y + 4} fill="currentColor" className="text-2xs">
+          <text
+            x={isUpright ? x + 14 : x}
+            y={isUpright ? y + 4 : y + 21}
+            textAnchor={isUpright ? "start" : "middle"}
+            fill="currentColor"
+            className="text-2xs"
+          >
             {CUT_TEXT[node.link]}
           </text>
         )}

@@ -4,6 +4,7 @@
  */
 import { type KeyboardEvent, memo, type PointerEvent, useRef } from "react";
 import { type LogLine, NODES, type Playground } from "../../../src/simulation/playground/index.js";
+import { classNames } from "../ui/class-names.js";
 import { Icon } from "../ui/icon.js";
 import { tokenStyle } from "../ui/token-colour.js";
 import { type Bar, Lanes } from "./lanes.js";
@@ -185,7 +186,10 @@ function Mark({ line, left }: { readonly line: LogLine; readonly left: string })
     <span
       title={`${(line.atMs / 1_000).toFixed(1)} s: ${line.text}`}
       style={{ left }}
-      className="absolute bottom-0 grid h-3 -translate-x-1/2 place-content-center"
+      className={classNames(
+        "absolute bottom-0 grid h-3 -translate-x-1/2 place-content-center",
+        ["refused", "corrupted"].includes(line.kind) && "z-10",
+      )}
     >
       {line.kind === "refused" ? (
         <span className="text-base leading-none font-bold text-danger">×</span>
