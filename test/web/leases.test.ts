@@ -136,6 +136,24 @@ describeChromium("the console's leases", () => {
     console.info(`a change was shown ${(seen?.atMs ?? 0) - (event?.atMs ?? 0)} ms after its event`);
   });
 
+  it("leaves the streams to others while nobody looks, and goes on where it was", async () => {
+    const page = await shown.open("/leases?q=later/");
+    await page.getByText("No lease is like that").waitFor();
+    const look = (hidden: boolean) =>
+      page.evaluate(`
+        Object.defineProperty(document, "hidden", { value: ${hidden}, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));`);
+    const isStream = (request: { url(): string }) => request.url().includes("/v1/activity");
+    const given = page.waitForEvent("requestfailed", isStream);
+    await look(true);
+    await given;
+    const anew = page.waitForRequest(isStream);
+    await calls.take("later/1", "ann");
+    await look(false);
+    expect((await anew).headers()["last-event-id"]).toMatch(/\d/);
+    await row(page, "later/1").waitFor();
+  });
+
   it(`scrolls through ${MANY} leases`, async () => {
     await fill("many/", MANY);
     const page = await shown.open("/leases?q=many/");

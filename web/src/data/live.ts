@@ -4,7 +4,8 @@
  *   GET /v1/events    ──▶ hints of change ──▶ queries that are shown are read again
  *   GET /v1/activity  ──▶ what happened   ──▶ lists of events
  *        ▲                  (both: once per animation frame; a hidden tab: once a second)
- *        └── broken: again after a while, with Last-Event-ID, so that nothing is missed
+ *        └── broken: again after a while, with Last-Event-ID, so that nothing is missed;
+ *            hidden: given up, until the page is shown again
  */
 import type { QueryClient } from "@tanstack/react-query";
 import { createParser } from "eventsource-parser";
@@ -25,6 +26,24 @@ const LAST_RETRY_MS = 10_000;
 const HIDDEN_FRAME_MS = 1_000;
 /** The key, or the role: it would be the same again. */
 const FINAL = [401, 403, 404];
+
+/**
+ * Over HTTP/1.1 a browser has six connections to a server, for all of its tabs: those that nobody looks at
+ * must not keep two each. They go on where they were when somebody looks again.
+ */
+function shown(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      if (document.hidden && !signal.aborted) return;
+      document.removeEventListener("visibilitychange", done);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    document.addEventListener("visibilitychange", done);
+    signal.addEventListener("abort", done);
+    done();
+  });
+}
 
 export class Stream<Data> {
   readonly #path: string;
@@ -61,16 +80,23 @@ export class Stream<Data> {
     let retryMs = FIRST_RETRY_MS;
     this.#lastId = undefined;
     while (!signal.aborted) {
+      await shown(signal);
+      const hiding = new AbortController();
+      const onChange = () => document.hidden && hiding.abort();
+      document.addEventListener("visibilitychange", onChange);
       try {
-        await this.#connection(signal, () => {
+        await this.#connection(AbortSignal.any([signal, hiding.signal]), () => {
           retryMs = FIRST_RETRY_MS;
         });
       } catch (error) {
         if (signal.aborted) return;
+        if (hiding.signal.aborted) continue;
         if (error instanceof ApiError && FINAL.includes(error.status)) {
           this.#become("broken");
           return;
         }
+      } finally {
+        document.removeEventListener("visibilitychange", onChange);
       }
       this.#become("broken");
       await new Promise((resolve) => setTimeout(resolve, retryMs * (0.5 + Math.random())));

@@ -4,6 +4,8 @@
  */
 import { type ReactNode, useEffect, useRef } from "react";
 
+const TYPED_INTO = "textarea, select, input:not([type=radio], [type=checkbox])";
+
 interface Props {
   readonly open: boolean;
   readonly onOpenChange: (open: boolean) => void;
@@ -27,7 +29,10 @@ export function Modal({
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const element = dialog.current;
-    if (open && element && !element.open) element.showModal();
+    if (!open || !element || element.open) return;
+    element.showModal();
+    // React gave it the focus before it was shown; the browser's own choice is the button that closes.
+    element.querySelector<HTMLElement>(TYPED_INTO)?.focus();
   }, [open]);
   if (!open) return null;
   return (
