@@ -11,8 +11,9 @@ const TTL_MS = 10_000;
 const RENEW_EVERY_MS = 3_300;
 
 /** However slow the machine is. */
-const eventually = <Value>(value: () => Value | Promise<Value>) =>
-  expect.poll(value, { timeout: 30_000 });
+function eventually<Value>(value: () => Value | Promise<Value>) {
+  return expect.poll(value, { timeout: 30_000 });
+}
 
 /** Nothing plays by itself here: a test goes to the moments that it looks at. */
 class Simulator {
