@@ -15,6 +15,12 @@ import {
 const GENERAL_CONNECTIONS = 8;
 /** Renewals, releases and heartbeats, two statements of each in flight: none waits for another kind. */
 const CONTROL_CONNECTIONS = 6;
+/**
+ * So many of those are opened at once and kept, as many as renewals use: who meets none that is free
+ * waits for a new one to open, whatever becomes free meanwhile, and on a machine that has too much to
+ * do that takes longer than a lease lasts.
+ */
+const KEPT_CONNECTIONS = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
@@ -34,16 +40,17 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   };
-  const openPool = (max: number) => {
+  const openPool = (max: number, min: number) => {
     // Idle connections do not keep a process alive that has nothing else to do.
-    const pool = new Pool({ ...config, max, allowExitOnIdle: true });
+    const pool = new Pool({ ...config, max, min, allowExitOnIdle: true });
     // An idle connection was lost: the next caller gets another one.
     pool.on("error", (error) => logger.debug({ err: error }, "an idle connection was lost"));
     return pool;
   };
   const prepared = new Prepared();
-  const general = openPool(GENERAL_CONNECTIONS);
-  const control = openPool(CONTROL_CONNECTIONS);
+  const general = openPool(GENERAL_CONNECTIONS, 0);
+  const control = openPool(CONTROL_CONNECTIONS, KEPT_CONNECTIONS);
+  const opening = openAhead(control, KEPT_CONNECTIONS);
   return {
     name,
     general: poolSql(general, clock, prepared),
@@ -63,9 +70,18 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
           });
         },
     async close() {
+      await opening;
       await Promise.all([general.end(), control.end()]);
     },
   };
+}
+
+/** Never rejects: who asks for one that could not be opened is told why. */
+async function openAhead(pool: Pick<PgPool, "connect">, count: number): Promise<void> {
+  // Of settings that make no sense the pool throws at once.
+  const open = async () => pool.connect();
+  const opened = await Promise.allSettled(Array.from({ length: count }, open));
+  for (const one of opened) if (one.status === "fulfilled") one.value.release();
 }
 
 /** The pool stays the user's: it is never closed. One connection of it is kept for notifications. */
