@@ -168,7 +168,7 @@ function Complaint({
       <p className="flex-1">{children}</p>
       {dismiss && (
         <Button small look="quiet" className="text-warn!" onClick={dismiss}>
-          Good
+          Dismiss
         </Button>
       )}
     </div>
