@@ -44,6 +44,7 @@ const HEADERS = {
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
 };
+const VARY = { vary: "accept-encoding" };
 const FOR_EVER = "public, max-age=31536000, immutable";
 
 /** @param basePath as the app's; `""`: none, or a mount takes it away */
@@ -70,10 +71,11 @@ function answer(context: Context<AppEnv>, file: ConsoleFile, path: string): Resp
   if (path.startsWith(ASSETS)) return send(context, file, { "cache-control": FOR_EVER });
   const shown = file.type.startsWith("text/html") ? withBase(file, path) : file;
   const tag = `"${tagOf(file)}.${depthOf(path)}"`;
-  const caching = { "cache-control": "no-cache", etag: tag };
-  const known = context.req.header("if-none-match")?.split(/\s*,\s*/) ?? [];
-  if (known.some((each) => each.replace(/^W\//, "") === tag)) {
-    return new Response(null, { status: 304, headers: { ...HEADERS, ...caching } });
+  // Weak: the same bytes, compressed or not.
+  const caching = { "cache-control": "no-cache", etag: `W/${tag}` };
+  const known = context.req.header("if-none-match")?.split(",") ?? [];
+  if (known.some((each) => each.trim().replace(/^W\//, "") === tag)) {
+    return new Response(null, { status: 304, headers: { ...HEADERS, ...VARY, ...caching } });
   }
   return send(context, shown, caching);
 }
@@ -83,7 +85,7 @@ function send(
   { body, type, gzip }: ConsoleFile,
   caching: Readonly<Record<string, string>>,
 ): Response {
-  const headers = { ...HEADERS, ...caching, "content-type": type, vary: "accept-encoding" };
+  const headers = { ...HEADERS, ...VARY, ...caching, "content-type": type };
   if (!gzip || !acceptsGzip(context)) return new Response(body, { headers });
   return new Response(gzip, { headers: { ...headers, "content-encoding": "gzip" } });
 }
