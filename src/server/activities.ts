@@ -1,5 +1,4 @@
 /** What happens to leases and tasks, as people are told it: one shape for all, and never a lease id. */
-import { withoutLeaseIds } from "../env/index.js";
 import type { Activity } from "../protocol/index.js";
 import type { TaskEvent } from "../tasks/index.js";
 import { TASK_PREFIX } from "./caller.js";
@@ -59,6 +58,7 @@ export function activityOfExpiry(
   return { ...NOTHING, topic: "lease", type: "expired", ...grant, other };
 }
 
+/** @param event of a failure, the part of its error that is to be told */
 export function activityOfTask(event: Exclude<TaskEvent, { type: "renewed" }>): Told {
   const grantee = "token" in event ? { holder: event.holder, token: event.token } : {};
   const told = (type: Activity["type"], more: Partial<Told> = {}): Told => ({
@@ -74,7 +74,7 @@ export function activityOfTask(event: Exclude<TaskEvent, { type: "renewed" }>): 
     case "claimed":
       return told("claimed", { queue: event.queue, other: event.previousHolder });
     case "failed":
-      return told("failed", { reason: withoutLeaseIds(event.error) });
+      return told("failed", { reason: event.error });
     case "refused":
       return told("refused", { operation: event.operation, reason: event.reason });
     case "expired":

@@ -126,6 +126,45 @@ describe("what happens", () => {
     expect(names(elsewhere)).toEqual(["resync", "five"]);
   });
 
+  test("begins with as many as it asks for of what it shows, whatever else happened", async () => {
+    const { call, grant, clock, follow, asked } = await open();
+    for (const task_data of [1, 2, 3]) await asked("POST", "/api/tasks", { task_data });
+    for (let n = 0; n < 20; n += 1) {
+      await call("acquire", { leaseId: grant(`r${n}`).leaseId, holder: "a", ttlMs: 5_000 });
+    }
+    const follower = follow("?of=task&last=2");
+    await clock.settle();
+    const events = told(follower);
+    expect(events.map((event) => event.type ?? event)).toEqual(["resync", "enqueued", "enqueued"]);
+    const again = follow("?of=task", follower.events()[0].id);
+    await clock.settle();
+    expect(told(again), "goes on after the resync").toEqual(events.slice(1));
+  });
+
+  test("keeps a line open on which nothing is told, however much happens elsewhere", async () => {
+    const { call, grant, clock, follow } = await open();
+    const follower = follow("?of=operator");
+    for (let second = 0; second < 40; second += 1) {
+      await call("acquire", { leaseId: grant(`${second}`).leaseId, holder: "a", ttlMs: 5_000 });
+      await clock.advance(1_000);
+    }
+    // The first one stands at the beginning.
+    expect(follower.state.text.match(/^: alive$/gm)).toHaveLength(3);
+  });
+
+  test("tells no part of a lease id where it cuts an error", async () => {
+    const { asked, clock, follow } = await open();
+    const follower = follow("?of=task");
+    const { id } = await asked("POST", "/api/tasks", { task_data: 1 });
+    const { tasks } = await asked("POST", "/api/tasks/next", { processor: "w" });
+    const [{ leaseId, fencingToken }] = tasks;
+    const error = `${`lost ${leaseId} `.padEnd(480, ".")}${leaseId}${"x".repeat(100)}`;
+    await asked("PUT", `/api/tasks/${id}/fail`, { leaseId, fencingToken, error });
+    await clock.settle();
+    const { reason } = follower.events().at(-1) ?? {};
+    expect(reason).toBe(`${"lost [lease] ".padEnd(455, ".")}...`);
+  });
+
   test("ends when the server closes, and takes part in the limit of what waits", async () => {
     const app = await openConsoleApp({ limits: { waiters: 1, shortestTtlMs: 1 } });
     const follower = app.follow();

@@ -12,7 +12,7 @@
  *   a new stream, another epoch, too much missed ─▶ `resync`, then as many of the past as were asked for
  *   a number that is kept                        ─▶ what came after it
  */
-import type { Env, Timer } from "../env/index.js";
+import { type Env, type Timer, withoutLeaseIds } from "../env/index.js";
 import { type Activity, MOST_RECENT, MOST_SECONDS } from "../protocol/index.js";
 import type { TaskEvent } from "../tasks/index.js";
 import {
@@ -49,6 +49,27 @@ export interface Followers {
   readonly listener: Listener;
 }
 
+/** Made when somebody reads, for most of what happens nobody looks at; and once for all who do. */
+class Told {
+  readonly #make: () => Activity;
+  #activity: Activity | undefined;
+  #text: string | undefined;
+
+  constructor(make: () => Activity) {
+    this.#make = make;
+  }
+
+  get activity(): Activity {
+    this.#activity ??= this.#make();
+    return this.#activity;
+  }
+
+  textIn(ring: Ring<Told>, number: number): string {
+    this.#text ??= ring.format(number, "activity", this.activity);
+    return this.#text;
+  }
+}
+
 /** Of one tenant. */
 export class TenantActivity {
   /** By the monotonic clock: when it was asked for last. */
@@ -58,8 +79,7 @@ export class TenantActivity {
   /** Tasks of the whole store, in the seconds in which somebody looked. */
   readonly depth: PerSecond<"pending" | "running">;
   readonly #env: Env;
-  /** Made when somebody reads: most of what happens nobody looks at. */
-  readonly #ring: Ring<() => Activity>;
+  readonly #ring: Ring<Told>;
   readonly #streams: Streams;
   readonly #renewed = { lease: 0, task: 0 };
   #timer: Timer | undefined;
@@ -131,18 +151,17 @@ export class TenantActivity {
     last: number,
     sees: Listener["sees"],
   ): ReturnType<Followed["after"]> {
-    const text = (news: readonly [number, () => Activity][]) =>
-      news
-        .map(([number, make]) => [number, make()] as const)
-        .filter(([, { topic, resource }]) => topics.includes(topic) && sees(resource))
-        .map(([number, activity]) => this.#ring.format(number, "activity", activity))
-        .join("");
+    const seen = (news: readonly [number, Told][]) =>
+      news.filter(([, { activity }]) => topics.includes(activity.topic) && sees(activity.resource));
+    const text = (news: readonly [number, Told][]) =>
+      news.map(([number, told]) => told.textIn(this.#ring, number)).join("");
     const end = this.#ring.last;
     const missed = position === null ? null : this.#ring.after(position);
-    if (missed) return { text: text(missed), position: end };
-    const from = end - Math.min(last, this.#ring.kept);
-    const past = text(this.#ring.after(from) ?? []);
-    return { text: this.#ring.format(from, "resync", {}) + past, position: end };
+    if (missed) return { text: text(seen(missed)), position: end };
+    const past = last > 0 ? seen(this.#ring.after(end - this.#ring.kept) ?? []).slice(-last) : [];
+    const [first] = past;
+    const from = first ? first[0] - 1 : end;
+    return { text: this.#ring.format(from, "resync", {}) + text(past), position: end };
   }
 
   #renew(topic: "lease" | "task"): void {
@@ -167,8 +186,9 @@ export class TenantActivity {
     if (this.#closed) return;
     const atMs = this.#env.clock.wall();
     const dated = () => ({ at: new Date(atMs).toISOString(), ...make() });
-    this.#ring.add(dated);
-    if (isRefusal) this.#noteRefusal(dated());
+    const told = new Told(dated);
+    this.#ring.add(told);
+    if (isRefusal) this.#noteRefusal(told.activity);
     this.#streams.wake();
   }
 
@@ -181,8 +201,10 @@ export class TenantActivity {
 
 /** Of a text that may be of megabytes: as a copy, for a part of a text keeps all of it. */
 function beginningOf(text: string): string {
-  if (text.length <= MOST_OF_ERROR) return text;
-  const beginning = new TextEncoder().encode(text.slice(0, MOST_OF_ERROR).toWellFormed());
+  if (text.length <= MOST_OF_ERROR) return withoutLeaseIds(text);
+  // Nobody would know half of a lease id for what it is.
+  const whole = text.slice(0, MOST_OF_ERROR).replace(/[0-9a-f]+$/i, "");
+  const beginning = new TextEncoder().encode(withoutLeaseIds(whole).toWellFormed());
   return `${new TextDecoder().decode(beginning)}...`;
 }
 

@@ -129,24 +129,25 @@ export class EventStream {
 
   /** Resolves when there is something to say; null at the end. */
   async #next(feed: Followed): Promise<string | null> {
-    let silentMs = 0;
+    const sinceMs = this.clock.monotonic();
     while (!feed.stopped && !this.#left && (await this.listener.holds())) {
       const next = feed.after(this.#position);
       if (next) this.#position = next.position;
       if (next?.text) return next.text;
-      if (silentMs >= ALIVE_MS) return ALIVE;
-      if (!(await this.#news())) silentMs += ASK_LISTENER_MS;
+      // Much may happen that is not for this reader: its line is silent all the same.
+      if (this.clock.monotonic() - sinceMs >= ALIVE_MS) return ALIVE;
+      await this.#news();
     }
     return null;
   }
 
-  /** False when there was none until the listener is to be asked again. */
-  #news(): Promise<boolean> {
+  /** There may be some, or the listener is to be asked again. */
+  #news(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = this.clock.timer(ASK_LISTENER_MS, () => resolve(false), { background: true });
+      const timer = this.clock.timer(ASK_LISTENER_MS, resolve, { background: true });
       this.#woken = () => {
         timer.cancel();
-        resolve(true);
+        resolve();
       };
     });
   }
