@@ -3,11 +3,11 @@ import { comesBefore, explain, type Surroundings } from "./explain.js";
 
 const NOW = "2020-01-01T12:00:00.000Z";
 const LATER = "2020-01-01T12:00:10.000Z";
-const TASK = {
+const TASK: Parameters<typeof explain>[0] = {
   ...{ id: "a", state: "pending", kind: "mail", queue: "q", scheduledAt: NOW, priority: 0 },
   ...{ holder: null, token: null, remainingMs: null, error: null },
   ...{ failures: 0, crashes: 0, maxAttempts: 3, crashLimit: 2 },
-} as const;
+};
 const AROUND: Surroundings = {
   ...{ nowMs: Date.parse(NOW), pause: null, ahead: 0, more: false },
   claimers: [{ queues: ["other", "q"], kinds: null }],
@@ -30,6 +30,12 @@ it.each([
     {},
     { ahead: 900, more: true },
     ["behind: at least 900 due tasks come before it in the queue q"],
+  ],
+  [
+    "perhaps behind those that nobody has looked at",
+    {},
+    { more: true },
+    ["behind: more tasks wait in the queue q than were looked at: some may come before it"],
   ],
   [
     "not due, whatever comes before it, and paused",

@@ -15,7 +15,7 @@ import { TEST_LIMITS } from "./test-limits.js";
 
 const BUILT = new URL("../../dist/web/", import.meta.url);
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-export const WIDE = { width: 1400, height: 900 };
+const WIDE = { width: 1400, height: 900 };
 export const PHONE = { width: 390, height: 844 };
 
 export interface Console {

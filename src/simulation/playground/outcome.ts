@@ -17,7 +17,7 @@ export interface Outcome {
   readonly hash: string;
 }
 
-/** Runs a script from its beginning, and tells what came of it. */
+/** Runs a script from its beginning, and tells what came of it. @internal */
 export async function replay(script: Script, untilMs: number): Promise<Outcome> {
   const course = new Course(script);
   await course.runTo(Math.min(untilMs, LONGEST_RUN_MS));

@@ -7,8 +7,8 @@ import {
   replay,
   SCENARIOS,
   type ScenarioId,
-  scenarioById,
 } from "./index.js";
+import { scenarioById } from "./scenarios.js";
 
 async function played(id: ScenarioId, seed = 1): Promise<Playground> {
   const script = newScript(id, { seed });

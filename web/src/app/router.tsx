@@ -13,7 +13,7 @@ export type Search = Readonly<Record<string, string | undefined>>;
 const validateSearch = (search: Record<string, unknown>): Search =>
   Object.fromEntries(
     Object.entries(search).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, String(value)]],
+      typeof value === "string" ? [[name, value]] : [],
     ),
   );
 

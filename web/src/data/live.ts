@@ -45,7 +45,7 @@ function shown(signal: AbortSignal): Promise<void> {
   });
 }
 
-export class Stream<Data> {
+class Stream<Data> {
   readonly #path: string;
   #state: StreamState = "connecting";
   #lastId: string | undefined;

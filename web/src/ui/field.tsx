@@ -1,7 +1,7 @@
 import { type ComponentProps, type ReactNode, useId } from "react";
 import { classNames } from "./class-names.js";
 
-export const INPUT =
+const INPUT =
   "h-9 w-full rounded-md border border-line-strong/60 bg-surface px-3 text-sm placeholder:text-muted focus-visible:border-accent disabled:opacity-60";
 
 interface FieldProps {

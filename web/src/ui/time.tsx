@@ -59,7 +59,7 @@ export function durationText(ms: number): string {
   return `${sign}${whole} ${name}${next && rest > 0 ? ` ${rest} ${next[0]}` : ""}`;
 }
 
-export function relativeText(date: Date, nowMs: number): string {
+function relativeText(date: Date, nowMs: number): string {
   const ms = date.getTime() - nowMs;
   // Of a time that is told as it passes tenths are noise.
   const seconds = Math.floor(Math.abs(ms) / 1_000);

@@ -8,7 +8,7 @@ const DISTINCT = 1_000_003;
 /** Of token 1: a green-blue that is neither success nor danger. */
 const FIRST_HUE = 210;
 
-export function tokenHue(token: number): number {
+function tokenHue(token: number): number {
   return Math.round((FIRST_HUE + ((token - 1) % DISTINCT) * GOLDEN_ANGLE) % 360);
 }
 
