@@ -17,7 +17,7 @@ export interface Reason {
   readonly text: string;
   /** Until it is due; null where that is not why. */
   readonly inMs: number | null;
-  /** Tasks before it; null where that is not why. */
+  /** Tasks before it; null where that is not why, or nobody knows. */
   readonly ahead: number | null;
 }
 
@@ -34,7 +34,7 @@ export interface Surroundings {
   }[];
   /** Due tasks of its queue that come before it. */
   readonly ahead: number;
-  /** Whether there may be more of those. */
+  /** Whether there may be more of those, of tasks that nobody has looked at. */
   readonly more: boolean;
 }
 
@@ -72,10 +72,14 @@ export function explain(
     const text = `no worker has asked this instance for the kind ${kind} of the queue ${queue} of late`;
     reasons.push(because("noWorker", text));
   }
-  if (around.ahead > 0 && inMs <= 0) {
-    const many = `${around.more ? "at least " : ""}${around.ahead}`;
-    const text = `${many} due ${around.ahead === 1 ? "task comes" : "tasks come"} before it in the queue ${queue}`;
-    reasons.push({ ...because("behind", text), ahead: around.ahead });
+  const { ahead, more } = around;
+  if (inMs <= 0 && (ahead > 0 || more)) {
+    const many = `${more ? "at least " : ""}${ahead}`;
+    const text =
+      ahead > 0
+        ? `${many} due ${ahead === 1 ? "task comes" : "tasks come"} before it in the queue ${queue}`
+        : `more tasks wait in the queue ${queue} than were looked at: some may come before it`;
+    reasons.push({ ...because("behind", text), ahead: ahead > 0 ? ahead : null });
   }
   return reasons.length > 0 ? reasons : [ofState(task)];
 }
