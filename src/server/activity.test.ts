@@ -179,16 +179,26 @@ describe("what happens", () => {
   test("is kept in bounded space, and counted on while nobody reads", async () => {
     const activity = new TenantActivity(systemEnv);
     const event = { requestId: "q", ttlMs: 1, holder: "a", token: 1, replaced: null };
-    for (let n = 0; n < 20_000; n += 1) {
-      const grantId = `${n}`.padStart(16, "0");
-      activity.noteLease({ ...event, type: "acquired", resource: `r${n}`, grantId });
-      activity.noteLease({ ...event, type: "lost", resource: `r${n}`, grantId, reason: "taken" });
+    const grantIdOf = (n: number) => `${n}`.padStart(16, "0");
+    for (let n = 0; n < 40_000; n += 1) {
+      const grant = { resource: `r${n}`, grantId: grantIdOf(n) };
+      activity.noteLease({ ...event, ...grant, type: "acquired" });
+      activity.noteLease({ ...event, ...grant, type: "lost", reason: "taken" });
     }
     const { seen, figures } = activity;
-    expect(figures.sum("lease acquired", 300)).toBe(20_000);
-    expect(seen.grant("0".repeat(16))).toBeUndefined();
-    expect(seen.grant(`${19_999}`.padStart(16, "0"))).toBeDefined();
+    expect(figures.sum("lease acquired", 300)).toBe(40_000);
+    expect(seen.grant(grantIdOf(0))).toBeUndefined();
+    expect(seen.grant(grantIdOf(39_999))).toBeDefined();
     expect(seen.refusals(() => true)).toHaveLength(500);
+    // Of ten thousand leases at once none is forgotten, in whatever order they are renewed.
+    for (let round = 0; round < 3; round += 1) {
+      for (let n = 30_000; n < 40_000; n += 1) {
+        const grant = { resource: `r${n}`, grantId: grantIdOf(n) };
+        activity.noteLease({ ...event, ...grant, type: "renewed" });
+      }
+    }
+    const live = Array.from({ length: 10_000 }, (_, n) => seen.grant(grantIdOf(30_000 + n)));
+    expect(live.every((grant) => grant?.renewals === 3)).toBe(true);
     activity.close();
   });
 });
@@ -292,6 +302,8 @@ describe("why a task does not run", () => {
     await asked("POST", "/api/tasks/next", { processor: "w", queues: ["q"], kinds: ["other"] });
     expect(await reasons(app, first)).toEqual(["noWorker", "behind"]);
     await asked("POST", "/api/tasks/next", { processor: "v", queues: ["q"] });
+    // Of the same process, which has workers of several queues.
+    await asked("POST", "/api/tasks/next", { processor: "v", queues: ["another"] });
     expect(await reasons(app, urgent)).toEqual(["running"]);
     expect(await reasons(app, first)).toEqual(["due"]);
     const behind = await get(`/api/tasks/${second}/why`);

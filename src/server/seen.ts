@@ -10,7 +10,8 @@ import type { ClaimRequest } from "../tasks/index.js";
 import type { KnownGrant } from "./activities.js";
 import type { LeaseEvent } from "./lease-calls.js";
 
-const MOST_GRANTS = 10_000;
+/** The latest half surely: so many may live at once, and be renewed one after the other. */
+const MOST_GRANTS = 20_000;
 const MOST_WAITERS = 2_000;
 const MOST_REFUSALS = 500;
 const MOST_CONTENDED = 2_000;
@@ -33,7 +34,7 @@ interface Waiting extends Omit<Waiter, "askedAt"> {
   readonly untilMs: number;
 }
 
-/** The last claim of a worker. */
+/** The last claim of a worker for these queues and kinds. */
 export interface Claimer extends Pick<ClaimRequest, "holder" | "queues" | "kinds"> {
   /** By this instance's clock. */
   readonly at: string;
@@ -127,6 +128,14 @@ export class Seen {
       .reverse();
   }
 
+  /** How many wait for each resource now, and were refused of late; of what is not there nobody. */
+  counts(): { readonly waiters: Counts; readonly refusals: Counts } {
+    return {
+      waiters: countsOf(this.#live(this.#clock.monotonic())),
+      refusals: countsOf(this.#refusals),
+    };
+  }
+
   /** In line, as far as the store says it, then by when they asked. */
   waiters(resource: string): Waiter[] {
     const nowMs = this.#clock.monotonic();
@@ -148,16 +157,18 @@ export class Seen {
 
   /** A worker asks for tasks; to be called when it has been answered. */
   claiming({ holder, queues, kinds }: ClaimRequest): () => void {
+    // Several workers of one process have one name, and each its own queues.
+    const name = JSON.stringify([holder, queues, kinds]);
     const claim = (change: 1 | -1) => {
-      const open = Math.max(0, (this.#claimers.get(holder)?.open ?? 0) + change);
+      const open = Math.max(0, (this.#claimers.get(name)?.open ?? 0) + change);
       const atMs = this.#clock.monotonic();
-      this.#claimers.set(holder, { holder, queues, kinds, atMs, open });
+      this.#claimers.set(name, { holder, queues, kinds, atMs, open });
     };
     claim(1);
     return () => claim(-1);
   }
 
-  /** Those that ask for tasks, or did of late. */
+  /** What is asked for, or was of late, the latest last: of one holder several where it asks for several. */
   claimers(): Claimer[] {
     const nowMs = this.#clock.monotonic();
     return valuesOf(this.#claimers)
@@ -187,6 +198,14 @@ export class Seen {
   #wallOf(atMs: number, nowMs: number): string {
     return new Date(Math.round(this.#clock.wall() - (nowMs - atMs))).toISOString();
   }
+}
+
+type Counts = ReadonlyMap<string, number>;
+
+function countsOf(those: readonly { readonly resource: string }[]): Counts {
+  const counts = new Map<string, number>();
+  for (const { resource } of those) counts.set(resource, (counts.get(resource) ?? 0) + 1);
+  return counts;
 }
 
 function valuesOf<T>(recent: Recent<T>): T[] {

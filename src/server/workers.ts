@@ -20,15 +20,20 @@ export async function workersOf(
   };
 }
 
-/** Those that hold something, and those that ask for tasks and hold nothing now; by name. */
+/**
+ * Those that hold something, and those that ask for tasks and hold nothing now; by name, each with its
+ * latest claim.
+ * @param claimers the latest last
+ */
 export function withClaims(
   workers: readonly LiveWorker[],
   claimers: readonly Claimer[],
 ): Workers["items"] {
   const claims = new Map(claimers.map(({ holder, ...claim }) => [holder, claim]));
-  const idle = claimers
-    .filter(({ holder }) => !workers.some((worker) => worker.holder === holder))
-    .map(({ holder }): LiveWorker => ({ holder, lastHeartbeatAt: null, holds: [] }));
+  const holding = new Set(workers.map(({ holder }) => holder));
+  const idle = [...claims.keys()]
+    .filter((holder) => !holding.has(holder))
+    .map((holder): LiveWorker => ({ holder, lastHeartbeatAt: null, holds: [] }));
   return [...workers, ...idle]
     .sort((a, b) => (a.holder < b.holder ? -1 : 1))
     .map(({ holder, lastHeartbeatAt, holds }) => {

@@ -88,11 +88,12 @@ export function resourceRoutes(app: App, services: Services): void {
       const { seen } = activities.of(namespace);
       const keys = resources.map((resource) => ({ namespace, resource }));
       const views = await services.budget(context).read(() => services.leases.get(keys));
+      const { waiters, refusals } = seen.counts();
       const answer = resources.map((resource, index) => ({
         resource,
         renewals: seen.grant(views[index]?.grantId ?? "")?.renewals ?? null,
-        waiters: seen.waiters(resource).length,
-        refusals: seen.refusals((refused) => refused === resource).length,
+        waiters: waiters.get(resource) ?? 0,
+        refusals: refusals.get(resource) ?? 0,
       }));
       return context.json(answer, 200);
     },
