@@ -62,11 +62,14 @@ export class Latencies {
   /** Of each of the last seconds; null where no call ended. */
   series(seconds: number): { p50Ms: (number | null)[]; p99Ms: (number | null)[] } {
     const rows = NAMES.map((name) => this.#all.of(name, seconds));
+    const calls = Array.from({ length: seconds }, (_, second) =>
+      rows.reduce((sum, row) => sum + (row[second] ?? 0), 0),
+    );
     const of = (share: number) =>
-      Array.from({ length: seconds }, (_, second) => {
+      calls.map((all, second) => {
+        if (all === 0) return null;
         const counts = rows.map((row) => row[second] ?? 0);
-        const calls = counts.reduce((sum, count) => sum + count, 0);
-        return calls === 0 ? null : percentile(counts, calls, share);
+        return percentile(counts, all, share);
       });
     return { p50Ms: of(0.5), p99Ms: of(0.99) };
   }

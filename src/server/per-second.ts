@@ -44,6 +44,8 @@ export class PerSecond<Name extends string> {
 
   /** Adds those of the last seconds. */
   sum(name: Name, seconds: number): number {
+    // Most names of many are never noted.
+    if (!this.#rows.has(name)) return this.#empty * seconds;
     return this.of(name, seconds).reduce((sum, value) => sum + value, 0);
   }
 
