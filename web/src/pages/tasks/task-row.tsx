@@ -113,7 +113,7 @@ function When({ task }: { readonly task: Task }) {
   if (task.state === "running") {
     return (
       <>
-        lease ends <TimeText at={task.must_heartbeat_before} />
+        lease until <TimeText at={task.must_heartbeat_before} />
       </>
     );
   }
