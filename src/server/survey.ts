@@ -3,6 +3,7 @@
  * what. Stores have an index for neither.
  */
 import { type ShardStanding, type Standing, standingsOf } from "../election/standing.js";
+import { nextTurn } from "../env/index.js";
 import type { LeaseStore, LeaseView } from "../lease/index.js";
 
 const PAGE = 1_000;
@@ -35,6 +36,8 @@ export async function surveyOf(
     }
     marked.push(...page.items.filter(({ metadata }) => metadata !== null));
     cursor = page.nextCursor;
+    // A store in this process answers within one turn: others are served in between.
+    await nextTurn();
   }
   return { held, ended, complete: cursor === null, ...standingsOf(marked) };
 }
