@@ -260,15 +260,18 @@ describe("a resource", () => {
       const { leaseId } = await take(app, "r", `holder-${n}`);
       if (n < 7) await app.call("release", { leaseId });
     }
-    const holders: string[] = [];
-    let cursor: string | null = "";
-    while (cursor !== null) {
-      const from: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-      const page = await app.get(`/v1/resource?name=r&limit=3${from}`);
-      holders.push(...page.items.map(({ holder }: { holder: string }) => holder));
-      cursor = page.nextCursor;
+    for (const limit of [1, 2, 3, 200]) {
+      const holders: string[] = [];
+      let cursor: string | null = "";
+      while (cursor !== null) {
+        const from: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+        const page = await app.get(`/v1/resource?name=r&limit=${limit}${from}`);
+        expect(page.items.length).toBeLessThanOrEqual(limit);
+        holders.push(...page.items.map(({ holder }: { holder: string }) => holder));
+        cursor = page.nextCursor;
+      }
+      expect(holders).toEqual([7, 6, 5, 4, 3, 2, 1].map((n) => `holder-${n}`));
     }
-    expect(holders).toEqual([7, 6, 5, 4, 3, 2, 1].map((n) => `holder-${n}`));
   });
 
   test("may be a task, and is nothing where nobody knows it", async () => {

@@ -28,6 +28,8 @@ import type { Seen as SeenHere } from "../seen.js";
 import type { Services } from "../services.js";
 
 const TAGS = ["console"];
+/** The cursor of a page on which there was room for the last grant only. */
+const BEFORE_LAST = "last";
 
 export function resourceRoutes(app: App, services: Services): void {
   const { activities } = services;
@@ -120,8 +122,11 @@ async function grantsOf(
   const last = cursor === undefined ? await lastGrant(services, context, resource) : null;
   const first = last ? [last] : [];
   if (!history) return { items: first, nextCursor: null };
-  const from = cursor === undefined ? {} : { cursor };
-  const before = await budget.read(() => history.list({ namespace, resource, limit, ...from }));
+  const left = limit - first.length;
+  if (left === 0) return { items: first, nextCursor: BEFORE_LAST };
+  const from = cursor === undefined || cursor === BEFORE_LAST ? {} : { cursor };
+  const query = { namespace, resource, limit: left, ...from };
+  const before = await budget.read(() => history.list(query));
   const items = before.items.filter(({ grantId }) => grantId !== last?.grantId);
   return { items: [...first, ...items], nextCursor: before.nextCursor };
 }
