@@ -126,6 +126,23 @@ describe("what happens", () => {
     expect(names(elsewhere)).toEqual(["resync", "five"]);
   });
 
+  test("is told once of somebody who waits, and counted each time that it asks", async () => {
+    const { call, grant, clock, follow, get } = await open();
+    const follower = follow();
+    const ask = (leaseId: string, holder: string) =>
+      call("acquire", { leaseId, holder, ttlMs: 60_000, queueMs: 5_000 });
+    const [a, b] = [grant("r").leaseId, grant("r").leaseId];
+    await ask(a, "a");
+    for (let n = 0; n < 3; n += 1) await ask(b, "b");
+    const contended = () => told(follower).filter(({ type }) => type === "contended");
+    expect(contended()).toMatchObject([{ holder: "b", other: "a" }]);
+    await clock.advance(5_000);
+    await ask(b, "b");
+    expect(contended(), "back in line").toHaveLength(2);
+    const { series } = await get("/v1/overview?seconds=60");
+    expect(series.leases.contended.reduce((sum: number, n: number) => sum + n, 0)).toBe(4);
+  });
+
   test("begins with as many as it asks for of what it shows, whatever else happened", async () => {
     const { call, grant, clock, follow, asked } = await open();
     for (const task_data of [1, 2, 3]) await asked("POST", "/api/tasks", { task_data });

@@ -7,7 +7,7 @@
  *   pauses ────────────────────┘            └─▶ the last 1,000, each with the next number ─▶ streams
  *
  * Renewals are told together, once a second: with ten thousand leases nobody could read them, and all
- * else would be pushed out.
+ * else would be pushed out. Who waits in line is told of once.
  *
  *   a new stream, another epoch, too much missed ─▶ `resync`, then as many of the past as were asked for
  *   a number that is kept                        ─▶ what came after it
@@ -101,6 +101,8 @@ export class TenantActivity {
 
   noteLease(event: LeaseEvent): void {
     const known = "grantId" in event ? this.seen.grant(event.grantId ?? "") : undefined;
+    // Who waits asks again and again: that it still does is no news.
+    const waitsOn = event.type === "held" && this.seen.waits(event.asked);
     if (!this.seen.note(event)) return;
     const figure = figureOfLease(event);
     if (figure) this.figures.add(figure);
@@ -110,7 +112,7 @@ export class TenantActivity {
       this.#tell(() => activityOfExpiry(resource, replaced, holder));
     }
     if (event.type === "renewed") this.#renew("lease");
-    else this.#tell(() => activityOfLease(event, known), isLate(event));
+    else if (!waitsOn) this.#tell(() => activityOfLease(event, known), isLate(event));
   }
 
   noteTask(event: TaskEvent): void {

@@ -3,7 +3,7 @@
  *
  *   keeps    renew, release, heartbeat, complete, fail, return, /healthz, /metrics,
  *            revoke, force-unlock, /v1/pauses: what ends an overload                 always
- *   waits    /api/tasks/next, /v1/events                        as many as one tenant may have
+ *   waits    /api/tasks/next, /v1/events, /v1/activity          as many as one tenant may have
  *   demands  all else: acquire, enqueue, lists                  while few are under way and the event
  *                                                               loop comes round in time, else 429
  *
@@ -25,7 +25,7 @@ const KEEPING =
   /\/(renew|release|heartbeat|complete|fail|return|revoke|force-unlock|pauses|healthz|metrics)$/;
 /** `DELETE /v1/locks/{leaseId}` and `DELETE /api/leases/{id}` release. */
 const RELEASING = /\/(v1\/locks|api\/leases)(\/[^/]+)?$/;
-const WAITING = /\/(api\/tasks\/next|v1\/events)$/;
+const WAITING = /\/(api\/tasks\/next|v1\/(events|activity))$/;
 
 /** @param url whole, or from the path on */
 export function urgencyOf(method: string, url: string): Urgency {

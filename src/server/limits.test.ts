@@ -129,6 +129,7 @@ it.each([
   ["GET", "/healthz", "keeps"],
   ["POST", "/below/api/tasks/next", "waits"],
   ["GET", "/v1/events", "waits"],
+  ["GET", "/v1/activity", "waits"],
   ["POST", "/v1/leases/acquire", "demands"],
   ["POST", "/api/tasks", "demands"],
   ["GET", "/v1/locks", "demands"],

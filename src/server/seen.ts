@@ -128,6 +128,12 @@ export class Seen {
       .reverse();
   }
 
+  /** Whether who asked for this grant is known to wait for it. */
+  waits(grantId: string): boolean {
+    const waiting = this.#waiters.get(grantId);
+    return waiting !== undefined && waiting.untilMs > this.#clock.monotonic();
+  }
+
   /** How many wait for each resource now, and were refused of late; of what is not there nobody. */
   counts(): { readonly waiters: Counts; readonly refusals: Counts } {
     return {
