@@ -1,6 +1,5 @@
-/** What happens through an instance, as it is told to those who watch, and kept of single resources. */
+/** What happens through an instance, as it is told to those who watch. */
 import { afterEach, describe, expect, test } from "vitest";
-import type { Asked } from "../../test/support/app.js";
 import { openConsoleApp } from "../../test/support/console-app.js";
 import { openTenants } from "../../test/support/tenants.js";
 import { newLeaseId, systemEnv, systemRandom } from "../env/index.js";
@@ -134,10 +133,12 @@ describe("what happens", () => {
     const [a, b] = [grant("r").leaseId, grant("r").leaseId];
     await ask(a, "a");
     for (let n = 0; n < 3; n += 1) await ask(b, "b");
+    await clock.settle();
     const contended = () => told(follower).filter(({ type }) => type === "contended");
     expect(contended()).toMatchObject([{ holder: "b", other: "a" }]);
     await clock.advance(5_000);
     await ask(b, "b");
+    await clock.settle();
     expect(contended(), "back in line").toHaveLength(2);
     const { series } = await get("/v1/overview?seconds=60");
     expect(series.leases.contended.reduce((sum: number, n: number) => sum + n, 0)).toBe(4);
@@ -217,125 +218,6 @@ describe("what happens", () => {
     const live = Array.from({ length: 10_000 }, (_, n) => seen.grant(grantIdOf(30_000 + n)));
     expect(live.every((grant) => grant?.renewals === 3)).toBe(true);
     activity.close();
-  });
-});
-
-describe("a resource", () => {
-  const take = async (
-    { call, grant }: Awaited<ReturnType<typeof open>>,
-    resource: string,
-    holder: string,
-  ) => {
-    const { leaseId, grantId } = grant(resource);
-    const outcome = await call("acquire", { leaseId, holder, ttlMs: 5_000, queueMs: 60_000 });
-    return { leaseId, grantId, outcome };
-  };
-
-  test("is shown with its holders over time, its waiters and who was refused", async () => {
-    const app = await open();
-    const { call, clock, get, asked } = app;
-    const first = await take(app, "r", "first");
-    await clock.advance(2_000);
-    for (let n = 0; n < 2; n += 1) await call("renew", { leaseId: first.leaseId, ttlMs: 5_000 });
-    await clock.advance(6_000);
-    const second = await take(app, "r", "second");
-    await call("renew", { leaseId: first.leaseId, ttlMs: 5_000 });
-    await call("release", { leaseId: first.leaseId });
-    await clock.advance(1_000);
-    const [third, fourth] = [await take(app, "r", "third"), await take(app, "r", "fourth")];
-    await call("release", { leaseId: fourth.leaseId });
-    await asked("PUT", "/v1/pauses", { kind: "prefix", name: "r", reason: "look" });
-
-    const shown = await get("/v1/resource?name=r");
-    expect(shown).toMatchObject({
-      ...{ resource: "r", nextCursor: null, history: true, forMs: 9_000 },
-      pause: { kind: "prefix", name: "r", actor: "anyone", reason: "look" },
-      waiters: [{ grantId: third.grantId, holder: "third", ahead: 0, askedAt: expect.any(String) }],
-      refusals: [{ operation: "renew", reason: "taken", holder: "first", token: 1 }],
-      items: [
-        { holder: "second", token: 2, state: "live", renewals: 0, endedAt: null },
-        {
-          ...{ holder: "first", token: 1, state: "expired", renewals: 2 },
-          endedAt: "2020-01-01T12:00:07.000Z",
-        },
-      ],
-    });
-    expect(await asked("POST", "/v1/leases/seen", ["r", "nobody's"])).toEqual([
-      { resource: "r", renewals: 0, waiters: 1, refusals: 1 },
-      { resource: "nobody's", renewals: null, waiters: 0, refusals: 0 },
-    ]);
-    expect(await get("/v1/refusals?prefix=r")).toMatchObject({ items: [{ resource: "r" }] });
-    expect((await get("/v1/refusals?prefix=x")).items).toEqual([]);
-    for (const { leaseId } of [first, second, third]) {
-      expect(JSON.stringify(shown)).not.toContain(leaseId.split(".")[1]);
-    }
-  });
-
-  test("has pages, each grant once", async () => {
-    const app = await open();
-    for (let n = 1; n <= 7; n += 1) {
-      const { leaseId } = await take(app, "r", `holder-${n}`);
-      if (n < 7) await app.call("release", { leaseId });
-    }
-    for (const limit of [1, 2, 3, 200]) {
-      const holders: string[] = [];
-      let cursor: string | null = "";
-      while (cursor !== null) {
-        const from: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-        const page = await app.get(`/v1/resource?name=r&limit=${limit}${from}`);
-        expect(page.items.length).toBeLessThanOrEqual(limit);
-        holders.push(...page.items.map(({ holder }: { holder: string }) => holder));
-        cursor = page.nextCursor;
-      }
-      expect(holders).toEqual([7, 6, 5, 4, 3, 2, 1].map((n) => `holder-${n}`));
-    }
-  });
-
-  test("may be a task, and is nothing where nobody knows it", async () => {
-    const { asked, get } = await open();
-    const { id } = await asked("POST", "/api/tasks", { task_data: 1 });
-    await asked("POST", "/api/tasks/next", { processor: "w" });
-    expect(await get(`/v1/resource?name=task:${id}`)).toMatchObject({
-      items: [{ holder: "w", state: "live" }],
-      history: true,
-    });
-    expect(await get("/v1/resource?name=unknown")).toMatchObject({ items: [], pause: null });
-  });
-});
-
-describe("why a task does not run", () => {
-  const reasons = async ({ ask }: Pick<Asked, "ask">, id: string) =>
-    (await ask("GET", `/api/tasks/${id}/why`)).body.reasons.map(
-      ({ code }: { code: string }) => code,
-    );
-
-  test("is told by what stands in its way", async () => {
-    const app = await open();
-    const { asked, ask, get } = app;
-    const add = async (task: object) =>
-      (await asked("POST", "/api/tasks", { task_data: 1, ...task })).id as string;
-    const first = await add({ queue: "q" });
-    const second = await add({ queue: "q" });
-    const urgent = await add({ queue: "q", priority: -1 });
-    const later = await add({ queue: "q", scheduled_at: "2020-01-01T13:00:00Z" });
-    expect(await reasons(app, second)).toEqual(["noWorker", "behind"]);
-    await asked("POST", "/api/tasks/next", { processor: "w", queues: ["q"], kinds: ["other"] });
-    expect(await reasons(app, first)).toEqual(["noWorker", "behind"]);
-    await asked("POST", "/api/tasks/next", { processor: "v", queues: ["q"] });
-    // Of the same process, which has workers of several queues.
-    await asked("POST", "/api/tasks/next", { processor: "v", queues: ["another"] });
-    expect(await reasons(app, urgent)).toEqual(["running"]);
-    expect(await reasons(app, first)).toEqual(["due"]);
-    const behind = await get(`/api/tasks/${second}/why`);
-    expect(behind).toMatchObject({ state: "pending", reasons: [{ code: "behind", ahead: 1 }] });
-    expect(await get(`/api/tasks/${later}/why`)).toMatchObject({
-      reasons: [{ code: "scheduled", inMs: 3_600_000 }],
-    });
-    await asked("PUT", "/v1/pauses", { kind: "queue", name: "q", reason: "upgrade" });
-    expect(await reasons(app, first)).toEqual(["paused"]);
-    await asked("POST", `/api/tasks/${first}/cancel`);
-    expect(await reasons(app, first)).toEqual(["cancelled"]);
-    expect((await ask("GET", `/api/tasks/${"0".repeat(36)}/why`)).body.code).toBe("UNKNOWN_TASK");
   });
 });
 

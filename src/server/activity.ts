@@ -12,7 +12,7 @@
  *   a new stream, another epoch, too much missed ─▶ `resync`, then as many of the past as were asked for
  *   a number that is kept                        ─▶ what came after it
  */
-import { type Env, type Timer, withoutLeaseIds } from "../env/index.js";
+import { type Env, nextTurn, type Timer, withoutLeaseIds } from "../env/index.js";
 import { type Activity, MOST_RECENT, MOST_SECONDS } from "../protocol/index.js";
 import type { TaskEvent } from "../tasks/index.js";
 import {
@@ -83,6 +83,7 @@ export class TenantActivity {
   readonly #streams: Streams;
   readonly #renewed = { lease: 0, task: 0 };
   #timer: Timer | undefined;
+  #waking = false;
   #closed = false;
 
   constructor(env: Env) {
@@ -191,7 +192,17 @@ export class TenantActivity {
     const told = new Told(dated);
     this.#ring.add(told);
     if (isRefusal) this.#noteRefusal(told.activity);
-    this.#streams.wake();
+    this.#wake();
+  }
+
+  /** Once for all that happens in one turn: the more there is to do, the more of it. */
+  #wake(): void {
+    if (this.#waking || this.streams === 0) return;
+    this.#waking = true;
+    void nextTurn().then(() => {
+      this.#waking = false;
+      this.#streams.wake();
+    });
   }
 
   #noteRefusal({ at, topic, operation, reason, resource, holder, token, grantId }: Activity): void {

@@ -1,0 +1,51 @@
+/** Why a task waits, as a server knows it. */
+import { afterEach, describe, expect, test } from "vitest";
+import type { Asked } from "../../../test/support/app.js";
+import { openConsoleApp } from "../../../test/support/console-app.js";
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function open() {
+  const app = await openConsoleApp();
+  closing.push(app.close);
+  return app;
+}
+
+describe("why a task does not run", () => {
+  const reasons = async ({ ask }: Pick<Asked, "ask">, id: string) =>
+    (await ask("GET", `/api/tasks/${id}/why`)).body.reasons.map(
+      ({ code }: { code: string }) => code,
+    );
+
+  test("is told by what stands in its way", async () => {
+    const app = await open();
+    const { asked, ask, get } = app;
+    const add = async (task: object) =>
+      (await asked("POST", "/api/tasks", { task_data: 1, ...task })).id as string;
+    const first = await add({ queue: "q" });
+    const second = await add({ queue: "q" });
+    const urgent = await add({ queue: "q", priority: -1 });
+    const later = await add({ queue: "q", scheduled_at: "2020-01-01T13:00:00Z" });
+    expect(await reasons(app, second)).toEqual(["noWorker", "behind"]);
+    await asked("POST", "/api/tasks/next", { processor: "w", queues: ["q"], kinds: ["other"] });
+    expect(await reasons(app, first)).toEqual(["noWorker", "behind"]);
+    await asked("POST", "/api/tasks/next", { processor: "v", queues: ["q"] });
+    // Of the same process, which has workers of several queues.
+    await asked("POST", "/api/tasks/next", { processor: "v", queues: ["another"] });
+    expect(await reasons(app, urgent)).toEqual(["running"]);
+    expect(await reasons(app, first)).toEqual(["due"]);
+    const behind = await get(`/api/tasks/${second}/why`);
+    expect(behind).toMatchObject({ state: "pending", reasons: [{ code: "behind", ahead: 1 }] });
+    expect(await get(`/api/tasks/${later}/why`)).toMatchObject({
+      reasons: [{ code: "scheduled", inMs: 3_600_000 }],
+    });
+    await asked("PUT", "/v1/pauses", { kind: "queue", name: "q", reason: "upgrade" });
+    expect(await reasons(app, first)).toEqual(["paused"]);
+    await asked("POST", `/api/tasks/${first}/cancel`);
+    expect(await reasons(app, first)).toEqual(["cancelled"]);
+    expect((await ask("GET", `/api/tasks/${"0".repeat(36)}/why`)).body.code).toBe("UNKNOWN_TASK");
+  });
+});
