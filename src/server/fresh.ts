@@ -1,6 +1,6 @@
 /**
- * What many ask the store for and few need anew: by tenant, read every few seconds at most however many
- * ask, and more rarely where it takes long.
+ * What many ask the store for and few need anew: by what it is of, read every few seconds at most however
+ * many ask, and more rarely where it takes long.
  */
 import { type Clock, Recent } from "../env/index.js";
 
@@ -18,31 +18,33 @@ interface Reading<T> {
   tookMs: number | undefined;
 }
 
-export class Fresh<T> {
+/** Of tenants by default. */
+export class Fresh<T, Of = string> {
   readonly #clock: Clock;
-  readonly #read: (namespace: string) => Promise<T>;
+  readonly #read: (of: Of) => Promise<T>;
   readonly #readings = new Recent<Reading<T>>(MOST_KEPT);
 
-  constructor(clock: Clock, read: (namespace: string) => Promise<T>) {
+  constructor(clock: Clock, read: (of: Of) => Promise<T>) {
     this.#clock = clock;
     this.#read = read;
   }
 
   /** As of a few seconds ago at most, or longer where it takes long. A failure is not kept. */
-  of(namespace: string): Promise<T> {
+  of(what: Of): Promise<T> {
+    const name = JSON.stringify(what);
     const nowMs = this.#clock.monotonic();
-    const last = this.#readings.get(namespace);
+    const last = this.#readings.get(name);
     if (last && nowMs - last.atMs < goodForMs(last)) return last.answer;
     const reading: Reading<T> = {
-      ...{ atMs: nowMs, answer: this.#read(namespace), tookMs: undefined },
+      ...{ atMs: nowMs, answer: this.#read(what), tookMs: undefined },
     };
-    this.#readings.set(namespace, reading);
+    this.#readings.set(name, reading);
     reading.answer.then(
       () => {
         reading.tookMs = this.#clock.monotonic() - nowMs;
       },
       () => {
-        if (this.#readings.get(namespace) === reading) this.#readings.delete(namespace);
+        if (this.#readings.get(name) === reading) this.#readings.delete(name);
       },
     );
     return reading.answer;

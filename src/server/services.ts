@@ -26,6 +26,7 @@ import {
 import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits.js";
 import type { Pauses } from "./pauses.js";
 import { tooMany } from "./problems.js";
+import { type Queued, type QueueKey, queuedIn } from "./queued.js";
 import { type Quota, Quotas } from "./quotas.js";
 import { type AppEnv, Budget } from "./request.js";
 import { type Survey, surveyOf } from "./survey.js";
@@ -47,9 +48,10 @@ export interface Services {
   /** What happens through this instance, by tenant. */
   readonly activities: Activities;
   readonly latencies: Latencies;
-  /** Looks at a whole tenant, of which many who watch it share each. */
+  /** Looks at a whole tenant, or a whole queue, of which many who watch it share each. */
   readonly survey: Fresh<Survey>;
   readonly counts: Fresh<Record<TaskState, number>>;
+  readonly queued: Fresh<Queued, QueueKey>;
   readonly terms: Terms;
   /** Names this instance to people, and when it began, by the monotonic clock. */
   readonly instance: { readonly id: string; readonly sinceMs: number };
@@ -129,6 +131,7 @@ export function newServices(
     contention,
     survey: new Fresh(env.clock, (namespace) => surveyOf(leases, namespace)),
     counts: new Fresh(env.clock, (namespace) => tasks.counts(namespace)),
+    queued: new Fresh(env.clock, (queue) => queuedIn(tasks, queue)),
     terms: new Terms(env.clock, ports.history),
     instance: { id: newLeaseId(env.random).slice(0, 16), sinceMs: env.clock.monotonic() },
     newTaskId: taskIds(env.clock, env.random),

@@ -1,5 +1,5 @@
 /** Why a task waits, as a server knows it. */
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Asked } from "../../../test/support/app.js";
 import { openConsoleApp } from "../../../test/support/console-app.js";
 
@@ -22,7 +22,7 @@ describe("why a task does not run", () => {
 
   test("is told by what stands in its way", async () => {
     const app = await open();
-    const { asked, ask, get } = app;
+    const { asked, ask, get, clock } = app;
     const add = async (task: object) =>
       (await asked("POST", "/api/tasks", { task_data: 1, ...task })).id as string;
     const first = await add({ queue: "q" });
@@ -36,16 +36,31 @@ describe("why a task does not run", () => {
     // Of the same process, which has workers of several queues.
     await asked("POST", "/api/tasks/next", { processor: "v", queues: ["another"] });
     expect(await reasons(app, urgent)).toEqual(["running"]);
+    // The queue is looked at every 2 s at most.
+    await clock.advance(2_000);
     expect(await reasons(app, first)).toEqual(["due"]);
     const behind = await get(`/api/tasks/${second}/why`);
     expect(behind).toMatchObject({ state: "pending", reasons: [{ code: "behind", ahead: 1 }] });
     expect(await get(`/api/tasks/${later}/why`)).toMatchObject({
-      reasons: [{ code: "scheduled", inMs: 3_600_000 }],
+      reasons: [{ code: "scheduled", inMs: 3_598_000 }],
     });
     await asked("PUT", "/v1/pauses", { kind: "queue", name: "q", reason: "upgrade" });
     expect(await reasons(app, first)).toEqual(["paused"]);
     await asked("POST", `/api/tasks/${first}/cancel`);
     expect(await reasons(app, first)).toEqual(["cancelled"]);
     expect((await ask("GET", `/api/tasks/${"0".repeat(36)}/why`)).body.code).toBe("UNKNOWN_TASK");
+  });
+
+  test("reads a long queue, with all that is in its tasks, once for all who ask", async () => {
+    const app = await open();
+    const { asked, stores, clock } = app;
+    const list = vi.spyOn(stores.tasks, "list");
+    const { id } = await asked("POST", "/api/tasks", { task_data: 1 });
+    await asked("POST", "/api/tasks", { task_data: 2 });
+    for (let n = 0; n < 5; n += 1) expect(await reasons(app, id)).toEqual(["noWorker"]);
+    expect(list).toHaveBeenCalledTimes(1);
+    await clock.advance(2_000);
+    await reasons(app, id);
+    expect(list).toHaveBeenCalledTimes(2);
   });
 });

@@ -2,16 +2,12 @@
 import { createRoute } from "@hono/zod-openapi";
 import { TaskParams, Why } from "../../protocol/index.js";
 import { comesBefore, explain } from "../../tasks/explain.js";
-import type { TaskDetails, TaskView } from "../../tasks/index.js";
+import type { TaskDetails } from "../../tasks/index.js";
 import { callerOf } from "../caller.js";
 import { unknownTask } from "../problems.js";
 import type { Budget } from "../request.js";
 import { type App, answers, otherMethods, problems, STORE_PROBLEMS } from "../routing.js";
 import type { Services } from "../services.js";
-
-const PAGE = 200;
-/** Of the pending tasks of its queue the newest so many are looked at. */
-const MOST_PAGES = 5;
 
 /** Declared before the route of one task. */
 export function whyRoute(app: App, services: Services): void {
@@ -61,24 +57,17 @@ async function pauseOf(
   return pauses.find(({ kind, name }) => kind === "queue" && name === queue) ?? null;
 }
 
-/** The newest are listed first, and those that come first are the oldest: of very many some are missed. */
+/** As of a few seconds ago. */
 async function aheadOf(
-  { tasks }: Services,
+  { queued }: Services,
   budget: Budget,
   namespace: string,
   task: TaskDetails,
   nowMs: number,
 ): Promise<{ readonly ahead: number; readonly more: boolean }> {
-  const isAhead = (other: TaskView) =>
-    Date.parse(other.scheduledAt) <= nowMs && comesBefore(other, task);
-  let ahead = 0;
-  let cursor: string | null | undefined;
-  for (let pages = 0; pages < MOST_PAGES && cursor !== null; pages += 1) {
-    const from = cursor === undefined ? {} : { cursor };
-    const query = { namespace, states: ["pending"] as const, queue: task.queue, limit: PAGE };
-    const page = await budget.read(() => tasks.list({ ...query, ...from }));
-    ahead += page.items.filter(isAhead).length;
-    cursor = page.nextCursor;
-  }
-  return { ahead, more: cursor !== null };
+  const { tasks, more } = await budget.read(() => queued.of({ namespace, queue: task.queue }));
+  const ahead = tasks.filter(
+    (other) => Date.parse(other.scheduledAt) <= nowMs && comesBefore(other, task),
+  ).length;
+  return { ahead, more };
 }
