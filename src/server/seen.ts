@@ -16,6 +16,8 @@ const MOST_WAITERS = 2_000;
 const MOST_REFUSALS = 500;
 const MOST_CONTENDED = 2_000;
 const MOST_CLAIMERS = 1_000;
+/** Of those whose names and queues are many characters, fewer: a request may name 400 of 256. */
+const [MANY_CHARACTERS, MOST_WORDY] = [2_000, 50];
 /** Who met a holder within this time contends. */
 const CONTENDED_MS = 60_000;
 /** Who has not claimed for longer than a long poll and some, works no more. */
@@ -56,6 +58,7 @@ export class Seen {
   /** By resource: when somebody met its holder. */
   readonly #contended = new Recent<number>(MOST_CONTENDED);
   readonly #claimers = new Recent<LastClaim>(MOST_CLAIMERS);
+  readonly #wordy = new Recent<LastClaim>(MOST_WORDY);
   readonly #refusals: Refusal[] = [];
 
   constructor(clock: Clock) {
@@ -165,10 +168,11 @@ export class Seen {
   claiming({ holder, queues, kinds }: ClaimRequest): () => void {
     // Several workers of one process have one name, and each its own queues.
     const name = JSON.stringify([holder, queues, kinds]);
+    const claimers = name.length > MANY_CHARACTERS ? this.#wordy : this.#claimers;
     const claim = (change: 1 | -1) => {
-      const open = Math.max(0, (this.#claimers.get(name)?.open ?? 0) + change);
+      const open = Math.max(0, (claimers.get(name)?.open ?? 0) + change);
       const atMs = this.#clock.monotonic();
-      this.#claimers.set(name, { holder, queues, kinds, atMs, open });
+      claimers.set(name, { holder, queues, kinds, atMs, open });
     };
     claim(1);
     return () => claim(-1);
@@ -177,8 +181,9 @@ export class Seen {
   /** What is asked for, or was of late, the latest last: of one holder several where it asks for several. */
   claimers(): Claimer[] {
     const nowMs = this.#clock.monotonic();
-    return valuesOf(this.#claimers)
+    return [...valuesOf(this.#claimers), ...valuesOf(this.#wordy)]
       .filter(({ atMs, open }) => open > 0 || nowMs - atMs <= CLAIMER_MS)
+      .sort((a, b) => a.atMs - b.atMs)
       .map(({ open, atMs, ...claim }) => ({
         ...claim,
         ...{ at: this.#wallOf(atMs, nowMs), waiting: open > 0 },

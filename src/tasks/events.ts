@@ -48,8 +48,8 @@ export type TaskEvent =
 
 type GrantKey = Pick<TaskGrant, "namespace" | "id" | "token">;
 
-/** Grants whose holder is remembered; of older ones the events say null. */
-const REMEMBERED = 10_000;
+/** Grants whose holder is remembered, the latest half surely; of older ones the events say null. */
+const REMEMBERED = 20_000;
 
 /** @param namespace whose task it is */
 export type TaskListener = (event: TaskEvent, namespace: string) => void;
