@@ -302,11 +302,11 @@ const ShardGroup = z
   .openapi("ShardGroup");
 export const Elections = z
   .object({
-    items: z.array(Election).openapi({ description: "By name." }),
+    items: z.array(Election).openapi({ description: "By name; 1,000 at most." }),
     shards: z.array(ShardGroup).openapi({ description: "By name." }),
     complete: z
       .boolean()
-      .openapi({ description: "false: there are more leases than were looked at." }),
+      .openapi({ description: "false: there are more elections, or leases, than were looked at." }),
     history: z.boolean().openapi({ description: "false: of each only the last term is known." }),
   })
   .openapi("Elections");

@@ -12,6 +12,8 @@ import type { Elections } from "../protocol/index.js";
 import type { Survey } from "./survey.js";
 
 const MOST_TERMS = 20;
+/** More than people look through, and an answer of a few hundred kilobytes. */
+const MOST_ELECTIONS = 1_000;
 /** Of more elections only the last term is told: each costs a look into the history. */
 const MOST_WITH_TERMS = 50;
 /** The history is written within about a second of what it tells; after that only a new term changes it. */
@@ -59,16 +61,18 @@ export async function electionsOf(
   survey: Survey,
   terms: Terms,
 ): Promise<Pick<Elections, "items" | "shards" | "complete">> {
-  const items = survey.elections.map(async (standing, index) =>
-    toElection(
-      standing,
-      index < MOST_WITH_TERMS ? await terms.of(standing.view) : termsOf([standing.view]),
-    ),
-  );
+  const items = survey.elections
+    .slice(0, MOST_ELECTIONS)
+    .map(async (standing, index) =>
+      toElection(
+        standing,
+        index < MOST_WITH_TERMS ? await terms.of(standing.view) : termsOf([standing.view]),
+      ),
+    );
   return {
     items: await Promise.all(items),
     shards: survey.shards.map(toShards),
-    complete: survey.complete,
+    complete: survey.complete && survey.elections.length <= MOST_ELECTIONS,
   };
 }
 
