@@ -70,7 +70,9 @@ const Series = z
       pending: Sampled,
       running: Sampled,
     }),
-    store: z.object({ p50Ms: PerSecondMs, p99Ms: PerSecondMs }),
+    store: z
+      .object({ p50Ms: PerSecondMs, p99Ms: PerSecondMs })
+      .openapi({ description: "Of this instance's calls, of all tenants." }),
   })
   .openapi("Series");
 export type Series = z.infer<typeof Series>;
@@ -125,7 +127,9 @@ export const Overview = z
         waiting: z.int().openapi({ description: "Who was refused and will ask again." }),
       })
       .openapi({ description: "As this instance has seen it." }),
-    series: Series.openapi({ description: "What went through this instance, of this tenant." }),
+    series: Series.openapi({
+      description: "What went through this instance, of this tenant but for `store`.",
+    }),
     latency: z
       .array(Latency)
       .openapi({ description: "Of this instance's calls of the last minute, of all tenants." }),
