@@ -133,9 +133,14 @@ async function flood(url, perSecond, forMs) {
   return { offeredPerSecond: Math.round((sent * 1_000) / forMs), ...counts };
 }
 
+/**
+ * Each has had an answer. To be connected is not enough: Node accepts one connection in each turn of its
+ * event loop, so those that nobody has accepted yet would keep the holders' own waiting behind them.
+ */
 async function open(url, count) {
   const lines = Array.from({ length: count }, () => new Line(url));
   await Promise.all(lines.map((line) => line.opened));
+  await Promise.all(lines.map((line) => line.look()));
   return lines;
 }
 
@@ -167,15 +172,23 @@ class Line {
   }
 
   /** The status; 0 when there was none. */
+  look() {
+    return this.#send(`GET /healthz HTTP/1.1\r\nhost: ${this.#url.host}\r\n\r\n`);
+  }
+
   acquire() {
     const resource = `flood-${randomBytes(8).toString("hex")}`;
     const body = JSON.stringify({ resource, ownerId: "flood", ttlSeconds: 60 });
     const head = `POST /v1/locks/acquire HTTP/1.1\r\nhost: ${this.#url.host}\r\n`;
+    return this.#send(
+      `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+  }
+
+  #send(request) {
     return new Promise((resolve) => {
       this.#answered = resolve;
-      this.#socket.write(
-        `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-      );
+      this.#socket.write(request);
     });
   }
 
