@@ -1,7 +1,7 @@
 /** What only SQL stores of tasks do: other people's transactions, plans, notifications. */
 import type { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
   type Clock,
   newLeaseId,
@@ -149,6 +149,33 @@ describePostgres("PostgreSQL: tasks", () => {
     await client?.end();
     await database?.close();
     await fresh?.drop();
+  });
+
+  it("acts on a thousand copies of a task in as few statements as on two", async () => {
+    const pool = new pg.Pool({ connectionString: fresh.url });
+    const { tasks, close } = await openPostgres({ pool }, systemEnv);
+    try {
+      const task = {
+        namespace: "copies",
+        id: systemEnv.clock.wall().toString(16).padStart(32, "0"),
+      };
+      const copies = Array.from({ length: 1_000 }, () => task);
+      const outcomes = async (act: "cancel" | "retry") => {
+        const query = vi.spyOn(pg.Client.prototype, "query");
+        const answers = await tasks[act](copies);
+        const statements = query.mock.calls.length;
+        query.mockRestore();
+        return { statements, answers: [...new Set(answers.map(({ status }) => status))] };
+      };
+      for (const act of ["cancel", "retry"] as const) {
+        const { statements, answers } = await outcomes(act);
+        expect(answers).toEqual(["unknown"]);
+        expect(statements, act).toBeLessThan(10);
+      }
+    } finally {
+      await close();
+      await pool.end();
+    }
   });
 
   describe("in the caller's transaction", () => {

@@ -21,7 +21,7 @@ export {
 export type * from "./port.js";
 export type { Ticket } from "./queue.js";
 export * as queue from "./queue.js";
-export { decideAcquire, inRounds } from "./rounds.js";
+export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";
 export { instant, trustFrom, trustLeftMs } from "./trust.js";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { grantIdOf } from "../env/index.js";
 import { StoreUnavailableError } from "./errors.js";
 import type { AcquireOutcome, AcquireRequest, Failed } from "./port.js";
-import { decideAcquire, inRounds } from "./rounds.js";
+import { decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
 
 const error = new StoreUnavailableError("no answer", { outcome: "unknown" });
 const failed: Failed = { status: "failed", applied: "maybe", retryable: true, error };
@@ -116,5 +116,33 @@ describe("acquires of one key in a batch", () => {
 
   it("after an ended lease id: the store decides", () => {
     expect(after({ status: "ended" }, request("second"))).toBeNull();
+  });
+});
+
+describe("a copy of what the store has just decided", () => {
+  const key = { namespace: "n", resource: "r" };
+  const renewed = {
+    status: "renewed",
+    token: 1,
+    ttlMs: 10,
+    remainingMs: 9,
+    expiresAt: null,
+  } as const;
+  const lost = { status: "lost", reason: "expired" } as const;
+
+  it("is a renewal: answered alike, unless it asks for longer or is somebody else's", () => {
+    const request = { ...key, leaseId: "a", ttlMs: 10 };
+    const after = (outcome: typeof renewed | typeof lost) => ({ request, outcome });
+    expect(decideRenew(request, after(renewed))).toBe(renewed);
+    expect(decideRenew({ ...request, ttlMs: 11 }, after(renewed))).toBe(null);
+    expect(decideRenew({ ...request, ttlMs: 11 }, after(lost))).toBe(lost);
+    expect(decideRenew({ ...request, leaseId: "b" }, after(lost))).toBe(null);
+  });
+
+  it("is a release: answered alike, unless it is somebody else's", () => {
+    const request = { ...key, leaseId: "a" };
+    const before = { request, outcome: { status: "released" } as const };
+    expect(decideRelease(request, before)).toEqual({ status: "released" });
+    expect(decideRelease({ ...request, leaseId: "b" }, before)).toBe(null);
   });
 });

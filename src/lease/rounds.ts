@@ -9,7 +9,15 @@
  */
 import { grantIdOf, invariant } from "../env/index.js";
 import { StoreUnavailableError } from "./errors.js";
-import type { AcquireOutcome, AcquireRequest, Failed } from "./port.js";
+import type {
+  AcquireOutcome,
+  AcquireRequest,
+  Failed,
+  ReleaseOutcome,
+  ReleaseRequest,
+  RenewOutcome,
+  RenewRequest,
+} from "./port.js";
 
 /**
  * What becomes of a request for a key on which the store has just decided another one; null if only
@@ -104,3 +112,14 @@ export const decideAcquire: Decide<AcquireRequest, AcquireOutcome> = (request, b
   }
   return null;
 };
+
+/** For renewals: a copy changes nothing more, unless it asks for longer. */
+export const decideRenew: Decide<RenewRequest, RenewOutcome> = (request, before) => {
+  if (request.leaseId !== before.request.leaseId) return null;
+  const asksForMore = request.ttlMs > before.request.ttlMs;
+  return before.outcome.status === "renewed" && asksForMore ? null : before.outcome;
+};
+
+/** For releases: a copy is answered as the first. */
+export const decideRelease: Decide<ReleaseRequest, ReleaseOutcome> = (request, before) =>
+  request.leaseId === before.request.leaseId ? before.outcome : null;

@@ -8,6 +8,8 @@ import {
   type Capabilities,
   ClosedError,
   decideAcquire,
+  decideRelease,
+  decideRenew,
   type Failed,
   inRounds,
   type Key,
@@ -125,7 +127,7 @@ export class PostgresLeaseStore implements LeaseStore {
           ? { status: row.status, reason: row.reason ?? "gone" }
           : { status: row.status, token: safeToken(row.token), ...term(row) },
     };
-    return inRounds(requests, keyText, this.#sender(statement, options));
+    return inRounds(requests, keyText, this.#sender(statement, options), decideRenew);
   }
 
   release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
@@ -135,7 +137,7 @@ export class PostgresLeaseStore implements LeaseStore {
       values: (batch) => [...keyColumns(batch), batch.map(({ leaseId }) => leaseId)],
       outcome: ({ status }) => ({ status }),
     };
-    return inRounds(requests, keyText, this.#sender(statement, options));
+    return inRounds(requests, keyText, this.#sender(statement, options), decideRelease);
   }
 
   revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {

@@ -10,6 +10,7 @@ import type { Clock } from "../../env/index.js";
 import {
   type CallOptions,
   ClosedError,
+  type Decide,
   type Failed,
   inRounds,
   StoreUnavailableError,
@@ -43,6 +44,8 @@ export interface Statement<Request, Outcome, Row extends ChangedRow> {
   changed(row: Row, request: Request): Outcome;
   /** It passed over the task, of which this is known; null: nothing but a lock was in its way. */
   passedOver(standing: StandingRow | null): Outcome | null;
+  /** Of the next request for the same task, when this came of the one before. Default: ask the store. */
+  readonly next?: (before: Outcome) => Outcome;
 }
 
 export class TaskCalls {
@@ -78,7 +81,7 @@ export class TaskCalls {
     };
   }
 
-  /** One outcome per request, in order, in as many statements as a task stands in the batch. */
+  /** One outcome per request, in order; for each time that a task stands in the batch a statement. */
   decide<
     Request extends TaskKey & Partial<TaskGrant>,
     Outcome extends { readonly status: string },
@@ -89,7 +92,9 @@ export class TaskCalls {
     options?: CallOptions,
   ): Promise<(Outcome | Failed)[]> {
     const run = this.within(statement.sql, options);
-    return inRounds<Request, Outcome>(requests, keyText, async (round) => {
+    const { next } = statement;
+    const decideNext: Decide<Request, Outcome> = (_, { outcome }) => next?.(outcome) ?? null;
+    const send = async (round: readonly Request[]) => {
       const outcomes = new Array<Outcome | Failed>(round.length);
       const entries: (Entry<Request> & { index: number })[] = [];
       for (const [index, request] of round.entries()) {
@@ -122,7 +127,8 @@ export class TaskCalls {
       });
       for (const { index, request } of left) outcomes[index] = inTheWay(request);
       return outcomes;
-    });
+    };
+    return inRounds<Request, Outcome>(requests, keyText, send, decideNext);
   }
 }
 

@@ -226,6 +226,7 @@ export class PostgresTaskStore implements TaskStore {
         if (state === "cancelled") return { status: "ok", state };
         return state === "done" || state === "dead" ? { status: "conflict", state } : null;
       },
+      next: (before) => before,
     };
     return this.#calls.decide(statement, tasks);
   }
@@ -242,6 +243,7 @@ export class PostgresTaskStore implements TaskStore {
         const conflict = state === "running" || state === "done" || (state !== "pending" && rival);
         return conflict ? { status: "conflict", state } : null;
       },
+      next: (before) => before,
     };
     return this.#calls.decide(statement, tasks);
   }
@@ -258,6 +260,7 @@ export class PostgresTaskStore implements TaskStore {
         const { state } = standing;
         return isUnfinished(state) ? { status: "conflict", state } : null;
       },
+      next: (before) => (before.status === "ok" ? { status: "unknown" } : before),
     };
     return this.#calls.decide(statement, tasks);
   }
