@@ -45,6 +45,8 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
     const pool = new Pool({ ...config, max, min, allowExitOnIdle: true });
     // An idle connection was lost: the next caller gets another one.
     pool.on("error", (error) => logger.debug({ err: error }, "an idle connection was lost"));
+    // One that is neither idle nor in use, but on its way out, would end the process with its error.
+    pool.on("connect", (client) => client.on("error", () => {}));
     return pool;
   };
   const prepared = new Prepared();
