@@ -21,12 +21,7 @@ import { enqueueAll, makeTasks, runZombie } from "./support/chaos-clients.js";
 import { type FaultTally, hitWorkers } from "./support/chaos-faults.js";
 import { NO_SERVER } from "./support/chaos-processes.js";
 import { World } from "./support/chaos-world.js";
-import {
-  describePostgres,
-  freshDatabase,
-  type PostgresServer,
-  startPostgres,
-} from "./support/postgres.js";
+import { describePostgres, type PostgresServer, startPostgres } from "./support/postgres.js";
 
 const TASKS = 500;
 const ENQUEUED_PER_SECOND = 25;
@@ -48,20 +43,7 @@ interface Turn {
 
 describePostgres("500 tasks, two servers, four workers", () => {
   it(
-    "are done once each while workers are killed and stopped",
-    async () => {
-      const database = await freshDatabase();
-      try {
-        await chaos(database.url, []);
-      } finally {
-        await database.drop();
-      }
-    },
-    TEST_TIMEOUT_MS,
-  );
-
-  it(
-    "are done once each while a server and the database are killed too",
+    "are done once each while workers are killed and stopped, a server and the database too",
     async () => {
       const postgres = await startPostgres();
       try {

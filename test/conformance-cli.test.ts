@@ -1,6 +1,6 @@
 /** `leasehold conformance` by real processes: on stores of the package, and on stores that are broken. */
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Cli, checkBuild, endAll, leasehold, serve } from "./support/cli.js";
 import { freshPglite } from "./support/pglite.js";
 
@@ -49,7 +49,7 @@ describe.concurrent("a store that conforms", () => {
     expect(stdout).toMatch(/^\d\d passed, 0 failed, \d+ not applicable in [\d.]+m?s$/m);
   });
 
-  it("passes on PGlite too, told for machines", async () => {
+  it("passes on PGlite too, told for machines", async ({ onTestFinished }) => {
     const { directory, remove } = await freshPglite();
     onTestFinished(remove);
     const store = `pglite:${directory}`;

@@ -108,11 +108,17 @@ describe("the tarball", () => {
     expect(packed).toContain("docs/errors.md");
   });
 
-  it("holds nothing but built modules besides", async () => {
+  it("holds nothing but built modules and the console besides", async () => {
     const named = manifest.files.filter((path) => path !== "dist");
+    // The console's files, which go by what is in them.
+    const web = /^dist\/web\/(\w+\.html|favicon\.svg|assets\/[\w-]+\.(js|css|woff2))$/;
+    expect(packed).toEqual(
+      expect.arrayContaining(["dist/web/index.html", "dist/web/simulator.html"]),
+    );
     const rest = packed.filter(
       (path) =>
         path !== "package.json" &&
+        !web.test(path) &&
         !named.some((name) => path === name || path.startsWith(`${name}/`)),
     );
     const sources = await readdir(join(root, "src"), { recursive: true });

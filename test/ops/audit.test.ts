@@ -348,7 +348,7 @@ SQL_ENGINES[1]?.describe("an act that is cut off in PostgreSQL", () => {
         await actors.leases.revoke([{ namespace, resource, free: "now" }]);
         await query(
           `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-           WHERE application_name = 'leasehold' AND state = 'idle in transaction'`,
+           WHERE datname = current_database() AND application_name = 'leasehold' AND state = 'idle in transaction'`,
         );
         return { value: null, details: {} };
       });

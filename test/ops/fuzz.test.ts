@@ -17,6 +17,7 @@ async function fuzz(options: Parameters<typeof runFuzz>[0]) {
 }
 
 const SHARE = { schema: 1_000, raw: 280 };
+const OTHERS = { schema: 300, raw: 80 };
 
 it("answers requests from its own document and bytes from raw sockets, right or not, as it documents", async () => {
   const { good, leaks, statuses, overHttp } = await fuzz({ ...SHARE, seed: 20_260_101 });
@@ -33,9 +34,9 @@ it("answers requests from its own document and bytes from raw sockets, right or 
 it("does so for cases that nobody has seen before", async () => {
   const seed = randomInt(2 ** 31);
   console.log(
-    `seed ${seed}: npm run fuzz -- --seed ${seed} --schema ${SHARE.schema} --raw ${SHARE.raw}`,
+    `seed ${seed}: npm run fuzz -- --seed ${seed} --schema ${OTHERS.schema} --raw ${OTHERS.raw}`,
   );
-  const { good, leaks } = await fuzz({ ...SHARE, seed });
+  const { good, leaks } = await fuzz({ ...OTHERS, seed });
   expect({ faults: good.faults, leaks }).toEqual({ faults: [], leaks: [] });
 });
 

@@ -23,7 +23,12 @@ import { systemEnv } from "../../src/env/index.js";
 import { createApp } from "../../src/server/index.js";
 import { memory } from "../../src/stores/memory/index.js";
 import { manualEnv } from "../../src/testing/index.js";
-import { CONTROL_ENGINES, type OpenedControl, SQL_ENGINES } from "../support/control-engines.js";
+import {
+  CONTROL_ENGINES,
+  type OpenedControl,
+  type OpenedSql,
+  SQL_ENGINES,
+} from "../support/control-engines.js";
 
 const { random } = systemEnv;
 const BY = { actor: "cli:tester", reason: null };
@@ -33,6 +38,21 @@ const HOLDER: KeyOrder = {
 };
 const NO_KEYS = { items: [], nextCursor: null };
 const ADMIN: KeyOrder = { ...HOLDER, role: "admin", prefixes: [], lifetimeMs: null };
+
+/** Gives a tenant so many keys; in a database by one statement. */
+async function fill(opened: OpenedControl, namespace: string, count: number): Promise<void> {
+  if ("query" in opened) {
+    const { query } = opened as OpenedSql;
+    await query(`INSERT INTO leasehold.api_key (id, namespace, name, role, prefixes, digest, created_at)
+      SELECT lpad(n::text, 12, 'f'), '${namespace}', 'n', 'admin', '[]', md5(n::text), clock_timestamp()
+      FROM generate_series(1, ${count}) n`);
+    return;
+  }
+  for (let made = 0; made < count; made += 1) {
+    const { id, digest } = newKeyText(random);
+    await opened.control.actors.keys.add({ ...ADMIN, namespace, id, digest });
+  }
+}
 
 for (const engine of CONTROL_ENGINES) {
   engine.describe(`keys in ${engine.name}`, () => {
@@ -105,10 +125,7 @@ for (const engine of CONTROL_ENGINES) {
     it("are no more than a thousand good ones of a tenant, those that take another's place too", async () => {
       const { control } = opened;
       const namespace = "full";
-      for (let n = 1; n < MOST_KEYS; n += 1) {
-        const { id, digest } = newKeyText(random);
-        await control.actors.keys.add({ ...ADMIN, namespace, id, digest });
-      }
+      await fill(opened, namespace, MOST_KEYS - 1);
       const make = () => createKey(control, random, { ...ADMIN, namespace }, BY);
       // Neither sees the other.
       const both = await Promise.allSettled([make(), make()]);
@@ -211,7 +228,10 @@ for (const engine of CONTROL_ENGINES) {
       const revoked = await revokeKey(control, { namespace: "n", id }, BY);
       expect(revoked).toMatchObject({ id, revoked: true, remainingMs: 0 });
       const again = await revokeKey(control, { namespace: "n", id }, BY);
-      expect(again?.expiresAt).toBe(revoked?.expiresAt);
+      expect(again).toMatchObject({ id, revoked: true, remainingMs: 0 });
+      // The texts are for people: the memory store words them by the wall clock, which may be set meanwhile.
+      const endOf = (made: typeof again) => Date.parse(made?.expiresAt ?? "");
+      expect(Math.abs(endOf(again) - endOf(revoked))).toBeLessThan(1_000);
       expect(await rotateKey(control, random, { namespace: "n", id, overlapMs: 9 }, BY)).toBeNull();
     });
 

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import type { AxeResults } from "axe-core";
+import type { AxeResults, RunOptions } from "axe-core";
 import type { Page } from "playwright-core";
 import { createKey, type Role } from "../../src/control/index.js";
 import { type Env, systemEnv, systemRandom } from "../../src/env/index.js";
@@ -94,13 +94,17 @@ export async function axe(page: Page): Promise<string[]> {
   // Past the policy, which forbids scripts of others: this one is the test's.
   await page.evaluate(AXE);
   const { violations } = await page.evaluate(() =>
-    (globalThis as unknown as { axe: { run(): Promise<AxeResults> } }).axe.run(),
+    (globalThis as unknown as { axe: Axe }).axe.run({ resultTypes: ["violations"] }),
   );
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) =>
       nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")}: ${failureSummary}`),
     );
+}
+
+interface Axe {
+  run(options: RunOptions): Promise<AxeResults>;
 }
 
 /** Whether the page is wider than its window. */

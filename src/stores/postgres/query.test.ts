@@ -95,7 +95,7 @@ describePostgres("queries over a pool", () => {
       "count(*) FILTER (WHERE query LIKE '%AS ended%' AND pid <> pg_backend_pid()) > 0",
     );
     await admin.query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%AS ended%' AND pid <> pg_backend_pid()",
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%AS ended%' AND pid <> pg_backend_pid()",
     );
     await ended;
     expect(await sql.query("SELECT 1 AS n")).toEqual([{ n: 1 }]);

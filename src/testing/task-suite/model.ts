@@ -17,7 +17,7 @@ import { type Fixture, grantOf, type Held, LONG_TTL_MS, type Section } from "./f
 const HOUR_MS = 3_600_000;
 /** Where steps cost no real time there may be more of them. */
 const STEPS = 400;
-const REAL_STEPS = 120;
+const REAL_STEPS = 60;
 
 export const model: Section = (test, expect) => {
   for (const seed of [1, 2, 3]) {
