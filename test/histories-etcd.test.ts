@@ -12,7 +12,7 @@ describeEtcd("histories on etcd", () => {
   it("are right through the fault proxy", () =>
     onEtcd((target) =>
       expectRightHistories((options) => makeHistories(target, options), {
-        count: 10,
+        count: 5,
         requests: 40,
       }),
     ));

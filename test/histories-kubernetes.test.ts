@@ -6,5 +6,5 @@ import { onKubernetes } from "./support/history-target-kubernetes.js";
 
 it("are right on Kubernetes through the fault proxy", () =>
   onKubernetes((target) =>
-    expectRightHistories((options) => makeHistories(target, options), { count: 6, requests: 60 }),
+    expectRightHistories((options) => makeHistories(target, options), { count: 4, requests: 60 }),
   ));

@@ -12,7 +12,7 @@ describeRedis("histories on Redis", () => {
   it("are right through the fault proxy", () =>
     onRedis((target) =>
       expectRightHistories((options) => makeHistories(target, options), {
-        count: 10,
+        count: 5,
         requests: 60,
       }),
     ));

@@ -12,7 +12,7 @@ describeZooKeeper("histories on ZooKeeper", () => {
   it("are right through the fault proxy", () =>
     onZooKeeper((target) =>
       expectRightHistories((options) => makeHistories(target, options), {
-        count: 10,
+        count: 5,
         requests: 40,
       }),
     ));

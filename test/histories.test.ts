@@ -22,7 +22,7 @@ it(
   "are right on memory behind a line that loses requests and answers",
   () =>
     expectRightHistories((options) => runCampaign({ ...options, target: "memory" }), {
-      count: 10,
+      count: 5,
       requests: 60,
       answers: ANSWERS,
     }),

@@ -17,7 +17,7 @@ async function fuzz(options: Parameters<typeof runFuzz>[0]) {
 }
 
 const SHARE = { schema: 1_000, raw: 280 };
-const OTHERS = { schema: 300, raw: 80 };
+const OTHERS = { schema: 200, raw: 60 };
 
 it("answers requests from its own document and bytes from raw sockets, right or not, as it documents", async () => {
   const { good, leaks, statuses, overHttp } = await fuzz({ ...SHARE, seed: 20_260_101 });

@@ -341,7 +341,6 @@ describeChromium("the simulator in Chromium", () => {
     await panel.getByRole("radio", { name: /carry an old token/ }).check();
     await panel.getByRole("button", { name: "Answer" }).click();
     await panel.getByText(/ of 2 right$/).waitFor();
-    expect(await axe(page)).toEqual([]);
   });
 
   it("compares presets, and exports a run as a test", async () => {
@@ -410,7 +409,6 @@ describeChromium("the simulator in Chromium", () => {
       await page.getByRole("heading", { level: 2, name: "Leader crash" }).waitFor();
       await simulator.goTo(20);
       expect(await simulator.node("P3").getAttribute("aria-label")).toMatch(/leader.*token 2/);
-      expect(await axe(page)).toEqual([]);
     } finally {
       host.closeAllConnections();
       await new Promise((resolve) => host.close(resolve));
