@@ -171,7 +171,6 @@ class Line {
     socket.on("error", () => {}).once("close", () => this.#answered(0));
   }
 
-  /** The status; 0 when there was none. */
   look() {
     return this.#send(`GET /healthz HTTP/1.1\r\nhost: ${this.#url.host}\r\n\r\n`);
   }
@@ -185,6 +184,7 @@ class Line {
     );
   }
 
+  /** The status of the answer; 0 when there was none. */
   #send(request) {
     return new Promise((resolve) => {
       this.#answered = resolve;
