@@ -32,6 +32,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   simulate: async () => (await import("./simulate.js")).addSimulate,
 };
 
+/** They need no command, and all of them together take a second to load. */
+const VERSION_FLAGS = ["-V", "--version"];
 const ALIASES: Readonly<Record<string, string>> = { generator: "generate" };
 
 interface Settings {
@@ -56,10 +58,7 @@ export async function loadProgram(word: string | undefined): Promise<Program> {
     // What stands behind a command is that command's, at every level.
     .enablePositionalOptions()
     .exitOverride();
-  const known = (word !== undefined && ALIASES[word]) || word;
-  const named =
-    known !== undefined && Object.hasOwn(COMMANDS, known) ? [known] : Object.keys(COMMANDS);
-  for (const name of named) (await COMMANDS[name]?.())?.(program);
+  for (const name of namesFor(word)) (await COMMANDS[name]?.())?.(program);
   let settings: Settings = { verbose: false, json: false };
   program.hook("preAction", (_, command) => {
     const { verbose = false, json = false } = command.opts<Partial<Settings>>();
@@ -67,6 +66,13 @@ export async function loadProgram(word: string | undefined): Promise<Program> {
   });
   for (const command of everyCommand(program)) finish(command);
   return { program, settings: () => settings };
+}
+
+function namesFor(word: string | undefined): readonly string[] {
+  if (word === undefined) return Object.keys(COMMANDS);
+  if (VERSION_FLAGS.includes(word)) return [];
+  const known = ALIASES[word] ?? word;
+  return Object.hasOwn(COMMANDS, known) ? [known] : Object.keys(COMMANDS);
 }
 
 function everyCommand(command: Command): Command[] {

@@ -10,10 +10,16 @@ export interface Order {
 
 parentPort?.on("message", (order: Order) => void carryOut(order));
 
+/** Many errors are made and caught there, and no stack is read: a replay runs outside of this thread. */
+Error.stackTraceLimit = 0;
+
+/** The promises of an event need no turn of the event loop, which is a call of the operating system. */
+const settled = () => new Promise<void>((resolve) => process.nextTick(resolve));
+
 async function carryOut({ from, seeds, scenario }: Order): Promise<void> {
   const report = newReport();
   for (let seed = from; seed < from + seeds; seed++) {
-    await runSeed(report, seed, scenario ?? undefined);
+    await runSeed(report, seed, { name: scenario ?? undefined, settled });
   }
   parentPort?.postMessage(report);
 }

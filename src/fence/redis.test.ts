@@ -19,8 +19,9 @@ describeRedis("the guard of Redis", () => {
     guard.write("r", token, { script: SET, keys: ["balance"], args: [value] });
 
   it("writes for a newer and an equal token, and refuses an older one with nothing written", async () => {
-    expect(await set(10, "a")).toBe("OK");
+    expect(await set(9, "a")).toBe("OK");
     expect(await set(10, "b")).toBe("OK");
+    expect(await set(10, "b again")).toBe("OK");
     expect(await set(1_795_231_079_067_001, "c")).toBe("OK");
     await expect(set(1_795_231_079_067_000, "stale")).rejects.toMatchObject({
       ...{ code: "STALE_TOKEN", resource: "r", lastToken: 1_795_231_079_067_001 },

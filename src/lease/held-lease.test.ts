@@ -131,6 +131,16 @@ describe("trust", () => {
     expect(lease.remainingMs()).toBeCloseTo(TTL_MS * 0.99 - 10 - 1_000, 6);
   });
 
+  it("counts from before a renewal, too", async () => {
+    const { clock, store, lease } = await held({ autoRenew: false });
+    store.faults.renew = "hold";
+    const renewing = lease.renew();
+    await clock.advance(500);
+    store.open();
+    await renewing;
+    expect(lease.remainingMs()).toBeCloseTo(TTL_MS * 0.99 - 10 - 500, 6);
+  });
+
   it("ends when the wall clock runs ahead (a suspended machine), and never grows by it", async () => {
     const { clock, lease, reasons } = await held();
     clock.jumpWall(-3_600_000);

@@ -107,6 +107,22 @@ describe("acquire", () => {
     await waiting;
   });
 
+  it("is woken though the watch has broken before", async () => {
+    const { a, b, clock, store } = world();
+    const watch = store.watch.bind(store);
+    store.watch = () => {
+      store.watch = watch;
+      throw new Error("broken");
+    };
+    const held = await a.acquire("r");
+    const waiting = b.acquire("r");
+    await clock.advance(5_000);
+    await held.release();
+    // No poll comes without the clock.
+    await clock.settle();
+    expect((await waiting).checkAlive()).toBe(true);
+  });
+
   it("takes over at the expiry of a dead holder", async () => {
     const { a, b, clock, store } = world();
     await a.acquire("r", { autoRenew: false });
@@ -145,6 +161,21 @@ describe("acquire", () => {
     abort.abort(reason);
     expect(await head).toBe(reason);
     expect(await queued).toBe(reason);
+  });
+
+  it("gives the turn of who has gone to the next one", async () => {
+    const { a, b, clock } = world();
+    const held = await a.acquire("r");
+    const abort = new AbortController();
+    const head = b.acquire("r");
+    const gone = b.acquire("r", { signal: abort.signal }).catch(() => "gone");
+    const last = b.acquire("r");
+    await clock.advance(100);
+    abort.abort();
+    expect(await gone).toBe("gone");
+    await held.release();
+    await (await head).release();
+    expect((await last).checkAlive()).toBe(true);
   });
 
   it("lets any number of calls share a signal without a warning", async () => {
@@ -193,7 +224,8 @@ describe("acquire", () => {
     const { a, b, clock, store } = world();
     store.faults.acquire = "cut";
     const acquiring = a.tryAcquire("r").catch((error: unknown) => error);
-    await clock.advance(TTL_MS);
+    // Its grant would not have run out by then.
+    await clock.advance(TTL_MS / 2);
     expect(await acquiring).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "unknown" });
     store.faults.acquire = "ok";
     await clock.settle();

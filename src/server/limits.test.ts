@@ -16,6 +16,8 @@ it("serves ttls of a second to an hour, within what the store can do", () => {
 it.each<[limits: object, path: string]>([
   [{ inFlight: 0 }, "limits.inFlight"],
   [{ ratePerSecond: 1.5 }, "limits.ratePerSecond"],
+  // As `--limits inFlight=none` says: nothing would be below none.
+  [{ inFlight: null }, "limits.inFlight"],
   [{ lease: 1 }, "lease"],
 ])("refuses %o, naming it", (limits, path) => {
   expect(() => resolveLimits(limits)).toThrow(expect.objectContaining({ path }));

@@ -34,6 +34,9 @@ export const DEFAULT_LIMITS: ServerLimits = {
   ...{ waiters: 1_000, leases: null, tasks: null, ratePerSecond: 1_000 },
 };
 
+/** Of which there may be any number. The others an instance cannot do without. */
+const UNLIMITED: ReadonlySet<string> = new Set(["lateMs", "leases", "tasks", "ratePerSecond"]);
+
 /** @throws InvalidOptionError */
 export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits {
   checkKnown(limits, {
@@ -42,7 +45,8 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
   });
   const resolved = { ...DEFAULT_LIMITS, ...limits };
   for (const [name, value] of Object.entries(resolved)) {
-    if (value !== null) checkInteger(`limits.${name}`, value, 1, Number.MAX_SAFE_INTEGER);
+    if (value === null && UNLIMITED.has(name)) continue;
+    checkInteger(`limits.${name}`, value, 1, Number.MAX_SAFE_INTEGER);
   }
   return resolved;
 }

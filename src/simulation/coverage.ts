@@ -1,12 +1,14 @@
 /** What a long campaign must have seen: otherwise it proves less than it says. */
 import { FAULT_NAMES } from "./faults.js";
 
+/** Kinds of faults: those that begin at some time, and those that happen to single messages. */
+export const FAULT_KINDS: readonly string[] = [
+  ...FAULT_NAMES,
+  ...["message lost", "message late", "message repeated", "message cut off"],
+];
+
 /** Branches that only a fault leads to. */
 const RARE_BRANCHES = [
-  "message lost",
-  "message late",
-  "message repeated",
-  "message cut off",
   "taken over after expiry",
   "lost while working",
   "stale write refused",
@@ -31,10 +33,10 @@ const RARE_BRANCHES = [
   "seed repeated",
 ] as const;
 
-export const EXPECTED: readonly string[] = [...FAULT_NAMES, ...RARE_BRANCHES];
+export const EXPECTED: readonly string[] = [...FAULT_KINDS, ...RARE_BRANCHES];
 
-/** Figures that must not be zero: late writers that only the fence kept out, overlaps of trust. */
-export const EXPECTED_FIGURES: readonly string[] = ["unfenced", "overlaps"];
+/** Figures that must not be zero: late writers that only the fence kept out, overlaps of trust, ends by time. */
+export const EXPECTED_FIGURES: readonly string[] = ["unfenced", "overlaps", "expiries"];
 
 export function missing(
   counts: Readonly<Record<string, number>>,

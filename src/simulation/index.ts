@@ -7,6 +7,6 @@ export {
   scenarioOf,
   shortest,
 } from "./campaign.js";
-export { EXPECTED, EXPECTED_FIGURES, missing } from "./coverage.js";
+export { EXPECTED, EXPECTED_FIGURES, FAULT_KINDS, missing } from "./coverage.js";
 export { SCENARIOS } from "./scenarios/index.js";
 export { run } from "./simulation.js";

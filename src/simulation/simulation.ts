@@ -7,6 +7,7 @@ import type { LeaseStore } from "../lease/index.js";
 import { MemoryLeaseState } from "../stores/memory/store.js";
 import { MemoryTaskState, MemoryTaskStore } from "../stores/memory/tasks.js";
 import type { TaskStore } from "../tasks/index.js";
+import { Expiries } from "./checkers/expiries.js";
 import { letFaultsHappen } from "./faults.js";
 import { overHttp, serve } from "./http.js";
 import { Machine, type Process } from "./machine.js";
@@ -38,6 +39,12 @@ export interface Simulation {
 /** Counts that are added up over many runs. */
 export type Figures = Readonly<Record<string, number>>;
 
+export interface Unsettled {
+  /** What is violated if it stays so. */
+  readonly property: string;
+  readonly what: string;
+}
+
 export interface Running {
   onStep(step: Step): void;
   /** Runs the program of a process that has just been made. */
@@ -45,8 +52,9 @@ export interface Running {
   /** An operator's act on something of the scenario. */
   revoke(): void;
   onHealed(): void;
-  /** Checks what must be true at the end; figures to add up over many runs. */
-  finish(): Promise<Figures> | Figures;
+  /** What is not yet as it must be once everything has healed; nothing once the world is at rest. */
+  unsettled(): Promise<readonly Unsettled[]> | readonly Unsettled[];
+  figures(): Promise<Figures> | Figures;
 }
 
 export interface Scenario {
@@ -64,6 +72,8 @@ export interface RunOptions {
   readonly seed: number;
   readonly scenario: Scenario;
   readonly keepStory?: boolean;
+  /** As of the world. */
+  readonly settled?: () => Promise<void>;
   /** No more faults after so many. */
   readonly mostFaults?: number;
 }
@@ -77,6 +87,10 @@ export interface RunResult {
 
 const SAFETY_TTLS = 25;
 const LIVENESS_TTLS = 40;
+/** A world that is at rest earlier may end then; late messages have arrived by the first look. */
+const LOOK_EVERY_TTLS = 5;
+/** So many go on to the end all the same: what was at rest must stay so. */
+const TO_THE_END = 0.1;
 /**
  * Clocks that keep time; clocks up to 10 % off, whose holders allow for it; and the same with holders
  * who do not: there trust may outlive a grant, and only the fence protects.
@@ -100,7 +114,7 @@ const MOST_MACHINES = 5;
 
 export async function run(options: RunOptions): Promise<RunResult> {
   const { scenario } = options;
-  const world = new World(options.seed, options.keepStory);
+  const world = new World(options.seed, options);
   const network = new Network(world);
   const ttlMs = world.pick([500, 1_000, 3_000]);
   const clocks = world.pick(CLOCKS);
@@ -129,8 +143,12 @@ export async function run(options: RunOptions): Promise<RunResult> {
   let running: Running | undefined;
   const state = new MemoryLeaseState(clock, () => Math.floor(database.wallMs * 1_000));
   const weakness = scenario.weak ? new Weakness(world, state, database) : undefined;
+  const expiries = new Expiries();
   const kept = {
-    leases: observedStore(state, (step) => running?.onStep(step)),
+    leases: observedStore(state, (step) => {
+      expiries.step(step);
+      running?.onStep(step);
+    }),
     tasks: new MemoryTaskStore(new MemoryTaskState({ clock, random: world.random })) as TaskStore,
   };
   const direct = (process: Process): Opened => ({
@@ -160,9 +178,22 @@ export async function run(options: RunOptions): Promise<RunResult> {
   let figures: Figures = {};
   if (await world.runUntil(healMs)) {
     running.onHealed();
-    const restMs = healMs + LIVENESS_TTLS * ttlMs;
-    if (await world.runUntil(restMs)) figures = await running.finish();
+    await comeToRest(world, running, ttlMs);
+    if (!world.violation) figures = { expiries: expiries.count, ...(await running.figures()) };
   }
   for (const machine of all) machine.crash();
   return { world, figures, faults: faults() };
+}
+
+async function comeToRest(world: World, running: Running, ttlMs: number): Promise<void> {
+  const healMs = world.nowMs;
+  const toTheEnd = world.chance(TO_THE_END);
+  for (let ttls = LOOK_EVERY_TTLS; ; ttls += LOOK_EVERY_TTLS) {
+    if (!(await world.runUntil(healMs + ttls * ttlMs))) return;
+    const over = ttls >= LIVENESS_TTLS;
+    if (toTheEnd && !over) continue;
+    const unsettled = await running.unsettled();
+    if (over) for (const { property, what } of unsettled) world.violate(property, what);
+    if (over || unsettled.length === 0) return;
+  }
 }

@@ -35,12 +35,18 @@ export class World {
   #nowMs = 0;
   #order = 0;
   #events = 0;
+  readonly #settled: () => Promise<void>;
   readonly #queue = new TinyQueue<Event>([], (a, b) => a.atMs - b.atMs || a.order - b.order);
 
-  /** @param keepStory keeps the lines of the trace, for a person to read; else only their hash */
-  constructor(seed: number, keepStory = false) {
+  /**
+   * @param keepStory keeps the lines of the trace, for a person to read; else only their hash
+   * @param settled resolves when every promise reaction that an event set off has run. Default: a turn of
+   *   the event loop, as real events have. What is faster must lead to the same course.
+   */
+  constructor(seed: number, { keepStory = false, settled = nextTurn } = {}) {
     this.random = seededRandom(seed);
     this.trace = new Trace(keepStory);
+    this.#settled = settled;
   }
 
   /** True time in milliseconds from the beginning. */
@@ -81,7 +87,7 @@ export class World {
       this.#events += 1;
       this.#nowMs = event.atMs;
       event.run();
-      await nextTurn();
+      await this.#settled();
     }
     if (this.violation) return false;
     this.#nowMs = Math.max(this.#nowMs, untilMs);

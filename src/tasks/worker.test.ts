@@ -155,6 +155,38 @@ describe("Worker", () => {
     expect(await tasks.get(id)).toMatchObject({ state: "done", output: "once", attempt: 1 });
   });
 
+  it("repeats a completion that has not arrived, under the same grant", async () => {
+    const { clock, client, store } = tasksWorld();
+    let lost = 3;
+    const complete: TaskStore["complete"] = async (requests) => {
+      if (lost-- <= 0) return store.complete(requests);
+      return requests.map(() => ({
+        ...{ status: "failed", applied: "no", retryable: true },
+        error: new Error("cut on its way") as never,
+      }));
+    };
+    const tasks = client("me", { complete });
+    const { id } = await tasks.enqueue(echo, null);
+    tasks.work([echo.handle(() => "once")], { ttlMs: TTL_MS });
+    await clock.advance(2_000);
+    expect(await tasks.get(id)).toMatchObject({ state: "done", attempt: 1 });
+  });
+
+  it("does not begin a task whose lease is over when the claim is answered", async () => {
+    const { clock, client, store } = tasksWorld();
+    const claim: TaskStore["claim"] = async (request) => {
+      const outcome = await store.claim(request);
+      await new Promise((resolve) => clock.timer(TTL_MS, () => resolve(null)));
+      return outcome;
+    };
+    const tasks = client("me", { claim });
+    await tasks.enqueue(echo, null);
+    const { runs, handler } = stepped();
+    tasks.work([handler], { ttlMs: TTL_MS });
+    await clock.advance(TTL_MS + 10);
+    expect(runs).toEqual([]);
+  });
+
   it("does not call a task lost that its own unacknowledged completion has ended", async () => {
     const warnings: string[] = [];
     const warn = (_fields: object, message: string) => void warnings.push(message);
@@ -342,6 +374,21 @@ describe("close", () => {
     expect(runs).toHaveLength(2);
     await tasks.close();
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("gives back what stops by throwing, as told: it has not failed", async () => {
+    const { tasks, clock } = tasksWorld();
+    const { id } = await tasks.enqueue(echo, null);
+    const { runs, handler } = stepped();
+    const worker = tasks.work([handler], { ttlMs: TTL_MS, graceMs: 0 });
+    await clock.advance(10);
+    const closing = worker.close();
+    await clock.advance(1);
+    runs[0]?.fail(new Error("stopped"));
+    await clock.advance(10);
+    await closing;
+    expect(await tasks.get(id)).toMatchObject({ state: "pending", failures: 0 });
+    await tasks.close();
   });
 
   it("is forgotten by the client", async () => {

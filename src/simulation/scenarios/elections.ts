@@ -137,10 +137,14 @@ export function elections(sim: Simulation): Running {
       healed = true;
       if (sim.machines.length > 1) world.after(STRAGGLERS_MS + ttlMs, kill);
     },
-    finish() {
-      if (sim.machines.length > 1 && count.deaths < 2)
-        world.violate("liveness", `${count.deaths} leaders since everything healed`);
-      return { ...count, overlaps: checker.overlaps, stale: fenced.stale, unfenced: control.stale };
+    unsettled() {
+      if (sim.machines.length === 1 || count.deaths >= 2) return [];
+      const what = `${count.deaths} leaders since everything healed`;
+      return [{ property: "liveness", what }];
     },
+    figures: () => ({
+      ...count,
+      ...{ overlaps: checker.overlaps, stale: fenced.stale, unfenced: control.stale },
+    }),
   };
 }

@@ -4,7 +4,7 @@ import { sleep } from "../../env/index.js";
 import { Leases } from "../../lease/index.js";
 import { GrantChecker } from "../checkers/grants.js";
 import { Register } from "../register.js";
-import type { Running, Simulation } from "../simulation.js";
+import type { Running, Simulation, Unsettled } from "../simulation.js";
 
 const NAMESPACE = "default";
 const NAME = "parts";
@@ -66,14 +66,21 @@ export function shards(sim: Simulation): Running {
     },
     onHealed() {},
     /** Each shard is held, by one, and nobody has more than his part. */
-    finish() {
+    unsettled() {
+      const unsettled: Unsettled[] = [];
       const held = [...members.values()].map((member) => member.held);
       const all = held.flat().sort((a, b) => a - b);
       if (String(all) !== String(parts))
-        world.violate("liveness", `held in the end: ${all.join(" ")} of ${count}`);
+        unsettled.push({
+          property: "liveness",
+          what: `held in the end: ${all.join(" ")} of ${count}`,
+        });
       const loads = held.map((own) => own.length);
       if (Math.max(...loads) - Math.min(...loads) > 1)
-        world.violate("shards are even", `in the end ${loads.join(", ")}`);
+        unsettled.push({ property: "shards are even", what: `in the end ${loads.join(", ")}` });
+      return unsettled;
+    },
+    figures() {
       const stale = (registers: Register[]) => registers.reduce((sum, one) => sum + one.stale, 0);
       return { terms, overlaps: checker.overlaps, stale: stale(fenced), unfenced: stale(control) };
     },

@@ -8,6 +8,8 @@ import type { Running, Simulation } from "../simulation.js";
 
 const NAMESPACE = "default";
 const RESOURCE = "singleton";
+/** Steps of the work after which it is seen to go on. */
+const ENOUGH_TICKS = 50;
 
 export function singletons(sim: Simulation): Running {
   const { world, network, ttlMs, driftRatio } = sim;
@@ -73,10 +75,14 @@ export function singletons(sim: Simulation): Running {
     onHealed() {
       healed = true;
     },
-    finish() {
-      if (ticksSinceHealed < 50)
-        world.violate("liveness", `the work ran ${ticksSinceHealed} steps since everything healed`);
-      return { terms, overlaps: checker.overlaps, stale: fenced.stale, unfenced: control.stale };
+    unsettled() {
+      if (ticksSinceHealed >= ENOUGH_TICKS) return [];
+      const what = `the work ran ${ticksSinceHealed} steps since everything healed`;
+      return [{ property: "liveness", what }];
     },
+    figures: () => ({
+      terms,
+      ...{ overlaps: checker.overlaps, stale: fenced.stale, unfenced: control.stale },
+    }),
   };
 }

@@ -4,7 +4,7 @@ import { LeaseholdError } from "../../lease/index.js";
 import { defineTask, type TaskStore, Tasks } from "../../tasks/index.js";
 import type { Process } from "../machine.js";
 import { Register } from "../register.js";
-import type { Running, Simulation } from "../simulation.js";
+import type { Running, Simulation, Unsettled } from "../simulation.js";
 
 const NAMESPACE = "default";
 const TASKS = 30;
@@ -30,6 +30,8 @@ export function tasks(sim: Simulation): Running {
     registers.set(id, found);
     return found;
   };
+
+  const find = (id: string) => store.get({ namespace: NAMESPACE, id });
 
   /** Counts completions where they take effect: in the store. */
   const { tasks: store } = sim.kept;
@@ -106,22 +108,30 @@ export function tasks(sim: Simulation): Running {
     onHealed() {
       healed = true;
     },
-    async finish() {
+    async unsettled() {
+      const unsettled: Unsettled[] = [];
       const counts = await store.counts(NAMESPACE);
       const rest = Object.entries(counts).filter(([state, count]) => state !== "done" && count > 0);
-      if (rest.length > 0) world.violate("liveness", `not all done: ${JSON.stringify(counts)}`);
+      const all = JSON.stringify(counts);
+      if (rest.length > 0) unsettled.push({ property: "liveness", what: `not all done: ${all}` });
       for (const id of accepted) {
-        if (!(await store.get({ namespace: NAMESPACE, id })))
-          world.violate("no lost task", `${id} was accepted and is gone`);
+        const what = `${id} was accepted and is gone`;
+        if (!(await find(id))) unsettled.push({ property: "no lost task", what });
       }
       if (counts.done < accepted.size || counts.done > enqueued) {
-        world.violate(
-          "no lost task",
-          `${accepted.size} accepted, ${enqueued} asked for, ${counts.done} done`,
-        );
+        const what = `${accepted.size} accepted, ${enqueued} asked for, ${counts.done} done`;
+        unsettled.push({ property: "no lost task", what });
       }
-      const stale = [...unfenced.values()].reduce((sum, { stale }) => sum + stale, 0);
-      return { done: counts.done, unfenced: stale };
+      return unsettled;
+    },
+    async figures() {
+      const tasks = await Promise.all([...accepted].map(find));
+      const attempts = tasks.flatMap((task) => task?.attempts ?? []);
+      return {
+        done: (await store.counts(NAMESPACE)).done,
+        unfenced: [...unfenced.values()].reduce((sum, { stale }) => sum + stale, 0),
+        expiries: attempts.filter(({ result }) => result === "expired").length,
+      };
     },
   };
 }

@@ -248,3 +248,20 @@ describe("a database whose notifications do not arrive", () => {
     await listener.close();
   });
 });
+
+describe("a database that has no connection left for notifications", () => {
+  it("is unavailable, as for any other reason", async () => {
+    const sql = { query: async () => [], transaction: () => expect.unreachable() };
+    const cause = Object.assign(new Error("too many clients"), {
+      severity: "FATAL",
+      code: "53300",
+    });
+    const backend: Backend = {
+      ...{ name: "a full server", general: sql, control: sql, close: async () => {} },
+      listen: () => Promise.reject(cause),
+    };
+    await expect(Listener.open(backend, systemEnv)).rejects.toMatchObject({
+      ...{ code: "STORE_UNAVAILABLE", outcome: "none", cause },
+    });
+  });
+});

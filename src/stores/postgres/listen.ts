@@ -10,6 +10,7 @@
  */
 import { type Env, jittered, newLeaseId, sleep, type Timer } from "../../env/index.js";
 import { type Backend, CHANNEL, type Subscription } from "./backend.js";
+import { storeError } from "./failures.js";
 
 /** `[topic, namespace, name]`, such as `["lease", "default", "report"]`. */
 export type Notification = readonly [
@@ -45,7 +46,10 @@ export class Listener {
     readonly env: Env,
   ) {}
 
-  /** Resolves when it is known whether notifications arrive. */
+  /**
+   * Resolves when it is known whether notifications arrive.
+   * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
+   */
   static async open(backend: Backend, env: Env): Promise<Listener> {
     const listener = new Listener(backend, env);
     if (!backend.listen) return listener;
@@ -57,7 +61,7 @@ export class Listener {
       }
     } catch (error) {
       await listener.close();
-      throw error;
+      throw storeError(error, false);
     }
     env.logger.info({ store: backend.name }, "notifications do not arrive: watching by polling");
     await listener.close();

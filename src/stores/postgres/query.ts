@@ -51,6 +51,14 @@ const MOST_PREPARED = 200;
  */
 const SETTINGS = `SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)`;
 
+/**
+ * Commits something that means nothing, and so waits for the synchronous standbys, if there are any: what they
+ * confirm is this and all that was committed before.
+ */
+export const CONFIRM = "SELECT pg_logical_emit_message(true, 'leasehold', '')::text AS at";
+/** The function of the server that warns when somebody has cancelled that wait, after the commit. */
+const CANCELLED_WAIT = "SyncRepWaitForLSN";
+
 type Decode = (value: string) => Scalar;
 const asText: Decode = (value) => value;
 /** By the type's OID: bool, int8, int2, int4, float4, float8. */
@@ -67,6 +75,11 @@ export function decoderOf(oid: number): Decode {
 }
 const TYPES = { getTypeParser: decoderOf };
 
+interface Notice {
+  /** Of the server's code, where it was made: unlike the message it is not translated. */
+  readonly routine?: string | undefined;
+}
+
 /** What we need of a client of pg, or of a driver that has its face. */
 export interface PgClient {
   query(query: {
@@ -76,12 +89,14 @@ export interface PgClient {
     types: { getTypeParser(oid: number): (value: string) => unknown };
   }): Promise<{ rows: unknown[] }>;
   on(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "notice", listener: (notice: Notice) => void): unknown;
   on(event: "end", listener: () => void): unknown;
   on(
     event: "notification",
     listener: (message: { channel: string; payload?: string | undefined }) => void,
   ): unknown;
   removeListener(event: "error", listener: (error: Error) => void): unknown;
+  removeListener(event: "notice", listener: (notice: Notice) => void): unknown;
 }
 export interface PgPoolClient extends PgClient {
   release(destroy?: boolean): void;
@@ -210,6 +225,9 @@ export function poolSql(pool: PgPool, clock: Clock, prepared = new Prepared()): 
  * a cut network it would never answer, and it would block its place in the pool. What it was
  * running may still take effect: the outcome is unknown. A busy server gets no storm of new
  * connections from this, because callers batch: each lane has one statement in flight.
+ *
+ * A statement that waits for a synchronous standby is answered as done when an administrator cancels the
+ * wait (`pg_cancel_backend`), although a failover may still lose it. So it is waited for again.
  */
 function withClient<T>(
   pool: PgPool,
@@ -222,10 +240,15 @@ function withClient<T>(
     let over = false;
     // A client that loses its connection while it is ours emits `error`, which would end the process.
     const onError = () => {};
+    let unconfirmed = false;
+    const onNotice = ({ routine }: Notice) => {
+      if (routine === CANCELLED_WAIT) unconfirmed = true;
+    };
     const finish = (destroy: boolean) => {
       over = true;
       timer.cancel();
       if (!client) return;
+      client.removeListener("notice", onNotice);
       // A destroyed client may report its end later on.
       if (!destroy) client.removeListener("error", onError);
       client.release(destroy);
@@ -241,8 +264,13 @@ function withClient<T>(
       if (over) return connected.release();
       client = connected;
       client.on("error", onError);
+      client.on("notice", onNotice);
       try {
         const result = await work(client);
+        while (unconfirmed && !over) {
+          unconfirmed = false;
+          await send(client, CONFIRM, []);
+        }
         if (over) return;
         finish(false);
         resolve(result);

@@ -41,7 +41,7 @@ import {
 import { COLLECT, COLLECT_WAITERS, GET, LIST } from "./lease-view-sql.js";
 import { type Listener, watchEvents } from "./listen.js";
 import { askAgain } from "./locked-rows.js";
-import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./query.js";
+import { CONFIRM, DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./query.js";
 
 /** Longer waits are noted anew meanwhile; the SQL has its own, smaller bound. */
 const LONGEST_QUEUE_MS = 2 ** 31 - 1;
@@ -59,6 +59,8 @@ interface Statement<Request, Outcome, Row> {
   /** What to try first for a lone request: it may leave it unanswered. */
   one?(request: Request): [text: string, values: Parameter[]] | null;
   outcome(row: Row, request: Request): Outcome;
+  /** Whether it tells of a grant that somebody else's statement has made: perhaps not yet for good. */
+  isRepeated?(row: Row): boolean;
 }
 /** What it answers: each request at most once. Those without an answer are undecided. */
 interface Row {
@@ -109,6 +111,8 @@ export class PostgresLeaseStore implements LeaseStore {
       one: ({ namespace, resource, leaseId, holder, ttlMs, queueMs, metadata = null }) =>
         queueMs ? null : [ACQUIRE_ONE, [namespace, resource, leaseId, holder, ttlMs, metadata]],
       outcome: acquireOutcome,
+      isRepeated: ({ n, status, oldToken }) =>
+        status === "acquired" && n !== null && oldToken === null,
     };
     return inRounds(requests, keyText, this.#sender(statement, options), decideAcquire);
   }
@@ -237,11 +241,15 @@ export class PostgresLeaseStore implements LeaseStore {
       const { sql } = statement;
       const [only] = requests;
       const one = isFirst && only && requests.length === 1 ? statement.one?.(only) : null;
-      const options = { timeoutMs: Math.max(0, deadline - this.#clock.monotonic()) };
+      const options = () => ({ timeoutMs: Math.max(0, deadline - this.#clock.monotonic()) });
       try {
         this.#assertOpen();
         const [text, values] = one ?? [statement.text(requests), statement.values(requests)];
-        const rows = await sql.query<Answer>(text, values, options);
+        const rows = await sql.query<Answer>(text, values, options());
+        // A read sees what a synchronous standby may not have, after a crash or a wait that was cancelled.
+        if (rows.some((row) => statement.isRepeated?.(row))) {
+          await sql.query(CONFIRM, [], options());
+        }
         const outcomes = new Array<Outcome | null>(requests.length).fill(null);
         const indexOf = indexIn(requests);
         for (const row of rows) {

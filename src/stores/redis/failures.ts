@@ -35,13 +35,16 @@ export function isReadOnly(error: unknown): boolean {
   return isRefusal(error) && /\bREADONLY\b/.test(error.message);
 }
 
+/** ioredis says so of a command that it never wrote, because the connection was just ending. */
+const UNWRITTEN = /^Stream isn't writeable/;
+
 /** @param sent whether the command may have reached the server */
 export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
   if (isRefusal(error)) return refusal(error.message, withoutCommand(error));
   const message = error instanceof Error ? error.message || errorCode(error) : String(error);
   return new StoreUnavailableError(`Redis failed: ${message}`, {
-    outcome: sent ? "unknown" : "none",
+    outcome: sent && !UNWRITTEN.test(message) ? "unknown" : "none",
     cause: error instanceof Error ? withoutCommand(error) : error,
   });
 }

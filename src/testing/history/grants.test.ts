@@ -83,14 +83,14 @@ it("takes what such a revoke has ended for ended also where grants follow that w
   expect(properties([...before, acquired(60, "C", 3)])).toEqual(["overlap"]);
 });
 
-it("judges a million grants in one pass, and finds the one that is wrong", () => {
-  const grants = 1_000_000;
+it("judges hundreds of thousands of grants in one pass, and finds the one that is wrong", () => {
+  const grants = 200_000;
   const resources = 100;
   function* long(): Generator<HistoryEntry> {
     for (let at = 0; at < grants; at++) {
       const round = Math.floor(at / resources);
       // One comes 1.5 ms before the end of the one before.
-      const early = at === 777_777 ? 2.5 : 0;
+      const early = at === 77_777 ? 2.5 : 0;
       yield acquired(round * 100 - early, `lease ${at}`, round + 1, `r${at % resources}`);
     }
   }

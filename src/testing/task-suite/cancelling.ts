@@ -105,6 +105,8 @@ export const cancelling: Section = (test, expect) => {
     const second = await fixture.add({ dedupeKey: "key" });
     expect(await fixture.retry(first)).toEqual({ status: "conflict", state: "cancelled" });
     await fixture.cancel(second);
+    // One of another kind is in nobody's way.
+    await fixture.add({ kind: "other", dedupeKey: "key" });
     // Of two in one call the first starts over.
     expect(await fixture.retryAll([second, first])).toEqual([
       { status: "ok", state: "pending" },
@@ -116,6 +118,6 @@ export const cancelling: Section = (test, expect) => {
     );
     const started = outcomes.filter(({ status }) => status === "ok");
     expect(started.length).toBeGreaterThan(0);
-    expect((await fixture.store.counts(fixture.namespace)).pending).toBe(1);
+    expect((await fixture.store.counts(fixture.namespace)).pending).toBe(2);
   });
 };

@@ -210,6 +210,7 @@ export const claiming: Section = (test, expect) => {
       const held = await fixture.addAndHold({}, { ttlMs });
       for (let beat = 0; beat < 5; beat += 1) {
         await fixture.pass(ttlMs / 2);
+        await fixture.store.reap();
         if ((await fixture.heartbeat(held, { ttlMs })).status !== "renewed") return false;
       }
       expect(await fixture.view(held)).toMatchObject({ state: "running", token: held.token });
