@@ -120,6 +120,16 @@ describeRedis("leases in the format of", () => {
         await lease.release();
       });
 
+      it("do not end theirs by a release that comes late", async () => {
+        next();
+        const ours = await leases.acquire(resource, { ttlMs: 200, autoRenew: false });
+        await until(expect, "theirs gets it", () => theirs.acquire());
+        await ours.release();
+        // Nobody waits for the release of what was lost: another one comes behind it.
+        await (await leases.acquire(`${resource}:other`)).release();
+        expect(await theirs.extend()).toBe(true);
+      });
+
       it("end by themselves, and so do theirs", async () => {
         next();
         const ours = await leases.acquire(resource, { ttlMs: 200, autoRenew: false });

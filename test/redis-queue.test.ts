@@ -152,6 +152,28 @@ describeRedis("those who wait on Redis", () => {
     await watching.stop();
   });
 
+  it("are told by the ticket of the first who lives, though nobody has asked since others died", async () => {
+    const store = await openStore();
+    const held = requestOf("left");
+    await store.acquire([held]);
+    const [dead, next] = [waiterOf("left", 1), waiterOf("left")];
+    await store.acquire([dead, next]);
+    const watching = new LeaseWatching(await openStore(), namespace);
+    await until(expect, "the first event", () => watching.events.length > 0);
+    const ticket = `@${grantIdOf(dead.leaseId)}`;
+    const endsAtUs = Number(
+      await server.ask("zscore", keys.line({ namespace, resource: "left" }), ticket),
+    );
+    await until(expect, "its end", async () => {
+      const [seconds, micros] = (await server.ask("time")) as [string, string];
+      return Number(seconds) * 1e6 + Number(micros) > endsAtUs;
+    });
+    await store.release([held]);
+    await until(expect, "the release", () => watching.changed.length === 1);
+    expect(watching.changed).toMatchObject([{ wakes: grantIdOf(next.leaseId) }]);
+    await watching.stop();
+  });
+
   it("are told of a revocation that frees", async () => {
     const store = await openStore();
     await store.acquire([requestOf("revoked")]);

@@ -98,10 +98,11 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzResult> {
     onProgress?.(done, total);
   };
 
+  const measured = only === undefined;
   const server = new Server();
   server.on("finding", ({ finding }) => find(finding));
   try {
-    const { opened } = await server.ask("opened", { open: store });
+    const { opened } = await server.ask("opened", { open: store, measured });
     const { url, keys, document } = opened;
     const port = Number(new URL(url).port);
     const openapi = new OpenApi(document as Record<string, unknown>);
@@ -127,7 +128,7 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzResult> {
       return answers.map(({ status }) => status);
     };
 
-    if (only === undefined) {
+    if (measured) {
       const to = Math.min(WARM_UP.schema, options.schema);
       await server.ask("finished", { seed: seed + 1, from: 0, to, over: 0 });
       const [few, rawFew] = [to / 10, Math.min(WARM_UP.raw, options.raw / 4)];
@@ -174,7 +175,7 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzResult> {
     return {
       ...{ schema, raw: bytes, overHttp: Math.ceil(schema / OVER_HTTP), seconds, findings },
       ...{ statuses, good: sumOf(served), before, middle, after },
-      leaks: only === undefined ? leaks(before, middle, after) : [],
+      leaks: measured ? leaks(before, middle, after) : [],
     };
   } finally {
     server.kill();

@@ -1,5 +1,6 @@
 /** Real etcd members for tests, from Debian's packages etcd-server and etcd-client. */
 import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { describeUnless, freePort } from "./postgres.js";
 import { Child, type Ended, temporaryFolder } from "./processes.js";
@@ -21,6 +22,8 @@ export interface EtcdServer {
   readonly process: Child | undefined;
   /** After kill9(): the same data on the same port. Resolves when it has a leader. */
   start(): Promise<void>;
+  /** After kill9(), of the only member: on the data of `etcdctl snapshot save`, as a new cluster. */
+  startFrom(snapshot: string): Promise<void>;
   kill9(): Promise<void>;
   /** etcdctl, at work until it ends or is ended. */
   etcdctl(...args: readonly string[]): Child;
@@ -49,12 +52,16 @@ export async function startEtcdCluster(
   const cluster = members.map(({ name, peerPort }) => `${name}=http://127.0.0.1:${peerPort}`);
   const servers = members.map(({ name, port, peerPort, folder }): EtcdServer => {
     const [client, peer] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`];
-    const args = [
-      ...[`--name=${name}`, `--data-dir=${folder}`, `--initial-cluster=${cluster.join(",")}`],
-      ...[`--listen-client-urls=${client}`, `--advertise-client-urls=${client}`],
-      ...[`--listen-peer-urls=${peer}`, `--initial-advertise-peer-urls=${peer}`],
-      ...["--logger=zap", "--log-level=error", ...settings],
+    const identity = [
+      ...[`--name=${name}`, `--initial-cluster=${cluster.join(",")}`],
+      `--initial-advertise-peer-urls=${peer}`,
     ];
+    const args = [
+      ...identity,
+      ...[`--listen-client-urls=${client}`, `--advertise-client-urls=${client}`],
+      ...[`--listen-peer-urls=${peer}`, "--logger=zap", "--log-level=error", ...settings],
+    ];
+    let data = folder;
     let process: Child | undefined;
     const server: EtcdServer = {
       ...{ port, url: `etcd://127.0.0.1:${port}` },
@@ -62,9 +69,14 @@ export async function startEtcdCluster(
         return process;
       },
       async start() {
-        process = new Child("etcd", args);
+        process = new Child("etcd", [...args, `--data-dir=${data}`]);
         await process.listening(port);
         while (!(await isHealthy(client))) await delay(20);
+      },
+      async startFrom(snapshot) {
+        data = join(await temporaryFolder(), "restored");
+        await server.ask("snapshot", "restore", snapshot, `--data-dir=${data}`, ...identity);
+        await server.start();
       },
       async kill9() {
         await process?.end("SIGKILL");

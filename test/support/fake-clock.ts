@@ -1,5 +1,5 @@
 /** Processes that see another time than the machine's, by libfaketime (Debian: the package faketime). */
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Of all clocks of a process, from its start on. */
@@ -8,6 +8,10 @@ export interface FakeClock {
   readonly rate?: number;
   /** How far it is set forward; default 0. */
   readonly offsetMs?: number;
+  /** Whether only the wall clock is another one; default: the monotonic clock too. */
+  readonly wallOnly?: boolean;
+  /** Instead of the rate and the offset: a file that says them, and may change; see setClock(). */
+  readonly file?: string;
 }
 
 const LIBRARIES = "/usr/lib";
@@ -31,11 +35,26 @@ export function clockEnvironment(clock: FakeClock | undefined): Record<string, s
   if (!clock) return {};
   const library = findLibrary();
   if (!library) throw new Error(MISSING);
-  const { rate = 1, offsetMs = 0 } = clock;
+  const { wallOnly = false, file } = clock;
   return {
     LD_PRELOAD: library,
-    FAKETIME: `${offsetMs < 0 ? "" : "+"}${offsetMs / 1_000} x${rate}`,
+    // The file is read anew each time: all processes that see it are set at once.
+    ...(file === undefined
+      ? { FAKETIME: described(clock) }
+      : { FAKETIME_TIMESTAMP_FILE: file, FAKETIME_NO_CACHE: "1" }),
+    ...(wallOnly && { FAKETIME_DONT_FAKE_MONOTONIC: "1" }),
   };
+}
+
+/** Sets the clock of all processes that see this file. */
+export function setClock(file: string, clock: Pick<FakeClock, "rate" | "offsetMs">): void {
+  // Nobody reads half of it.
+  writeFileSync(`${file}.new`, `${described(clock)}\n`);
+  renameSync(`${file}.new`, file);
+}
+
+function described({ rate = 1, offsetMs = 0 }: FakeClock): string {
+  return `${offsetMs < 0 ? "" : "+"}${offsetMs / 1_000} x${rate}`;
 }
 
 /** What the library leaves in shared memory when its process is killed. */

@@ -35,6 +35,8 @@ export interface CampaignOptions {
   readonly parallel: number;
   readonly size?: HistorySize;
   readonly onResult?: (result: JudgedHistory) => void;
+  /** No more are begun. */
+  readonly signal?: AbortSignal;
 }
 
 type Use = (target: HistoryTarget) => Promise<Campaign>;
@@ -70,12 +72,12 @@ async function onPostgres<T>(use: (url: string) => Promise<T>): Promise<T> {
 
 export async function makeHistories(
   target: HistoryTarget,
-  { seeds, parallel, size = target.size, onResult }: CampaignOptions,
+  { seeds, parallel, size = target.size, onResult, signal }: CampaignOptions,
 ): Promise<Campaign> {
   const verdicts = { right: 0, wrong: 0, unknown: 0 };
   const results: Pick<MadeHistory, "faults" | "answers">[] = [];
   let requests = 0;
-  for (let at = 0; at < seeds.length; at += parallel) {
+  for (let at = 0; at < seeds.length && !signal?.aborted; at += parallel) {
     const made = seeds.slice(at, at + parallel).map((seed) => makeHistory(target, seed, size));
     // Judged when all are made: it would keep the clients of others from their work.
     for (const history of await Promise.all(made)) {

@@ -97,6 +97,8 @@ export async function startKubeApi(options: KubeApiOptions = {}): Promise<KubeAp
   const server = options.tls
     ? createHttpsServer(options.tls, listener)
     : createHttpServer(listener);
+  // As long as the real one. After Node's own 5 s, a busy machine resets what a client has just sent.
+  server.keepAliveTimeout = 180_000;
   const sockets = new Set<Socket>();
   server.on("connection", (socket) => {
     sockets.add(socket);

@@ -4,7 +4,7 @@ import { afterEach, expect } from "vitest";
 import type { Console, PageOptions } from "./console.js";
 
 /** Of a machine with much else to do. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 /** @param console asked for when a page is opened: what `beforeAll` has made */
 export function openedPages(console: () => Console) {

@@ -97,6 +97,16 @@ export class Child {
     this.#child.stdin?.write(`${line}\n`);
   }
 
+  /** Over IPC; one that has ended is not told. */
+  tell(message: unknown): void {
+    if (this.#child.connected) this.#child.send(message as object, () => {});
+  }
+
+  /** Calls back with each message that it sends over IPC. */
+  onMessage(listener: (message: unknown) => void): void {
+    this.#child.on("message", listener);
+  }
+
   /** The end of its stdin. */
   closeInput(): void {
     this.#child.stdin?.end();

@@ -137,6 +137,17 @@ it("resets one connection, or all", async () => {
   expect(proxy.counts.resets).toBe(3);
 });
 
+it("refuses connections, and takes them again", async () => {
+  const { client } = await join();
+  expect(proxy.refuse()).toBe(1);
+  await client.untilOver("RST");
+  await connecting().untilOver("RST");
+  expect(proxy.counts.connections).toBe(1);
+  proxy.heal();
+  await join("back");
+  expect(proxy.counts.connections).toBe(2);
+});
+
 it("closes the way to the server, which may go on speaking", async () => {
   const { client, onServer } = await join();
   proxy.halfClose("toServer");

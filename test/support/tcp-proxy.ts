@@ -33,13 +33,18 @@ export interface TcpProxy extends TcpFaults {
   readonly counts: Readonly<Counts>;
   /** Resolves when `holds` is true of the counts, looked at each time that one of them grows. */
   until(holds: (counts: Readonly<Counts>) => boolean): Promise<void>;
+  /** Resets what is open and refuses connections, until `heal()`. @returns how many were reset */
+  refuse(): number;
+  /** Connections to come reach this port, as those to an address that has moved. Those that are open stay. */
+  redirect(port: number): void;
   /** Ends every connection and the proxy. What waits for a dropped answer or a count rejects. */
   close(): Promise<void>;
 }
 
 /** Starts on a free port of the loopback. */
 export async function openTcpProxy(options: TcpProxyOptions): Promise<TcpProxy> {
-  const { port, host = "127.0.0.1", random = seededRandom(1) } = options;
+  const { host = "127.0.0.1", random = seededRandom(1) } = options;
+  let { port } = options;
   const both = () => ({ toServer: 0, toClient: 0 });
   const counts: Counts = {
     ...{ connections: 0, unreachable: 0, resets: 0, answersDropped: 0 },
@@ -97,7 +102,15 @@ export async function openTcpProxy(options: TcpProxyOptions): Promise<TcpProxy> 
         watching.add(watcher);
         watcher.look();
       }),
+    redirect(to) {
+      port = to;
+    },
     reset: () => sum(each((one) => one.reset())),
+    refuse() {
+      // The sockets that it has accepted are not the server's own.
+      server.close();
+      return sum(each((one) => one.reset()));
+    },
     halfClose: (direction) => sum(each((one) => one.halfClose(direction))),
     blackhole: (direction) => last(`blackhole ${direction}`, (one) => one.blackhole(direction)),
     delay: (direction, delayMs, jitterMs) =>
@@ -135,8 +148,10 @@ export async function openTcpProxy(options: TcpProxyOptions): Promise<TcpProxy> 
     heal() {
       lasting.clear();
       each((one) => one.heal());
+      if (!server.listening) server.listen(address.port, "127.0.0.1");
     },
     async close() {
+      // Of one that refuses, with an error that says that it is closed.
       const closed = new Promise((resolve) => server.close(resolve));
       each((one) => one.end());
       for (const { fail } of watching) fail(new Error("the proxy is closed"));

@@ -76,7 +76,7 @@ async function prepare({
     `tickTime=${TICK_MS}`,
     ...[`dataDir=${data}`, `clientPort=${port}`, "clientPortAddress=127.0.0.1"],
     ...["admin.enableServer=false", "maxClientCnxns=0", "maxSessionTimeout=120000"],
-    ...["initLimit=100", "syncLimit=20", "4lw.commands.whitelist=srvr"],
+    ...["initLimit=100", "syncLimit=20", "4lw.commands.whitelist=srvr,dump"],
     ...peers,
     ...Object.entries(settings).map(([name, value]) => `${name}=${value}`),
   ];

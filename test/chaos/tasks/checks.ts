@@ -1,8 +1,8 @@
 /** What must be true when the chaos is over. Each check answers what is wrong; nothing, if all is well. */
-import type { TaskDetails } from "../../src/protocol/index.js";
-import type { LogLine } from "./chaos-processes.js";
-import type { Saying } from "./chaos-proxy.js";
-import type { Recorder } from "./chaos-recorder.js";
+import type { TaskDetails } from "../../../src/protocol/index.js";
+import type { LogLine } from "./processes.js";
+import type { Saying } from "./proxy.js";
+import type { Recorder } from "./recorder.js";
 
 /** Each accepted task is done, by one attempt, whose output is stored; tokens grow. */
 export function checkTask(task: TaskDetails): string[] {

@@ -2,12 +2,12 @@
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Random } from "../../src/env/index.js";
-import { Client } from "./chaos-clients.js";
-import { type CliProcess, ServerProcess, SupervisedWorker } from "./chaos-processes.js";
-import { type Proxy, startProxy } from "./chaos-proxy.js";
-import { type Recorder, startRecorder } from "./chaos-recorder.js";
-import { freePort } from "./postgres.js";
+import type { Random } from "../../../src/env/index.js";
+import { freePort } from "../../support/postgres.js";
+import { Client } from "./clients.js";
+import { type CliProcess, ServerProcess, SupervisedWorker } from "./processes.js";
+import { type Proxy, startProxy } from "./proxy.js";
+import { type Recorder, startRecorder } from "./recorder.js";
 
 export interface WorldSettings {
   readonly databaseUrl: string;

@@ -1,7 +1,7 @@
 /** Those who speak to the servers over plain HTTP during the chaos: the enqueuer, readers, zombies. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Random } from "../../src/env/index.js";
-import type { ClaimedTask, Counts, TaskDetails, TaskPage } from "../../src/protocol/index.js";
+import type { Random } from "../../../src/env/index.js";
+import type { ClaimedTask, Counts, TaskDetails, TaskPage } from "../../../src/protocol/index.js";
 
 const KIND = "chaos";
 const RETRY_MS = 100;

@@ -6,7 +6,7 @@
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
-import type { Random } from "../../src/env/index.js";
+import type { Random } from "../../../src/env/index.js";
 
 /** What a holder said about its task, and what came of it. */
 export interface Saying {

@@ -1,7 +1,7 @@
 /** What is done to the processes while they work. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Random } from "../../src/env/index.js";
-import type { SupervisedWorker } from "./chaos-processes.js";
+import type { Random } from "../../../src/env/index.js";
+import type { SupervisedWorker } from "./processes.js";
 
 export interface FaultTally {
   kills: number;

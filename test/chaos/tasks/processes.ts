@@ -1,9 +1,9 @@
 /** The command line as real processes that a test may kill, stop and continue. */
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { Cli } from "./cli.js";
+import { Cli } from "../../support/cli.js";
 
-const HANDLERS = fileURLToPath(new URL("chaos-handlers.js", import.meta.url));
+const HANDLERS = fileURLToPath(new URL("handlers.js", import.meta.url));
 
 /** A line of the log, which is JSON. */
 export interface LogLine {

@@ -15,13 +15,13 @@
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { seededRandom } from "../src/testing/index.js";
-import { checkLogs, checkRegisters, checkSayings, checkTask } from "./support/chaos-checks.js";
-import { enqueueAll, makeTasks, runZombie } from "./support/chaos-clients.js";
-import { type FaultTally, hitWorkers } from "./support/chaos-faults.js";
-import { NO_SERVER } from "./support/chaos-processes.js";
-import { World } from "./support/chaos-world.js";
-import { describePostgres, type PostgresServer, startPostgres } from "./support/postgres.js";
+import { seededRandom } from "../../src/testing/index.js";
+import { describePostgres, type PostgresServer, startPostgres } from "../support/postgres.js";
+import { checkLogs, checkRegisters, checkSayings, checkTask } from "./tasks/checks.js";
+import { enqueueAll, makeTasks, runZombie } from "./tasks/clients.js";
+import { type FaultTally, hitWorkers } from "./tasks/faults.js";
+import { NO_SERVER } from "./tasks/processes.js";
+import { World } from "./tasks/world.js";
 
 const TASKS = 500;
 const ENQUEUED_PER_SECOND = 25;
