@@ -9,6 +9,8 @@ const common = {
 };
 /** It looks at globals that another file's server would replace. */
 const ALONE = "src/server/node.test.ts";
+/** Many files in each that import the same: loading it for each file anew takes seconds. */
+const SHARING = ["test/conformance/*.test.ts", "test/ops/*.test.ts", "test/web/*.test.ts"];
 
 export default defineConfig({
   test: {
@@ -27,7 +29,15 @@ export default defineConfig({
           isolate: false,
         },
       },
-      { test: { ...common, name: "whole", include: ["test/**/*.test.ts", ALONE] } },
+      { test: { ...common, name: "shared", include: SHARING, isolate: false } },
+      {
+        test: {
+          ...common,
+          name: "whole",
+          include: ["test/**/*.test.ts", ALONE],
+          exclude: SHARING,
+        },
+      },
     ],
   },
 });

@@ -1,14 +1,13 @@
 // Draws the plots of docs/performance.md: rates against the number of callers, and against size.
 //
 //   npm run bench:plots          writes docs/performance/*.svg
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import pg from "pg";
 import Redlock from "redlock";
-import { parse, View } from "vega";
-import { compile } from "vega-lite";
 import { connect } from "../dist/index.js";
+import { CHART, draw } from "./draw.js";
 import { Engines } from "./engines.js";
 import { median, rateOf } from "./measure.js";
 
@@ -93,9 +92,8 @@ redis.disconnect();
 await engines.close();
 
 mkdirSync(folder, { recursive: true });
-const chart = { width: 560, height: 300, background: "white" };
-await draw("pairs-by-callers.svg", {
-  ...{ ...chart, data: { values: points }, mark: { type: "line", point: true } },
+await draw(`${folder}pairs-by-callers.svg`, {
+  ...{ ...CHART, data: { values: points }, mark: { type: "line", point: true } },
   title: "Pairs of acquire and release a second, by callers",
   encoding: {
     x: {
@@ -112,8 +110,8 @@ await draw("pairs-by-callers.svg", {
     strokeDash: { field: "contender", type: "nominal", title: null },
   },
 });
-await draw("pairs-by-size.svg", {
-  ...{ ...chart, data: { values: sizes }, mark: { type: "line", point: true } },
+await draw(`${folder}pairs-by-size.svg`, {
+  ...{ ...CHART, data: { values: sizes }, mark: { type: "line", point: true } },
   title: "Pairs a second on PostgreSQL with 64 callers, by live leases in the table",
   encoding: {
     x: { field: "live", type: "quantitative", scale: { type: "log" }, title: "live leases" },
@@ -121,13 +119,3 @@ await draw("pairs-by-size.svg", {
   },
 });
 process.exit(0);
-
-/**
- * @param {string} file
- * @param {object} spec of Vega-Lite
- */
-async function draw(file, spec) {
-  const { spec: compiled } = compile(/** @type {any} */ (spec));
-  const view = new View(parse(compiled), { renderer: "none" });
-  writeFileSync(`${folder}${file}`, await view.toSVG());
-}

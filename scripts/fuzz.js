@@ -9,9 +9,8 @@
 //
 // Ends with 1 if anything was found.
 import { randomInt } from "node:crypto";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { createServer } from "vite";
+import { openSources } from "./support/sources.js";
 
 const { values } = parseArgs({
   options: {
@@ -26,31 +25,23 @@ const { values } = parseArgs({
   },
 });
 
-// The fuzzer is TypeScript, beside the tests; vite compiles it on the way.
-const vite = await createServer({
-  root: fileURLToPath(new URL("..", import.meta.url)),
-  configFile: false,
-  appType: "custom",
-  logLevel: "error",
-  server: { middlewareMode: true, watch: null, ws: false },
-  optimizeDeps: { noDiscovery: true },
-});
+const sources = await openSources();
 
 if (values.serve) {
-  const { serveFuzz } = await vite.ssrLoadModule("/test/fuzz/server.ts");
+  const { serveFuzz } = await sources.load("/test/fuzz/server.ts");
   serveFuzz();
-  process.once("disconnect", () => vite.close());
+  process.once("disconnect", () => sources.close());
 } else {
   try {
     await main();
   } finally {
-    await vite.close();
+    await sources.close();
   }
 }
 
 async function main() {
-  const { runFuzz } = await vite.ssrLoadModule("/test/fuzz/campaign.ts");
-  const { progressLine } = await vite.ssrLoadModule("/src/cli/progress.ts");
+  const { runFuzz } = await sources.load("/test/fuzz/campaign.ts");
+  const { progressLine } = await sources.load("/src/cli/progress.ts");
   const { only, store, json } = values;
   const [schema, raw, seed] = [values.schema, values.raw, values.seed].map(Number);
   const say = (text) => (json ? console.error(text) : console.log(text));

@@ -5,11 +5,9 @@
 //   --parallel 2    engines at a time       --json   the cells, one JSON object a line
 //
 // Ends with 1 if a cell is wrong or missing, with 130 at Ctrl-C, when it has ended what it started.
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { createServer } from "vite";
+import { openSources } from "./support/sources.js";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const { values } = parseArgs({
   options: {
     engine: { type: "string", multiple: true },
@@ -20,16 +18,8 @@ const { values } = parseArgs({
   },
 });
 
-// What tries it is TypeScript, beside the tests; vite compiles it on the way.
-const vite = await createServer({
-  root,
-  configFile: false,
-  appType: "custom",
-  logLevel: "error",
-  server: { middlewareMode: true, watch: null, ws: false },
-  optimizeDeps: { noDiscovery: true },
-});
-const load = (/** @type {string} */ name) => vite.ssrLoadModule(`/test/support/matrix/${name}.ts`);
+const sources = await openSources();
+const load = (/** @type {string} */ name) => sources.load(`/test/support/matrix/${name}.ts`);
 const { runMatrix, chosen } = await load("matrix");
 const { ENGINES } = await load("engines");
 const { FEATURES, FAULTS } = await load("features");
@@ -44,7 +34,7 @@ try {
     chosen("fault", FAULTS, values.fault).length;
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
-  await vite.close();
+  await sources.close();
   process.exit(1);
 }
 
@@ -103,4 +93,4 @@ if (!values.json && cells.length > 0) {
   );
 }
 process.exitCode = stopping.signal.aborted ? 130 : isGreen(cells, expected) ? 0 : 1;
-await vite.close();
+await sources.close();

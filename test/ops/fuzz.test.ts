@@ -16,7 +16,7 @@ async function fuzz(options: Parameters<typeof runFuzz>[0]) {
   return result;
 }
 
-const SHARE = { schema: 1_000, raw: 280 };
+const SHARE = { schema: 1_000, raw: 140 };
 const OTHERS = { schema: 200, raw: 60 };
 
 it("answers requests from its own document and bytes from raw sockets, right or not, as it documents", async () => {

@@ -1,0 +1,135 @@
+/** A copy of the project, in which one file at a time is wrong. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const PARTS = [
+  ...["src", "test", "scripts", "docs", "examples", "package.json", "README.md"],
+  ...["tsconfig.json", "vitest.config.ts"],
+];
+/** Longer than any check takes on a busy machine. */
+const TIMEOUT_MS = 180_000;
+/** Until the engines that tests have started are gone. */
+const CLOSE_MS = 30_000;
+
+/** With the bug, which must stand in exactly one place. */
+function planted(source, { name, file, find, by }) {
+  const parts = source.split(find);
+  if (parts.length !== 2) {
+    throw new Error(`${name}: what it replaces stands ${parts.length - 1} times in ${file}`);
+  }
+  return parts.join(by);
+}
+
+export class Copy {
+  #folder = mkdtempSync(join(tmpdir(), "leasehold-bugs-"));
+  #children = new Set();
+  /** The one that is in the copy. */
+  #bug = null;
+  /** Files that the tester may know as they were before. */
+  #changed = new Set();
+  #tester;
+
+  constructor() {
+    const wanted = (path) => basename(path) !== "node_modules";
+    for (const part of PARTS) {
+      cpSync(join(root, part), join(this.#folder, part), { recursive: true, filter: wanted });
+    }
+    symlinkSync(join(root, "node_modules"), join(this.#folder, "node_modules"));
+  }
+
+  /** Calls back while the bug is in the copy. */
+  async with(bug, use) {
+    const path = join(this.#folder, bug.file);
+    const source = readFileSync(path, "utf8");
+    writeFileSync(path, planted(source, bug));
+    this.#changed.add(path);
+    this.#bug = bug;
+    try {
+      return await use();
+    } finally {
+      this.#bug = null;
+      this.#changed.add(path);
+      writeFileSync(path, source);
+    }
+  }
+
+  /** A program of Node's; null for its status: it took too long. */
+  async run(args) {
+    const child = this.#start(args, ["ignore", "pipe", "pipe"]);
+    const timer = setTimeout(() => end(child), TIMEOUT_MS);
+    const output = ["", ""];
+    for (const [at, stream] of [child.stdout, child.stderr].entries()) {
+      stream.setEncoding("utf8").on("data", (text) => {
+        output[at] += text;
+      });
+    }
+    const [status] = await once(child, "close");
+    clearTimeout(timer);
+    const [stdout, stderr] = output;
+    return { status, stdout, stderr };
+  }
+
+  /**
+   * Runs those tests of a file whose names are as `pattern` says; default: all.
+   * @returns which one failed first, or null, and those that passed
+   */
+  async test(path, pattern) {
+    this.#tester ??= await this.#startTester();
+    const tester = this.#tester;
+    tester.send({ path, pattern, isSpoilt: this.#bug !== null, changed: [...this.#changed] });
+    this.#changed.clear();
+    const over = new AbortController();
+    const { signal } = over;
+    const answer = await Promise.race([
+      once(tester, "message", { signal }).then(([message]) => message),
+      once(tester, "exit", { signal }).then(() => ({ problem: "the tester has ended" })),
+      sleep(TIMEOUT_MS, { problem: "it came to no end", isOver: true }, { signal }),
+    ]).finally(() => over.abort());
+    if (answer.isOver || tester.exitCode !== null) {
+      end(tester);
+      this.#tester = undefined;
+    }
+    if (answer.problem) throw new Error(`${path} did not run: ${answer.problem.slice(0, 2_000)}`);
+    return answer;
+  }
+
+  async remove() {
+    const tester = this.#tester;
+    if (tester?.connected) {
+      tester.send("close");
+      await Promise.race([once(tester, "exit"), sleep(CLOSE_MS, null, { ref: false })]);
+    }
+    for (const child of this.#children) end(child);
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  async #startTester() {
+    const stdio = ["ignore", "ignore", "ignore", "ipc"];
+    const tester = this.#start(["scripts/planted-bugs/tester.js"], stdio);
+    await once(tester, "message");
+    return tester;
+  }
+
+  /** In a process group of its own. */
+  #start(args, stdio) {
+    const options = { cwd: this.#folder, detached: true, stdio };
+    const child = spawn(process.execPath, args.map(String), options);
+    this.#children.add(child);
+    child.once("exit", () => this.#children.delete(child));
+    return child;
+  }
+}
+
+function end({ pid }) {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch (error) {
+    if (error.code !== "ESRCH") throw error;
+  }
+}

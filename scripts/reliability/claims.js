@@ -1,0 +1,118 @@
+// What the reports of a night must show, each with what was seen and whether that is enough.
+import { add } from "./reports.js";
+
+/** @typedef {import("./reports.js").Report} Report */
+
+export const count = (/** @type {number} */ number) => number.toLocaleString("en-US");
+
+/**
+ * @param {import("./reports.js").Reports} reports
+ * @returns {{ what: string, aim: string, seen: string, holds: boolean, from: string[] }[]}
+ */
+export function claims(reports) {
+  const { simulation, histories, chaos, soak } = reports;
+  const planted = reports["planted-bugs"];
+  const campaigns = histories?.["results"] ?? [];
+  const engines = [...new Set(campaigns.map((/** @type {Report} */ { target }) => target))];
+  const stores = chaos?.["stores"] ?? [];
+  const verdicts = (/** @type {string} */ name) =>
+    add(campaigns.map((/** @type {Report} */ { verdicts }) => verdicts[name]));
+  const total = (/** @type {string} */ name) =>
+    add(stores.map((/** @type {Report} */ { takeovers }) => takeovers[name]));
+  const expiries = [simulation?.["figures"].expiries ?? 0, chaos?.["expiries"] ?? 0];
+  const kinds = faultKinds(reports);
+  const caught =
+    planted?.["bugs"].filter((/** @type {Report} */ bug) => bug.killedBy !== null) ?? [];
+  return [
+    {
+      what: "simulated worlds",
+      aim: "100,000 seeds, 0 violations, every fault and rare branch hit",
+      seen: `${count(simulation?.["seeds"] ?? 0)} seeds (${count(simulation?.["events"] ?? 0)} events), ${simulation?.["failures"].length ?? "?"} violations, ${simulation?.["unseen"].length ?? "?"} branches missed`,
+      holds:
+        simulation !== undefined &&
+        simulation["seeds"] >= 100_000 &&
+        simulation["failures"].length + simulation["unseen"].length === 0,
+      from: ["simulation"],
+    },
+    {
+      what: "leases that ran out under faults",
+      aim: "1,000,000",
+      seen: `${count(add(expiries))}: ${count(expiries[0])} simulated, ${count(expiries[1])} on real servers`,
+      holds: add(expiries) >= 1_000_000,
+      from: ["simulation", "chaos"],
+    },
+    {
+      what: "kinds of faults",
+      aim: "45",
+      seen: `${kinds.simulated.length + kinds.real.length}: ${kinds.simulated.length} simulated, ${kinds.real.length} on real servers and processes`,
+      holds: kinds.simulated.length + kinds.real.length >= 45,
+      from: ["simulation", "chaos"],
+    },
+    {
+      what: "histories on real stores",
+      aim: "2,000 checked on at least 4 engines, none wrong",
+      seen: `${count(verdicts("right"))} right, ${verdicts("wrong")} wrong, ${verdicts("unknown")} too hard to judge; ${engines.join(", ")}`,
+      holds: verdicts("right") >= 2_000 && verdicts("wrong") === 0 && engines.length >= 4,
+      from: ["histories"],
+    },
+    {
+      what: "pauses longer than the ttl, of holders at work",
+      aim: "500; nothing stale taken by the fence, and some without it",
+      seen: `${count(chaos?.["pausesPastTtl"] ?? 0)}; ${chaos?.["fencedViolations"] ?? "?"} taken by the fence (${count(chaos?.["staleRefused"] ?? 0)} refused), ${count(chaos?.["unfencedViolations"] ?? 0)} without one`,
+      holds:
+        chaos !== undefined &&
+        chaos["pausesPastTtl"] >= 500 &&
+        chaos["fencedViolations"] === 0 &&
+        chaos["unfencedViolations"] > 0,
+      from: ["chaos"],
+    },
+    {
+      what: "takeovers from holders that died or stood still",
+      aim: "each within the life of a grant and the engine's epsilon, which grows with each who died in line",
+      seen: `${count(total("count"))}, ${add(stores.map((/** @type {Report} */ { takeovers }) => takeovers.overdue.length))} of them late; ${total("behindDeadWaiters")} took longer behind some who died in line`,
+      holds:
+        stores.length > 0 &&
+        stores.every(
+          (/** @type {Report} */ { takeovers }) =>
+            takeovers.count > 0 && takeovers.overdue.length === 0,
+        ),
+      from: ["chaos"],
+    },
+    {
+      what: "bugs planted on purpose",
+      aim: "40, all caught",
+      seen: `${caught.length} of ${planted?.["bugs"].length ?? 0} caught`,
+      holds: caught.length >= 40 && caught.length === planted?.["bugs"].length,
+      from: ["planted-bugs"],
+    },
+    {
+      what: "soak",
+      aim: "an hour under faults, and all that must stay flat is",
+      seen: `${Math.round((soak?.["seconds"] ?? 0) / 60)} min, ${count(add(Object.values(soak?.["faults"] ?? {})))} faults, ${soak?.["claims"].filter((/** @type {Report} */ one) => one.holds).length ?? 0} of ${soak?.["claims"].length ?? 0} claims hold`,
+      holds: soak !== undefined && soak["seconds"] >= 3_600 && soak["holds"],
+      from: ["soak"],
+    },
+    {
+      what: "chaos and failovers as a whole",
+      aim: "every claim of the run, and what is lost is what the guarantees say",
+      seen: `chaos ${holdsOf(chaos)}; ${(reports["scenarios"]?.["scenarios"] ?? []).map((/** @type {Report} */ one) => `${one.name} ${holdsOf(one)}`).join(", ")}`,
+      holds: chaos?.["holds"] === true && reports["scenarios"]?.["holds"] === true,
+      from: ["chaos", "scenarios"],
+    },
+  ];
+}
+
+const holdsOf = (/** @type {Report | undefined} */ report) =>
+  report === undefined ? "not run" : report["holds"] ? "holds" : "FAILS";
+
+/**
+ * Each kind that happened, and how often.
+ * @param {import("./reports.js").Reports} reports
+ */
+export function faultKinds({ simulation, chaos }) {
+  const kindsOf = (/** @type {Record<string, number>} */ faults = {}) =>
+    Object.entries(faults)
+      .filter(([, times]) => times > 0)
+      .map(([kind, times]) => ({ kind, times }));
+  return { simulated: kindsOf(simulation?.["faults"]), real: kindsOf(chaos?.["faults"]) };
+}
