@@ -31,7 +31,7 @@ if (values.help) {
   process.exit(0);
 }
 if (!existsSync(`${here}node_modules`)) {
-  console.error("What it is compared with is not installed: npm ci --prefix bench");
+  console.error("What it is compared with is not installed: npm install --prefix bench");
   process.exit(64);
 }
 const only = values.only?.split(",") ?? names;

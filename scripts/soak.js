@@ -5,7 +5,7 @@
 //   npm run soak -- --hours 0.05 --seed 7              three minutes, a try
 //   npm run soak -- --store postgres://...             a database of its own in that server
 //   npm run soak -- --hours 1 --json soak.json         the report; the samples in soak.samples.jsonl
-//   npm run soak -- --plot docs/images/soak.svg        also draws the samples (npm ci --prefix bench)
+//   npm run soak -- --plot docs/images/soak.svg        also draws the samples (npm install --prefix bench)
 //   npm run soak -- --samples soak.samples.jsonl --plot soak.svg       draws those of an earlier run
 //
 // Ends with 1 if a claim does not hold. Ctrl-C ends it early, and judges what was seen by then.

@@ -178,6 +178,8 @@ describeZooKeeper("a server", () => {
     });
     await server.start();
     await settled(() => behind.acquire([request()], BRIEF));
+    // This one lost its connection to the server as well.
+    await settled(() => store.acquire([request()]));
     expect(await view(store, asked)).toBe(null);
   });
 

@@ -5,6 +5,8 @@ import type { CallOptions, Failed } from "../lease/index.js";
 /** For whatever has to happen, on a machine however slow. */
 export const PATIENCE_MS = 15_000;
 export const POLL_MS = 10;
+/** Of calls that shall end with what the store has to say, not with a budget. */
+export const PATIENT: CallOptions = { timeoutMs: PATIENCE_MS };
 
 /**
  * Calls again for the requests that the store has refused for now. Such a refusal is an answer the
@@ -20,7 +22,7 @@ export async function settled<Request, Outcome extends { readonly status: string
   while (open.length > 0) {
     const answers = await call(
       open.map(({ request }) => request),
-      {},
+      PATIENT,
     );
     if (answers.length !== open.length) {
       throw new Error(`${answers.length} outcomes for ${open.length} requests`);

@@ -148,16 +148,19 @@ export class Fixture {
   }
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireOutcome[]> {
-    return settled((batch) => this.store.acquire(batch, { tellReplaced: true }), requests);
+    return settled(
+      (batch, options) => this.store.acquire(batch, { ...options, tellReplaced: true }),
+      requests,
+    );
   }
   renewAll(requests: readonly RenewRequest[]): Promise<RenewOutcome[]> {
-    return settled((batch) => this.store.renew(batch), requests);
+    return settled((batch, options) => this.store.renew(batch, options), requests);
   }
   releaseAll(requests: readonly ReleaseRequest[]): Promise<ReleaseOutcome[]> {
-    return settled((batch) => this.store.release(batch), requests);
+    return settled((batch, options) => this.store.release(batch, options), requests);
   }
   revokeAll(requests: readonly RevokeRequest[]): Promise<RevokeOutcome[]> {
-    return settled((batch) => this.store.revoke(batch), requests);
+    return settled((batch, options) => this.store.revoke(batch, options), requests);
   }
 
   /** Lets at least `ms` pass on the store's clock. */

@@ -157,19 +157,19 @@ export class Fixture {
   }
 
   enqueue(tasks: readonly NewTask[]): Promise<EnqueueOutcome[]> {
-    return settled((batch) => this.store.enqueue(batch), tasks);
+    return settled((batch, options) => this.store.enqueue(batch, options), tasks);
   }
   heartbeatAll(requests: readonly HeartbeatRequest[]): Promise<HeartbeatOutcome[]> {
-    return settled((batch) => this.store.heartbeat(batch), requests);
+    return settled((batch, options) => this.store.heartbeat(batch, options), requests);
   }
   completeAll(requests: readonly CompleteRequest[]): Promise<CompleteOutcome[]> {
-    return settled((batch) => this.store.complete(batch), requests);
+    return settled((batch, options) => this.store.complete(batch, options), requests);
   }
   failAll(requests: readonly FailRequest[]): Promise<FailOutcome[]> {
-    return settled((batch) => this.store.fail(batch), requests);
+    return settled((batch, options) => this.store.fail(batch, options), requests);
   }
   giveBackAll(requests: readonly TaskGrant[]): Promise<GiveBackOutcome[]> {
-    return settled((batch) => this.store.giveBack(batch), requests);
+    return settled((batch, options) => this.store.giveBack(batch, options), requests);
   }
   cancelAll(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
     return settled((batch) => this.store.cancel(batch), tasks);
