@@ -2,10 +2,10 @@
 // nothing catches is a check that is missing: the command then fails.
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { provenance } from "../support/provenance.js";
 import { AREAS, BUGS, KINDS } from "./bugs.js";
 import { Copy } from "./copy.js";
 import { markdown } from "./report.js";
-import { provenance } from "../support/provenance.js";
 
 const HELP = `Usage: npm run planted-bugs -- [NAME ...] [options]
 

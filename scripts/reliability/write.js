@@ -1,6 +1,7 @@
 // Writes the figures of a night's reports into docs/reliability.md, between its marks.
 //
 //   npm run nightly && npm run reliability -- nightly
+//   npm run reliability -- docs/reliability              from the reports that are kept
 //
 // Ends with 1 if a claim does not hold; it is written down all the same.
 import { readFileSync, writeFileSync } from "node:fs";
@@ -83,8 +84,9 @@ function kindsOf(
 function originsOf(/** @type {string} */ name) {
   const all = runs.get(name) ?? [];
   if (all.length === 0) return [[name, "not run", "", "", ""]];
-  return all.map(({ date, commit, machine, node, command }) => [
-    ...[name, date.slice(0, 10), `\`${commit}\``, `${machine}, Node ${node}`, `\`${command}\``],
+  return all.map(({ date, commit, machine, node, command, note }) => [
+    ...[name, date.slice(0, 10), `\`${commit}\``, `${machine}, Node ${node}`],
+    `\`${command}\`` + (note ? ` (${note})` : ""),
   ]);
 }
 

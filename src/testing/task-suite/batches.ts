@@ -144,7 +144,9 @@ export const batches: Section = (test, expect) => {
         expect(rest.filter(({ status }) => status === "renewed")).toHaveLength(500);
         const key = fixture.key(locked.id);
         const failed = { status: "failed", applied: "no", retryable: true };
-        expect(await fixture.store.complete([{ ...grantOf(locked), output: 1 }], PATIENT)).toMatchObject([failed]);
+        expect(
+          await fixture.store.complete([{ ...grantOf(locked), output: 1 }], PATIENT),
+        ).toMatchObject([failed]);
         expect(await fixture.store.giveBack([grantOf(locked)], PATIENT)).toMatchObject([failed]);
         // A call that takes no budget may run out of its own on a slow machine: then nobody can say.
         await fixture.until("a cancellation is refused", async () => {
