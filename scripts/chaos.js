@@ -99,7 +99,7 @@ function print(one) {
   const { count, p50, p99, max, bound, behindDeadWaiters, unsteady } = takeovers;
   const epsilon = `${one.lifeMs} + ${one.epsilonMs}`;
   console.log(
-    `  ${one.grants} grants, ${one.expiries} expired; ${one.pausesPastTtl} pauses longer than ${one.ttlMs} ms\n` +
+    `  ${one.grants} grants in ${one.histories} histories, all checked; ${one.expiries} expired; ${one.pausesPastTtl} pauses longer than ${one.ttlMs} ms\n` +
       `  ${one.writes} writes, ${one.staleRefused} stale ones refused by the fence, ` +
       `${one.unfencedViolations} taken without one\n` +
       `  ${count} takeovers in ${p50} ms (p50), ${p99} (p99), ${max} (max), ` +

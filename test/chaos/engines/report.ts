@@ -40,6 +40,8 @@ export interface StoreReport {
   /** Kinds that cannot happen on this machine, and why. */
   readonly skipped: Readonly<Record<string, string>>;
   readonly grants: number;
+  /** Records of all grants of one resource each, checked for overlaps and the order of their tokens. */
+  readonly histories: number;
   readonly writes: number;
   readonly expiries: number;
   readonly staleRefused: number;
@@ -82,7 +84,7 @@ export function report(ran: Ran, ms: number, stallsMs: StoreReport["stallsMs"]):
   const { pausesPastTtl } = site;
   const figures = {
     ...{ grants: journal.grants.size, writes, expiries: countExpiries(journal), staleRefused },
-    ...{ unfencedViolations, fencedViolations, pausesPastTtl },
+    ...{ unfencedViolations, fencedViolations, pausesPastTtl, histories: journal.byResource.size },
   };
   return {
     ...{ store: name, version: site.engine.version, seconds, ttlMs, lifeMs, epsilonMs },
