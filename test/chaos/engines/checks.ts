@@ -2,6 +2,7 @@
 import type { GrantRecord, Journal } from "./journal.js";
 import type { Breach } from "./registers.js";
 import type { Mark, Site } from "./site.js";
+import type { Witness } from "./witness.js";
 
 /** The kernel's clock, by which holders with another one go, has steps of 10 ms. */
 const STEP_MS = 10;
@@ -36,6 +37,22 @@ export function checkWrites({ witness }: Site): string[] {
       .filter(({ grant, token }) => journal.grants.get(grant)?.token !== token)
       .map(({ token }) => `${resource}: ${token} wrote, and nobody heard of its grant`),
   );
+}
+
+/**
+ * Grants of which the fence took a write after one of a later grant. Which is later is told by when they
+ * were asked for and answered: the fence goes by the tokens, and can be no better than they are.
+ */
+export function countStaleTaken({ journal, registers }: Pick<Witness, "journal" | "registers">) {
+  const grantOf = ({ grant }: { readonly grant: string }) => journal.grants.get(grant);
+  return [...registers.registers.values()]
+    .flatMap(({ accepted }) => accepted.map((older) => ({ older, accepted })))
+    .filter(({ older, accepted }) => {
+      const answeredMs = grantOf(older)?.receivedMs ?? Infinity;
+      return accepted.some(
+        (newer) => newer.atMs < older.lastMs && (grantOf(newer)?.sentMs ?? 0) > answeredMs + STEP_MS,
+      );
+    }).length;
 }
 
 /** Holders that trusted a lease when the next one had been granted already, and heard of. */

@@ -19,6 +19,8 @@ interface Accepted {
   readonly grant: string;
   /** When its first write came. */
   readonly atMs: number;
+  /** When its last one came. */
+  lastMs: number;
 }
 
 interface Register {
@@ -42,8 +44,6 @@ export class Registers {
   refused = 0;
   /** Stale writes that replaced a newer holder's where there is no fence. */
   unfencedViolations = 0;
-  /** The same where there is one: never. */
-  fencedViolations = 0;
 
   /** @returns whether the fence let it pass */
   write(request: Write, atMs: number): boolean {
@@ -61,11 +61,10 @@ export class Registers {
       this.refused += 1;
       return false;
     }
-    if (successor) this.fencedViolations += 1;
     register.fencedToken = token;
-    if (!register.accepted.some((other) => other.grant === grant)) {
-      register.accepted.push({ token, grant, atMs });
-    }
+    const known = register.accepted.find((other) => other.grant === grant);
+    if (known) known.lastMs = atMs;
+    else register.accepted.push({ token, grant, atMs, lastMs: atMs });
     return true;
   }
 

@@ -3,6 +3,7 @@ import {
   checkTokens,
   checkWrites,
   countExpiries,
+  countStaleTaken,
   findOverlaps,
   findTakeovers,
   isMarked,
@@ -20,7 +21,7 @@ export interface Takeovers {
   readonly max: number;
   /** What is promised: the life of a grant, and the engine's epsilon. */
   readonly bound: number;
-  /** Those that took longer because others had died in line, half a second each, as is promised too. */
+  /** Those that took longer because others had died in line, so much for each as is promised. */
   readonly behindDeadWaiters: number;
   readonly overdue: readonly Takeover[];
   /** Holders that were lost while the engine elected a leader by itself: of them nothing is said. */
@@ -76,7 +77,8 @@ export function report(ran: Ran, ms: number, stallsMs: StoreReport["stallsMs"]):
   const { site, seconds, livenessMs, beside } = ran;
   const { ttlMs, lifeMs, epsilonMs, name } = site.settings;
   const { journal, registers, unexpected } = site.witness;
-  const { writes, refused: staleRefused, unfencedViolations, fencedViolations } = registers;
+  const { writes, refused: staleRefused, unfencedViolations } = registers;
+  const fencedViolations = countStaleTaken(site.witness);
   const all = [...registers.breaches, ...findOverlaps(journal)];
   const breaches = all.filter((breach) => !isMarked(site.marks, breach));
   const takeovers = summed(findTakeovers(site), lifeMs + epsilonMs, site.unsteady);
