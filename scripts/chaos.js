@@ -13,6 +13,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { interruption } from "./support/interrupt.js";
 import { writeReport } from "./support/provenance.js";
 import { openSources } from "./support/sources.js";
 
@@ -27,24 +28,23 @@ const { values } = parseArgs({
   },
 });
 
-const ending = new AbortController();
 const isTerminal = process.stderr.isTTY;
 
 if (values.help) {
   const [usage = ""] = readFileSync(fileURLToPath(import.meta.url), "utf8").split("import ");
   console.log(usage.replace(/^\/\/ ?/gm, "").trimEnd());
 } else {
-  // A second one ends it at once: those that it has started end with it.
-  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => ending.abort());
+  const ending = interruption();
   const sources = await openSources();
   try {
-    await (values.scenario === undefined ? chaos(sources) : scenarios(sources, values.scenario));
+    const { scenario } = values;
+    await (scenario === undefined ? chaos(sources, ending) : scenarios(sources, scenario, ending));
   } finally {
     await sources.close();
   }
 }
 
-async function chaos({ load }) {
+async function chaos({ load }, signal) {
   const { STORES } = await load("/test/chaos/engines/kinds.ts");
   const { runCampaign } = await load("/test/chaos/engines/campaign.ts");
   const { progressLine } = await load("/src/cli/progress.ts");
@@ -59,7 +59,7 @@ async function chaos({ load }) {
   const begin = performance.now();
   const totalSeconds = Math.round(stores.length * minutes * 60);
   const report = await runCampaign({
-    ...{ stores, minutes, seed, signal: ending.signal },
+    ...{ stores, minutes, seed, signal },
     onFault(store, kind) {
       if (!isTerminal) return;
       const seconds = Math.round((performance.now() - begin) / 1_000);
@@ -76,6 +76,8 @@ async function chaos({ load }) {
     },
   });
   for (const [store, why] of Object.entries(report.missing)) console.log(`no ${store}: ${why}`);
+  for (const [store, why] of Object.entries(report.failed))
+    console.log(`${store} broke off: ${why}`);
   const { kinds, expiries, staleRefused, pausesPastTtl, breaches } = report;
   const count = Object.values(report.faults).reduce((sum, one) => sum + one, 0);
   console.log(
@@ -85,7 +87,7 @@ async function chaos({ load }) {
   );
   console.log(report.holds ? "all claims hold" : "FAILS");
   const seconds = Math.round((performance.now() - begin) / 1_000);
-  writeReport(values.json, "chaos", { seconds, interrupted: ending.signal.aborted, ...report });
+  writeReport(values.json, "chaos", { seconds, interrupted: signal.aborted, ...report });
   process.exitCode = report.holds ? 0 : 1;
 }
 
@@ -116,7 +118,7 @@ function print(one) {
   for (const text of one.tooRare) console.log(`  too rare to prove anything: ${text}`);
 }
 
-async function scenarios({ load }, name) {
+async function scenarios({ load }, name, signal) {
   const { SCENARIOS } = await load("/test/chaos/scenarios/index.ts");
   const chosen = SCENARIOS.filter((one) => name === "all" || one.name === name);
   if (chosen.length === 0) {
@@ -127,7 +129,7 @@ async function scenarios({ load }, name) {
   const begin = performance.now();
   const results = [];
   for (const scenario of chosen) {
-    if (ending.signal.aborted) break;
+    if (signal.aborted) break;
     const missing = await scenario.missing();
     console.log(`\n${scenario.name}: ${scenario.describe}`);
     if (missing !== null) {
@@ -135,7 +137,11 @@ async function scenarios({ load }, name) {
       results.push({ name: scenario.name, missing, holds: false });
       continue;
     }
-    const result = await scenario.run((line) => console.log(`  ${line}`)).finally(() => endAll());
+    const result = await scenario
+      .run((line) => console.log(`  ${line}`))
+      // The others are tried, and reported, all the same.
+      .catch((error) => ({ differs: [`broke off: ${error?.stack ?? error}`] }))
+      .finally(() => endAll());
     const holds = result.differs.length === 0;
     for (const text of result.differs) console.log(`  WRONG: ${text}`);
     console.log(holds ? "  as promised" : "  FAILS");

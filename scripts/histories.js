@@ -7,14 +7,17 @@
 //   --parallel 4    histories at a time       --keep FOLDER   writes those that fail as JSON lines
 //   --json FILE     writes the figures
 //
-// Ends with 1 if a history is wrong, 2 if one could not be judged, 130 after Ctrl-C, which reports those
-// that were made by then.
+// Ends with 1 if a history is wrong or a store could not be tried, 2 if more than one in twenty was too
+// hard to judge, 130 after Ctrl-C, which reports those that were made by then.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { INTERRUPTED, interruption } from "./support/interrupt.js";
 import { writeReport } from "./support/provenance.js";
 import { openSources } from "./support/sources.js";
 
+/** Of those that were made. A checker that judges fewer has shown little. */
+const MOST_UNKNOWN = 0.05;
 const { values } = parseArgs({
   options: {
     count: { type: "string", default: "200" },
@@ -38,20 +41,36 @@ const { runCampaign } = await sources.load("/test/support/history-campaign.ts");
 const { toJsonLines } = await sources.load("/src/testing/index.ts");
 const { progressLine } = await sources.load("/src/cli/progress.ts");
 
-const ending = new AbortController();
-// A second one ends it at once.
-for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => ending.abort());
+const ending = interruption();
 
 const results = [];
-for (const { target, count } of campaigns) {
-  if (ending.signal.aborted) break;
+const failed = {};
+for (const campaign of campaigns) {
+  if (ending.aborted) break;
+  try {
+    await carryOut(campaign);
+  } catch (error) {
+    // The others are tried, and reported, all the same.
+    console.error(error);
+    failed[campaign.target] = `${error}`;
+  }
+}
+const sum = (verdict) => results.reduce((all, { verdicts }) => all + verdicts[verdict], 0);
+const tooHard = sum("unknown") > MOST_UNKNOWN * results.reduce((all, { count }) => all + count, 0);
+const interrupted = ending.aborted;
+writeReport(values.json, "histories", { from, interrupted, results, failed });
+const fails = sum("wrong") > 0 || Object.keys(failed).length > 0;
+process.exitCode = fails ? 1 : interrupted ? INTERRUPTED : tooHard ? 2 : 0;
+await sources.close();
+
+async function carryOut({ target, count }) {
   const begin = performance.now();
   let judged = 0;
   const campaign = await runCampaign({
     target,
     seeds: Array.from({ length: count }, (_, at) => from + at),
     parallel,
-    signal: ending.signal,
+    signal: ending,
     onResult(result) {
       judged += 1;
       if (process.stderr.isTTY) {
@@ -66,12 +85,6 @@ for (const { target, count } of campaigns) {
   console.log(`${campaign.requests} requests, answers:`, campaign.answers);
   console.log("on the way:", campaign.faults);
 }
-const sum = (verdict) => results.reduce((all, { verdicts }) => all + verdicts[verdict], 0);
-const interrupted = ending.signal.aborted;
-writeReport(values.json, "histories", { from, interrupted, results });
-process.exitCode = sum("wrong") > 0 ? 1 : interrupted ? 130 : sum("unknown") > 0 ? 2 : 0;
-await sources.close();
-
 function positive(text, name) {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1)

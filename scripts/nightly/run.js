@@ -1,7 +1,8 @@
 // Runs everything that proves more than `npm test` has time for; about six hours on two cores.
 import { spawn } from "node:child_process";
-import { createWriteStream, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createWriteStream, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { finished } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { provenance } from "../support/provenance.js";
@@ -82,16 +83,26 @@ async function carryOut({ name, command, prints = false }) {
   const report = join(out, `${name}.json`);
   const argv = command(scale, report);
   const origin = provenance(argv);
+  // What is there from before must not stand for what this step does not write.
+  rmSync(report, { force: true });
   running = spawn(process.execPath, argv, {
     cwd: root,
     stdio: ["ignore", prints ? "pipe" : "inherit", "inherit"],
   });
-  if (prints) running.stdout?.pipe(createWriteStream(report));
+  const written = prints && running.stdout?.pipe(createWriteStream(report));
   const ended = new Promise((ends) => {
     running?.once("close", (code, signal) => ends(code ?? signal));
   });
   const code = await ended;
-  if (prints) addOrigin(report, name, origin);
+  if (!written) return /** @type {number | string} */ (code);
+  try {
+    await finished(written);
+    addOrigin(report, name, origin);
+  } catch (error) {
+    rmSync(report, { force: true });
+    console.error(`no report: ${error}`);
+    return /** @type {number | string} */ (code || 1);
+  }
   return /** @type {number | string} */ (code);
 }
 
@@ -101,7 +112,6 @@ function addOrigin(
   /** @type {string} */ kind,
   /** @type {object} */ origin,
 ) {
-  const text = readFileSync(report, "utf8");
-  if (!text.startsWith("{")) return;
-  writeFileSync(report, `${JSON.stringify({ kind, ...origin, ...JSON.parse(text) }, null, 1)}\n`);
+  const figures = JSON.parse(readFileSync(report, "utf8"));
+  writeFileSync(report, `${JSON.stringify({ kind, ...origin, ...figures }, null, 1)}\n`);
 }

@@ -34,10 +34,7 @@ const JOINS = {
     figures: addEach(parts.map(({ figures }) => figures)),
     faults: addEach(parts.map(({ faults }) => faults)),
     failures: parts.flatMap(({ failures }) => failures),
-    // What one part has not seen, another may have.
-    unseen: parts
-      .map(({ unseen }) => unseen)
-      .reduce((all, own) => all.filter((/** @type {string} */ name) => own.includes(name))),
+    unseen: unseenBy(parts.map(({ unseen }) => unseen)),
   }),
 };
 
@@ -49,7 +46,7 @@ export function joined(runs) {
   return Object.fromEntries(
     [...runs].map(([name, parts]) => {
       if (parts.length < 2) return [name, parts[0]];
-      if (name === "simulation") checkSeedsOnce(parts);
+      checkSeedsOnce(name === "histories" ? parts.flatMap(campaignsOf) : parts);
       const join = JOINS[name];
       if (!join)
         throw new Error(`${name} has ${parts.length} reports, and cannot be made in parts`);
@@ -58,13 +55,30 @@ export function joined(runs) {
   );
 }
 
+/**
+ * What one part has not seen, another may have; null: none was large enough to be judged.
+ * @param {(string[] | null)[]} parts
+ */
+function unseenBy(parts) {
+  const [first = null, ...others] = parts.filter((unseen) => unseen !== null);
+  return first && first.filter((name) => others.every((unseen) => unseen.includes(name)));
+}
+
+const campaignsOf = (/** @type {Report} */ { from, results }) =>
+  results.map((/** @type {Report} */ { target, count }) => ({ target, from, seeds: count }));
+
 /** A seed that runs again shows nothing more. */
-function checkSeedsOnce(/** @type {Report[]} */ parts) {
-  const inOrder = parts.toSorted((a, b) => a["from"] - b["from"]);
-  for (const [at, { from }] of inOrder.entries()) {
-    const before = inOrder[at - 1];
-    if (before && before["from"] + before["seeds"] > from)
-      throw new Error(`seed ${from} was simulated twice: take another --from`);
+function checkSeedsOnce(/** @type {Report[]} */ runs) {
+  for (const target of new Set(runs.map((run) => run["target"]))) {
+    const own = runs.filter((run) => run["target"] === target);
+    const inOrder = own.toSorted((a, b) => a["from"] - b["from"]);
+    for (const [at, { from }] of inOrder.entries()) {
+      const before = inOrder[at - 1];
+      if (before && before["from"] + before["seeds"] > from)
+        throw new Error(
+          `seed ${from} ran twice${target ? ` on ${target}` : ""}: take another --from`,
+        );
+    }
   }
 }
 

@@ -1,8 +1,8 @@
 // Where a report comes from: when, from which commit, on which machine. Every report of a long run has it.
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
-import { relative, resolve } from "node:path";
+import { dirname, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -13,9 +13,10 @@ const FILES = ["--json", "--keep", "--markdown", "--plot"];
 export function provenance(/** @type {readonly string[]} */ argv = process.argv.slice(1)) {
   const [cpu] = cpus();
   const [script = "", ...args] = argv;
-  const said = args.filter(
-    (arg, at) => !FILES.includes(arg) && !FILES.includes(args[at - 1] ?? ""),
-  );
+  const isFile = (/** @type {string} */ arg) => FILES.includes(arg.split("=")[0] ?? "");
+  const said = args
+    .filter((arg, at) => !isFile(arg) && !FILES.includes(args[at - 1] ?? ""))
+    .map((arg) => arg.replace(/:\/\/[^@/]*@/, "://"));
   return {
     command: ["node", relative(root, resolve(root, script)), ...said].join(" "),
     date: new Date().toISOString(),
@@ -34,6 +35,7 @@ export function writeReport(
   /** @type {object} */ figures,
 ) {
   if (file === undefined) return;
+  mkdirSync(dirname(resolve(file)), { recursive: true });
   writeFileSync(file, `${JSON.stringify({ kind, ...provenance(), ...figures }, null, 1)}\n`);
 }
 

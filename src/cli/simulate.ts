@@ -68,25 +68,27 @@ async function simulate(options: Options): Promise<void> {
   if (options.story) return tell(options.from, options.scenario);
   const startedMs = systemClock.monotonic();
   const stopping = new AbortController();
-  process.once("SIGINT", () => stopping.abort());
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stopping.abort());
   const report = await runAll(options, stopping.signal, (done) =>
     progress(options, done, startedMs),
   );
   const minutes = (systemClock.monotonic() - startedMs) / 60_000;
   const seedsPerMinute = Math.round(report.seeds / minutes);
-  const full = report.seeds < SEEDS_FOR_COVERAGE || options.scenario !== undefined;
-  const unseen = full
-    ? []
-    : [...missing(report.covered, EXPECTED), ...missing(report.figures, EXPECTED_FIGURES)];
+  // So few, or of one kind, cannot have seen everything: what they missed says nothing.
+  const isJudged = report.seeds >= SEEDS_FOR_COVERAGE && options.scenario === undefined;
+  const unseen = isJudged
+    ? [...missing(report.covered, EXPECTED), ...missing(report.figures, EXPECTED_FIGURES)]
+    : null;
   const faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, report.covered[kind] ?? 0]));
   print(options.json, { from: options.from, ...report, faults, seedsPerMinute, unseen }, () =>
     describe(report, seedsPerMinute),
   );
   if (!options.json) {
     for (const failure of report.failures.slice(0, MOST_STORIES)) await tellFailure(failure);
-    for (const name of unseen) process.stdout.write(`${colors.red("never happened:")} ${name}\n`);
+    for (const name of unseen ?? [])
+      process.stdout.write(`${colors.red("never happened:")} ${name}\n`);
   }
-  if (report.failures.length > 0 || unseen.length > 0) process.exitCode = EXIT.failed;
+  if (report.failures.length > 0 || unseen?.length) process.exitCode = EXIT.failed;
   else if (report.seeds < options.seeds) process.exitCode = INTERRUPTED;
 }
 

@@ -18,7 +18,10 @@ describeRedis("chaos on Redis", () => {
       const seed = Number(process.env["CHAOS_SEED"] ?? randomInt(2 ** 31));
       console.info(`CHAOS_SEED=${seed}`);
       const { signal } = new AbortController();
-      const { stores } = await runCampaign({ stores: ["redis"], minutes: MINUTES, seed, signal });
+      const { stores, failed } = await runCampaign({
+        ...{ stores: ["redis"], minutes: MINUTES, seed, signal },
+      });
+      expect(failed).toEqual({});
       const { complaints, tooRare, fencedViolations, breaches, ...figures } = stores[0]!;
       console.info(figures);
       expect({ fencedViolations, breaches, complaints }).toEqual({

@@ -31,6 +31,8 @@ export interface CampaignReport {
   readonly stores: readonly StoreReport[];
   /** Stores that cannot run here, and why. */
   readonly missing: Readonly<Record<string, string>>;
+  /** Stores whose run broke off, and why. */
+  readonly failed: Readonly<Record<string, string>>;
   /** How often, by kind, on all stores. */
   readonly faults: Readonly<Record<string, number>>;
   readonly kinds: number;
@@ -52,6 +54,7 @@ export async function runCampaign(settings: CampaignSettings): Promise<CampaignR
   const { stores, minutes, seed, signal } = settings;
   const reports: StoreReport[] = [];
   const missing: Record<string, string> = {};
+  const failed: Record<string, string> = {};
   for (const name of stores) {
     const store = SETTINGS[name];
     const why = store.missing();
@@ -69,18 +72,21 @@ export async function runCampaign(settings: CampaignSettings): Promise<CampaignR
       const one = report(ran, ms, { p99: p99!, max: max! });
       reports.push(one);
       settings.onStore?.(one);
+    } catch (error) {
+      // The others are tried, and reported, all the same.
+      failed[name] = `${(error as Error).stack ?? error}`;
     } finally {
       stalls.disable();
       await endAll();
     }
   }
-  return summed(settings, reports, missing);
+  return summed(settings, reports, { missing, failed });
 }
 
 function summed(
   { seed, minutes, stores: asked }: CampaignSettings,
   stores: readonly StoreReport[],
-  missing: Record<string, string>,
+  beside: Pick<CampaignReport, "missing" | "failed">,
 ): CampaignReport {
   const faults: Record<string, number> = {};
   for (const store of stores) {
@@ -91,7 +97,7 @@ function summed(
   const sum = (of: (store: StoreReport) => number) =>
     stores.reduce((total, store) => total + of(store), 0);
   return {
-    ...{ seed, minutes, stores, missing, faults, kinds: Object.keys(faults).length },
+    ...{ seed, minutes, stores, ...beside, faults, kinds: Object.keys(faults).length },
     expiries: sum(({ expiries }) => expiries),
     staleRefused: sum(({ staleRefused }) => staleRefused),
     unfencedViolations: sum(({ unfencedViolations }) => unfencedViolations),

@@ -50,7 +50,8 @@ export function countStaleTaken({ journal, registers }: Pick<Witness, "journal" 
     .filter(({ older, accepted }) => {
       const answeredMs = grantOf(older)?.receivedMs ?? Infinity;
       return accepted.some(
-        (newer) => newer.atMs < older.lastMs && (grantOf(newer)?.sentMs ?? 0) > answeredMs + STEP_MS,
+        (newer) =>
+          newer.atMs < older.lastMs && (grantOf(newer)?.sentMs ?? 0) > answeredMs + STEP_MS,
       );
     }).length;
 }
