@@ -8,12 +8,14 @@
 //   npm run soak -- --plot docs/images/soak.svg        also draws the samples (npm install --prefix bench)
 //   npm run soak -- --samples soak.samples.jsonl --plot soak.svg       draws those of an earlier run
 //
-// Ends with 1 if a claim does not hold. Ctrl-C ends it early, and judges what was seen by then.
+// Ends with 1 if a claim does not hold. Ctrl-C ends it early, and judges what was seen by then; a
+// second one ends it at once, with 130.
 import { appendFileSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { interruption } from "./support/interrupt.js";
 import { writeReport } from "./support/provenance.js";
 import { openSources } from "./support/sources.js";
 
@@ -42,8 +44,7 @@ async function main() {
   const hours = Number(values.hours);
   if (!(hours > 0)) throw new Error("--hours must be a number above 0");
   const sources = await openSources();
-  const ending = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => ending.abort());
+  const ending = interruption();
   const samples =
     values.json?.replace(/(\.json)?$/, ".samples.jsonl") ??
     join(mkdtempSync(join(tmpdir(), "leasehold-soak-")), "samples.jsonl");
@@ -55,7 +56,7 @@ async function main() {
     console.log(`a soak of ${hours} hours, seed ${seed}; samples in ${samples}`);
     let saidMs = 0;
     const report = await runSoak({
-      ...{ hours, seed, store: values.store, signal: ending.signal },
+      ...{ hours, seed, store: values.store, signal: ending },
       onSample(sample, elapsedMs, { totalMs }) {
         appendFileSync(samples, `${JSON.stringify(sample)}\n`);
         const [at, of] = [elapsedMs, totalMs].map((ms) => Math.round(ms / 1_000));
@@ -69,7 +70,7 @@ async function main() {
     });
     if (process.stderr.isTTY) process.stderr.write("\n");
     print(report);
-    writeReport(values.json, "soak", { ...report, samples });
+    writeReport(values.json, "soak", { ...report, samples: basename(samples) });
     process.exitCode = report.holds ? 0 : 1;
   } finally {
     await sources.close();

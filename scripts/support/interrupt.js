@@ -4,11 +4,17 @@
 /** As shells answer for a command that SIGINT has ended. */
 export const INTERRUPTED = 130;
 
+/** What npm passes on is the same Ctrl-C that the terminal has sent already. */
+const SAME_MS = 500;
+
 /** @returns {AbortSignal} aborts with the first SIGINT or SIGTERM */
 export function interruption() {
   const ending = new AbortController();
+  let firstMs = 0;
   const told = () => {
+    if (ending.signal.aborted && performance.now() - firstMs < SAME_MS) return;
     if (ending.signal.aborted) process.exit(INTERRUPTED);
+    firstMs = performance.now();
     ending.abort();
   };
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, told);

@@ -70,9 +70,12 @@ export class SoakDatabase {
       client.on("error", () => {});
       await client.connect();
       return new SoakDatabase(url.href, client, async () => {
-        await client.end();
-        await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-        await close();
+        try {
+          await client.end();
+          await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+        } finally {
+          await close();
+        }
       });
     } catch (error) {
       await close();

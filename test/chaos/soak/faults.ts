@@ -104,12 +104,12 @@ export class Faults {
     }
   }
 
-  async outage(): Promise<void> {
+  async outage(signal: AbortSignal): Promise<void> {
     const { library } = this.site.ways;
     await this.#recorded(OUTAGE, library, async () => {
       library.blackhole("toServer");
       library.blackhole("toClient");
-      await delay(1.3 * this.ttlMs);
+      await delay(1.3 * this.ttlMs, undefined, { signal }).catch(() => {});
       library.heal();
     });
   }

@@ -40,11 +40,16 @@ function sampled(of: (share: number, index: number) => Partial<Measured> = () =>
   });
 }
 
+const KINDS = ["lease", "lease over HTTP", "task", "task over HTTP"];
+/** Of leases as given, of the others as always. */
 const probes = (tookMs: (startMs: number) => number): Probe[] =>
-  Array.from({ length: plan.totalMs / 250 }, (_, index) => {
-    const startMs = index * 250;
-    return { kind: "lease", startMs, tookMs: tookMs(startMs), ok: true };
-  });
+  Array.from({ length: plan.totalMs / 250 }, (_, index) => index * 250).flatMap((startMs) =>
+    KINDS.map((kind) => ({
+      ...{ kind, startMs, ok: true },
+      tookMs: kind === "lease" ? tookMs(startMs) : 20,
+    })),
+  );
+const isBack = (kind: string) => `${kind}: p99 is back at its level a ttl after the last fault`;
 
 const once = { fromMs: 400 * SECOND_MS, toMs: 401 * SECOND_MS, of: "library", cuts: null };
 const well: Seen = {
@@ -54,7 +59,9 @@ const well: Seen = {
   tasks: { accepted: 80_000, doneOnce: 80_000, wrong: [] },
   counts: {
     ...{ rotated: 1, contended: 1, gaveUp: 1, terms: 1, singletons: 1, shards: 1, visits: 1 },
-    ...{ hints: 1, observed: 1, tokensBack: 0, overlaps: 0 },
+    ...{ hints: 1, observed: 1, tokensBack: 0, overlaps: 0, grantsOverHttp: 1 },
+    // One that was rotated last is not taken again.
+    ...{ live: plan.live + plan.liveOverHttp - 1, tasksOverHttp: 14_000 },
   },
 };
 const failing = (seen: Partial<Seen>) =>
@@ -143,12 +150,56 @@ it("finds latency that does not come back within a ttl", () => {
     const { faultsEndedMs } = cycles.find(({ endedMs }) => startMs < endedMs)!;
     return startMs < faultsEndedMs + quietForMs ? 900 : 20;
   };
-  const claim = "lease: p99 is back at its level a ttl after the last fault";
+  const claim = isBack("lease");
   expect(failing({ probes: probes((at) => since(at, plan.ttlMs)) })).toEqual([]);
   expect(failing({ probes: probes((at) => since(at, 1.5 * plan.ttlMs)) })).toEqual([claim]);
   // Who fails then has waited for ever.
-  const failed = well.probes.map((probe) => ({ ...probe, ok: since(probe.startMs, 1.5e4) === 20 }));
+  const failed = well.probes.map((probe) => {
+    return { ...probe, ok: probe.kind !== "lease" || since(probe.startMs, 1.5e4) === 20 };
+  });
   expect(failing({ probes: failed })).toEqual([claim]);
+});
+
+describe("finds probes that fail without a fault", () => {
+  const failed = (fails: (probe: Probe) => boolean, tookMs = 20) =>
+    well.probes.map((probe) => (fails(probe) ? { ...probe, ok: false, tookMs } : probe));
+  const at = (kind: string, ms: number) => (probe: Probe) =>
+    probe.kind === kind && probe.startMs === ms;
+  const [, { beganMs, faultsEndedMs, endedMs }] = cycles as [unknown, (typeof cycles)[number]];
+  const { ttlMs } = plan;
+
+  it("all of a way, when quiet too", () => {
+    expect(failing({ probes: failed(({ kind }) => kind === "lease over HTTP") })).toEqual([
+      isBack("lease over HTTP"),
+    ]);
+  });
+
+  it("a single one, in the ttl after that of recovering or when quiet, measured just then or not", () => {
+    for (const ms of [faultsEndedMs + ttlMs, faultsEndedMs + 3 * ttlMs, endedMs - 1_000]) {
+      expect(failing({ probes: failed(at("task", ms)) })).toEqual([isBack("task")]);
+    }
+    const pause = well.samples.find(({ atMs }) => atMs > faultsEndedMs + 3 * ttlMs)?.atMs ?? 0;
+    expect(failing({ probes: failed(at("task", pause)) })).toEqual([isBack("task")]);
+  });
+
+  it("but not under faults, nor while all recovers", () => {
+    const unsettled = ({ startMs }: Probe) =>
+      startMs >= beganMs && startMs < faultsEndedMs + ttlMs - 1;
+    expect(failing({ probes: failed(unsettled) })).toEqual([]);
+  });
+
+  it("but not what the next faults met, unless it hung before them", () => {
+    expect(failing({ probes: failed(at("lease", endedMs - 250), 400) })).toEqual([]);
+    const hung = failed(at("lease", endedMs - 2 * ttlMs), 2.5 * ttlMs);
+    expect(failing({ probes: hung })).toEqual([isBack("lease")]);
+  });
+});
+
+it("misses what the load makes and nobody has seen", () => {
+  for (const missing of KINDS) {
+    const seen = well.probes.filter(({ kind }) => kind !== missing);
+    expect(failing({ probes: seen })).toEqual([isBack(missing)]);
+  }
 });
 
 describe("finds leases that nothing explains", () => {
@@ -173,6 +224,14 @@ describe("finds leases that nothing explains", () => {
     expect(failing({ losses: lost("live/1"), starved: less })).toEqual([claim]);
   });
 
+  it("and knows of looks at the processor that no time is between", () => {
+    const starved = [
+      { fromMs: atMs - 9 * SECOND_MS, toMs: atMs, waitedMs: 8 * SECOND_MS },
+      { fromMs: atMs, toMs: atMs, waitedMs: 0 },
+    ];
+    expect(failing({ losses: lost("live/1"), starved })).toEqual([]);
+  });
+
   it("but not those whose way was cut off", () => {
     expect(failing({ losses: lost("live/1"), faults: cut("library", 8) })).toEqual([]);
     expect(failing({ losses: lost("http/1"), faults: cut("server", 8) })).toEqual([]);
@@ -193,9 +252,18 @@ it("does not take a run for proof in which little happened", () => {
   expect(failing({ tasks, faults: well.faults.slice(1) })).toEqual([
     ...["every kind of fault occurred", "the load was there"],
   ]);
-  expect(failing({ counts: { ...well.counts, visits: 0 } })).toEqual(["the load was there"]);
+  for (const idle of [
+    { visits: 0 },
+    { grantsOverHttp: 0 },
+    // Direct work alone makes more than a quarter of all tasks, and work over HTTP is not missed in them.
+    { tasksOverHttp: 0 },
+    { tasksOverHttp: 3_000 },
+    { tasksOverHttp: 79_000 },
+    { live: plan.live },
+    { live: 0 },
+  ]) {
+    expect(failing({ counts: { ...well.counts, ...idle } })).toEqual(["the load was there"]);
+  }
   expect(failing({ samples: well.samples.slice(0, 3) })).not.toEqual([]);
-  expect(failing({ probes: well.probes.slice(0, 50) })).toEqual([
-    "lease: p99 is back at its level a ttl after the last fault",
-  ]);
+  expect(failing({ probes: well.probes.slice(0, 50) })).toEqual(KINDS.map(isBack));
 });

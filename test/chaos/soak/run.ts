@@ -12,6 +12,7 @@ import { seededRandom } from "../../../src/testing/index.js";
 import { freePort } from "../../support/postgres-engine.js";
 import { endAll } from "../../support/processes.js";
 import { openTcpProxy } from "../../support/tcp-proxy.js";
+import { beside, closeAll } from "./beside.js";
 import { SoakDatabase } from "./database.js";
 import { type FaultRecord, type FaultSite, Faults } from "./faults.js";
 import { judge } from "./judge.js";
@@ -71,22 +72,23 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
     const faults = new Faults(world.site, random, plan.ttlMs);
     const samples: Sample[] = [];
     const cycles: Cycle[] = [];
-    const over = new AbortController();
-    const signal = AbortSignal.any([options.signal, world.broken]);
     const { library } = world.site;
     const starving = new Starvation([process.pid, library.pid]);
-    const sampling = sampleUntil(over.signal, plan, world, (sample) => {
-      samples.push(sample);
-      options.onSample?.(sample, performance.now() - began, plan);
-    });
+    const sampling = (over: AbortSignal) =>
+      sampleUntil(over, plan, world, (sample) => {
+        samples.push(sample);
+        options.onSample?.(sample, performance.now() - began, plan);
+      });
     try {
-      for (let at = 0; at < plan.cycles && !signal.aborted; at += 1) {
-        cycles.push(await runCycle(at, plan, faults, signal));
-      }
+      await beside(sampling, async (unsampled) => {
+        unsampled.addEventListener("abort", () => library.tell("stop"), { once: true });
+        const signal = AbortSignal.any([options.signal, world.broken, unsampled]);
+        for (let at = 0; at < plan.cycles && !signal.aborted; at += 1) {
+          cycles.push(await runCycle(at, plan, faults, signal));
+        }
+      });
     } finally {
-      over.abort();
       starving.stop();
-      await sampling;
     }
     if (world.broken.aborted) throw world.broken.reason as Error;
     const { accepted, losses, probes, counts } = await world.drain();
@@ -106,7 +108,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
       starvedMs: starving.totalMs,
     };
   } finally {
-    for (const close of closing) await close();
+    await closeAll(closing);
   }
 }
 
@@ -118,7 +120,7 @@ async function runCycle(
 ): Promise<Cycle> {
   const beganMs = Date.now();
   // In every third, one that lasts longer than the leases do.
-  if (at % 3 === 1) await faults.outage();
+  if (at % 3 === 1) await faults.outage(signal);
   await faults.run(beganMs + cycleMs - quietMs, signal);
   const faultsEndedMs = Date.now();
   const leftMs = Math.max(0, beganMs + cycleMs - faultsEndedMs);

@@ -37,7 +37,8 @@ export class Starvation {
   #look(): void {
     const [fromMs, toMs, waitedMs] = [this.#lastMs, Date.now(), this.pids.map(waitedMsOf)];
     const more = waitedMs.map((now, index) => now - (this.#lastWaitedMs[index] ?? now));
-    this.records.push({ fromMs, toMs, waitedMs: Math.max(0, ...more) });
+    // A clock that was set back, and a look at the end right after the last, have seen no time pass.
+    if (toMs > fromMs) this.records.push({ fromMs, toMs, waitedMs: Math.max(0, ...more) });
     [this.#lastMs, this.#lastWaitedMs] = [toMs, waitedMs];
   }
 }
