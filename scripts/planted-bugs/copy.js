@@ -1,21 +1,18 @@
 /** A copy of the project, in which one file at a time is wrong. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { CLOSE_MS, endGroup, PREFIX, remove, TIMEOUT_MS } from "./orphan.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const PARTS = [
   ...["src", "test", "scripts", "docs", "examples", "package.json", "README.md"],
   ...["tsconfig.json", "vitest.config.ts"],
 ];
-/** Longer than any check takes on a busy machine. */
-const TIMEOUT_MS = 180_000;
-/** Until the engines that tests have started are gone. */
-const CLOSE_MS = 30_000;
 
 /** With the bug, which must stand in exactly one place. */
 function planted(source, { name, file, find, by }) {
@@ -27,7 +24,7 @@ function planted(source, { name, file, find, by }) {
 }
 
 export class Copy {
-  #folder = mkdtempSync(join(tmpdir(), "leasehold-bugs-"));
+  #folder = mkdtempSync(join(tmpdir(), PREFIX));
   #children = new Set();
   /** The one that is in the copy. */
   #bug = null;
@@ -62,7 +59,7 @@ export class Copy {
   /** A program of Node's; null for its status: it took too long. */
   async run(args) {
     const child = this.#start(args, ["ignore", "pipe", "pipe"]);
-    const timer = setTimeout(() => end(child), TIMEOUT_MS);
+    const timer = setTimeout(() => endGroup(child.pid), TIMEOUT_MS);
     const output = ["", ""];
     for (const [at, stream] of [child.stdout, child.stderr].entries()) {
       stream.setEncoding("utf8").on("data", (text) => {
@@ -91,45 +88,66 @@ export class Copy {
       once(tester, "exit", { signal }).then(() => ({ problem: "the tester has ended" })),
       sleep(TIMEOUT_MS, { problem: "it came to no end", isOver: true }, { signal }),
     ]).finally(() => over.abort());
-    if (answer.isOver || tester.exitCode !== null) {
-      end(tester);
+    if (answer.isOver) {
       this.#tester = undefined;
+      endGroup(tester.pid);
     }
     if (answer.problem) throw new Error(`${path} did not run: ${answer.problem.slice(0, 2_000)}`);
     return answer;
   }
 
+  /** When what tests have started has been ended in good order. */
   async remove() {
     const tester = this.#tester;
     if (tester?.connected) {
       tester.send("close");
       await Promise.race([once(tester, "exit"), sleep(CLOSE_MS, null, { ref: false })]);
     }
-    for (const child of this.#children) end(child);
-    rmSync(this.#folder, { recursive: true, force: true });
+    this.removeNow();
+  }
+
+  /** With all that runs in it; for a process that ends at once. */
+  removeNow() {
+    for (const { pid } of this.#children) endGroup(pid);
+    remove(this.#folder);
   }
 
   async #startTester() {
-    const stdio = ["ignore", "ignore", "ignore", "ipc"];
+    const stdio = ["ignore", "ignore", "pipe", "ipc"];
     const tester = this.#start(["scripts/planted-bugs/tester.js"], stdio);
-    await once(tester, "message");
-    return tester;
+    let said = "";
+    tester.stderr.setEncoding("utf8").on("data", (text) => {
+      said = `${said}${text}`.slice(-2_000);
+    });
+    // What a test has started may hold it for longer than the tester lives.
+    tester.stderr.unref();
+    tester.once("exit", () => {
+      if (this.#tester === tester) this.#tester = undefined;
+    });
+    const over = new AbortController();
+    const { signal } = over;
+    const problem = await Promise.race([
+      once(tester, "message", { signal }).then(() => null),
+      once(tester, "close", { signal }).then(
+        ([code, by]) => `it has ended (${by ?? code}): ${said}`,
+      ),
+      sleep(TIMEOUT_MS, `it came to no end: ${said}`, { signal }),
+    ]).finally(() => over.abort());
+    if (problem === null) return tester;
+    endGroup(tester.pid);
+    throw new Error(`the tester did not start: ${problem.trim()}`);
   }
 
   /** In a process group of its own. */
   #start(args, stdio) {
     const options = { cwd: this.#folder, detached: true, stdio };
     const child = spawn(process.execPath, args.map(String), options);
-    this.#children.add(child);
-    child.once("exit", () => this.#children.delete(child));
+    if (child.pid !== undefined) this.#children.add(child);
+    child.once("exit", () => {
+      this.#children.delete(child);
+      // One that was killed leaves those that it has started.
+      endGroup(child.pid);
+    });
     return child;
-  }
-}
-
-function end({ pid }) {
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch (error) {
-    if (error.code !== "ESRCH") throw error;
   }
 }

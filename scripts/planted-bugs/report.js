@@ -1,5 +1,7 @@
 /** The table of what caught which bug. */
 const cell = (text) => text.replaceAll("|", "\\|");
+/** A problem may be the whole output of a program. */
+const nothing = (problem) => `**nothing**: ${problem.split("\n", 1)[0].slice(0, 200)}`;
 
 /** As docs/planted-bugs.md has it. */
 export function markdown({ date, commit, node, machine, controls, bugs, seconds }) {
@@ -8,9 +10,10 @@ export function markdown({ date, commit, node, machine, controls, bugs, seconds 
   const kinds = [...new Set(bugs.map(({ kind }) => kind))].map(
     (kind) => `${killed.filter((bug) => bug.kind === kind).length} by ${kind}`,
   );
-  const rows = bugs.map(({ name, area, what, check, killedBy, seconds }) =>
-    [area, `**${name}** ${what}`, check, killedBy ?? "**nothing**", seconds.toFixed(0)].map(cell),
-  );
+  const rows = bugs.map(({ name, area, what, check, killedBy, problem, seconds }) => {
+    const found = killedBy ?? nothing(problem);
+    return [area, `**${name}** ${what}`, check, found, seconds.toFixed(0)].map(cell);
+  });
   return `# Planted bugs
 
 Mistakes that people make in code like this, planted one at a time in a copy of the project, and the check that

@@ -2,9 +2,11 @@
 // nothing catches is a check that is missing: the command then fails.
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { interruption } from "../support/interrupt.js";
 import { provenance } from "../support/provenance.js";
 import { AREAS, BUGS, KINDS } from "./bugs.js";
 import { Copy } from "./copy.js";
+import { control, plant, secondsSince } from "./plant.js";
 import { markdown } from "./report.js";
 
 const HELP = `Usage: npm run planted-bugs -- [NAME ...] [options]
@@ -22,7 +24,8 @@ Examples:
   npm run planted-bugs -- deadline-from-receipt
   npm run planted-bugs -- --area redis --jobs 2
 
-Ends with 1 if a bug was caught by nothing, or a check fails without one.
+Where a check fails without a bug, its bugs are not planted: it has caught nothing.
+Ends with 1 if a bug was caught by nothing, or a check fails without one. A second Ctrl-C ends it at once (130).
 `;
 
 const { values, positionals } = parseArgs({
@@ -38,30 +41,42 @@ const { values, positionals } = parseArgs({
     help: { type: "boolean", default: false },
   },
 });
+const jobs = Number(values.jobs);
+const bugs = BUGS.filter(
+  ({ name, area, check }) =>
+    (positionals.length === 0 || positionals.includes(name)) &&
+    values.area.includes(area) &&
+    values.kind.includes(check.kind),
+);
 const unknown = [
   ...values.area.filter((area) => !AREAS.includes(area)),
   ...values.kind.filter((kind) => !KINDS.includes(kind)),
   ...positionals.filter((wanted) => !BUGS.some(({ name }) => name === wanted)),
 ];
-if (values.help || unknown.length > 0) {
-  for (const name of unknown) process.stderr.write(`not in the list: ${name}\n`);
-  (unknown.length > 0 ? process.stderr : process.stdout).write(HELP);
-  process.exit(unknown.length > 0 ? 2 : 0);
+const wrong = [
+  ...unknown.map((name) => `not in the list: ${name}`),
+  // Nothing would be missed, and all would seem well.
+  ...(unknown.length === 0 && bugs.length === 0 ? ["no bug fits all that is asked for"] : []),
+  ...(Number.isSafeInteger(jobs) && jobs > 0 ? [] : ["--jobs must be a whole number from 1 on"]),
+];
+if (values.help || wrong.length > 0) {
+  for (const line of wrong) process.stderr.write(`${line}\n`);
+  (wrong.length > 0 ? process.stderr : process.stdout).write(HELP);
+  process.exit(wrong.length > 0 ? 64 : 0);
 }
-const wanted = BUGS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
-const bugs = wanted.filter(
-  ({ area, check }) => values.area.includes(area) && values.kind.includes(check.kind),
-);
 if (values.list) {
   for (const { area, name, what } of bugs) process.stdout.write(`${area}  ${name}: ${what}\n`);
   process.exit(0);
 }
 
 const startedMs = performance.now();
-const secondsSince = (ms) => (performance.now() - ms) / 1_000;
 const report = { kind: "planted-bugs", ...provenance(), controls: [], bugs: [], seconds: 0 };
-const copies = Array.from({ length: Math.max(1, Number(values.jobs)) }, () => new Copy());
+const copies = Array.from({ length: jobs }, () => new Copy());
 let ended = false;
+// Whatever ends this, but for a SIGKILL: then those in the copies notice by themselves.
+process.on("exit", () => {
+  for (const copy of copies) copy.removeNow();
+});
 
 /** Each copy takes the next one as it comes free. */
 async function each(items, use) {
@@ -73,36 +88,26 @@ async function each(items, use) {
 }
 
 function say(text) {
-  if (!ended) process.stdout.write(`${text}\n`);
+  process.stdout.write(`${text}\n`);
 }
 
-/** Without a bug; what fails then would catch anything. */
-async function control(copy, checks) {
-  const beganMs = performance.now();
-  const [{ what }] = checks;
-  const problem = await checks[0].control(copy, checks).catch((error) => error.message);
-  report.controls.push({ check: what, problem, seconds: secondsSince(beganMs) });
-  say(
-    `${problem === null ? "passes" : "FAILS "}  ${what} without a bug${problem ? `: ${problem}` : ""}`,
-  );
+/** What was cut short says nothing. */
+async function tryControl(copy, checks) {
+  const tried = await control(copy, checks);
+  if (ended) return;
+  report.controls.push(tried);
+  const { check, problem } = tried;
+  const verdict = problem === null ? "passes" : "FAILS ";
+  say(`${verdict}  ${check} without a bug${problem ? `: ${problem}` : ""}`);
 }
 
-async function plant(copy, bug) {
-  const { name, area, file, what, check } = bug;
-  const beganMs = performance.now();
-  let [killedBy, problem] = [null, "nothing noticed"];
-  try {
-    killedBy = await copy.with(bug, () => check.run(copy));
-  } catch (error) {
-    problem = error.message;
-  }
-  const seconds = secondsSince(beganMs);
-  const shown = { name, area, file, what, kind: check.kind, check: check.what };
-  report.bugs.push({ ...shown, killedBy, problem: killedBy ? null : problem, seconds });
+async function tryBug(copy, bug) {
+  const tried = await plant(copy, bug, report.controls);
+  if (ended) return;
+  report.bugs.push(tried);
+  const { name, check, killedBy, problem, seconds } = tried;
   const verdict = killedBy ? "caught" : "MISSED";
-  say(
-    `${verdict}  ${name.padEnd(36)} ${check.what}: ${killedBy ?? problem} (${seconds.toFixed(0)} s)`,
-  );
+  say(`${verdict}  ${name.padEnd(36)} ${check}: ${killedBy ?? problem} (${seconds.toFixed(0)} s)`);
 }
 
 /** Also of what there is when it is told to stop. */
@@ -122,18 +127,16 @@ async function finish() {
   process.exitCode = caught < bugs.length || broken > 0 ? 1 : 0;
 }
 
-for (const signal of ["SIGINT", "SIGTERM"]) {
-  process.once(signal, () => {
-    void finish().then(() => process.exit(1));
-  });
-}
+interruption().addEventListener("abort", () => {
+  if (!ended) void finish().then(() => process.exit(1));
+});
 try {
   if (!values["no-control"]) {
     const checks = new Map(bugs.map(({ check }) => [check.what, []]));
     for (const { check } of bugs) checks.get(check.what).push(check);
-    await each([...checks.values()], control);
+    await each([...checks.values()], tryControl);
   }
-  await each(bugs, plant);
+  await each(bugs, tryBug);
 } finally {
   if (!ended) await finish();
 }

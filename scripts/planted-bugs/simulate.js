@@ -5,10 +5,12 @@
 // Prints as JSON how many ran, and the failures among the last CHUNK.
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
 import { build } from "vite";
 
 const CHUNK = 10;
 const [scenario, from, seeds] = process.argv.slice(2);
+new Worker(new URL("./watch.js", import.meta.url)).unref();
 
 // One file, which is made in less time than it takes to compile what has changed.
 const root = fileURLToPath(new URL("../..", import.meta.url));

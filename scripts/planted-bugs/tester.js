@@ -5,8 +5,30 @@
  *   { path, pattern, isSpoilt, changed } ──▶ { failed, passed } or { problem }
  */
 import { createVitest } from "vitest/node";
+import { CLOSE_MS, leave } from "./orphan.js";
 
-const vitest = await createVitest("test", {
+let vitest;
+let closed;
+/** With the engines that all tests share, and those of the test that runs. */
+function close() {
+  closed ??= (async () => {
+    await vitest?.cancelCurrentRun("keyboard-input");
+    await vitest?.close();
+  })();
+  return closed;
+}
+function end() {
+  // Behind the hooks of what tests have started.
+  process.once("exit", leave);
+  process.exit();
+}
+// By its own hand, or because whoever has started it is gone.
+process.once("disconnect", () => {
+  setTimeout(end, CLOSE_MS);
+  void close().finally(end);
+});
+
+vitest = await createVitest("test", {
   ...{ watch: false, bail: 1, testTimeout: 40_000, hookTimeout: 60_000, reporters: [{}] },
 });
 await vitest.standalone();
@@ -37,11 +59,11 @@ async function run({ path, pattern, isSpoilt, changed }) {
 
 process.on("message", (order) => {
   if (order === "close") {
-    void vitest.close().finally(() => process.disconnect());
+    void close().finally(() => process.connected && process.disconnect());
     return;
   }
   void run(order)
     .catch((error) => ({ problem: String(error?.stack ?? error) }))
-    .then((answer) => process.send(answer));
+    .then((answer) => process.connected && process.send(answer));
 });
 process.send("ready");
