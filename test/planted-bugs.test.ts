@@ -57,6 +57,13 @@ interface Check {
   run(): Promise<string | null>;
   control(): Promise<string | null>;
 }
+/** A bug, planted so many times, and what the table shows of it. */
+interface Case extends Pick<Check, "run" | "control"> {
+  readonly when: string;
+  readonly planted?: number;
+  readonly killedBy: string | null;
+  readonly cell?: string;
+}
 const { control, plant } = (await import(script("plant.js"))) as {
   control(copy: unknown, checks: readonly Check[]): Promise<Control>;
   plant(copy: unknown, bug: unknown, controls: readonly Control[]): Promise<Tried>;
@@ -66,7 +73,7 @@ const { markdown } = (await import(script("report.js"))) as { markdown(report: o
 describe("a bug", () => {
   const noticed = async () => "seed 1";
   const well = async () => null;
-  const cases = [
+  const cases: readonly Case[] = [
     { when: "its check fails with it alone", run: noticed, control: well, killedBy: "seed 1" },
     {
       ...{ when: "its check passes with it", run: well, control: well },
