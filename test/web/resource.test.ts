@@ -159,6 +159,32 @@ describeChromium("the console's page of a resource", () => {
     expect(await page.getByRole("button", { name: "Earlier holders" }).count()).toBe(0);
   });
 
+  it("has the page that was asked for, also if something changes just then", async () => {
+    for (let term = 0; term < 60; term += 1) {
+      await (await calls.take("busy", `worker-${term}`)).release();
+    }
+    const page = await shown.open(pathOf("busy"));
+    await grant(page, "60 ").waitFor();
+    let onTheWay = () => {};
+    const asked = new Promise<void>((resolve) => {
+      onTheWay = resolve;
+    });
+    await page.route(/\/v1\/resource\?.*cursor=./, async (route) => {
+      onTheWay();
+      await readAgain;
+      await route.continue();
+    });
+    // With the audit, all that is shown is read again, when an operator has done something.
+    const readAgain = page.waitForRequest(/\/v1\/audit/);
+    await page.getByRole("button", { name: "Earlier holders" }).click();
+    await asked;
+    await fetch(`${shown.url}/v1/pauses`, {
+      ...{ method: "PUT", headers: { "content-type": "application/json" } },
+      body: JSON.stringify({ kind: "queue", name: "beside", reason: "it rings" }),
+    });
+    await grant(page, "1 ").waitFor();
+  });
+
   it.each(["light", "dark"] as const)("can be used by everybody, %s", async (theme) => {
     const page = await shown.open(pathOf("billing"), { theme });
     await grant(page, "4 ").waitFor();

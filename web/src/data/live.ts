@@ -7,7 +7,7 @@
  *        └── broken: again after a while, with Last-Event-ID, so that nothing is missed;
  *            hidden: given up, until the page is shown again
  */
-import type { QueryClient } from "@tanstack/react-query";
+import type { Query, QueryClient } from "@tanstack/react-query";
 import { createParser } from "eventsource-parser";
 import type { Activity } from "../../../src/protocol/index.js";
 import { ApiError, send } from "./api.js";
@@ -173,6 +173,10 @@ const TOUCHES: Readonly<Record<string, readonly string[]>> = {
 /** A busy server tells of something in every frame: what is shown is read again this often at most. */
 const REFRESH_EVERY_MS = 400;
 
+/** Somebody has asked for the next page of a list. Reading the list again would end that, unanswered. */
+const readsOn = ({ state }: Query) =>
+  state.fetchStatus === "fetching" && state.fetchMeta?.fetchMore !== undefined;
+
 /** Has the queries that are shown read again when something that they show has changed. */
 export function refreshQueries(queries: QueryClient): () => void {
   const stale = new Set<string>();
@@ -183,12 +187,25 @@ export function refreshQueries(queries: QueryClient): () => void {
     refreshedMs = performance.now();
     const names = new Set(stale);
     stale.clear();
-    void queries.invalidateQueries({ predicate: ({ queryKey }) => names.has(String(queryKey[0])) });
+    void queries.invalidateQueries({
+      predicate(query) {
+        const name = String(query.queryKey[0]);
+        if (!names.has(name)) return false;
+        if (!readsOn(query)) return true;
+        // When that has come.
+        stale.add(name);
+        return false;
+      },
+    });
+    schedule();
+  };
+  const schedule = () => {
+    if (stale.size === 0 || timer !== undefined) return;
+    timer = setTimeout(refresh, Math.max(0, REFRESH_EVERY_MS - (performance.now() - refreshedMs)));
   };
   const touch = (topics: readonly string[]) => {
     for (const topic of topics) for (const name of TOUCHES[topic] ?? []) stale.add(name);
-    if (stale.size === 0 || timer !== undefined) return;
-    timer = setTimeout(refresh, Math.max(0, REFRESH_EVERY_MS - (performance.now() - refreshedMs)));
+    schedule();
   };
   const stops = [
     hints.read((events) =>
