@@ -6,7 +6,7 @@ import { Cli, checkBuild, endAll } from "../support/cli.js";
 import { overflows, PHONE } from "../support/console.js";
 import { freshPglite } from "../support/pglite.js";
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 describeChromium("the console of a running demo", () => {
   let browser: Browser;
