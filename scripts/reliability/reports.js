@@ -27,6 +27,18 @@ export function readReports(folder) {
 
 /** @type {Readonly<Record<string, (parts: Report[]) => Report>>} */
 const JOINS = {
+  chaos: (parts) => ({
+    stores: parts.flatMap(({ stores }) => stores),
+    faults: addEach(parts.map(({ faults }) => faults)),
+    ...addEach(
+      parts.map(
+        ({ expiries, pausesPastTtl, staleRefused, fencedViolations, unfencedViolations }) => ({
+          ...{ expiries, pausesPastTtl, staleRefused, fencedViolations, unfencedViolations },
+        }),
+      ),
+    ),
+    holds: parts.every(({ holds }) => holds),
+  }),
   histories: (parts) => ({ results: parts.flatMap(({ results }) => results) }),
   simulation: (parts) => ({
     seeds: add(parts.map(({ seeds }) => seeds)),
@@ -46,7 +58,8 @@ export function joined(runs) {
   return Object.fromEntries(
     [...runs].map(([name, parts]) => {
       if (parts.length < 2) return [name, parts[0]];
-      checkSeedsOnce(name === "histories" ? parts.flatMap(campaignsOf) : parts);
+      if (name === "histories") checkSeedsOnce(parts.flatMap(campaignsOf));
+      if (name === "simulation") checkSeedsOnce(parts);
       const join = JOINS[name];
       if (!join)
         throw new Error(`${name} has ${parts.length} reports, and cannot be made in parts`);
