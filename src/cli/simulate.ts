@@ -30,8 +30,8 @@ interface Options {
   readonly json?: boolean;
 }
 
-/** From so many seeds on, every fault and rare branch must have been hit. */
-const SEEDS_FOR_COVERAGE = 1_000;
+/** From so many seeds on, every fault and rare branch must have been hit: the rarest is, once in 1,000. */
+const SEEDS_FOR_COVERAGE = 10_000;
 /** As shells answer for a command that SIGINT has ended. */
 const INTERRUPTED = 130;
 /** Stories of more failures than these nobody reads. */
@@ -180,7 +180,7 @@ async function tell(seed: number, scenario: string | undefined): Promise<void> {
 
 const HELP = `
 Each seed draws machines with clocks of their own, a network, faults and a program, and takes the same
-course each time. What must hold is checked at every step. From 1000 seeds on, a fault or a rare branch
+course each time. What must hold is checked at every step. From 10000 seeds on, a fault or a rare branch
 that never happened fails the run. Ctrl-C reports of the seeds so far.
 
 Examples:
