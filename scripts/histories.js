@@ -85,6 +85,7 @@ async function carryOut({ target, count }) {
   console.log(`${campaign.requests} requests, answers:`, campaign.answers);
   console.log("on the way:", campaign.faults);
 }
+
 function positive(text, name) {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1)

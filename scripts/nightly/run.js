@@ -2,9 +2,10 @@
 import { spawn } from "node:child_process";
 import { createWriteStream, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { finished } from "node:stream/promises";
+import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { INTERRUPTED } from "../support/interrupt.js";
 import { provenance } from "../support/provenance.js";
 import { STEPS } from "./steps.js";
 
@@ -73,7 +74,7 @@ for (const step of STEPS.filter(({ name }) => names.includes(name))) {
   if (code !== 0) failed.push(step.name);
 }
 console.log(failed.length === 0 ? "\nall hold" : `\nfailed: ${failed.join(", ")}`);
-process.exitCode = interrupted ? 130 : failed.length === 0 ? 0 : 1;
+process.exitCode = interrupted ? INTERRUPTED : failed.length === 0 ? 0 : 1;
 
 /**
  * @param {import("./steps.js").Step} step
@@ -89,29 +90,30 @@ async function carryOut({ name, command, prints = false }) {
     cwd: root,
     stdio: ["ignore", prints ? "pipe" : "inherit", "inherit"],
   });
-  const written = prints && running.stdout?.pipe(createWriteStream(report));
+  const saved =
+    prints && running.stdout ? save(running.stdout, report, { kind: name, ...origin }) : true;
+  /** @type {Promise<number | string>} */
   const ended = new Promise((ends) => {
     running?.once("close", (code, signal) => ends(code ?? signal));
   });
-  const code = await ended;
-  if (!written) return /** @type {number | string} */ (code);
+  const [code, isSaved] = await Promise.all([ended, saved]);
+  return isSaved ? code : code || 1;
+}
+
+/** What only prints its figures does not say where they come from. Resolves to whether it was a report. */
+async function save(
+  /** @type {import("node:stream").Readable} */ printed,
+  /** @type {string} */ report,
+  /** @type {object} */ origin,
+) {
   try {
-    await finished(written);
-    addOrigin(report, name, origin);
+    await pipeline(printed, createWriteStream(report));
+    const figures = JSON.parse(readFileSync(report, "utf8"));
+    writeFileSync(report, `${JSON.stringify({ ...origin, ...figures }, null, 1)}\n`);
+    return true;
   } catch (error) {
     rmSync(report, { force: true });
     console.error(`no report: ${error}`);
-    return /** @type {number | string} */ (code || 1);
+    return false;
   }
-  return /** @type {number | string} */ (code);
-}
-
-/** What only prints its figures does not say where they come from. */
-function addOrigin(
-  /** @type {string} */ report,
-  /** @type {string} */ kind,
-  /** @type {object} */ origin,
-) {
-  const figures = JSON.parse(readFileSync(report, "utf8"));
-  writeFileSync(report, `${JSON.stringify({ kind, ...origin, ...figures }, null, 1)}\n`);
 }

@@ -25,29 +25,34 @@ export function readReports(folder) {
   );
 }
 
+/** Of a run of chaos, beside its faults. */
+const CHAOS_COUNTS = [
+  ...["expiries", "pausesPastTtl", "staleRefused", "fencedViolations", "unfencedViolations"],
+];
+
 /** @type {Readonly<Record<string, (parts: Report[]) => Report>>} */
 const JOINS = {
   chaos: (parts) => ({
     stores: parts.flatMap(({ stores }) => stores),
     faults: addEach(parts.map(({ faults }) => faults)),
-    ...addEach(
-      parts.map(
-        ({ expiries, pausesPastTtl, staleRefused, fencedViolations, unfencedViolations }) => ({
-          ...{ expiries, pausesPastTtl, staleRefused, fencedViolations, unfencedViolations },
-        }),
-      ),
-    ),
+    ...Object.fromEntries(CHAOS_COUNTS.map((name) => [name, add(parts.map((one) => one[name]))])),
     holds: parts.every(({ holds }) => holds),
   }),
-  histories: (parts) => ({ results: parts.flatMap(({ results }) => results) }),
-  simulation: (parts) => ({
-    seeds: add(parts.map(({ seeds }) => seeds)),
-    events: add(parts.map(({ events }) => events)),
-    figures: addEach(parts.map(({ figures }) => figures)),
-    faults: addEach(parts.map(({ faults }) => faults)),
-    failures: parts.flatMap(({ failures }) => failures),
-    unseen: unseenBy(parts.map(({ unseen }) => unseen)),
-  }),
+  histories(parts) {
+    checkSeedsOnce(parts.flatMap(campaignsOf));
+    return { results: parts.flatMap(({ results }) => results) };
+  },
+  simulation(parts) {
+    checkSeedsOnce(parts);
+    return {
+      seeds: add(parts.map(({ seeds }) => seeds)),
+      events: add(parts.map(({ events }) => events)),
+      figures: addEach(parts.map(({ figures }) => figures)),
+      faults: addEach(parts.map(({ faults }) => faults)),
+      failures: parts.flatMap(({ failures }) => failures),
+      unseen: unseenBy(parts.map(({ unseen }) => unseen)),
+    };
+  },
 };
 
 /**
@@ -58,8 +63,6 @@ export function joined(runs) {
   return Object.fromEntries(
     [...runs].map(([name, parts]) => {
       if (parts.length < 2) return [name, parts[0]];
-      if (name === "histories") checkSeedsOnce(parts.flatMap(campaignsOf));
-      if (name === "simulation") checkSeedsOnce(parts);
       const join = JOINS[name];
       if (!join)
         throw new Error(`${name} has ${parts.length} reports, and cannot be made in parts`);

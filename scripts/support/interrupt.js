@@ -12,10 +12,11 @@ export function interruption() {
   const ending = new AbortController();
   let firstMs = 0;
   const told = () => {
-    if (ending.signal.aborted && performance.now() - firstMs < SAME_MS) return;
-    if (ending.signal.aborted) process.exit(INTERRUPTED);
-    firstMs = performance.now();
-    ending.abort();
+    const nowMs = performance.now();
+    if (!ending.signal.aborted) {
+      firstMs = nowMs;
+      ending.abort();
+    } else if (nowMs - firstMs >= SAME_MS) process.exit(INTERRUPTED);
   };
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, told);
   return ending.signal;

@@ -13,9 +13,12 @@ const FILES = ["--json", "--keep", "--markdown", "--plot"];
 export function provenance(/** @type {readonly string[]} */ argv = process.argv.slice(1)) {
   const [cpu] = cpus();
   const [script = "", ...args] = argv;
-  const isFile = (/** @type {string} */ arg) => FILES.includes(arg.split("=")[0] ?? "");
+  // `simulate --json` names no file.
+  const namesFile = (/** @type {number} */ at) =>
+    FILES.includes(args[at] ?? "") && args[at + 1]?.startsWith("--") === false;
   const said = args
-    .filter((arg, at) => !isFile(arg) && !FILES.includes(args[at - 1] ?? ""))
+    .filter((_, at) => !namesFile(at) && !namesFile(at - 1))
+    .filter((arg) => !FILES.some((option) => arg.startsWith(`${option}=`)))
     .map((arg) => arg.replace(/:\/\/[^@/]*@/, "://"));
   return {
     command: ["node", relative(root, resolve(root, script)), ...said].join(" "),
