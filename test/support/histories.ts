@@ -48,7 +48,9 @@ export async function makeHistory(
     const disturbing = opened.disturb(() => !running);
     await Promise.all(
       opened.stores.map((store, at) => {
-        const options = { client: `c${at + 1}`, history };
+        const { tries } = opened;
+        const counted = tries && { tries: () => tries(at) };
+        const options = { client: `c${at + 1}`, history, ...counted };
         const recorded = recordHistory(store, systemClock, options).store;
         const requests = between(Math.ceil(size.requests / 2), size.requests);
         const own = seededRandom(between(0, 2 ** 31));

@@ -27,6 +27,8 @@ export interface HistoryTarget {
 export interface OpenedTarget {
   /** One for each client. */
   readonly stores: readonly LeaseStore[];
+  /** How often the store of a client has sent anything, where its clients repeat what they ask. */
+  readonly tries?: (client: number) => number;
   /** The same leases, with nothing in between. */
   readonly direct: LeaseStore;
   /** Makes faults until it is told to stop; what lasts is healed then. */
@@ -116,15 +118,23 @@ export function postgresTarget(url: string): HistoryTarget {
 export function httpTarget(url: string): HistoryTarget {
   return {
     name: "http",
-    repeats: true,
     async open(clients, random) {
       const direct = await openPostgres({ url: polling(url, new URL(url).port) }, systemEnv);
       const servers = await Promise.all([0, 1].map(() => openServer(direct, random)));
+      const tries = Array.from({ length: clients }, () => 0);
       const stores = await Promise.all(
-        servers.map(({ proxy }) => http({ url: `http://127.0.0.1:${proxy.port}` }).open(systemEnv)),
+        tries.map((_, at) => {
+          const { proxy } = servers[at % servers.length]!;
+          const counting: typeof fetch = (...request) => {
+            tries[at]! += 1;
+            return fetch(...request);
+          };
+          return http({ url: `http://127.0.0.1:${proxy.port}`, fetch: counting }).open(systemEnv);
+        }),
       );
       return {
-        stores: Array.from({ length: clients }, (_, at) => stores[at % stores.length]!.leases),
+        stores: stores.map(({ leases }) => leases),
+        tries: (at) => tries[at]!,
         direct: direct.leases,
         async disturb(stopped) {
           await Promise.all(servers.map(({ proxy }) => disturb(proxy, random, stopped)));

@@ -32,6 +32,11 @@ export type HistoryEntry = {
     readonly invokeMs: number;
     /** When the answer was there; null if it may take effect for ever (a result of `unknown`). */
     readonly returnMs: number | null;
+    /**
+     * How often the store has sent it, where the recorder was told: of these the last one was answered,
+     * and each may have taken effect, or may yet. Default: once, or as `repeats` says to the checker.
+     */
+    readonly tries?: number;
   } & (
     | { readonly result: "ok"; readonly outcome: Operations[Name]["outcome"] }
     /** `fail`: not carried out. `unknown`: perhaps carried out, perhaps later, perhaps never. */

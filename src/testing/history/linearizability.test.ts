@@ -304,6 +304,22 @@ it("lets a store round ttls up that says so", () => {
   expect(checkLinearizability(history, { ttl }).verdict).toBe("linearizable");
 });
 
+it("lets a store repeat what it says it repeats, as often as was counted", () => {
+  const judge = (tries: object, repeats: boolean) => {
+    const history = [
+      { ...acquire([0, 1], "A", acquired(1)), ...tries },
+      release([2, 3], "A", released),
+      acquire([4, 5], "B", acquired(2)),
+      release([6, 7], "B", released),
+      acquire([8, 9], "C", held("A")),
+      acquire([150, 151], "C", acquired(4)),
+    ];
+    return checkLinearizability(history, { repeats }).verdict;
+  };
+  expect([judge({}, false), judge({}, true)]).toEqual(["not", "linearizable"]);
+  expect([judge({ tries: 1 }, true), judge({ tries: 2 }, false)]).toEqual(["not", "linearizable"]);
+});
+
 it("does not know when its budget is used up", () => {
   const crowd = Array.from({ length: 12 }, (_, at) => acquire([at, 90], `L${at}`, acquired(1)));
   const { verdict, resources } = checkLinearizability(crowd, { maxSteps: 10 });

@@ -23,8 +23,8 @@ export interface LinearizabilityOptions {
   readonly lateMs?: number;
   /**
    * Whether the store repeats acquire, renew and release by itself when an answer is lost, as the
-   * HTTP store does: then each may also take effect unseen, at any time after it was sent. Default
-   * false.
+   * HTTP store does: then each may also take effect unseen, at any time after it was sent. It costs
+   * many steps, and none where the recorder counted the `tries`. Default false.
    */
   readonly repeats?: boolean;
   /** Steps of the model, per resource, after which the answer is `unknown`. Default 1,000,000. */

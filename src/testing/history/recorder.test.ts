@@ -46,6 +46,28 @@ it("writes down each request of a batch, with what came of it", async () => {
   ]);
 });
 
+it("writes down how often the store has sent a request, where somebody counts", async () => {
+  const { clock } = manualEnv();
+  let sent = 5;
+  const store = {
+    release: async () => {
+      sent += 3;
+      return [{ status: "released" }];
+    },
+    renew: async () => {
+      sent += 2;
+      throw new Error("misuse");
+    },
+  } as unknown as LeaseStore;
+  const { store: recorded, history } = recordHistory(store, clock, { tries: () => sent });
+  await recorded.release([ACQUIRE]);
+  await expect(recorded.renew([ACQUIRE])).rejects.toThrow("misuse");
+  expect(history.entries()).toMatchObject([
+    { operation: "release", result: "ok", tries: 3 },
+    { operation: "renew", result: "unknown", tries: 2 },
+  ]);
+});
+
 it("keeps what several clients do in one history, also what has no answer or throws", async () => {
   const { clock } = manualEnv();
   const history = new History();

@@ -33,13 +33,20 @@ export class History {
  * @param clock monotonic, and the same for all that write into one history
  * @param options.client stands in the entries; default `client`
  * @param options.history default a new one
+ * @param options.tries how often the store has sent anything so far, where it sends a request again
+ *   after a lost answer by itself (a counting `fetch` of the HTTP store): histories are judged sooner and
+ *   more strictly by it. The client must then ask one thing at a time. Default: nobody counts
  */
 export function recordHistory(
   store: LeaseStore,
   clock: Pick<Clock, "monotonic">,
-  options: { readonly client?: string; readonly history?: History } = {},
+  options: {
+    readonly client?: string;
+    readonly history?: History;
+    readonly tries?: () => number;
+  } = {},
 ): { readonly store: LeaseStore; readonly history: History } {
-  const { client = "client", history = new History() } = options;
+  const { client = "client", history = new History(), tries } = options;
 
   const recorded = <Request, Outcome extends { readonly status: string }, Options>(
     operation: Operation,
@@ -55,9 +62,12 @@ export function recordHistory(
       });
       const began = requests.map((request) => entryOf(request, unanswered("no answer yet")));
       for (const entry of began) history.begin(entry);
+      const before = tries?.() ?? 0;
       const end = (whatOf: (index: number) => object) => {
+        const counted = tries ? { tries: tries() - before } : {};
         for (const [index, request] of requests.entries()) {
-          history.end(began[index] as HistoryEntry, entryOf(request, whatOf(index)));
+          const entry = entryOf(request, { ...counted, ...whatOf(index) });
+          history.end(began[index] as HistoryEntry, entry);
         }
       };
       try {

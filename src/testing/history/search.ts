@@ -100,7 +100,7 @@ class Search {
       .filter(({ result }) => result !== "fail")
       .sort((a, b) => a.invokeMs - b.invokeMs);
     const known = inOrder.filter(({ result }) => result === "ok");
-    const unknown = limits.repeats ? inOrder.flatMap(unseen) : inOrder.filter(isUnknown);
+    const unknown = inOrder.flatMap((entry) => unseen(entry, limits.repeats));
     this.#all = [...known, ...unknown];
     this.#known = known.length;
     this.#bits = this.#all.map((_, index) => 1n << BigInt(index));
@@ -280,15 +280,13 @@ function tokenOf({ outcome }: HistoryEntry): number {
   return outcome && "token" in outcome ? outcome.token : FOREVER;
 }
 
-function isUnknown({ result }: HistoryEntry): boolean {
-  return result === "unknown";
-}
-
-/** What a client may have sent and not heard of, if it repeats what it may. */
-function unseen(entry: HistoryEntry): HistoryEntry[] {
-  const { operation, result } = entry;
-  if (operation === "revoke") return result === "unknown" ? [entry] : [];
-  return [unanswered(entry, "it may have been repeated")];
+/** What a client has sent and not heard of, or may have, if it repeats what it may. */
+function unseen(entry: HistoryEntry, repeats: boolean): HistoryEntry[] {
+  const { operation, result, tries } = entry;
+  const unheard = result === "unknown" ? 1 : 0;
+  const mayRepeat = repeats && operation !== "revoke";
+  const count = tries === undefined ? Math.max(unheard, mayRepeat ? 1 : 0) : tries - 1 + unheard;
+  return Array.from({ length: count }, () => unanswered(entry, "it may have been repeated"));
 }
 
 /** The same request, as far as is known while there is no answer. */
