@@ -1,65 +1,22 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type LeaseRecord, rules } from "../../lease/index.js";
+import {
+  acquire,
+  acquired,
+  ended,
+  held,
+  KEY,
+  lost,
+  notHeld,
+  release,
+  released,
+  renew,
+  renewed,
+  revoke,
+  revoked,
+} from "../../../test/support/history-entries.js";
 import { fromJsonLines, type HistoryEntry, toJsonLines } from "./entry.js";
 import { checkGrants } from "./grants.js";
 import { checkLinearizability } from "./linearizability.js";
-import { NOTHING, step } from "./model.js";
-
-type Window = readonly [invokeMs: number, returnMs: number];
-type Told<Name> =
-  | (HistoryEntry & { operation: Name; result: "ok" })["outcome"]
-  | "unknown"
-  | "fail";
-
-const KEY = { namespace: "default", resource: "r" };
-const TTL_MS = 100;
-
-function entryOf(
-  operation: HistoryEntry["operation"],
-  [invokeMs, returnMs]: Window,
-  request: object,
-  told: object | "unknown" | "fail",
-): HistoryEntry {
-  const common = { client: "c", operation, request: { ...KEY, ...request }, invokeMs };
-  const what =
-    typeof told === "object"
-      ? { returnMs, result: "ok", outcome: told }
-      : { returnMs: told === "fail" ? returnMs : null, result: told, outcome: null, error: "lost" };
-  return { ...common, ...what } as unknown as HistoryEntry;
-}
-
-const acquire = (window: Window, leaseId: string, told: Told<"acquire">) =>
-  entryOf("acquire", window, { leaseId, holder: `holder ${leaseId}`, ttlMs: TTL_MS }, told);
-const renew = (window: Window, leaseId: string, told: Told<"renew">) =>
-  entryOf("renew", window, { leaseId, ttlMs: TTL_MS }, told);
-const release = (window: Window, leaseId: string, told: Told<"release">) =>
-  entryOf("release", window, { leaseId }, told);
-const revoke = (
-  window: Window,
-  { free = "now", ...more }: { free?: "now" | "atExpiry"; expectedToken?: number },
-  told: Told<"revoke">,
-) => entryOf("revoke", window, { free, ...more }, told);
-
-const term = (token: number, remainingMs = TTL_MS) => ({
-  ...{ token, ttlMs: TTL_MS, remainingMs, expiresAt: null },
-});
-const acquired = (token: number, remainingMs?: number) => ({
-  ...{ status: "acquired" as const, ...term(token, remainingMs) },
-});
-const renewed = (token: number, remainingMs?: number) => ({
-  ...{ status: "renewed" as const, ...term(token, remainingMs) },
-});
-const held = (leaseId: string, remainingMs: number | null = null) => ({
-  ...{ status: "held" as const, holder: `holder ${leaseId}`, grantId: null, remainingMs },
-});
-const lost = (reason: "expired" | "revoked" | "taken" | "gone") => ({
-  ...{ status: "lost" as const, reason },
-});
-const revoked = (token: number, freeInMs = 0) => ({ status: "revoked" as const, token, freeInMs });
-const released = { status: "released" as const };
-const notHeld = { status: "notHeld" as const };
-const ended = { status: "ended" as const };
 
 const verdict = (history: HistoryEntry[]) => checkLinearizability(history).verdict;
 
@@ -327,148 +284,6 @@ it("does not know when its budget is used up", () => {
   expect(resources[0]?.explanation).toEqual([]);
   expect(checkLinearizability(crowd).verdict).toBe("not");
 });
-
-/** What a run of the rules is made of; lease ids and clients are few, so that they meet. */
-const commands = fc.array(
-  fc.record({
-    operation: fc.constantFrom("acquire" as const, "acquire", "renew", "release", "revoke"),
-    lease: fc.nat(3),
-    ttlMs: fc.constantFrom(50, 100, 150),
-    free: fc.constantFrom("now" as const, "atExpiry"),
-    expected: fc.constantFrom("none", "last", "wrong"),
-    /** Until the step is decided; then how long before it was sent, and the answer came after. */
-    waitMs: fc.nat(60),
-    beforeMs: fc.nat(40),
-    afterMs: fc.nat(40),
-    fate: fc.constantFrom("ok", "ok", "ok", "ok", "applied unseen", "never applied", "fail"),
-  }),
-  { minLength: 1, maxLength: 40 },
-);
-type Command = typeof commands extends fc.Arbitrary<(infer Each)[]> ? Each : never;
-
-/** Runs the rules on a clock of their own and notes what clients would see. */
-function run(list: readonly Command[], { wide }: { wide: boolean }): HistoryEntry[] {
-  let record: LeaseRecord | null = null;
-  let nowMs = 0;
-  return list.map((command): HistoryEntry => {
-    // Never two steps at one instant, nor one at an expiry: their order would be open.
-    nowMs += command.waitMs + 1.001;
-    const { operation, free, ttlMs, fate } = command;
-    const leaseId = `lease ${command.lease}`;
-    const last: number = record?.token ?? 0;
-    const expectedToken = { none: undefined, last, wrong: last + 1 }[command.expected];
-    const request = {
-      acquire: { leaseId, holder: `holder ${leaseId}`, ttlMs },
-      renew: { leaseId, ttlMs },
-      release: { leaseId },
-      revoke: { free, ...(expectedToken !== undefined && { expectedToken }) },
-    }[operation];
-    const whole = { ...KEY, ...request } as never;
-    const token = (before: number) => before + 1;
-    const decided: rules.Decision<object> =
-      operation === "acquire"
-        ? rules.acquire(record, whole, nowMs, token)
-        : rules[operation](record, whole, nowMs);
-    if (fate === "ok" || fate === "applied unseen") record = decided.record;
-    const told = fate === "ok" ? decided.outcome : fate === "fail" ? "fail" : "unknown";
-    const window: Window = wide
-      ? [nowMs - command.beforeMs, nowMs + command.afterMs]
-      : [nowMs, nowMs];
-    return entryOf(operation, window, request, told);
-  });
-}
-
-describe("random runs of the rules", () => {
-  it("check out, however their requests overlap", () => {
-    fc.assert(
-      fc.property(commands, (list) => {
-        const history = run(list, { wide: true });
-        expect(verdict(history)).toBe("linearizable");
-        expect(checkGrants(history).violations).toEqual([]);
-      }),
-      { numRuns: 500 },
-    );
-  });
-
-  it("are found out when an answer is changed", () => {
-    let changed = 0;
-    fc.assert(
-      fc.property(commands, fc.nat(), (list, at) => {
-        const history = run(
-          list.map((command) => ({ ...command, fate: "ok" })),
-          { wide: false },
-        );
-        const index = at % history.length;
-        const entry = history[index] as HistoryEntry & { result: "ok" };
-        for (const outcome of otherOutcomes(entry)) {
-          const mutated = [...history];
-          mutated[index] = { ...entry, outcome } as HistoryEntry;
-          // The zone allows for a tolerance at each end of a grant: requests must not be so close.
-          expect(checkLinearizability(mutated, { toleranceMs: 0 }).verdict).toBe("not");
-          changed += 1;
-        }
-      }),
-      { numRuns: 300 },
-    );
-    expect(changed).toBeGreaterThan(300);
-  });
-});
-
-it("finds what trying every order finds", () => {
-  const verdicts = { linearizable: 0, not: 0 };
-  const few = commands.map((list) => list.slice(0, 5));
-  fc.assert(
-    fc.property(few, fc.nat(), fc.boolean(), (list, at, wrong) => {
-      const history = run(list, { wide: true });
-      const index = at % history.length;
-      const entry = history[index];
-      if (wrong && entry?.result === "ok") {
-        const outcome = otherOutcomes(entry)[at % 3];
-        if (outcome) history[index] = { ...entry, outcome } as HistoryEntry;
-      }
-      const expected = explainedBySomeOrder(history) ? "linearizable" : "not";
-      verdicts[expected] += 1;
-      expect(verdict(history)).toBe(expected);
-    }),
-    { numRuns: 500 },
-  );
-  expect(Math.min(verdicts.linearizable, verdicts.not)).toBeGreaterThan(50);
-});
-
-/** Without a cache, without looking at tokens ahead, and with nothing preferred. */
-function explainedBySomeOrder(history: readonly HistoryEntry[], state = NOTHING): boolean {
-  const untilMs = Math.min(
-    ...history.map(({ result, returnMs }) => (result === "ok" ? (returnMs ?? 0) : Infinity)),
-  );
-  if (untilMs === Infinity) return true;
-  return history.some((entry, index) => {
-    if (entry.result === "fail" || entry.invokeMs > untilMs) return false;
-    const rest = history.filter((_, other) => other !== index);
-    const after = step(state, entry, untilMs, {
-      ...{ toleranceMs: 1, ttl: { minMs: 1, stepMs: 1 }, lateMs: 0 },
-    });
-    return after.some((reached) => explainedBySomeOrder(rest, reached));
-  });
-}
-
-/** Answers of the same operation that cannot be true where this one is. */
-function otherOutcomes({ operation, outcome }: HistoryEntry & { result: "ok" }): object[] {
-  const statuses = {
-    acquire: [acquired(1_000_000), held("nobody"), ended],
-    renew: [renewed(1_000_000), lost("taken"), lost("gone"), lost("revoked"), lost("expired")],
-    release: [released, notHeld],
-    revoke: [revoked(1_000_000), notHeld, { status: "otherToken" }],
-  }[operation] as { status: string; reason?: string }[];
-  const others: object[] = statuses.filter(
-    ({ status, reason }) =>
-      status !== outcome.status || ("reason" in outcome && reason !== outcome.reason),
-  );
-  if ("token" in outcome) others.push({ ...outcome, token: outcome.token - 1 });
-  if ("remainingMs" in outcome && outcome.remainingMs !== null) {
-    others.push({ ...outcome, remainingMs: outcome.remainingMs + 3 });
-  }
-  return others;
-}
 
 it("lets grants end late where the engine does, and no later", () => {
   const until = (ms: number) => [
