@@ -2,7 +2,7 @@
 // nothing catches is a check that is missing: the command then fails.
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { interruption } from "../support/interrupt.js";
+import { INTERRUPTED, interruption } from "../support/interrupt.js";
 import { provenance } from "../support/provenance.js";
 import { AREAS, BUGS, KINDS } from "./bugs.js";
 import { Copy } from "./copy.js";
@@ -25,7 +25,8 @@ Examples:
   npm run planted-bugs -- --area redis --jobs 2
 
 Where a check fails without a bug, its bugs are not planted: it has caught nothing.
-Ends with 1 if a bug was caught by nothing, or a check fails without one. A second Ctrl-C ends it at once (130).
+Ends with 1 if a bug was caught by nothing, or a check fails without one. Ctrl-C ends it with 130 after it has
+reported what was tried by then, a second one at once.
 `;
 
 const { values, positionals } = parseArgs({
@@ -128,7 +129,7 @@ async function finish() {
 }
 
 interruption().addEventListener("abort", () => {
-  if (!ended) void finish().then(() => process.exit(1));
+  if (!ended) void finish().then(() => process.exit(INTERRUPTED));
 });
 try {
   if (!values["no-control"]) {
