@@ -67,7 +67,7 @@ const failed = [];
 for (const step of STEPS.filter(({ name }) => names.includes(name))) {
   if (interrupted) break;
   const startedMs = performance.now();
-  console.log(`\n== ${step.name}: ${step.what}`);
+  console.log(`\n== ${step.name}: ${step.what}${scale === 1 ? "" : ` (at a scale of ${scale})`}`);
   const code = await carryOut(step);
   const minutes = ((performance.now() - startedMs) / 60_000).toFixed(1);
   console.log(`== ${step.name}: ${code === 0 ? "holds" : `FAILS (${code})`}, ${minutes} min`);
