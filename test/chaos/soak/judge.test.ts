@@ -160,6 +160,23 @@ it("finds latency that does not come back within a ttl", () => {
   expect(failing({ probes: failed })).toEqual([claim]);
 });
 
+it("takes no single standstill of the machine for latency that does not come back", () => {
+  const short = planOf({ hours: 0.1 });
+  const run = Array.from({ length: short.cycles }, (_, at) => {
+    const [beganMs, endedMs] = [at * short.cycleMs, (at + 1) * short.cycleMs];
+    return { beganMs, faultsEndedMs: endedMs - short.quietMs, endedMs };
+  });
+  const slowFor = (standstillMs: number) => {
+    const fromMs = run[1]!.faultsEndedMs + 1.5 * short.ttlMs;
+    const slow = (at: number) => (at >= fromMs && at < fromMs + standstillMs ? 400 : 20);
+    return judge({ ...well, plan: short, cycles: run, samples: [], probes: probes(slow) })
+      .filter(({ claim, holds }) => claim.includes("is back at its level") && !holds)
+      .map(({ claim }) => claim);
+  };
+  expect(slowFor(500)).toEqual([]);
+  expect(slowFor(2_000)).toEqual(["lease: p97 is back at its level a ttl after the last fault"]);
+});
+
 describe("finds probes that fail without a fault", () => {
   const failed = (fails: (probe: Probe) => boolean, tookMs = 20) =>
     well.probes.map((probe) => (fails(probe) ? { ...probe, ok: false, tookMs } : probe));
