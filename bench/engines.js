@@ -7,8 +7,12 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** Durable: fsync and synchronous_commit as PostgreSQL has them by default. */
 const POSTGRES_SETTINGS = {
-  ...{ fsync: "on", synchronous_commit: "on", full_page_writes: "on" },
-  ...{ max_connections: 300, shared_buffers: "256MB", max_wal_size: "4GB" },
+  fsync: "on",
+  synchronous_commit: "on",
+  full_page_writes: "on",
+  max_connections: 300,
+  shared_buffers: "256MB",
+  max_wal_size: "4GB",
 };
 
 export class Engines {
@@ -19,21 +23,21 @@ export class Engines {
   /** Of a superuser, in a database that others of this run use too. */
   postgres() {
     return this.#url("postgres", async (load) => {
-      const { startPostgres } = await load("/test/support/postgres-engine.ts");
+      const { startPostgres } = await load("/tests/support/postgres-engine.ts");
       return startPostgres({ settings: POSTGRES_SETTINGS });
     });
   }
 
   redis() {
     return this.#url("redis", async (load) => {
-      const { startRedis } = await load("/test/support/redis-engine.ts");
+      const { startRedis } = await load("/tests/support/redis-engine.ts");
       return startRedis();
     });
   }
 
   etcd() {
     return this.#url("etcd", async (load) => {
-      const { startEtcd } = await load("/test/support/etcd-engine.ts");
+      const { startEtcd } = await load("/tests/support/etcd-engine.ts");
       return startEtcd();
     });
   }
@@ -67,7 +71,10 @@ export class Engines {
 
   async #load(path) {
     this.#vite ??= createServer({
-      ...{ root, configFile: false, appType: "custom", logLevel: "error" },
+      root,
+      configFile: false,
+      appType: "custom",
+      logLevel: "error",
       server: { middlewareMode: true, watch: null, ws: false },
       optimizeDeps: { noDiscovery: true },
     });

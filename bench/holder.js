@@ -1,5 +1,5 @@
 // Holds leases until it is killed: node holder.js URL PREFIX COUNT TTL_MS
-import { connect } from "../dist/index.js";
+import { connect } from "leasehold";
 
 const [url = "", prefix = "", count = "1", ttlMs = "1000"] = process.argv.slice(2);
 const leases = await connect(url, { defaults: { ttlMs: Number(ttlMs) } });

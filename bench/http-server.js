@@ -2,9 +2,9 @@
 //   node http-server.js ours|nothing|naive POSTGRES_URL
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
+import { openStores } from "leasehold";
+import { createApp } from "leasehold-server";
 import pg from "pg";
-import { openStores } from "../dist/index.js";
-import { createApp } from "../dist/server/index.js";
 
 const [kind = "", url = ""] = process.argv.slice(2);
 const app = kind === "ours" ? await ours() : kind === "naive" ? await naive() : nothing();

@@ -1,5 +1,5 @@
 // Holds many leases, and tells what that costs: node --expose-gc many.js URL COUNT HOLD_MS
-import { connect } from "../dist/index.js";
+import { connect } from "leasehold";
 
 const [url = "", countText = "1", holdText = "1000"] = process.argv.slice(2);
 const [count, holdMs] = [Number(countText), Number(holdText)];
@@ -10,7 +10,7 @@ const REVOKED = 200;
 const leases = await connect(url, { defaults: { ttlMs: TTL_MS } });
 const idleShare = await shareOfCore(2_000);
 const before = heap();
-/** @type {import("../dist/index.js").HeldLease[]} */
+/** @type {import("leasehold").HeldLease[]} */
 const held = [];
 let next = 0;
 await Promise.all(

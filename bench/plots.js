@@ -4,9 +4,9 @@
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
+import { connect } from "leasehold";
 import pg from "pg";
 import Redlock from "redlock";
-import { connect } from "../dist/index.js";
 import { CHART, draw } from "./draw.js";
 import { Engines } from "./engines.js";
 import { median, rateOf } from "./measure.js";
@@ -93,7 +93,9 @@ await engines.close();
 
 mkdirSync(folder, { recursive: true });
 await draw(`${folder}pairs-by-callers.svg`, {
-  ...{ ...CHART, data: { values: points }, mark: { type: "line", point: true } },
+  ...CHART,
+  data: { values: points },
+  mark: { type: "line", point: true },
   title: "Pairs of acquire and release a second, by callers",
   encoding: {
     x: {
@@ -104,14 +106,18 @@ await draw(`${folder}pairs-by-callers.svg`, {
     },
     y: { field: "rate", type: "quantitative", scale: { type: "log" }, title: "pairs a second" },
     color: {
-      ...{ field: "contender", type: "nominal", title: null },
+      field: "contender",
+      type: "nominal",
+      title: null,
       legend: { orient: "bottom", columns: 2 },
     },
     strokeDash: { field: "contender", type: "nominal", title: null },
   },
 });
 await draw(`${folder}pairs-by-size.svg`, {
-  ...{ ...CHART, data: { values: sizes }, mark: { type: "line", point: true } },
+  ...CHART,
+  data: { values: sizes },
+  mark: { type: "line", point: true },
   title: "Pairs a second on PostgreSQL with 64 callers, by live leases in the table",
   encoding: {
     x: { field: "live", type: "quantitative", scale: { type: "log" }, title: "live leases" },

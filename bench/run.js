@@ -65,7 +65,9 @@ for (const [at, name] of only.entries()) {
   try {
     const startedMs = performance.now();
     const answers = await question.run({
-      ...{ quick: values.quick, engines, progress },
+      quick: values.quick,
+      engines,
+      progress,
       size: (full, quick) => (values.quick ? quick : full),
     });
     progress("");

@@ -39,7 +39,9 @@ async function candidate(/** @type {string} */ name) {
     { signal: stop.signal },
   );
   return {
-    ...{ name, leases, elector },
+    name,
+    leases,
+    elector,
     async leave() {
       stop.abort();
       await leading;

@@ -21,7 +21,9 @@ const { source, close } = await openSource(process.argv[2]);
 async function join(/** @type {string} */ name) {
   const leases = await connect(source, { holder: name });
   const shards = new Shards(leases, "example-parts", {
-    ...{ count: COUNT, ttlMs: 3_000, lookIntervalMs: 200 },
+    count: COUNT,
+    ttlMs: 3_000,
+    lookIntervalMs: 200,
     async work(_shard, lease) {
       while (!lease.signal.aborted) {
         if (lease.checkAlive()) worked += 1;
@@ -30,7 +32,8 @@ async function join(/** @type {string} */ name) {
     },
   });
   return {
-    ...{ name, shards },
+    name,
+    shards,
     async leave() {
       await shards.close();
       await leases.close();

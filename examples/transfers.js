@@ -20,7 +20,8 @@ const [here, there] = await Promise.all([
 ]);
 /** @type {Map<string, number>} Without leases, such a table forgets what others write meanwhile. */
 const balances = new Map([
-  ...[/** @type {const} */ (["ada", 100]), /** @type {const} */ (["bob", 100])],
+  /** @type {const} */ (["ada", 100]),
+  /** @type {const} */ (["bob", 100]),
   /** @type {const} */ (["cid", 100]),
 ]);
 const balanceOf = (/** @type {string} */ account) => balances.get(account) ?? 0;
@@ -47,8 +48,10 @@ async function transfer(leases, from, to, amount, stepMs = 10) {
 }
 
 const pairs = /** @type {const} */ ([
-  ...[/** @type {const} */ (["ada", "bob"]), /** @type {const} */ (["bob", "ada"])],
-  ...[/** @type {const} */ (["bob", "cid"]), /** @type {const} */ (["cid", "ada"])],
+  /** @type {const} */ (["ada", "bob"]),
+  /** @type {const} */ (["bob", "ada"]),
+  /** @type {const} */ (["bob", "cid"]),
+  /** @type {const} */ (["cid", "ada"]),
 ]);
 const transfers = Array.from({ length: 5 }, () =>
   pairs.flatMap(([from, to]) => [transfer(here, from, to, 7), transfer(there, to, from, 5)]),

@@ -1,8 +1,9 @@
-// Builds dist/ from src/ and dist/web from web/, beside the old one and then in its place: a deleted
-// source leaves no stale module behind, and programs that run from dist/ meanwhile (npx builds anew on
-// its first call) find either all of the old modules or all of the new ones.
+// Builds the packages' dist/ folders: the library, then the server with the console in it. Each is built
+// beside the old one and then put in its place: a deleted source leaves no stale module behind, and programs
+// that run from dist/ meanwhile (npx builds anew on its first call) find either all of the old modules or
+// all of the new ones.
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,24 +13,47 @@ const { resolve } = createRequire(import.meta.url);
 const tsc = join(dirname(resolve("typescript/package.json")), "bin", "tsc");
 const vite = join(dirname(resolve("vite/package.json")), "bin", "vite.js");
 const QUIETLY = ["--logLevel", "warn"];
-const folder = mkdtempSync(join(root, "dist-"));
-try {
-  const made = join(folder, "new");
-  const compiled = run(tsc, "-p", "tsconfig.build.json", "--outDir", made);
-  const bundled = compiled && run(vite, "build", "web", "--outDir", join(made, "web"), ...QUIETLY);
-  if (bundled) {
+
+const isBuilt =
+  build("packages/leasehold", () => true) &&
+  // Against the library that was just built, as its users are.
+  build("packages/leasehold-server", (made) => {
     chmodSync(join(made, "cli", "main.js"), 0o755);
-    replace(join(root, "dist"), made, join(folder, "old"));
+    // The tasks of `leasehold demo`.
+    cpSync(join(root, "examples/sleep.js"), join(made, "demo/sleep.js"));
+    return run(vite, "build", "apps/console", "--outDir", join(made, "web"), ...QUIETLY);
+  });
+if (isBuilt) {
+  // What npm takes only from the folder of a package.
+  for (const name of ["leasehold", "leasehold-server"]) {
+    for (const file of ["LICENSE", "CHANGELOG.md"]) copy(file, `packages/${name}/${file}`);
   }
-} finally {
-  rmSync(folder, { recursive: true, force: true });
+  // Each error names its section there.
+  copy("docs/errors.md", "packages/leasehold/docs/errors.md");
+} else {
+  process.exitCode = 1;
 }
 
-/** Whether it went well; if not, this process ends with 1 in the end. */
+/** @param {string} path of the package @param {(made: string) => boolean} finish @returns whether it went well */
+function build(path, finish) {
+  const folder = mkdtempSync(join(root, path, "dist-"));
+  try {
+    const made = join(folder, "new");
+    const isDone = run(tsc, "-p", `${path}/tsconfig.build.json`, "--outDir", made) && finish(made);
+    if (isDone) replace(join(root, path, "dist"), made, join(folder, "old"));
+    return isDone;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 function run(...args) {
-  const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" });
-  if (status !== 0) process.exitCode = 1;
-  return status === 0;
+  return spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" }).status === 0;
+}
+
+function copy(from, to) {
+  mkdirSync(join(root, dirname(to)), { recursive: true });
+  cpSync(join(root, from), join(root, to));
 }
 
 function replace(path, by, aside) {

@@ -8,7 +8,10 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "leasehold-check-"));
-const tarball = () => join(folder, readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "");
+/** Of a package, by the names that npm gives them. */
+const tarball = (name) =>
+  join(folder, readdirSync(folder).find((file) => file.startsWith(`${name}-0`)) ?? name);
+const PACKAGES = ["leasehold", "leasehold-server"];
 
 /** @type {[name: string, command: string, args: () => string[]][]} */
 const steps = [
@@ -19,20 +22,28 @@ const steps = [
   ["lint", "npm", () => ["run", "lint"]],
   ["format", "biome", () => ["check", "--error-on-warnings", "."]],
   ["unused code", "knip", () => ["--treat-config-hints-as-errors"]],
-  // Exports that only tests use are marked @internal. Which packages may be used says test/layers.
+  // Exports that only tests use are marked @internal. Which packages may be used says tests/packaging/layers.
   [
     "unused in production",
     "knip",
     () => ["--production", "--exclude", "unlisted", "--tags=-internal"],
   ],
+  ["layers, packages, hygiene", "vitest", () => ["run", "tests/packaging"]],
   [
-    "layers, package, hygiene",
-    "vitest",
-    () => ["run", ...["layers", "package", "hygiene"].map((name) => `test/${name}.test.ts`)],
+    "pack",
+    "npm",
+    () => [
+      "pack",
+      "--ignore-scripts",
+      "--pack-destination",
+      folder,
+      ...PACKAGES.flatMap((name) => ["--workspace", name]),
+    ],
   ],
-  ["pack", "npm", () => ["pack", "--ignore-scripts", "--pack-destination", folder]],
-  ["publint", "publint", () => [tarball(), "--strict"]],
-  ["types of the package", "attw", () => [tarball(), "--profile", "esm-only"]],
+  ...PACKAGES.flatMap((name) => [
+    [`publint ${name}`, "publint", () => [tarball(name), "--strict"]],
+    [`types of ${name}`, "attw", () => [tarball(name), "--profile", "esm-only"]],
+  ]),
 ];
 
 const failed = [];

@@ -2,8 +2,8 @@
 // whether it is current.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { commandTree } from "../dist/cli/command-tree.js";
-import { loadProgram } from "../dist/cli/program.js";
+import { commandTree } from "../packages/leasehold-server/dist/cli/command-tree.js";
+import { loadProgram } from "../packages/leasehold-server/dist/cli/program.js";
 
 const FILE = fileURLToPath(new URL("../docs/cli.md", import.meta.url));
 const BEGIN = "<!-- Made by scripts/cli-reference.js: from here -->\n";
@@ -23,7 +23,7 @@ else if (after !== before) {
   process.exitCode = 1;
 }
 
-/** @param {import("../dist/cli/command-tree.js").CommandEntry} entry */
+/** @param {import("../packages/leasehold-server/dist/cli/command-tree.js").CommandEntry} entry */
 function sectionOf({ path, usage, description, options }) {
   const own = options.filter(({ long }) => long !== "--help" && long !== "--verbose");
   const lines = [

@@ -34,10 +34,14 @@ const PICTURES = [
 
 const folder = await mkdtemp(join(tmpdir(), "leasehold-pictures-"));
 await mkdir(values.out, { recursive: true });
-const demo = spawn(process.execPath, [join(root, "dist/cli/main.js"), "demo", "--plain"], {
-  env: { ...process.env, PORT: "0", LEASEHOLD_STORE: `pglite:${join(folder, "data")}` },
-  stdio: ["ignore", "pipe", "inherit"],
-});
+const demo = spawn(
+  process.execPath,
+  [join(root, "packages/leasehold-server/dist/cli/main.js"), "demo", "--plain"],
+  {
+    env: { ...process.env, PORT: "0", LEASEHOLD_STORE: `pglite:${join(folder, "data")}` },
+    stdio: ["ignore", "pipe", "inherit"],
+  },
+);
 const ended = new Promise((resolve) => demo.once("exit", resolve));
 try {
   const url = await readyUrl(demo.stdout);
@@ -101,7 +105,7 @@ async function taskWithManyAttempts(url) {
 
 /** Leases of some size: who holds them changes hands, is late, waits. */
 async function populate(url) {
-  const { connect } = await import("../dist/index.js");
+  const { connect } = await import("leasehold");
   const clients = await Promise.all(
     ["ann", "bob", "cid", "dee"].map((holder) => connect(url, { holder: `${holder}-7f3a` })),
   );

@@ -22,7 +22,9 @@ export async function open(url) {
     async drain(count) {
       const completed = done.of(count);
       const worker = new Worker("noop", async () => null, {
-        ...{ connection, concurrency: CONCURRENCY, autorun: false },
+        connection,
+        concurrency: CONCURRENCY,
+        autorun: false,
       });
       worker.on("completed", () => done.one());
       await worker.waitUntilReady();

@@ -1,6 +1,7 @@
 // Our worker, by its public face: leases on each task, fenced completions, outputs and attempts kept.
+
+import { connectTasks, defineTask } from "leasehold";
 import pg from "pg";
-import { connectTasks, defineTask } from "../../dist/index.js";
 import { Countdown, rateDuring, startLatencies, untilNone } from "./until.js";
 
 /** As many handlers at once as there may be; what is claimed together is reported together. */

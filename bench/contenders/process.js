@@ -44,7 +44,10 @@ export async function contender(name, url) {
   };
   await next();
   return {
-    ...{ load: ask("load"), drain: ask("drain"), latencies: ask("latencies"), rate: ask("rate") },
+    load: ask("load"),
+    drain: ask("drain"),
+    latencies: ask("latencies"),
+    rate: ask("rate"),
     async close() {
       await ask("close")(0);
       child.kill();

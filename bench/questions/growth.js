@@ -6,8 +6,8 @@
 //         million finished ones / with a thousand of each. What was taken is added again meanwhile,
 //         which is not counted.
 import { randomBytes, randomUUID } from "node:crypto";
+import { connect, openStores } from "leasehold";
 import pg from "pg";
-import { connect, openStores } from "../../dist/index.js";
 import { interleaved, median, perSecond, rateOf, ratioRow } from "../measure.js";
 
 const FEW = 1_000;
@@ -70,7 +70,10 @@ export default {
     ) =>
       ratioRow(
         {
-          ...{ id: `growth-${name.toLowerCase()}`, what, reach: 0.8, better: "higher" },
+          id: `growth-${name.toLowerCase()}`,
+          what,
+          reach: 0.8,
+          better: "higher",
           figures: { [large]: perSecond(median(ours)), [FEW]: perSecond(median(theirs)) },
         },
         ours,
@@ -125,13 +128,22 @@ async function taskRate({ stores }, forMs) {
   while (workedMs < forMs) {
     const begin = performance.now();
     const claim = await tasks.claim({
-      ...{ namespace: "default", holder: "bench", queues: ["default"], kinds: null },
-      ...{ claimId: randomBytes(16).toString("hex"), limit: BATCH, ttlMs: 60_000 },
+      namespace: "default",
+      holder: "bench",
+      queues: ["default"],
+      kinds: null,
+      claimId: randomBytes(16).toString("hex"),
+      limit: BATCH,
+      ttlMs: 60_000,
     });
     if (claim.status === "failed") throw claim.error;
     const outcomes = await tasks.complete(
       claim.tasks.map(({ id, leaseId, token }) => ({
-        ...{ namespace: "default", id, leaseId, token, output: null },
+        namespace: "default",
+        id,
+        leaseId,
+        token,
+        output: null,
       })),
     );
     workedMs += performance.now() - begin;
@@ -142,11 +154,20 @@ async function taskRate({ stores }, forMs) {
   return (done / workedMs) * 1_000;
 }
 
-/** @param {import("../../dist/port.js").ClaimedTask} task */
+/** @param {import("leasehold/port").ClaimedTask} task */
 function again({ kind, queue, priority, data }) {
   return {
-    ...{ namespace: "default", id: randomUUID(), kind, queue, priority, data },
-    ...{ scheduledAt: null, dedupeKey: null, maxAttempts: 10, crashLimit: 10 },
-    ...{ backoffMs: 1_000, maxBackoffMs: 3_600_000 },
+    namespace: "default",
+    id: randomUUID(),
+    kind,
+    queue,
+    priority,
+    data,
+    scheduledAt: null,
+    dedupeKey: null,
+    maxAttempts: 10,
+    crashLimit: 10,
+    backoffMs: 1_000,
+    maxBackoffMs: 3_600_000,
   };
 }

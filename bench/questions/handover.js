@@ -6,9 +6,9 @@
 // ratio 2 = the same time of node-redlock, which asks again every 200 ms / ours, both on Redis
 
 import { Redis } from "ioredis";
+import { connect } from "leasehold";
 import pg from "pg";
 import Redlock from "redlock";
-import { connect } from "../../dist/index.js";
 import { interleaved, latenciesOf, median, ms, ratioRow } from "../measure.js";
 
 /** Between two hand-overs: until the next one waits. */
@@ -59,7 +59,9 @@ export default {
       const trip = measured[`${name}Trip`];
       return ratioRow(
         {
-          ...{ id: `handover-${name}`, what: `round trips, ${name}`, reach: 3 },
+          id: `handover-${name}`,
+          what: `round trips, ${name}`,
+          reach: 3,
           better: /** @type {const} */ ("lower"),
           figures: { "hand-over": ms(median(measured[name])), "round trip": ms(median(trip)) },
         },
@@ -72,7 +74,9 @@ export default {
       row("redis"),
       ratioRow(
         {
-          ...{ id: "handover-redlock", what: "faster than redlock", reach: 20 },
+          id: "handover-redlock",
+          what: "faster than redlock",
+          reach: 20,
           better: "higher",
           figures: { ours: ms(median(measured.redis)), theirs: ms(median(measured.redlock)) },
         },

@@ -43,7 +43,9 @@ export default {
     const said = (/** @type {"ours" | "graphile"} */ name) =>
       `${perSecond(median(rates[name].before))} before, ${perSecond(median(rates[name].during))} during`;
     const row = {
-      ...{ id: "horizon", what: `held for ${heldMs / 1_000} s`, reach: 1 },
+      id: "horizon",
+      what: `held for ${heldMs / 1_000} s`,
+      reach: 1,
       better: /** @type {const} */ ("higher"),
       figures: { ours: said("ours"), theirs: said("graphile") },
     };

@@ -71,7 +71,10 @@ export default {
     return [
       ratioRow(
         {
-          ...{ id: "http-no-work", what: "beside no work", reach: 0.5, better },
+          id: "http-no-work",
+          what: "beside no work",
+          reach: 0.5,
+          better,
           figures: {
             ours: perSecond(median(measured.ours)),
             theirs: perSecond(median(measured.nothing)),
@@ -82,7 +85,10 @@ export default {
       ),
       ratioRow(
         {
-          ...{ id: "http-naive", what: "beside one statement a request", reach: 4, better },
+          id: "http-naive",
+          what: "beside one statement a request",
+          reach: 4,
+          better,
           figures: {
             ours: perSecond(median(measured.ours)),
             theirs: perSecond(median(measured.naive)),
@@ -93,7 +99,10 @@ export default {
       ),
       ratioRow(
         {
-          ...{ id: "http-batch", what: "batches of 100", reach: 4, better },
+          id: "http-batch",
+          what: "batches of 100",
+          reach: 4,
+          better,
           figures: {
             batches: `${perSecond(median(measured.batches))} leases`,
             singles: perSecond(median(measured.singles)),

@@ -2,8 +2,9 @@
 //
 // ratio = median latency of tryAcquire / that of the one statement that one would write by hand, on a
 // connection of its own.
+
+import { connect } from "leasehold";
 import pg from "pg";
-import { connect } from "../../dist/index.js";
 import { interleaved, latenciesOf, median, ms, ratioRow } from "../measure.js";
 
 const TABLE = `CREATE TABLE bare_lease (resource text PRIMARY KEY, holder text NOT NULL,
@@ -53,7 +54,9 @@ export default {
     await leases.close();
     await client.end();
     const row = {
-      ...{ id: "lease-latency-postgres", what: "p50 of tryAcquire", reach: 1.15 },
+      id: "lease-latency-postgres",
+      what: "p50 of tryAcquire",
+      reach: 1.15,
       better: /** @type {const} */ ("lower"),
       figures: { ours: ms(median(ours)), theirs: ms(median(theirs)) },
     };

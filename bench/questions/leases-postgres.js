@@ -3,8 +3,9 @@
 // ratio = our operations per second / those of the seeds of this idea, the single statements that one
 // writes first, each sent by its caller through a pool of the same size. Both store the same: a row
 // with holder, token and expiry, fsync and synchronous_commit on.
+
+import { connect } from "leasehold";
 import pg from "pg";
-import { connect } from "../../dist/index.js";
 import { interleaved, perSecond, rateOf, ratioRow } from "../measure.js";
 
 const CALLERS = 512;
@@ -41,7 +42,7 @@ export default {
     // A round acquires, renews and releases; what was acquired is there to be renewed.
     const sides = {
       async ours(/** @type {number} */ round) {
-        /** @type {Map<number, import("../../dist/index.js").HeldLease[]>} */
+        /** @type {Map<number, import("leasehold").HeldLease[]>} */
         const held = new Map();
         const acquire = await rateOf(CALLERS, forMs, async (caller, turn) => {
           const lease = await leases.acquire(`ours-${round}-${caller}-${turn}`);

@@ -27,18 +27,30 @@ export default {
     const share = said.share - said.idleShare;
     return [
       {
-        ...{ id: "many-cpu", what: "share of a core", ratio: share, reach: 0.15, better: "lower" },
+        id: "many-cpu",
+        what: "share of a core",
+        ratio: share,
+        reach: 0.15,
+        better: "lower",
         samples: [share],
         figures: { holding: percent(said.share), "holding none": percent(said.idleShare) },
       },
       {
-        ...{ id: "many-heap", what: "KB of heap a lease", ratio: said.heapBytes / 1_024 },
-        ...{ reach: 1, better: "lower", samples: [said.heapBytes / 1_024] },
+        id: "many-heap",
+        what: "KB of heap a lease",
+        ratio: said.heapBytes / 1_024,
+        reach: 1,
+        better: "lower",
+        samples: [said.heapBytes / 1_024],
         figures: { bytes: `${Math.round(said.heapBytes)}` },
       },
       {
-        ...{ id: "many-told", what: "losses told in time", ratio: said.toldInTime / said.lost },
-        ...{ reach: 1, better: "higher", samples: [said.toldInTime / said.lost] },
+        id: "many-told",
+        what: "losses told in time",
+        ratio: said.toldInTime / said.lost,
+        reach: 1,
+        better: "higher",
+        samples: [said.toldInTime / said.lost],
         figures: { revoked: `${said.lost}`, "told in time": `${said.toldInTime}` },
       },
     ];

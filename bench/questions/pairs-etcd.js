@@ -3,7 +3,7 @@
 // ratio = our pairs per second / theirs, 64 callers, each with resources of its own, on one member
 // that writes durably.
 import { Etcd3 } from "etcd3";
-import { connect } from "../../dist/index.js";
+import { connect } from "leasehold";
 import { interleaved, median, perSecond, rateOf, ratioRow } from "../measure.js";
 
 const CALLERS = 64;
@@ -37,7 +37,10 @@ export default {
     await leases.close();
     peer.close();
     const row = {
-      ...{ id: "pairs-etcd3-64", what: "etcd3", reach: 8, better: /** @type {const} */ ("higher") },
+      id: "pairs-etcd3-64",
+      what: "etcd3",
+      reach: 8,
+      better: /** @type {const} */ ("higher"),
       figures: { ours: perSecond(median(ours)), theirs: perSecond(median(theirs)) },
     };
     return [ratioRow(row, ours, theirs)];

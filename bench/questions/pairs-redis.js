@@ -4,9 +4,9 @@
 // own: what is measured is the machinery, not the contention. `postgres` is durable PostgreSQL beside
 // node-redlock on Redis, which keeps nothing on disk.
 import { Redis } from "ioredis";
+import { connect } from "leasehold";
 import { Mutex } from "redis-semaphore";
 import Redlock from "redlock";
-import { connect } from "../../dist/index.js";
 import { interleaved, median, perSecond, rateOf, ratioRow } from "../measure.js";
 
 const TTL_MS = 30_000;
@@ -55,7 +55,9 @@ export default {
         rows.push(
           ratioRow(
             {
-              ...{ id: `pairs-${peer}-${callers}`, what: `${peer}, ${callers} callers`, reach: 2 },
+              id: `pairs-${peer}-${callers}`,
+              what: `${peer}, ${callers} callers`,
+              reach: 2,
               better: "higher",
               figures: {
                 ours: perSecond(median(measured.ours)),
@@ -71,7 +73,9 @@ export default {
       rows.push(
         ratioRow(
           {
-            ...{ id: "pairs-postgres-redlock-512", reach: 1, better: "higher" },
+            id: "pairs-postgres-redlock-512",
+            reach: 1,
+            better: "higher",
             what: "durable PostgreSQL beside redlock, 512 callers",
             figures: {
               ours: perSecond(median(measured.postgres)),

@@ -4,7 +4,7 @@
 // On memory, where a process cannot die alone, the holder's client stops instead of its process.
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { connect } from "../../dist/index.js";
+import { connect } from "leasehold";
 import { median, ms, quantile } from "../measure.js";
 
 const TTL_MS = 1_000;
@@ -35,7 +35,11 @@ export default {
         all.push(...taken);
       }
       rows.push({
-        ...{ id: `takeover-${name}`, what: name, ratio: median(samples), samples, reach: 1 },
+        id: `takeover-${name}`,
+        what: name,
+        ratio: median(samples),
+        samples,
+        reach: 1,
         better: /** @type {const} */ ("lower"),
         figures: {
           p50: ms(quantile(all, 0.5)),

@@ -26,7 +26,9 @@ export default {
     );
     await Promise.all(Object.values(sides).map((side) => side.close()));
     const row = {
-      ...{ id: "tasks-latency", what: "p50", reach: 1 },
+      id: "tasks-latency",
+      what: "p50",
+      reach: 1,
       better: /** @type {const} */ ("lower"),
       figures: { ours: ms(median(ours)), theirs: ms(median(graphile)) },
     };

@@ -37,8 +37,10 @@ export default {
     const rates = await interleaved(
       size(5, 2),
       {
-        ...{ ours: rateOf("ours"), graphile: rateOf("graphile") },
-        ...{ pgBoss: rateOf("pgBoss"), bullmq: rateOf("bullmq") },
+        ours: rateOf("ours"),
+        graphile: rateOf("graphile"),
+        pgBoss: rateOf("pgBoss"),
+        bullmq: rateOf("bullmq"),
       },
       progress,
     );
@@ -50,7 +52,10 @@ export default {
     ) =>
       ratioRow(
         {
-          ...{ id: `tasks-${id}`, what: `beside ${id}`, reach, better: "higher" },
+          id: `tasks-${id}`,
+          what: `beside ${id}`,
+          reach,
+          better: "higher",
           figures: {
             ours: perSecond(median(rates.ours)),
             theirs: perSecond(median(rates[name])),

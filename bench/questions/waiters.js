@@ -2,7 +2,7 @@
 //
 // ratio = requests to acquire per hand-over with the crowd / with 10. Each waiter is a client of its
 // own on one PostgreSQL store, so that none stands behind another within its client.
-import { connect, openStores } from "../../dist/index.js";
+import { connect, openStores } from "leasehold";
 import { interleaved, median, ratioRow } from "../measure.js";
 
 const HELD_MS = 1;
@@ -26,7 +26,9 @@ export default {
     );
     await close();
     const row = {
-      ...{ id: "waiters-operations", what: `${crowd} waiters`, reach: 1.2 },
+      id: "waiters-operations",
+      what: `${crowd} waiters`,
+      reach: 1.2,
       better: /** @type {const} */ ("lower"),
       figures: {
         crowd: `${median(ours).toFixed(2)} requests a hand-over`,
@@ -38,13 +40,13 @@ export default {
 };
 
 /**
- * @param {import("../../dist/port.js").LeaseStore} store
+ * @param {import("leasehold/port").LeaseStore} store
  * @param {string} resource
  * @param {number} size
  */
 async function requestsPerHandOver(store, resource, size) {
   let requests = 0;
-  /** @type {import("../../dist/port.js").LeaseStore} */
+  /** @type {import("leasehold/port").LeaseStore} */
   const counting = {
     capabilities: store.capabilities,
     acquire(...call) {

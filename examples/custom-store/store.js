@@ -237,7 +237,13 @@ export class FolderStore {
     const nowMs = this.#nowMs();
     const live = rules.isLive(record, nowMs);
     return {
-      ...{ namespace, resource, holder, token, ttlMs, metadata, grantId: grantIdOf(leaseId) },
+      namespace,
+      resource,
+      holder,
+      token,
+      ttlMs,
+      metadata,
+      grantId: grantIdOf(leaseId),
       state: ended ?? (live ? "live" : "expired"),
       remainingMs: live ? record.expiresAtMs - nowMs : 0,
       grantedAt: textOf(record.grantedAtMs),

@@ -15,7 +15,8 @@ export async function openDatabase(url) {
   const schema = `example_${process.pid}`;
   await database.query(`CREATE SCHEMA ${schema}`);
   return {
-    ...{ ...database, schema },
+    ...database,
+    schema,
     async close() {
       await database.query(`DROP SCHEMA ${schema} CASCADE`);
       await database.close();
@@ -26,7 +27,9 @@ export async function openDatabase(url) {
 async function openPGlite() {
   const db = await PGlite.create();
   return {
-    ...{ db, query: /** @type {Client["query"]} */ (db.query.bind(db)), exec: db.exec.bind(db) },
+    db,
+    query: /** @type {Client["query"]} */ (db.query.bind(db)),
+    exec: db.exec.bind(db),
     /**
      * @template T
      * @param {(client: Client) => Promise<T>} work
@@ -43,7 +46,8 @@ async function openServer(url) {
   // A connection that breaks while it is idle: the next query takes another one.
   pool.on("error", () => {});
   return {
-    ...{ db: null, exec: (/** @type {string} */ text) => pool.query(text) },
+    db: null,
+    exec: (/** @type {string} */ text) => pool.query(text),
     query: /** @type {Client["query"]} */ (pool.query.bind(pool)),
     /**
      * @template T

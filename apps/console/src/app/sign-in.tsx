@@ -1,0 +1,71 @@
+import type { Whoami } from "leasehold/internal/wire";
+import { type SubmitEvent, useState } from "react";
+import { ApiError, get } from "../data/api.js";
+import { session } from "../data/session.js";
+import { Button } from "../ui/button.js";
+import { Field, Input } from "../ui/field.js";
+
+const KEY = /^lh_[0-9a-f]+_[0-9a-f]+$/;
+
+/** @param refusal why a key is asked for; empty: somebody signed out */
+export function SignIn({ refusal }: { readonly refusal: string }) {
+  const [key, setKey] = useState("");
+  const [problem, setProblem] = useState(refusal || undefined);
+  const [asking, setAsking] = useState(false);
+  const signIn = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const text = key.trim();
+    if (!KEY.test(text))
+      return setProblem("A key begins with lh_ and has two parts of hex digits.");
+    setAsking(true);
+    try {
+      await get<Whoami>("/v1/whoami", { headers: { authorization: `Bearer ${text}` } });
+      session.signIn(text);
+    } catch (error) {
+      setProblem(error instanceof ApiError ? error.message : String(error));
+    } finally {
+      setAsking(false);
+    }
+  };
+  return (
+    <main className="grid min-h-dvh place-items-center p-4">
+      <form
+        onSubmit={(event) => void signIn(event)}
+        className="grid w-full max-w-sm gap-4 rounded-xl border bg-raised p-6 shadow-raised"
+      >
+        <div>
+          <h1 className="text-lg font-semibold">Leasehold</h1>
+          <p className="mt-1 text-sm text-muted">
+            Sign in with an API key. It stays in this tab, and closing the tab forgets it.
+          </p>
+        </div>
+        <Field
+          label="API key"
+          error={problem}
+          hint={<code>leasehold keys create --role viewer</code>}
+        >
+          {(ids) => (
+            <Input
+              {...ids}
+              type="password"
+              required
+              autoFocus
+              placeholder="lh_…"
+              value={key}
+              onChange={({ target }) => setKey(target.value)}
+            />
+          )}
+        </Field>
+        <Button type="submit" look="primary" disabled={asking}>
+          {asking ? "Asking the server…" : "Sign in"}
+        </Button>
+        <a
+          href="simulator"
+          className="text-center text-sm text-accent underline underline-offset-2"
+        >
+          Look at the simulator, which needs no key
+        </a>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,111 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { FilterInput, FilterSelect, useFilters } from "../../app/filters.js";
+import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
+import { useMay, whoQuery } from "../../data/who.js";
+import { Button } from "../../ui/button.js";
+import { PageHead } from "../../ui/panel.js";
+import { Empty, Skeleton } from "../../ui/states.js";
+import { sayFailure } from "../../ui/toast.js";
+import { AuditList, isBy } from "./audit-list.js";
+import { type AuditFilter, exported } from "./audit-queries.js";
+import { download, stamped } from "./download.js";
+import { VerifyPanel } from "./verify-panel.js";
+
+/** What the server enters. */
+const ACTIONS = [
+  "lease.revoke",
+  "lease.collect",
+  "task.cancel",
+  "task.retry",
+  "task.delete",
+  "generator.start",
+  "generator.stop",
+  "generator.rate",
+  "resource.pause",
+  "resource.resume",
+  "prefix.pause",
+  "prefix.resume",
+  "queue.pause",
+  "queue.resume",
+  "key.create",
+  "key.rotate",
+  "key.revoke",
+  "limits.set",
+];
+
+export function AuditPage() {
+  const { data: who, isPending } = useQuery(whoQuery);
+  const mayOperate = useMay("operate");
+  return (
+    <>
+      <PageHead title="Audit" about="What operators and admins have done, and why." />
+      {isPending ? (
+        <Skeleton />
+      ) : who && !who.control ? (
+        <Empty icon="audit" title="This server keeps no audit">
+          Keys, limits, pauses and the audit are kept in PostgreSQL or PGlite: give the server a{" "}
+          <code>--control</code> database.
+        </Empty>
+      ) : who && !mayOperate ? (
+        <Empty icon="key" title="The audit is for operators and admins">
+          This key has the role {who.role}.
+        </Empty>
+      ) : (
+        <Audit />
+      )}
+    </>
+  );
+}
+
+function Audit() {
+  const [{ actor, action, target }, filterBy] = useFilters();
+  const filter: AuditFilter = { target, action };
+  return (
+    <>
+      <VerifyPanel />
+      <div className="mb-3 grid grid-cols-2 gap-2 lg:grid-cols-[minmax(0,2fr)_12rem_minmax(0,1fr)_auto]">
+        <FilterInput
+          id={SEARCH_FIELD_ID}
+          className="max-lg:col-span-2"
+          label="Target: the whole name of a resource, task or key"
+          value={target}
+          onFilter={(value) => filterBy({ target: value })}
+        />
+        <FilterSelect
+          label="Act"
+          value={action}
+          options={
+            action === undefined || ACTIONS.includes(action) ? ACTIONS : [action, ...ACTIONS]
+          }
+          onFilter={(value) => filterBy({ action: value })}
+        />
+        <FilterInput label="Actor" value={actor} onFilter={(value) => filterBy({ actor: value })} />
+        <Export filter={filter} actor={actor} />
+      </div>
+      <section aria-label="Entries of the audit" className="rounded-xl border bg-surface">
+        <AuditList key={JSON.stringify(filter)} filter={filter} actor={actor} />
+      </section>
+    </>
+  );
+}
+
+function Export({ filter, actor }: { filter: AuditFilter; actor: string | undefined }) {
+  const [read, setRead] = useState<number>();
+  const run = async () => {
+    setRead(0);
+    try {
+      const lines = await exported(filter, (entry) => isBy(entry, actor), setRead);
+      download(`${stamped("audit")}.jsonl`, lines, "application/jsonl");
+    } catch (error) {
+      sayFailure(error);
+    } finally {
+      setRead(undefined);
+    }
+  };
+  return (
+    <Button className="max-lg:col-span-2" disabled={read !== undefined} onClick={() => void run()}>
+      {read === undefined ? "Export as JSON lines" : `Read ${read.toLocaleString("en")}…`}
+    </Button>
+  );
+}

@@ -1,0 +1,111 @@
+/** Writes of holders that had lost their lease: what fencing has kept out. */
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import type { Refusals as Answer, Refusal } from "leasehold/internal/wire";
+import { useRef } from "react";
+import { FilterInput, useFilters } from "../../app/filters.js";
+import { useRowKeys } from "../../app/row-keys.js";
+import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
+import { get } from "../../data/api.js";
+import { Badge } from "../../ui/badge.js";
+import { Empty, Failure, Skeleton } from "../../ui/states.js";
+import { durationText, TimeText } from "../../ui/time.js";
+import { Token } from "../../ui/token.js";
+import { EVENT_ROW } from "./activity-list.js";
+import { ResourceLink } from "./resource-link.js";
+
+/** What a reason means for whoever wrote. */
+const REASONS: Readonly<Record<string, string>> = {
+  expired: "the lease had run out",
+  taken: "somebody else has it by now",
+  revoked: "an operator had ended it",
+  gone: "the lease is known no longer",
+  notHeld: "it had ended already",
+  cancelled: "the task was cancelled",
+  finished: "the task has ended already",
+  unknown: "there is no such task",
+};
+
+const refusalsQuery = (prefix: string | undefined) =>
+  queryOptions({
+    // What is refused is told as an event of its topic.
+    queryKey: ["resource", "refusals", prefix ?? ""],
+    queryFn: ({ signal }) => get<Answer>("/v1/refusals", { signal, query: { prefix, limit: 200 } }),
+    refetchInterval: 2_000,
+  });
+
+export function Refusals() {
+  const [{ prefix }, filterBy] = useFilters();
+  const { data, error, refetch } = useQuery(refusalsQuery(prefix));
+  return (
+    <>
+      <div className="mb-3 sm:max-w-sm">
+        <FilterInput
+          id={SEARCH_FIELD_ID}
+          label="Resources that begin with"
+          value={prefix}
+          onFilter={(value) => filterBy({ prefix: value })}
+        />
+      </div>
+      <section aria-label="Refused writes" className="rounded-xl border bg-surface">
+        {data ? (
+          <List items={data.items} />
+        ) : error ? (
+          <Failure error={error} retry={() => void refetch()} />
+        ) : (
+          <Skeleton />
+        )}
+      </section>
+      {data && (
+        <p className="mt-3 text-xs text-muted">
+          The latest that this server has refused in the {durationText(data.forMs)} since it began.
+        </p>
+      )}
+    </>
+  );
+}
+
+function List({ items }: { readonly items: readonly Refusal[] }) {
+  const list = useRef<HTMLUListElement>(null);
+  useRowKeys(list);
+  if (items.length === 0) {
+    return (
+      <Empty icon="shield" title="Nothing was refused">
+        Who writes under a lease that it has lost would stand here.
+      </Empty>
+    );
+  }
+  return (
+    <ul ref={list} aria-label="Refused">
+      {items.map((refusal, index) => (
+        <Row key={`${refusal.at} ${refusal.grantId} ${index}`} refusal={refusal} />
+      ))}
+    </ul>
+  );
+}
+
+function Row({ refusal }: { readonly refusal: Refusal }) {
+  const { at, operation, reason, resource, holder, token } = refusal;
+  return (
+    <li
+      data-row={resource}
+      tabIndex={-1}
+      className={`${EVENT_ROW} border-b py-2 last:border-b-0 focus:bg-sunken max-md:grid-cols-[auto_minmax(0,1fr)_auto] max-md:gap-y-1`}
+    >
+      <span className="text-xs text-muted max-md:order-3 max-md:text-right">
+        <TimeText at={at} />
+      </span>
+      <span className="max-md:order-1">
+        <Badge tone="danger">{operation}</Badge>
+      </span>
+      <span className="min-w-0 max-md:order-2">
+        <ResourceLink resource={resource} />
+      </span>
+      <span className="min-w-0 truncate text-xs max-md:order-5 max-md:col-span-2">{holder}</span>
+      <span className="max-md:order-4">{token !== null && <Token token={token} />}</span>
+      <span className="min-w-0 text-xs text-muted max-md:order-6 max-md:col-span-3">
+        {reason}
+        {REASONS[reason] !== undefined && `: ${REASONS[reason]}`}
+      </span>
+    </li>
+  );
+}

@@ -1,0 +1,131 @@
+/** Grants of a resource as bars on an axis of time. */
+import type { GrantRecord } from "leasehold/internal/wire";
+
+export interface HolderBar {
+  readonly grant: GrantRecord;
+  /** Null: the store tells no times, so there is no bar to draw. */
+  readonly startMs: number | null;
+  /** Of a running one: now. */
+  readonly endMs: number;
+  /** Until when nobody else gets it, unless it is renewed; null: it has ended. */
+  readonly untilMs: number | null;
+  /** How long nobody had it before; null: not known. Never below 0: clocks may differ. */
+  readonly vacantMs: number | null;
+  /** How it ended, as a clause; null: it runs. */
+  readonly ending: string | null;
+}
+
+/**
+ * @param grants the newest first
+ * @returns in the same order
+ */
+export function holderBars(grants: readonly GrantRecord[], nowMs: number): readonly HolderBar[] {
+  return grants.map((grant, index) => {
+    const startMs = parsed(grant.grantedAt);
+    const before = grants[index + 1];
+    const previousEndMs = before ? endOf(before, grant, nowMs) : null;
+    return {
+      grant,
+      startMs,
+      endMs: endOf(grant, grants[index - 1], nowMs) ?? startMs ?? nowMs,
+      untilMs: blocksUntilMs(grant, nowMs),
+      vacantMs:
+        startMs === null || previousEndMs === null ? null : Math.max(0, startMs - previousEndMs),
+      ending: endingOf(grant, grants[index - 1], nowMs),
+    };
+  });
+}
+
+function endOf(grant: GrantRecord, next: GrantRecord | undefined, nowMs: number): number | null {
+  if (blocksUntilMs(grant, nowMs) !== null) return nowMs;
+  const ended =
+    parsed(grant.endedAt) ?? (grant.state === "expired" ? parsed(grant.expiresAt) : null);
+  return ended ?? parsed(next?.grantedAt ?? null);
+}
+
+function endingOf(grant: GrantRecord, next: GrantRecord | undefined, nowMs: number) {
+  switch (grant.state) {
+    case "live":
+      return null;
+    case "released":
+      return "released by its holder";
+    case "revoked":
+      return blocksUntilMs(grant, nowMs) === null || next
+        ? "revoked by an operator"
+        : "revoked by an operator, not free before its expiry";
+    case "expired":
+      return next ? `expired, then taken by ${next.holder}` : "expired: it was not renewed in time";
+  }
+}
+
+/** Until when nobody else gets it, unless it is renewed; also of what was revoked but not freed. Null: it is free. */
+export function blocksUntilMs(
+  { state, expiresAt }: Pick<GrantRecord, "state" | "expiresAt">,
+  nowMs: number,
+): number | null {
+  const untilMs = parsed(expiresAt);
+  if (state === "live") return untilMs ?? nowMs;
+  return state === "revoked" && untilMs !== null && untilMs > nowMs ? untilMs : null;
+}
+
+/** The server's clock, as far as its last answer tells it: times are its own. */
+export function serverNowMs(
+  grants: readonly GrantRecord[],
+  answeredAtMs: number,
+  nowMs: number,
+): number {
+  const running = grants.find(
+    ({ remainingMs, expiresAt }) => remainingMs > 0 && expiresAt !== null,
+  );
+  const untilMs = parsed(running?.expiresAt ?? null);
+  if (!running || untilMs === null) return nowMs;
+  return untilMs - running.remainingMs + (nowMs - answeredAtMs);
+}
+
+export interface Axis {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** What a running one has left takes this part of the axis at most, however long its term. */
+const MOST_LEFT = 0.2;
+
+/** Long enough for all bars that are drawn; at least a second. */
+export function axisOf(bars: readonly HolderBar[], nowMs: number, spanMs: number | null): Axis {
+  const running = bars.find(({ untilMs }) => untilMs !== null);
+  const endMs = Math.max(
+    ...bars.map((bar) => bar.endMs),
+    running || spanMs !== null ? nowMs : -Infinity,
+  );
+  const starts = bars.flatMap(({ startMs }) => startMs ?? []);
+  const startMs = spanMs === null ? Math.min(...starts, endMs) : nowMs - spanMs;
+  const fromMs = Math.min(startMs, endMs - 1_000);
+  const leftMs = Math.min((running?.untilMs ?? endMs) - endMs, (endMs - fromMs) * MOST_LEFT);
+  return { fromMs, toMs: endMs + Math.max(0, leftMs) };
+}
+
+/** From 0 to 100, within the axis. */
+export function percentOf({ fromMs, toMs }: Axis, atMs: number): number {
+  return Math.max(0, Math.min(100, ((atMs - fromMs) / (toMs - fromMs)) * 100));
+}
+
+const STEPS_S = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400,
+];
+
+/** Whole steps of time within the axis: as many as asked for at most. */
+export function ticksOf({ fromMs, toMs }: Axis, most: number): readonly number[] {
+  const day = 86_400;
+  const wantedS = (toMs - fromMs) / 1_000 / most;
+  const stepS = STEPS_S.find((step) => step >= wantedS) ?? Math.ceil(wantedS / day) * day;
+  // Whole hours and days of the reader's own zone.
+  const zoneMs = new Date(fromMs).getTimezoneOffset() * -60_000;
+  const stepMs = stepS * 1_000;
+  const first = Math.ceil((fromMs + zoneMs) / stepMs) * stepMs - zoneMs;
+  const count = Math.max(0, Math.floor((toMs - first) / stepMs) + 1);
+  return Array.from({ length: count }, (_, index) => first + index * stepMs);
+}
+
+function parsed(at: string | null): number | null {
+  return at === null ? null : Date.parse(at);
+}

@@ -1,0 +1,168 @@
+/**
+ * A list of any length, of which only what is looked at is read again.
+ *
+ *   starts   ""        "m"        "t"                  ranges: ("" , "m"], ("m", "t"], ("t", …
+ *            │ in view │ not      │ not                each a query of its own; those in view are read
+ *            └─ 200 ───┴── 180 ───┴── the last         again when something changes, the others when
+ *                                                      they come into view
+ *
+ * A range ends where the next one starts, so rows that come or go move nobody into a gap: the next
+ * range stays what it was. A range that has grown beyond what one answer holds is cut in two.
+ */
+import { type QueryFunctionContext, useQueries, useQueryClient } from "@tanstack/react-query";
+import type { LeasePage, LeaseView, Seen } from "leasehold/internal/wire";
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { api, get } from "../../data/api.js";
+import type { LeaseQuery } from "./lease-search.js";
+
+/** Of a range: what an answer holds. */
+const MOST_ROWS = 200;
+/** The next range is read when so few rows are left. */
+const NEAR_THE_END = 120;
+
+export interface LeaseRow extends LeaseView {
+  /** Null: this instance has not seen the grant. */
+  readonly renewals: number | null;
+  readonly waiters: number;
+  readonly refusals: number;
+  /** When this was answered. */
+  readonly answeredAtMs: number;
+}
+
+interface Range {
+  readonly items: readonly LeaseRow[];
+  readonly nextCursor: string | null;
+}
+
+/** Where ranges started the last time: who comes back to the list finds it as it was. */
+const FROM_THE_BEGINNING: readonly string[] = [""];
+let remembered = { filter: "", starts: FROM_THE_BEGINNING };
+
+export interface LeaseRows {
+  readonly rows: readonly LeaseRow[];
+  readonly error: unknown;
+  readonly isPending: boolean;
+  /** There are more than were read so far. */
+  readonly more: boolean;
+  readonly retry: () => void;
+  /** To be told what is in view, as indexes of rows. */
+  readonly look: (first: number, last: number) => void;
+}
+
+export function useLeaseRows(query: LeaseQuery): LeaseRows {
+  const filter = JSON.stringify(query);
+  const [known, setKnown] = useState(remembered);
+  const starts = known.filter === filter ? known.starts : FROM_THE_BEGINNING;
+  useEffect(() => {
+    remembered = known;
+  }, [known]);
+
+  const [view, setView] = useState({ first: 0, last: 0 });
+  const cache = useQueryClient();
+  const keyOf = (start: string) => ["leases", "rows", filter, start];
+  const counts = starts.map((start) => cache.getQueryData<Range>(keyOf(start))?.items.length ?? 0);
+  const from = rangeOf(counts, view.first) - 1;
+  const to = rangeOf(counts, view.last) + 1;
+  const { ranges, error, retry } = useQueries({
+    queries: starts.map((start, index) => ({
+      queryKey: keyOf(start),
+      queryFn: ({ signal }: QueryFunctionContext) =>
+        readRange(query, start, starts[index + 1], signal),
+      enabled: index >= from && index <= to,
+      placeholderData: () => undefined,
+    })),
+    combine: (all) => ({
+      ranges: all.map(({ data }) => data),
+      error: all.find((one) => one.isError)?.error,
+      retry: () => {
+        for (const one of all) if (one.isError) void one.refetch();
+      },
+    }),
+  });
+  const rows = useMemo(() => ranges.flatMap((range) => range?.items ?? []), [ranges]);
+
+  // A range that was cut is followed by what was cut off; the last one by another when its end is near.
+  const isNearEnd = view.last >= rows.length - NEAR_THE_END;
+  useEffect(() => {
+    const next = starts.flatMap((start, index) => {
+      const cursor = ranges[index]?.nextCursor ?? null;
+      const isLast = index === starts.length - 1;
+      const goesOn = cursor !== null && cursor !== starts[index + 1] && (!isLast || isNearEnd);
+      return goesOn ? [start, cursor] : [start];
+    });
+    if (next.length > starts.length) setKnown({ filter, starts: next });
+  }, [ranges, starts, isNearEnd, filter]);
+
+  const look = useCallback(
+    (first: number, last: number) =>
+      setView((before) =>
+        before.first === first && before.last === last ? before : { first, last },
+      ),
+    [],
+  );
+  return {
+    rows,
+    error,
+    retry,
+    look,
+    isPending: ranges.every((range) => range === undefined),
+    more: ranges.at(-1)?.nextCursor !== null,
+  };
+}
+
+/** Which range a row is of; of rows that are not there, the last one that has any. */
+function rangeOf(counts: readonly number[], row: number): number {
+  let end = 0;
+  const index = counts.findIndex((count) => row < (end += count));
+  return index === -1
+    ? Math.max(
+        0,
+        counts.findLastIndex((count) => count > 0),
+      )
+    : index;
+}
+
+async function readRange(
+  query: LeaseQuery,
+  start: string,
+  end: string | undefined,
+  signal: AbortSignal,
+): Promise<Range> {
+  const page = await get<LeasePage>("/v1/leases", {
+    signal,
+    query: { ...query, limit: MOST_ROWS, cursor: start },
+  });
+  const answeredAtMs = Date.now();
+  const { leases, nextCursor } = withinRange(page, end);
+  const seen =
+    leases.length > 0
+      ? await api<Seen>("POST", "/v1/leases/seen", {
+          signal,
+          body: leases.map(({ resource }) => resource),
+        })
+      : [];
+  const items = leases.map((lease, index) => {
+    const { renewals = null, waiters = 0, refusals = 0 } = seen[index] ?? {};
+    return { ...lease, renewals, waiters, refusals, answeredAtMs };
+  });
+  return { items, nextCursor };
+}
+
+/** What of an answer belongs to a range, and where the next one starts. */
+function withinRange({ items, nextCursor }: LeasePage, end: string | undefined) {
+  if (end === undefined) return { leases: items, nextCursor };
+  const leases = items.filter(({ resource }) => compare(resource, end) <= 0);
+  const isWhole = nextCursor === null || compare(nextCursor, end) >= 0;
+  if (isWhole) return { leases, nextCursor: end };
+  // In half: both may grow.
+  const first = leases.slice(0, Math.ceil(leases.length / 2));
+  return { leases: first, nextCursor: first.at(-1)?.resource ?? nextCursor };
+}
+
+/** As stores order names: by code points, where JavaScript goes by units of UTF-16. */
+function compare(a: string, b: string): number {
+  const [left, right] = [Array.from(a), Array.from(b)];
+  const at = left.findIndex((character, index) => character !== right[index]);
+  if (at === -1) return left.length - right.length;
+  return (left[at]?.codePointAt(0) ?? -1) - (right[at]?.codePointAt(0) ?? -1);
+}

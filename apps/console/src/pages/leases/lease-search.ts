@@ -1,0 +1,71 @@
+/**
+ * What is typed into the search of leases:
+ *
+ *   orders/ holder:worker-1 state:live,expired >5m <10s is:renewed
+ *
+ * A word alone is what the resource begins with; in double quotes it may hold spaces and colons.
+ * `>5m`: held for so long at least. `<10s`: at its end by then, unless it is renewed.
+ */
+import { parseDuration } from "leasehold/internal";
+import type { LeaseView } from "leasehold/internal/wire";
+
+export type LeaseState = LeaseView["state"];
+export const LEASE_STATES: readonly LeaseState[] = ["live", "expired", "released", "revoked"];
+
+/** The query of GET /v1/leases. */
+export interface LeaseQuery {
+  readonly prefix?: string;
+  readonly state?: readonly LeaseState[];
+  readonly holder?: string;
+  readonly heldForMs?: number;
+  readonly expiringWithinMs?: number;
+  readonly renewedOnly?: true;
+}
+
+export interface LeaseSearch {
+  readonly query: LeaseQuery;
+  /** What was not understood, a sentence for each. */
+  readonly problems: readonly string[];
+}
+
+const WORD = /(?:[^\s"]|"[^"]*"?)+/g;
+
+export function parseLeaseSearch(text: string): LeaseSearch {
+  let query: LeaseQuery = {};
+  const problems: string[] = [];
+  for (const word of text.match(WORD) ?? []) {
+    const read = readWord(word, query);
+    if (typeof read === "string") problems.push(read);
+    else query = { ...query, ...read };
+  }
+  return { query, problems };
+}
+
+/** What the word adds; a text: why it says nothing. */
+function readWord(word: string, before: LeaseQuery): LeaseQuery | string {
+  const [, sign, amount = ""] = /^([<>])(.*)$/.exec(word) ?? [];
+  if (sign) {
+    const ms = parseDuration(amount);
+    if (ms === null) return `${word}: a duration is like 500ms, 30s, 5m, 2h or 1d`;
+    return sign === ">" ? { heldForMs: ms } : { expiringWithinMs: ms };
+  }
+  const [, name, rest = ""] = /^(holder|state|is):(.*)$/.exec(word) ?? [];
+  const value = rest.replaceAll('"', "");
+  if (name === "holder") return value ? { holder: value } : "holder: is followed by a name";
+  if (name === "is") return value === "renewed" ? { renewedOnly: true } : "is: knows renewed alone";
+  if (name === "state") {
+    const states = value.split(",");
+    const known = LEASE_STATES.filter((state) => states.includes(state));
+    if (known.length < states.length) return `state: is one of ${LEASE_STATES.join(", ")}`;
+    return { state: known };
+  }
+  const prefix = word.replaceAll('"', "");
+  if (before.prefix === undefined) return { prefix };
+  return `${prefix}: one prefix alone can be searched for; in quotes it may hold spaces`;
+}
+
+/** The same search with these states; none: of any state. */
+export function withStates(text: string, states: readonly LeaseState[]): string {
+  const words = (text.match(WORD) ?? []).filter((word) => !word.startsWith("state:"));
+  return [...words, ...(states.length > 0 ? [`state:${states.join(",")}`] : [])].join(" ");
+}

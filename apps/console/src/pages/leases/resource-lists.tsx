@@ -1,0 +1,122 @@
+/** What stands below a resource's bars: who waits, what came too late, what operators did. */
+import { useQuery } from "@tanstack/react-query";
+import type { AuditPage, Refusal, Waiter } from "leasehold/internal/wire";
+import type { ReactNode } from "react";
+import { get } from "../../data/api.js";
+import { useMay, whoQuery } from "../../data/who.js";
+import { Badge } from "../../ui/badge.js";
+import { Panel } from "../../ui/panel.js";
+import { Failure, Skeleton } from "../../ui/states.js";
+import { durationText, TimeText } from "../../ui/time.js";
+import { Token } from "../../ui/token.js";
+
+const ENTRIES = 20;
+
+export function Waiters({ waiters }: { readonly waiters: readonly Waiter[] }) {
+  return (
+    <Panel title="Waiting in line" aside="as this instance has seen it">
+      {waiters.length === 0 ? (
+        <None>Nobody waits for it.</None>
+      ) : (
+        <ol>
+          {waiters.map(({ grantId, holder, ahead, askedAt }) => (
+            <Item key={grantId}>
+              <span className="w-16 shrink-0 text-xs text-muted tabular">
+                {ahead === null ? "waits" : ahead === 0 ? "next" : `${ahead} ahead`}
+              </span>
+              <span className="min-w-0 flex-1 truncate">{holder}</span>
+              <span className="text-xs text-muted">
+                <TimeText at={askedAt} />
+              </span>
+            </Item>
+          ))}
+        </ol>
+      )}
+    </Panel>
+  );
+}
+
+/** A late call is what a fencing token is for: whoever made it believed that it still had the lease. */
+export function Refusals({
+  refusals,
+  forMs,
+}: {
+  readonly refusals: readonly Refusal[];
+  readonly forMs: number;
+}) {
+  return (
+    <Panel title="Refused late calls" aside={`seen by this instance, for ${durationText(forMs)}`}>
+      {refusals.length === 0 ? (
+        <None>No holder came too late.</None>
+      ) : (
+        <ol className="max-h-80 overflow-y-auto" tabIndex={0} aria-label="Refused late calls">
+          {refusals.map(({ at, operation, reason, holder, token, grantId }, index) => (
+            <Item key={`${at} ${grantId} ${index}`}>
+              <Token token={token} />
+              <span className="min-w-0 flex-1 truncate">{holder ?? "somebody"}</span>
+              <span className="flex items-center gap-1.5 text-xs">
+                {operation} <Badge tone="danger">{reason}</Badge>
+              </span>
+              <span className="text-xs text-muted">
+                <TimeText at={at} />
+              </span>
+            </Item>
+          ))}
+        </ol>
+      )}
+    </Panel>
+  );
+}
+
+/** Nothing where nobody keeps an audit, or this role may not read it. */
+export function AuditOf({ resource }: { readonly resource: string }) {
+  const control = useQuery(whoQuery).data?.control ?? false;
+  const mayRead = useMay("operate");
+  const entries = useQuery({
+    queryKey: ["audit", "of", resource],
+    queryFn: ({ signal }) =>
+      get<AuditPage>("/v1/audit", { signal, query: { target: resource, limit: ENTRIES } }),
+    enabled: control && mayRead,
+    placeholderData: () => undefined,
+  });
+  if (!control || !mayRead) return null;
+  return (
+    <Panel title="Audit" aside="what operators did with it">
+      {entries.error ? (
+        <Failure error={entries.error} retry={() => void entries.refetch()} />
+      ) : !entries.data ? (
+        <Skeleton lines={2} />
+      ) : entries.data.items.length === 0 ? (
+        <None>Nothing yet.</None>
+      ) : (
+        <ol aria-label="Audit entries">
+          {entries.data.items.map(({ seq, at, actor, action, reason, phase }) => (
+            <Item key={seq}>
+              <span className="font-mono text-xs font-medium">{action}</span>
+              {phase !== "done" && <Badge>{phase}</Badge>}
+              <span className="min-w-0 flex-1 basis-40 break-words">
+                {reason ?? <span className="text-muted">no reason was given</span>}
+              </span>
+              <span className="text-xs text-muted">{actor}</span>
+              <span className="text-xs text-muted">
+                <TimeText at={at} />
+              </span>
+            </Item>
+          ))}
+        </ol>
+      )}
+    </Panel>
+  );
+}
+
+function Item({ children }: { readonly children: ReactNode }) {
+  return (
+    <li className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b px-4 py-2 text-sm last:border-b-0">
+      {children}
+    </li>
+  );
+}
+
+function None({ children }: { readonly children: ReactNode }) {
+  return <p className="px-4 py-3 text-sm text-muted">{children}</p>;
+}

@@ -1,0 +1,175 @@
+/** To take a grant from its holder: that one alone which was looked at, and with a reason. */
+import { useQueryClient } from "@tanstack/react-query";
+import type { GrantRecord, RevokeOutcome } from "leasehold/internal/wire";
+import { type SubmitEvent, useId, useState } from "react";
+import { ApiError, api } from "../../data/api.js";
+import { Button } from "../../ui/button.js";
+import { classNames } from "../../ui/class-names.js";
+import { Dialog } from "../../ui/dialog.js";
+import { ReasonField } from "../../ui/reason-field.js";
+import { durationText } from "../../ui/time.js";
+import { say } from "../../ui/toast.js";
+import { Token } from "../../ui/token.js";
+
+type Free = "atExpiry" | "now";
+
+const CHOICES: readonly { readonly free: Free; readonly name: string; readonly about: string }[] = [
+  {
+    free: "atExpiry",
+    name: "Free at its expiry",
+    about: "Renewals are refused from now on. Nobody else gets it while the holder may still work.",
+  },
+  {
+    free: "now",
+    name: "Free now",
+    about:
+      "The next one gets it at once, while the holder may still work without knowing. Only what checks fencing tokens is protected from its writes.",
+  },
+];
+
+interface Props {
+  readonly resource: string;
+  /** The grant as it was when the dialog was opened. */
+  readonly grant: GrantRecord;
+  /** The token that it has by now. */
+  readonly currentToken: number;
+  readonly onClose: () => void;
+}
+
+export function RevokeDialog({ resource, grant, currentToken, onClose }: Props) {
+  const queries = useQueryClient();
+  const [reason, setReason] = useState("");
+  const [free, setFree] = useState<Free>(grant.state === "revoked" ? "now" : "atExpiry");
+  const [problem, setProblem] = useState<string>();
+  const [asking, setAsking] = useState(false);
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    setAsking(true);
+    try {
+      const refused = await revoke(resource, grant.token, free, reason);
+      setProblem(refused);
+      if (refused === undefined) onClose();
+    } catch (error) {
+      setProblem(error instanceof ApiError ? `${error.message} (${error.code})` : String(error));
+    } finally {
+      setAsking(false);
+      for (const key of ["resource", "leases", "audit"]) {
+        void queries.invalidateQueries({ queryKey: [key] });
+      }
+    }
+  };
+  const isOther = currentToken !== grant.token;
+  return (
+    <Dialog open onOpenChange={onClose} title={`Revoke ${resource}?`}>
+      <form onSubmit={(event) => void submit(event)} className="grid gap-4">
+        <dl className="grid grid-cols-[auto_1fr] items-center gap-x-4 gap-y-1.5 rounded-lg bg-sunken px-3 py-2.5 text-sm">
+          <dt className="text-muted">Holder</dt>
+          <dd className="min-w-0 truncate font-medium">{grant.holder}</dd>
+          <dt className="text-muted">Expected token</dt>
+          <dd>
+            <Token token={grant.token || null} />
+          </dd>
+        </dl>
+        <FreeChoice free={free} choose={setFree} />
+        <ReasonField reason={reason} onReason={setReason} required rows={2} />
+        {(problem ?? isOther) && (
+          <p role="alert" className="rounded-lg bg-danger-soft px-3 py-2 text-sm text-danger">
+            {problem ??
+              `It has another grant by now, with token ${currentToken}. Revoking this one would be refused.`}
+          </p>
+        )}
+        <div className="flex justify-end gap-2">
+          <Button look="quiet" onClick={onClose}>
+            Back
+          </Button>
+          <Button type="submit" look="danger" disabled={asking || reason.trim() === ""}>
+            {asking ? "Revoking…" : "Revoke"}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function FreeChoice({
+  free,
+  choose,
+}: {
+  readonly free: Free;
+  readonly choose: (free: Free) => void;
+}) {
+  const id = useId();
+  return (
+    <fieldset className="grid gap-2">
+      <legend className="mb-1.5 text-sm font-medium">When the next one may have it</legend>
+      {CHOICES.map((choice) => (
+        <label
+          key={choice.free}
+          htmlFor={`${id}-${choice.free}`}
+          className={classNames(
+            "flex cursor-pointer items-start gap-2.5 rounded-lg border px-3 py-2.5 text-sm",
+            free === choice.free &&
+              (choice.free === "now"
+                ? "border-danger bg-danger-soft"
+                : "border-accent bg-accent-soft"),
+          )}
+        >
+          <input
+            id={`${id}-${choice.free}`}
+            type="radio"
+            name={id}
+            className="mt-1 accent-accent"
+            aria-describedby={`${id}-${choice.free}-about`}
+            checked={free === choice.free}
+            onChange={() => choose(choice.free)}
+          />
+          <span>
+            <span className="font-medium">{choice.name}</span>
+            <span
+              id={`${id}-${choice.free}-about`}
+              className={classNames(
+                "block text-xs",
+                free === choice.free && choice.free === "now" ? "text-danger" : "text-muted",
+              )}
+            >
+              {choice.about}
+            </span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** Why it was not revoked; undefined: it was. */
+async function revoke(
+  resource: string,
+  token: number,
+  free: Free,
+  reason: string,
+): Promise<string | undefined> {
+  // A store without tokens knows none to expect.
+  const expected = token > 0 ? { expectedToken: token } : {};
+  const [outcome] = await api<readonly RevokeOutcome[]>("POST", "/v1/leases/revoke", {
+    body: [{ resource, reason, free, ...expected }],
+  });
+  switch (outcome?.status) {
+    case "revoked":
+      say(
+        outcome.freeInMs > 0
+          ? `${resource} is revoked, and free in ${durationText(outcome.freeInMs)} at the latest`
+          : `${resource} is revoked and free`,
+      );
+      return undefined;
+    case "otherToken":
+      return `Nothing was revoked: token ${token} is not the current one. Somebody else has it by now.`;
+    case "notHeld":
+      return "Nothing was revoked: nobody holds it any longer.";
+    case "failed":
+      return outcome.applied === "maybe"
+        ? `It may have been revoked: ${outcome.error.message}`
+        : `Nothing was revoked: ${outcome.error.message}`;
+    case undefined:
+      return "The server has not said what came of it.";
+  }
+}

@@ -1,0 +1,119 @@
+/** What went through this instance, second by second. */
+import type { Series } from "leasehold/internal/wire";
+import { Badge } from "../../ui/badge.js";
+import { Chart, type Series as Line } from "../../ui/chart.js";
+import { Panel } from "../../ui/panel.js";
+
+interface Drawn {
+  readonly title: string;
+  readonly unit: string;
+  readonly lines: readonly Line[];
+  /** Else of this instance alone. */
+  readonly isOfStore?: true;
+}
+
+export function Charts({ series }: { readonly series: Series }) {
+  // The last second is under way: drawn, it would look like a fall.
+  const whole = Math.max(0, series.seconds - 1);
+  const fromS = Date.parse(series.from) / 1_000;
+  const seconds = Array.from({ length: whole }, (_, index) => fromS + index);
+  return (
+    <div className="grid gap-5 grid-cols-[minmax(0,1fr)] md:grid-cols-2 xl:grid-cols-3">
+      {drawn(series, whole).map(({ title, unit, lines, isOfStore }) => (
+        <Panel
+          key={title}
+          title={title}
+          aside={<Badge>{isOfStore ? "whole store" : "this instance"}</Badge>}
+        >
+          <div className="px-2 pt-2 pb-3">
+            <Chart
+              {...{ seconds, unit, series: lines }}
+              label={`${title}: ${spoken(lines, unit)}`}
+            />
+          </div>
+        </Panel>
+      ))}
+    </div>
+  );
+}
+
+function drawn({ leases, tasks, store }: Series, whole: number): readonly Drawn[] {
+  const line = (name: string, colour: string, values: readonly (number | null)[]): Line => ({
+    name,
+    colour,
+    values: values.slice(0, whole),
+  });
+  const { lost } = leases;
+  const allLost = lost.expired.map((count, index) =>
+    [count, lost.revoked[index], lost.taken[index], lost.gone[index]].reduce<number>(
+      (sum, each) => sum + (each ?? 0),
+      0,
+    ),
+  );
+  return [
+    {
+      title: "Grants per second",
+      unit: "/s",
+      lines: [
+        line("acquired", "--accent", leases.acquired),
+        line("released", "--muted", leases.released),
+        line("met a holder", "--warn", leases.contended),
+      ],
+    },
+    {
+      title: "Renewals per second",
+      unit: "/s",
+      lines: [line("renewed", "--accent", leases.renewed)],
+    },
+    {
+      title: "Losses per second",
+      unit: "/s",
+      lines: [
+        line("renewals refused", "--danger", allLost),
+        line("taken over after expiry", "--warn", leases.reclaimed),
+        line("revoked", "--muted", leases.revoked),
+      ],
+    },
+    {
+      title: "Tasks per second",
+      unit: "/s",
+      lines: [
+        line("added", "--muted", tasks.enqueued),
+        line("claimed", "--warn", tasks.claimed),
+        line("completed", "--ok", tasks.completed),
+        line("failed", "--danger", tasks.failed),
+      ],
+    },
+    {
+      title: "Queue depth",
+      unit: "",
+      isOfStore: true,
+      lines: [
+        line("pending", "--warn", held(tasks.pending)),
+        line("running", "--accent", held(tasks.running)),
+      ],
+    },
+    {
+      title: "Store latency",
+      unit: " ms",
+      lines: [line("p50", "--accent", store.p50Ms), line("p99", "--warn", store.p99Ms)],
+    },
+  ];
+}
+
+/** The store is not counted in every second: between two looks the last one stands. */
+function held(values: readonly (number | null)[]): (number | null)[] {
+  let last: number | null = null;
+  return values.map((value) => (last = value ?? last));
+}
+
+function spoken(lines: readonly Line[], unit: string): string {
+  return lines
+    .map(({ name, values }) => {
+      const known = values.filter((value) => value !== null);
+      return known.length > 0
+        ? `${name} at most ${Math.max(...known)}${unit}`
+        : `${name} not known`;
+    })
+    .join(", ");
+}

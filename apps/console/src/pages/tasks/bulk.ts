@@ -1,0 +1,76 @@
+/** Acts on all tasks that match a filter, whether they are shown or not. */
+import type { BulkAnswer, BulkRequest, Counts, TaskPage } from "leasehold/internal/wire";
+import { api, get } from "../../data/api.js";
+import { ACT_STATES, type Act } from "./task-acts.js";
+import type { State, TaskFilter } from "./task-queries.js";
+
+const PAGE = 200;
+/** Counting reads the tasks: beyond so many it is said that there are more. */
+const MOST_COUNTED = 2_000;
+
+export interface Matching {
+  readonly count: number;
+  /** More than `count`. */
+  readonly more: boolean;
+}
+
+/** The states that an act is for, within those that are shown. */
+export const statesFor = (act: Act, state: State | undefined): readonly State[] =>
+  ACT_STATES[act].filter((one) => state === undefined || one === state);
+
+/** @throws ApiError */
+export async function countMatching(
+  act: Act,
+  { state, queue, kind }: TaskFilter,
+  signal: AbortSignal,
+): Promise<Matching> {
+  const states = statesFor(act, state);
+  if (queue === undefined && kind === undefined) {
+    const counts = await get<Counts>("/api/tasks/counts", { signal });
+    return { count: states.reduce((sum, one) => sum + counts[one], 0), more: false };
+  }
+  let count = 0;
+  for (const one of states) {
+    let cursor: string | undefined;
+    do {
+      const { items, nextCursor }: TaskPage = await get<TaskPage>("/api/tasks", {
+        signal,
+        query: { state: one, queue, kind, limit: PAGE, cursor },
+      });
+      count += items.length;
+      cursor = nextCursor ?? undefined;
+      if (count >= MOST_COUNTED && cursor !== undefined) return { count, more: true };
+    } while (cursor !== undefined);
+  }
+  return { count, more: false };
+}
+
+/** The server acts on so many at a time. */
+const MOST_AT_ONCE = 1_000;
+const MOST_REQUESTS = 100;
+
+/**
+ * As many requests as what was counted needs, and no more: what is added meanwhile, or dies again after
+ * a retry, would make it endless.
+ * @throws ApiError
+ */
+export async function actOnMatching(
+  act: Act,
+  { state, queue, kind }: TaskFilter,
+  matching: Matching,
+  reason: string,
+): Promise<{ changed: number; others: number }> {
+  const needed = Math.max(1, Math.ceil(matching.count / MOST_AT_ONCE));
+  const requests = matching.more ? MOST_REQUESTS : needed;
+  const filter = { states: statesFor(act, state), queue, kind };
+  const body: BulkRequest = { operation: act, filter, reason };
+  let changed = 0;
+  let others = 0;
+  for (let request = 0; request < requests; request += 1) {
+    const answer = await api<BulkAnswer>("POST", "/api/tasks/bulk", { body });
+    changed += answer.changed;
+    others += answer.conflicts;
+    if (!answer.more || answer.changed === 0) break;
+  }
+  return { changed, others };
+}

@@ -1,0 +1,180 @@
+/** A form that adds a task. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import type { Enqueued, NewTask } from "leasehold/internal/wire";
+import { type SubmitEvent, useState } from "react";
+import { ApiError, api } from "../../data/api.js";
+import { Button } from "../../ui/button.js";
+import { Dialog } from "../../ui/dialog.js";
+import { Field, Input, Textarea } from "../../ui/field.js";
+import { Failure } from "../../ui/states.js";
+import { say } from "../../ui/toast.js";
+
+interface Values {
+  readonly kind: string;
+  readonly queue: string;
+  readonly data: string;
+  readonly priority: string;
+  readonly scheduledAt: string;
+  readonly dedupeKey: string;
+  readonly maxAttempts: string;
+}
+
+/** As the server has them. */
+const DEFAULTS: Values = {
+  kind: "default",
+  queue: "default",
+  data: "{}",
+  priority: "0",
+  scheduledAt: "",
+  dedupeKey: "",
+  maxAttempts: "10",
+};
+
+/** What is wrong with the text of a JSON value; undefined: nothing. */
+function jsonProblem(text: string): string | undefined {
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch (error) {
+    return text.trim() === ""
+      ? "JSON is needed: null, if there is nothing to say."
+      : `This is not JSON: ${(error as Error).message}`;
+  }
+}
+
+interface Props {
+  readonly kind: string | undefined;
+  readonly queue: string | undefined;
+  readonly onClose: () => void;
+}
+
+export function EnqueueDialog({ kind, queue, onClose }: Props) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const [values, setValues] = useState<Values>({
+    ...DEFAULTS,
+    ...(kind !== undefined && { kind }),
+    ...(queue !== undefined && { queue }),
+  });
+  // What is half typed is wrong; it is said when the field is left, and before it is sent.
+  const [checked, setChecked] = useState(false);
+  const [failure, setFailure] = useState<unknown>();
+  const problem = jsonProblem(values.data);
+  const bind = (name: keyof Values) => ({
+    value: values[name],
+    onChange: ({ target }: { target: { value: string } }) =>
+      setValues({ ...values, [name]: target.value }),
+  });
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    setChecked(true);
+    if (problem !== undefined) return;
+    try {
+      const { id, status } = await api<Enqueued>("POST", "/api/tasks", {
+        body: bodyOf(values),
+      });
+      say(status === "duplicate" ? "It was there already: this is it" : `Added ${id}`);
+      void queries.invalidateQueries({ queryKey: ["tasks"] });
+      onClose();
+      void navigate({ to: "/tasks/$id", params: { id } });
+    } catch (error) {
+      setFailure(error);
+    }
+  };
+  return (
+    <Dialog open onOpenChange={onClose} title="Add a task" wide>
+      <form
+        onSubmit={(event) => void submit(event)}
+        className="grid items-start gap-4 sm:grid-cols-2"
+      >
+        <Field label="Kind" hint="Selects the handler.">
+          {(ids) => <Input {...ids} required autoFocus {...bind("kind")} />}
+        </Field>
+        <Field label="Queue">{(ids) => <Input {...ids} required {...bind("queue")} />}</Field>
+        <div className="sm:col-span-2">
+          <Field label="Data, as JSON" error={checked ? problem : undefined}>
+            {(ids) => (
+              <Textarea
+                {...ids}
+                rows={6}
+                spellCheck={false}
+                aria-invalid={checked && problem !== undefined}
+                onBlur={() => setChecked(true)}
+                {...bind("data")}
+              />
+            )}
+          </Field>
+        </div>
+        <Field label="Not before" hint="In your time zone; empty: at once.">
+          {(ids) => <Input {...ids} type="datetime-local" step={1} {...bind("scheduledAt")} />}
+        </Field>
+        <Field label="Priority" hint="Smaller runs sooner.">
+          {(ids) => (
+            <Input
+              {...ids}
+              {...{ type: "number", required: true, step: 1, min: -32_768, max: 32_767 }}
+              {...bind("priority")}
+            />
+          )}
+        </Field>
+        <Field label="Dedupe key" hint="At most one unfinished task per kind and key.">
+          {(ids) => <Input {...ids} {...bind("dedupeKey")} />}
+        </Field>
+        <Field label="Attempts at most" hint="After so many failures it is dead.">
+          {(ids) => (
+            <Input
+              {...ids}
+              {...{ type: "number", required: true, step: 1, min: 1, max: 32_767 }}
+              {...bind("maxAttempts")}
+            />
+          )}
+        </Field>
+        {failure !== undefined && (
+          <div className="sm:col-span-2">
+            <Failure error={failure} />
+            {failure instanceof ApiError && <FieldProblems error={failure} />}
+          </div>
+        )}
+        <div className="flex justify-end gap-2 sm:col-span-2">
+          <Button look="quiet" onClick={onClose}>
+            Back
+          </Button>
+          <Button look="primary" type="submit">
+            Add the task
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+const bodyOf = ({
+  kind,
+  queue,
+  data,
+  priority,
+  scheduledAt,
+  dedupeKey,
+  maxAttempts,
+}: Values): NewTask => ({
+  kind,
+  queue,
+  task_data: JSON.parse(data) as NewTask["task_data"],
+  priority: Number(priority),
+  maxAttempts: Number(maxAttempts),
+  ...(dedupeKey !== "" && { dedupeKey }),
+  ...(scheduledAt !== "" && { scheduled_at: new Date(scheduledAt).toISOString() }),
+});
+
+function FieldProblems({ error }: { readonly error: ApiError }) {
+  return (
+    <ul className="text-center text-xs text-danger">
+      {(error.problem.errors ?? []).map(({ path, problem }) => (
+        <li key={path}>
+          {path} {problem}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,14 @@
+import { Badge, type Tone } from "../../ui/badge.js";
+import type { State } from "./task-queries.js";
+
+const TONES: Readonly<Record<State, Tone>> = {
+  pending: "plain",
+  running: "accent",
+  done: "ok",
+  dead: "danger",
+  cancelled: "warn",
+};
+
+export function StateBadge({ state }: { readonly state: State }) {
+  return <Badge tone={TONES[state]}>{state}</Badge>;
+}

@@ -1,0 +1,210 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import type { TaskDetails } from "leasehold/internal/wire";
+import { type ReactNode, useState } from "react";
+import { ApiError, api } from "../../data/api.js";
+import { useMay, whoQuery } from "../../data/who.js";
+import { Button } from "../../ui/button.js";
+import { Icon, type IconName } from "../../ui/icon.js";
+import { CopyButton, JsonView } from "../../ui/json-view.js";
+import { PageHead, Panel } from "../../ui/panel.js";
+import { Empty, Failure, Skeleton } from "../../ui/states.js";
+import { durationText, TimeText } from "../../ui/time.js";
+import { Attempts } from "./attempts.js";
+import { StateBadge } from "./state-badge.js";
+import { ACT_STATES, ACTS, type Act, ActDialog, verbOf } from "./task-acts.js";
+import { taskQuery } from "./task-queries.js";
+import { Why } from "./why.js";
+
+export function TaskPage() {
+  const { id = "" } = useParams({ strict: false });
+  const { data, error, refetch, dataUpdatedAt } = useQuery(taskQuery(id));
+  const gone = error instanceof ApiError && error.status === 404;
+  if (data && !gone) return <Known task={data} answeredAtMs={dataUpdatedAt} />;
+  if (!error) return <Skeleton />;
+  return (
+    <>
+      <PageHead title="Task" about={<span className="font-mono">{id}</span>} />
+      {gone ? (
+        <Empty icon="task" title="There is no such task">
+          It may have been deleted: operators do, and so do servers that keep ended tasks for a time
+          only. <AllTasks />
+        </Empty>
+      ) : (
+        <Failure error={error} retry={() => void refetch()} />
+      )}
+    </>
+  );
+}
+
+function AllTasks() {
+  return (
+    <Link to="/tasks" className="text-accent underline underline-offset-2">
+      All tasks
+    </Link>
+  );
+}
+
+function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number }) {
+  const { id, kind, state, task_data, task_output } = task;
+  return (
+    <>
+      <nav aria-label="Where this is" className="mb-2 flex items-center gap-1.5 text-xs text-muted">
+        <Link to="/tasks" className="underline underline-offset-2">
+          Tasks
+        </Link>
+        <Icon name="chevronRight" size={12} />
+        <span className="min-w-0 truncate font-mono">{id}</span>
+        <CopyButton text={id} label="Copy id" />
+      </nav>
+      <PageHead
+        title={
+          <span className="flex flex-wrap items-center gap-3">
+            {kind} <StateBadge state={state} />
+          </span>
+        }
+      >
+        <Acts task={task} />
+      </PageHead>
+      <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,5fr)_minmax(0,3fr)]">
+        <div className="grid min-w-0 gap-4">
+          {state === "pending" && (
+            <Panel title="Why isn’t this running?">
+              <Why id={id} />
+            </Panel>
+          )}
+          <Panel title="Attempts" aside="the latest first; a bar per fencing token">
+            <Attempts {...{ task, answeredAtMs }} />
+          </Panel>
+          <Panel title="Input">
+            <div className="p-3">
+              <JsonView value={task_data} name="input" />
+            </div>
+          </Panel>
+          {state === "done" && (
+            <Panel title="Output">
+              <div className="p-3">
+                <JsonView value={task_output} name="output" />
+              </div>
+            </Panel>
+          )}
+        </div>
+        <Panel title="Facts">
+          <Facts task={task} />
+        </Panel>
+      </div>
+    </>
+  );
+}
+
+function Facts({ task }: { readonly task: TaskDetails }) {
+  const { id, queue, priority, attempt, failures, maxAttempts, crashes, crashLimit } = task;
+  const { dedupeKey, createdAt, scheduled_at, started_at, processed_at, kind } = task;
+  const list = (search: { queue?: string; kind?: string }, text: string) => (
+    <Link to="/tasks" search={search} className="underline underline-offset-2">
+      {text}
+    </Link>
+  );
+  const tookMs =
+    started_at === null || processed_at === null
+      ? null
+      : Date.parse(processed_at) - Date.parse(started_at);
+  return (
+    <dl className="divide-y text-sm">
+      <Fact name="Queue">{list({ queue }, queue)}</Fact>
+      <Fact name="Kind">{list({ kind }, kind)}</Fact>
+      <Fact name="Priority">{priority}</Fact>
+      <Fact name="Times claimed">{attempt}</Fact>
+      <Fact name="Failures">
+        {failures} of {maxAttempts}
+      </Fact>
+      <Fact name="Crashes">
+        {crashes} of {crashLimit}
+      </Fact>
+      <Fact name="Dedupe key">{dedupeKey ?? <span className="text-muted">none</span>}</Fact>
+      <Fact name="Added">
+        <TimeText at={createdAt} />
+      </Fact>
+      <Fact name="Not before">
+        <TimeText at={scheduled_at} />
+      </Fact>
+      <Fact name="Last started">
+        <TimeText at={started_at} />
+      </Fact>
+      <Fact name="Ended">
+        <TimeText at={processed_at} />
+        {tookMs !== null && tookMs >= 0 && (
+          <span className="block text-xs text-muted">after {durationText(tookMs)}</span>
+        )}
+      </Fact>
+      <Fact name="Lease">
+        <Link
+          to="/leases/$resource"
+          params={{ resource: `task:${id}` }}
+          className="underline underline-offset-2"
+        >
+          its holders
+        </Link>
+      </Fact>
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <div className="flex items-baseline justify-between gap-4 px-4 py-2">
+      <dt className="text-muted">{name}</dt>
+      <dd className="min-w-0 text-right break-words tabular">{children}</dd>
+    </div>
+  );
+}
+
+const SIGNS: Readonly<Record<Act, IconName>> = {
+  cancel: "close",
+  retry: "restart",
+  delete: "trash",
+};
+
+function Acts({ task: { id, state } }: { readonly task: TaskDetails }) {
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const mayOperate = useMay("operate");
+  const control = useQuery(whoQuery).data?.control ?? false;
+  const [asked, setAsked] = useState<Act>();
+  if (!mayOperate) return null;
+  const run = async (act: Act, reason: string | undefined) => {
+    const asking = { query: { reason } };
+    if (act === "delete") await api("DELETE", `/api/tasks/${id}`, asking);
+    else await api("POST", `/api/tasks/${id}/${act}`, asking);
+    return { changed: 1, others: 0 };
+  };
+  return (
+    <>
+      {ACTS.filter((act) => ACT_STATES[act].includes(state) && (act !== "delete" || control)).map(
+        (act) => (
+          <Button
+            key={act}
+            look={act === "delete" ? "danger" : "plain"}
+            onClick={() => setAsked(act)}
+          >
+            <Icon name={SIGNS[act]} /> {verbOf(act)}
+          </Button>
+        ),
+      )}
+      {asked && (
+        <ActDialog
+          act={asked}
+          what="this task"
+          run={(reason) => run(asked, reason)}
+          onClose={(done) => {
+            setAsked(undefined);
+            if (!done) return;
+            // What is gone is not asked for again.
+            if (asked === "delete") void navigate({ to: "/tasks" });
+            else void queries.invalidateQueries({ queryKey: ["task", id] });
+          }}
+        />
+      )}
+    </>
+  );
+}

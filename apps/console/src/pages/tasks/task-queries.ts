@@ -1,0 +1,78 @@
+/** What the pages of tasks ask the server for. */
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import type {
+  Counts,
+  GeneratorStatus,
+  PauseList,
+  Task,
+  TaskDetails,
+  TaskPage,
+  Why,
+} from "leasehold/internal/wire";
+import { get } from "../../data/api.js";
+
+export const STATES = ["pending", "running", "done", "dead", "cancelled"] as const;
+export type State = Task["state"];
+
+export interface TaskFilter {
+  readonly state?: State | undefined;
+  readonly queue?: string | undefined;
+  readonly kind?: string | undefined;
+}
+
+/** The URL's state, if it is one. */
+export const stateOf = (text: string | undefined): State | undefined =>
+  STATES.find((state) => state === text);
+
+export const countsQuery = queryOptions({
+  queryKey: ["tasks", "counts"],
+  queryFn: ({ signal }) => get<Counts>("/api/tasks/counts", { signal }),
+});
+
+const PAGE = 100;
+/** With more pages than this a list stands still: each change would have all of them read again. */
+export const LIVE_PAGES = 3;
+
+export const taskListQuery = (filter: TaskFilter) =>
+  infiniteQueryOptions({
+    queryKey: ["tasks", "list", filter],
+    queryFn: ({ signal, pageParam }) =>
+      get<TaskPage>("/api/tasks", {
+        signal,
+        query: { ...filter, limit: PAGE, cursor: pageParam },
+      }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+    enabled: ({ state: { data } }) => (data?.pages.length ?? 0) <= LIVE_PAGES,
+    // Rows of another filter must not be acted on as if they were of this one.
+    placeholderData: undefined as never,
+  });
+
+export const taskQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["task", id],
+    queryFn: ({ signal }) => get<TaskDetails>(`/api/tasks/${id}`, { signal }),
+    placeholderData: undefined as never,
+  });
+
+/** What it says of a delay and of who waits in line changes without an event. */
+const WHY_EVERY_MS = 3_000;
+export const whyQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["task", id, "why"],
+    queryFn: ({ signal }) => get<Why>(`/api/tasks/${id}/why`, { signal }),
+    refetchInterval: WHY_EVERY_MS,
+    placeholderData: undefined as never,
+  });
+
+export const generatorQuery = queryOptions({
+  queryKey: ["generator"],
+  queryFn: ({ signal }) => get<GeneratorStatus>("/api/generator", { signal }),
+  // Its lease is renewed and handed over without an event of an operator.
+  refetchInterval: 2_000,
+});
+
+export const pausesQuery = queryOptions({
+  queryKey: ["pauses"],
+  queryFn: ({ signal }) => get<PauseList>("/v1/pauses", { signal }),
+});

@@ -1,0 +1,173 @@
+/** Who is at work: what each holds, and which tasks it takes. */
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { Workers } from "leasehold/internal/wire";
+import { useRef } from "react";
+import { FilterInput, useFilters } from "../../app/filters.js";
+import { useRowKeys } from "../../app/row-keys.js";
+import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
+import { get } from "../../data/api.js";
+import { Badge } from "../../ui/badge.js";
+import { PageHead } from "../../ui/panel.js";
+import { Empty, Failure, Skeleton } from "../../ui/states.js";
+import { durationText, TimeText } from "../../ui/time.js";
+
+type Worker = Workers["items"][number];
+
+const workersQuery = queryOptions({
+  queryKey: ["workers"],
+  queryFn: ({ signal }) => get<Workers>("/v1/workers", { signal }),
+});
+
+export function WorkersPage() {
+  const [{ text }, filterBy] = useFilters();
+  const { data, error, refetch } = useQuery(workersQuery);
+  const shown = (data?.items ?? []).filter(({ holder, holds }) =>
+    [holder, ...holds].some((part) => part.toLowerCase().includes((text ?? "").toLowerCase())),
+  );
+  return (
+    <>
+      <PageHead
+        title="Workers"
+        about="Who holds a lease now, or has asked this server for tasks of late."
+      />
+      <div className="mb-3 sm:max-w-sm">
+        <FilterInput
+          id={SEARCH_FIELD_ID}
+          label="Holder, or what it holds"
+          value={text}
+          onFilter={(value) => filterBy({ text: value })}
+        />
+      </div>
+      <section aria-label="List of workers" className="rounded-xl border bg-surface">
+        {!data ? (
+          error ? (
+            <Failure error={error} retry={() => void refetch()} />
+          ) : (
+            <Skeleton />
+          )
+        ) : shown.length === 0 ? (
+          <Empty icon="worker" title="No worker">
+            {text === undefined ? (
+              <>
+                Start one by <code>leasehold worker</code>.
+              </>
+            ) : (
+              "That the filter leaves over."
+            )}
+          </Empty>
+        ) : (
+          <List workers={shown} />
+        )}
+      </section>
+      {data && (
+        <p className="mt-3 text-xs text-muted">
+          {!data.complete && "There are more leases than were read. "}
+          Which queues and kinds a worker takes is what this server has seen in the{" "}
+          {durationText(data.forMs)} since it began.
+        </p>
+      )}
+    </>
+  );
+}
+
+const ROW =
+  "grid gap-x-4 gap-y-1.5 px-4 md:grid-cols-[minmax(0,1.2fr)_8rem_minmax(0,1.4fr)_minmax(0,2fr)]";
+
+function List({ workers }: { readonly workers: readonly Worker[] }) {
+  const list = useRef<HTMLUListElement>(null);
+  useRowKeys(list);
+  return (
+    <>
+      <div aria-hidden="true" className={`${ROW} border-b py-2 text-xs text-muted max-md:hidden`}>
+        <span>Worker</span>
+        <span>Last heartbeat</span>
+        <span>Takes</span>
+        <span>Holds</span>
+      </div>
+      <ul ref={list} aria-label="Workers">
+        {workers.map((worker) => (
+          <Row key={worker.holder} worker={worker} />
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Row({ worker: { holder, lastHeartbeatAt, holds, claims } }: { readonly worker: Worker }) {
+  return (
+    <li
+      data-row={holder}
+      tabIndex={-1}
+      className={`${ROW} border-b py-3 text-sm last:border-b-0 focus:bg-sunken`}
+    >
+      <span className="min-w-0 font-medium break-words">{holder}</span>
+      <span className="text-xs text-muted">
+        <span className="md:hidden">last heartbeat </span>
+        <TimeText at={lastHeartbeatAt} />
+      </span>
+      <Takes claims={claims} />
+      <Holds holds={holds} />
+    </li>
+  );
+}
+
+function Takes({ claims }: Pick<Worker, "claims">) {
+  if (claims === null) return <span className="text-xs text-muted">no tasks of late</span>;
+  const { queues, kinds, at, waiting } = claims;
+  return (
+    <span className="min-w-0 text-xs">
+      <span className="break-words">
+        {queues.length === 1 ? "queue" : "queues"} {queues.join(", ")};{" "}
+        {kinds === null ? "any kind" : kinds.join(", ")}
+      </span>
+      <span className="mt-1 block text-muted">
+        {waiting ? (
+          <Badge tone="accent">waits for a task</Badge>
+        ) : (
+          <>
+            asked <TimeText at={at} />
+          </>
+        )}
+      </span>
+    </span>
+  );
+}
+
+/** Of a worker that holds very many. */
+const MOST_SHOWN = 12;
+
+function Holds({ holds }: Pick<Worker, "holds">) {
+  if (holds.length === 0) return <span className="text-xs text-muted">nothing</span>;
+  return (
+    <span className="flex min-w-0 flex-wrap content-start items-start gap-1.5">
+      {holds.slice(0, MOST_SHOWN).map((resource) => (
+        <Held key={resource} resource={resource} />
+      ))}
+      {holds.length > MOST_SHOWN && (
+        <span className="text-xs text-muted">and {holds.length - MOST_SHOWN} more</span>
+      )}
+    </span>
+  );
+}
+
+const TASK = "task:";
+
+function Held({ resource }: { readonly resource: string }) {
+  const look =
+    "max-w-full truncate rounded border bg-paper px-1.5 py-0.5 font-mono text-2xs hover:border-line-strong";
+  if (resource.startsWith(TASK)) {
+    const id = resource.slice(TASK.length);
+    return (
+      <Link to="/tasks/$id" params={{ id }} className={look} title={resource}>
+        {TASK}
+        {id.slice(-8)}
+      </Link>
+    );
+  }
+  return (
+    <Link to="/leases/$resource" params={{ resource }} className={look} title={resource}>
+      {resource}
+    </Link>
+  );
+}

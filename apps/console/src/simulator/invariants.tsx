@@ -1,0 +1,77 @@
+/** What must always hold, checked at every moment; red is what was promised and does not hold. */
+import { useState } from "react";
+import { classNames } from "../ui/class-names.js";
+import { Icon, type IconName } from "../ui/icon.js";
+import type { InvariantFrame } from "./playground/index.js";
+import { useCalmView } from "./use-player.js";
+
+interface Look {
+  readonly sign: IconName;
+  readonly tone: string;
+  readonly state: string;
+}
+const HOLDS: Look = { sign: "check", tone: "border-ok/30 bg-ok-soft text-ok", state: "holds" };
+const BROKEN: Look = {
+  sign: "close",
+  tone: "border-danger bg-danger-soft text-danger",
+  state: "broken",
+};
+const NOT_PROMISED: Look = {
+  sign: "warning",
+  tone: "border-warn bg-warn-soft text-warn",
+  state: "broken, and not promised under these conditions",
+};
+
+function lookOf({ holds, promised }: InvariantFrame): Look {
+  if (holds) return HOLDS;
+  return promised ? BROKEN : NOT_PROMISED;
+}
+
+export function Invariants() {
+  const { invariants } = useCalmView().frame;
+  const [chosen, setChosen] = useState<string | null>(null);
+  const told =
+    invariants.find(({ id }) => id === chosen) ?? invariants.find(({ holds }) => !holds) ?? null;
+  return (
+    <section aria-label="Invariants">
+      <ul className="flex flex-wrap items-center gap-1.5">
+        <li aria-hidden="true" className="mr-1 text-xs text-muted">
+          Checked all the time
+        </li>
+        {invariants.map((invariant) => {
+          const { sign, tone, state } = lookOf(invariant);
+          const { id, name, breaches } = invariant;
+          return (
+            <li key={id}>
+              <button
+                type="button"
+                aria-expanded={told?.id === id}
+                aria-label={`${name}: ${state}`}
+                onClick={() => setChosen(chosen === id ? null : id)}
+                className={classNames(
+                  "inline-flex items-center gap-1.5 rounded-full border px-2.5 py-1 text-xs font-medium transition-colors",
+                  tone,
+                )}
+              >
+                <Icon name={sign} size={12} />
+                {name}
+                {breaches > 1 && <span className="tabular">×{breaches}</span>}
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+      {told && (
+        <p className="mt-2 text-sm text-muted" aria-live="polite">
+          {told.sinceMs !== null && (
+            <b className={told.promised ? "text-danger" : "text-warn"}>
+              {told.promised ? "Broken" : "Not promised here, and broken"} since{" "}
+              {(told.sinceMs / 1_000).toFixed(2)} s:{" "}
+            </b>
+          )}
+          {told.detail}
+        </p>
+      )}
+    </section>
+  );
+}

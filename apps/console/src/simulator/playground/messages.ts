@@ -1,0 +1,170 @@
+/** Messages on their way, as people read them; and those that shall be lost. */
+
+import type { LeaseView, WatchEvent } from "leasehold";
+import type { AcquireOutcome, RenewOutcome } from "leasehold/internal";
+import {
+  type Flight,
+  type NetworkWatcher,
+  REFUSED,
+} from "leasehold-verification/simulation/network";
+import type { Said } from "leasehold-verification/simulation/remote";
+import type { AnswerKind } from "./acts.js";
+import type { MessageFrame, MessageKind, Place } from "./frame.js";
+import type { SaidWrite, WriteAnswer } from "./resource.js";
+import type { NodeName } from "./settings.js";
+import { NAME, type Stage } from "./stage.js";
+import { duration, nodeOf, ordinal } from "./words.js";
+
+type About = Said | SaidWrite;
+
+const MOST_MESSAGES = 200;
+const KINDS: Readonly<Record<About["operation"], MessageKind>> = {
+  acquire: "acquire",
+  renew: "renew",
+  release: "release",
+  get: "read",
+  revoke: "release",
+  event: "event",
+  write: "write",
+};
+
+export class Messages implements NetworkWatcher {
+  /** Whose next answer of which kind is lost. */
+  readonly #doomed = new Map<NodeName, AnswerKind>();
+  readonly #stage: Stage;
+  readonly #tokenOf: (leaseId: string) => number | null;
+
+  constructor(stage: Stage, tokenOf: (leaseId: string) => number | null) {
+    this.#stage = stage;
+    this.#tokenOf = tokenOf;
+  }
+
+  dropNextAnswer(node: NodeName, of: AnswerKind): void {
+    this.#doomed.set(node, of);
+  }
+
+  sent({ id, to, about }: Flight): void {
+    this.#stage.tally.messagesSent += 1;
+    const said = about as About;
+    if (!isAnswer(said) || this.#doomed.get(to as NodeName) !== said.operation) return;
+    this.#doomed.delete(to as NodeName);
+    this.#stage.network.drop(id);
+  }
+
+  lost({ from, to, about }: Pick<Flight, "from" | "to" | "about">, why: string): void {
+    this.#stage.tally.messagesLost += 1;
+    const said = about as About;
+    const { kind, summary } = this.#describe(said);
+    // What nobody waits for is not worth a line.
+    if (kind === "event" || kind === "read") return;
+    const what = isAnswer(said)
+      ? `The answer "${summary}" to ${to}`
+      : `${from}'s message "${summary}"`;
+    const how = why === "cut off" ? "did not get through" : "was lost on the way";
+    const text = `${what} ${how}.`;
+    if (why === "dropped") this.#stage.log.tell(from as Place, "message", text, true);
+    else this.#stage.log.tellRarely(from as Place, "message", text);
+  }
+
+  /** What is on its way. */
+  frame(): readonly MessageFrame[] {
+    const { inFlight } = this.#stage.network;
+    return inFlight
+      .slice(0, MOST_MESSAGES)
+      .map(({ id, from, to, about, sentAtMs, arrivesAtMs }): MessageFrame => {
+        const { kind, summary, token } = this.#describe(about as About);
+        return {
+          id,
+          from: from as Place,
+          to: to as Place,
+          kind,
+          isAnswer: isAnswer(about as About),
+          sentAtMs,
+          arrivesAtMs,
+          token,
+          summary,
+        };
+      });
+  }
+
+  /** A message as a noun: "P1's renew token 1". Undefined: there is none of that id. */
+  nameOf(id: number): string | undefined {
+    const flight = this.#stage.network.inFlight.find((one) => one.id === id);
+    if (!flight) return undefined;
+    const { summary } = this.#describe(flight.about as About);
+    return `the message "${summary}" from ${flight.from} to ${flight.to}`;
+  }
+
+  #describe(said: About): Pick<MessageFrame, "kind" | "summary" | "token"> {
+    const kind = KINDS[said.operation];
+    if (said.answer === REFUSED) return { kind, summary: "nobody there", token: null };
+    if (said.operation === "write") return describeWrite(said);
+    return { kind, ...this.#describeCall(said) };
+  }
+
+  #describeCall({ operation, asked, answer }: Said): { summary: string; token: number | null } {
+    const [request] = asked as readonly { leaseId?: string; resource?: string }[];
+    const isWord = request !== undefined && request.resource !== NAME;
+    const token = request?.leaseId === undefined ? null : this.#tokenOf(request.leaseId);
+    const first = Array.isArray(answer) ? (answer[0] as unknown) : answer;
+    switch (operation) {
+      case "acquire":
+        if (isWord)
+          return { summary: answer ? "word kept" : "leave word of a successor", token: null };
+        return answer
+          ? describeAcquired(first as AcquireOutcome)
+          : { summary: "may I have the lease?", token: null };
+      case "renew":
+        if (!answer) return { summary: `renew token ${token ?? "?"}`, token };
+        return { summary: describeRenewed(first as RenewOutcome), token };
+      case "release":
+        if (answer) return { summary: "released", token };
+        return { summary: token === null ? "I wait no longer" : `release token ${token}`, token };
+      case "get":
+        if (!answer) return { summary: "was a successor named?", token: null };
+        return { summary: describeWord(first as LeaseView | null), token: null };
+      case "event":
+        return { summary: describeEvent(first as WatchEvent), token: null };
+      case "revoke":
+        return { summary: "revoke", token };
+    }
+  }
+}
+
+function isAnswer(said: About): boolean {
+  return said.answer !== undefined;
+}
+
+function describeWrite({
+  token,
+  answer,
+}: SaidWrite): Pick<MessageFrame, "kind" | "summary" | "token"> {
+  if (answer === undefined) return { kind: "write", summary: `write with token ${token}`, token };
+  const { accepted, lastToken } = answer as WriteAnswer;
+  const summary = accepted ? "written" : `refused: ${token} is older than ${lastToken}`;
+  return { kind: "write", summary, token };
+}
+
+function describeAcquired(outcome: AcquireOutcome): { summary: string; token: number | null } {
+  if (outcome.status === "acquired") {
+    const { token, remainingMs } = outcome;
+    return { summary: `yours for ${duration(remainingMs)}, token ${token}`, token };
+  }
+  if (outcome.status !== "held") return { summary: outcome.status, token: null };
+  const { holder, ahead } = outcome;
+  const place = ahead === undefined ? "" : `, you are ${ordinal(ahead + 1)} in line`;
+  return { summary: `${nodeOf(holder)} holds it${place}`, token: null };
+}
+
+function describeRenewed(outcome: RenewOutcome): string {
+  if (outcome.status === "renewed") return `renewed for ${duration(outcome.remainingMs)}`;
+  return outcome.status === "lost" ? `not renewed: ${outcome.reason}` : outcome.status;
+}
+
+function describeWord(view: LeaseView | null): string {
+  return view?.state === "live" ? "another is to go first" : "no successor was named";
+}
+
+function describeEvent(event: WatchEvent): string {
+  return event.type === "changed" ? "a lease has ended" : "you are told of changes";
+}

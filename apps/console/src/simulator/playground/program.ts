@@ -1,0 +1,337 @@
+/**
+ * What runs in each process: a candidate of an election, whose work as a leader is to write to the
+ * protected resource. All of it is the real code but for this file and the network below it.
+ *
+ *   lead() ──▶ waiting ──▶ leading: ┌─▶ lease alive? ─▶ prepare ─▶ write with the token ─▶ pause ─┐
+ *                                   └─────────────────────────────────────────────────────────────┘
+ *
+ * Between the look at the lease and the sending of a write there is a moment in which nobody looks: no
+ * program can check and send in one step. A pause that begins there lets a write out late, however
+ * careful the lease is. Only the resource can refuse that one, by its token.
+ */
+
+import {
+  type HeldLease,
+  LeaseholdError,
+  type LeaseStore,
+  Leases,
+  type LeaseView,
+  type LostReason,
+  StaleTokenError,
+  StoreUnavailableError,
+} from "leasehold";
+import { Elector, type Term } from "leasehold/election";
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  type CallOptions,
+  type Failed,
+  instant,
+  type Key,
+  type RenewOutcome,
+  sleep,
+  trustFrom,
+  trustLeftMs,
+} from "leasehold/internal";
+import type { Process } from "leasehold-verification/simulation/machine";
+import { REFUSED } from "leasehold-verification/simulation/network";
+import { remoteLeases } from "leasehold-verification/simulation/remote";
+import type { Role } from "./frame.js";
+import type { Ledger } from "./ledger.js";
+import type { Resource, SaidWrite, WriteAnswer } from "./resource.js";
+import type { NodeName } from "./settings.js";
+import { NAME, NAMESPACE, type Stage } from "./stage.js";
+import { duration } from "./words.js";
+
+/** What a write takes to make after the lease was looked at. */
+const PREPARE_MS = 20;
+/** Milliseconds by which holders stop early, as the real code has it by default. */
+const MARGIN_MS = 10;
+/** A write under way ends within its patience for an answer. */
+const GRACE_MS = 10_000;
+
+/** What a process believes to hold. */
+export interface Belief {
+  readonly token: number;
+  readonly trustMs: number;
+  readonly ttlMs: number;
+}
+
+export class Program {
+  readonly holder: string;
+  readonly #stage: Stage;
+  readonly #host: Process;
+  readonly #ledger: Ledger;
+  readonly #resource: Resource;
+  readonly #client: Leases;
+  #elector: Elector;
+  #stop = new AbortController();
+  #settingsAreOld = false;
+  #lease: HeldLease | undefined;
+  /** Granted, but its term has not begun. */
+  #granted: { readonly token: number; readonly trust: ReturnType<typeof trustFrom> } | undefined;
+  #ttlMs: number;
+  #working = 0;
+  /** A write has been checked against the lease, and is not sent yet. */
+  #isChecked = false;
+  #onChecked: (() => void) | undefined;
+
+  constructor(stage: Stage, host: Process, holder: string, ledger: Ledger, resource: Resource) {
+    this.#stage = stage;
+    this.#host = host;
+    this.holder = holder;
+    this.#ledger = ledger;
+    this.#resource = resource;
+    this.#ttlMs = stage.settings.ttlMs;
+    const options = { env: host.env, namespace: NAMESPACE, holder };
+    this.#client = new Leases(this.#port(), options, { close: undefined });
+    this.#elector = this.#newElector();
+  }
+
+  /** Runs until the process ends. */
+  async run(): Promise<void> {
+    for (;;) {
+      await this.#elector.lead((term) => this.#lead(term), { signal: this.#stop.signal });
+      this.#settingsAreOld = false;
+      this.#stop = new AbortController();
+      this.#elector = this.#newElector();
+    }
+  }
+
+  /** Campaigns anew with the settings in force; a leader does so after its term. */
+  useSettings(): void {
+    this.#settingsAreOld = true;
+    if (this.#elector.state === "waiting") this.#stop.abort();
+  }
+
+  resign(successor: string | undefined): void {
+    const resigning = this.#elector.resign(successor === undefined ? {} : { successor });
+    resigning.catch((error: unknown) => this.#tolerate(error));
+  }
+
+  /** Calls back once in the middle of the next write, as `Program` tells. */
+  onceChecked(callback: () => void): void {
+    this.#onChecked = callback;
+  }
+
+  get isChecked(): boolean {
+    return this.#isChecked;
+  }
+
+  get role(): Role {
+    const { state } = this.#elector;
+    if (state === "leading") return "leader";
+    if (state === "stopping") return "stopping";
+    return this.#granted ? "starting" : "candidate";
+  }
+
+  /** Looks, and changes nothing: not even checkAlive(), which would settle a loss, is asked. */
+  get belief(): Belief | null {
+    const ttlMs = this.#ttlMs;
+    if (this.#lease?.isHeld) {
+      return { token: this.#lease.token, trustMs: this.#lease.remainingMs(), ttlMs };
+    }
+    if (!this.#granted) return null;
+    const { token, trust } = this.#granted;
+    return { token, trustMs: Math.max(0, trustLeftMs(trust, this.#host.env.clock)), ttlMs };
+  }
+
+  /** The grant that it believes in, to tell from others. */
+  get leaseId(): string | undefined {
+    return this.#lease?.isHeld ? this.#lease.leaseId : undefined;
+  }
+
+  #newElector(): Elector {
+    const { ttlMs, renewEveryMs: renewIntervalMs, driftRatioPercent } = this.#stage.settings;
+    const driftRatio = driftRatioPercent / 100;
+    return new Elector(this.#client, NAME, {
+      ttlMs,
+      renewIntervalMs,
+      driftRatio,
+      marginMs: MARGIN_MS,
+      graceMs: GRACE_MS,
+    });
+  }
+
+  async #lead(term: Term): Promise<void> {
+    const { tally, invariants } = this.#stage;
+    const { clock } = this.#host.env;
+    // A term is a lease, but for what ends it.
+    const lease = term as HeldLease;
+    const { token } = lease;
+    this.#lease = lease;
+    this.#granted = undefined;
+    this.#working += 1;
+    if (this.#working > 1) {
+      invariants.broken("noOverlap", `${this.#name} works for two terms at once`, null);
+    }
+    const vacantMs = tally.began(this.#name, token);
+    const gap = vacantMs === 0 ? "while" : `${duration(vacantMs ?? 0)} after`;
+    const after =
+      vacantMs === null
+        ? ""
+        : `, ${gap} the last leader ${vacantMs === 0 ? "still works" : "stopped"}`;
+    this.#tell("lead", `${this.#name} leads with token ${token}${after}.`, true);
+    lease.onLost((reason) => this.#onLost(token, reason));
+    try {
+      while (!term.signal.aborted && term.checkAlive()) {
+        await this.#write();
+        await sleep(clock, this.#stage.settings.writeEveryMs, { signal: term.signal }).catch(
+          () => {},
+        );
+      }
+    } finally {
+      this.#working -= 1;
+      tally.stopped(this.#name, token);
+      if (this.#settingsAreOld) this.#stop.abort();
+    }
+  }
+
+  /** One write; what must stop the work says so by the signal of the term. */
+  async #write(): Promise<void> {
+    try {
+      await this.#elector.leaderWrite(async (_, token) => {
+        // The lease has been looked at just now. From here on nobody looks.
+        this.#isChecked = true;
+        const onChecked = this.#onChecked;
+        this.#onChecked = undefined;
+        onChecked?.();
+        await sleep(this.#host.env.clock, PREPARE_MS);
+        this.#isChecked = false;
+        const answer = await this.#send(token);
+        if (answer && !answer.accepted) throw new StaleTokenError(NAME, token, answer.lastToken);
+      });
+    } catch (error) {
+      this.#tolerate(error);
+    }
+  }
+
+  /** @returns undefined if no answer came in time */
+  async #send(token: number): Promise<WriteAnswer | undefined> {
+    const name = this.#name;
+    if (this.#lease && this.#lease.remainingMs() <= 0) {
+      const text = `${name} sends the write that it had checked before it stood still, with token ${token}: it has not looked at its lease since.`;
+      this.#tell("write", text, true);
+    }
+    const request: SaidWrite = { operation: "write", token };
+    const call = this.#stage.network.call<WriteAnswer>(
+      this.#host,
+      this.#resource.machine,
+      () => this.#resource.write(name, token),
+      { request, answer: (answer): SaidWrite => ({ ...request, answer }) },
+    );
+    const answer = await this.#within(call);
+    if (answer === "late") this.#tell("message", `${name} heard nothing of its write.`);
+    return answer === "late" || answer === REFUSED ? undefined : answer;
+  }
+
+  #onLost(token: number, reason: LostReason): void {
+    const name = this.#name;
+    this.#stage.tally.stopped(name, token);
+    const why: Record<LostReason, string> = {
+      expired: "by its own clocks its time is over, and no renewal was confirmed",
+      taken: "it learned that a newer leader has been at work",
+      revoked: "the store told it that an operator has revoked it",
+      gone: "the store no longer knows it",
+      inconsistent: "the store contradicted itself",
+    };
+    this.#tell(
+      "lost",
+      `${name} trusts token ${token} no more: ${why[reason]}. It steps down.`,
+      true,
+    );
+  }
+
+  /** The store as this process reaches it. */
+  #port(): LeaseStore {
+    const { network } = this.#stage;
+    const remote = remoteLeases(
+      ...([network, this.#host, this.#ledger.machine, () => this.#ledger.store] as const),
+    );
+    return {
+      ...remote,
+      acquire: (requests, options) => this.#acquire(remote, requests, options),
+      renew: async (requests, options) => {
+        const outcomes = await remote.renew(requests, this.#bounded(options));
+        for (const outcome of outcomes) this.#onRenewal(outcome);
+        return outcomes;
+      },
+      release: (requests, options) => remote.release(requests, this.#bounded(options)),
+      get: (keys) => this.#get(remote, keys),
+    };
+  }
+
+  async #acquire(
+    remote: LeaseStore,
+    requests: readonly AcquireRequest[],
+    options: CallOptions | undefined,
+  ): Promise<AcquireOutcome[]> {
+    const sent = instant(this.#host.env.clock);
+    const outcomes = await remote.acquire(requests, this.#bounded(options));
+    for (const [index, outcome] of outcomes.entries()) {
+      const request = requests[index];
+      if (request?.resource !== NAME) continue;
+      if (outcome.status === "failed") this.#onUnanswered(outcome);
+      this.#granted = undefined;
+      if (outcome.status !== "acquired") continue;
+      this.#ttlMs = request.ttlMs;
+      const driftRatio = this.#stage.settings.driftRatioPercent / 100;
+      const terms = { driftRatio, marginMs: MARGIN_MS };
+      this.#granted = {
+        token: outcome.token,
+        trust: trustFrom(sent, outcome.remainingMs, terms),
+      };
+    }
+    return outcomes;
+  }
+
+  async #get(remote: LeaseStore, keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    const answer = await this.#within(remote.get(keys));
+    if (answer !== "late") return answer;
+    throw new StoreUnavailableError("no answer", { outcome: "none" });
+  }
+
+  #onUnanswered({ applied }: Failed): void {
+    const text =
+      applied === "maybe"
+        ? `${this.#name} got no answer to its request for the lease, and cannot know whether the store acted. It asks again.`
+        : `${this.#name} found nobody at the store's address. It asks again.`;
+    this.#stage.log.tellRarely(this.#name, "wait", text, true);
+  }
+
+  #onRenewal(outcome: RenewOutcome): void {
+    const { belief } = this;
+    if (outcome.status !== "failed" || !belief) return;
+    const why = outcome.applied === "maybe" ? "got no answer to its renewal" : "could not renew";
+    const text = `${this.#name} ${why}. It trusts its lease for ${duration(belief.trustMs)} more, and tries again.`;
+    this.#stage.log.tellRarely(this.#name, "renew", text);
+  }
+
+  #bounded({ timeoutMs = Infinity, ...rest }: CallOptions = {}): CallOptions {
+    return { ...rest, timeoutMs: Math.min(timeoutMs, this.#stage.settings.answerTimeoutMs) };
+  }
+
+  async #within<T>(call: Promise<T>): Promise<T | "late"> {
+    const settled = new AbortController();
+    const { answerTimeoutMs } = this.#stage.settings;
+    const late = sleep(this.#host.env.clock, answerTimeoutMs, { signal: settled.signal });
+    try {
+      return await Promise.race([call, late.then(() => "late" as const)]);
+    } finally {
+      settled.abort();
+    }
+  }
+
+  /** @throws what is none of the outcomes that a program must live with */
+  #tolerate(error: unknown): void {
+    if (!(error instanceof LeaseholdError)) throw error;
+  }
+
+  get #name(): NodeName {
+    return this.#host.name as NodeName;
+  }
+
+  #tell(kind: Parameters<Stage["log"]["tell"]>[1], text: string, isStep = false): void {
+    this.#stage.log.tell(this.#name, kind, text, isStep);
+  }
+}

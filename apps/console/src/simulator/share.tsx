@@ -1,0 +1,117 @@
+/** A run to give away: as a link, or as a test. */
+import { useEffect, useState } from "react";
+import { Button } from "../ui/button.js";
+import { Dialog } from "../ui/dialog.js";
+import { Icon } from "../ui/icon.js";
+import { CopyButton } from "../ui/json-view.js";
+import { describeAct, exportTest } from "./playground/index.js";
+import { linkTo } from "./run-in-url.js";
+import { useCalmView, usePlayer } from "./use-player.js";
+
+const SHOWN_MS = 1_800;
+
+export function ShareButton() {
+  const player = usePlayer();
+  const [said, setSaid] = useState<string | null>(null);
+  const share = async () => {
+    const link = linkTo(player.view().playground.script);
+    try {
+      await navigator.clipboard.writeText(link);
+      setSaid("Link copied");
+    } catch {
+      // Without permission, or on a page without TLS.
+      setSaid("It is in the address bar");
+    }
+    setTimeout(() => setSaid(null), SHOWN_MS);
+  };
+  return (
+    <Button onClick={() => void share()}>
+      <Icon name={said === null ? "link" : "check"} />
+      <span aria-live="polite">{said ?? "Share"}</span>
+    </Button>
+  );
+}
+
+export function ExportButton() {
+  const player = usePlayer();
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <Button
+        onClick={() => {
+          player.pause();
+          setOpen(true);
+        }}
+      >
+        <Icon name="code" /> <span className="max-sm:sr-only">Export</span>
+      </Button>
+      <Dialog
+        open={open}
+        onOpenChange={setOpen}
+        wide
+        title="This run as a test"
+        description="It replays the run up to the moment that is shown, and expects the same grants and refusals."
+      >
+        <Exported />
+      </Dialog>
+    </>
+  );
+}
+
+function Exported() {
+  const player = usePlayer();
+  const { playground, frame } = useCalmView();
+  const [text, setText] = useState<string | null>(null);
+  const [atMs] = useState(frame.atMs > 0 ? frame.atMs : player.view().endMs);
+  const { script } = playground;
+  useEffect(() => {
+    let wanted = true;
+    void exportTest(script, atMs).then((made) => {
+      if (wanted) setText(made);
+    });
+    return () => {
+      wanted = false;
+    };
+  }, [script, atMs]);
+  if (text === null) return <p className="text-sm text-muted">Writing it…</p>;
+  return (
+    <div className="grid gap-3">
+      {script.acts.length > 0 && (
+        <ul aria-label="Your acts" className="flex flex-wrap gap-1.5 text-xs">
+          {script.acts.map(({ atMs: actMs, act }, index) => (
+            <li key={index} className="rounded-full bg-sunken px-2 py-0.5">
+              {describeAct(act)}{" "}
+              <span className="text-muted tabular">{(actMs / 1_000).toFixed(1)} s</span>
+            </li>
+          ))}
+        </ul>
+      )}
+      <Code text={text} />
+      <div className="flex justify-end gap-2">
+        <CopyButton text={text} label="Copy" />
+        <Button small onClick={() => download(text, `${script.scenario}.test.ts`)}>
+          Download
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+function Code({ text }: { readonly text: string }) {
+  return (
+    <pre
+      tabIndex={0}
+      role="region"
+      aria-label="The test"
+      className="max-h-96 overflow-auto rounded-lg bg-sunken p-3 font-mono text-xs leading-relaxed"
+    >
+      {text}
+    </pre>
+  );
+}
+
+function download(text: string, name: string): void {
+  const href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  Object.assign(document.createElement("a"), { href, download: name }).click();
+  URL.revokeObjectURL(href);
+}

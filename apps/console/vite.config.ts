@@ -1,0 +1,35 @@
+import { fileURLToPath } from "node:url";
+import tailwindcss from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+import { sourceAliases } from "../../scripts/support/sources.js";
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig({
+  root: here("."),
+  // Links are relative, so that the console works below any path and on any static host.
+  base: "./",
+  resolve: { alias: sourceAliases("browser") },
+  plugins: [
+    react(),
+    tailwindcss(),
+    {
+      // The server tells a page where the console's root is; Vite's own is at /.
+      name: "base-of-the-development-server",
+      apply: "serve",
+      transformIndexHtml: () => [{ tag: "base", attrs: { href: "/" }, injectTo: "head-prepend" }],
+    },
+  ],
+  build: {
+    outDir: here("../../packages/leasehold-server/dist/web"),
+    emptyOutDir: true,
+    target: "es2022",
+    // Small files would become data: URLs, which the console's content security policy forbids in scripts.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    rolldownOptions: { input: [here("index.html"), here("simulator.html")] },
+  },
+  server: { proxy: { "^/(api|v1|healthz|readyz|openapi.json|metrics)": "http://127.0.0.1:4040" } },
+});

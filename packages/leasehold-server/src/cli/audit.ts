@@ -1,0 +1,202 @@
+/** What operators did: listed, held against its chain of hashes, and exported. */
+
+import { once } from "node:events";
+import { open, readFile, rename } from "node:fs/promises";
+import type { Command } from "commander";
+import {
+  type AuditEntry,
+  type AuditLog,
+  CHAIN_BEGIN,
+  type Checkpoint,
+  verifyAudit,
+} from "leasehold/internal";
+import { EXIT } from "./exit-codes.js";
+import { Exit, UsageError } from "./failures.js";
+import { integer, namespaceOption, whereOf, withStores } from "./options.js";
+import { print } from "./output.js";
+import { withControl } from "./stores.js";
+import { plainTable } from "./table.js";
+
+/** So many entries are read at once. */
+const PAGE = 1_000;
+
+export function addAudit(program: Command): void {
+  const audit = program
+    .command("audit")
+    .description("what operators did, and whether anybody has changed the record of it")
+    .addHelpText("after", HELP);
+  addList(audit);
+  addVerify(audit);
+  addExport(audit);
+}
+
+interface ListOptions {
+  readonly namespace: string;
+  readonly all?: boolean;
+  readonly target?: string;
+  readonly action: readonly string[];
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+function addList(audit: Command): void {
+  withStores(audit.command("list"))
+    .description("list entries, the latest first")
+    .addOption(namespaceOption())
+    .option("--all", "of all tenants")
+    .option("--target <name>", "only about this resource, task, key ...")
+    .option(
+      "--action <name>",
+      "only these, such as lease.revoke; repeatable",
+      (text: string, before: readonly string[]) => [...before, text],
+      [] as readonly string[],
+    )
+    .option("--limit <n>", "at most this many", integer(1, 10_000), 20)
+    .option("--json", "for machines")
+    .action(async (options: ListOptions, command: Command) => {
+      const { namespace, all, target, action, limit, json } = options;
+      const { items } = await withControl(whereOf(command), ({ audit: log }) =>
+        log.list({
+          namespace: all ? null : namespace,
+          limit,
+          ...(target !== undefined && { target }),
+          ...(action.length > 0 && { actions: action }),
+        }),
+      );
+      print(json, items, () => tableOf(items));
+    });
+}
+
+function addVerify(audit: Command): void {
+  withStores(audit.command("verify"))
+    .description("hold all entries against their chain; ends with 1 where it is broken")
+    .option(
+      "--checkpoint <file>",
+      "an export of before, kept elsewhere: the chain must still hold it",
+    )
+    .option("--json", "for machines")
+    .addHelpText("after", VERIFY_HELP)
+    .action(
+      async ({ checkpoint, json }: { checkpoint?: string; json?: boolean }, command: Command) => {
+        const known = checkpoint === undefined ? CHAIN_BEGIN : await readCheckpoint(checkpoint);
+        const verified = await withControl(whereOf(command), ({ audit: log }) =>
+          verifyAudit(log, known),
+        );
+        print(json, verified, () =>
+          verified.ok
+            ? `entries: ${verified.entries}, each as it was written; the last hash is ${verified.head.hash}`
+            : `BROKEN at entry ${verified.seq}: ${verified.problem}`,
+        );
+        if (!verified.ok) throw new Exit(EXIT.failed);
+      },
+    );
+}
+
+function addExport(audit: Command): void {
+  withStores(audit.command("export"))
+    .description(
+      "write all entries of all tenants as JSON lines, and the checkpoint as the last line",
+    )
+    .option("--out <file>", "write there (default: stdout)")
+    .option("--json", "for machines: as it is anyway")
+    .addHelpText("after", EXPORT_HELP)
+    .action(async ({ out }: { out?: string }, command: Command) => {
+      const exported = (write: Write) =>
+        withControl(whereOf(command), ({ audit: log }) => exportAll(log, write));
+      await (out === undefined ? exported(toStdout) : toFile(out, exported));
+    });
+}
+
+type Write = (lines: readonly object[]) => Promise<unknown>;
+
+async function toStdout(lines: readonly object[]): Promise<void> {
+  if (!process.stdout.write(textOf(lines))) await once(process.stdout, "drain");
+}
+
+/** In the place of an earlier export only when it is whole. */
+async function toFile(path: string, exported: (write: Write) => Promise<void>): Promise<void> {
+  const part = `${path}.part`;
+  const file = await open(part, "w").catch((error: Error) => {
+    throw new UsageError(`--out: ${error.message}`);
+  });
+  try {
+    await exported((lines) => file.appendFile(textOf(lines)));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(part, path);
+}
+
+function textOf(lines: readonly object[]): string {
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+}
+
+async function exportAll(log: AuditLog, write: Write): Promise<void> {
+  let checkpoint = CHAIN_BEGIN;
+  for (;;) {
+    const page = await log.read(checkpoint.seq, PAGE);
+    const end = page.at(-1);
+    if (!end) break;
+    await write(page);
+    checkpoint = { seq: end.seq, hash: end.hash };
+  }
+  await write([{ checkpoint }]);
+}
+
+/** The last line of an export, or `{"seq": 12, "hash": "..."}` alone. */
+async function readCheckpoint(file: string): Promise<Checkpoint> {
+  const text = await readFile(file, "utf8").catch((error: Error) => {
+    throw new UsageError(`--checkpoint: ${error.message}`);
+  });
+  try {
+    const line = JSON.parse(text.trimEnd().split("\n").at(-1) ?? "") as {
+      checkpoint?: Partial<Checkpoint>;
+    } & Partial<Checkpoint>;
+    const { seq, hash } = line.checkpoint ?? line;
+    if (Number.isSafeInteger(seq) && /^[0-9a-f]{64}$/.test(hash ?? "")) {
+      return { seq: seq as number, hash: hash as string };
+    }
+  } catch {
+    // Said below.
+  }
+  throw new UsageError(`--checkpoint: ${file} does not end with a checkpoint`);
+}
+
+function tableOf(entries: readonly AuditEntry[]): string {
+  if (entries.length === 0) return "nothing was entered";
+  const table = plainTable([
+    "seq",
+    "at",
+    "actor",
+    "action",
+    "target",
+    "phase",
+    "reason",
+    "details",
+  ]);
+  for (const { seq, at, actor, action, target, phase, reason, details } of entries) {
+    table.push([seq, at, actor, action, JSON.stringify(target), phase, reason ?? "", details]);
+  }
+  return table.toString();
+}
+
+const HELP = `
+Each entry holds the hash of the one before: whoever changes, deletes, inserts or reorders entries breaks the
+chain. That its end was cut off, or all of it written anew, only an export of before can show: keep one where
+those who can write to the database cannot.
+
+Examples:
+  leasehold audit list --target deploy/web
+  leasehold audit export --out audit-2030-01-31.jsonl --control postgres://localhost/app
+  leasehold audit verify --checkpoint audit-2030-01-31.jsonl --control postgres://localhost/app`;
+
+const VERIFY_HELP = `
+Exit codes: 0 in order; 1 broken, and where.
+
+Example:
+  leasehold audit verify --checkpoint /mnt/elsewhere/audit.jsonl --json`;
+
+const EXPORT_HELP = `
+Example:
+  leasehold audit export | tee audit.jsonl | tail -1 > checkpoint.json`;

@@ -1,0 +1,23 @@
+import { Argument, type Command } from "commander";
+import { commandTree } from "./command-tree.js";
+import { bashScript, fishScript, zshScript } from "./completion/shells.js";
+
+const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
+
+/** @param loadAll makes the program with all of its commands; `program` may have this one alone */
+export function addCompletion(program: Command, loadAll: () => Promise<Command>): void {
+  program
+    .command("completion")
+    .description("print a script that completes commands and options in your shell")
+    .addArgument(new Argument("<shell>", "which").choices(Object.keys(SHELLS)))
+    .addHelpText("after", HELP)
+    .action(async (shell: keyof typeof SHELLS) => {
+      process.stdout.write(SHELLS[shell](commandTree(await loadAll())));
+    });
+}
+
+const HELP = `
+Examples:
+  source <(leasehold completion bash)                                        # in ~/.bashrc
+  leasehold completion zsh > "\${fpath[1]}/_leasehold"
+  leasehold completion fish > ~/.config/fish/completions/leasehold.fish`;

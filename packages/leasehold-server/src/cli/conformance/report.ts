@@ -1,0 +1,112 @@
+/** What a run of the suite has found, for people and for machines. */
+import { inspect } from "node:util";
+import type { Capabilities } from "leasehold/internal";
+import { formatDuration } from "leasehold/internal";
+import { colors } from "../output.js";
+import { plainTable } from "../table.js";
+import { differenceIn } from "./expect.js";
+import type { Result } from "./runner.js";
+
+export interface Report {
+  /** A URL without its password, or a file. */
+  readonly store: string;
+  /** What was typed to test the same again. */
+  readonly command: string;
+  readonly capabilities: Capabilities;
+  readonly results: readonly Result[];
+  /** How many tests there were to run: more than results where the run was interrupted. */
+  readonly total: number;
+  readonly ms: number;
+}
+
+const COLORS = { pass: colors.green, fail: colors.red, "not applicable": colors.dim } as const;
+
+const MOST_CAUSES = 5;
+
+/** Whether everything has run and nothing failed. */
+export function conforms({ results, total }: Report): boolean {
+  return results.length === total && results.every(({ verdict }) => verdict !== "fail");
+}
+
+export function toJson(report: Report): object {
+  const { command: _, results, total, ...rest } = report;
+  return {
+    ...rest,
+    conforms: conforms(report),
+    ...countsOf(results),
+    notRun: total - results.length,
+    results: results.map((result) =>
+      result.verdict === "fail"
+        ? { ...result, error: errorText(result.error), alone: aloneOf(report, result) }
+        : result,
+    ),
+  };
+}
+
+/** @param options.verbose adds stacks to failures */
+export function toText(report: Report, { verbose }: { verbose: boolean }): string {
+  const { results, store, capabilities } = report;
+  const table = plainTable(["verdict", "time", "property"]);
+  for (const result of results) {
+    const { verdict, section, name, ms } = result;
+    const reason = verdict === "not applicable" ? colors.dim(` (${result.reason})`) : "";
+    const time = verdict === "not applicable" ? "" : formatDuration(ms);
+    table.push([COLORS[verdict](verdict), time, `${section}: ${name}${reason}`]);
+  }
+  const failures = results.filter((result) => result.verdict === "fail");
+  return [
+    table.toString().replace(/ +$/gm, ""),
+    ...failures.flatMap((result) => {
+      const { section, name, error } = result;
+      const said = verbose && error instanceof Error ? [error.stack ?? ""] : messagesOf(error);
+      return [
+        "",
+        `${colors.red("FAILED")} ${section}: ${name}`,
+        ...[...said, ...differenceIn(error)].map((text) => text.replace(/^/gm, "  ")),
+        `  alone: ${aloneOf(report, result)}`,
+      ];
+    }),
+    "",
+    `${store} declares ${declared(capabilities)}`,
+    summaryOf(report),
+  ].join("\n");
+}
+
+function summaryOf(report: Report): string {
+  const { results, total, ms } = report;
+  const { passed, failed, notApplicable } = countsOf(results);
+  const counts = `${passed} passed, ${failed} failed, ${notApplicable} not applicable`;
+  const missing = total - results.length;
+  const unheard = missing > 0 ? `; interrupted, ${missing} have not run` : "";
+  const color = conforms(report) ? colors.green : colors.red;
+  return color(`${counts} in ${formatDuration(ms)}${unheard}`);
+}
+
+function countsOf(results: readonly Result[]) {
+  const count = (verdict: Result["verdict"]) =>
+    results.filter((result) => result.verdict === verdict).length;
+  return { passed: count("pass"), failed: count("fail"), notApplicable: count("not applicable") };
+}
+
+function declared({ clock, grants, ttl, queue, watch, epsilonMs }: Capabilities): string {
+  const { minMs, maxMs, stepMs } = ttl;
+  const ttls = `ttl ${minMs} to ${maxMs} ms in steps of ${stepMs}`;
+  return `clock: ${clock}, grants: ${grants}, ${ttls}, queue: ${queue}, watch: ${watch}, epsilon: ${epsilonMs} ms`;
+}
+
+function aloneOf({ command }: Report, { section }: Result): string {
+  return `${command} --section ${/\s/.test(section) ? `"${section}"` : section}`;
+}
+
+function errorText(error: unknown): string {
+  return [...messagesOf(error), ...differenceIn(error)].join("\n");
+}
+
+/** What the error says, and what its causes say. */
+function messagesOf(error: unknown): string[] {
+  const found: string[] = [];
+  for (let at = error; at instanceof Error && found.length < MOST_CAUSES; at = at.cause) {
+    found.push(found.length === 0 ? at.message : `caused by: ${at.message}`);
+  }
+  return found.length > 0 ? found : [inspect(error)];
+}

@@ -1,0 +1,109 @@
+/** Runs the tests that a suite defines, one after the other, where no test framework is installed. */
+import { once } from "node:events";
+import type { Clock } from "leasehold";
+import { withTimeout } from "leasehold/internal";
+import type { TestContext, TestFramework } from "leasehold/testing";
+import { expect } from "./expect.js";
+
+/** One test: what must hold, and the chapter of the suite that says so. */
+export interface Property {
+  readonly section: string;
+  readonly name: string;
+  readonly body: (context: TestContext) => Promise<void>;
+  readonly timeoutMs: number;
+}
+
+/** A suite as it was defined; nothing of it has run. */
+export interface Plan {
+  readonly properties: readonly Property[];
+  /** What opens the store, and what closes it. */
+  readonly before: readonly (() => Promise<void>)[];
+  readonly after: readonly (() => Promise<void>)[];
+}
+
+type Verdict =
+  | { readonly verdict: "pass" }
+  | { readonly verdict: "fail"; readonly error: unknown }
+  | { readonly verdict: "not applicable"; readonly reason: string };
+export type Result = Pick<Property, "section" | "name"> & { readonly ms: number } & Verdict;
+
+/** Lets a suite define its tests. */
+export function planOf(define: (framework: TestFramework) => void): Plan {
+  const properties: Property[] = [];
+  const before: (() => Promise<void>)[] = [];
+  const after: (() => Promise<void>)[] = [];
+  let section = "";
+  define({
+    describe(name, body) {
+      const outer = section;
+      section = name;
+      body();
+      section = outer;
+    },
+    it: (name, body, timeoutMs) => properties.push({ section, name, body, timeoutMs }),
+    beforeAll: (body) => before.push(body),
+    afterAll: (body) => after.push(body),
+    expect,
+    // The report says it.
+    tell: () => {},
+  });
+  return { properties, before, after };
+}
+
+/**
+ * Runs a plan. A test that fails or takes too long holds up none of the others.
+ * @param options.signal ends the run: what the test at work finds is no longer heard
+ * @param options.onBegin before each test, with how many are done
+ * @returns the results of the tests that have ended
+ * @throws whatever opening or closing the store throws
+ */
+export async function runPlan(
+  { properties, before, after }: Plan,
+  options: {
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+    readonly onBegin: (next: Property, done: number) => void;
+  },
+): Promise<Result[]> {
+  const { clock, signal, onBegin } = options;
+  const results: Result[] = [];
+  const aborted = signal.aborted ? Promise.resolve() : once(signal, "abort");
+  const stopped = aborted.then(() => "stopped" as const);
+  const opening = (async () => {
+    for (const body of before) await body();
+  })();
+  if ((await Promise.race([stopped, opening])) === "stopped") return results;
+  try {
+    for (const property of properties) {
+      onBegin(property, results.length);
+      const result = await Promise.race([stopped, runOne(property, clock)]);
+      if (result === "stopped") break;
+      results.push(result);
+    }
+  } finally {
+    for (const body of after) await body();
+  }
+  return results;
+}
+
+async function runOne({ section, name, body, timeoutMs }: Property, clock: Clock): Promise<Result> {
+  const beganMs = clock.monotonic();
+  let reason: string | undefined;
+  const ended = (verdict: Verdict): Result => ({
+    section,
+    name,
+    ms: Math.round(clock.monotonic() - beganMs),
+    ...verdict,
+  });
+  try {
+    const giveUp = () => {
+      throw new Error(`not done within ${timeoutMs / 1_000} seconds`);
+    };
+    await withTimeout(clock, timeoutMs, body({ skip: (why) => (reason = why) }), giveUp);
+    return ended(
+      reason === undefined ? { verdict: "pass" } : { verdict: "not applicable", reason },
+    );
+  } catch (error) {
+    return ended({ verdict: "fail", error });
+  }
+}

@@ -1,0 +1,170 @@
+import { type Command, Option } from "commander";
+import type { Capabilities, Diagnosis } from "leasehold/internal";
+import { formatDuration, sleep, systemEnv } from "leasehold/internal";
+import { type Measured, measurePauses, measureStore } from "./doctor/measure.js";
+import { adviseTtl, type Summary, type TtlAdvice } from "./doctor/ttl.js";
+import { EXIT } from "./exit-codes.js";
+import { Exit } from "./failures.js";
+import { duration, integer, namespaceOption, whereOf, withStore } from "./options.js";
+import { colors, print } from "./output.js";
+import { openLeases, shownUrl } from "./stores.js";
+import { plainTable } from "./table.js";
+
+/** Nothing rests on the clocks agreeing, but what people read and `scheduledAt` do. */
+const LARGE_OFFSET_MS = 2_000;
+
+interface Options {
+  readonly ttl?: number;
+  readonly pause?: number;
+  readonly for: number;
+  readonly samples: number;
+  readonly namespace: string;
+  readonly json?: boolean;
+}
+
+interface Report {
+  readonly store: string;
+  readonly openMs: number;
+  readonly capabilities: Capabilities;
+  readonly measured: Measured;
+  readonly pauses: Summary;
+  readonly ttl: TtlAdvice;
+  readonly checks: readonly Diagnosis[];
+  readonly healthy: boolean;
+}
+
+export function addDoctor(program: Command): void {
+  withStore(program.command("doctor"))
+    .description("check how a store is set up, measure it, and say which ttl fits")
+    .option("--ttl <duration>", "judge this one too", duration)
+    .option(
+      "--pause <duration>",
+      "the longest pause (garbage collection, blocked event loop) measured in your own program",
+      duration,
+    )
+    .addOption(
+      new Option("--for <duration>", "how long to measure the pauses of this process")
+        .argParser(duration)
+        .default(2_000, "2s"),
+    )
+    .option("--samples <n>", "renewals to measure", integer(5, 10_000), 100)
+    .addOption(namespaceOption())
+    .option("--json", "for machines")
+    .addHelpText("after", HELP)
+    .action(async (options: Options, command: Command) => {
+      const report = await examine(whereOf(command).store, options);
+      print(options.json, report, () => toText(report));
+      throw new Exit(report.healthy ? 0 : EXIT.failed);
+    });
+}
+
+async function examine(url: string, options: Options): Promise<Report> {
+  const { clock } = systemEnv;
+  const beganMs = clock.monotonic();
+  const stores = await openLeases(url);
+  const { leases } = stores;
+  try {
+    const openMs = Math.round(clock.monotonic() - beganMs);
+    const pausesSoFar = measurePauses(systemEnv);
+    const [measured, settings] = await Promise.all([
+      measureStore(leases, systemEnv, options),
+      stores.diagnose?.() ?? [],
+      sleep(clock, options.for),
+    ]);
+    const pauses = pausesSoFar();
+    const pauseMs = Math.max(pauses.p99Ms, options.pause ?? 0);
+    const ttl = adviseTtl(pauseMs, measured.renewal.p99Ms, leases.capabilities.ttl);
+    const checks = [...settings, ...judgeClock(measured), ...judgeTtl(ttl, options.ttl)];
+    return {
+      store: shownUrl(url),
+      openMs,
+      capabilities: leases.capabilities,
+      measured,
+      pauses,
+      ttl,
+      checks,
+      healthy: checks.every(({ verdict }) => verdict !== "wrong"),
+    };
+  } finally {
+    await stores.close();
+  }
+}
+
+function judgeClock({ clock }: Measured): Diagnosis[] {
+  if (!clock) return [];
+  const { offsetMs, uncertainMs } = clock;
+  const value = `${offsetMs} ms (give or take ${uncertainMs} ms)`;
+  const isFine = Math.abs(offsetMs) <= LARGE_OFFSET_MS + uncertainMs;
+  const remedy =
+    "leases do not rest on it, but times that people read, and scheduledAt, are off by so much: run NTP on both";
+  const what = "store's clock less ours";
+  return [
+    isFine
+      ? { what, value, verdict: "fine", remedy: null }
+      : { what, value, verdict: "doubtful", remedy },
+  ];
+}
+
+function judgeTtl({ leastMs, advisedMs }: TtlAdvice, ttlMs: number | undefined): Diagnosis[] {
+  if (ttlMs === undefined) return [];
+  const [what, value] = ["--ttl", formatDuration(ttlMs)];
+  if (ttlMs >= advisedMs) return [{ what, value, verdict: "fine", remedy: null }];
+  return [
+    ttlMs > leastMs
+      ? {
+          what,
+          value,
+          verdict: "doubtful",
+          remedy: `one failed renewal and a pause may end a healthy lease: ${formatDuration(advisedMs)}`,
+        }
+      : {
+          what,
+          value,
+          verdict: "wrong",
+          remedy: `a healthy holder loses its lease: more than ${formatDuration(leastMs)}, better ${formatDuration(advisedMs)}`,
+        },
+  ];
+}
+
+const COLORS: Readonly<Record<Diagnosis["verdict"], (text: string) => string>> = {
+  fine: colors.green,
+  doubtful: colors.yellow,
+  wrong: colors.red,
+};
+
+function toText(report: Report): string {
+  const { store, openMs, capabilities, measured, pauses, ttl, checks, healthy } = report;
+  const { clock, grants, watch, queue } = capabilities;
+  const times = plainTable(["measured", "count", "p50", "p99", "max"]);
+  for (const [name, { count, p50Ms, p99Ms, maxMs }] of [
+    ["renewal", measured.renewal],
+    ["pauses of this process", pauses],
+  ] as const) {
+    times.push([name, count, `${p50Ms} ms`, `${p99Ms} ms`, `${maxMs} ms`]);
+  }
+  const table = plainTable(["check", "value", "verdict", "what to do"]);
+  for (const { what, value, verdict, remedy } of checks) {
+    table.push([what, value, COLORS[verdict](verdict), remedy ?? ""]);
+  }
+  const { pauseMs, renewalMs, marginMs, leastMs, advisedMs } = ttl;
+  return [
+    `${store}: opened in ${openMs} ms; clock ${clock}, grants ${grants}, watch ${watch}, queue ${queue ? "yes" : "no"}`,
+    times.toString(),
+    ...(checks.length > 0 ? [table.toString()] : []),
+    `ttl: more than ${leastMs} ms = p99 pause ${pauseMs} + p99 renewal ${renewalMs} + margin ${marginMs}, and 1 % drift`,
+    `     advised ${formatDuration(advisedMs)}: renewed at a third of it, it lives through two renewals that fail`,
+    healthy ? colors.green("healthy") : colors.red("not healthy"),
+  ].join("\n");
+}
+
+const HELP = `
+Takes a lease on a resource of its own (leasehold-doctor:...), renews it --samples times one after the
+other, and gives it back. PostgreSQL, Redis and etcd are asked for the settings on which leases depend.
+Pauses are measured in this process, which does nothing else: give those of your program as --pause
+(perf_hooks.monitorEventLoopDelay of Node measures them).
+
+Exit codes: 0 nothing is wrong (doubtful is not wrong); 1 something is; 69 the store does not answer.
+
+Examples:
+  leasehold doctor --store postgres://localhost/app --ttl 10s
+  leasehold doctor --pause 800ms --samples 1000 --json | jq .ttl`;

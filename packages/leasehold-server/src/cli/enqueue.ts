@@ -1,0 +1,90 @@
+import { createInterface } from "node:readline";
+import type { Command } from "commander";
+import type { Enqueued, EnqueueTaskOptions } from "leasehold";
+import { connectTasks, defineTask } from "leasehold";
+import { DEFAULTS, type Json, withoutUndefined } from "leasehold/internal";
+import { UsageError } from "./failures.js";
+import { integer, moment, tasksUrl, withStores } from "./options.js";
+import { CONNECT_TIMEOUT_MS } from "./stores.js";
+
+/** Of the lines of stdin: as many tasks go into one statement. */
+const BATCH = 100;
+
+interface Options {
+  readonly queue?: string;
+  readonly priority?: number;
+  readonly dedupeKey?: string;
+  readonly scheduledAt?: Date;
+  readonly json?: boolean;
+}
+
+export function addEnqueue(program: Command): void {
+  withStores(program.command("enqueue"))
+    .description("add tasks and print their ids")
+    .argument("<kind>", "selects the handler")
+    .argument("[data]", "JSON; - for one task per line of stdin", "null")
+    .option("--queue <name>", `queue (default: ${DEFAULTS.queue})`)
+    .option("--priority <n>", "smaller runs sooner (default: 0)", integer(-32_768, 32_767))
+    .option("--dedupe-key <key>", "at most one unfinished task per kind and key")
+    .option("--scheduled-at <time>", "not before then, ISO 8601", moment)
+    .option("--json", "a line of JSON per task: id and status (enqueued or duplicate)")
+    .addHelpText("after", HELP)
+    .action(async (kind: string, data: string, options: Options, command: Command) =>
+      enqueue(tasksUrl(command), kind, data, options),
+    );
+}
+
+async function enqueue(url: string, kind: string, data: string, options: Options): Promise<void> {
+  const { json, queue, priority, dedupeKey, scheduledAt } = options;
+  const given = withoutUndefined({ queue, priority, dedupeKey, scheduledAt }) as EnqueueTaskOptions;
+  const definition = defineTask(kind);
+  const many = data === "-";
+  if (many && dedupeKey !== undefined) {
+    throw new UsageError("--dedupe-key is for one task: with - all lines would be the same task");
+  }
+  const only = many ? null : [parse(data, "the data")];
+  const tasks = await connectTasks(url, { connectTimeoutMs: CONNECT_TIMEOUT_MS });
+  try {
+    for await (const batch of only ? [only] : batches()) {
+      const rows = batch.map((row) => ({ ...given, data: row }));
+      for (const outcome of await tasks.enqueueAll(definition, rows)) say(outcome, json);
+    }
+  } finally {
+    await tasks.close();
+  }
+}
+
+function say(outcome: Enqueued, json: boolean | undefined): void {
+  const { id, status } = outcome;
+  process.stdout.write(`${json ? JSON.stringify({ id, status }) : id}\n`);
+}
+
+async function* batches(): AsyncGenerator<Json[]> {
+  let batch: Json[] = [];
+  let line = 0;
+  for await (const text of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+    line += 1;
+    if (text.trim() === "") continue;
+    batch.push(parse(text, `line ${line}`));
+    if (batch.length < BATCH) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function parse(text: string, what: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    throw new UsageError(`${what} is not JSON: ${(error as Error).message}`);
+  }
+}
+
+const HELP = `
+With -, each line that is not blank is one task. A line that is not JSON ends the command; the ids of
+what was added before it have been printed.
+
+Examples:
+  leasehold enqueue sleep '{"sleep_duration_seconds": 5}'
+  leasehold enqueue mail.send - --queue mail < mails.ndjson`;

@@ -1,0 +1,85 @@
+/**
+ * The server's log of what happens to leases and tasks: docs/logs.md as code. Names of events are
+ * stable, fields are spelled as in the HTTP API, and no lease id is in any of them.
+ */
+import type { Logger } from "leasehold";
+import type { TaskEvent } from "leasehold/internal";
+import { withoutLeaseIds } from "leasehold/internal";
+import type { LeaseEvent } from "../http/index.js";
+
+type Level = "debug" | "info" | "warn";
+
+/** What one looks for afterwards is `info`; what happens all the time while all is well, `debug`. */
+export function logLeaseEvent(logger: Logger, event: LeaseEvent): void {
+  const { requestId, resource } = event;
+  const log = (level: Level, name: string, fields: object) =>
+    logger[level]({ event: name, resource, ...fields, requestId }, name.replaceAll("_", " "));
+  switch (event.type) {
+    case "acquired": {
+      const { holder, grantId, token, ttlMs, replaced } = event;
+      if (replaced?.state === "expired") {
+        const { holder: ownerId, grantId: expired, token: fencingToken } = replaced;
+        log("info", "lock_expired", { ownerId, grantId: expired, fencingToken });
+      }
+      const grant = { ownerId: holder, grantId, fencingToken: token };
+      log("info", "lock_acquired", { ...grant, ttlSeconds: ttlMs / 1_000 });
+      return;
+    }
+    case "held": {
+      const { holder, heldBy, grantId } = event;
+      log("debug", "lock_contended", { ownerId: holder, heldBy, grantId });
+      return;
+    }
+    case "renewed": {
+      const { grantId, token, ttlMs } = event;
+      log("debug", "lock_renewed", { grantId, fencingToken: token, ttlSeconds: ttlMs / 1_000 });
+      return;
+    }
+    case "lost":
+      log("info", "lock_renewal_failed", { grantId: event.grantId, reason: event.reason });
+      return;
+    case "released":
+      log("info", "lock_released", { grantId: event.grantId });
+      return;
+    // Also what those say who waited in vain.
+    case "notHeld":
+      return;
+    case "revoked":
+      log("info", "lock_revoked", { fencingToken: event.token, free: event.free });
+      return;
+    case "failed": {
+      const { operation, grantId, applied, code, message } = event;
+      const error = withoutLeaseIds(message);
+      log("warn", "lock_failed", { operation, grantId, applied, code, error });
+      return;
+    }
+  }
+}
+
+/** Those of a task that goes its way are bulk. */
+const TASK_LEVELS: Readonly<Record<TaskEvent["type"], Level>> = {
+  enqueued: "debug",
+  claimed: "debug",
+  renewed: "debug",
+  completed: "debug",
+  returned: "debug",
+  failed: "info",
+  refused: "info",
+  expired: "info",
+  cancelled: "info",
+  retried: "info",
+};
+
+export function logTaskEvent(logger: Logger, { type, ...event }: TaskEvent): void {
+  const line: Record<string, unknown> = { event: `task_${type}` };
+  for (const [key, value] of Object.entries<unknown>(event)) {
+    line[HTTP_NAMES[key] ?? key] = typeof value === "string" ? withoutLeaseIds(value) : value;
+  }
+  logger[TASK_LEVELS[type]](line, `task ${type}`);
+}
+
+const HTTP_NAMES: Readonly<Record<string, string>> = {
+  holder: "processor",
+  previousHolder: "previousProcessor",
+  token: "fencingToken",
+};

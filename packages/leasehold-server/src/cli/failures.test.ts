@@ -1,0 +1,40 @@
+import { CommanderError } from "commander";
+import { InvalidOptionError, StoreMisconfiguredError, StoreUnavailableError } from "leasehold";
+import { expect, it } from "vitest";
+import { describeFailure, Exit, UsageError } from "./failures.js";
+
+const QUIET = { verbose: false, json: false };
+
+it("says code, message and where the remedy is", () => {
+  expect(describeFailure(new StoreMisconfiguredError("no driver"), QUIET)).toEqual({
+    exitCode: 78,
+    text: "leasehold: STORE_MISCONFIGURED: no driver\n  what to do: node_modules/leasehold/docs/errors.md#store_misconfigured",
+  });
+});
+
+it.each([
+  [new InvalidOptionError("ttlMs", "is odd"), 64, "leasehold: INVALID_OPTION: ttlMs is odd"],
+  [new UsageError("no such file"), 64, "leasehold: no such file"],
+  [new Error("other"), 1, "leasehold: other"],
+  ["thrown text", 1, "leasehold: thrown text"],
+  [new Exit(7), 7, ""],
+  [new CommanderError(1, "commander.unknownOption", "said already"), 64, ""],
+  [new CommanderError(0, "commander.help", "said already"), 0, ""],
+])("%#: ends with the right code", (error, exitCode, text) => {
+  const failure = describeFailure(error, QUIET);
+  expect(failure.exitCode).toBe(exitCode);
+  expect(failure.text.split("\n")[0]).toBe(text);
+});
+
+it("tells stacks and causes only when asked", () => {
+  const cause = new Error("connection refused");
+  const error = new StoreUnavailableError("no answer", { outcome: "none", cause });
+  expect(describeFailure(error, QUIET).text).not.toContain("connection refused");
+  const { text } = describeFailure(error, { verbose: true, json: false });
+  expect(text).toContain("Error: connection refused\n    at ");
+});
+
+it("is JSON where the command's results are", () => {
+  const { text } = describeFailure(new UsageError("no such file"), { verbose: true, json: true });
+  expect(JSON.parse(text)).toEqual({ error: { code: null, message: "no such file", docs: null } });
+});

@@ -1,0 +1,69 @@
+/** What the command line says when something went wrong, and with which code it ends. */
+import { CommanderError } from "commander";
+import { type ErrorCode, LeaseholdError } from "leasehold";
+import { EXIT } from "./exit-codes.js";
+
+/** A mistake in what was typed, or in a file that it names. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** An end with this code about which everything has been said. */
+export class Exit extends Error {
+  override readonly name = "Exit";
+  constructor(readonly code: number) {
+    super(`exit ${code}`);
+  }
+}
+
+const CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
+  INVALID_OPTION: EXIT.usage,
+  STORE_UNAVAILABLE: EXIT.storeUnavailable,
+  STORE_MISCONFIGURED: EXIT.misconfigured,
+  LEASE_UNAVAILABLE: EXIT.leaseUnavailable,
+  LEASE_LOST: EXIT.leaseLost,
+};
+
+export interface Failure {
+  readonly exitCode: number;
+  /** For stderr; empty when everything has been said. */
+  readonly text: string;
+}
+
+/** @param options.verbose adds the stack and the causes */
+export function describeFailure(
+  error: unknown,
+  options: { verbose: boolean; json: boolean },
+): Failure {
+  if (error instanceof Exit) return { exitCode: error.code, text: "" };
+  // Commander has printed its own message; its codes for help and version are 0.
+  if (error instanceof CommanderError) {
+    return { exitCode: error.exitCode === 0 ? 0 : EXIT.usage, text: "" };
+  }
+  const { code, message, docs, exitCode } = summary(error);
+  if (options.json) {
+    return { exitCode, text: JSON.stringify({ error: { code, message, docs } }) };
+  }
+  const lines = [`leasehold: ${code === null ? "" : `${code}: `}${message}`];
+  if (docs !== null) lines.push(`  what to do: ${docs}`);
+  if (options.verbose) lines.push(...stacks(error));
+  return { exitCode, text: lines.join("\n") };
+}
+
+function summary(error: unknown) {
+  if (error instanceof LeaseholdError) {
+    const { code, message, docs } = error;
+    return { code, message, docs, exitCode: CODES[code] ?? EXIT.failed };
+  }
+  const exitCode = error instanceof UsageError ? EXIT.usage : EXIT.failed;
+  const message = error instanceof Error ? error.message : String(error);
+  return { code: null, message, docs: null, exitCode };
+}
+
+function stacks(error: unknown): string[] {
+  const found: string[] = [];
+  for (let at = error; at instanceof Error && found.length < 10; at = at.cause) {
+    found.push(at.stack ?? at.message);
+  }
+  return found;
+}

@@ -1,0 +1,38 @@
+/** Loads the handlers that a worker runs from a file of the user's. */
+import type { TaskHandler } from "leasehold";
+import { UsageError } from "./failures.js";
+import { loadModule } from "./modules.js";
+
+const WANTED =
+  "an array of handlers made by defineTask(...).handle(...), or a function (options) => array";
+
+/**
+ * The default export of `file`, or what it answers for `options` where it is a function.
+ * @throws UsageError that says what is wrong with the file
+ */
+export async function loadHandlers(
+  file: string,
+  options: Readonly<Record<string, unknown>>,
+): Promise<readonly TaskHandler[]> {
+  return loadModule(file, async ({ default: value }, path) => {
+    const handlers: unknown =
+      typeof value === "function" ? await (value as (given: unknown) => unknown)(options) : value;
+    if (!Array.isArray(handlers) || handlers.length === 0) {
+      throw new UsageError(`the default export of ${path} must be ${WANTED}`);
+    }
+    for (const [index, handler] of handlers.entries()) {
+      if (!isHandler(handler)) {
+        throw new UsageError(
+          `entry ${index} of the default export of ${path} is no handler: it must be ${WANTED}`,
+        );
+      }
+    }
+    return handlers as TaskHandler[];
+  });
+}
+
+function isHandler(value: unknown): value is TaskHandler {
+  if (typeof value !== "object" || value === null) return false;
+  const { kind, run } = value as Partial<TaskHandler>;
+  return typeof kind === "string" && typeof run === "function";
+}

@@ -1,0 +1,173 @@
+/** A command that runs while a lease is held, and not a moment longer than the store may promise. */
+import { constants } from "node:os";
+import { Option } from "commander";
+import type { Clock } from "leasehold";
+import { LeaseLostError, type Leases } from "leasehold";
+import { capabilitiesOf, systemEnv } from "leasehold/internal";
+import { EXIT } from "./exit-codes.js";
+import { Exit, UsageError } from "./failures.js";
+import { duration } from "./options.js";
+import { ProcessGroup } from "./process-group.js";
+
+const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
+/** Beside the grace: timers and the death of processes take their time, at most a tenth of the ttl. */
+const MARGIN_MS = 50;
+
+/** What a command needs to know of the lease under which it runs. */
+export interface Right {
+  readonly holder: string;
+  /** Null where the store has none. */
+  readonly token: number | null;
+  readonly signal: AbortSignal;
+  remainingMs(): number;
+  checkAlive(): boolean;
+}
+
+export function rightOf(lease: Omit<Right, "token"> & { token: number }, leases: Leases): Right {
+  const { holder, signal } = lease;
+  // To ask for one that is not there throws.
+  const token = capabilitiesOf(leases).tokens === false ? null : lease.token;
+  return {
+    holder,
+    token,
+    signal,
+    remainingMs: () => lease.remainingMs(),
+    checkAlive: () => lease.checkAlive(),
+  };
+}
+
+export function ttlOption(): Option {
+  return new Option("--ttl <duration>", "renewed at a third of it")
+    .argParser(duration)
+    .default(30_000, "30s");
+}
+
+export function graceOption(): Option {
+  return new Option(
+    "--grace <duration>",
+    "between SIGTERM and SIGKILL when the lease is lost (default: a fifth of the ttl)",
+  ).argParser(duration);
+}
+
+/**
+ * How long before the end of the lease the command must be told to stop.
+ * @throws UsageError where that would leave next to nothing of it
+ */
+export function graceAndMargin(ttlMs: number, graceMs = Math.floor(ttlMs / 5)) {
+  if (graceMs > ttlMs / 2) throw new UsageError("--grace must be at most half of --ttl");
+  return { graceMs, marginMs: graceMs + Math.min(MARGIN_MS, ttlMs / 10) };
+}
+
+/**
+ * Runs the command until it ends, or the right does: then it is stopped, and those that it has started.
+ * Resolves when none of them is left.
+ * @returns the command's exit code
+ * @throws Exit when it cannot be started
+ */
+export async function runUnder(
+  right: Right,
+  resource: string,
+  [command = "", ...args]: readonly string[],
+  { graceMs, signals }: { graceMs: number; signals: Signals },
+): Promise<number> {
+  const env = { ...process.env, ...environmentOf(right, resource, systemEnv.clock) };
+  const group = new ProcessGroup(command, args, { env, graceMs, clock: systemEnv.clock });
+  signals.forwardTo(group, right);
+  const stop = () => {
+    process.stderr.write(`leasehold: ${reasonOf(right.signal)}; stopping the command\n`);
+    void group.stop();
+  };
+  if (right.signal.aborted) stop();
+  else right.signal.addEventListener("abort", stop, { once: true });
+  try {
+    return await group.exited.catch(asExit);
+  } finally {
+    right.signal.removeEventListener("abort", stop);
+    // Also what it has left behind: the resource is another's soon.
+    await group.stop();
+    signals.forwardTo(undefined, undefined);
+  }
+}
+
+function environmentOf({ holder, token, ...right }: Right, resource: string, clock: Clock) {
+  // Locks in the format of others have none: a command that reads it then stops at once.
+  const text = String(token ?? "");
+  const deadlineMs = Math.floor(clock.wall() + right.remainingMs());
+  return {
+    LEASE_RESOURCE: resource,
+    LEASE_TOKEN: text,
+    LEASE_HOLDER: holder,
+    LEASE_DEADLINE: String(deadlineMs),
+    LEASEHOLD_RESOURCE: resource,
+    LEASEHOLD_TOKEN: text,
+    LEASEHOLD_HOLDER: holder,
+  };
+}
+
+function reasonOf({ reason }: { reason: unknown }): string {
+  if (reason instanceof LeaseLostError) {
+    return `the lease on "${reason.resource}" is lost: ${reason.reason}`;
+  }
+  return reason instanceof Error ? reason.message : String(reason);
+}
+
+/** A signal came while nothing ran. */
+export class Interrupted extends Error {
+  readonly code: number;
+  constructor(readonly signal: NodeJS.Signals) {
+    super(`${signal} came`);
+    this.code = 128 + constants.signals[signal];
+  }
+}
+
+/**
+ * What is sent to us is meant for the command: while one runs, we only pass it on. Also from the
+ * terminal's Ctrl-Z to `fg`: the command must not go on while we cannot renew, and goes on again
+ * only if the lease has lived through it.
+ */
+export class Signals {
+  readonly #waiting = new AbortController();
+  #group: ProcessGroup | undefined;
+  #right: Right | undefined;
+  /** The command was told to end: no other is to follow. */
+  #ending: NodeJS.Signals | undefined;
+
+  constructor() {
+    for (const name of FORWARDED) {
+      process.on(name, () => {
+        if (ENDS.has(name)) this.#ending = name;
+        if (this.#group) this.#group.signal(name);
+        else this.#waiting.abort(new Interrupted(name));
+      });
+    }
+    process.on("SIGTSTP", () => {
+      this.#group?.signal("SIGSTOP");
+      process.kill(process.pid, "SIGSTOP");
+    });
+    process.on("SIGCONT", () => {
+      if (this.#right?.checkAlive()) this.#group?.signal("SIGCONT");
+    });
+  }
+
+  /** Aborts with Interrupted when a signal comes and nothing runs, or once that has ended. */
+  get waiting(): AbortSignal {
+    return this.#waiting.signal;
+  }
+
+  forwardTo(group: ProcessGroup | undefined, right: Right | undefined): void {
+    [this.#group, this.#right] = [group, right];
+    if (!group && this.#ending) this.#waiting.abort(new Interrupted(this.#ending));
+    const { reason } = this.#waiting.signal as { reason: unknown };
+    if (reason instanceof Interrupted) group?.signal(reason.signal);
+  }
+}
+
+const ENDS: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]);
+
+function asExit(error: NodeJS.ErrnoException): never {
+  const missing = error.code === "ENOENT";
+  process.stderr.write(
+    `leasehold: cannot start the command: ${missing ? "it was not found" : error.message}\n`,
+  );
+  throw new Exit(missing ? EXIT.notFound : EXIT.notExecutable);
+}

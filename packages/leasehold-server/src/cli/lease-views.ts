@@ -1,0 +1,229 @@
+/** ls and show: leases as people see them. */
+import { type Command, Option } from "commander";
+import {
+  LeaseholdError,
+  type LeaseState,
+  type LeaseStore,
+  type LeaseView,
+  type Page,
+} from "leasehold";
+import type { ListQuery } from "leasehold/internal";
+import { formatDuration } from "leasehold/internal";
+import { UsageError } from "./failures.js";
+import { duration, integer, namespaceOption, whereOf, withStore, withStores } from "./options.js";
+import { colors, print } from "./output.js";
+import { openLeases, openLeasesAndControl } from "./stores.js";
+import { plainTable } from "./table.js";
+
+const STATES = ["live", "expired", "released", "revoked"] as const satisfies LeaseState[];
+
+interface ListOptions {
+  readonly owner?: string;
+  readonly state: LeaseState | "any";
+  readonly expiringWithin?: number;
+  readonly longHeld?: number;
+  readonly limit: number;
+  readonly cursor?: string;
+  readonly namespace: string;
+  readonly json?: boolean;
+}
+
+export function addLs(program: Command): void {
+  withStore(program.command("ls"))
+    .description("list leases, by resource")
+    .argument("[prefix]", "only resources that begin with it; literal", "")
+    .option("--owner <name>", "only those of this holder")
+    .addOption(
+      new Option("--state <state>", "only leases in this state")
+        .choices([...STATES, "any"])
+        .default("live"),
+    )
+    .option("--expiring-within <duration>", "only those that end by then unless renewed", duration)
+    .option("--long-held <duration>", "only those granted longer ago, and live", duration)
+    .option("--limit <n>", "at most this many", integer(1, 10_000), 100)
+    .option("--cursor <text>", "go on where a page before has ended")
+    .addOption(namespaceOption())
+    .option("--json", "for machines")
+    .addHelpText("after", LS_HELP)
+    .action(async (prefix: string, options: ListOptions, command: Command) => {
+      const stores = await openLeases(whereOf(command).store);
+      const { leases } = stores;
+      try {
+        const page = await list(leases, prefix, options);
+        print(options.json, page, () => tableOf(page));
+      } finally {
+        await stores.close();
+      }
+    });
+}
+
+/** Stores filter by prefix and state, some by the rest as well, which is looked for page by page. */
+async function list(
+  leases: Pick<LeaseStore, "list">,
+  prefix: string,
+  { state, limit, cursor, namespace, ...filters }: ListOptions,
+): Promise<Page<LeaseView>> {
+  const query: ListQuery = {
+    namespace,
+    limit: Math.min(limit, 200),
+    ...(prefix !== "" && { prefix }),
+    ...(state !== "any" && { states: [state] }),
+    ...(filters.owner !== undefined && { holder: filters.owner }),
+    ...(filters.expiringWithin !== undefined && { expiringWithinMs: filters.expiringWithin }),
+    ...(filters.longHeld !== undefined && { heldForMs: filters.longHeld }),
+  };
+  const items: LeaseView[] = [];
+  let from = cursor;
+  for (;;) {
+    const page = await leases.list({ ...query, ...(from !== undefined && { cursor: from }) });
+    for (const [index, view] of page.items.entries()) {
+      if (!matches(view, filters)) continue;
+      items.push(view);
+      if (items.length < limit) continue;
+      const isLast = index + 1 === page.items.length;
+      if (isLast) return { items, nextCursor: page.nextCursor };
+      // A cursor names the end of a page: so that of one that ends here.
+      const until = { ...query, limit: index + 1, ...(from !== undefined && { cursor: from }) };
+      return { items, nextCursor: (await leases.list(until)).nextCursor };
+    }
+    if (page.nextCursor === null) return { items, nextCursor: null };
+    from = page.nextCursor;
+  }
+}
+
+function matches(
+  view: LeaseView,
+  { owner, expiringWithin, longHeld }: Pick<ListOptions, "owner" | "expiringWithin" | "longHeld">,
+): boolean {
+  if (owner !== undefined && view.holder !== owner) return false;
+  if (expiringWithin !== undefined) {
+    if (view.state !== "live" || view.remainingMs > expiringWithin) return false;
+  }
+  return longHeld === undefined || (heldMs(view) ?? -1) >= longHeld;
+}
+
+/** How long it has been held, by the store's clock alone; null where that cannot be said. */
+function heldMs({ state, grantedAt, expiresAt, remainingMs }: LeaseView): number | null {
+  if (state !== "live" || grantedAt === null || expiresAt === null) return null;
+  const nowMs = Date.parse(expiresAt) - remainingMs;
+  return Math.max(0, nowMs - Date.parse(grantedAt));
+}
+
+function tableOf({ items, nextCursor }: Page<LeaseView>): string {
+  if (items.length === 0) return "no leases";
+  const table = plainTable(["resource", "state", "holder", "token", "held", "left"]);
+  for (const view of items) {
+    const { resource, state, holder, token, remainingMs } = view;
+    const held = heldMs(view);
+    const times = [
+      held === null ? "" : formatDuration(held),
+      state === "live" ? formatDuration(remainingMs) : "",
+    ];
+    table.push([resource, shownState(state), holder, token, ...times]);
+  }
+  const more = nextCursor === null ? "" : `\nmore: --cursor ${nextCursor}`;
+  return `${table.toString()}${more}`;
+}
+
+export function shownState(state: LeaseState): string {
+  return state === "live"
+    ? colors.green(state)
+    : state === "released"
+      ? colors.dim(state)
+      : colors.yellow(state);
+}
+
+export function addShow(program: Command): void {
+  withStores(program.command("show"))
+    .description(
+      "show a resource: who has it or had it last, who had it before, whether it is paused",
+    )
+    .argument("<resource>", "which")
+    .addOption(namespaceOption())
+    .option("--json", "for machines")
+    .addHelpText("after", SHOW_HELP)
+    .action(
+      async (
+        resource: string,
+        { namespace, json }: { namespace: string; json?: boolean },
+        command: Command,
+      ) => {
+        const stores = await openLeasesAndControl(whereOf(command));
+        try {
+          const [[lease], before, pauses] = await Promise.all([
+            stores.leases.get([{ namespace, resource }]),
+            stores.history?.list({ namespace, resource, limit: 10 }),
+            (stores.control ?? stores.operator)?.pauses.list(namespace).catch(noPauses),
+          ]);
+          const paused = (pauses ?? []).filter(
+            ({ kind, name }) =>
+              (kind === "resource" && name === resource) ||
+              (kind === "prefix" && resource.startsWith(name)),
+          );
+          if (!lease && paused.length === 0) {
+            throw new UsageError(`nobody has had "${resource}", as far as the store knows`);
+          }
+          const shown = { lease: lease ?? null, before: before?.items ?? [], paused };
+          print(json, shown, () => detailsOf(resource, shown));
+        } finally {
+          await stores.close();
+        }
+      },
+    );
+}
+
+/** A key may read leases and not what is paused; and a server may keep none. */
+function noPauses(error: unknown): [] {
+  if (error instanceof LeaseholdError && !error.retryable) return [];
+  throw error;
+}
+
+interface Shown {
+  readonly lease: LeaseView | null;
+  readonly before: readonly LeaseView[];
+  readonly paused: readonly { kind: string; name: string; actor: string; reason: string }[];
+}
+
+function detailsOf(resource: string, { lease, before, paused }: Shown): string {
+  const lines = [lease ? `${resource}  ${shownState(lease.state)}` : `${resource}  never held`];
+  if (lease) {
+    const { holder, token, grantId, ttlMs, remainingMs, metadata } = lease;
+    const left = lease.state === "live" ? `, ${formatDuration(remainingMs)} left` : "";
+    lines.push(`holder ${holder}, token ${token}, grant ${grantId}`);
+    lines.push(`ttl ${formatDuration(ttlMs)}${left}`);
+    const times = { granted: lease.grantedAt, renewed: lease.renewedAt, expires: lease.expiresAt };
+    const known = Object.entries(times).filter(([, at]) => at !== null);
+    lines.push(known.map(([name, at]) => `${name} ${at}`).join(", "));
+    if (metadata !== null) lines.push(`metadata ${metadata}`);
+  }
+  for (const { kind, name, actor, reason } of paused) {
+    lines.push(`paused by ${actor} (${kind} "${name}"): ${reason}`);
+  }
+  if (before.length > 0) {
+    const table = plainTable(["before", "holder", "token", "granted", "ended by"]);
+    for (const { state, holder, token, grantedAt, expiresAt } of before) {
+      table.push([shownState(state), holder, token, grantedAt ?? "", expiresAt ?? ""]);
+    }
+    lines.push(table.toString());
+  }
+  return lines.join("\n");
+}
+
+const LS_HELP = `
+--owner, --expiring-within and --long-held look at one page after the other until --limit are found.
+Times are the store's; those that keep none (kubernetes:, zookeeper:, formats of others) have no
+"held". Leases on tasks are listed by: leasehold tasks
+
+Examples:
+  leasehold ls deploy/ --store postgres://localhost/app
+  leasehold ls --owner worker-7 --expiring-within 10s
+  leasehold ls --long-held 1h --json | jq -r '.items[].resource'
+  leasehold ls --state any --limit 500`;
+
+const SHOW_HELP = `
+Those who had it before are known where grants are kept (SQL stores), pauses where there is a control
+store.
+
+Examples:
+  leasehold show deploy/web
+  leasehold show deploy/web --json | jq .lease.holder`;

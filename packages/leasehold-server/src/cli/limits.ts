@@ -1,0 +1,107 @@
+/** What a tenant may have, directly in the database. */
+import { type Command, InvalidArgumentError } from "commander";
+import type { TenantLimits } from "leasehold/internal";
+import { type ActOptions, actOf, withAct } from "./acts.js";
+import { UsageError } from "./failures.js";
+import { decimal, integer, namespaceOption, whereOf, withStores } from "./options.js";
+import { print } from "./output.js";
+import { withControl } from "./stores.js";
+
+const MOST = 1_000_000_000;
+
+export function addLimits(program: Command): void {
+  const limits = program
+    .command("limits")
+    .description("how much a tenant may have")
+    .addHelpText("after", HELP);
+  addShow(limits);
+  addSet(limits);
+}
+
+function addShow(limits: Command): void {
+  withStores(limits.command("show"))
+    .description("show what was set for a tenant")
+    .addOption(namespaceOption())
+    .option("--json", "for machines")
+    .action(
+      async ({ namespace, json }: { namespace: string; json?: boolean }, command: Command) => {
+        const set = await withControl(whereOf(command), ({ limits: kept }) => kept.read(namespace));
+        show(namespace, set, json);
+      },
+    );
+}
+
+interface SetOptions extends ActOptions {
+  readonly leases?: Limit;
+  readonly tasks?: Limit;
+  readonly rate?: Limit;
+}
+
+/** `none` takes it away. Not null: of an option's value that would make "". */
+type Limit = number | "none";
+
+function addSet(limits: Command): void {
+  withAct(limits.command("set"))
+    .description("change some of a tenant's limits; what is not named stays")
+    .option("--leases <n>", "live leases at once; none: the server's own limit", count)
+    .option("--tasks <n>", "pending and running tasks at once; none: the server's own limit", count)
+    .option("--rate <n>", "requests per second of one key; none: the server's own limit", perSecond)
+    .addHelpText("after", SET_HELP)
+    .action(async (options: SetOptions, command: Command) => {
+      const { namespace, leases, tasks, rate, json } = options;
+      const change: Partial<TenantLimits> = {
+        ...(leases !== undefined && { leases: limitOf(leases) }),
+        ...(tasks !== undefined && { tasks: limitOf(tasks) }),
+        ...(rate !== undefined && { ratePerSecond: limitOf(rate) }),
+      };
+      if (Object.keys(change).length === 0) {
+        throw new UsageError("one of these at least: --leases, --tasks, --rate");
+      }
+      const act = actOf(options, "limits.set", namespace);
+      const after = await withControl(whereOf(command), (control) =>
+        control.perform(act, async (actors) => ({
+          value: await actors.limits.set(namespace, change),
+          details: change,
+        })),
+      );
+      show(namespace, after, json);
+    });
+}
+
+function show(namespace: string, limits: TenantLimits, json: boolean | undefined): void {
+  const shown = (limit: number | null) => limit ?? "the server's own";
+  print(json, { namespace, ...limits }, () =>
+    [
+      `live leases                  ${shown(limits.leases)}`,
+      `pending and running tasks    ${shown(limits.tasks)}`,
+      `requests per second of a key ${shown(limits.ratePerSecond)}`,
+    ].join("\n"),
+  );
+}
+
+function limitOf(limit: Limit): number | null {
+  return limit === "none" ? null : limit;
+}
+
+const orNone =
+  (parse: (text: string) => number) =>
+  (text: string): Limit =>
+    text === "none" ? text : parse(text);
+const count = orNone(integer(0, MOST));
+const perSecond = orNone((text) => {
+  const value = decimal(0, MOST)(text);
+  if (value === 0) throw new InvalidArgumentError("It must be greater than 0.");
+  return value;
+});
+
+const HELP = `
+Servers learn of a change within seconds. Nobody loses what is there already when a limit becomes smaller.
+
+Examples:
+  leasehold limits show --namespace shop
+  leasehold limits set --namespace shop --leases 5000 --rate 200 --reason "as agreed"`;
+
+const SET_HELP = `
+Examples:
+  leasehold limits set --tasks 100000 --reason "larger batch at night"
+  leasehold limits set --rate none --reason "trial is over"`;

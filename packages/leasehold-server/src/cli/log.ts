@@ -1,0 +1,45 @@
+import { Option } from "commander";
+import { withoutLeaseIds } from "leasehold/internal";
+import pino from "pino";
+
+const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
+
+export function logLevelOption(): Option {
+  return new Option("--log-level <level>", "least level of the log on stderr")
+    .choices(LEVELS)
+    .default("info")
+    .env("LEASEHOLD_LOG_LEVEL");
+}
+
+/** Errors of others quote what they were given: a row that a database refused, a body. */
+function shownError(error: unknown): unknown {
+  return shown(pino.stdSerializers.err(error as Error), 0);
+}
+
+const DEEPEST = 4;
+
+function shown(value: unknown, depth: number): unknown {
+  if (typeof value === "string") return withoutLeaseIds(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (depth === DEEPEST) return "[...]";
+  if (Array.isArray(value)) return value.map((item) => shown(item, depth + 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [withoutLeaseIds(key), shown(item, depth + 1)]),
+  );
+}
+
+/**
+ * JSON lines on stderr: stdout is for results. Synchronous, so that the last lines of a process
+ * that dies are there.
+ */
+export function newLogger(level: string): pino.Logger {
+  return pino(
+    {
+      level,
+      base: { pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: shownError },
+    },
+    pino.destination({ dest: 2, sync: true }),
+  );
+}

@@ -1,0 +1,175 @@
+import type { Command } from "commander";
+import { Option } from "commander";
+import type { Env, Logger } from "leasehold";
+import { systemEnv } from "leasehold/internal";
+import {
+  type ConsoleFiles,
+  consoleFiles,
+  createApp,
+  DEFAULT_LIMITS,
+  type Listening,
+  type ListenOptions,
+  listen,
+  type ServerApp,
+  type ServerLimits,
+} from "../http/index.js";
+import { logLeaseEvent, logTaskEvent } from "./events-log.js";
+import { authFor, LOOPBACK_HOSTS, sayWhoMayCome } from "./exposure.js";
+import { UsageError } from "./failures.js";
+import { logLevelOption, newLogger } from "./log.js";
+import { integer, type Where, whereOf, withStores } from "./options.js";
+import { listenForShutdown } from "./shutdown.js";
+import { openWhere, shownUrl } from "./stores.js";
+import { VERSION } from "./version.js";
+
+interface Options {
+  readonly host: string;
+  readonly port: number;
+  readonly insecureNoKeys?: boolean;
+  readonly console: boolean;
+  readonly limits?: Partial<ServerLimits>;
+  readonly logLevel: string;
+}
+
+export function portOption(): Option {
+  return new Option("--port <n>", "0 chooses a free one")
+    .argParser(integer(0, 65_535))
+    .env("PORT")
+    .default(4040);
+}
+
+export function addServe(program: Command): void {
+  withStores(program.command("serve"))
+    .description("serve leases, tasks and the generator over HTTP")
+    .option(
+      "--host <address>",
+      "0.0.0.0 serves other machines too: for that there must be an API key",
+      "127.0.0.1",
+    )
+    .option(
+      "--insecure-no-keys",
+      "serve other machines although there is no key: anybody may do all",
+    )
+    .addOption(portOption())
+    .option("--no-console", "serve the API alone, without the web console")
+    .option(
+      "--limits <name=number,...>",
+      `what this instance takes on: ${Object.keys(DEFAULT_LIMITS).join(", ")}; "none" for no limit`,
+      limitsOf,
+    )
+    .addOption(logLevelOption())
+    .addHelpText("after", HELP)
+    .action(async (options: Options, command: Command) => serve(whereOf(command), options));
+}
+
+/** For the option's parser; the app checks names and numbers. */
+function limitsOf(text: string): Partial<ServerLimits> {
+  const pairs = text.split(",").map((pair) => pair.split("="));
+  return Object.fromEntries(
+    pairs.map(([name = "", value = ""]) => [name, value === "none" ? null : Number(value)]),
+  );
+}
+
+async function serve(where: Where, options: Options): Promise<void> {
+  if (/^zookeeper:/i.test(where.store)) throw new UsageError(BOUND);
+  const logger = newLogger(options.logLevel);
+  const shutdown = listenForShutdown(systemEnv.clock);
+  const { startOpenTelemetry } = await import("./open-telemetry.js");
+  const exporting = await startOpenTelemetry();
+  const { telemetry, metrics } = exporting;
+  const env: Env = { ...systemEnv, logger, telemetry };
+  const stores = await openWhere(where, env);
+  try {
+    const auth = await authFor(options, stores);
+    const files = options.console ? await consoleOrSay(logger) : null;
+    const app = createApp({
+      ...stores,
+      env,
+      auth,
+      ...(options.insecureNoKeys ? {} : { trustedHosts: [...LOOPBACK_HOSTS, options.host] }),
+      ...(options.limits && { limits: options.limits }),
+      metrics,
+      console: files,
+      engine: engineOf(where),
+      version: VERSION,
+      onLeaseEvent: (event) => logLeaseEvent(logger, event),
+      onTaskEvent: (event) => logTaskEvent(logger, event),
+    });
+    const server = await listenOrSay(app, options);
+    const store = shownUrl(where.store);
+    const control = where.control === undefined ? {} : { control: shownUrl(where.control) };
+    const page = files ? { console: `${server.url}/` } : {};
+    const said = files
+      ? `listening on ${server.url}, console at ${server.url}/`
+      : `listening on ${server.url}`;
+    logger.info({ url: server.url, ...page, store, ...control }, said);
+    await sayWhoMayCome(logger, options, stores);
+    await shutdown.requested();
+    logger.info({}, "draining");
+    await server.close();
+  } finally {
+    await stores.close();
+    await exporting.close();
+  }
+  logger.info({}, "closed");
+}
+
+/** Null, and a line in the log, where this package was built without one. */
+export async function consoleOrSay(logger: Logger): Promise<ConsoleFiles | null> {
+  const files = await consoleFiles();
+  if (!files) logger.warn({ event: "no_console" }, "the console was not built: serving without it");
+  return files;
+}
+
+/** What the stores are, for people. */
+export function engineOf({ store }: Where): string {
+  const [scheme = ""] = store.split(":", 1);
+  return scheme === "postgresql" ? "postgres" : scheme.toLowerCase();
+}
+
+/** @throws UsageError with the remedy when the address cannot be used */
+export async function listenOrSay(
+  app: ServerApp,
+  { host, port, ...rest }: Omit<ListenOptions, "app"> & { host: string },
+): Promise<Listening> {
+  try {
+    return await listen({ app, host, port, ...rest });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    await app.close();
+    if (code === "EADDRINUSE") {
+      throw new UsageError(
+        `port ${port} of ${host} is in use: stop what listens there, or choose another port with --port or PORT (0: a free one)`,
+      );
+    }
+    if (code === "EACCES") {
+      throw new UsageError(
+        `no right to listen on port ${port}: choose one above 1023 with --port or PORT`,
+      );
+    }
+    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
+      throw new UsageError(`${host} is no address of this machine: choose one with --host`);
+    }
+    throw error;
+  }
+}
+
+const BOUND =
+  "a server cannot serve leases of ZooKeeper: each is bound to the process that takes it, here the server, and would end with it: let your programs connect to zookeeper:// themselves, or serve another store";
+
+const HELP = `
+Run as many as you like on one PostgreSQL database. SIGINT or SIGTERM lets requests end and exits
+with 0; a second signal exits at once. The log is JSON lines on stderr; docs/logs.md has their events.
+
+Without an API key it serves this machine alone, whoever asks. From the first key on
+(leasehold keys create) every request needs one, without a restart; docs/http.md has the roles.
+
+Open the server's address in a browser for the console: leases, tasks, elections, as they happen.
+
+GET /metrics is for Prometheus; OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces
+(docs/observability.md).
+
+Examples:
+  leasehold serve
+  leasehold keys create --name ops --role admin && leasehold serve --host 0.0.0.0
+  leasehold serve --store postgres://localhost/app --port 8080 --limits leases=10000,waiters=200`;

@@ -1,0 +1,27 @@
+import { systemEnv } from "leasehold/internal";
+import { expect, it } from "vitest";
+import { openWhere, shownUrl } from "./stores.js";
+
+it.each([
+  ["pglite:.leasehold", "pglite:.leasehold"],
+  ["memory:", "memory:"],
+  ["http://127.0.0.1:4040", "http://127.0.0.1:4040"],
+  ["postgres://me:secret@db/app?ssl=true", "postgres://me:***@db/app?ssl=true"],
+])("shows %s as %s", (url, shown) => expect(shownUrl(url)).toBe(shown));
+
+it("keeps tasks and the generator's state in the control store", async () => {
+  const both = await openWhere({ store: "memory:cli-a", control: "memory:cli-b" }, systemEnv);
+  const second = await openWhere({ store: "memory:cli-b", control: undefined }, systemEnv);
+  await both.generator.write("default", { running: true });
+  expect(await second.generator.read("default")).toMatchObject({ running: true });
+  const key = { namespace: "default", resource: "r", leaseId: "0".repeat(32) };
+  await both.leases.acquire([{ ...key, holder: "h", ttlMs: 1_000 }]);
+  expect(await second.leases.get([key])).toEqual([null]);
+  await both.close();
+  await second.close();
+});
+
+it("closes the first store when the second cannot be opened", async () => {
+  const opening = openWhere({ store: "memory:cli-c", control: "nonsense:" }, systemEnv);
+  await expect(opening).rejects.toMatchObject({ code: "INVALID_OPTION" });
+});

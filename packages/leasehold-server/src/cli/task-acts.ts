@@ -1,0 +1,189 @@
+/** What operators do to tasks: retry, cancel and delete them, and pause a queue. */
+import { type Command, Option } from "commander";
+import type { Stores } from "leasehold";
+import { InvalidOptionError } from "leasehold";
+import type { Actors } from "leasehold/internal";
+import {
+  type AdminOutcome,
+  systemEnv,
+  TASK_STATES,
+  type TaskKey,
+  type TaskQuery,
+  type TaskState,
+  type TaskStore,
+} from "leasehold/internal";
+import { type ActOptions, actOf, operatorOf, pauseWhat, resumeWhat, withAct } from "./acts.js";
+import { EXIT } from "./exit-codes.js";
+import { Exit, UsageError } from "./failures.js";
+import { whereOf } from "./options.js";
+import { print } from "./output.js";
+import { openWhere } from "./stores.js";
+
+type Verb = keyof Actors["tasks"];
+
+/** In one transaction their rows are locked until the last of them is done. */
+const MOST_AT_ONCE = 1_000;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+const VERBS: Readonly<Record<Verb, { done: string; from: readonly TaskState[]; what: string }>> = {
+  retry: {
+    done: "retried",
+    from: ["dead", "cancelled"],
+    what: "start dead or cancelled tasks over; make pending ones due now",
+  },
+  cancel: {
+    done: "cancelled",
+    from: ["pending", "running"],
+    what: "end pending and running tasks; their holders are refused from then on",
+  },
+  delete: {
+    done: "deleted",
+    from: ["done", "dead", "cancelled"],
+    what: "forget tasks that have ended, with their attempts",
+  },
+};
+
+interface Options extends ActOptions {
+  readonly state?: TaskState;
+  readonly queue?: string;
+  readonly kind?: string;
+  readonly yes?: boolean;
+}
+
+/** Below `tasks`. */
+export function addTaskActs(tasks: Command): void {
+  for (const [verb, { what }] of Object.entries(VERBS) as [Verb, (typeof VERBS)[Verb]][]) {
+    withAct(tasks.command(verb))
+      .description(what)
+      .argument("[ids...]", "these; without any, those that the filters match")
+      .addOption(new Option("--state <state>", "only tasks in this state").choices(TASK_STATES))
+      .option("--queue <name>", "only tasks of this queue")
+      .option("--kind <kind>", "only tasks of this kind")
+      .option("--yes", "do it to all that match, and do not only count them")
+      .addHelpText("after", helpOf(verb))
+      .action(async (ids: string[], options: Options, command: Command) =>
+        act(verb, ids, options, command),
+      );
+  }
+  withAct(tasks.command("pause-queue"))
+    .description("let nobody take tasks of a queue from now on; those at work go on")
+    .argument("<queue>", "which")
+    .addHelpText(
+      "after",
+      '\nExamples:\n  leasehold tasks pause-queue mails --reason "provider is down"',
+    )
+    .action(async (name: string, options: ActOptions, command: Command) =>
+      pauseWhat({ kind: "queue", name, namespace: options.namespace }, options, command),
+    );
+  withAct(tasks.command("resume-queue"))
+    .description("take that back")
+    .argument("<queue>", "which")
+    .addHelpText("after", '\nExamples:\n  leasehold tasks resume-queue mails --reason "it is back"')
+    .action(async (name: string, options: ActOptions, command: Command) =>
+      resumeWhat({ kind: "queue", name, namespace: options.namespace }, options, command),
+    );
+}
+
+async function act(
+  verb: Verb,
+  given: readonly string[],
+  options: Options,
+  command: Command,
+): Promise<void> {
+  const isFiltered = [options.state, options.queue, options.kind].some((one) => one !== undefined);
+  if (given.length > 0 === isFiltered) {
+    throw new UsageError("which tasks? their ids, or at least one of --state, --queue and --kind");
+  }
+  const wrong = given.find((id) => !UUID.test(id));
+  if (wrong !== undefined) throw new InvalidOptionError("id", `must be a UUID, not "${wrong}"`);
+  const stores = await openWhere(whereOf(command), systemEnv);
+  try {
+    const { ids, more } = isFiltered
+      ? await matching(stores.tasks, verb, options)
+      : { ids: given, more: false };
+    const { done } = VERBS[verb];
+    const count = more ? `more than ${ids.length}` : String(ids.length);
+    if (isFiltered && !options.yes) {
+      const matched = { matched: ids.length, more };
+      print(options.json, matched, () => `${count} tasks match, and are left alone: add --yes`);
+      throw new Exit(ids.length === 0 ? 0 : EXIT.usage);
+    }
+    const outcomes = ids.length === 0 ? [] : await perform(stores, verb, ids, options);
+    const changed = outcomes.filter(({ status }) => status === "ok").length;
+    const tasks = ids.map((id, index) => ({ id, ...saidOf(outcomes[index]) }));
+    print(options.json, { changed, matched: ids.length, more, tasks }, () => {
+      const refused = tasks.filter(({ status }) => status !== "ok");
+      const lines = refused.map(({ id, status, state }) => `${id} ${state ?? status}: left alone`);
+      const rest = more ? " (there are more: say it again)" : "";
+      return [...lines, `${done} ${changed} of ${ids.length} tasks${rest}`].join("\n");
+    });
+    // Of many that were looked for, some may have gone on meanwhile.
+    if (!isFiltered && changed < ids.length) throw new Exit(EXIT.failed);
+  } finally {
+    await stores.close();
+  }
+}
+
+/** The newest first. */
+async function matching(
+  tasks: Pick<TaskStore, "list">,
+  verb: Verb,
+  { state, queue, kind, namespace }: Options,
+): Promise<{ ids: string[]; more: boolean }> {
+  const query: TaskQuery = {
+    namespace,
+    limit: 200,
+    states: state === undefined ? VERBS[verb].from : [state],
+    ...(queue !== undefined && { queue }),
+    ...(kind !== undefined && { kind }),
+  };
+  const ids: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const page = await tasks.list({ ...query, ...(cursor !== null && { cursor }) });
+    ids.push(...page.items.map(({ id }) => id));
+    cursor = page.nextCursor;
+  } while (cursor !== null && ids.length < MOST_AT_ONCE);
+  const more = cursor !== null || ids.length > MOST_AT_ONCE;
+  return { ids: ids.slice(0, MOST_AT_ONCE), more };
+}
+
+async function perform(
+  stores: Stores,
+  verb: Verb,
+  ids: readonly string[],
+  options: Options,
+): Promise<readonly AdminOutcome[]> {
+  const { namespace } = options;
+  const keys: TaskKey[] = ids.map((id) => ({ namespace, id }));
+  const target = ids.length === 1 && ids[0] ? ids[0] : `${ids.length} tasks`;
+  const outcomes = await operatorOf(stores).perform(
+    actOf(options, `task.${verb}`, target),
+    async ({ tasks }) => {
+      const value = await tasks[verb](keys);
+      const came = Object.fromEntries(ids.map((id, index) => [id, value[index]?.status]));
+      return { value, details: { tasks: came } };
+    },
+  );
+  const failed = outcomes.find((outcome) => outcome.status === "failed");
+  if (failed) throw failed.error;
+  return outcomes;
+}
+
+function saidOf(outcome: AdminOutcome | undefined): { status: string; state?: TaskState } {
+  const { status } = outcome ?? { status: "unknown" };
+  return outcome && "state" in outcome ? { status, state: outcome.state } : { status };
+}
+
+function helpOf(verb: Verb): string {
+  const { from } = VERBS[verb];
+  return `
+With filters instead of ids it counts what matches (by default those that are ${from.join(", ")}) and, with
+--yes, does it to the newest 1,000 of them. All of it is one act, with one entry in the audit.
+
+Exit codes: 0 done; 1 one of the ids was left alone; 64 something matches, and --yes is missing.
+
+Examples:
+  leasehold tasks ${verb} 01890a5d-ac96-774b-bcce-b302099a8057 --reason "seen to"
+  leasehold tasks ${verb} --queue mails --state ${from[0]} --reason "provider is back" --yes`;
+}

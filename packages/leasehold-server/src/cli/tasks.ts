@@ -1,0 +1,114 @@
+import { type Command, Option } from "commander";
+import { connectTasks, type Tasks } from "leasehold";
+import {
+  formatDuration,
+  TASK_STATES,
+  type TaskDetails,
+  type TaskState,
+  type TaskView,
+} from "leasehold/internal";
+import { UsageError } from "./failures.js";
+import { integer, tasksUrl, withStores } from "./options.js";
+import { colors, print } from "./output.js";
+import { CONNECT_TIMEOUT_MS } from "./stores.js";
+import { plainTable } from "./table.js";
+import { addTaskActs } from "./task-acts.js";
+
+interface Options {
+  readonly state?: TaskState;
+  readonly queue?: string;
+  readonly kind?: string;
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+export function addTasks(program: Command): void {
+  const tasks = withStores(program.command("tasks"))
+    .description("list tasks, newest first, or show one with its attempts; retry, cancel, delete")
+    .enablePositionalOptions()
+    .usage("[options] [id] | [command]")
+    .argument("[id]", "show this one")
+    .addOption(new Option("--state <state>", "only tasks in this state").choices(TASK_STATES))
+    .option("--queue <name>", "only tasks of this queue")
+    .option("--kind <kind>", "only tasks of this kind")
+    .option("--limit <n>", "at most this many", integer(1, 200), 20)
+    .option("--json", "for machines")
+    .addHelpText("after", HELP)
+    .action(async (id: string | undefined, options: Options, command: Command) => {
+      const client = await connectTasks(tasksUrl(command), {
+        connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      });
+      try {
+        if (id === undefined) await list(client, options);
+        else await show(client, id, options.json);
+      } finally {
+        await client.close();
+      }
+    });
+  addTaskActs(tasks);
+}
+
+async function list(tasks: Tasks, options: Options): Promise<void> {
+  const { state, queue, kind, limit, json } = options;
+  const query = { limit, ...(queue && { queue }), ...(kind && { kind }) };
+  const [counts, { items }] = await Promise.all([
+    tasks.counts(),
+    tasks.list({ ...query, ...(state && { states: [state] }) }),
+  ]);
+  print(json, { counts, items }, () => {
+    const totals = TASK_STATES.map((name) => `${name} ${counts[name]}`).join("  ");
+    return items.length === 0 ? totals : `${totals}\n${tableOf(items)}`;
+  });
+}
+
+function tableOf(items: readonly TaskView[]): string {
+  const table = plainTable(["id", "kind", "state", "tries", "holder", "token", "left"]);
+  for (const task of items) {
+    const { id, kind, attempt, holder, token, remainingMs } = task;
+    const left = remainingMs === null ? "" : formatDuration(remainingMs);
+    const state = COLORS[task.state](task.state);
+    table.push([id, kind, state, attempt, holder ?? "", token ?? "", left]);
+  }
+  return table.toString();
+}
+
+async function show(tasks: Tasks, id: string, json: boolean | undefined): Promise<void> {
+  const task = await tasks.get(id);
+  if (!task) throw new UsageError(`there is no task ${id}`);
+  print(json, task, () => detailsOf(task));
+}
+
+function detailsOf(task: TaskDetails): string {
+  const { id, kind, queue, priority, state, data, output, error, dedupeKey, failures, crashes } =
+    task;
+  const lines = [
+    `${id}  ${COLORS[state](state)}`,
+    `kind ${kind}, queue ${queue}, priority ${priority}, failures ${failures} of ${task.maxAttempts}, crashes ${crashes} of ${task.crashLimit}`,
+    `due ${task.scheduledAt}${dedupeKey === null ? "" : `, dedupe key ${dedupeKey}`}`,
+    `data   ${JSON.stringify(data)}`,
+    `output ${JSON.stringify(output)}`,
+  ];
+  if (error !== null) lines.push(`error  ${error}`);
+  if (task.attempts.length > 0) {
+    const table = plainTable(["attempt", "holder", "token", "started", "ended", "result"]);
+    for (const { attempt, holder, token, startedAt, endedAt, result } of task.attempts) {
+      table.push([attempt, holder, token, startedAt, endedAt ?? "", result ?? "running"]);
+    }
+    lines.push(table.toString());
+  }
+  return lines.join("\n");
+}
+
+const COLORS: Readonly<Record<TaskState, (text: string) => string>> = {
+  pending: colors.yellow,
+  running: colors.cyan,
+  done: colors.green,
+  dead: colors.red,
+  cancelled: colors.dim,
+};
+
+const HELP = `
+Examples:
+  leasehold tasks --state dead --limit 100
+  leasehold tasks --json --state done | jq '.items[].output'
+  leasehold tasks retry --queue mails --state dead --reason "provider is back" --yes`;

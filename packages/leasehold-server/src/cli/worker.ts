@@ -1,0 +1,87 @@
+import { type Command, Option } from "commander";
+import { connectTasks } from "leasehold";
+import { systemEnv } from "leasehold/internal";
+import { Exit } from "./failures.js";
+import { loadHandlers } from "./handlers.js";
+import { logLevelOption, newLogger } from "./log.js";
+import { duration, integer, keyValue, tasksUrl, withStores } from "./options.js";
+import { listenForShutdown } from "./shutdown.js";
+import { CONNECT_TIMEOUT_MS, shownUrl } from "./stores.js";
+
+interface Options {
+  readonly handlers: string;
+  readonly option?: Record<string, unknown>;
+  readonly concurrency: number;
+  readonly queue?: string[];
+  readonly ttl: number;
+  readonly grace: number;
+  readonly holder?: string;
+  readonly logLevel: string;
+}
+
+export function addWorker(program: Command): void {
+  withStores(program.command("worker"))
+    .description("work on tasks with the handlers of a file, until told to stop")
+    .requiredOption(
+      "--handlers <file>",
+      "module whose default export is an array of handlers, or a function (options) => array",
+    )
+    .addOption(
+      new Option(
+        "--option <key=value>",
+        "passed to that function; repeatable; the value as JSON or text",
+      ).argParser(keyValue),
+    )
+    .option("--concurrency <n>", "tasks at once", integer(1, 1_000), 8)
+    .option("--queue <name...>", "queues to take from (default: default)")
+    .addOption(
+      new Option("--ttl <duration>", "lease on each task")
+        .argParser(duration)
+        .default(30_000, "30s"),
+    )
+    .addOption(
+      new Option("--grace <duration>", "how long tasks may go on when told to stop")
+        .argParser(duration)
+        .default(5_000, "5s"),
+    )
+    .option("--holder <name>", "identity of this process (default: pid and randomness)")
+    .addOption(logLevelOption())
+    .addHelpText("after", HELP)
+    .action(async (options: Options, command: Command) => work(tasksUrl(command), options));
+}
+
+async function work(url: string, options: Options): Promise<void> {
+  const { clock } = systemEnv;
+  const shutdown = listenForShutdown(clock);
+  const logger = newLogger(options.logLevel);
+  const handlers = await loadHandlers(options.handlers, options.option ?? {});
+  const tasks = await connectTasks(url, {
+    logger,
+    connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    ...(options.holder === undefined ? {} : { holder: options.holder }),
+  });
+  try {
+    tasks.work(handlers, {
+      concurrency: options.concurrency,
+      ttlMs: options.ttl,
+      graceMs: options.grace,
+      ...(options.queue && { queues: options.queue }),
+    });
+    const kinds = handlers.map((handler) => handler.kind);
+    logger.info({ holder: tasks.holder, kinds, store: shownUrl(url) }, "working");
+    await shutdown.requested();
+    logger.info({ holder: tasks.holder }, "draining");
+  } finally {
+    await tasks.close();
+  }
+  // Timers and connections that handlers have left behind must not hold the process open.
+  throw new Exit(0);
+}
+
+const HELP = `
+SIGINT or SIGTERM: takes no more tasks, lets those at work end within --grace, gives the rest back,
+exits with 0. A second signal exits at once; the tasks come back when their leases have expired.
+
+Examples:
+  leasehold worker --store http://127.0.0.1:4040 --handlers ./handlers.js
+  leasehold worker --store postgres://localhost/app --handlers examples/sleep.js --option crashRate=0.05`;

@@ -1,0 +1,177 @@
+/**
+ * Who may send what: one table of all routes, looked at before any of them begins.
+ *
+ *   request ──▶ its route ──▶ what that needs ──▶ public: on
+ *                  │               └─▶ a key? its role? its prefixes? ──▶ on, or 401, 403
+ *                  ├── not in the table ──▶ 403: what nobody thought of is open to nobody
+ *                  └── none (404, 405) ──▶ any key will do, so that nobody else learns what there is
+ *
+ * Which of the tenant's resources a holder may name, the routes' common calls say (lease-calls.ts,
+ * grants.ts), by `checkResources` of caller.ts.
+ */
+import type { Context } from "hono";
+import { matchedRoutes } from "hono/route";
+import type { Role } from "leasehold/internal";
+import { ProblemError } from "../problems.js";
+import type { AppEnv } from "../request.js";
+import { type Caller, covers, describePrefixes, TASK_PREFIX } from "./caller.js";
+
+/**
+ * public: anybody; read: resources that it names; readTasks: tasks and their source; readAll: lists of
+ * everything; hold: leases; work: tasks; operate: what others hold; administer: keys and limits.
+ */
+export type Need = keyof typeof WHO;
+
+interface Who {
+  readonly roles: readonly Role[];
+  /** One of a holder's prefixes must be a beginning of this. */
+  readonly below?: string;
+}
+
+const ALL = ["viewer", "holder", "operator", "admin"] as const;
+
+const WHO = {
+  public: { roles: ALL },
+  read: { roles: ALL },
+  readTasks: { roles: ALL, below: TASK_PREFIX },
+  readAll: { roles: ALL, below: "" },
+  hold: { roles: ["holder", "admin"] },
+  work: { roles: ["holder", "admin"], below: TASK_PREFIX },
+  operate: { roles: ["operator", "admin"] },
+  administer: { roles: ["admin"] },
+} as const satisfies Record<string, Who>;
+
+/** Method and path, as in the OpenAPI document. */
+export const ACCESS: Readonly<Record<string, Need>> = {
+  "GET /healthz": "public",
+  "GET /readyz": "public",
+  "GET /openapi.json": "public",
+  "GET /metrics": "read",
+
+  "POST /api/tasks": "work",
+  "POST /api/tasks/next": "work",
+  "PUT /api/tasks/{id}/heartbeat": "work",
+  "PUT /api/tasks/{id}/complete": "work",
+  "PUT /api/tasks/{id}/fail": "work",
+  "PUT /api/tasks/{id}/return": "work",
+  "POST /api/tasks/heartbeat": "work",
+  "POST /api/tasks/complete": "work",
+  "POST /api/tasks/fail": "work",
+  "POST /api/tasks/return": "work",
+  "POST /api/tasks/{id}/cancel": "operate",
+  "POST /api/tasks/{id}/retry": "operate",
+  "DELETE /api/tasks/{id}": "operate",
+  "POST /api/tasks/cancel": "operate",
+  "POST /api/tasks/retry": "operate",
+  "POST /api/tasks/delete": "operate",
+  "POST /api/tasks/bulk": "operate",
+  "GET /api/tasks": "readTasks",
+  "GET /api/tasks/pending": "readTasks",
+  "GET /api/tasks/started": "readTasks",
+  "GET /api/tasks/processed": "readTasks",
+  "GET /api/tasks/dead": "readTasks",
+  "GET /api/tasks/cancelled": "readTasks",
+  "GET /api/tasks/counts": "readTasks",
+  "GET /api/tasks/leases": "readTasks",
+  "GET /api/tasks/{id}": "readTasks",
+
+  "GET /api/generator": "readTasks",
+  "POST /api/generator/start": "operate",
+  "POST /api/generator/stop": "operate",
+  "PUT /api/generator/rate": "operate",
+
+  "POST /api/leases": "hold",
+  "PUT /api/leases/renew": "hold",
+  "DELETE /api/leases/release": "hold",
+  "DELETE /api/leases/{id}": "hold",
+  "GET /api/leases": "readAll",
+  "GET /api/leases/active": "readAll",
+  "GET /api/leases/expired": "readAll",
+  "GET /api/leases/renewed": "readAll",
+  "GET /api/leases/released": "readAll",
+  "GET /api/leases/{id}": "read",
+
+  "POST /v1/locks/acquire": "hold",
+  "POST /v1/locks/force-unlock": "operate",
+  "POST /v1/locks/{leaseId}/renew": "hold",
+  "DELETE /v1/locks/{leaseId}": "hold",
+  "GET /v1/locks": "read",
+  "GET /v1/locks/{leaseId}": "read",
+
+  "POST /v1/leases/acquire": "hold",
+  "POST /v1/leases/renew": "hold",
+  "POST /v1/leases/release": "hold",
+  "POST /v1/leases/revoke": "operate",
+  "POST /v1/leases/get": "read",
+  "POST /v1/leases/collect": "administer",
+  "GET /v1/leases": "read",
+  "GET /v1/capabilities": "read",
+  "GET /v1/events": "read",
+
+  "GET /v1/whoami": "read",
+  "GET /v1/overview": "readAll",
+  "GET /v1/elections": "readAll",
+  "GET /v1/workers": "readAll",
+  "GET /v1/activity": "read",
+  "GET /v1/refusals": "read",
+  "GET /v1/resource": "read",
+  "POST /v1/leases/seen": "read",
+  "GET /api/tasks/{id}/why": "readTasks",
+
+  "GET /v1/pauses": "readAll",
+  "PUT /v1/pauses": "operate",
+  "DELETE /v1/pauses": "operate",
+  "GET /v1/contention": "readAll",
+  "GET /v1/audit": "operate",
+  "GET /v1/audit/verify": "operate",
+  "GET /v1/audit/checkpoint": "operate",
+
+  "GET /v1/keys": "administer",
+  "POST /v1/keys": "administer",
+  "POST /v1/keys/{id}/rotate": "administer",
+  "DELETE /v1/keys/{id}": "administer",
+  "GET /v1/limits": "read",
+  "PUT /v1/limits": "administer",
+};
+
+/** The route that will answer, as in the table; null: none will. */
+export function routeOf(context: Context<AppEnv>): string | null {
+  // The first that is no middleware of all routes; HEAD is answered by GET.
+  const route = matchedRoutes(context).find(({ path }) => path !== "/*");
+  if (!route || route.method === "ALL") return null;
+  return `${route.method} ${route.path.replaceAll(/:(\w+)/g, "{$1}")}`;
+}
+
+/** What the route that will answer needs; null: none will; undefined: nobody has thought of it. */
+export function needOf(context: Context<AppEnv>): Need | null | undefined {
+  const route = routeOf(context);
+  return route === null ? null : ACCESS[route];
+}
+
+/** All that the caller may do, as operations say that they need it. */
+export function mayOf(caller: Caller): Need[] {
+  const needs = Object.keys(WHO) as Need[];
+  return needs.filter((need) => {
+    const { roles, below }: Who = WHO[need];
+    const may = roles.includes(caller.role) && (below === undefined || covers(caller, below));
+    return may && need !== "public";
+  });
+}
+
+/** @throws FORBIDDEN */
+export function checkMay(caller: Caller, need: Need | null | undefined): void {
+  if (need === null) return;
+  if (need === undefined) throw new ProblemError("FORBIDDEN", "this route is open to nobody");
+  const { roles, below }: Who = WHO[need];
+  if (!roles.includes(caller.role)) {
+    const others = roles.join(" or ");
+    throw new ProblemError(
+      "FORBIDDEN",
+      `a ${caller.role}'s key cannot do this: use one of ${others}`,
+    );
+  }
+  if (below !== undefined && !covers(caller, below)) {
+    const what = below === "" ? 'the prefix ""' : `a prefix that is a beginning of "${below}"`;
+    throw new ProblemError("FORBIDDEN", `this needs ${what}: ${describePrefixes(caller)}`);
+  }
+}

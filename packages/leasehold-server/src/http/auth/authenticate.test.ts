@@ -1,0 +1,274 @@
+import { StoreUnavailableError } from "leasehold";
+import type { KeyRecord, KeyStore } from "leasehold/internal";
+import { parseKeyText } from "leasehold/internal";
+import { manualEnv } from "leasehold/testing";
+import { expect, test } from "vitest";
+import { newKeyText } from "../../../../leasehold/src/control/index.js";
+import { type Auth, Authenticator } from "./authenticate.js";
+import type { Caller } from "./caller.js";
+
+const ANYONE: Caller = {
+  namespace: "default",
+  role: "admin",
+  prefixes: [""],
+  actor: "anyone",
+  keyId: null,
+};
+
+/** Keys as a test wants them, and how often they were asked for. */
+function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
+  const env = manualEnv();
+  const records = new Map<string, KeyRecord>();
+  const asked: string[] = [];
+  const state = { fails: false, waits: Promise.resolve() };
+  const store: KeyStore = {
+    async find(id) {
+      asked.push(id);
+      await state.waits;
+      if (state.fails) throw new StoreUnavailableError("away", { outcome: "none" });
+      return records.get(id) ?? null;
+    },
+    list: () => Promise.reject(new Error("nobody lists")),
+    collect: () => Promise.reject(new Error("nobody collects")),
+    async any() {
+      if (state.fails) throw new StoreUnavailableError("away", { outcome: "none" });
+      return records.size > 0;
+    },
+  };
+  const authenticator = new Authenticator({ auth, keys: store, anyone: ANYONE, hosts }, env);
+  const add = (change: Partial<KeyRecord> = {}) => {
+    const { id, text, digest } = newKeyText(env.random);
+    const record: KeyRecord = {
+      id,
+      digest,
+      namespace: "a",
+      name: "n",
+      role: "viewer",
+      prefixes: [""],
+      createdAt: "",
+      expiresAt: null,
+      remainingMs: null,
+      revoked: false,
+      ...change,
+    };
+    records.set(id, record);
+    return { id, text, revoke: () => records.set(id, { ...record, revoked: true }) };
+  };
+  const come = (authorization: string | null, keeps = false) =>
+    authenticator.callerOf(
+      new Request("http://x", { headers: authorization === null ? {} : { authorization } }),
+      keeps,
+    );
+  return { env, records, asked, state, authenticator, add, come };
+}
+
+const refused = { code: "UNAUTHENTICATED" };
+
+test("a key says namespace, role, prefixes and actor", async () => {
+  const { add, come } = setUp();
+  const { id, text } = add({ namespace: "t", role: "holder", prefixes: ["p/"] });
+  const caller = { namespace: "t", role: "holder", prefixes: ["p/"], keyId: id };
+  expect(await come(`Bearer ${text}`)).toEqual({ ...caller, actor: `key:${id}` });
+  expect(await come(`bearer  ${text} `)).toMatchObject(caller);
+});
+
+test.each([
+  ["nothing", () => null],
+  ["another scheme", (text: string) => `Basic ${btoa(`${text}:`)}`],
+  ["no scheme", (text: string) => text],
+  ["the id alone", (text: string) => `Bearer ${text.slice(0, -33)}`],
+  ["another secret", (text: string) => `Bearer ${text.slice(0, -1)}${text.endsWith("0") ? 1 : 0}`],
+  ["another id", (text: string) => `Bearer lh_${"0".repeat(12)}${text.slice(-33)}`],
+  ["two keys", (text: string) => `Bearer ${text}, Bearer ${text}`],
+  ["something long", () => `Bearer ${"x".repeat(10_000)}`],
+])("%s is refused, and the refusal does not repeat it", async (_, header) => {
+  const { add, come } = setUp();
+  const { text } = add();
+  const error = await come(header(text)).catch((caught: unknown) => caught);
+  expect(error).toMatchObject(refused);
+  expect(JSON.stringify([error, String(error)])).not.toContain(text.slice(-32));
+});
+
+test("a key is read once in a while, and those who come together share a reading", async () => {
+  const { add, come, asked, env } = setUp();
+  const { text } = add();
+  await Promise.all(Array.from({ length: 20 }, () => come(`Bearer ${text}`)));
+  expect(asked).toHaveLength(1);
+  await env.clock.advance(2_000);
+  await come(`Bearer ${text}`);
+  expect(asked).toHaveLength(1);
+  // Read again while it still counts: nobody waits.
+  await env.clock.advance(1_000);
+  await come(`Bearer ${text}`);
+  expect(asked).toHaveLength(2);
+});
+
+test("a revocation elsewhere takes effect within 5 s, one that this instance is told of at once", async () => {
+  const { add, come, authenticator, env } = setUp();
+  const [elsewhere, here] = [add(), add()];
+  await Promise.all([elsewhere, here].map(({ text }) => come(`Bearer ${text}`)));
+  const caller = await come(`Bearer ${elsewhere.text}`);
+  elsewhere.revoke();
+  here.revoke();
+  authenticator.forget(here.id);
+  await expect(come(`Bearer ${here.text}`)).rejects.toMatchObject(refused);
+  expect(await authenticator.holds(caller)).toBe(true);
+  await env.clock.advance(5_000);
+  await expect(come(`Bearer ${elsewhere.text}`)).rejects.toMatchObject(refused);
+  expect(await authenticator.holds(caller)).toBe(false);
+});
+
+test("what was read before a key was changed here does not count afterwards", async () => {
+  const { add, come, authenticator, state } = setUp();
+  const key = add();
+  let answer = () => {};
+  state.waits = new Promise<void>((resolve) => (answer = resolve));
+  const first = come(`Bearer ${key.text}`);
+  authenticator.forget(key.id);
+  key.revoke();
+  answer();
+  await first.catch(() => {});
+  await expect(come(`Bearer ${key.text}`)).rejects.toMatchObject(refused);
+});
+
+test("a key's time is over by the store's own count, whatever was read when", async () => {
+  const { add, come, env, asked } = setUp();
+  const { text } = add({ remainingMs: 2_000 });
+  await come(`Bearer ${text}`);
+  await env.clock.advance(1_999);
+  await come(`Bearer ${text}`);
+  await env.clock.advance(1);
+  await expect(come(`Bearer ${text}`)).rejects.toMatchObject(refused);
+  expect(asked).toHaveLength(1);
+});
+
+test("keys that were read count for 5 s while the store is away; then nobody can be known", async () => {
+  const { add, come, state, env, authenticator } = setUp();
+  const { text } = add();
+  const caller = await come(`Bearer ${text}`);
+  state.fails = true;
+  await env.clock.advance(4_999);
+  await come(`Bearer ${text}`);
+  await env.clock.advance(1);
+  await expect(come(`Bearer ${text}`)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+  expect(await authenticator.holds(caller)).toBe(false);
+  state.fails = false;
+  await come(`Bearer ${text}`);
+});
+
+test("who keeps a lease is known by what was read in the last ten minutes while the store is away", async () => {
+  const { add, come, state, env } = setUp();
+  const { text } = add();
+  await come(`Bearer ${text}`);
+  await env.clock.advance(60_000);
+  state.fails = true;
+  await come(`Bearer ${text}`, true);
+  state.fails = false;
+  // Nor is a store that hangs waited for long.
+  state.waits = new Promise(() => {});
+  await env.clock.advance(539_000);
+  let known = false;
+  const coming = come(`Bearer ${text}`, true).then(() => {
+    known = true;
+  });
+  await env.clock.advance(250);
+  expect(known).toBe(true);
+  await coming;
+  await env.clock.advance(1_000);
+  const late = come(`Bearer ${text}`, true).catch((error: unknown) => error);
+  await env.clock.advance(5_000);
+  expect(await late).toMatchObject({ code: "STORE_UNAVAILABLE" });
+});
+
+test("who keeps a lease by a key that was revoked meanwhile is refused", async () => {
+  const { add, come, env } = setUp();
+  const { text, revoke } = add();
+  await come(`Bearer ${text}`, true);
+  revoke();
+  await env.clock.advance(60_000);
+  await expect(come(`Bearer ${text}`, true)).rejects.toMatchObject(refused);
+});
+
+test.each([
+  ["http://localhost:4040/v1/locks", null, true],
+  ["http://[::1]/v1/locks", "http://localhost:3000", true],
+  ["http://rebound.example/v1/locks", null, false],
+  ["http://localhost/v1/locks", "https://page.example", false],
+  ["http://localhost/v1/locks", "null", false],
+])("without keys, %s from the origin %s: %s", async (url, origin, isAnswered) => {
+  const { authenticator } = setUp("none", ["localhost", "[::1]"]);
+  const request = new Request(url, { headers: origin === null ? {} : { origin } });
+  const coming = authenticator.callerOf(request, false);
+  if (isAnswered) expect(await coming).toBe(ANYONE);
+  else await expect(coming).rejects.toMatchObject({ code: "FORBIDDEN" });
+});
+
+test("a store that hangs is not waited for", async () => {
+  const { add, come, state, env } = setUp();
+  const { text } = add();
+  state.waits = new Promise(() => {});
+  const coming = come(`Bearer ${text}`).catch((error: unknown) => error);
+  await env.clock.advance(5_000);
+  expect(await coming).toMatchObject({ code: "STORE_UNAVAILABLE" });
+});
+
+test("who guesses ids asks the store once for each, and pushes out no key that is in use", async () => {
+  const { add, come, asked } = setUp();
+  const { text } = add();
+  await come(`Bearer ${text}`);
+  const guess = (n: number) => `Bearer lh_${String(n).padStart(12, "0")}_${"0".repeat(32)}`;
+  for (let n = 0; n < 2_000; n += 1) {
+    await expect(come(guess(n))).rejects.toMatchObject(refused);
+  }
+  await expect(come(guess(1_999))).rejects.toMatchObject(refused);
+  await come(`Bearer ${text}`);
+  expect(asked).toHaveLength(2_001);
+});
+
+test("who guesses ids faster than the store answers does not fill its queue, nor keep out who is known", async () => {
+  const { add, come, asked, state, env } = setUp();
+  const { text } = add();
+  await come(`Bearer ${text}`);
+  state.waits = new Promise(() => {});
+  const guess = (n: number) => `Bearer lh_${String(n).padStart(12, "0")}_${"0".repeat(32)}`;
+  const guesses = Array.from({ length: 150 }, (_, n) =>
+    come(guess(n)).catch((error: unknown) => error),
+  );
+  expect(asked).toHaveLength(101);
+  expect(await guesses[149]).toMatchObject({ code: "OVERLOADED" });
+  await come(`Bearer ${text}`);
+  await env.clock.advance(5_000);
+  expect(await guesses[0]).toMatchObject({ code: "STORE_UNAVAILABLE" });
+});
+
+test("without a key anybody comes in, and from the first one on nobody without", async () => {
+  const { add, come, records, authenticator, env } = setUp("ifAny");
+  expect(await come(null)).toBe(ANYONE);
+  expect(await authenticator.holds(ANYONE)).toBe(true);
+  const { text } = add();
+  await env.clock.advance(2_500);
+  await expect(come(null)).rejects.toMatchObject(refused);
+  expect(await authenticator.holds(ANYONE)).toBe(false);
+  await come(`Bearer ${text}`);
+  // The last one has gone: the door stays shut.
+  records.clear();
+  await env.clock.advance(60_000);
+  await expect(come(null)).rejects.toMatchObject(refused);
+  await authenticator.stop();
+});
+
+test("nobody comes in before it is known whether there are keys", async () => {
+  const { come, state } = setUp("ifAny");
+  state.fails = true;
+  await expect(come(null)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+  state.fails = false;
+  expect(await come(null)).toBe(ANYONE);
+});
+
+test("a key's text has 128 random bits, and is known again by nothing but them", () => {
+  const { random } = manualEnv();
+  const made = newKeyText(random);
+  expect(made.text).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}$/);
+  expect(parseKeyText(made.text)).toEqual({ id: made.id, digest: made.digest });
+  expect(made.digest).not.toContain(made.text.slice(-32));
+});

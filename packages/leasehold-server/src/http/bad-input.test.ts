@@ -1,0 +1,236 @@
+/** Whatever is sent, the answer is a problem that names it: never a 500, never a crash. */
+import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Asked, openApp } from "../../../../tests/support/app.js";
+import { GRANT, GRANT_ID, ID, LEASE_ID } from "../../../../tests/support/input-examples.js";
+
+let app: Asked;
+beforeAll(async () => {
+  app = await openApp();
+});
+afterAll(() => app.close());
+
+const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+
+/** Method, path, body as it is sent, and the path of the first field that is refused. */
+const INVALID: readonly (readonly [string, string, unknown, string])[] = [
+  ["POST", "/api/tasks", {}, "task_data"],
+  ["POST", "/api/tasks", 3, ""],
+  ["POST", "/api/tasks", null, ""],
+  ["POST", "/api/tasks", "[]", ""],
+  ["POST", "/api/tasks", [{ task_data: 1 }, {}], "1.task_data"],
+  ["POST", "/api/tasks", { task_data: 1, taskdata: 1 }, "taskdata"],
+  ["POST", "/api/tasks", { task_data: 1, kind: "" }, "kind"],
+  ["POST", "/api/tasks", { task_data: 1, kind: 1 }, "kind"],
+  ["POST", "/api/tasks", { task_data: 1, kind: "x".repeat(257) }, "kind"],
+  ["POST", "/api/tasks", { task_data: 1, kind: "é".repeat(129) }, "kind"],
+  ["POST", "/api/tasks", { task_data: 1, queue: "a\0b" }, "queue"],
+  ["POST", "/api/tasks", '{"task_data":1,"queue":"\\ud800"}', "queue"],
+  ["POST", "/api/tasks", { task_data: 1, priority: 1.5 }, "priority"],
+  ["POST", "/api/tasks", { task_data: 1, priority: 32_768 }, "priority"],
+  ["POST", "/api/tasks", { task_data: 1, priority: "1" }, "priority"],
+  ["POST", "/api/tasks", { task_data: 1, maxAttempts: 0 }, "maxAttempts"],
+  ["POST", "/api/tasks", { task_data: 1, backoffMs: -1 }, "backoffMs"],
+  ["POST", "/api/tasks", { task_data: 1, scheduled_at: "tomorrow" }, "scheduled_at"],
+  ["POST", "/api/tasks", { task_data: 1, scheduled_at: "2020-01-01T00:00:00" }, "scheduled_at"],
+  ["POST", "/api/tasks", { task_data: 1, scheduled_at: "2020-02-30T00:00:00Z" }, "scheduled_at"],
+  ["POST", "/api/tasks", { task_data: 1, scheduled_at: "0000-01-01T00:00:00Z" }, "scheduled_at"],
+  ["POST", "/api/tasks", { task_data: 1, scheduled_at: 1 }, "scheduled_at"],
+  ["POST", "/api/tasks", { task_data: 1, id: "1" }, "id"],
+  ["POST", "/api/tasks", '{"task_data":1,"__proto__":{"kind":"a"}}', "__proto__"],
+  ["POST", "/api/tasks", '{"task_data":1,"constructor":1}', "constructor"],
+  ["POST", "/api/tasks", '{"task_data":[1e999]}', "task_data.0"],
+  ["POST", "/api/tasks", `{"task_data":${deep(LIMITS.depth + 1)}}`, "task_data.0"],
+  ["POST", "/api/tasks", `{"task_data":${deep(500_000)}}`, "task_data.0"],
+  ["POST", "/api/tasks", deep(500_000), "0"],
+  ["POST", "/api/tasks/next", {}, "processor"],
+  ["POST", "/api/tasks/next", { processor: "p", limit: 0 }, "limit"],
+  ["POST", "/api/tasks/next", { processor: "p", limit: 101 }, "limit"],
+  ["POST", "/api/tasks/next", { processor: "p", waitMs: 30_001 }, "waitMs"],
+  ["POST", "/api/tasks/next", { processor: "p", ttlMs: 99 }, "ttlMs"],
+  ["POST", "/api/tasks/next", { processor: "p", ttlMs: 2 ** 31 }, "ttlMs"],
+  ["POST", "/api/tasks/next", { processor: "p", ttlMs: 1_000.5 }, "ttlMs"],
+  ["POST", "/api/tasks/next", '{"processor":"p","ttlMs":1e999}', "ttlMs"],
+  ["POST", "/api/tasks/next", { processor: "p", ttlSeconds: 0.01 }, "ttlMs"],
+  ["POST", "/api/tasks/next", { processor: "p", ttlSeconds: -1 }, "ttlSeconds"],
+  ["POST", "/api/tasks/next", { processor: "p", ttlMs: 1_000, ttlSeconds: 1 }, "ttlSeconds"],
+  ["POST", "/api/tasks/next", { processor: "p", queues: [] }, "queues"],
+  ["POST", "/api/tasks/next", { processor: "p", queues: [""] }, "queues.0"],
+  ["POST", "/api/tasks/next", { processor: "p", kinds: "a" }, "kinds"],
+  ["POST", "/api/tasks/next", { processor: "p", claimId: "1" }, "claimId"],
+  ["PUT", `/api/tasks/${ID}/heartbeat`, {}, "leaseId"],
+  ["PUT", `/api/tasks/${ID}/heartbeat`, { ...GRANT, ttlMs: 1 }, "ttlMs"],
+  ["PUT", `/api/tasks/${ID}/heartbeat`, { ...GRANT, leaseId: "\0" }, "leaseId"],
+  ["PUT", `/api/tasks/${ID}/complete`, { ...GRANT, fencingToken: "1" }, "fencingToken"],
+  [
+    ...(["PUT", `/api/tasks/${ID}/complete`] as const),
+    `{"leaseId":"${GRANT.leaseId}","fencingToken":9007199254740993}`,
+    "fencingToken",
+  ],
+  ["PUT", `/api/tasks/${ID}/complete`, { ...GRANT, output: 1 }, "output"],
+  ["PUT", `/api/tasks/${ID}/fail`, GRANT, "error"],
+  ["PUT", `/api/tasks/${ID}/fail`, { ...GRANT, error: "", retryInMs: -1 }, "retryInMs"],
+  ["PUT", `/api/tasks/${ID}/return`, { ...GRANT, error: "" }, "error"],
+  ["POST", "/api/tasks/heartbeat", [{ id: ID, ...GRANT, ttlMs: 1 }], "0.ttlMs"],
+  ["POST", "/api/tasks/complete", [], ""],
+  ["POST", "/api/tasks/cancel", [1], "0"],
+  ["PUT", "/api/generator/rate", { ratePerSecond: 0 }, "ratePerSecond"],
+  ["PUT", "/api/generator/rate", { ratePerSecond: 1_001 }, "ratePerSecond"],
+  ["PUT", "/api/generator/rate", {}, "ratePerSecond"],
+  ["POST", "/v1/leases/acquire", {}, ""],
+  ["POST", "/v1/leases/acquire", [], ""],
+  ["POST", "/v1/leases/acquire", Array(1_001).fill(1), ""],
+  ["POST", "/v1/leases/acquire", [{ leaseId: LEASE_ID, holder: "h", ttlMs: 99 }], "0.ttlMs"],
+  ["POST", "/v1/leases/acquire", [{ leaseId: "x", holder: "h", ttlMs: 999 }], "0.leaseId"],
+  ["POST", "/v1/leases/acquire", [{ leaseId: LEASE_ID, holder: "\0", ttlMs: 999 }], "0.holder"],
+  ["POST", "/v1/leases/renew", [{ leaseId: `cg==.${"0".repeat(32)}`, ttlMs: 999 }], "0.leaseId"],
+  ["POST", "/v1/leases/renew", [{ leaseId: `_w.${"0".repeat(32)}`, ttlMs: 999 }], "0.leaseId"],
+  ["POST", "/v1/leases/renew", [{ leaseId: `ch.${"0".repeat(32)}`, ttlMs: 999 }], "0.leaseId"],
+  ["POST", "/v1/leases/release", [{ leaseId: toWireLeaseId("", "0".repeat(32)) }], "0.leaseId"],
+  ["POST", "/v1/leases/release", [{ leaseId: toWireLeaseId("a\0", "0".repeat(32)) }], "0.leaseId"],
+  ["POST", "/v1/leases/revoke", [{ resource: "r", free: "soon" }], "0.free"],
+  ["POST", "/v1/leases/get", [""], "0"],
+  ["POST", "/v1/leases/collect", { olderThanMs: -1 }, "olderThanMs"],
+  ["GET", "/v1/leases?prefix=%00", undefined, "prefix"],
+  ["GET", "/v1/leases?cursor=%00", undefined, "cursor"],
+  ["GET", "/v1/leases?renewedOnly=yes", undefined, "renewedOnly"],
+  ["GET", "/v1/leases?state=dead", undefined, "state"],
+  ["GET", "/v1/leases?limit=0", undefined, "limit"],
+  ["POST", "/v1/locks/acquire", { resource: "r" }, "ownerId"],
+  ["POST", "/v1/locks/acquire", { resource: "", ownerId: "o" }, "resource"],
+  ["POST", "/v1/locks/acquire", { resource: "r", ownerId: "o", ttlSeconds: 0 }, "ttlSeconds"],
+  ["POST", "/v1/locks/acquire", { resource: "r", ownerId: "o", ttl: 60 }, "ttl"],
+  ["POST", "/v1/locks/acquire", { resource: "r", ownerId: "o", leaseId: "lease_abc" }, "leaseId"],
+  ["POST", `/v1/locks/${LEASE_ID}/renew`, { ttlMs: 99 }, "ttlMs"],
+  ["POST", `/v1/locks/${LEASE_ID}/renew`, { ttlMs: 1_000, ttlSeconds: 1 }, "ttlSeconds"],
+  ["GET", "/v1/locks?prefix=%00", undefined, "prefix"],
+  ["POST", "/api/leases", { resource: "r" }, "holder"],
+  ["POST", "/api/leases", { resource: "r", holder: "h", ttlMs: 99 }, "ttlMs"],
+  ["PUT", "/api/leases/renew", {}, "resource"],
+  ["DELETE", "/api/leases/release", { resource: "r" }, "holder"],
+  ["DELETE", `/api/leases/${GRANT_ID}`, { leaseId: "x" }, "leaseId"],
+  ["GET", "/api/leases/active?limit=0", undefined, "limit"],
+  ["GET", "/api/leases?cursor=x", undefined, "cursor"],
+  ["GET", "/api/tasks?limit=201", undefined, "limit"],
+  ["GET", "/api/tasks?limit=1e2", undefined, "limit"],
+  ["GET", "/api/tasks?limit=1&limit=2", undefined, "limit"],
+  ["GET", "/api/tasks?cursor=", undefined, "cursor"],
+  ["GET", "/api/tasks?cursor=page2", undefined, "cursor"],
+  ["GET", "/api/tasks?state=odd", undefined, "state"],
+  ["GET", "/api/tasks?queue=", undefined, "queue"],
+  ["GET", "/api/tasks?kind=a%00", undefined, "kind"],
+  ["GET", "/api/tasks/pending?state=done", undefined, "state"],
+  ["GET", "/api/tasks?__proto__=1", undefined, "__proto__"],
+];
+
+describe("a field that is wrong is named", () => {
+  for (const [method, path, body, field] of INVALID) {
+    const shown = (typeof body === "string" ? body : JSON.stringify(body))?.slice(0, 60) ?? "";
+    test(`${method} ${path.replace(ID, "{id}")} ${shown}`, async () => {
+      const reply = await app.ask(method, path, body);
+      expect(reply.body).toMatchObject({ status: 422, code: "INVALID_REQUEST" });
+      expect(reply.status).toBe(422);
+      expect(reply.body.errors.length).toBeGreaterThan(0);
+      const [first] = reply.body.errors;
+      // A fault deep within data is named by its whole path.
+      if (path === "/api/tasks" && String(body).includes("[[[")) {
+        expect(first.path.startsWith(field)).toBe(true);
+      } else expect(first.path).toBe(field);
+      expect(first.problem).not.toBe("");
+    });
+  }
+});
+
+test("what is no JSON is 400", async () => {
+  for (const body of ["", "{", "{'a':1}", "undefined", "NaN", '{"a":1}}', "\u0000", "[1,]"]) {
+    const { status, body: problem } = await app.ask("POST", "/api/tasks", body);
+    expect([body, status, problem.code]).toEqual([body, 400, "MALFORMED_JSON"]);
+  }
+});
+
+test("a body of another type, or of none, is 415", async () => {
+  for (const type of [
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "application/jsonx",
+    "x",
+  ]) {
+    const headers = { "content-type": type };
+    const { status, body } = await app.ask("POST", "/api/tasks", { task_data: 1 }, { headers });
+    expect([type, status, body.code]).toEqual([type, 415, "UNSUPPORTED_MEDIA_TYPE"]);
+  }
+  const bytes = new TextEncoder().encode('{"task_data":1}');
+  const bare = new Request("http://localhost/api/tasks", { method: "POST", body: bytes });
+  expect((await app.app.fetch(bare)).status).toBe(415);
+});
+
+test("JSON may say its charset, begin with a byte order mark and repeat keys", async () => {
+  for (const [body, type] of [
+    ['{"task_data":1}', "application/json; charset=utf-8"],
+    ['\ufeff{"task_data":1}', "application/json"],
+    ['{"task_data":2,"task_data":1}', "application/json"],
+  ] as const) {
+    const reply = await app.ask("POST", "/api/tasks", body, { headers: { "content-type": type } });
+    expect(reply.status).toBe(201);
+    expect((await app.ask("GET", `/api/tasks/${reply.body.id}`)).body.task_data).toBe(1);
+  }
+});
+
+test("task data comes back as it was sent, odd keys too", async () => {
+  const text = '{"__proto__":{"x":1},"constructor":null,"":[],"\\u0000":"\\ud800"}';
+  const { body } = await app.ask("POST", "/api/tasks", `{"task_data":${text}}`);
+  const { body: task } = await app.ask("GET", `/api/tasks/${body.id}`);
+  expect(JSON.stringify(task.task_data)).toBe(text);
+  expect(({} as { x?: number }).x).toBe(undefined);
+});
+
+test("bodies are limited to the byte, with a declared length and without", async () => {
+  const limits = [
+    ["PUT", "/api/generator/rate", LIMITS.bodyBytes],
+    ["POST", "/api/tasks/next", LIMITS.bodyBytes],
+    ["POST", "/v1/leases/release", LIMITS.batchBodyBytes],
+    ["POST", "/api/tasks", LIMITS.payloadBodyBytes],
+    ["PUT", `/api/tasks/${ID}/complete`, LIMITS.payloadBodyBytes],
+  ] as const;
+  for (const [method, path, bytes] of limits) {
+    for (const [length, within] of [
+      [bytes, true],
+      [bytes + 1, false],
+    ] as const) {
+      const body = `"${"x".repeat(length - 2)}"`;
+      for (const headers of [{}, { "content-length": `${length}` }]) {
+        const reply = await app.ask(method, path, body, { headers });
+        expect([path, length, reply.status]).toEqual([path, length, within ? 422 : 413]);
+        if (!within) expect(reply.body.code).toBe("BODY_TOO_LARGE");
+      }
+    }
+  }
+});
+
+test("a method that a path does not know is 405 with those that it does", async () => {
+  for (const [method, path, allow] of [
+    ["DELETE", "/api/tasks", "GET, POST"],
+    ["PATCH", `/api/tasks/${ID}`, "GET, DELETE"],
+    ["GET", "/api/tasks/next", "POST"],
+    ["POST", `/api/tasks/${ID}/heartbeat`, "PUT"],
+    ["PUT", "/api/tasks/heartbeat", "POST"],
+    ["GET", `/api/tasks/${ID}/cancel`, "POST"],
+    ["POST", "/api/tasks/processed", "GET"],
+    ["GET", "/api/generator/start", "POST"],
+    ["GET", "/v1/leases/acquire", "POST"],
+    ["GET", "/v1/locks/acquire", "POST"],
+    ["PUT", `/v1/locks/${LEASE_ID}`, "GET, DELETE"],
+    ["PUT", `/v1/locks/${LEASE_ID}/renew`, "POST"],
+    ["POST", "/v1/locks", "GET"],
+    ["PUT", "/api/leases", "GET, POST"],
+    ["POST", "/api/leases/renew", "PUT"],
+    ["POST", "/api/leases/active", "GET"],
+    ["PUT", `/api/leases/${GRANT_ID}`, "GET, DELETE"],
+    ["OPTIONS", "/api/generator", "GET"],
+    ["BREW", "/healthz", "GET"],
+  ] as const) {
+    const { status, body, headers } = await app.ask(method, path);
+    expect([path, status, body.code]).toEqual([path, 405, "METHOD_NOT_ALLOWED"]);
+    expect(headers.get("allow")).toBe(allow);
+  }
+});

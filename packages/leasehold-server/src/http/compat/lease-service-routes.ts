@@ -1,0 +1,204 @@
+/** /api/leases for holders: the lease service of the article. */
+import { createRoute } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import type { LeaseView } from "leasehold";
+import { grantIdOf } from "leasehold/internal";
+import { fromWireGrantId, LIMITS, toWireLeaseId } from "leasehold/internal/wire";
+import type { z } from "zod";
+import {
+  LeaseRecord,
+  LeaseRecordParams,
+  NewLeaseBody,
+  NewLeaseRecord,
+  type ReleaseLeaseBody as ReleaseBody,
+  ReleaseLeaseBody,
+  RenewLeaseBody,
+} from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { toLeaseRecord } from "../console/lease-records.js";
+import { failed, invalid, ProblemError } from "../problems.js";
+import { type AppEnv, checkTtl, limitBody } from "../request.js";
+import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
+import type { Services } from "../services.js";
+import { grantByHolder, newGrantByHolder } from "./by-holder.js";
+import {
+  acquiredOrHeld,
+  chosenLeaseId,
+  lastGrant,
+  lost,
+  type NamedGrant,
+  renewGrant,
+  unknownLease,
+} from "./grants.js";
+
+const TAGS = ["lease service"];
+const REFUSALS = bodyProblems(
+  "UNKNOWN_LEASE",
+  "LEASE_EXPIRED",
+  "LEASE_TAKEN",
+  "LEASE_REVOKED",
+  "LEASE_ID_REQUIRED",
+);
+
+/** What a holder says of the grant that it means. */
+type Grantee = z.infer<typeof ReleaseBody>;
+
+export function leaseServiceRoutes(app: App, services: Services): void {
+  const middleware = limitBody(LIMITS.bodyBytes);
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/api/leases",
+      tags: TAGS,
+      summary: "Take a lease if the resource is free",
+      middleware,
+      request: jsonBody(NewLeaseBody),
+      responses: {
+        201: answers("It is yours.", NewLeaseRecord),
+        ...bodyProblems("LEASE_HELD", "LEASE_ENDED", "LIMIT_REACHED"),
+      },
+    }),
+    async (context) => {
+      const { resource, holder, ttlMs, leaseId: chosen } = context.req.valid("json");
+      checkTtl("ttlMs", ttlMs, services.ttl.leases);
+      const own = { leaseId: chosenLeaseId(services, resource, chosen) };
+      const grant = chosen
+        ? own
+        : newGrantByHolder(services, callerOf(context).namespace, resource, holder);
+      await services.takeRoom(context, "leases", 1);
+      const calls = services.leaseCalls(context, [{ resource }]);
+      const outcome = acquiredOrHeld(await calls.acquire({ resource, holder, ttlMs, ...grant }));
+      if (outcome.status === "held") {
+        const { holder: by, grantId, remainingMs } = outcome;
+        throw new ProblemError("LEASE_HELD", `${by} holds it`, {
+          extra: { holder: by, grantId, remainingMs },
+        });
+      }
+      const view = await grantNow(services, context, { resource, leaseId: grant.leaseId });
+      const leaseId = toWireLeaseId(resource, grant.leaseId);
+      return context.json({ ...toLeaseRecord(view), leaseId }, 201);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "put",
+      path: "/api/leases/renew",
+      tags: TAGS,
+      summary: "Extend a lease; without a ttl, for as long as it was granted",
+      middleware,
+      request: jsonBody(RenewLeaseBody),
+      responses: {
+        200: answers("Extended, under the same token.", LeaseRecord),
+        ...REFUSALS,
+      },
+    }),
+    async (context) => {
+      const { ttlMs, ...grantee } = context.req.valid("json");
+      const grant = await meant(services, context, grantee);
+      await renewGrant(services, context, grant, ttlMs);
+      return context.json(toLeaseRecord(await grantNow(services, context, grant)), 200);
+    },
+  );
+  otherMethods(app, "/api/leases/renew", "PUT");
+
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: "/api/leases/release",
+      tags: TAGS,
+      summary: "Release a lease",
+      middleware,
+      request: jsonBody(ReleaseLeaseBody),
+      responses: {
+        200: answers("Also when it is repeated.", LeaseRecord),
+        ...REFUSALS,
+      },
+    }),
+    async (context) => {
+      const grant = await meant(services, context, context.req.valid("json"));
+      return context.json(await release(services, context, grant), 200);
+    },
+  );
+  otherMethods(app, "/api/leases/release", "DELETE");
+
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: "/api/leases/{id}",
+      tags: TAGS,
+      summary: "Release this lease and no other",
+      middleware,
+      request: { params: LeaseRecordParams, ...jsonBody(ReleaseLeaseBody) },
+      responses: {
+        200: answers("Also when it is repeated.", LeaseRecord),
+        ...REFUSALS,
+      },
+    }),
+    async (context) => {
+      const named = fromWireGrantId(context.req.valid("param").id);
+      if (!named) throw unknownLease();
+      const grant = await meant(services, context, context.req.valid("json"));
+      if (grant.resource !== named.resource) {
+        throw invalid([{ path: "resource", problem: "must be that of the lease in the path" }]);
+      }
+      if (grantIdOf(grant.leaseId) !== named.grantId) throw lost("taken");
+      return context.json(await release(services, context, grant), 200);
+    },
+  );
+}
+
+/**
+ * The grant that a body means: by its leaseId, or the last one of the resource if the holder's name
+ * addresses it.
+ */
+async function meant(
+  services: Services,
+  context: Context<AppEnv>,
+  { leaseId: grant, resource, holder, fencingToken }: Grantee,
+): Promise<NamedGrant> {
+  const name = grant?.resource ?? resource;
+  if (name === undefined) throw unknownLease();
+  if (grant && resource !== undefined && resource !== name) {
+    throw invalid([{ path: "leaseId", problem: "must name the same resource" }]);
+  }
+  const named = grant && holder === undefined && fencingToken === undefined;
+  if (named) return grant;
+  const view = await lastGrant(services, context, name);
+  if (!view) throw unknownLease();
+  if (holder !== undefined && view.holder !== holder) throw lost("taken");
+  if (fencingToken !== undefined && view.token !== fencingToken) throw lost("taken");
+  return grant ?? grantByHolder(view);
+}
+
+/** What the store says of the grant after it has been granted or extended. */
+async function grantNow(
+  services: Services,
+  context: Context<AppEnv>,
+  { resource, leaseId }: NamedGrant,
+): Promise<LeaseView> {
+  const view = await lastGrant(services, context, resource);
+  // It may have run out or been ended in between.
+  if (view?.grantId !== grantIdOf(leaseId)) throw lost("taken");
+  return view;
+}
+
+async function release(services: Services, context: Context<AppEnv>, grant: NamedGrant) {
+  const before = await lastGrant(services, context, grant.resource);
+  if (!before) throw unknownLease();
+  const outcome = await services.leaseCalls(context, [grant]).release(grant);
+  if (outcome.status === "failed") throw failed(outcome);
+  if (outcome.status === "notHeld") {
+    const { grantId, state } = before;
+    const own = grantId === grantIdOf(grant.leaseId);
+    throw lost(own && (state === "expired" || state === "revoked") ? state : "taken");
+  }
+  const after = await lastGrant(services, context, grant.resource);
+  // A successor may be there already: then what we know is how it was, and that it has ended.
+  const ended =
+    after?.grantId === before.grantId
+      ? after
+      : { ...before, state: "released" as const, remainingMs: 0 };
+  return toLeaseRecord(ended);
+}

@@ -1,0 +1,258 @@
+/** /v1/locks: one lock at a time, for anything that speaks HTTP. */
+import { createRoute } from "@hono/zod-openapi";
+import type { LeaseView } from "leasehold";
+import { grantIdOf, invariant } from "leasehold/internal";
+import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
+import {
+  ForceUnlock,
+  ForceUnlockBody,
+  LeaseIdParams,
+  type Lock,
+  LockAnswer,
+  LockBody,
+  LockListQuery,
+  LockPage,
+  LockReleased,
+  LockRenewBody,
+  LockRenewed,
+  Lock as LockSchema,
+} from "../../protocol/index.js";
+import { callerOf, checkResources } from "../auth/caller.js";
+import { filteredPage } from "../console/lease-filters.js";
+import { byCaller, controlOf } from "../operations/acts.js";
+import { failed } from "../problems.js";
+import { checkTtl, emptyBodyIsNone, limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  bodyProblems,
+  defined,
+  jsonBody,
+  optionalJsonBody,
+  otherMethods,
+  problems,
+} from "../routing.js";
+import type { Services } from "../services.js";
+import {
+  acquiredOrHeld,
+  chosenLeaseId,
+  grantNamed,
+  lastGrant,
+  renewGrant,
+  unknownLease,
+} from "./grants.js";
+
+const TAGS = ["locks"];
+const LOST_PROBLEMS = ["UNKNOWN_LEASE", "LEASE_EXPIRED", "LEASE_TAKEN", "LEASE_REVOKED"] as const;
+
+export function lockRoutes(app: App, services: Services): void {
+  const { leases } = services;
+  const middleware = limitBody(LIMITS.bodyBytes);
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/locks/acquire",
+      tags: TAGS,
+      summary: "Take a lock if it is free",
+      middleware,
+      request: jsonBody(LockBody),
+      responses: {
+        200: answers("It is yours, or who has it.", LockAnswer),
+        ...bodyProblems("LEASE_ENDED", "LIMIT_REACHED"),
+      },
+    }),
+    async (context) => {
+      const { resource, ownerId, ttlMs, leaseId: chosen } = context.req.valid("json");
+      checkTtl("ttlMs", ttlMs, services.ttl.leases);
+      const leaseId = chosenLeaseId(services, resource, chosen);
+      const request = { resource, leaseId, holder: ownerId, ttlMs };
+      await services.takeRoom(context, "leases", 1);
+      const outcome = acquiredOrHeld(
+        await services.leaseCalls(context, [request]).acquire(request),
+      );
+      if (outcome.status === "held") {
+        const { holder, grantId, remainingMs } = outcome;
+        return context.json(
+          { acquired: false as const, resource, ownerId: holder, grantId, remainingMs },
+          200,
+        );
+      }
+      const { token: fencingToken, remainingMs, expiresAt } = outcome;
+      const secret = toWireLeaseId(resource, leaseId);
+      const grantId = grantIdOf(leaseId);
+      return context.json(
+        {
+          acquired: true as const,
+          leaseId: secret,
+          resource,
+          ownerId,
+          grantId,
+          fencingToken,
+          ttlMs: outcome.ttlMs,
+          remainingMs,
+          expiresAt,
+        },
+        200,
+      );
+    },
+  );
+  otherMethods(app, "/v1/locks/acquire", "POST");
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/locks/force-unlock",
+      tags: TAGS,
+      summary: "End somebody's lock, as an operator, with an entry in the audit",
+      middleware,
+      request: jsonBody(ForceUnlockBody),
+      responses: {
+        200: answers("The entry, and what came of it.", ForceUnlock),
+        ...bodyProblems("NO_CONTROL"),
+      },
+    }),
+    async (context) => {
+      const { reason, ...request } = context.req.valid("json");
+      controlOf(services);
+      const calls = services.leaseCalls(context, [request]);
+      const { outcome, entry } = await calls.revoke(defined(request), byCaller(context, reason));
+      if (outcome.status === "failed") throw failed(outcome);
+      invariant(entry, "what was done has its entry");
+      const { actor: actorId, at: createdAt, seq: auditSeq } = entry;
+      const done = outcome.status === "revoked" ? outcome : null;
+      return context.json(
+        {
+          action: "FORCE_UNLOCK" as const,
+          resource: request.resource,
+          actorId,
+          reason,
+          createdAt,
+          auditSeq,
+          unlocked: done !== null,
+          why: outcome.status === "revoked" ? null : outcome.status,
+          fencingToken: done?.token ?? null,
+          freeInMs: done?.freeInMs ?? null,
+        },
+        200,
+      );
+    },
+  );
+  otherMethods(app, "/v1/locks/force-unlock", "POST");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/locks",
+      tags: TAGS,
+      summary: "Locks that are held, by prefix of their resource",
+      request: { query: LockListQuery },
+      responses: {
+        200: answers("By resource, byte by byte.", LockPage),
+        ...problems("INVALID_REQUEST"),
+      },
+    }),
+    async (context) => {
+      const { resource, ...query } = context.req.valid("query");
+      if (resource !== undefined) {
+        const view = await lastGrant(services, context, resource);
+        const items = view?.state === "live" ? [toLock(view)] : [];
+        return context.json({ items, nextCursor: null }, 200);
+      }
+      const caller = callerOf(context);
+      checkResources(caller, [query.prefix ?? ""]);
+      const { namespace } = caller;
+      const asked = { ...defined(query), namespace, states: ["live"] as const };
+      const budget = services.budget(context);
+      const { items, nextCursor } = await filteredPage(
+        (part) => budget.read(() => leases.list(part)),
+        asked,
+      );
+      return context.json({ items: items.map(toLock), nextCursor }, 200);
+    },
+  );
+  otherMethods(app, "/v1/locks", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/locks/{leaseId}/renew",
+      tags: TAGS,
+      summary: "Extend a lock; without a body, for as long as it was granted",
+      middleware: [emptyBodyIsNone, middleware] as const,
+      request: { params: LeaseIdParams, ...optionalJsonBody(LockRenewBody) },
+      responses: {
+        200: answers("Extended, under the same token.", LockRenewed),
+        ...bodyProblems(...LOST_PROBLEMS),
+      },
+    }),
+    async (context) => {
+      const grant = grantNamed(context.req.valid("param").leaseId);
+      const { ttlMs: saidMs } = context.req.valid("json");
+      const renewed = await renewGrant(services, context, grant, saidMs);
+      const { token: fencingToken, ttlMs, remainingMs, expiresAt } = renewed;
+      const { resource, leaseId } = grant;
+      const names = { renewed: true as const, resource, grantId: grantIdOf(leaseId) };
+      return context.json({ ...names, fencingToken, ttlMs, remainingMs, expiresAt }, 200);
+    },
+  );
+  otherMethods(app, "/v1/locks/:leaseId/renew", "POST");
+
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: "/v1/locks/{leaseId}",
+      tags: TAGS,
+      summary: "Release a lock",
+      request: { params: LeaseIdParams },
+      responses: {
+        200: answers("Also when it is repeated.", LockReleased),
+        ...problems("UNKNOWN_LEASE"),
+      },
+    }),
+    async (context) => {
+      const grant = grantNamed(context.req.valid("param").leaseId);
+      const outcome = await services.leaseCalls(context, [grant]).release(grant);
+      if (outcome.status === "failed") throw failed(outcome);
+      return context.json({ released: outcome.status === "released" }, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/locks/{leaseId}",
+      tags: TAGS,
+      summary: "The lock, as long as it is held under this id",
+      request: { params: LeaseIdParams },
+      responses: {
+        200: answers("What is held.", LockSchema),
+        ...problems("UNKNOWN_LEASE"),
+      },
+    }),
+    async (context) => {
+      const { resource, leaseId } = grantNamed(context.req.valid("param").leaseId);
+      const view = await lastGrant(services, context, resource);
+      if (view?.state !== "live" || view.grantId !== grantIdOf(leaseId)) throw unknownLease();
+      return context.json(toLock(view), 200);
+    },
+  );
+  otherMethods(app, "/v1/locks/:leaseId", "GET", "DELETE");
+}
+
+function toLock(view: LeaseView): Lock {
+  const { resource, holder, grantId, token, ttlMs, remainingMs, expiresAt } = view;
+  const { grantedAt, renewedAt, metadata } = view;
+  return {
+    resource,
+    ownerId: holder,
+    grantId,
+    fencingToken: token,
+    ttlMs,
+    remainingMs,
+    expiresAt,
+    createdAt: grantedAt,
+    renewedAt,
+    metadata,
+  };
+}

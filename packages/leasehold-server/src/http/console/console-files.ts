@@ -1,0 +1,51 @@
+/** The console's files as the package brings them, for servers that run on Node. */
+import { readdir, readFile } from "node:fs/promises";
+import { extname, join, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { ConsoleFile, ConsoleFiles } from "./static.js";
+
+/** Beside this file's folder once it is built. */
+const BUILT = new URL("../../web/", import.meta.url);
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".json": "application/json",
+  ".svg": "image/svg+xml",
+  ".txt": "text/plain; charset=utf-8",
+  ".webmanifest": "application/manifest+json",
+  ".png": "image/png",
+  ".ico": "image/x-icon",
+  ".woff2": "font/woff2",
+};
+/** These are compressed already. */
+const DENSE = [".png", ".woff2"];
+
+/**
+ * Reads the console for `createApp({ console })`, and compresses it.
+ * @param directory where it was built to; default: the one that came with this package
+ * @returns null where there is none: the package was built without
+ */
+export async function consoleFiles(directory: string | URL = BUILT): Promise<ConsoleFiles | null> {
+  const root = directory instanceof URL ? fileURLToPath(directory) : directory;
+  const names = await readdir(root, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+  const known = names.filter((name) => extname(name) in TYPES);
+  const files = await Promise.all(
+    known.map(async (name) => [name.split(sep).join("/"), await read(join(root, name))] as const),
+  );
+  const map = new Map(files);
+  return map.has("index.html") ? map : null;
+}
+
+async function read(path: string): Promise<ConsoleFile> {
+  const extension = extname(path);
+  const [body, type] = [new Uint8Array(await readFile(path)), TYPES[extension] ?? ""];
+  if (DENSE.includes(extension)) return { body, type };
+  return { body, type, gzip: new Uint8Array(await promisify(gzip)(body)) };
+}

@@ -1,0 +1,134 @@
+/** Who leads what of a tenant, and the terms before, as far as the history has them. */
+
+import type { Clock, LeaseView } from "leasehold";
+import type { GrantHistory } from "leasehold/internal";
+import {
+  Recent,
+  type ShardStanding,
+  type Standing,
+  type TermRecord,
+  termsOf,
+} from "leasehold/internal";
+import type { Elections } from "leasehold/internal/wire";
+import type { Survey } from "./survey.js";
+
+const MOST_TERMS = 20;
+/** More than people look through, and an answer of a few hundred kilobytes. */
+const MOST_ELECTIONS = 1_000;
+/** Of more elections only the last term is told: each costs a look into the history. */
+const MOST_WITH_TERMS = 50;
+/** The history is written within about a second of what it tells; after that only a new term changes it. */
+const FRESH_MS = 5_000;
+const MOST_KEPT = 1_000;
+
+interface Known {
+  readonly token: number;
+  readonly atMs: number;
+  readonly before: Promise<readonly LeaseView[]>;
+}
+
+export class Terms {
+  readonly #clock: Clock;
+  readonly #history: Pick<GrantHistory, "list"> | undefined;
+  readonly #known = new Recent<Known>(MOST_KEPT);
+
+  constructor(clock: Clock, history: Pick<GrantHistory, "list"> | undefined) {
+    this.#clock = clock;
+    this.#history = history;
+  }
+
+  /** Those up to this one, the newest first. Rejects as the history does. */
+  async of(view: LeaseView): Promise<TermRecord[]> {
+    return termsOf([view, ...(await this.#before(view))]);
+  }
+
+  #before({ namespace, resource, token, grantId }: LeaseView): Promise<readonly LeaseView[]> {
+    const history = this.#history;
+    if (!history) return Promise.resolve([]);
+    const key = JSON.stringify([namespace, resource]);
+    const nowMs = this.#clock.monotonic();
+    const known = this.#known.get(key);
+    if (known?.token === token && nowMs - known.atMs < FRESH_MS) return known.before;
+    const before = history
+      .list({ namespace, resource, limit: MOST_TERMS - 1 })
+      .then(({ items }) => items.filter((ended) => ended.grantId !== grantId));
+    this.#known.set(key, { token, atMs: nowMs, before });
+    before.catch(() => this.#known.delete(key));
+    return before;
+  }
+}
+
+export async function electionsOf(
+  survey: Survey,
+  terms: Terms,
+): Promise<Pick<Elections, "items" | "shards" | "complete">> {
+  const items = survey.elections
+    .slice(0, MOST_ELECTIONS)
+    .map(async (standing, index) =>
+      toElection(
+        standing,
+        index < MOST_WITH_TERMS ? await terms.of(standing.view) : termsOf([standing.view]),
+      ),
+    );
+  return {
+    items: await Promise.all(items),
+    shards: survey.shards.map(toShards),
+    complete: survey.complete && survey.elections.length <= MOST_ELECTIONS,
+  };
+}
+
+function toElection(
+  { kind, view }: Standing,
+  terms: readonly TermRecord[],
+): Elections["items"][number] {
+  const { resource: name, token, grantId, state, ttlMs, remainingMs } = view;
+  return {
+    name,
+    kind,
+    leader: leaderOf(view),
+    token,
+    grantId,
+    since: view.grantedAt,
+    endedAt: endedAt(view),
+    state,
+    ttlMs,
+    remainingMs,
+    terms: terms.map(({ view: term, vacantMs }) => ({
+      holder: term.holder,
+      token: term.token,
+      grantId: term.grantId,
+      since: term.grantedAt,
+      endedAt: endedAt(term),
+      state: term.state,
+      vacantMs,
+    })),
+  };
+}
+
+function toShards({ name, coordinator, members, shards }: ShardStanding) {
+  return {
+    name,
+    coordinator: coordinator && leaderOf(coordinator),
+    members: members.map(({ member, view: { holder, remainingMs } }) => ({
+      member,
+      holder,
+      remainingMs,
+    })),
+    shards: shards.map(({ shard, view }) => ({
+      shard,
+      holder: leaderOf(view),
+      token: view.token,
+      since: view.grantedAt,
+      remainingMs: view.remainingMs,
+    })),
+  };
+}
+
+function leaderOf({ state, holder }: LeaseView): string | null {
+  return state === "live" ? holder : null;
+}
+
+/** However a grant ended, its expiry is when it did. */
+export function endedAt({ state, expiresAt }: LeaseView): string | null {
+  return state === "live" ? null : expiresAt;
+}

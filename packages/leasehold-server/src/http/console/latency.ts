@@ -1,0 +1,149 @@
+/**
+ * How long a store takes to answer, of late: in classes of which each is a quarter wider than the one
+ * before, so that a percentile is right to about a tenth, whatever its size.
+ */
+import type { Clock, LeaseStore } from "leasehold";
+import type { TaskStore } from "leasehold/internal";
+import { PerSecond } from "./per-second.js";
+
+const FIRST_MS = 0.05;
+const RATIO = 1.25;
+/** The last class is of what takes longer than a minute. */
+const CLASSES = 64;
+/** That percentiles of an operation are of. */
+const LATEST_S = 60;
+
+type ClassName = `${number}`;
+
+export interface Latency {
+  readonly store: "leases" | "tasks";
+  readonly operation: string;
+  readonly calls: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+export class Latencies {
+  readonly #clock: Clock;
+  readonly #all: PerSecond<ClassName>;
+  readonly #operations = new Map<string, PerSecond<ClassName>>();
+
+  /** @param seconds of which the percentiles of each are kept */
+  constructor(clock: Clock, seconds: number) {
+    this.#clock = clock;
+    this.#all = new PerSecond(clock, seconds);
+  }
+
+  note(store: Latency["store"], operation: string, tookMs: number): void {
+    const name = classOf(tookMs);
+    const key = `${store} ${operation}`;
+    let own = this.#operations.get(key);
+    if (!own) {
+      own = new PerSecond(this.#clock, LATEST_S);
+      this.#operations.set(key, own);
+    }
+    own.add(name);
+    this.#all.add(name);
+  }
+
+  /** Of the last minute; what was not called in it is not there. */
+  byOperation(): Latency[] {
+    return [...this.#operations].flatMap(([key, own]) => {
+      const counts = NAMES.map((name) => own.sum(name, LATEST_S));
+      const calls = counts.reduce((sum, count) => sum + count, 0);
+      if (calls === 0) return [];
+      const [store, operation] = key.split(" ") as [Latency["store"], string];
+      const [p50Ms, p99Ms] = [percentile(counts, calls, 0.5), percentile(counts, calls, 0.99)];
+      return [{ store, operation, calls, p50Ms, p99Ms }];
+    });
+  }
+
+  /** Of each of the last seconds; null where no call ended. */
+  series(seconds: number): { p50Ms: (number | null)[]; p99Ms: (number | null)[] } {
+    const rows = NAMES.map((name) => this.#all.of(name, seconds));
+    const calls = Array.from({ length: seconds }, (_, second) =>
+      rows.reduce((sum, row) => sum + (row[second] ?? 0), 0),
+    );
+    const of = (share: number) =>
+      calls.map((all, second) => {
+        if (all === 0) return null;
+        const counts = rows.map((row) => row[second] ?? 0);
+        return percentile(counts, all, share);
+      });
+    return { p50Ms: of(0.5), p99Ms: of(0.99) };
+  }
+}
+
+const NAMES = Array.from({ length: CLASSES }, (_, index): ClassName => `${index}`);
+
+function classOf(tookMs: number): ClassName {
+  const index = Math.ceil(Math.log(Math.max(tookMs, FIRST_MS) / FIRST_MS) / Math.log(RATIO));
+  return `${Math.min(index, CLASSES - 1)}`;
+}
+
+/** The middle of the class in which it lies. */
+function percentile(counts: readonly number[], calls: number, share: number): number {
+  let left = Math.ceil(calls * share);
+  const index = counts.findIndex((count) => {
+    left -= count;
+    return left <= 0;
+  });
+  const middleMs = FIRST_MS * RATIO ** (Math.max(index, 0) - 0.5);
+  return Number(middleMs.toPrecision(3));
+}
+
+type Timed = <T>(operation: string, call: () => Promise<T>) => Promise<T>;
+
+function timing(clock: Clock, latencies: Latencies, store: Latency["store"]): Timed {
+  return async (operation, call) => {
+    const sentMs = clock.monotonic();
+    try {
+      return await call();
+    } finally {
+      latencies.note(store, operation, clock.monotonic() - sentMs);
+    }
+  };
+}
+
+export function timedLeases(store: LeaseStore, clock: Clock, latencies: Latencies): LeaseStore {
+  const timed = timing(clock, latencies, "leases");
+  return {
+    capabilities: store.capabilities,
+    acquire: (requests, options) => timed("acquire", () => store.acquire(requests, options)),
+    renew: (requests, options) => timed("renew", () => store.renew(requests, options)),
+    release: (requests, options) => timed("release", () => store.release(requests, options)),
+    revoke: (requests, options) => timed("revoke", () => store.revoke(requests, options)),
+    get: (keys) => timed("get", () => store.get(keys)),
+    list: (query) => timed("list", () => store.list(query)),
+    watch: (namespace, options) => store.watch(namespace, options),
+    collect: (olderThanMs) => store.collect(olderThanMs),
+    close: () => store.close(),
+  };
+}
+
+export function timedTasks(store: TaskStore, clock: Clock, latencies: Latencies): TaskStore {
+  const timed = timing(clock, latencies, "tasks");
+  return {
+    capabilities: store.capabilities,
+    enqueue: (tasks, options) => timed("enqueue", () => store.enqueue(tasks, options)),
+    claim(request, options) {
+      // An empty claim may wait in the store: how long is not the store's latency.
+      const waits = request.waitMs && store.capabilities.remoteWait;
+      const call = () => store.claim(request, options);
+      return waits ? call() : timed("claim", call);
+    },
+    heartbeat: (requests, options) => timed("heartbeat", () => store.heartbeat(requests, options)),
+    complete: (requests, options) => timed("complete", () => store.complete(requests, options)),
+    fail: (requests, options) => timed("fail", () => store.fail(requests, options)),
+    giveBack: (requests, options) => timed("giveBack", () => store.giveBack(requests, options)),
+    cancel: (tasks) => timed("cancel", () => store.cancel(tasks)),
+    retry: (tasks) => timed("retry", () => store.retry(tasks)),
+    get: (task) => timed("get", () => store.get(task)),
+    list: (query) => timed("list", () => store.list(query)),
+    counts: (namespace) => timed("counts", () => store.counts(namespace)),
+    leases: (query) => timed("leases", () => store.leases(query)),
+    reap: () => store.reap(),
+    watch: (namespace, options) => store.watch(namespace, options),
+    close: () => store.close(),
+  };
+}

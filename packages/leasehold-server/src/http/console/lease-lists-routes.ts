@@ -1,0 +1,104 @@
+/** /api/leases for readers: all leases, by what became of them, one of them; and who is at work. */
+import { createRoute } from "@hono/zod-openapi";
+import {
+  LeaseOverview,
+  LeaseRecord,
+  LeaseRecordPage,
+  LeaseRecordParams,
+  LeaseRecordsQuery,
+} from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { type App, answers, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+import { findLease, noHistory, pageOfLeases, type Wanted } from "./lease-records.js";
+import { workersOf } from "./workers.js";
+
+const TAGS = ["lease service"];
+
+/** Names of the article. */
+const LISTS: Readonly<Record<string, Wanted & { readonly ended?: true }>> = {
+  active: { states: ["live"] },
+  expired: { states: ["expired"], ended: true },
+  renewed: { renewedOnly: true },
+  released: { states: ["released"], ended: true },
+};
+
+export function leaseListRoutes(app: App, services: Services): void {
+  const { history } = services;
+  const wrong = problems("INVALID_REQUEST");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/leases",
+      tags: TAGS,
+      summary: "All leases, live and ended, and who is at work",
+      request: { query: LeaseRecordsQuery },
+      responses: {
+        200: answers("Of resources, then of tasks, then what those replaced.", LeaseOverview),
+        ...wrong,
+      },
+    }),
+    async (context) => {
+      const budget = services.budget(context);
+      const page = await pageOfLeases(services, context, budget, {}, context.req.valid("query"));
+      const { namespace } = callerOf(context);
+      const { workers, complete } = await budget.read(() => workersOf(services, namespace));
+      return context.json(
+        {
+          ...page,
+          workers: workers.map(({ holds, ...worker }) => ({ ...worker, holds: [...holds] })),
+          workersComplete: complete,
+          history: history !== undefined,
+        },
+        200,
+      );
+    },
+  );
+  otherMethods(app, "/api/leases", "GET", "POST");
+
+  for (const [name, { ended, ...wanted }] of Object.entries(LISTS)) {
+    app.openapi(
+      createRoute({
+        method: "get",
+        path: `/api/leases/${name}`,
+        tags: TAGS,
+        summary: `Leases that are ${name}`,
+        request: { query: LeaseRecordsQuery },
+        responses: {
+          200: answers("Of resources, then of tasks, then what those replaced.", LeaseRecordPage),
+          ...(ended ? problems("INVALID_REQUEST", "NO_HISTORY") : wrong),
+        },
+      }),
+      async (context) => {
+        if (ended && !history) throw noHistory();
+        const query = context.req.valid("query");
+        return context.json(
+          await pageOfLeases(services, context, services.budget(context), wanted, query),
+          200,
+        );
+      },
+    );
+    otherMethods(app, `/api/leases/${name}`, "GET");
+  }
+}
+
+/** Declared after every other route under /api/leases/: an id could be any of their names. */
+export function leaseRecordRoute(app: App, services: Services): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/leases/{id}",
+      tags: TAGS,
+      summary: "One lease, live or ended",
+      request: { params: LeaseRecordParams },
+      responses: {
+        200: answers("The lease.", LeaseRecord),
+        ...problems("UNKNOWN_LEASE", "NO_HISTORY"),
+      },
+    }),
+    async (context) =>
+      context.json(await findLease(services, context, context.req.valid("param").id), 200),
+  );
+  otherMethods(app, "/api/leases/:id", "GET", "DELETE");
+}

@@ -1,0 +1,212 @@
+/** What whoever watches a tenant as a whole looks at: /v1/whoami, overview, elections, workers. */
+import { createRoute } from "@hono/zod-openapi";
+import type { Overview, Series } from "leasehold/internal/wire";
+import {
+  Elections,
+  OverviewQuery,
+  Overview as OverviewSchema,
+  Whoami,
+  Workers,
+} from "../../protocol/index.js";
+import { mayOf } from "../auth/access.js";
+import { callerOf } from "../auth/caller.js";
+import type { TenantActivity } from "../events/activity.js";
+import { probe } from "../health-routes.js";
+import type { About } from "../openapi.js";
+import { problemOf } from "../problems.js";
+import type { Budget } from "../request.js";
+import { type App, answers, onlyProblems, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+import { electionsOf } from "./elections.js";
+import { beganAt } from "./per-second.js";
+import { withClaims, workersOf } from "./workers.js";
+
+const TAGS = ["console"];
+
+export function overviewRoutes(app: App, services: Services, about: About): void {
+  const { env, leases, tasks, activities } = services;
+  const { version } = about;
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/whoami",
+      tags: TAGS,
+      summary: "Who the caller is to this server, and what it may do",
+      responses: {
+        200: answers("As its key says.", Whoami),
+        ...onlyProblems("CLOSING", "INTERNAL"),
+      },
+    }),
+    (context) => {
+      const caller = callerOf(context);
+      const { namespace, role, prefixes, actor, keyId } = caller;
+      const has = {
+        control: services.control !== undefined,
+        history: services.history !== undefined,
+      };
+      const who = { namespace, role, prefixes: [...prefixes], actor, keyId, may: mayOf(caller) };
+      return context.json({ ...who, ...has, version }, 200);
+    },
+  );
+  otherMethods(app, "/v1/whoami", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/overview",
+      tags: TAGS,
+      summary: "How much is held, done and asked for, and how the store does",
+      request: { query: OverviewQuery },
+      responses: {
+        200: answers("Also while the store does not answer.", OverviewSchema),
+        ...onlyProblems(
+          "INVALID_REQUEST",
+          "CLOSING",
+          "OVERLOADED",
+          "TOO_MANY_REQUESTS",
+          "INTERNAL",
+        ),
+      },
+    }),
+    async (context) => {
+      const { seconds } = context.req.valid("query");
+      const { namespace } = callerOf(context);
+      const budget = services.budget(context);
+      const activity = activities.of(namespace);
+      const [health, survey, counts] = await Promise.all([
+        healthOf(services, budget),
+        orNull(budget, () => services.survey.of(namespace)),
+        orNull(budget, () => services.counts.of(namespace)),
+      ]);
+      if (counts) {
+        activity.depth.set("pending", counts.pending);
+        activity.depth.set("running", counts.running);
+      }
+      const { id, sinceMs } = services.instance;
+      const upForMs = Math.floor(env.clock.monotonic() - sinceMs);
+      const overview: Overview = {
+        instance: {
+          id,
+          version,
+          upForMs,
+          now: new Date(env.clock.wall()).toISOString(),
+        },
+        engine: {
+          name: about.engine ?? null,
+          leases: { ...leases.capabilities, ttl: services.ttl.leases },
+          tasks: { ttl: services.ttl.tasks, watch: tasks.capabilities.watch },
+        },
+        health,
+        leases: survey && { held: survey.held, ended: survey.ended, complete: survey.complete },
+        tasks: counts,
+        contended: activity.seen.contended(),
+        series: seriesOf(services, activity, seconds),
+        latency: services.latencies.byOperation(),
+      };
+      return context.json(overview, 200);
+    },
+  );
+  otherMethods(app, "/v1/overview", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/elections",
+      tags: TAGS,
+      summary: "Who leads what, the terms before, and who works on which shard",
+      responses: {
+        200: answers("What Elector, Singleton and Shards have taken.", Elections),
+        ...problems(),
+      },
+    }),
+    async (context) => {
+      const { namespace } = callerOf(context);
+      const elections = await services
+        .budget(context)
+        .read(async () => electionsOf(await services.survey.of(namespace), services.terms));
+      return context.json({ ...elections, history: services.history !== undefined }, 200);
+    },
+  );
+  otherMethods(app, "/v1/elections", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/workers",
+      tags: TAGS,
+      summary: "Who is at work, what they hold, and what they ask for",
+      responses: { 200: answers("By holder.", Workers), ...problems() },
+    }),
+    async (context) => {
+      const { namespace } = callerOf(context);
+      const { seen } = activities.of(namespace);
+      const { workers, complete } = await services
+        .budget(context)
+        .read(() => workersOf(services, namespace));
+      const items = withClaims(workers, seen.claimers());
+      return context.json({ items, complete, forMs: seen.forMs }, 200);
+    },
+  );
+  otherMethods(app, "/v1/workers", "GET");
+}
+
+async function healthOf(services: Services, budget: Budget): Promise<Overview["health"]> {
+  const { clock } = services.env;
+  const sentMs = clock.monotonic();
+  const took = () => Math.round(clock.monotonic() - sentMs);
+  try {
+    await budget.read(() => probe(services));
+    return { ok: true, tookMs: took(), detail: null };
+  } catch (error) {
+    return { ok: false, tookMs: took(), detail: problemOf(error).message };
+  }
+}
+
+/** What cannot be known now is not told. */
+async function orNull<T>(budget: Budget, read: () => Promise<T>): Promise<T | null> {
+  return budget.read(read).catch((error: unknown) => {
+    if (problemOf(error).code === "INTERNAL") throw error;
+    return null;
+  });
+}
+
+function seriesOf(
+  { env, latencies }: Pick<Services, "env" | "latencies">,
+  { figures, depth }: TenantActivity,
+  seconds: number,
+): Series {
+  const row = (name: Parameters<typeof figures.of>[0]) => figures.of(name, seconds);
+  const sampled = (name: "pending" | "running") =>
+    depth.of(name, seconds).map((value) => (value < 0 ? null : value));
+  return {
+    from: beganAt(env.clock, seconds),
+    seconds,
+    leases: {
+      acquired: row("lease acquired"),
+      contended: row("lease contended"),
+      renewed: row("lease renewed"),
+      released: row("lease released"),
+      revoked: row("lease revoked"),
+      reclaimed: row("lease reclaimed"),
+      lost: {
+        expired: row("lost expired"),
+        revoked: row("lost revoked"),
+        taken: row("lost taken"),
+        gone: row("lost gone"),
+      },
+    },
+    tasks: {
+      enqueued: row("task enqueued"),
+      claimed: row("task claimed"),
+      heartbeats: row("task renewed"),
+      completed: row("task completed"),
+      failed: row("task failed"),
+      expired: row("task expired"),
+      refused: row("task refused"),
+      pending: sampled("pending"),
+      running: sampled("running"),
+    },
+    store: latencies.series(seconds),
+  };
+}

@@ -1,0 +1,140 @@
+/** /v1/resource and /v1/leases/seen: one resource's holders over time, and what no store tells of it. */
+import { createRoute } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import type { LeaseView, Page } from "leasehold";
+import { leasesOfTask } from "leasehold/internal";
+import { type GrantRecord, LIMITS } from "leasehold/internal/wire";
+import { Resource, ResourceQuery, Seen, SeenBody } from "../../protocol/index.js";
+import { callerOf, checkResources, TASK_PREFIX } from "../auth/caller.js";
+import { lastGrant } from "../compat/grants.js";
+import { type AppEnv, limitBody } from "../request.js";
+import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+import { endedAt } from "./elections.js";
+import type { Seen as SeenHere } from "./seen.js";
+
+const TAGS = ["console"];
+/** The cursor of a page on which there was room for the last grant only. */
+const BEFORE_LAST = "last";
+
+export function resourceRoutes(app: App, services: Services): void {
+  const { activities } = services;
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/resource",
+      tags: TAGS,
+      summary: "The holders of one resource over time, who waits for it, and who was refused",
+      request: { query: ResourceQuery },
+      responses: {
+        200: answers("The newest grant first.", Resource),
+        ...problems("INVALID_REQUEST"),
+      },
+    }),
+    async (context) => {
+      const { name: resource, limit, cursor } = context.req.valid("query");
+      const caller = callerOf(context);
+      checkResources(caller, [resource]);
+      const { seen } = activities.of(caller.namespace);
+      const { items, nextCursor } = await grantsOf(services, context, resource, limit, cursor);
+      return context.json(
+        {
+          resource,
+          items: items.map((view) => toGrantRecord(view, seen)),
+          nextCursor,
+          history: services.history !== undefined || resource.startsWith(TASK_PREFIX),
+          pause: await pauseOf(services, context, resource),
+          forMs: seen.forMs,
+          waiters: seen.waiters(resource),
+          refusals: seen.refusals((refused) => refused === resource),
+        },
+        200,
+      );
+    },
+  );
+  otherMethods(app, "/v1/resource", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/leases/seen",
+      tags: TAGS,
+      summary: "What this instance has seen of the last grants of resources",
+      middleware: limitBody(LIMITS.batchBodyBytes),
+      request: jsonBody(SeenBody),
+      responses: {
+        200: answers("One per resource, in their order.", Seen),
+        ...bodyProblems(),
+      },
+    }),
+    async (context) => {
+      const resources = context.req.valid("json");
+      const caller = callerOf(context);
+      checkResources(caller, resources);
+      const { namespace } = caller;
+      const { seen } = activities.of(namespace);
+      const keys = resources.map((resource) => ({ namespace, resource }));
+      const views = await services.budget(context).read(() => services.leases.get(keys));
+      const { waiters, refusals } = seen.counts();
+      const answer = resources.map((resource, index) => ({
+        resource,
+        renewals: seen.grant(views[index]?.grantId ?? "")?.renewals ?? null,
+        waiters: waiters.get(resource) ?? 0,
+        refusals: refusals.get(resource) ?? 0,
+      }));
+      return context.json(answer, 200);
+    },
+  );
+  otherMethods(app, "/v1/leases/seen", "POST");
+}
+
+/** The last one, then what it replaced. */
+async function grantsOf(
+  services: Services,
+  context: Context<AppEnv>,
+  resource: string,
+  limit: number,
+  cursor: string | undefined,
+): Promise<Page<LeaseView>> {
+  const { history, tasks } = services;
+  const { namespace } = callerOf(context);
+  const budget = services.budget(context);
+  if (resource.startsWith(TASK_PREFIX)) {
+    const id = resource.slice(TASK_PREFIX.length);
+    const task = await budget.read(() => tasks.get({ namespace, id }));
+    return { items: task ? leasesOfTask(namespace, task).slice(0, limit) : [], nextCursor: null };
+  }
+  const last = cursor === undefined ? await lastGrant(services, context, resource) : null;
+  const first = last ? [last] : [];
+  if (!history) return { items: first, nextCursor: null };
+  const left = limit - first.length;
+  if (left === 0) return { items: first, nextCursor: BEFORE_LAST };
+  const from = cursor === undefined || cursor === BEFORE_LAST ? {} : { cursor };
+  const query = { namespace, resource, limit: left, ...from };
+  const before = await budget.read(() => history.list(query));
+  const items = before.items.filter(({ grantId }) => grantId !== last?.grantId);
+  return { items: [...first, ...items], nextCursor: before.nextCursor };
+}
+
+function toGrantRecord({ namespace, resource, ...view }: LeaseView, seen: SeenHere): GrantRecord {
+  return {
+    ...view,
+    renewals: seen.grant(view.grantId)?.renewals ?? null,
+    endedAt: endedAt({ namespace, resource, ...view }),
+  };
+}
+
+/** What keeps the resource from being granted anew. */
+async function pauseOf(services: Services, context: Context<AppEnv>, resource: string) {
+  const { control } = services;
+  if (!control) return null;
+  const { namespace } = callerOf(context);
+  const pauses = await services.budget(context).read(() => control.pauses.list(namespace));
+  const covering = pauses.find(({ kind, name }) =>
+    kind === "prefix" ? resource.startsWith(name) : kind === "resource" && name === resource,
+  );
+  if (!covering) return null;
+  const { kind, name, actor, reason, since } = covering;
+  return { kind, name, actor, reason, since };
+}

@@ -1,0 +1,149 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openTestApp } from "../../../../../tests/support/app.js";
+import { type ConsoleFiles, consoleFiles } from "../index.js";
+
+const PAGE = '<!doctype html><html><head lang="en"><title>x</title></head><body></body></html>';
+const SCRIPT = `console.log(${JSON.stringify("x".repeat(1_000))});`;
+
+/** As a build leaves it. */
+async function built(files: Readonly<Record<string, string>>): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "console-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  await mkdir(join(directory, "assets"));
+  for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
+  return directory;
+}
+
+async function open(basePath = "") {
+  const files = await consoleFiles(
+    await built({ "index.html": PAGE, "assets/main-1a2b3c.js": SCRIPT, "favicon.svg": "<svg/>" }),
+  );
+  const { app } = await openTestApp({ console: files, basePath });
+  return (path: string, headers: Record<string, string> = {}, method = "GET") =>
+    app.fetch(new Request(`http://localhost${path}`, { method, headers }));
+}
+
+const OPENED = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+
+describe("the console's files", () => {
+  test("are served to anybody, under a policy that lets in nothing else", async () => {
+    const get = await open();
+    const script = await get("/assets/main-1a2b3c.js");
+    expect(script.status).toBe(200);
+    expect(await script.text()).toBe(SCRIPT);
+    expect(Object.fromEntries(script.headers)).toMatchObject({
+      "content-type": "text/javascript; charset=utf-8",
+      "cache-control": "public, max-age=31536000, immutable",
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer",
+      "cross-origin-opener-policy": "same-origin",
+      vary: "accept-encoding",
+    });
+    const policy = script.headers.get("content-security-policy");
+    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toContain("unsafe");
+
+    const packed = await get("/assets/main-1a2b3c.js", { "accept-encoding": "br, gzip;q=0.5" });
+    expect(packed.headers.get("content-encoding")).toBe("gzip");
+    expect(gunzipSync(await packed.arrayBuffer()).toString()).toBe(SCRIPT);
+    const plain = await get("/assets/main-1a2b3c.js", { "accept-encoding": "gzip;q=0, br" });
+    expect(plain.headers.get("content-encoding")).toBeNull();
+  });
+
+  test("are a page wherever a browser opens one, which finds the console's root", async () => {
+    const get = await open();
+    for (const [path, root] of [
+      ["/", "./"],
+      ["/simulator", "./"],
+      ["/leases/billing%2Finvoices", "../"],
+      ["/tasks/1/attempts?tab=2", "../../"],
+      ["/v1beta/not-the-api", "../"],
+    ] as const) {
+      const page = await get(path, OPENED);
+      expect(page.status, path).toBe(200);
+      expect(await page.text(), path).toContain(`<head lang="en"><base href="${root}"><title>`);
+      expect(page.headers.get("cache-control")).toBe("no-cache");
+      expect(page.headers.get("content-security-policy")).toContain("base-uri 'self'");
+      const etag = page.headers.get("etag") ?? "";
+      expect(etag, "weak: also of what is compressed").toMatch(/^W\/"/);
+      for (const known of [etag, etag.slice(2)]) {
+        const again = await get(path, { ...OPENED, "if-none-match": `"other" ,${known} ` });
+        expect([again.status, await again.text()], path).toEqual([304, ""]);
+        expect(again.headers.get("vary")).toBe("accept-encoding");
+      }
+    }
+    const [one, two] = await Promise.all([get("/a", OPENED), get("/a/b", OPENED)]);
+    expect(one.headers.get("etag")).not.toBe(two.headers.get("etag"));
+    expect((await get("/")).status, "whatever is accepted").toBe(200);
+    expect(await (await get("/", OPENED, "HEAD")).text()).toBe("");
+  });
+
+  test("are looked for in a time that grows with the request, no faster", async () => {
+    const get = await open();
+    const cpuMs = async (blanks: number) => {
+      const header = `"a"${" ".repeat(blanks)}b`;
+      const before = process.cpuUsage();
+      await get("/", { ...OPENED, "if-none-match": header, "accept-encoding": header });
+      const { user } = process.cpuUsage(before);
+      return user / 1_000;
+    };
+    await cpuMs(1);
+    // Where each blank begins a search of its own it takes minutes.
+    expect(await cpuMs(200_000)).toBeLessThan(10_000);
+  });
+
+  test("never stand in the API's way", async () => {
+    const get = await open();
+    for (const path of ["/v1/nothing", "/api/nothing", "/api", "/v1/leases/nothing"]) {
+      const answer = await get(path, OPENED);
+      expect([answer.status, answer.headers.get("content-type")], path).toEqual([
+        404,
+        "application/problem+json",
+      ]);
+    }
+    expect((await get("/healthz", OPENED)).headers.get("content-type")).toBe("application/json");
+    expect((await get("/openapi.json", OPENED)).headers.get("content-type")).toContain("json");
+    const missing = await get("/assets/main-0000.js", OPENED);
+    expect(missing.status).toBe(404);
+    expect(await missing.json()).toMatchObject({ code: "UNKNOWN_ROUTE" });
+    expect((await get("/nothing.png", { accept: "image/*" })).status).toBe(404);
+    expect((await get("/", OPENED, "POST")).status).toBe(404);
+    expect((await get("/assets/../index.html/x", { accept: "*/*" })).status).toBe(404);
+  });
+
+  test("are served below a base, and the base itself leads there", async () => {
+    const get = await open("/lease");
+    const page = await get("/lease/leases/x", OPENED);
+    expect(await page.text()).toContain('<base href="../">');
+    expect((await get("/lease/favicon.svg")).headers.get("content-type")).toBe("image/svg+xml");
+    const away = await get("/lease", OPENED);
+    expect([away.status, away.headers.get("location")]).toEqual([308, "/lease/"]);
+    expect((await get("/other", OPENED)).status).toBe(404);
+    expect((await get("/other/lease/", OPENED)).status).toBe(404);
+  });
+
+  test("are not there where none was built, and the app is as without", async () => {
+    expect(await consoleFiles(join(tmpdir(), "no-such-directory"))).toBeNull();
+    expect(await consoleFiles(await built({ "assets/main.js": SCRIPT }))).toBeNull();
+    const { app } = await openTestApp({ console: null });
+    expect((await app.fetch(new Request("http://localhost/", { headers: OPENED }))).status).toBe(
+      404,
+    );
+  });
+
+  test("keep their order of bytes whatever they are", async () => {
+    const bytes = Uint8Array.from({ length: 256 }, (_, byte) => byte);
+    const files: ConsoleFiles = new Map([
+      ["index.html", { body: new TextEncoder().encode(PAGE), type: "text/html" }],
+      ["icon.png", { body: bytes, type: "image/png" }],
+    ]);
+    const { app } = await openTestApp({ console: files });
+    const icon = await app.fetch(new Request("http://localhost/icon.png"));
+    expect(new Uint8Array(await icon.arrayBuffer())).toEqual(bytes);
+  });
+});

@@ -1,0 +1,29 @@
+/** A survey by itself, of more leases than stand on one page. */
+
+import { newLeaseId, systemEnv, systemRandom } from "leasehold/internal";
+import { memory } from "leasehold/stores/memory";
+import { expect, onTestFinished, test } from "vitest";
+import { surveyOf } from "./survey.js";
+
+test("counts page by page, and lets others be served in between", async () => {
+  const { leases, close } = await memory().open(systemEnv);
+  onTestFinished(() => close());
+  const requests = Array.from({ length: 2_500 }, (_, index) => ({
+    namespace: "n",
+    resource: `r${index}`,
+    holder: "h",
+    leaseId: newLeaseId(systemRandom),
+    ttlMs: 60_000,
+  }));
+  await leases.acquire(requests);
+  await leases.release(requests.slice(0, 500));
+  let turns = 0;
+  let next = setImmediate(function count() {
+    turns += 1;
+    next = setImmediate(count);
+  });
+  const survey = await surveyOf(leases, "n");
+  clearImmediate(next);
+  expect(survey).toMatchObject({ held: 2_000, ended: 500, complete: true });
+  expect(turns).toBeGreaterThanOrEqual(2);
+});

@@ -1,0 +1,43 @@
+/**
+ * A tenant's leases, looked through as a whole for those who watch them: how many are held, and who leads
+ * what. Stores have an index for neither.
+ */
+
+import type { LeaseStore, LeaseView } from "leasehold";
+import { nextTurn, type ShardStanding, type Standing, standingsOf } from "leasehold/internal";
+
+const PAGE = 1_000;
+const MOST_PAGES = 10;
+
+export interface Survey {
+  readonly held: number;
+  /** Free, with a record of the last grant. */
+  readonly ended: number;
+  /** False: there are more leases than were looked at. */
+  readonly complete: boolean;
+  readonly elections: readonly Standing[];
+  readonly shards: readonly ShardStanding[];
+}
+
+/** Rejects as the store does. */
+export async function surveyOf(
+  leases: Pick<LeaseStore, "list">,
+  namespace: string,
+): Promise<Survey> {
+  let [held, ended] = [0, 0];
+  const marked: LeaseView[] = [];
+  let cursor: string | null | undefined;
+  for (let pages = 0; pages < MOST_PAGES && cursor !== null; pages += 1) {
+    const from = cursor === undefined ? {} : { cursor };
+    const page = await leases.list({ namespace, limit: PAGE, ...from });
+    for (const { state } of page.items) {
+      if (state === "live") held += 1;
+      else ended += 1;
+    }
+    marked.push(...page.items.filter(({ metadata }) => metadata !== null));
+    cursor = page.nextCursor;
+    // A store in this process answers within one turn: others are served in between.
+    await nextTurn();
+  }
+  return { held, ended, complete: cursor === null, ...standingsOf(marked) };
+}

@@ -1,0 +1,55 @@
+/** Why a task waits, as a server knows it. */
+import { describe, expect, test, vi } from "vitest";
+import type { Asked } from "../../../../../tests/support/app.js";
+import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
+
+describe("why a task does not run", () => {
+  const reasons = async ({ ask }: Pick<Asked, "ask">, id: string) =>
+    (await ask("GET", `/api/tasks/${id}/why`)).body.reasons.map(
+      ({ code }: { code: string }) => code,
+    );
+
+  test("is told by what stands in its way", async () => {
+    const app = await open();
+    const { asked, ask, get, clock } = app;
+    const add = async (task: object) =>
+      (await asked("POST", "/api/tasks", { task_data: 1, ...task })).id as string;
+    const first = await add({ queue: "q" });
+    const second = await add({ queue: "q" });
+    const urgent = await add({ queue: "q", priority: -1 });
+    const later = await add({ queue: "q", scheduled_at: "2020-01-01T13:00:00Z" });
+    expect(await reasons(app, second)).toEqual(["noWorker", "behind"]);
+    await asked("POST", "/api/tasks/next", { processor: "w", queues: ["q"], kinds: ["other"] });
+    expect(await reasons(app, first)).toEqual(["noWorker", "behind"]);
+    await asked("POST", "/api/tasks/next", { processor: "v", queues: ["q"] });
+    // Of the same process, which has workers of several queues.
+    await asked("POST", "/api/tasks/next", { processor: "v", queues: ["another"] });
+    expect(await reasons(app, urgent)).toEqual(["running"]);
+    // The queue is looked at every 2 s at most.
+    await clock.advance(2_000);
+    expect(await reasons(app, first)).toEqual(["due"]);
+    const behind = await get(`/api/tasks/${second}/why`);
+    expect(behind).toMatchObject({ state: "pending", reasons: [{ code: "behind", ahead: 1 }] });
+    expect(await get(`/api/tasks/${later}/why`)).toMatchObject({
+      reasons: [{ code: "scheduled", inMs: 3_598_000 }],
+    });
+    await asked("PUT", "/v1/pauses", { kind: "queue", name: "q", reason: "upgrade" });
+    expect(await reasons(app, first)).toEqual(["paused"]);
+    await asked("POST", `/api/tasks/${first}/cancel`);
+    expect(await reasons(app, first)).toEqual(["cancelled"]);
+    expect((await ask("GET", `/api/tasks/${"0".repeat(36)}/why`)).body.code).toBe("UNKNOWN_TASK");
+  });
+
+  test("reads a long queue, with all that is in its tasks, once for all who ask", async () => {
+    const app = await open();
+    const { asked, stores, clock } = app;
+    const list = vi.spyOn(stores.tasks, "list");
+    const { id } = await asked("POST", "/api/tasks", { task_data: 1 });
+    await asked("POST", "/api/tasks", { task_data: 2 });
+    for (let n = 0; n < 5; n += 1) expect(await reasons(app, id)).toEqual(["noWorker"]);
+    expect(list).toHaveBeenCalledTimes(1);
+    await clock.advance(2_000);
+    await reasons(app, id);
+    expect(list).toHaveBeenCalledTimes(2);
+  });
+});

@@ -1,0 +1,73 @@
+/** GET /api/tasks/{id}/why: for whoever asks why a task does not run. */
+import { createRoute } from "@hono/zod-openapi";
+import type { TaskDetails } from "leasehold/internal";
+import { comesBefore, explain } from "leasehold/internal";
+import { TaskParams, Why } from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { unknownTask } from "../problems.js";
+import type { Budget } from "../request.js";
+import { type App, answers, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+
+/** Declared before the route of one task. */
+export function whyRoute(app: App, services: Services): void {
+  const { tasks, env, activities } = services;
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/tasks/{id}/why",
+      tags: ["console"],
+      summary: "Why a task is not running, or that it is",
+      request: { params: TaskParams },
+      responses: {
+        200: answers("The most decisive reason first.", Why),
+        ...problems("UNKNOWN_TASK"),
+      },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
+      const budget = services.budget(context);
+      const task = await budget.read(() => tasks.get({ namespace, id }));
+      if (!task) throw unknownTask();
+      const nowMs = env.clock.wall();
+      const pending = task.state === "pending";
+      const reasons = explain(task, task.attempts.at(-1), {
+        nowMs,
+        pause: pending ? await pauseOf(services, budget, namespace, task) : null,
+        claimers: activities.of(namespace).seen.claimers(),
+        ...(pending
+          ? await aheadOf(services, budget, namespace, task, nowMs)
+          : { ahead: 0, more: false }),
+      });
+      return context.json({ id, state: task.state, reasons }, 200);
+    },
+  );
+  otherMethods(app, "/api/tasks/:id/why", "GET");
+}
+
+async function pauseOf(
+  { control }: Services,
+  budget: Budget,
+  namespace: string,
+  { queue }: TaskDetails,
+) {
+  if (!control) return null;
+  const pauses = await budget.read(() => control.pauses.list(namespace));
+  return pauses.find(({ kind, name }) => kind === "queue" && name === queue) ?? null;
+}
+
+/** As of a few seconds ago. */
+async function aheadOf(
+  { queued }: Services,
+  budget: Budget,
+  namespace: string,
+  task: TaskDetails,
+  nowMs: number,
+): Promise<{ readonly ahead: number; readonly more: boolean }> {
+  const { tasks, more } = await budget.read(() => queued.of({ namespace, queue: task.queue }));
+  const ahead = tasks.filter(
+    (other) => Date.parse(other.scheduledAt) <= nowMs && comesBefore(other, task),
+  ).length;
+  return { ahead, more };
+}

@@ -1,0 +1,46 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import { EventsHeaders, EventsQuery } from "../../protocol/index.js";
+import { callerOf, covers, TASK_PREFIX } from "../auth/caller.js";
+import { type App, onlyProblems, otherMethods } from "../routing.js";
+import type { Services } from "../services.js";
+
+const PATH = "/v1/events";
+
+export const STREAM_HEADERS = {
+  "content-type": "text/event-stream",
+  // Hosts that compress, and nginx, would hold the events back until they have a buffer full.
+  "cache-control": "no-store, no-transform",
+  "x-accel-buffering": "no",
+};
+
+export function eventRoutes(app: App, services: Services): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: PATH,
+      tags: ["events"],
+      summary: "Hints that leases or tasks may have changed, as they come",
+      request: { query: EventsQuery, headers: EventsHeaders },
+      responses: {
+        200: {
+          description: "Server-sent events: `resync`, `lease` and `task`.",
+          content: { "text/event-stream": { schema: z.string() } },
+        },
+        ...onlyProblems("INVALID_REQUEST", "LIMIT_REACHED", "CLOSING", "INTERNAL"),
+      },
+    }),
+    (context) => {
+      const { of } = context.req.valid("query");
+      const caller = callerOf(context);
+      const lastEventId = context.req.valid("header")["last-event-id"];
+      const events = services.tenants
+        .of(caller.namespace)
+        .stream(of ? [of] : ["leases", "tasks"], lastEventId, {
+          sees: (resource) => covers(caller, resource ?? TASK_PREFIX),
+          holds: () => services.authenticator.holds(caller),
+        });
+      return context.body(events, 200, STREAM_HEADERS);
+    },
+  );
+  otherMethods(app, PATH, "GET");
+}

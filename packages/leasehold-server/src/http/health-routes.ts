@@ -1,0 +1,48 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import { type App, answers, onlyProblems, otherMethods } from "./routing.js";
+import type { Services } from "./services.js";
+
+const TAGS = ["health"];
+const Ok = z.object({ status: z.literal("ok"), version: z.string() }).openapi("Health");
+/** A resource that nobody leases: reading it shows that the store answers. */
+const PROBE = { namespace: "default", resource: "leasehold/readyz" };
+
+/** Rejects unless the stores answer. */
+export async function probe({
+  leases,
+  generator,
+}: Pick<Services, "leases" | "generator">): Promise<void> {
+  await Promise.all([leases.get([PROBE]), generator.read(PROBE.namespace)]);
+}
+
+export function healthRoutes(app: App, services: Services, version: string): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/healthz",
+      tags: TAGS,
+      summary: "The process is up, whatever its store does",
+      responses: { 200: answers("Up.", Ok) },
+    }),
+    (context) => context.json({ status: "ok" as const, version }, 200),
+  );
+  otherMethods(app, "/healthz", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/readyz",
+      tags: TAGS,
+      summary: "The stores answer",
+      responses: {
+        200: answers("Ready.", Ok),
+        ...onlyProblems("STORE_UNAVAILABLE", "CLOSING", "INTERNAL"),
+      },
+    }),
+    async (context) => {
+      await services.budget(context).read(() => probe(services));
+      return context.json({ status: "ok" as const, version }, 200);
+    },
+  );
+  otherMethods(app, "/readyz", "GET");
+}

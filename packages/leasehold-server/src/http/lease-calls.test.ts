@@ -1,0 +1,224 @@
+import type { LeaseStore } from "leasehold";
+import { asStoreError, grantIdOf, newLeaseId } from "leasehold/internal";
+import { toWireLeaseId } from "leasehold/internal/wire";
+import { memory } from "leasehold/stores/memory";
+import { manualEnv } from "leasehold/testing";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { openApp } from "../../../../tests/support/app.js";
+import type { LeaseEvent } from "./index.js";
+
+const KEY = { namespace: "default", resource: "r" };
+
+async function open(change: Partial<LeaseStore> = {}, options: Parameters<typeof openApp>[0] = {}) {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  const { leases: inner } = stores;
+  const leases: LeaseStore = {
+    capabilities: inner.capabilities,
+    acquire: (requests) => inner.acquire(requests),
+    renew: (requests) => inner.renew(requests),
+    release: (requests) => inner.release(requests),
+    revoke: (requests) => inner.revoke(requests),
+    get: (keys) => inner.get(keys),
+    list: (query) => inner.list(query),
+    watch: (namespace, options) => inner.watch(namespace, options),
+    collect: (olderThanMs) => inner.collect(olderThanMs),
+    close: () => inner.close(),
+    ...change,
+  };
+  const events: LeaseEvent[] = [];
+  const app = await openApp({
+    ...stores,
+    leases,
+    env,
+    onLeaseEvent: (event) => void events.push(event),
+    ...options,
+  });
+  onTestFinished(app.close);
+  const call = async (operation: string, requests: object[], requestId = "q") => {
+    const headers = { "x-request-id": requestId };
+    return (await app.ask("POST", `/v1/leases/${operation}`, requests, { headers })).body;
+  };
+  const grant = (resource = "r") => {
+    const leaseId = newLeaseId(env.random);
+    return { leaseId: toWireLeaseId(resource, leaseId), grantId: grantIdOf(leaseId) };
+  };
+  const acquire = async ({ leaseId }: { leaseId: string }, holder = "h", requestId = "q") =>
+    (await call("acquire", [{ leaseId, holder, ttlMs: 1_000 }], requestId))[0];
+  return { app, stores, env, events, call, grant, acquire };
+}
+
+test("tells each change of a lease with the id of its request", async () => {
+  const { env, events, call, grant, acquire } = await open();
+  const [a, b, c] = [grant(), grant(), grant()] as const;
+  const { token } = await acquire(a, "a", "q1");
+  await acquire(a, "a", "q2");
+  await acquire(b, "b", "q3");
+  await call("renew", [{ leaseId: a.leaseId, ttlMs: 2_000 }], "q4");
+  await env.clock.advance(2_000);
+  await call("renew", [{ leaseId: a.leaseId, ttlMs: 2_000 }], "q5");
+  const second = await acquire(b, "b", "q6");
+  await acquire(a, "a", "q7");
+  await call("revoke", [{ resource: "r", free: "now" }], "q8");
+  const third = await acquire(c, "c", "q9");
+  await call("release", [{ leaseId: c.leaseId }], "q10");
+  await call("release", [{ leaseId: a.leaseId }], "q11");
+  await call("revoke", [{ resource: "r" }], "q12");
+  const cause = (requestId: string) => ({ requestId, resource: "r" });
+  const byA = { type: "acquired", holder: "a", grantId: a.grantId, token, ttlMs: 1_000 };
+  expect(events).toEqual([
+    { ...byA, ...cause("q1"), replaced: null },
+    { ...byA, ...cause("q2"), replaced: null },
+    {
+      type: "held",
+      ...cause("q3"),
+      holder: "b",
+      heldBy: "a",
+      grantId: a.grantId,
+      asked: b.grantId,
+      queueMs: null,
+      ahead: null,
+    },
+    { type: "renewed", ...cause("q4"), grantId: a.grantId, token, ttlMs: 2_000 },
+    { type: "lost", ...cause("q5"), grantId: a.grantId, reason: "expired" },
+    {
+      type: "acquired",
+      ...cause("q6"),
+      holder: "b",
+      grantId: b.grantId,
+      ttlMs: 1_000,
+      token: second.token,
+      replaced: { holder: "a", grantId: a.grantId, token, state: "expired" },
+    },
+    {
+      type: "held",
+      ...cause("q7"),
+      holder: "a",
+      heldBy: "b",
+      grantId: b.grantId,
+      asked: a.grantId,
+      queueMs: null,
+      ahead: null,
+    },
+    { type: "revoked", ...cause("q8"), token: second.token, free: "now" },
+    {
+      type: "acquired",
+      ...cause("q9"),
+      holder: "c",
+      grantId: c.grantId,
+      ttlMs: 1_000,
+      token: third.token,
+      replaced: { holder: "b", grantId: b.grantId, token: second.token, state: "revoked" },
+    },
+    { type: "released", ...cause("q10"), grantId: c.grantId },
+    { type: "notHeld", ...cause("q11"), grantId: a.grantId },
+  ]);
+  const told = JSON.stringify(events);
+  for (const { leaseId } of [a, b, c]) expect(told).not.toContain(leaseId.split(".")[1]);
+});
+
+test("tells what failed, and that nobody may know", async () => {
+  const error = asStoreError(new Error("cut"), "maybe");
+  const failing = async (requests: readonly unknown[]) =>
+    requests.map(() => ({ status: "failed", applied: "maybe", retryable: true, error }) as const);
+  const failures = { acquire: failing, renew: failing, release: failing, revoke: failing };
+  // With a control store it is that which revokes.
+  const { events, call, grant, acquire } = await open(failures, { control: undefined });
+  const { leaseId, grantId } = grant();
+  expect(await acquire({ leaseId })).toMatchObject({ status: "failed", applied: "maybe" });
+  await call("renew", [{ leaseId, ttlMs: 1_000 }]);
+  await call("release", [{ leaseId }]);
+  await call("revoke", [{ resource: "r" }]);
+  const common = { type: "failed", requestId: "q", resource: "r", applied: "maybe" };
+  expect(events).toEqual(
+    ["acquire", "renew", "release", "revoke"].map((operation) => ({
+      ...common,
+      operation,
+      code: "STORE_UNAVAILABLE",
+      message: error.message,
+      grantId: operation === "revoke" ? null : grantId,
+    })),
+  );
+});
+
+test("a listener that throws fails no request", async () => {
+  const thrown: unknown[] = [];
+  const onError = (error: unknown) => void thrown.push(error);
+  const listeners = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException").on("uncaughtException", onError);
+  try {
+    const fault = new Error("a listener's own");
+    const onLeaseEvent = () => {
+      throw fault;
+    };
+    const { grant, acquire } = await open({}, { onLeaseEvent });
+    expect(await acquire(grant())).toMatchObject({ status: "acquired" });
+    await vi.waitFor(() => expect(thrown).toEqual([fault]));
+  } finally {
+    process.removeAllListeners("uncaughtException");
+    for (const listener of listeners) process.on("uncaughtException", listener);
+  }
+});
+
+test("a batch of revocations is one call where each needs no entry in an audit", async () => {
+  const sizes: number[] = [];
+  const revoke: LeaseStore["revoke"] = (requests, options) => {
+    sizes.push(requests.length);
+    return stores.leases.revoke(requests, options);
+  };
+  const { call, stores } = await open({ revoke }, { control: undefined });
+  const outcomes = await call(
+    "revoke",
+    Array.from({ length: 50 }, (_, n) => ({ resource: `r-${n}` })),
+  );
+  expect(outcomes).toHaveLength(50);
+  expect(sizes).toEqual([50]);
+});
+
+test("what a grant replaces is in the history a second later, and its answer says nothing of it", async () => {
+  const { env, stores, call, grant, acquire } = await open();
+  const [a, b, c] = [grant(), grant(), grant()] as const;
+  const first = await acquire(a, "a");
+  await env.clock.advance(1_000);
+  expect(await acquire(b, "b")).not.toHaveProperty("replaced");
+  await acquire(b, "b");
+  await call("release", [{ leaseId: b.leaseId }]);
+  const found = () => stores.history?.find(KEY, a.grantId);
+  expect(await found()).toBeNull();
+  await env.clock.advance(1_000);
+  expect(await found()).toMatchObject({
+    ...KEY,
+    holder: "a",
+    token: first.token,
+    state: "expired",
+    remainingMs: 0,
+  });
+  await acquire(c, "c");
+  await env.clock.advance(1_000);
+  const { items = [] } = (await stores.history?.list(KEY)) ?? {};
+  expect(items.map(({ grantId, state }) => [grantId, state])).toEqual([
+    [b.grantId, "released"],
+    [a.grantId, "expired"],
+  ]);
+});
+
+test("closing writes what the history still lacks; a week later it is gone", async () => {
+  const { app, env, stores, grant, acquire } = await open();
+  const a = grant();
+  await acquire(a);
+  await env.clock.advance(1_000);
+  await acquire(grant());
+  await app.app.close();
+  const expired = { grantId: a.grantId, state: "expired" };
+  expect(await stores.history?.find(KEY, a.grantId)).toMatchObject(expired);
+  expect(env.clock.pendingTimers).toBe(0);
+
+  const other = await openApp({ ...stores, env });
+  onTestFinished(() => other.app.close());
+  const dayMs = 24 * 3_600_000;
+  env.clock.jumpWall(7 * dayMs - 4_500_000);
+  await env.clock.advance(3_600_000);
+  expect(await stores.history?.find(KEY, a.grantId)).toMatchObject(expired);
+  await env.clock.advance(7_200_000);
+  expect(await stores.history?.find(KEY, a.grantId)).toBeNull();
+});

@@ -1,0 +1,210 @@
+import { manualClock, manualEnv } from "leasehold/testing";
+import { expect, it } from "vitest";
+import { Admission, urgencyOf } from "./admission.js";
+import { DEFAULT_LIMITS, Rates, resolveLimits, servedTtl, TenantsLimits } from "./limits.js";
+import { Quotas } from "./quotas.js";
+
+const RANGE = { minMs: 1, maxMs: 2 ** 31, stepMs: 1 };
+
+it("serves ttls of a second to an hour, within what the store can do", () => {
+  const limits = resolveLimits();
+  expect(servedTtl(RANGE, limits)).toEqual({ minMs: 1_000, maxMs: 3_600_000, stepMs: 1 });
+  const coarse = { minMs: 4_000_000, maxMs: 9_000_000, stepMs: 1_000 };
+  expect(servedTtl(coarse, limits)).toEqual({ minMs: 4_000_000, maxMs: 4_000_000, stepMs: 1_000 });
+});
+
+it.each<[limits: object, path: string]>([
+  [{ inFlight: 0 }, "limits.inFlight"],
+  [{ ratePerSecond: 1.5 }, "limits.ratePerSecond"],
+  // As `--limits inFlight=none` says: nothing would be below none.
+  [{ inFlight: null }, "limits.inFlight"],
+  [{ lease: 1 }, "lease"],
+])("refuses %o, naming it", (limits, path) => {
+  expect(() => resolveLimits(limits)).toThrow(expect.objectContaining({ path }));
+});
+
+it("lets each have a second's worth at once, and then as many as come due", async () => {
+  const clock = manualClock();
+  const rates = new Rates(clock);
+  const taken = (who: string) => {
+    let count = 0;
+    while (rates.take(who, 10) === 0) count += 1;
+    return count;
+  };
+  expect(taken("a")).toBe(10);
+  expect(taken("b")).toBe(10);
+  expect(rates.take("a", 10)).toBe(100);
+  await clock.advance(250);
+  expect(taken("a")).toBe(2);
+  await clock.advance(60_000);
+  expect(taken("a")).toBe(10);
+  rates.forget();
+  expect(taken("a")).toBe(0);
+});
+
+it("lets one in every two seconds where that is the rate", async () => {
+  const clock = manualClock();
+  const rates = new Rates(clock);
+  expect(rates.take("a", 0.5)).toBe(0);
+  expect(rates.take("a", 0.5)).toBe(2_000);
+  await clock.advance(2_000);
+  expect(rates.take("a", 0.5)).toBe(0);
+});
+
+it("reads a tenant's limits again after five seconds, and keeps those it knows while it cannot", async () => {
+  const clock = manualClock();
+  let leases: number | null | Error = 7;
+  const read = async () => {
+    if (leases instanceof Error) throw leases;
+    return { leases, tasks: null, ratePerSecond: null };
+  };
+  const control = { limits: { read } } as unknown as ConstructorParameters<typeof TenantsLimits>[1];
+  const limits = new TenantsLimits({ ...DEFAULT_LIMITS, tasks: 5 }, control, clock);
+  const own = { leases: 7, tasks: 5, ratePerSecond: 1_000 };
+  expect(await limits.of("a")).toEqual(own);
+  leases = 8;
+  expect(await limits.of("a")).toEqual(own);
+  await clock.advance(5_000);
+  expect(await limits.of("a")).toEqual({ ...own, leases: 8 });
+  leases = new Error("away");
+  await clock.advance(5_000);
+  expect(await limits.of("a")).toEqual({ ...own, leases: 8 });
+});
+
+it("does not wait long for a store that hangs, and takes what it answers in the end", async () => {
+  const clock = manualClock();
+  const answers: ((leases: number) => void)[] = [];
+  const read = () =>
+    new Promise<object>((resolve) => {
+      answers.push((leases) => resolve({ leases, tasks: null, ratePerSecond: null }));
+    });
+  const control = { limits: { read } } as unknown as ConstructorParameters<typeof TenantsLimits>[1];
+  const limits = new TenantsLimits(DEFAULT_LIMITS, control, clock);
+  const first = limits.of("a");
+  answers[0]?.(7);
+  expect(await first).toMatchObject({ leases: 7 });
+  await clock.advance(5_000);
+  const second = limits.of("a");
+  await clock.advance(250);
+  expect(await second).toMatchObject({ leases: 7 });
+  // Nobody waits again for the same answer.
+  expect(await limits.of("a")).toMatchObject({ leases: 7 });
+  answers[1]?.(8);
+  await clock.advance(0);
+  expect(await limits.of("a")).toMatchObject({ leases: 8 });
+});
+
+it("counts a tenant's leases now and then, and what was added in between", async () => {
+  const clock = manualClock();
+  let live = 1_500;
+  const list = async ({ cursor = "0" }: { cursor?: string }) => {
+    const at = Number(cursor);
+    const items = Array.from({ length: Math.min(1_000, live - at) });
+    return { items, nextCursor: at + 1_000 < live ? `${at + 1_000}` : null };
+  };
+  const leases = { list } as unknown as ConstructorParameters<typeof Quotas>[1];
+  const tasks = {
+    counts: async () => ({ pending: 2, running: 3 }),
+  } as unknown as ConstructorParameters<typeof Quotas>[2];
+  const quotas = new Quotas(clock, leases, tasks);
+  expect(await quotas.room("leases", "a", 2_000)).toBe(500);
+  quotas.note("leases", "a", 499);
+  expect(await quotas.room("leases", "a", 2_000)).toBe(1);
+  expect(await quotas.take("leases", "a", 2, 2_000)).toBe(false);
+  // Much has ended: who is short of room finds it sooner.
+  live = 10;
+  await clock.advance(500);
+  expect(await quotas.take("leases", "a", 2, 2_000)).toBe(true);
+  await clock.advance(5_000);
+  expect(await quotas.room("leases", "a", 2_000)).toBe(1_990);
+  expect(await quotas.room("tasks", "a", 5)).toBe(0);
+});
+
+it.each([
+  ["POST", "/v1/leases/renew", "keeps"],
+  ["POST", "/v1/locks/abc.def/renew", "keeps"],
+  ["DELETE", "/v1/locks/abc.def", "keeps"],
+  ["DELETE", "/api/leases", "keeps"],
+  ["PUT", "/api/leases/renew", "keeps"],
+  ["PUT", "/api/tasks/1/heartbeat", "keeps"],
+  ["POST", "/api/tasks/complete", "keeps"],
+  ["GET", "/healthz", "keeps"],
+  ["POST", "/below/api/tasks/next", "waits"],
+  ["GET", "/v1/events", "waits"],
+  ["GET", "/v1/activity", "waits"],
+  ["POST", "/v1/leases/acquire", "demands"],
+  ["POST", "/api/tasks", "demands"],
+  ["GET", "/v1/locks", "demands"],
+] as const)("%s %s %s", (method, path, urgency) => {
+  expect(urgencyOf(method, `http://a${path}?state=renew`)).toBe(urgency);
+});
+
+it("admits so many demands at once, and the next when one has left", () => {
+  const admission = new Admission(manualEnv(), { inFlight: 2, lateMs: null });
+  const leave = admission.enter();
+  expect(admission.enter()).not.toBeNull();
+  expect(admission.enter()).toBeNull();
+  leave?.();
+  expect(admission.enter()).not.toBeNull();
+  admission.close();
+});
+
+it("makes room for as many as do not wait for each other", async () => {
+  const env = manualEnv();
+  const admission = new Admission(env, { inFlight: 1_000, lateMs: 250 });
+  const fill = () => {
+    const leaving: (() => void)[] = [];
+    for (let leave = admission.enter(); leave; leave = admission.enter()) leaving.push(leave);
+    return leaving;
+  };
+  const round = async (ms: number) => {
+    const leaving = fill();
+    await env.clock.advance(ms);
+    for (const leave of leaving) leave();
+    return leaving.length;
+  };
+  expect([await round(10), await round(10)]).toEqual([256, 257]);
+  // Each waits as long as all others together take.
+  const rooms = [await round(1_010), await round(360), await round(260)];
+  expect(rooms).toEqual([258, 64, 46]);
+  for (let rounds = 0; rounds < 20; rounds += 1) await round(1_000);
+  expect(await round(1_000)).toBe(32);
+  // A store that is just far away takes long for all of them.
+  for (let rounds = 0; rounds < 2_000; rounds += 1) await round(400);
+  expect(await round(400)).toBeGreaterThan(500);
+  admission.close();
+});
+
+it("makes room again in a store that has become slower, though it once took no time at all", async () => {
+  const env = manualEnv();
+  const admission = new Admission(env, { inFlight: 64, lateMs: 250 });
+  const round = async (ms: number) => {
+    const leaving: (() => void)[] = [];
+    for (let leave = admission.enter(); leave; leave = admission.enter()) leaving.push(leave);
+    await env.clock.advance(ms);
+    for (const leave of leaving) leave();
+    return leaving.length;
+  };
+  const rooms = [await round(0), await round(400), await round(400), await round(400)];
+  expect(rooms).toEqual([64, 64, 40, 32]);
+  for (let rounds = 0; rounds < 400; rounds += 1) await round(400);
+  expect(await round(400)).toBe(64);
+  admission.close();
+});
+
+it("admits none while the event loop keeps coming round late, and again when it is in time", async () => {
+  const { clock, logger } = manualEnv();
+  let lateMs = 0;
+  const late = { ...clock, monotonic: () => clock.monotonic() + lateMs };
+  const admission = new Admission({ clock: late, logger }, { inFlight: 1_000, lateMs: 250 });
+  expect(admission.enter()).not.toBeNull();
+  // Each look comes a second later than it was due.
+  for (let looks = 0; looks < 10; looks += 1) {
+    lateMs += 1_000;
+    await clock.advance(50);
+  }
+  expect(admission.enter()).toBeNull();
+  await clock.advance(2_000);
+  expect(admission.enter()).not.toBeNull();
+  admission.close();
+});

@@ -1,0 +1,250 @@
+import diagnostics from "node:diagnostics_channel";
+import { createConnection, type Socket } from "node:net";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import type { Stores } from "leasehold";
+import { sleep, systemClock, systemEnv } from "leasehold/internal";
+import { LIMITS } from "leasehold/internal/wire";
+import { memory } from "leasehold/stores/memory";
+import { afterEach, expect, test } from "vitest";
+import { createApp, type Listening, type ListenOptions, listen } from "./index.js";
+
+const opened: { server: Listening; stores: Stores }[] = [];
+async function open(options: Partial<ListenOptions> = {}) {
+  const stores = await memory().open(systemEnv);
+  const app = createApp({ ...stores, version: "test" });
+  const server = await listen({ app, port: 0, ...options });
+  opened.push({ server, stores });
+  const post = (path: string, body: unknown, init: { signal?: AbortSignal } = {}) =>
+    fetch(`${server.url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+      ...init,
+    });
+  return { app, server, stores, post };
+}
+afterEach(async () => {
+  for (const { server, stores } of opened.splice(0)) {
+    await server.close();
+    await stores.close();
+  }
+});
+
+/** Sends bytes; everything that comes back until the server closes the connection. */
+function raw(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket: Socket = createConnection(port, "127.0.0.1", () => socket.write(text));
+    let answer = "";
+    socket.setEncoding("utf8");
+    socket.on("data", (data: string) => {
+      answer += data;
+    });
+    socket.on("close", () => resolve(answer));
+    socket.on("error", reject);
+  });
+}
+
+async function until(isTrue: () => Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await sleep(systemClock, 5);
+}
+
+test("serves on a free port of loopback, and says where", async () => {
+  const { server } = await open();
+  expect(server.url).toBe(`http://127.0.0.1:${server.port}`);
+  const reply = await fetch(`${server.url}/healthz`);
+  expect(await reply.json()).toEqual({ status: "ok", version: "test" });
+  await expect(open({ port: server.port })).rejects.toMatchObject({ code: "EADDRINUSE" });
+});
+
+test("a caller that disconnects takes no task", async () => {
+  const { stores, post } = await open();
+  const gone = new AbortController();
+  let claims = 0;
+  const claim = stores.tasks.claim.bind(stores.tasks);
+  stores.tasks.claim = (...args) => {
+    claims += 1;
+    return claim(...args);
+  };
+  const lost = post(
+    "/api/tasks/next",
+    { processor: "gone", waitMs: 20_000 },
+    {
+      signal: gone.signal,
+    },
+  );
+  await until(async () => claims > 0);
+  gone.abort();
+  await expect(lost).rejects.toThrow();
+  // The server hears of it in its own time; a task that came sooner would be given back.
+  const waiting = post("/api/tasks/next", { processor: "here", waitMs: 20_000 });
+  await post("/api/tasks", { task_data: 1 });
+  const { tasks } = (await (await waiting).json()) as { tasks: { processor: string }[] };
+  expect(tasks).toMatchObject([{ processor: "here" }]);
+  expect((await stores.tasks.counts("default")).running).toBe(1);
+});
+
+test("close ends waits, lets requests end, refuses what comes later", async () => {
+  const { server, stores, post } = await open();
+  let answer: (() => void) | undefined;
+  const counts = stores.tasks.counts.bind(stores.tasks);
+  stores.tasks.counts = async (namespace) => {
+    await new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    return counts(namespace);
+  };
+  let claims = 0;
+  const claim = stores.tasks.claim.bind(stores.tasks);
+  stores.tasks.claim = (...args) => {
+    claims += 1;
+    return claim(...args);
+  };
+  const slow = fetch(`${server.url}/api/tasks/counts`);
+  const waiting = post("/api/tasks/next", { processor: "p", waitMs: 30_000 });
+  await until(async () => answer !== undefined && claims > 0);
+  const closed = server.close();
+  expect((await waiting).status).toBe(204);
+  await expect(fetch(`${server.url}/healthz`)).rejects.toThrow();
+  answer?.();
+  const reply = await slow;
+  expect(reply.status).toBe(200);
+  expect(reply.headers.get("connection")).toBe("close");
+  await closed;
+  await server.close();
+});
+
+test("close cuts off what does not end in time", async () => {
+  const { server, stores } = await open({ graceMs: 50 });
+  let asked = false;
+  stores.tasks.counts = () => {
+    asked = true;
+    return new Promise(() => {});
+  };
+  const never = fetch(`${server.url}/api/tasks/counts`);
+  never.catch(() => {});
+  await until(async () => asked);
+  await server.close();
+  await expect(never).rejects.toThrow();
+});
+
+test("what is no proper HTTP is refused, and the server goes on", async () => {
+  const { server } = await open();
+  const head = (line: string, headers = "host: x\r\n") =>
+    `${line}\r\n${headers}connection: close\r\n\r\n`;
+  for (const [text, status] of [
+    ["nonsense\r\n\r\n", 400],
+    [head("GET / HTTP/1.1", "host: a b\r\n"), 400],
+    [head("GET \\..\\x HTTP/1.1"), 400],
+    [head("GET /api/tasks/%ZZ HTTP/1.1"), 404],
+    [head("GET http://x/healthz HTTP/1.1"), 200],
+    [head("GET /healthz HTTP/1.1", `host: x\r\nx: ${"y".repeat(20_000)}\r\n`), 431],
+    [
+      head("POST /api/tasks HTTP/1.1", "host: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n"),
+      400,
+    ],
+  ] as const) {
+    const answer = await raw(server.port, text);
+    expect([text.slice(0, 40), answer.slice(0, 13)]).toEqual([
+      text.slice(0, 40),
+      `HTTP/1.1 ${status} `,
+    ]);
+    if (status === 400 && text.includes("host: a b")) {
+      expect(answer).toContain("urn:leasehold:problem:malformed-request");
+    }
+  }
+  expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+});
+
+test("bodies are limited, with a declared length and in chunks", async () => {
+  const { server } = await open();
+  const send = (headers: string, body: string) =>
+    raw(
+      server.port,
+      `POST /api/tasks/next HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nconnection: close\r\n${headers}\r\n\r\n${body}`,
+    );
+  const right = '{"processor":"p"}';
+  expect(await send(`content-length: ${right.length}`, right)).toContain("HTTP/1.1 204 ");
+  const chunked = `${right.length.toString(16)}\r\n${right}\r\n0\r\n\r\n`;
+  expect(await send("transfer-encoding: chunked", chunked)).toContain("HTTP/1.1 204 ");
+  const large = `"${"x".repeat(LIMITS.bodyBytes)}"`;
+  expect(await send(`content-length: ${large.length}`, large)).toContain("HTTP/1.1 413 ");
+  const largeChunk = `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`;
+  expect(await send("transfer-encoding: chunked", largeChunk)).toContain("HTTP/1.1 413 ");
+  // A declared length is believed before anything is read.
+  expect(await send("content-length: 99999999999", "")).toContain("HTTP/1.1 413 ");
+});
+
+test("a body that ends early hurts nobody", async () => {
+  const { server } = await open();
+  const socket = createConnection(server.port, "127.0.0.1");
+  socket.write(
+    'POST /api/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{"task',
+  );
+  await new Promise((resolve) => socket.once("connect", resolve));
+  socket.destroy();
+  const reply = await fetch(`${server.url}/api/tasks/counts`);
+  expect(await reply.json()).toMatchObject({ pending: 0 });
+});
+
+test.each([
+  ["of known length", "Content-Length: 100\r\n\r\n{", "MALFORMED_JSON"],
+  ["in chunks", "Transfer-Encoding: chunked\r\n\r\n64\r\n{", "MALFORMED_REQUEST"],
+])(
+  "a caller that disconnects in the middle of a body %s is no failure of the server",
+  async (_, body, code) => {
+    const stores = await memory().open(systemEnv);
+    const told: object[] = [];
+    let answered = () => {};
+    const refused = new Promise<void>((resolve) => {
+      answered = resolve;
+    });
+    const note = (level: string) => (fields: object) => {
+      told.push({ level, ...fields });
+      if ("status" in fields) answered();
+    };
+    const env = {
+      logger: {
+        debug: note("debug"),
+        info: note("info"),
+        warn: note("warn"),
+        error: note("error"),
+      },
+    };
+    const app = createApp({ ...stores, env, version: "test" });
+    const server = await listen({ app, port: 0 });
+    opened.push({ server, stores });
+    const head = "POST /v1/locks/acquire HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n";
+    const socket = createConnection(server.port, "127.0.0.1", () => {
+      socket.write(head + body, () => socket.resetAndDestroy());
+    });
+    socket.on("error", () => {});
+    await refused;
+    const line = { level: "info", status: 400, code };
+    expect(told.filter((each) => "status" in each)).toMatchObject([line]);
+  },
+);
+
+test("keeps nothing of answers in line when their connection is cut", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const { server } = await open();
+  const answers: WeakRef<object>[] = [];
+  const started = (message: unknown) => {
+    answers.push(new WeakRef((message as { response: object }).response));
+  };
+  diagnostics.subscribe("http.server.request.start", started);
+  const body = JSON.stringify({ processor: "p", waitMs: 30_000 });
+  const head = `Host: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+  const waiting = `POST /api/tasks/next HTTP/1.1\r\n${head}\r\n${body}`;
+  const socket = createConnection(server.port, "127.0.0.1", () => {
+    socket.write(waiting + "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5));
+  });
+  await until(async () => answers.length === 6);
+  diagnostics.unsubscribe("http.server.request.start", started);
+  socket.destroy();
+  await until(async () => {
+    collect();
+    return answers.every((answer) => answer.deref() === undefined);
+  });
+});

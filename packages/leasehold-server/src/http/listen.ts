@@ -1,0 +1,114 @@
+/** The app over an HTTP server of its own. */
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Clock, Logger } from "leasehold";
+import { silentLogger, systemClock } from "leasehold/internal";
+import type { ServerApp } from "./app.js";
+import { requestListener } from "./node.js";
+
+export interface ListenOptions {
+  /** Closed with the server. */
+  readonly app: ServerApp;
+  /** Default `127.0.0.1`: to serve other machines is a decision. */
+  readonly host?: string;
+  /** 0 chooses a free one. */
+  readonly port: number;
+  /** Connections above this many are refused. Default 10,000. */
+  readonly maxConnections?: number;
+  /** How long `close()` lets requests end before it cuts them off, in milliseconds. Default 5,000. */
+  readonly graceMs?: number;
+  /** Told when a connection cannot be accepted (too many open files). Default: silent. */
+  readonly logger?: Logger;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+}
+
+export interface Listening {
+  readonly host: string;
+  readonly port: number;
+  /** `http://host:port`. */
+  readonly url: string;
+  /** Accepts nothing more, ends the waits, lets requests end within `graceMs`, cuts off the rest. */
+  close(): Promise<void>;
+}
+
+/** For a request's head: nobody needs longer, and a slow drip would hold the connection. */
+const HEADERS_TIMEOUT_MS = 10_000;
+/** For a whole request to arrive. */
+const REQUEST_TIMEOUT_MS = 60_000;
+/** Longer than the idle time of common load balancers (60 s), so that they close first, not we. */
+const KEEP_ALIVE_MS = 65_000;
+const CHECK_TIMEOUTS_MS = 2_000;
+/** On a new connection a request may be on its way: it is answered 503 rather than cut off. */
+const LINGER_MS = 100;
+
+/** Rejects with node's own error (EADDRINUSE, EACCES) when the address cannot be used. */
+export async function listen(options: ListenOptions): Promise<Listening> {
+  const { app, host = "127.0.0.1", graceMs = 5_000 } = options;
+  const { clock = systemClock, logger = silentLogger } = options;
+  const server = createServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
+  });
+  server.maxConnections = options.maxConnections ?? 10_000;
+  let closing = false;
+  // Node's own closeIdleConnections() overlooks connections on which no request has come yet.
+  const idle = new Set<Socket>();
+  // By connection: an answer in line behind another one has no end of its own when that is cut.
+  const answering = new Map<Socket, Set<ServerResponse>>();
+  server.on("connection", (socket) => {
+    idle.add(socket);
+    answering.set(socket, new Set());
+    socket.once("close", () => {
+      idle.delete(socket);
+      answering.delete(socket);
+    });
+  });
+  const handle = requestListener(app, { overrideGlobalObjects: true });
+  server.on("request", (incoming, outgoing) => {
+    const { socket } = incoming;
+    idle.delete(socket);
+    answering.get(socket)?.add(outgoing);
+    if (closing) outgoing.shouldKeepAlive = false;
+    outgoing.once("close", () => {
+      answering.get(socket)?.delete(outgoing);
+      if (closing) socket.destroySoon();
+      else if (!socket.destroyed) idle.add(socket);
+    });
+    handle(incoming, outgoing);
+  });
+
+  await once(server.listen(options.port, host), "listening");
+  server.on("error", (err) => logger.error({ err }, "could not accept a connection"));
+  const address = server.address();
+  const port = typeof address === "object" && address ? address.port : options.port;
+
+  const close = async () => {
+    closing = true;
+    // Connections end with the answers that are under way.
+    for (const outgoing of [...answering.values()].flatMap((set) => [...set])) {
+      outgoing.shouldKeepAlive = false;
+    }
+    const lingering = clock.timer(LINGER_MS, () => {
+      for (const socket of idle) socket.destroy();
+    });
+    const overdue = clock.timer(graceMs, () => server.closeAllConnections());
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    await Promise.all([app.close(), closed]);
+    lingering.cancel();
+    overdue.cancel();
+  };
+  let closed: Promise<void> | undefined;
+  return {
+    host,
+    port,
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    close: () => {
+      closed ??= close();
+      return closed;
+    },
+  };
+}

@@ -1,0 +1,232 @@
+/** /v1/leases: the LeaseStore port itself, in batches. Outcomes are values here: the status is 200. */
+import { createRoute } from "@hono/zod-openapi";
+import type { LeaseView as View } from "leasehold";
+import { type AcquireOutcome, checkNumber, KEEP_ENDED_MS } from "leasehold/internal";
+import { type LeaseView, LIMITS } from "leasehold/internal/wire";
+import {
+  AcquireAnswer,
+  AcquireBody,
+  Capabilities,
+  CollectAnswer,
+  CollectBody,
+  GetAnswer,
+  GetBody,
+  LeaseListQuery,
+  LeasePage,
+  ReleaseAnswer,
+  ReleaseBody,
+  RenewAnswer,
+  RenewBody,
+  RevokeAnswer,
+  RevokeBody,
+} from "../../protocol/index.js";
+import { callerOf, checkResources } from "../auth/caller.js";
+import { filteredPage } from "../console/lease-filters.js";
+import { byCaller, checkReason, collectAsAct } from "../operations/acts.js";
+import { checkTtl, limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  bodyProblems,
+  defined,
+  jsonBody,
+  onlyProblems,
+  otherMethods,
+  problems,
+} from "../routing.js";
+import type { Services } from "../services.js";
+import { toWireOutcome } from "./outcomes.js";
+
+const TAGS = ["leases"];
+
+export function leaseRoutes(app: App, services: Services): void {
+  const { leases, tasks } = services;
+  const operation = <Name extends string>(name: Name, summary: string) => {
+    const path = `/v1/leases/${name}` as const;
+    const middleware = limitBody(LIMITS.batchBodyBytes);
+    return { method: "post" as const, path, tags: TAGS, summary, middleware };
+  };
+  const ONE_EACH = "One outcome per request, in their order.";
+  const wrong = bodyProblems();
+
+  app.openapi(
+    createRoute({
+      ...operation("acquire", "Take leases; a repeated request answers the same grant"),
+      request: jsonBody(AcquireBody),
+      responses: {
+        200: answers(ONE_EACH, AcquireAnswer),
+        ...bodyProblems("LIMIT_REACHED"),
+      },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map(({ leaseId: grant, ...request }, index) => {
+        checkTtl(`${index}.ttlMs`, request.ttlMs, services.ttl.leases);
+        return { ...grant, ...defined(request) };
+      });
+      await services.takeRoom(context, "leases", requests.length);
+      const calls = services.leaseCalls(context, requests);
+      const outcomes = await Promise.all(requests.map(calls.acquire));
+      return context.json(outcomes.map(toWireAcquired), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("renew", "Extend grants"),
+      request: jsonBody(RenewBody),
+      responses: { 200: answers(ONE_EACH, RenewAnswer), ...wrong },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map(({ leaseId: grant, ttlMs }, index) => {
+        checkTtl(`${index}.ttlMs`, ttlMs, services.ttl.leases);
+        return { ...grant, ttlMs };
+      });
+      const calls = services.leaseCalls(context, requests);
+      const outcomes = await Promise.all(requests.map(calls.renew));
+      return context.json(outcomes.map(toWireOutcome), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("release", "End grants"),
+      request: jsonBody(ReleaseBody),
+      responses: { 200: answers(ONE_EACH, ReleaseAnswer), ...wrong },
+    }),
+    async (context) => {
+      const grants = context.req.valid("json").map(({ leaseId: grant }) => grant);
+      const calls = services.leaseCalls(context, grants);
+      const outcomes = await Promise.all(grants.map(calls.release));
+      return context.json(outcomes.map(toWireOutcome), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("revoke", "End anybody's grants, as an operator"),
+      request: jsonBody(RevokeBody),
+      responses: { 200: answers(ONE_EACH, RevokeAnswer), ...wrong },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map(({ reason, ...request }, index) => {
+        checkReason(context, `${index}.reason`, reason);
+        return { request: defined(request), by: byCaller(context, reason) };
+      });
+      const calls = services.leaseCalls(
+        context,
+        requests.map(({ request }) => request),
+      );
+      const revoked = await Promise.all(
+        requests.map(({ request, by }) => calls.revoke(request, by)),
+      );
+      return context.json(
+        revoked.map(({ outcome }) => toWireOutcome(outcome)),
+        200,
+      );
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("get", "The last grant of each resource"),
+      request: jsonBody(GetBody),
+      responses: { 200: answers("A grant, or null, per resource.", GetAnswer), ...wrong },
+    }),
+    async (context) => {
+      const caller = callerOf(context);
+      const { namespace } = caller;
+      const resources = context.req.valid("json");
+      checkResources(caller, resources);
+      const keys = resources.map((resource) => ({ namespace, resource }));
+      const budget = services.budget(context);
+      const views = await budget.read(() => leases.get(keys));
+      return context.json(
+        views.map((view) => view && toWireView(view)),
+        200,
+      );
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("collect", "Delete records of ended grants; tokens keep growing"),
+      request: jsonBody(CollectBody),
+      responses: { 200: answers("How many.", CollectAnswer), ...wrong },
+    }),
+    async (context) => {
+      const { olderThanMs, reason } = context.req.valid("json");
+      const { namespace, keyId } = callerOf(context);
+      // It reaches the records of all tenants: no more than what is done every hour anyway.
+      const leastMs = keyId === null ? 0 : KEEP_ENDED_MS;
+      checkNumber("olderThanMs", olderThanMs, leastMs, Number.MAX_SAFE_INTEGER);
+      const by = { ...byCaller(context, reason), namespace };
+      const collect = () => collectAsAct(services, olderThanMs, by);
+      const collected = await services.budget(context).change(collect);
+      return context.json({ collected }, 200);
+    },
+  );
+  for (const name of ["acquire", "renew", "release", "revoke", "get", "collect"]) {
+    otherMethods(app, `/v1/leases/${name}`, "POST");
+  }
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/leases",
+      tags: TAGS,
+      summary: "Grants by prefix of their resource",
+      request: { query: LeaseListQuery },
+      responses: {
+        200: answers("By resource, byte by byte.", LeasePage),
+        ...problems("INVALID_REQUEST"),
+      },
+    }),
+    async (context) => {
+      const { state, ...rest } = context.req.valid("query");
+      const caller = callerOf(context);
+      checkResources(caller, [rest.prefix ?? ""]);
+      const { namespace } = caller;
+      const query = { namespace, ...defined({ ...rest, states: state }) };
+      const budget = services.budget(context);
+      const { items, nextCursor } = await filteredPage(
+        (part) => budget.read(() => leases.list(part)),
+        query,
+      );
+      return context.json({ items: items.map(toWireView), nextCursor }, 200);
+    },
+  );
+  otherMethods(app, "/v1/leases", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/capabilities",
+      tags: TAGS,
+      summary: "What the stores of this server promise",
+      responses: { 200: answers("By store.", Capabilities), ...onlyProblems("INTERNAL") },
+    }),
+    (context) =>
+      context.json(
+        {
+          leases: { ...leases.capabilities, ttl: services.ttl.leases },
+          tasks: {
+            ttl: services.ttl.tasks,
+            watch: tasks.capabilities.watch,
+          },
+        },
+        200,
+      ),
+  );
+  otherMethods(app, "/v1/capabilities", "GET");
+}
+
+/** What the new grant replaced is for this server's history. */
+function toWireAcquired(outcome: AcquireOutcome) {
+  if (outcome.status !== "acquired") return toWireOutcome(outcome);
+  const { replaced, ...answer } = outcome;
+  return answer;
+}
+
+function toWireView({ namespace, ...view }: View): LeaseView {
+  return view;
+}

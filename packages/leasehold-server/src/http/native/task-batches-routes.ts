@@ -1,0 +1,134 @@
+/** /api/tasks/{operation}: what holders say about many tasks in one request. */
+import { createRoute } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { LIMITS } from "leasehold/internal/wire";
+import {
+  CompleteBatch,
+  CompleteOutcomes,
+  FailBatch,
+  FailOutcomes,
+  HeartbeatBatch,
+  HeartbeatOutcomes,
+  ReturnBatch,
+  ReturnOutcomes,
+} from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { type AppEnv, checkTtl, limitBody } from "../request.js";
+import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
+import type { Services } from "../services.js";
+import { toWireOutcome } from "./outcomes.js";
+
+const ONE_EACH = "One outcome per request, in their order.";
+const WRONG = bodyProblems();
+
+/** Declared before the routes of one task. */
+export function taskBatchRoutes(app: App, services: Services): void {
+  const { batchedTasks } = services;
+  const operation = <Name extends string>(name: Name, summary: string) => ({
+    method: "post" as const,
+    path: `/api/tasks/${name}` as const,
+    tags: ["tasks"],
+    summary,
+    middleware: limitBody(LIMITS.payloadBodyBytes),
+  });
+
+  app.openapi(
+    createRoute({
+      ...operation("heartbeat", "Renew the leases on many tasks"),
+      request: jsonBody(HeartbeatBatch),
+      responses: { 200: answers(ONE_EACH, HeartbeatOutcomes), ...WRONG },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map(({ progress, ttlMs, ...grant }, index) => {
+        checkTtl(`${index}.ttlMs`, ttlMs, services.ttl.tasks);
+        return {
+          ...grantOf(context, grant),
+          ttlMs,
+          ...(progress === undefined ? {} : { progress }),
+        };
+      });
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        requests.map((request) => batchedTasks.heartbeat.submit(request, timeoutMs)),
+      );
+      const answer = outcomes.map((outcome) => {
+        if (outcome.status !== "renewed") return toWireOutcome(outcome);
+        const { expiresAt, ...renewed } = outcome;
+        return { ...renewed, must_heartbeat_before: expiresAt };
+      });
+      return context.json(answer, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("complete", "End many tasks with their outputs"),
+      request: jsonBody(CompleteBatch),
+      responses: { 200: answers(ONE_EACH, CompleteOutcomes), ...WRONG },
+    }),
+    async (context) => {
+      const requests = context.req
+        .valid("json")
+        .map(({ task_output, ...grant }) => ({ ...grantOf(context, grant), output: task_output }));
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        requests.map((request) => batchedTasks.complete.submit(request, timeoutMs)),
+      );
+      const answer = outcomes.map((outcome) => {
+        if (outcome.status !== "completed") return toWireOutcome(outcome);
+        const { output, ...completed } = outcome;
+        return { ...completed, task_output: output };
+      });
+      return context.json(answer, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("fail", "Report that attempts of many tasks have failed"),
+      request: jsonBody(FailBatch),
+      responses: { 200: answers(ONE_EACH, FailOutcomes), ...WRONG },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map(({ error, retryInMs, final, ...grant }) => ({
+        ...grantOf(context, grant),
+        error,
+        retryInMs,
+        final,
+      }));
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        requests.map((request) => batchedTasks.fail.submit(request, timeoutMs)),
+      );
+      return context.json(outcomes.map(toWireOutcome), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...operation("return", "Give many tasks back undone"),
+      request: jsonBody(ReturnBatch),
+      responses: { 200: answers(ONE_EACH, ReturnOutcomes), ...WRONG },
+    }),
+    async (context) => {
+      const requests = context.req.valid("json").map((grant) => grantOf(context, grant));
+      const timeoutMs = services.budget(context).storeMs();
+      const outcomes = await Promise.all(
+        requests.map((request) => batchedTasks.giveBack.submit(request, timeoutMs)),
+      );
+      return context.json(outcomes.map(toWireOutcome), 200);
+    },
+  );
+
+  for (const name of ["heartbeat", "complete", "fail", "return"]) {
+    otherMethods(app, `/api/tasks/${name}`, "POST");
+  }
+}
+
+function grantOf(
+  context: Context<AppEnv>,
+  { id, leaseId, fencingToken }: { id: string; leaseId: string; fencingToken: number },
+) {
+  const { namespace } = callerOf(context);
+  return { namespace, id, leaseId, token: fencingToken };
+}

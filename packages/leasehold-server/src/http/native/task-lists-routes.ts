@@ -1,0 +1,150 @@
+/** /api/tasks for readers: lists by state, counts, one task with its attempts. */
+import { createRoute, type z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import type { TaskLeaseQuery, TaskQuery, TaskState } from "leasehold/internal";
+import { withoutUndefined } from "leasehold/internal";
+import { toWireDetails, toWireTask } from "leasehold/internal/wire";
+import {
+  Counts,
+  LeasePage,
+  ListQuery,
+  StateListQuery,
+  TaskDetails,
+  TaskLeaseListQuery,
+  TaskPage,
+  TaskParams,
+} from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { unknownTask } from "../problems.js";
+import type { AppEnv } from "../request.js";
+import { type App, answers, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["tasks"];
+
+type Filters = z.infer<typeof StateListQuery> & { states?: TaskState[] | undefined };
+
+/** Names of the article, and ours beside them. */
+const LISTS: Readonly<Record<string, TaskState>> = {
+  pending: "pending",
+  started: "running",
+  processed: "done",
+  dead: "dead",
+  cancelled: "cancelled",
+};
+
+export function taskListRoutes(app: App, services: Services): void {
+  const { tasks } = services;
+  const page = async (context: Context<AppEnv>, filters: Filters) => {
+    const { namespace } = callerOf(context);
+    const budget = services.budget(context);
+    const query = { ...withoutUndefined(filters), namespace } as TaskQuery;
+    const { items, nextCursor } = await budget.read(() => tasks.list(query));
+    return { items: items.map(toWireTask), nextCursor };
+  };
+  const responses = {
+    200: answers("Newest first.", TaskPage),
+    ...problems("INVALID_REQUEST"),
+  };
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/tasks",
+      tags: TAGS,
+      summary: "All tasks, or those in some states",
+      request: { query: ListQuery },
+      responses,
+    }),
+    async (context) => {
+      const { state: states, ...query } = context.req.valid("query");
+      return context.json(await page(context, { ...query, states }), 200);
+    },
+  );
+  otherMethods(app, "/api/tasks", "GET", "POST");
+
+  for (const [name, state] of Object.entries(LISTS)) {
+    app.openapi(
+      createRoute({
+        method: "get",
+        path: `/api/tasks/${name}`,
+        tags: TAGS,
+        summary: `Tasks that are ${state}`,
+        request: { query: StateListQuery },
+        responses,
+      }),
+      async (context) => {
+        const query = { ...context.req.valid("query"), states: [state] };
+        return context.json(await page(context, query), 200);
+      },
+    );
+    otherMethods(app, `/api/tasks/${name}`, "GET");
+  }
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/tasks/counts",
+      tags: TAGS,
+      summary: "How many tasks are in each state",
+      responses: { 200: answers("By state.", Counts), ...problems() },
+    }),
+    async (context) => {
+      const budget = services.budget(context);
+      const { namespace } = callerOf(context);
+      const counts = await budget.read(() => tasks.counts(namespace));
+      return context.json(counts, 200);
+    },
+  );
+  otherMethods(app, "/api/tasks/counts", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/tasks/leases",
+      tags: TAGS,
+      summary: "Grants on tasks, running and ended, as leases on `task:ID`",
+      request: { query: TaskLeaseListQuery },
+      responses: {
+        200: answers("Of the newest task first, of one task the newest grant first.", LeasePage),
+        ...problems("INVALID_REQUEST"),
+      },
+    }),
+    async (context) => {
+      const { state: states, ...rest } = context.req.valid("query");
+      const { namespace } = callerOf(context);
+      const query = { ...withoutUndefined({ ...rest, states }), namespace } as TaskLeaseQuery;
+      const budget = services.budget(context);
+      const { items, nextCursor } = await budget.read(() => tasks.leases(query));
+      const views = items.map(({ namespace: _, ...view }) => view);
+      return context.json({ items: views, nextCursor }, 200);
+    },
+  );
+  otherMethods(app, "/api/tasks/leases", "GET");
+}
+
+/** Declared after every other route under /api/tasks/: an id could be any of their names. */
+export function taskRoute(app: App, services: Services): void {
+  const { tasks } = services;
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/tasks/{id}",
+      tags: TAGS,
+      summary: "One task with its attempts",
+      request: { params: TaskParams },
+      responses: {
+        200: answers("The task.", TaskDetails),
+        ...problems("UNKNOWN_TASK"),
+      },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
+      const task = await services.budget(context).read(() => tasks.get({ namespace, id }));
+      if (!task) throw unknownTask();
+      return context.json(toWireDetails(task), 200);
+    },
+  );
+  otherMethods(app, "/api/tasks/:id", "GET", "DELETE");
+}

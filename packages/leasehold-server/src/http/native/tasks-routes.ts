@@ -1,0 +1,255 @@
+/** /api/tasks: work for the workers of any language. */
+import { createRoute } from "@hono/zod-openapi";
+import type { ClaimedTask, EnqueueOutcome } from "leasehold/internal";
+import { invariant, newLeaseId } from "leasehold/internal";
+import { LIMITS, toWireClaimed } from "leasehold/internal/wire";
+import {
+  CompleteAnswer,
+  CompleteBody,
+  EnqueueAnswer,
+  EnqueueBody,
+  FailAnswer,
+  FailBody,
+  HeartbeatAnswer,
+  HeartbeatBody,
+  NextAnswer,
+  NextBody,
+  ReturnBody,
+  StateAnswer,
+  TaskParams,
+} from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { failed, ProblemError, refused } from "../problems.js";
+import { checkTtl, limitBody } from "../request.js";
+import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
+import type { Services } from "../services.js";
+
+const TAGS = ["tasks"];
+const GIVE_BACK_MS = 1_000;
+const HOLDER_PROBLEMS = bodyProblems(
+  "UNKNOWN_TASK",
+  "LEASE_EXPIRED",
+  "LEASE_TAKEN",
+  "TASK_CANCELLED",
+  "TASK_FINISHED",
+);
+
+/** Adding, and taking from the queue. Declared before the routes of one task: `next` is no id. */
+export function queueRoutes(app: App, services: Services): void {
+  const { env, tenants, batchedTasks } = services;
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/api/tasks",
+      tags: TAGS,
+      summary: "Add a task, or an array of tasks",
+      middleware: limitBody(LIMITS.payloadBodyBytes),
+      request: jsonBody(EnqueueBody),
+      responses: {
+        201: answers("The task, or the tasks in the order of the request.", EnqueueAnswer),
+        ...bodyProblems("LIMIT_REACHED"),
+      },
+    }),
+    async (context) => {
+      const body = context.req.valid("json");
+      const { namespace } = callerOf(context);
+      const wanted = Array.isArray(body) ? body : [body];
+      await services.takeRoom(context, "tasks", wanted.length);
+      const timeoutMs = services.budget(context).storeMs();
+      const added = wanted.map((task) => newTask(task, namespace, services));
+      const enqueued = allEnqueued(await batchedTasks.enqueue(added, timeoutMs));
+      const [first] = enqueued;
+      invariant(first, "one outcome per task");
+      return context.json(Array.isArray(body) ? enqueued : first, 201);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/api/tasks/next",
+      tags: TAGS,
+      summary: "Take tasks, under a lease on each",
+      middleware: limitBody(LIMITS.bodyBytes),
+      request: jsonBody(NextBody),
+      responses: {
+        200: answers("At least one task.", NextAnswer),
+        204: { description: "There is no task to take." },
+        ...bodyProblems("LIMIT_REACHED"),
+      },
+    }),
+    async (context) => {
+      const { processor, claimId, waitMs, ...wanted } = context.req.valid("json");
+      checkTtl("ttlMs", wanted.ttlMs, services.ttl.tasks);
+      const budget = services.budget(context);
+      const caller = callerOf(context);
+      const { namespace } = caller;
+      const request = {
+        ...wanted,
+        namespace,
+        holder: processor,
+        claimId: claimId ?? newLeaseId(env.random),
+        waitMs: budget.waitMs(waitMs),
+      };
+      const { signal } = context.req.raw;
+      const outcome = await tenants.of(namespace).claim(request, {
+        signal,
+        timeoutMs: budget.storeMs(),
+        // Nobody else knows an id that we have drawn.
+        repeatable: claimId !== undefined,
+      });
+      if (outcome.status === "failed") throw failed(outcome);
+      if (request.waitMs > 0 && !(await services.authenticator.holds(caller))) {
+        await giveBack(services, namespace, outcome.tasks);
+        throw new ProblemError("UNAUTHENTICATED", "this key came to its end while it waited");
+      }
+      if (outcome.tasks.length === 0) return context.body(null, 204);
+      const claimed = outcome.tasks.map((task) => toWireClaimed(task, processor));
+      return context.json({ tasks: claimed }, 200);
+    },
+  );
+  otherMethods(app, "/api/tasks/next", "POST");
+}
+
+/** What is not handed out comes back at once; where that fails, when its lease has run out. */
+async function giveBack(
+  { batchedTasks }: Services,
+  namespace: string,
+  tasks: readonly ClaimedTask[],
+): Promise<void> {
+  const grants = tasks.map(({ id, leaseId, token }) => ({ namespace, id, leaseId, token }));
+  await Promise.all(grants.map((grant) => batchedTasks.giveBack.submit(grant, GIVE_BACK_MS)));
+}
+
+/** What a holder says about its task. */
+export function holderRoutes(app: App, services: Services): void {
+  const { batchedTasks } = services;
+  const about = (operation: string, summary: string) => ({
+    method: "put" as const,
+    path: `/api/tasks/{id}/${operation}` as const,
+    tags: TAGS,
+    summary,
+    middleware: limitBody(LIMITS.payloadBodyBytes),
+  });
+
+  app.openapi(
+    createRoute({
+      ...about("heartbeat", "Renew the lease on a task"),
+      request: { params: TaskParams, ...jsonBody(HeartbeatBody) },
+      responses: { 202: answers("Renewed.", HeartbeatAnswer), ...HOLDER_PROBLEMS },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
+      const { leaseId, fencingToken, ttlMs, progress } = context.req.valid("json");
+      checkTtl("ttlMs", ttlMs, services.ttl.tasks);
+      const grant = { namespace, id, leaseId, token: fencingToken };
+      const news = progress === undefined ? {} : { progress };
+      const outcome = await batchedTasks.heartbeat.submit(
+        { ...grant, ttlMs, ...news },
+        services.budget(context).storeMs(),
+      );
+      if (outcome.status === "failed") throw failed(outcome);
+      if (outcome.status === "refused") throw refused(outcome);
+      const { status, expiresAt, ...term } = outcome;
+      return context.json({ id, fencingToken, ...term, must_heartbeat_before: expiresAt }, 202);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...about("complete", "End a task with its output"),
+      request: { params: TaskParams, ...jsonBody(CompleteBody) },
+      responses: {
+        202: answers("Done, now or by an earlier request of the same grant.", CompleteAnswer),
+        ...HOLDER_PROBLEMS,
+      },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
+      const { leaseId, fencingToken, task_output } = context.req.valid("json");
+      const outcome = await batchedTasks.complete.submit(
+        { namespace, id, leaseId, token: fencingToken, output: task_output },
+        services.budget(context).storeMs(),
+      );
+      if (outcome.status === "failed") throw failed(outcome);
+      if (outcome.status === "refused") throw refused(outcome);
+      const { output, repeated } = outcome;
+      return context.json({ id, state: "done" as const, task_output: output, repeated }, 202);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...about("fail", "Report that an attempt has failed"),
+      request: { params: TaskParams, ...jsonBody(FailBody) },
+      responses: {
+        202: answers("Recorded: to be tried again, or dead.", FailAnswer),
+        ...HOLDER_PROBLEMS,
+      },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
+      const { leaseId, fencingToken, error, retryInMs, final } = context.req.valid("json");
+      const outcome = await batchedTasks.fail.submit(
+        { namespace, id, leaseId, token: fencingToken, error, retryInMs, final },
+        services.budget(context).storeMs(),
+      );
+      if (outcome.status === "failed") throw failed(outcome);
+      if (outcome.status === "refused") throw refused(outcome);
+      return context.json({ id, state: outcome.state, retryInMs: outcome.retryInMs }, 202);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      ...about("return", "Give a task back undone, at once and without counting a failure"),
+      request: { params: TaskParams, ...jsonBody(ReturnBody) },
+      responses: { 202: answers("Pending again.", StateAnswer), ...HOLDER_PROBLEMS },
+    }),
+    async (context) => {
+      const { id } = context.req.valid("param");
+      const { namespace } = callerOf(context);
+      const { leaseId, fencingToken } = context.req.valid("json");
+      const outcome = await batchedTasks.giveBack.submit(
+        { namespace, id, leaseId, token: fencingToken },
+        services.budget(context).storeMs(),
+      );
+      if (outcome.status === "failed") throw failed(outcome);
+      if (outcome.status === "refused") throw refused(outcome);
+      return context.json({ id, state: "pending" as const }, 202);
+    },
+  );
+  for (const operation of ["heartbeat", "complete", "fail", "return"]) {
+    otherMethods(app, `/api/tasks/:id/${operation}`, "PUT");
+  }
+}
+
+type NewTaskBody = Exclude<ReturnType<typeof EnqueueBody.parse>, readonly unknown[]>;
+
+function newTask(
+  { task_data, scheduled_at, id, ...task }: NewTaskBody,
+  namespace: string,
+  { newTaskId }: Services,
+) {
+  return {
+    ...task,
+    namespace,
+    id: id ?? newTaskId(),
+    data: task_data,
+    scheduledAt: scheduled_at,
+  };
+}
+
+/** All of them, or what their failure means: if only some were added, nobody can say which. */
+function allEnqueued(outcomes: readonly EnqueueOutcome[]) {
+  const enqueued = outcomes.filter((outcome) => outcome.status !== "failed");
+  const failures = outcomes.filter((outcome) => outcome.status === "failed");
+  const [first] = failures;
+  if (!first) return enqueued;
+  const worst = failures.find(({ applied }) => applied === "maybe") ?? first;
+  throw failed(enqueued.length > 0 ? { ...worst, applied: "maybe" } : worst);
+}

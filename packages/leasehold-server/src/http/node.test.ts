@@ -1,0 +1,178 @@
+import { createServer, type IncomingMessage, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import express from "express";
+import { LIMITS } from "leasehold/internal/wire";
+import { afterEach, expect, test } from "vitest";
+import { type Asked, openApp } from "../../../../tests/support/app.js";
+import { exerciseGuest } from "../../../../tests/support/guest.js";
+import { nodeHandler } from "./index.js";
+
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+async function open(options: Parameters<typeof openApp>[0] = {}): Promise<Asked> {
+  const asked = await openApp(options);
+  ends.push(() => asked.close());
+  return asked;
+}
+
+/** @returns its origin */
+async function serve(host: Parameters<typeof createServer>[1]): Promise<[string, Server]> {
+  const server = createServer(host).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  ends.push(
+    () =>
+      new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      }),
+  );
+  return [`http://127.0.0.1:${(server.address() as AddressInfo).port}`, server];
+}
+
+const JSON_TYPE = { "content-type": "application/json" };
+const post = (url: string, body: string, headers: Record<string, string> = JSON_TYPE) =>
+  fetch(url, { method: "POST", headers, body });
+
+test("leaves the global Request and Response to its host", async () => {
+  const { Request, Response } = globalThis;
+  const { app } = await open();
+  const [origin] = await serve(nodeHandler(app));
+  expect(await fetch(`${origin}/healthz`)).toBeInstanceOf(Response);
+  expect([globalThis.Request, globalThis.Response]).toEqual([Request, Response]);
+});
+
+test("serves behind a body parser and below mounts that take their prefixes away", async () => {
+  const { app, stores } = await open();
+  const inner = express.Router().use("/leasehold", nodeHandler(app));
+  const host = express().use(express.json({ limit: "4mb" }));
+  host.use("/api", (_incoming, _outgoing, next) => next(), inner);
+  const [origin, server] = await serve(host);
+  await exerciseGuest({ url: `${origin}/api/leasehold`, server, stores });
+  // In the parser's words.
+  expect((await post(`${origin}/api/leasehold/api/tasks`, "{")).status).toBe(400);
+});
+
+test("an app that knows its base finds it through mounts", async () => {
+  const { app } = await open({ basePath: "/api/leasehold" });
+  const seen: string[] = [];
+  const host = express();
+  host.use("/api", express.Router().use("/leasehold", nodeHandler(app)));
+  const [origin] = await serve((incoming, outgoing) => {
+    outgoing.once("finish", () => {
+      seen.push((incoming as express.Request).originalUrl, incoming.url ?? "");
+    });
+    host(incoming as express.Request, outgoing as express.Response);
+  });
+  const document = await (await fetch(`${origin}/api/leasehold/openapi.json`)).json();
+  expect(document).toMatchObject({ servers: [{ url: "/api/leasehold" }] });
+  // As Express has left them.
+  expect(seen).toEqual(["/api/leasehold/openapi.json", "/openapi.json"]);
+});
+
+const BODY = '{ "task_data": "größer" }';
+
+/** What stands before the app: how it reads the body, and where it keeps what it has read. */
+const readers: Readonly<Record<string, (incoming: Incoming) => Promise<void>>> = {
+  "reads nothing": async () => {},
+  "leaves an empty object and the stream, as Express 4 did": async (incoming) => {
+    incoming.body = {};
+  },
+  "parses to req.body": async (incoming) => {
+    incoming.body = JSON.parse(await text(incoming));
+  },
+  "keeps text as req.body": async (incoming) => {
+    incoming.body = await text(incoming);
+  },
+  "keeps bytes as req.body": async (incoming) => {
+    incoming.body = Buffer.from(await text(incoming));
+  },
+  "keeps bytes as req.rawBody": async (incoming) => {
+    incoming.rawBody = Buffer.from(await text(incoming));
+    incoming.body = { not: "this" };
+  },
+  "keeps text as req.rawBody": async (incoming) => {
+    incoming.rawBody = await text(incoming);
+  },
+};
+type Incoming = IncomingMessage & { body?: unknown; rawBody?: unknown };
+
+/** With and without a length declared. */
+const framings: readonly ((url: string) => Promise<number | undefined>)[] = [
+  async (url) => (await post(url, BODY)).status,
+  (url) =>
+    new Promise((resolve, reject) => {
+      const headers = { ...JSON_TYPE, "transfer-encoding": "chunked" };
+      const sent = request(url, { method: "POST", headers }, (answer) => {
+        answer.resume().once("end", () => resolve(answer.statusCode));
+      });
+      sent.once("error", reject).end(BODY);
+    }),
+];
+
+test.each(Object.entries(readers))("serves where a host %s", async (_, read) => {
+  const { app, stores } = await open();
+  const handle = nodeHandler(app);
+  const [origin] = await serve((incoming, outgoing) => {
+    void read(incoming).then(() => handle(incoming, outgoing));
+  });
+  for (const send of framings) expect(await send(`${origin}/api/tasks`)).toBe(201);
+  const { items } = await stores.tasks.list({ namespace: "default" });
+  const data = await Promise.all(
+    items.map(
+      async (task) => (await stores.tasks.get({ namespace: "default", id: task.id }))?.data,
+    ),
+  );
+  expect(data).toEqual(["größer", "größer"]);
+});
+
+test("says so when the body was read and kept nowhere", async () => {
+  const { app } = await open();
+  const handle = nodeHandler(app);
+  const [origin] = await serve((incoming, outgoing) => {
+    void text(incoming).then(() => handle(incoming, outgoing));
+  });
+  const reply = await post(`${origin}/api/tasks`, BODY);
+  expect([reply.status, await reply.json()]).toMatchObject([
+    500,
+    { code: "INTERNAL", detail: expect.stringContaining("read by another handler") },
+  ]);
+  // What has no body misses none.
+  expect((await fetch(`${origin}/healthz`)).status).toBe(200);
+  expect((await fetch(`${origin}/api/generator/stop`, { method: "POST" })).status).toBe(200);
+});
+
+test("judges a parsed body like any other", async () => {
+  const { app } = await open();
+  const host = express().use(express.json({ strict: false, limit: "9mb" }), nodeHandler(app));
+  const [origin] = await serve(host);
+  for (const [body, status] of [
+    ["null", 422],
+    ["5", 422],
+    ["[]", 422],
+    ['{"task_data":1,"more":2}', 422],
+    // Its length was declared.
+    [`{"task_data":"${"x".repeat(LIMITS.payloadBodyBytes)}"}`, 413],
+  ] as const) {
+    const reply = await post(`${origin}/api/tasks`, body);
+    expect([body.slice(0, 30), reply.status]).toEqual([body.slice(0, 30), status]);
+  }
+  const form = { "content-type": "application/x-www-form-urlencoded" };
+  expect((await post(`${origin}/api/tasks`, "task_data=1", form)).status).toBe(415);
+});
+
+test("answers what is no request of the app", async () => {
+  const { app } = await open();
+  const [origin] = await serve(nodeHandler(app));
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    request(origin, { headers: { host: "a b" } }, resolve)
+      .once("error", reject)
+      .end();
+  });
+  expect(answer.statusCode).toBe(400);
+  expect(answer.headers["content-type"]).toBe("application/problem+json");
+  expect(JSON.parse(await text(answer))).toMatchObject({ code: "MALFORMED_REQUEST" });
+});

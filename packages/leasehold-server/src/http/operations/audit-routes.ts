@@ -1,0 +1,118 @@
+/** /v1/audit: what was done to the tenant's own things, and whether the chain of all is whole. */
+import { createRoute } from "@hono/zod-openapi";
+import {
+  type AuditEntry as Entry,
+  type Verification as Verdict,
+  verifyAudit,
+} from "leasehold/internal";
+import {
+  AuditListQuery,
+  AuditPage,
+  Checkpoint,
+  Verification,
+  VerifyQuery,
+} from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { tooMany } from "../problems.js";
+import { type App, answers, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+import { controlOf } from "./acts.js";
+
+const TAGS = ["operator"];
+
+export function auditRoutes(app: App, services: Services): void {
+  /** The chain may be long, and is read also for those who have gone meanwhile: once at a time. */
+  let verifying = false;
+  const refusals = problems("INVALID_REQUEST", "NO_CONTROL");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/audit",
+      tags: TAGS,
+      summary: "What operators and admins of the tenant have done",
+      request: { query: AuditListQuery },
+      responses: { 200: answers("The latest first.", AuditPage), ...refusals },
+    }),
+    async (context) => {
+      const { audit } = controlOf(services);
+      const { namespace } = callerOf(context);
+      const { target, action: actions, limit, cursor } = context.req.valid("query");
+      const query = {
+        namespace,
+        limit,
+        ...(target !== undefined && { target }),
+        ...(actions && { actions }),
+        ...(cursor !== undefined && { cursor }),
+      };
+      const { items, nextCursor } = await services.budget(context).read(() => audit.list(query));
+      return context.json({ items: items.map(toWireEntry), nextCursor }, 200);
+    },
+  );
+  otherMethods(app, "/v1/audit", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/audit/verify",
+      tags: TAGS,
+      summary: "Read the whole chain, of all tenants, and say whether it is what was written",
+      request: { query: VerifyQuery },
+      responses: { 200: answers("Whether it is, or where it is not.", Verification), ...refusals },
+    }),
+    async (context) => {
+      const { audit } = controlOf(services);
+      const { seq, hash } = context.req.valid("query");
+      const kept = seq === undefined || hash === undefined ? undefined : { seq, hash };
+      if (verifying) throw tooMany("OVERLOADED", "this instance reads the chain already", 1_000);
+      const verify = () => {
+        verifying = true;
+        return verifyAudit(audit, kept).finally(() => {
+          verifying = false;
+        });
+      };
+      const verdict = await services.budget(context).read(verify);
+      return context.json(toWireVerdict(verdict), 200);
+    },
+  );
+  otherMethods(app, "/v1/audit/verify", "GET");
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/audit/checkpoint",
+      tags: TAGS,
+      summary: "The end of the chain, to be kept elsewhere: it tells of an end that is cut off",
+      responses: { 200: answers("The last entry.", Checkpoint), ...refusals },
+    }),
+    async (context) => {
+      const { audit } = controlOf(services);
+      const head = await services.budget(context).read(() => audit.head());
+      return context.json(head, 200);
+    },
+  );
+  otherMethods(app, "/v1/audit/checkpoint", "GET");
+}
+
+function toWireEntry({ namespace, details, ...entry }: Entry) {
+  return { ...entry, details: detailsOf(details) };
+}
+
+/** Somebody may have written into the table by hand. */
+function detailsOf(text: string): Record<string, unknown> {
+  try {
+    const details: unknown = JSON.parse(text);
+    if (typeof details === "object" && details !== null) return { ...details };
+  } catch {
+    // As below.
+  }
+  return { unreadable: text };
+}
+
+function toWireVerdict(verdict: Verdict) {
+  if (!verdict.ok) {
+    return { ok: false, seq: verdict.seq, hash: null, problem: verdict.problem };
+  }
+  const { seq, hash } = verdict.head;
+  return { ok: true, seq, hash, problem: null };
+}

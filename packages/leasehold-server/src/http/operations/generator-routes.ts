@@ -1,0 +1,106 @@
+/** /api/generator: what is wanted is stored and who does it is said by the lease, so that every instance answers alike. */
+import { createRoute } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { GENERATOR_RESOURCE, type GeneratorWanted, steerGenerator } from "leasehold/internal";
+import { type GeneratorStatus, LIMITS } from "leasehold/internal/wire";
+import {
+  GeneratorStatus as GeneratorStatusSchema,
+  RateBody,
+  ReasonQuery,
+} from "../../protocol/index.js";
+import { type Caller, callerOf } from "../auth/caller.js";
+import { type AppEnv, type Budget, limitBody } from "../request.js";
+import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+import { byCaller } from "./acts.js";
+
+const TAGS = ["generator"];
+
+export function generatorRoutes(app: App, services: Services): void {
+  const { leases, generator, control } = services;
+
+  const status = async (
+    { namespace }: Caller,
+    budget: Budget,
+    wanted: GeneratorWanted,
+  ): Promise<GeneratorStatus> => {
+    const key = { namespace, resource: GENERATOR_RESOURCE };
+    const [lease] = await budget.read(() => leases.get([key]));
+    const live = lease?.state === "live" ? lease : null;
+    return {
+      status: live && wanted.running ? "STARTED" : "STOPPED",
+      ...wanted,
+      holder: live?.holder ?? null,
+      fencingToken: live?.token ?? null,
+      remainingMs: live?.remainingMs ?? null,
+    };
+  };
+  /** An act where operators keep an audit. */
+  const steer = async (
+    context: Context<AppEnv>,
+    change: Partial<GeneratorWanted>,
+    reason: string | undefined,
+  ) => {
+    const [caller, budget] = [callerOf(context), services.budget(context)];
+    const { namespace } = caller;
+    // Writing the same again is harmless, so a late answer is no worse than none.
+    const write = () =>
+      control
+        ? steerGenerator(control, namespace, change, byCaller(context, reason))
+        : generator.write(namespace, change);
+    return status(caller, budget, await budget.change(write));
+  };
+  const STATUS = { 200: answers("The status.", GeneratorStatusSchema) };
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/api/generator",
+      tags: TAGS,
+      summary: "Whether tasks are being generated, how fast, and by whom",
+      responses: { ...STATUS, ...problems() },
+    }),
+    async (context) => {
+      const [caller, budget] = [callerOf(context), services.budget(context)];
+      const wanted = await budget.read(() => generator.read(caller.namespace));
+      return context.json(await status(caller, budget, wanted), 200);
+    },
+  );
+  otherMethods(app, "/api/generator", "GET");
+
+  for (const action of ["start", "stop"] as const) {
+    app.openapi(
+      createRoute({
+        method: "post",
+        path: `/api/generator/${action}` as const,
+        tags: TAGS,
+        summary: `Wish that the generator ${action}s`,
+        request: { query: ReasonQuery },
+        responses: { ...STATUS, ...problems("INVALID_REQUEST") },
+      }),
+      async (context) => {
+        const { reason } = context.req.valid("query");
+        const running = action === "start";
+        return context.json(await steer(context, { running }, reason), 200);
+      },
+    );
+    otherMethods(app, `/api/generator/${action}`, "POST");
+  }
+
+  app.openapi(
+    createRoute({
+      method: "put",
+      path: "/api/generator/rate",
+      tags: TAGS,
+      summary: "Set how many tasks are generated per second",
+      middleware: limitBody(LIMITS.bodyBytes),
+      request: jsonBody(RateBody),
+      responses: { ...STATUS, ...bodyProblems() },
+    }),
+    async (context) => {
+      const { ratePerSecond, reason } = context.req.valid("json");
+      return context.json(await steer(context, { ratePerSecond }, reason), 200);
+    },
+  );
+  otherMethods(app, "/api/generator/rate", "PUT");
+}

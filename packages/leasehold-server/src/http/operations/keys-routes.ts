@@ -1,0 +1,186 @@
+/** /v1/keys: the keys of the caller's own tenant, for its admins. */
+import { createRoute } from "@hono/zod-openapi";
+import {
+  type ApiKey,
+  createKey,
+  type MadeKey,
+  revokeKey,
+  rotateKey,
+  TooManyKeysError,
+} from "leasehold/internal";
+import { LIMITS } from "leasehold/internal/wire";
+import {
+  ApiKeyPage,
+  ApiKey as ApiKeySchema,
+  KeyBody,
+  KeyListQuery,
+  KeyParams,
+  NewApiKey,
+  ReasonQuery,
+  RotateBody,
+} from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { ProblemError, tooMany } from "../problems.js";
+import { limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  bodyProblems,
+  defined,
+  jsonBody,
+  otherMethods,
+  problems,
+} from "../routing.js";
+import type { Services } from "../services.js";
+import { byCaller, controlOf } from "./acts.js";
+
+const TAGS = ["keys"];
+/** The answer holds a secret. */
+const NO_STORE = { "cache-control": "no-store" };
+
+export function keyRoutes(app: App, services: Services): void {
+  const { random } = services.env;
+  const middleware = limitBody(LIMITS.bodyBytes);
+
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: "/v1/keys",
+      tags: TAGS,
+      summary: "Keys of the tenant, ended ones too, without their secrets",
+      request: { query: KeyListQuery },
+      responses: {
+        200: answers("The newest first.", ApiKeyPage),
+        ...problems("INVALID_REQUEST", "NO_CONTROL"),
+      },
+    }),
+    async (context) => {
+      const { keys } = controlOf(services);
+      const { namespace } = callerOf(context);
+      const query = { namespace, ...defined(context.req.valid("query")) };
+      const { items, nextCursor } = await services.budget(context).read(() => keys.list(query));
+      return context.json({ items: items.map(toWireKey), nextCursor }, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/keys",
+      tags: TAGS,
+      summary: "Make a key; this answer alone has its text",
+      middleware,
+      request: jsonBody(KeyBody),
+      responses: {
+        201: answers("The key, to be kept now.", NewApiKey),
+        ...bodyProblems("LIMIT_REACHED", "NO_CONTROL"),
+      },
+    }),
+    async (context) => {
+      const { prefixes = [""], reason, ...wanted } = context.req.valid("json");
+      const control = controlOf(services);
+      const { namespace } = callerOf(context);
+      const by = byCaller(context, reason);
+      const make = () => createKey(control, random, { ...wanted, namespace, prefixes }, by);
+      const made = await services.budget(context).change(make).catch(withoutRoom);
+      return context.json(toWireMade(made), 201, NO_STORE);
+    },
+  );
+  otherMethods(app, "/v1/keys", "GET", "POST");
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/v1/keys/{id}/rotate",
+      tags: TAGS,
+      summary: "Make a key in the place of one, which goes on for a while",
+      middleware,
+      request: { params: KeyParams, ...jsonBody(RotateBody) },
+      responses: {
+        201: answers("The new key, to be kept now.", NewApiKey),
+        ...bodyProblems("UNKNOWN_KEY", "LIMIT_REACHED", "NO_CONTROL"),
+      },
+    }),
+    async (context) => {
+      const { overlapMs, reason } = context.req.valid("json");
+      const control = controlOf(services);
+      const id = keyId(context.req.valid("param").id);
+      const { namespace } = callerOf(context);
+      const by = byCaller(context, reason);
+      const rotate = () => rotateKey(control, random, { namespace, id, overlapMs }, by);
+      const made = await services.budget(context).change(rotate).catch(withoutRoom);
+      if (!made) throw unknownKey();
+      services.authenticator.forget(id);
+      return context.json(toWireMade(made), 201, NO_STORE);
+    },
+  );
+  otherMethods(app, "/v1/keys/:id/rotate", "POST");
+
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: "/v1/keys/{id}",
+      tags: TAGS,
+      summary: "Revoke a key: refused at once here, and within 5 s by other instances",
+      request: { params: KeyParams, query: ReasonQuery },
+      responses: {
+        200: answers("As it is now; also when it is repeated.", ApiKeySchema),
+        ...problems("UNKNOWN_KEY", "INVALID_REQUEST", "NO_CONTROL"),
+      },
+    }),
+    async (context) => {
+      const { reason } = context.req.valid("query");
+      const control = controlOf(services);
+      const id = keyId(context.req.valid("param").id);
+      const { namespace } = callerOf(context);
+      const by = byCaller(context, reason);
+      const revoke = () => revokeKey(control, { namespace, id }, by);
+      const ended = await services.budget(context).change(revoke);
+      if (!ended) throw unknownKey();
+      services.authenticator.forget(id);
+      return context.json(toWireKey(ended), 200);
+    },
+  );
+  otherMethods(app, "/v1/keys/:id", "DELETE");
+}
+
+/** What is no id of a key is the id of no key. */
+function keyId(text: string): string {
+  if (/^[0-9a-f]{12}$/.test(text)) return text;
+  throw unknownKey();
+}
+
+/** For how long nobody needs to try again: somebody has to revoke one first. */
+const FULL_FOR_MS = 60_000;
+
+/** @throws LIMIT_REACHED where there are too many, else as it was */
+function withoutRoom(error: unknown): never {
+  if (error instanceof TooManyKeysError) {
+    throw tooMany("LIMIT_REACHED", error.message, FULL_FOR_MS);
+  }
+  throw error;
+}
+
+/** Alike for keys of other tenants. */
+function unknownKey(): ProblemError {
+  return new ProblemError("UNKNOWN_KEY", "no key has this id, or its time is over");
+}
+
+function toWireKey(key: ApiKey) {
+  const { id, namespace, name, role, prefixes, createdAt, expiresAt, remainingMs, revoked } = key;
+  return {
+    id,
+    namespace,
+    name,
+    role,
+    prefixes: [...prefixes],
+    createdAt,
+    expiresAt,
+    remainingMs,
+    revoked,
+  };
+}
+
+function toWireMade({ key, text }: MadeKey) {
+  return { ...toWireKey(key), key: text };
+}

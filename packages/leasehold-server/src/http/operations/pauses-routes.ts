@@ -1,0 +1,105 @@
+/** /v1/pauses: what the tenant's operators have closed for a while. */
+import { createRoute } from "@hono/zod-openapi";
+import { clearPause, type Pause as StoredPause, setPause } from "leasehold/internal";
+import { LIMITS } from "leasehold/internal/wire";
+import { Pause, PauseBody, PauseList, Resumed, ResumeQuery } from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { tooMany } from "../problems.js";
+import { limitBody } from "../request.js";
+import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+import { byCaller, controlOf } from "./acts.js";
+
+const PATH = "/v1/pauses";
+const TAGS = ["operator"];
+/** Of one tenant: every server reads those of all tenants every second. */
+const MOST_PAUSES = 1_000;
+
+export function pauseRoutes(app: App, services: Services): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: PATH,
+      tags: TAGS,
+      summary: "What is paused",
+      responses: {
+        200: answers("By kind and name.", PauseList),
+        ...problems("NO_CONTROL"),
+      },
+    }),
+    async (context) => {
+      const { pauses } = controlOf(services);
+      const { namespace } = callerOf(context);
+      const list = await services.budget(context).read(() => pauses.list(namespace));
+      return context.json({ items: list.map(toWirePause) }, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "put",
+      path: PATH,
+      tags: TAGS,
+      summary: "Grant a resource, what is below a prefix, or a queue's tasks to nobody from now on",
+      middleware: limitBody(LIMITS.bodyBytes),
+      request: jsonBody(PauseBody),
+      responses: {
+        200: answers("Also when it was paused before: since then.", Pause),
+        ...bodyProblems("LIMIT_REACHED", "NO_CONTROL"),
+      },
+    }),
+    async (context) => {
+      const { kind, name, reason } = context.req.valid("json");
+      const control = controlOf(services);
+      const { namespace, actor } = callerOf(context);
+      const known = await services.budget(context).read(() => control.pauses.list(namespace));
+      const again = known.some((pause) => pause.kind === kind && pause.name === name);
+      if (!again && known.length >= MOST_PAUSES) {
+        const detail = `at most ${MOST_PAUSES} pauses of one tenant: take some back, or pause a prefix`;
+        throw tooMany("LIMIT_REACHED", detail, 5_000);
+      }
+      const pause = () => setPause(control, { namespace, kind, name }, { actor, reason });
+      const stored = await services.budget(context).change(pause);
+      services.activities.of(namespace).notePause("paused", stored, stored);
+      await refresh(services);
+      return context.json(toWirePause(stored), 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "delete",
+      path: PATH,
+      tags: TAGS,
+      summary: "Take a pause back",
+      request: { query: ResumeQuery },
+      responses: {
+        200: answers("Also when it is repeated.", Resumed),
+        ...problems("INVALID_REQUEST", "NO_CONTROL"),
+      },
+    }),
+    async (context) => {
+      const { kind, name, reason } = context.req.valid("query");
+      const control = controlOf(services);
+      const { namespace } = callerOf(context);
+      const by = byCaller(context, reason);
+      const resume = () => clearPause(control, { namespace, kind, name }, by);
+      const wasPaused = await services.budget(context).change(resume);
+      if (wasPaused) services.activities.of(namespace).notePause("resumed", { kind, name }, by);
+      await refresh(services);
+      return context.json({ kind, name, wasPaused }, 200);
+    },
+  );
+  otherMethods(app, PATH, "GET", "PUT", "DELETE");
+}
+
+/** What was done was done: if it cannot be read now, it is within a second. */
+async function refresh({ pauses, env }: Services): Promise<void> {
+  await pauses.refresh().catch((err: unknown) => {
+    env.logger.warn({ err }, "could not read the pauses; trying again within a second");
+  });
+}
+
+function toWirePause({ kind, name, actor, reason, since }: StoredPause) {
+  return { kind, name, actor, reason, since };
+}

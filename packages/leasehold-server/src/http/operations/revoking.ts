@@ -1,0 +1,68 @@
+/** Revocations where operators keep an audit: each is an act of its own, with its entry. */
+
+import type { Env } from "leasehold";
+import { LeaseholdError, StoreUnavailableError } from "leasehold";
+import type {
+  AuditEntry,
+  By,
+  Control,
+  Failed,
+  RevokeOutcome,
+  RevokeRequest,
+} from "leasehold/internal";
+import { invariant } from "leasehold/internal";
+import { ProblemError } from "../problems.js";
+import type { Budget } from "../request.js";
+
+export interface Revoked {
+  readonly outcome: RevokeOutcome;
+  /** Null where nobody keeps an audit, or it cannot be said. */
+  readonly entry: AuditEntry | null;
+}
+
+/** Never rejects for what the stores or the request's time do. */
+export async function revokeAsAct(
+  control: Control,
+  { telemetry }: Pick<Env, "telemetry">,
+  request: RevokeRequest,
+  by: By,
+  budget: Budget,
+): Promise<Revoked> {
+  const { namespace, resource } = request;
+  const act = { ...by, namespace, action: "lease.revoke", target: resource };
+  let entry: AuditEntry | null = null;
+  const perform = () =>
+    control.perform(
+      act,
+      async ({ leases }) => {
+        const [value] = await leases.revoke([request]);
+        invariant(value, "one outcome per request");
+        return { value, details: detailsOf(request, value) };
+      },
+      (told) => {
+        entry = told;
+      },
+    );
+  const outcome = await budget.change(perform).catch(failureOf);
+  telemetry?.count("leasehold.lease.revokes", { outcome: outcome.status });
+  return { outcome, entry };
+}
+
+function detailsOf({ free, expectedToken }: RevokeRequest, outcome: RevokeOutcome): object {
+  const asked = { free, ...(expectedToken !== undefined && { expectedToken }) };
+  if (outcome.status !== "failed") return { ...asked, ...outcome };
+  const { status, applied, error } = outcome;
+  return { ...asked, status, applied, code: error.code };
+}
+
+function failureOf(error: unknown): Failed {
+  if (error instanceof ProblemError) {
+    const applied = error.code === "OUTCOME_UNKNOWN" ? "maybe" : "no";
+    const outcome = applied === "no" ? "none" : "unknown";
+    const cause = new StoreUnavailableError(error.message, { outcome, cause: error });
+    return { status: "failed", applied, retryable: true, error: cause };
+  }
+  if (!(error instanceof LeaseholdError)) throw error;
+  const applied = error.outcome === "none" ? "no" : "maybe";
+  return { status: "failed", applied, retryable: error.retryable, error };
+}

@@ -1,0 +1,125 @@
+/** What operators do to tasks: one, many by their ids, or those that match a filter. */
+import { createRoute } from "@hono/zod-openapi";
+import { invariant } from "leasehold/internal";
+import { LIMITS } from "leasehold/internal/wire";
+import {
+  AdminBatch,
+  AdminOutcomes,
+  BulkAnswer,
+  BulkBody,
+  ReasonQuery,
+  StateAnswer,
+  TaskParams,
+} from "../../protocol/index.js";
+import { toWireOutcome } from "../native/outcomes.js";
+import { notAllowed } from "../problems.js";
+import { limitBody } from "../request.js";
+import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
+import type { Services } from "../services.js";
+import { actInBulk, actOnTasks, type TaskAct } from "./task-acts.js";
+
+const TAGS = ["tasks"];
+const REFUSALS = ["UNKNOWN_TASK", "STATE_CONFLICT", "INVALID_REQUEST"] as const;
+
+interface Said {
+  readonly method: "post" | "delete";
+  readonly path: string;
+  readonly one: string;
+  readonly many: string;
+  readonly answer: string;
+}
+
+const ACTS: Readonly<Record<TaskAct, Said>> = {
+  cancel: {
+    method: "post",
+    path: "/api/tasks/{id}/cancel",
+    one: "End a pending or running task; its holder is refused from then on",
+    many: "Cancel many tasks, by their ids",
+    answer: "As wished.",
+  },
+  retry: {
+    method: "post",
+    path: "/api/tasks/{id}/retry",
+    one: "Start a dead or cancelled task over; make a pending one due now",
+    many: "Retry many tasks, by their ids",
+    answer: "As wished.",
+  },
+  delete: {
+    method: "delete",
+    path: "/api/tasks/{id}",
+    one: "Forget a task that has ended, with its attempts",
+    many: "Forget many tasks that have ended",
+    answer: "It is gone: its last state.",
+  },
+};
+
+/** Declared before the routes of one task. */
+export function taskActRoutes(app: App, services: Services): void {
+  for (const operation of ["cancel", "retry", "delete"] as const) {
+    const { method, path, one, many, answer } = ACTS[operation];
+    const noControl = operation === "delete" ? (["NO_CONTROL"] as const) : [];
+    app.openapi(
+      createRoute({
+        method: "post",
+        path: `/api/tasks/${operation}`,
+        tags: TAGS,
+        summary: many,
+        middleware: limitBody(LIMITS.payloadBodyBytes),
+        request: { query: ReasonQuery, ...jsonBody(AdminBatch) },
+        responses: {
+          200: answers("One outcome per request, in their order.", AdminOutcomes),
+          ...bodyProblems(...noControl),
+        },
+      }),
+      async (context) => {
+        const { reason } = context.req.valid("query");
+        const ids = context.req.valid("json");
+        const outcomes = await actOnTasks(services, context, operation, ids, reason);
+        return context.json(outcomes.map(toWireOutcome), 200);
+      },
+    );
+    otherMethods(app, `/api/tasks/${operation}`, "POST");
+
+    app.openapi(
+      createRoute({
+        method,
+        path,
+        tags: TAGS,
+        summary: one,
+        request: { params: TaskParams, query: ReasonQuery },
+        responses: {
+          200: answers(answer, StateAnswer),
+          ...problems(...noControl, ...REFUSALS),
+        },
+      }),
+      async (context) => {
+        const { id } = context.req.valid("param");
+        const { reason } = context.req.valid("query");
+        const [outcome] = await actOnTasks(services, context, operation, [id], reason);
+        invariant(outcome, "one outcome per task");
+        if (outcome.status !== "ok") throw notAllowed(outcome, operation);
+        return context.json({ id, state: outcome.state }, 200);
+      },
+    );
+    // The path of the last one answers GET too.
+    if (method === "post") otherMethods(app, `/api/tasks/:id/${operation}`, "POST");
+  }
+
+  app.openapi(
+    createRoute({
+      method: "post",
+      path: "/api/tasks/bulk",
+      tags: TAGS,
+      summary: "Cancel, retry or delete the tasks that match a filter, as one act",
+      middleware: limitBody(LIMITS.bodyBytes),
+      request: jsonBody(BulkBody),
+      responses: {
+        200: answers("How many; at most 1,000 in one request.", BulkAnswer),
+        ...bodyProblems("STATE_CONFLICT", "NO_CONTROL"),
+      },
+    }),
+    async (context) =>
+      context.json(await actInBulk(services, context, context.req.valid("json")), 200),
+  );
+  otherMethods(app, "/api/tasks/bulk", "POST");
+}

@@ -1,0 +1,172 @@
+/** What operators do to tasks: acts with their entries where operators keep an audit. */
+import type { Context } from "hono";
+import type { AdminOutcome, TaskKey, TaskState, TaskView } from "leasehold/internal";
+import { telling } from "leasehold/internal";
+import { callerOf } from "../auth/caller.js";
+import { ProblemError } from "../problems.js";
+import type { AppEnv } from "../request.js";
+import type { Services } from "../services.js";
+import { byCaller, controlOf } from "./acts.js";
+
+export type TaskAct = "cancel" | "retry" | "delete";
+
+/** So many in one statement. */
+const STEP = 200;
+/** So many of a bulk: in one transaction their rows are locked until the last of them is done. */
+const MOST_AT_ONCE = 1_000;
+/** So many pages are looked through for them. */
+const MOST_PAGES = 100;
+
+/** The states that it makes sense for. */
+const STATES: Readonly<Record<TaskAct, readonly TaskState[]>> = {
+  cancel: ["pending", "running"],
+  retry: ["dead", "cancelled"],
+  delete: ["done", "dead", "cancelled"],
+};
+
+interface Filter {
+  readonly states?: readonly TaskState[] | undefined;
+  readonly queue?: string | undefined;
+  readonly kind?: string | undefined;
+  /** ISO 8601. */
+  readonly createdBefore?: string | undefined;
+}
+
+export interface Bulk {
+  readonly operation: TaskAct;
+  readonly filter: Filter;
+  /** Nothing is done unless so many match. */
+  readonly expected?: number | undefined;
+  readonly reason: string;
+}
+
+/**
+ * One act, whatever the number of tasks; one outcome per task, in their order. Where nobody keeps an
+ * audit tasks are cancelled and retried all the same, as ever.
+ * @throws NO_CONTROL for what needs one: only there tasks are deleted
+ */
+export async function actOnTasks(
+  services: Services,
+  context: Context<AppEnv>,
+  operation: TaskAct,
+  ids: readonly string[],
+  reason: string | undefined,
+  more: object = {},
+): Promise<AdminOutcome[]> {
+  const { namespace } = callerOf(context);
+  const budget = services.budget(context);
+  const keys = ids.map((id) => ({ namespace, id }));
+  if (!services.control && operation !== "delete") {
+    return budget.change(() => services.tasks[operation](keys));
+  }
+  const control = controlOf(services);
+  const act = {
+    ...byCaller(context, reason),
+    namespace,
+    action: `task.${operation}`,
+    target: targetOf(ids),
+  };
+  return budget.change(async () => {
+    const outcomes = await control.perform(act, async ({ tasks }) => {
+      const value: AdminOutcome[] = [];
+      for (const step of stepsOf(keys)) value.push(...(await tasks[operation](step)));
+      return { value, details: { ...more, ...cameOf(ids, value) } };
+    });
+    tell(services, namespace, operation, ids, outcomes);
+    return outcomes;
+  });
+}
+
+/** Looks for tasks and acts on those: at most {@link MOST_AT_ONCE}, the newest first. */
+export async function actInBulk(
+  services: Services,
+  context: Context<AppEnv>,
+  { operation, filter, expected, reason }: Bulk,
+): Promise<{ matched: number; changed: number; conflicts: number; more: boolean }> {
+  controlOf(services);
+  const { ids, more } = await matching(services, context, {
+    ...filter,
+    states: filter.states ?? STATES[operation],
+  });
+  if (expected !== undefined && (more || ids.length !== expected)) {
+    const found = more ? `more than ${ids.length}` : ids.length;
+    throw new ProblemError("STATE_CONFLICT", `${found} tasks match, not ${expected}`);
+  }
+  const outcomes =
+    ids.length === 0 ? [] : await actOnTasks(services, context, operation, ids, reason, { filter });
+  const changed = outcomes.filter(({ status }) => status === "ok").length;
+  return { matched: ids.length, changed, conflicts: outcomes.length - changed, more };
+}
+
+async function matching(
+  services: Services,
+  context: Context<AppEnv>,
+  { states = [], queue, kind, createdBefore }: Filter,
+): Promise<{ ids: string[]; more: boolean }> {
+  const { namespace } = callerOf(context);
+  const budget = services.budget(context);
+  const query = {
+    namespace,
+    states,
+    limit: STEP,
+    ...(queue !== undefined && { queue }),
+    ...(kind !== undefined && { kind }),
+  };
+  const latest = createdBefore === undefined ? Infinity : Date.parse(createdBefore);
+  const fits = ({ createdAt }: TaskView) => Date.parse(createdAt) < latest;
+  const ids: string[] = [];
+  let cursor: string | undefined;
+  let pages = 0;
+  do {
+    const from = cursor === undefined ? {} : { cursor };
+    const page = await budget.read(() => services.tasks.list({ ...query, ...from }));
+    ids.push(...page.items.filter(fits).map(({ id }) => id));
+    cursor = page.nextCursor ?? undefined;
+    pages += 1;
+  } while (cursor !== undefined && ids.length <= MOST_AT_ONCE && pages < MOST_PAGES);
+  const more = cursor !== undefined || ids.length > MOST_AT_ONCE;
+  return { ids: ids.slice(0, MOST_AT_ONCE), more };
+}
+
+/** What is no id may be any text. */
+function targetOf(ids: readonly string[]): string {
+  const [id = ""] = ids;
+  return ids.length === 1 && /^[0-9a-f-]{36}$/i.test(id) ? id : `${ids.length} tasks`;
+}
+
+function stepsOf(keys: readonly TaskKey[]): TaskKey[][] {
+  return Array.from({ length: Math.ceil(keys.length / STEP) }, (_, step) =>
+    keys.slice(step * STEP, (step + 1) * STEP),
+  );
+}
+
+/** For the entry: each task with what came of it. */
+function cameOf(ids: readonly string[], outcomes: readonly AdminOutcome[]): object {
+  const [only] = outcomes;
+  if (only && ids.length === 1) return saidOf(only);
+  const changed = outcomes.filter(({ status }) => status === "ok").length;
+  const tasks = Object.fromEntries(ids.map((id, index) => [id, outcomes[index]?.status]));
+  return { changed, tasks };
+}
+
+function saidOf(outcome: AdminOutcome): object {
+  if (outcome.status !== "failed") return outcome;
+  return { status: outcome.status, applied: outcome.applied, code: outcome.error.code };
+}
+
+/** As the task store itself tells of those calls that go through it. */
+function tell(
+  { onTaskEvent }: Services,
+  namespace: string,
+  operation: TaskAct,
+  ids: readonly string[],
+  outcomes: readonly AdminOutcome[],
+): void {
+  if (!onTaskEvent || operation === "delete") return;
+  const type = operation === "cancel" ? "cancelled" : "retried";
+  for (const [index, id] of ids.entries()) {
+    const outcome = outcomes[index];
+    if (outcome?.status === "ok")
+      telling(onTaskEvent)({ type, id, state: outcome.state }, namespace);
+  }
+}

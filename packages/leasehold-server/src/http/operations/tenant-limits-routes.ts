@@ -1,0 +1,72 @@
+/** /v1/limits: how much the caller's tenant may have. */
+import { createRoute } from "@hono/zod-openapi";
+import { withoutUndefined } from "leasehold/internal";
+import { LIMITS } from "leasehold/internal/wire";
+import { LimitsBody, TenantLimits } from "../../protocol/index.js";
+import { callerOf } from "../auth/caller.js";
+import { limitBody } from "../request.js";
+import {
+  type App,
+  answers,
+  bodyProblems,
+  defined,
+  jsonBody,
+  otherMethods,
+  problems,
+} from "../routing.js";
+import type { Services } from "../services.js";
+import { byCaller, controlOf } from "./acts.js";
+
+const PATH = "/v1/limits";
+const TAGS = ["limits"];
+
+export function tenantLimitRoutes(app: App, services: Services): void {
+  app.openapi(
+    createRoute({
+      method: "get",
+      path: PATH,
+      tags: TAGS,
+      summary: "The limits that the tenant has of its own",
+      responses: {
+        200: answers("null: the server's own limit.", TenantLimits),
+        ...problems("NO_CONTROL"),
+      },
+    }),
+    async (context) => {
+      const { limits } = controlOf(services);
+      const { namespace } = callerOf(context);
+      const own = await services.budget(context).read(() => limits.read(namespace));
+      return context.json(own, 200);
+    },
+  );
+
+  app.openapi(
+    createRoute({
+      method: "put",
+      path: PATH,
+      tags: TAGS,
+      summary: "Change limits; what is not named stays, null takes one away",
+      middleware: limitBody(LIMITS.bodyBytes),
+      request: jsonBody(LimitsBody),
+      responses: {
+        200: answers("As they are now.", TenantLimits),
+        ...bodyProblems("NO_CONTROL"),
+      },
+    }),
+    async (context) => {
+      const { reason, ...change } = context.req.valid("json");
+      const { namespace } = callerOf(context);
+      const control = controlOf(services);
+      const by = byCaller(context, reason);
+      const act = { ...by, namespace, action: "limits.set", target: namespace };
+      const set = () =>
+        control.perform(act, async ({ limits }) => {
+          const value = await limits.set(namespace, defined(change));
+          return { value, details: withoutUndefined(change) };
+        });
+      const now = await services.budget(context).change(set);
+      return context.json(now, 200);
+    },
+  );
+  otherMethods(app, PATH, "GET", "PUT");
+}

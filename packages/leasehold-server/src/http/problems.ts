@@ -1,0 +1,185 @@
+/** Everything that goes wrong leaves the server as problem+json (RFC 9457) with a stable code. */
+import type { z } from "@hono/zod-openapi";
+import { HTTPException } from "hono/http-exception";
+import { InvalidOptionError, LeaseholdError } from "leasehold";
+import type { AdminOutcome, Failed, Refused } from "leasehold/internal";
+import {
+  PROBLEMS,
+  type Problem,
+  type ProblemCode,
+  problemType,
+  REQUEST_ID_HEADER,
+} from "leasehold/internal/wire";
+
+interface ProblemInit {
+  readonly extra?: Pick<
+    Problem,
+    "errors" | "reason" | "state" | "holder" | "grantId" | "remainingMs"
+  >;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** For the log; never answered. */
+  readonly cause?: unknown;
+}
+
+/** Thrown by routes; answered by the app. */
+export class ProblemError extends Error {
+  override readonly name = "ProblemError";
+
+  constructor(
+    readonly code: ProblemCode,
+    detail: string,
+    readonly init: ProblemInit = {},
+  ) {
+    super(detail, { cause: init.cause });
+  }
+
+  get status(): number {
+    return PROBLEMS[this.code].status;
+  }
+}
+
+/** How soon a caller should try again, in seconds: databases fail over in about that time. */
+const RETRY_AFTER = { "retry-after": "1" };
+
+/** An answer as any host can send it. */
+export interface Refusal {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+export function toResponse(problem: ProblemError, requestId: string): Response {
+  const { status, headers, body } = refusalOf(problem, requestId);
+  return new Response(body, { status, headers });
+}
+
+export function refusalOf(problem: ProblemError, requestId: string): Refusal {
+  const { code, status, message, init } = problem;
+  const body: Problem = {
+    type: problemType(code),
+    title: PROBLEMS[code].title,
+    status,
+    detail: message,
+    code,
+    requestId,
+    ...init.extra,
+  };
+  const headers = {
+    "content-type": "application/problem+json",
+    [REQUEST_ID_HEADER]: requestId,
+    ...(status === 503 ? RETRY_AFTER : {}),
+    ...init.headers,
+  };
+  return { status, headers, body: JSON.stringify(body) };
+}
+
+/** The problem that an error of any origin amounts to. */
+export function problemOf(error: unknown): ProblemError {
+  if (error instanceof ProblemError) return error;
+  if (error instanceof HTTPException) {
+    return error.status === 415
+      ? new ProblemError("UNSUPPORTED_MEDIA_TYPE", "send content-type: application/json")
+      : new ProblemError("MALFORMED_JSON", "the body cannot be read as JSON");
+  }
+  if (error instanceof InvalidOptionError) {
+    const problem = error.message.slice(error.path.length).trim();
+    return invalid([{ path: error.path, problem }]);
+  }
+  if (error instanceof LeaseholdError) return storeProblem(error, error.outcome === "none");
+  if (isHangUp(error)) return new ProblemError("MALFORMED_REQUEST", "the body ended too soon");
+  return new ProblemError("INTERNAL", "an unexpected error; the log has it under the request id", {
+    cause: error,
+  });
+}
+
+/** Node's error for a body whose sender went away. Nobody gets the answer; it is for the log. */
+function isHangUp(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    error.message === "aborted" &&
+    "code" in error &&
+    error.code === "ECONNRESET"
+  );
+}
+
+/** Nothing was done; again later. */
+export function tooMany(
+  code: "OVERLOADED" | "TOO_MANY_REQUESTS" | "LIMIT_REACHED",
+  detail: string,
+  waitMs: number,
+): ProblemError {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
+  return new ProblemError(code, detail, { headers: { "retry-after": `${seconds}` } });
+}
+
+export function failed({ applied, error }: Failed): ProblemError {
+  return storeProblem(error, applied === "no");
+}
+
+/** @param nothingDone otherwise nobody knows */
+export function storeProblem(error: LeaseholdError, nothingDone: boolean): ProblemError {
+  const detail = `${error.code}: ${error.message}`;
+  return new ProblemError(nothingDone ? "STORE_UNAVAILABLE" : "OUTCOME_UNKNOWN", detail, {
+    cause: error,
+  });
+}
+
+const REFUSED = {
+  expired: { code: "LEASE_EXPIRED", detail: "the time of this grant has passed; abandon the work" },
+  taken: { code: "LEASE_TAKEN", detail: "a newer grant exists; abandon the work" },
+  cancelled: { code: "TASK_CANCELLED", detail: "the task was cancelled; abandon the work" },
+  finished: { code: "TASK_FINISHED", detail: "the task has ended; abandon the work" },
+} as const;
+
+export function unknownTask(): ProblemError {
+  return new ProblemError("UNKNOWN_TASK", "no task has this id");
+}
+
+/** Why a holder was refused. */
+export function refused({ reason }: Refused): ProblemError {
+  if (reason === "unknown") return unknownTask();
+  const { code, detail } = REFUSED[reason];
+  return new ProblemError(code, detail, { extra: { reason } });
+}
+
+/** Why an operator's wish could not be granted. */
+export function notAllowed(
+  outcome: Exclude<AdminOutcome, { status: "ok" }>,
+  operation: string,
+): ProblemError {
+  if (outcome.status === "failed") return failed(outcome);
+  if (outcome.status === "unknown") return unknownTask();
+  const { state } = outcome;
+  return new ProblemError("STATE_CONFLICT", `cannot ${operation} a task that is ${state}`, {
+    extra: { state },
+  });
+}
+
+export function invalid(errors: NonNullable<Problem["errors"]>): ProblemError {
+  const [first] = errors;
+  const detail = first ? `${first.path || "the body"}: ${first.problem}` : "the request is invalid";
+  return new ProblemError("INVALID_REQUEST", detail, { extra: { errors } });
+}
+
+/** The fields that a schema refused. */
+export function fieldErrors(
+  issues: readonly z.core.$ZodIssue[],
+): { path: string; problem: string }[] {
+  return issues.flatMap((issue) => {
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => ({
+        path: [...issue.path, key].map(String).join("."),
+        problem: "is not a known field",
+      }));
+    }
+    if (issue.code === "invalid_union") {
+      // The alternative that was meant: the first one that fits on the outside, or just the first.
+      const fits = (branch: typeof issues) => branch.some(({ path }) => path.length > 0);
+      const meant = issue.errors.find(fits) ?? issue.errors[0] ?? [];
+      return fieldErrors(
+        meant.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })),
+      );
+    }
+    return [{ path: issue.path.map(String).join("."), problem: issue.message }];
+  });
+}

@@ -1,0 +1,53 @@
+import { leaseServiceRoutes } from "./compat/lease-service-routes.js";
+import { lockRoutes } from "./compat/locks-routes.js";
+import { contentionRoute } from "./console/contention-routes.js";
+import { leaseListRoutes, leaseRecordRoute } from "./console/lease-lists-routes.js";
+import { overviewRoutes } from "./console/overview-routes.js";
+import { resourceRoutes } from "./console/resource-routes.js";
+import { whyRoute } from "./console/why-routes.js";
+import { activityRoutes } from "./events/activity-routes.js";
+import { eventRoutes } from "./events/events-routes.js";
+import { healthRoutes } from "./health-routes.js";
+import { metricsRoute } from "./metrics-routes.js";
+import { leaseRoutes } from "./native/leases-routes.js";
+import { taskBatchRoutes } from "./native/task-batches-routes.js";
+import { taskListRoutes, taskRoute } from "./native/task-lists-routes.js";
+import { holderRoutes, queueRoutes } from "./native/tasks-routes.js";
+import { type About, openApiRoute } from "./openapi.js";
+import { auditRoutes } from "./operations/audit-routes.js";
+import { generatorRoutes } from "./operations/generator-routes.js";
+import { keyRoutes } from "./operations/keys-routes.js";
+import { pauseRoutes } from "./operations/pauses-routes.js";
+import { taskActRoutes } from "./operations/task-acts-routes.js";
+import { tenantLimitRoutes } from "./operations/tenant-limits-routes.js";
+import type { App } from "./routing.js";
+import type { Services } from "./services.js";
+
+/** All routes, in the order that matters: names below /api/tasks/ and /api/leases/ before ids, the document last. */
+export function declareRoutes(app: App, services: Services, about: About): void {
+  queueRoutes(app, services);
+  taskListRoutes(app, services);
+  taskBatchRoutes(app, services);
+  taskActRoutes(app, services);
+  holderRoutes(app, services);
+  whyRoute(app, services);
+  taskRoute(app, services);
+  generatorRoutes(app, services);
+  leaseRoutes(app, services);
+  lockRoutes(app, services);
+  leaseServiceRoutes(app, services);
+  leaseListRoutes(app, services);
+  leaseRecordRoute(app, services);
+  eventRoutes(app, services);
+  pauseRoutes(app, services);
+  contentionRoute(app, services);
+  auditRoutes(app, services);
+  keyRoutes(app, services);
+  tenantLimitRoutes(app, services);
+  overviewRoutes(app, services, about);
+  activityRoutes(app, services);
+  resourceRoutes(app, services);
+  healthRoutes(app, services, about.version);
+  metricsRoute(app, about);
+  openApiRoute(app, about);
+}

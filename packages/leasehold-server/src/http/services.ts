@@ -1,0 +1,155 @@
+/** What the routes work with: the ports, and the concurrent callers of each gathered into batches. */
+import type { Context } from "hono";
+import type { Env, LeaseStore } from "leasehold";
+import type {
+  Control,
+  GeneratorState,
+  GrantHistory,
+  NewTask,
+  TaskListener,
+  TaskState,
+  TaskStore,
+} from "leasehold/internal";
+import { Batcher, type Capabilities, newLeaseId, taskIds } from "leasehold/internal";
+import type { Authenticator } from "./auth/authenticate.js";
+import { callerOf } from "./auth/caller.js";
+import { Contention } from "./console/contention.js";
+import { Terms } from "./console/elections.js";
+import { Fresh } from "./console/fresh.js";
+import type { Latencies } from "./console/latency.js";
+import { type Queued, type QueueKey, queuedIn } from "./console/queued.js";
+import { type Survey, surveyOf } from "./console/survey.js";
+import type { Activities } from "./events/activity.js";
+import {
+  type LeaseCalls,
+  type LeaseCallsOptions,
+  type Named,
+  newLeaseCalls,
+} from "./lease-calls.js";
+import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limits.js";
+import { type Quota, Quotas } from "./limits/quotas.js";
+import type { Tenants } from "./limits/tenants.js";
+import type { Pauses } from "./operations/pauses.js";
+import { tooMany } from "./problems.js";
+import { type AppEnv, Budget } from "./request.js";
+
+export interface Services {
+  readonly env: Env;
+  readonly leases: LeaseStore;
+  readonly tasks: TaskStore;
+  readonly generator: GeneratorState;
+  /** What ended and was replaced, with all that this instance has recorded; undefined: nobody keeps it. */
+  readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
+  readonly tenants: Tenants;
+  readonly authenticator: Pick<Authenticator, "holds" | "forget">;
+  /** Undefined: there are no keys, limits, pauses and no audit. */
+  readonly control: Control | undefined;
+  readonly pauses: Pick<Pauses, "covers" | "refresh">;
+  readonly contention: Contention;
+  /** What happens through this instance, by tenant. */
+  readonly activities: Activities;
+  readonly latencies: Latencies;
+  /** Looks at a whole tenant, or a whole queue, of which many who watch it share each. */
+  readonly survey: Fresh<Survey>;
+  readonly counts: Fresh<Record<TaskState, number>>;
+  readonly queued: Fresh<Queued, QueueKey>;
+  readonly terms: Terms;
+  /** Names this instance to people, and when it began, by the monotonic clock. */
+  readonly instance: { readonly id: string; readonly sinceMs: number };
+  /** Told of what acts do to tasks, past the task store. */
+  readonly onTaskEvent: TaskListener | undefined;
+  readonly limits: ServerLimits;
+  readonly tenantsLimits: TenantsLimits;
+  /** The durations that are served. */
+  readonly ttl: { readonly leases: Capabilities["ttl"]; readonly tasks: Capabilities["ttl"] };
+  /**
+   * Before a tenant gets more of something, which counts from then on: leases that are not granted are
+   * taken off again by the call that asks for them.
+   * @throws LIMIT_REACHED
+   */
+  takeRoom(context: Context<AppEnv>, quota: Quota, more: number): Promise<void>;
+  /** For tasks that come without an id: those of one request in its order. */
+  readonly newTaskId: () => string;
+  readonly batchedTasks: BatchedTasks;
+  budget(context: Context<AppEnv>): Budget;
+  /**
+   * For all changes of leases: of those that are named. Reads the request's budget, once: ask for it
+   * right before the first.
+   * @throws BUDGET_SPENT, FORBIDDEN
+   */
+  leaseCalls(context: Context<AppEnv>, named: readonly Named[]): LeaseCalls;
+}
+
+export type BatchedTasks = ReturnType<typeof batchTasks>;
+
+export function batchTasks(store: TaskStore, { clock, telemetry }: Env) {
+  const plain = new Batcher(store.enqueue.bind(store), clock, telemetry);
+  // Somebody's open transaction on a dedupeKey holds up those that come with one, not the others.
+  const deduped = new Batcher(store.enqueue.bind(store), clock, telemetry);
+  return {
+    /** In one lane: what is added together keeps its order. */
+    enqueue: (tasks: readonly NewTask[], timeoutMs: number) => {
+      const lane = tasks.every(({ dedupeKey }) => dedupeKey === null) ? plain : deduped;
+      return Promise.all(tasks.map((task) => lane.submit(task, timeoutMs)));
+    },
+    heartbeat: new Batcher(store.heartbeat.bind(store), clock, telemetry),
+    complete: new Batcher(store.complete.bind(store), clock, telemetry),
+    fail: new Batcher(store.fail.bind(store), clock, telemetry),
+    giveBack: new Batcher(store.giveBack.bind(store), clock, telemetry),
+  };
+}
+
+type Ports = Pick<
+  Services,
+  | "env"
+  | "leases"
+  | "tasks"
+  | "generator"
+  | "history"
+  | "tenants"
+  | "limits"
+  | "tenantsLimits"
+  | "authenticator"
+  | "control"
+  | "pauses"
+  | "activities"
+  | "latencies"
+  | "onTaskEvent"
+>;
+
+export function newServices(
+  ports: Ports,
+  listeners: Pick<LeaseCallsOptions, "onLeaseEvent" | "onReplaced"> = {},
+): Services {
+  const { env, tasks } = ports;
+  const budget = (context: Context<AppEnv>) => new Budget(context, env.clock);
+  const { leases, limits, tenantsLimits } = ports;
+  const quotas = new Quotas(env.clock, leases, tasks);
+  const contention = new Contention(env.clock);
+  const callsOf = newLeaseCalls({ ...ports, ...listeners, quotas, contention });
+  return {
+    ...ports,
+    contention,
+    survey: new Fresh(env.clock, (namespace) => surveyOf(leases, namespace)),
+    counts: new Fresh(env.clock, (namespace) => tasks.counts(namespace)),
+    queued: new Fresh(env.clock, (queue) => queuedIn(tasks, queue)),
+    terms: new Terms(env.clock, ports.history),
+    instance: { id: newLeaseId(env.random).slice(0, 16), sinceMs: env.clock.monotonic() },
+    newTaskId: taskIds(env.clock, env.random),
+    batchedTasks: batchTasks(tasks, env),
+    budget,
+    ttl: {
+      leases: servedTtl(leases.capabilities.ttl, limits),
+      tasks: servedTtl(tasks.capabilities.ttl, limits),
+    },
+    async takeRoom(context, quota, more) {
+      const { namespace } = callerOf(context);
+      const most = (await tenantsLimits.of(namespace))[quota];
+      if (most === null) return;
+      const take = () => quotas.take(quota, namespace, more, most);
+      if (await budget(context).read(take)) return;
+      throw tooMany("LIMIT_REACHED", `at most ${most} ${quota} of one tenant at once`, 5_000);
+    },
+    leaseCalls: (context, named) => callsOf(context, budget(context), named),
+  };
+}

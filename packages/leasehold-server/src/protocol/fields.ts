@@ -1,0 +1,170 @@
+/** Fields that many schemas share. Everything is strict: an unknown field is refused, not ignored. */
+import { z } from "@hono/zod-openapi";
+import { type ErrorCode, InvalidOptionError } from "leasehold";
+import type { Json } from "leasehold/internal";
+import { checkName } from "leasehold/internal";
+import type * as wire from "leasehold/internal/wire";
+import { LIMITS } from "leasehold/internal/wire";
+import type { Same } from "./same.js";
+
+/** A name of 1-256 bytes of UTF-8, without NUL and lone surrogates. */
+export const Name = z
+  .string()
+  .superRefine((value, context) => {
+    try {
+      checkName("", value);
+    } catch (error) {
+      if (!(error instanceof InvalidOptionError)) throw error;
+      context.addIssue({ code: "custom", message: error.message.trim() });
+    }
+  })
+  .openapi({ minLength: 1, maxLength: 256, example: "default" });
+
+export const Uuid = z
+  .string()
+  .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, "must be a UUID")
+  .transform((id) => id.toLowerCase())
+  .openapi({ type: "string", format: "uuid" });
+
+export const TaskLeaseId = z
+  .string()
+  .regex(/^[0-9a-f]{32}$/, "must be 32 hex digits in lower case")
+  .openapi({ description: "Secret: whoever knows it may renew and end the grant." });
+
+export const Token = z.int().min(1).openapi({ description: "The fencing token of the grant." });
+
+export const TtlMs = z.int().min(1).openapi({
+  description: "Duration of the lease in milliseconds, within what the store can do.",
+  example: 30_000,
+});
+
+const DEFAULT_TTL_MS = 30_000;
+
+/** The two spellings of a ttl, of which at most one may stand. */
+export const ttl = {
+  ttlMs: TtlMs.optional(),
+  ttlSeconds: z.number().positive().max(1e7).optional(),
+};
+
+export interface SpelledTtl {
+  ttlMs?: number | undefined;
+  ttlSeconds?: number | undefined;
+}
+
+/** The ttl in milliseconds, whichever way it was said; undefined when it was not. */
+export function withTtlIfSaid<Body extends SpelledTtl>(
+  { ttlMs, ttlSeconds, ...rest }: Body,
+  context: z.RefinementCtx,
+): Omit<Body, keyof SpelledTtl> & { ttlMs: number | undefined } {
+  if (ttlMs !== undefined && ttlSeconds !== undefined) {
+    const message = "must not stand beside ttlMs";
+    context.addIssue({ code: "custom", path: ["ttlSeconds"], message });
+  }
+  const saidMs = ttlSeconds === undefined ? undefined : Math.round(ttlSeconds * 1_000);
+  return { ...rest, ttlMs: ttlMs ?? saidMs };
+}
+
+/** The same; 30 s when it was not said. */
+export function withTtlMs<Body extends SpelledTtl>(
+  body: Body,
+  context: z.RefinementCtx,
+): Omit<Body, keyof SpelledTtl> & { ttlMs: number } {
+  const said = withTtlIfSaid(body, context);
+  return { ...said, ttlMs: said.ttlMs ?? DEFAULT_TTL_MS };
+}
+
+const FIRST_MS = Date.parse("0001-01-01T00:00:00Z");
+const LAST_MS = Date.parse("9999-12-31T23:59:59.999Z");
+
+/** A time with its zone, in years of four digits; kept as UTC. */
+export const Time = z.iso
+  .datetime({ offset: true, error: "must be a time with its zone, as ISO 8601" })
+  .refine((text) => Date.parse(text) >= FIRST_MS && Date.parse(text) <= LAST_MS, {
+    error: "must be a time of the years 1 to 9999",
+  })
+  .transform((text) => new Date(text).toISOString())
+  .openapi({ type: "string", format: "date-time" });
+
+/** Anything that JSON can say; deep nesting and numbers that are no numbers are refused. */
+export const JsonValue = (z.unknown() as z.ZodType<Json, Json>)
+  .superRefine((value, context) => {
+    const fault = findFault(value, LIMITS.depth);
+    if (fault) context.addIssue({ code: "custom", path: fault.path, message: fault.problem });
+  })
+  .openapi({ description: "Any JSON value." });
+
+/** Recursion is bounded by the depth that is allowed. */
+function findFault(
+  value: Json | undefined,
+  depth: number,
+): { path: PropertyKey[]; problem: string } | undefined {
+  if (value === undefined) return { path: [], problem: "is missing" };
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    return { path: [], problem: "must be a number that a double can hold" };
+  }
+  if (typeof value !== "object" || value === null) return;
+  if (depth === 0) return { path: [], problem: `is nested more than ${LIMITS.depth} levels deep` };
+  for (const [key, child] of Object.entries(value)) {
+    const fault = findFault(child, depth - 1);
+    if (fault) return { ...fault, path: [key, ...fault.path] };
+  }
+}
+
+/** A whole number in a query. */
+export function QueryInteger(min: number, max: number, byDefault: number) {
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, "must be a whole number")
+    .transform(Number)
+    .pipe(z.number().min(min).max(max))
+    .default(byDefault)
+    .openapi({ type: "integer", minimum: min, maximum: max, default: byDefault });
+}
+
+const Duration = z
+  .string()
+  .regex(/^\d{1,12}$/, "must be whole milliseconds")
+  .transform(Number)
+  .optional();
+/** By which lists of leases can be narrowed; a page may then have fewer than `limit`. */
+export const leaseFilters = {
+  holder: Name.optional().openapi({ description: "Held by this one." }),
+  expiringWithinMs: Duration.openapi({
+    type: "integer",
+    minimum: 0,
+    description: "Live, and at its end by then unless it is renewed.",
+  }),
+  heldForMs: Duration.openapi({
+    type: "integer",
+    minimum: 0,
+    description: "Live, and granted at least this long ago.",
+  }),
+};
+
+export const Cursor = z
+  .string()
+  .min(1)
+  .max(1_024)
+  .openapi({ description: "`nextCursor` of the page before." });
+
+/** A page of a list. */
+export function PageOf<Item extends z.ZodType>(item: Item) {
+  return z.object({
+    items: z.array(item),
+    nextCursor: z.string().nullable().openapi({ description: "null on the last page." }),
+  });
+}
+
+/** An array of requests, each of which gets one outcome. */
+export const batch = <Item extends z.ZodType>(item: Item) => z.array(item).min(1).max(LIMITS.batch);
+
+/** The outcome of a request that was not carried out (`no`), or of which nobody can say (`maybe`). */
+export const Failed = z
+  .object({
+    status: z.literal("failed"),
+    applied: z.enum(["no", "maybe"]),
+    retryable: z.boolean(),
+    error: z.object({ code: z.string() as z.ZodType<ErrorCode>, message: z.string() }),
+  })
+  .openapi("Failed");
+true satisfies Same<z.infer<typeof Failed>, wire.Failed>;

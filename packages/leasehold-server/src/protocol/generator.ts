@@ -1,0 +1,27 @@
+import { z } from "@hono/zod-openapi";
+import type * as wire from "leasehold/internal/wire";
+import { Token } from "./fields.js";
+import { Reason } from "./keys.js";
+import type { Same } from "./same.js";
+
+const Rate = z.number().min(0.01).max(1_000).openapi({ description: "Tasks per second." });
+
+/** The same on every instance: what is wanted is stored, who does it is said by the lease. */
+export const GeneratorStatus = z
+  .object({
+    status: z.enum(["STARTED", "STOPPED"]).openapi({
+      description: "STARTED: it is wanted, and a live holder of the lease generates.",
+    }),
+    running: z.boolean().openapi({ description: "Whether it is wanted." }),
+    ratePerSecond: Rate,
+    holder: z.string().nullable(),
+    fencingToken: Token.nullable(),
+    remainingMs: z.number().nullable(),
+  })
+  .openapi("GeneratorStatus");
+true satisfies Same<z.infer<typeof GeneratorStatus>, wire.GeneratorStatus>;
+
+export const RateBody = z
+  .strictObject({ ratePerSecond: Rate, reason: Reason.optional() })
+  .openapi("RateBody");
+true satisfies Same<z.input<typeof RateBody>, wire.RateRequest>;

@@ -1,0 +1,101 @@
+/** The schemas of /api/leases. Fields of the article keep its names; ours are in camel case. */
+import { z } from "@hono/zod-openapi";
+import { LIMITS } from "leasehold/internal/wire";
+import { Cursor, Name, PageOf, QueryInteger, ttl, withTtlIfSaid, withTtlMs } from "./fields.js";
+import { Grant, GrantOfResource, LeaseState } from "./leases.js";
+
+/** One grant, live or ended: a row of the article's table. */
+export const LeaseRecord = z
+  .object({
+    id: z.string().openapi({ description: "base64url(resource) + '.' + grantId. Public." }),
+    resource: z.string().openapi({ description: "`task:ID` for the lease on a task." }),
+    holder: z.string(),
+    created_at: z.string().nullable(),
+    renewed_at: z.string().nullable(),
+    released_at: z.string().nullable(),
+    expires_at: z.string().nullable(),
+    state: LeaseState,
+    grantId: z.string(),
+    fencingToken: z.int().min(1),
+    ttlMs: z.number(),
+    remainingMs: z.number().openapi({ description: "0 when it has ended." }),
+  })
+  .openapi("LeaseRecord");
+export type LeaseRecord = z.infer<typeof LeaseRecord>;
+
+export const NewLeaseRecord = LeaseRecord.extend({
+  leaseId: z.string().openapi({ description: "Secret: whoever knows it may renew and release." }),
+}).openapi("NewLeaseRecord");
+
+const Worker = z
+  .object({
+    holder: z.string(),
+    lastHeartbeatAt: z.string().nullable(),
+    holds: z.array(z.string()).openapi({ description: "Resources, tasks as `task:ID`." }),
+  })
+  .openapi("LiveWorker");
+
+export const LeaseRecordPage = PageOf(LeaseRecord).openapi("LeaseRecordPage");
+export const LeaseOverview = z
+  .object({
+    ...LeaseRecordPage.shape,
+    workers: z.array(Worker).openapi({ description: "Who holds a live lease, by name." }),
+    workersComplete: z.boolean().openapi({
+      description: "false: there are more live leases than were read for this.",
+    }),
+    history: z.boolean().openapi({
+      description: "false: of each resource only the last grant is known.",
+    }),
+  })
+  .openapi("LeaseOverview");
+
+export const LeaseRecordsQuery = z.strictObject({
+  limit: QueryInteger(1, LIMITS.page, 100),
+  cursor: Cursor.optional(),
+});
+export const LeaseRecordParams = z.object({
+  id: z.string().openapi({ description: "Of a LeaseRecord." }),
+});
+
+export const NewLeaseBody = z
+  .strictObject({
+    resource: Name,
+    holder: Name.openapi({ description: "Identity of the process, shown to others." }),
+    ...ttl,
+    leaseId: GrantOfResource.optional(),
+  })
+  .transform(withTtlMs)
+  .openapi("NewLease");
+
+const grantee = {
+  leaseId: Grant.optional(),
+  resource: Name.optional(),
+  holder: Name.optional(),
+  fencingToken: z.int().optional().openapi({ description: "Only the grant with this token." }),
+};
+
+interface Grantee {
+  leaseId?: unknown;
+  resource?: string | undefined;
+  holder?: string | undefined;
+}
+
+/** Which grant is meant: its leaseId, or else resource and holder. */
+function namesGrant({ leaseId, resource, holder }: Grantee, context: z.RefinementCtx): void {
+  if (leaseId !== undefined) return;
+  for (const [path, value] of Object.entries({ resource, holder })) {
+    if (value !== undefined) continue;
+    const message = "is missing: send leaseId, or resource and holder";
+    context.addIssue({ code: "custom", path: [path], message });
+  }
+}
+
+export const RenewLeaseBody = z
+  .strictObject({ ...grantee, ...ttl })
+  .superRefine(namesGrant)
+  .transform(withTtlIfSaid)
+  .openapi("RenewLease");
+export const ReleaseLeaseBody = z
+  .strictObject(grantee)
+  .superRefine(namesGrant)
+  .openapi("ReleaseLease");

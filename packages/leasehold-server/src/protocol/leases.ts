@@ -1,0 +1,226 @@
+/** The schemas of /v1/leases: the LeaseStore port, as JSON. The namespace comes from the server. */
+import { z } from "@hono/zod-openapi";
+import type * as wire from "leasehold/internal/wire";
+import { fromWireLeaseId, LIMITS } from "leasehold/internal/wire";
+import {
+  batch,
+  Cursor,
+  Failed,
+  leaseFilters,
+  Name,
+  PageOf,
+  QueryInteger,
+  Token,
+  TtlMs,
+} from "./fields.js";
+import { Reason } from "./keys.js";
+import type { Same } from "./same.js";
+
+const LONGEST_METADATA = 4_096;
+/** A century: beyond it lie the limits of databases. */
+const LONGEST_AGE_MS = 100 * 365 * 24 * 3_600_000;
+
+/** A lease id of the wire, taken apart. */
+export const Grant = z
+  .string()
+  .transform((text, context) => {
+    const grant = fromWireLeaseId(text);
+    if (grant && Name.safeParse(grant.resource).success) return grant;
+    context.addIssue({
+      code: "custom",
+      message: "must be base64url(resource), a dot, 32 hex digits",
+    });
+    return z.NEVER;
+  })
+  .openapi({
+    type: "string",
+    description: "base64url(resource) + '.' + 32 hex digits. Secret.",
+    example: "b3JkZXJz.00112233445566778899aabbccddeeff",
+  });
+
+/** The same, of the caller's own choice, so that a request can be repeated without harm. */
+export const GrantOfResource = Grant.openapi({
+  description:
+    "Of the caller's choice: a repeated request answers the same grant. Must name `resource`.",
+});
+
+const Metadata = z
+  .string()
+  .max(LONGEST_METADATA)
+  .refine(
+    (text) => text.isWellFormed() && !text.includes("\0"),
+    "must be well-formed, without NUL",
+  );
+
+const term = { ttlMs: z.number(), remainingMs: z.number(), expiresAt: z.string().nullable() };
+
+const Acquired = z
+  .object({ status: z.literal("acquired"), token: Token, ...term })
+  .openapi("Acquired");
+const Held = z
+  .object({
+    status: z.literal("held"),
+    holder: z.string(),
+    grantId: z.string().nullable(),
+    remainingMs: z.number().nullable(),
+    ahead: z.int().optional(),
+  })
+  .openapi("Held");
+const Ended = z.object({ status: z.literal("ended") }).openapi("Ended");
+const Renewed = z
+  .object({ status: z.literal("renewed"), token: Token, ...term })
+  .openapi("Renewed");
+const Lost = z
+  .object({ status: z.literal("lost"), reason: z.enum(["expired", "revoked", "taken", "gone"]) })
+  .openapi("Lost");
+const Released = z.object({ status: z.literal("released") }).openapi("Released");
+const NotHeld = z.object({ status: z.literal("notHeld") }).openapi("NotHeld");
+const OtherToken = z.object({ status: z.literal("otherToken") }).openapi("OtherToken");
+const Revoked = z
+  .object({ status: z.literal("revoked"), token: Token, freeInMs: z.number() })
+  .openapi("Revoked");
+
+export const AcquireAnswer = z.array(
+  z.discriminatedUnion("status", [Acquired, Held, Ended, Failed]).openapi("AcquireOutcome"),
+);
+true satisfies Same<z.infer<typeof AcquireAnswer>, readonly wire.AcquireOutcome[]>;
+export const RenewAnswer = z.array(
+  z.discriminatedUnion("status", [Renewed, Lost, Failed]).openapi("RenewOutcome"),
+);
+true satisfies Same<z.infer<typeof RenewAnswer>, readonly wire.RenewOutcome[]>;
+export const ReleaseAnswer = z.array(
+  z.discriminatedUnion("status", [Released, NotHeld, Failed]).openapi("ReleaseOutcome"),
+);
+true satisfies Same<z.infer<typeof ReleaseAnswer>, readonly wire.ReleaseOutcome[]>;
+export const RevokeAnswer = z.array(
+  z.discriminatedUnion("status", [Revoked, NotHeld, OtherToken, Failed]).openapi("RevokeOutcome"),
+);
+true satisfies Same<z.infer<typeof RevokeAnswer>, readonly wire.RevokeOutcome[]>;
+
+export const AcquireBody = batch(
+  z
+    .strictObject({
+      leaseId: Grant,
+      holder: Name,
+      ttlMs: TtlMs,
+      queueMs: z.number().min(0).max(LIMITS.queueMs).optional().openapi({
+        description:
+          "The caller waits, and asks again within this time: its place in line is kept that long.",
+      }),
+      metadata: Metadata.optional(),
+    })
+    .openapi("AcquireRequest"),
+);
+true satisfies Same<z.input<typeof AcquireBody>, readonly wire.AcquireRequest[]>;
+export const RenewBody = batch(
+  z.strictObject({ leaseId: Grant, ttlMs: TtlMs }).openapi("RenewRequest"),
+);
+true satisfies Same<z.input<typeof RenewBody>, readonly wire.RenewRequest[]>;
+export const ReleaseBody = batch(z.strictObject({ leaseId: Grant }).openapi("ReleaseRequest"));
+true satisfies Same<z.input<typeof ReleaseBody>, readonly wire.ReleaseRequest[]>;
+export const RevokeBody = batch(
+  z
+    .strictObject({
+      resource: Name,
+      expectedToken: z.int().optional().openapi({ description: "Refuse any other grant." }),
+      free: z.enum(["atExpiry", "now"]).default("atExpiry").openapi({
+        description: "`atExpiry` keeps exclusion; after `now` only the fencing token protects.",
+      }),
+      reason: Reason.optional().openapi({
+        description: "Why, for the audit: required from whoever has a key.",
+      }),
+    })
+    .openapi("RevokeRequest"),
+);
+true satisfies Same<z.input<typeof RevokeBody>, readonly wire.RevokeRequest[]>;
+
+const LEASE_STATES = ["live", "expired", "released", "revoked"] as const;
+export const LeaseState = z.enum(LEASE_STATES);
+
+/** A grant without its secret. */
+export const LeaseView = z
+  .object({
+    resource: z.string(),
+    holder: z.string(),
+    grantId: z.string(),
+    token: Token,
+    state: LeaseState,
+    ttlMs: z.number(),
+    remainingMs: z.number(),
+    grantedAt: z.string().nullable(),
+    renewedAt: z.string().nullable(),
+    expiresAt: z.string().nullable(),
+    metadata: z.string().nullable(),
+  })
+  .openapi("LeaseView");
+true satisfies Same<z.infer<typeof LeaseView>, wire.LeaseView>;
+export const LeasePage = PageOf(LeaseView).openapi("LeasePage");
+true satisfies Same<z.infer<typeof LeasePage>, wire.LeasePage>;
+
+export const CollectBody = z
+  .strictObject({
+    olderThanMs: z
+      .number()
+      .min(0)
+      .max(LONGEST_AGE_MS)
+      .openapi({ description: "Ended longer ago than this." }),
+    reason: Reason.optional(),
+  })
+  .openapi("CollectRequest");
+true satisfies Same<z.input<typeof CollectBody>, wire.CollectRequest>;
+export const CollectAnswer = z.object({ collected: z.int() }).openapi("CollectAnswer");
+true satisfies Same<z.infer<typeof CollectAnswer>, wire.CollectAnswer>;
+
+export const GetBody = batch(Name);
+// Not nullable(): of a schema with a name, OpenAPI would be told that null is no answer.
+export const GetAnswer = z.array(z.union([LeaseView, z.null()]));
+true satisfies Same<z.infer<typeof GetAnswer>, wire.GetAnswer>;
+
+export const LeaseListQuery = z.strictObject({
+  prefix: z
+    .union([z.literal(""), Name])
+    .optional()
+    .openapi({ type: "string" }),
+  state: z
+    .union([LeaseState.transform((state) => [state]), z.array(LeaseState)])
+    .optional()
+    .openapi({ type: "array", items: { type: "string", enum: [...LEASE_STATES] } }),
+  renewedOnly: z
+    .enum(["true", "false"])
+    .transform((text) => text === "true")
+    .optional()
+    .openapi({ type: "boolean" }),
+  ...leaseFilters,
+  limit: QueryInteger(1, LIMITS.page, 100),
+  // The last resource of the page before.
+  cursor: Name.openapi({ description: "`nextCursor` of the page before." }).optional(),
+});
+
+export const TaskLeaseListQuery = LeaseListQuery.omit({
+  prefix: true,
+  holder: true,
+  expiringWithinMs: true,
+  heldForMs: true,
+}).extend({
+  cursor: Cursor.optional(),
+});
+
+const Ttl = z.object({ minMs: z.number(), maxMs: z.number(), stepMs: z.number() });
+const Watch = z
+  .enum(["push", "poll"])
+  .openapi({ description: "`push`: /v1/events tells of changes." });
+/** What the server's stores promise. */
+export const Capabilities = z
+  .object({
+    leases: z.object({
+      clock: z.enum(["store", "session", "observed"]),
+      grants: z.enum(["portable", "bound"]),
+      ttl: Ttl,
+      queue: z.boolean(),
+      watch: Watch,
+      epsilonMs: z.number(),
+    }),
+    tasks: z.object({ ttl: Ttl, watch: Watch }),
+  })
+  .openapi("Capabilities");
+true satisfies Same<z.infer<typeof Capabilities>, wire.Capabilities>;

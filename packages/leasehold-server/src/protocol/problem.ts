@@ -1,0 +1,38 @@
+import { z } from "@hono/zod-openapi";
+import type * as wire from "leasehold/internal/wire";
+import { PROBLEMS, type ProblemCode } from "leasehold/internal/wire";
+import type { Same } from "./same.js";
+
+/** One field that was refused. */
+const FieldError = z
+  .object({
+    path: z.string().openapi({ example: "0.task_data", description: "Empty: the body itself." }),
+    problem: z.string(),
+  })
+  .openapi("FieldError");
+
+/** RFC 9457. */
+export const Problem = z
+  .object({
+    type: z.string().openapi({ example: "urn:leasehold:problem:unknown-task" }),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]),
+    requestId: z.string(),
+    errors: z.array(FieldError).optional(),
+    reason: z
+      .enum(["expired", "taken", "cancelled", "finished", "revoked", "gone"])
+      .optional()
+      .openapi({ description: "Why a holder was refused." }),
+    holder: z.string().optional().openapi({ description: "Who holds the resource." }),
+    grantId: z.string().nullable().optional().openapi({ description: "Of the grant in the way." }),
+    remainingMs: z.number().nullable().optional().openapi({
+      description: "What is left of that grant's time.",
+    }),
+    state: z.enum(["pending", "running", "done", "dead", "cancelled"]).optional().openapi({
+      description: "The state that does not allow what was asked for.",
+    }),
+  })
+  .openapi("Problem");
+true satisfies Same<z.infer<typeof Problem>, wire.Problem>;

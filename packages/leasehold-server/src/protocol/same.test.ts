@@ -1,0 +1,34 @@
+import { z } from "@hono/zod-openapi";
+import type { Json } from "leasehold/internal";
+import { expectTypeOf, test } from "vitest";
+import type { Same } from "./same.js";
+
+// The compiler is the test: `npm run typecheck` reads this file too.
+test("types are the same if their JSON is", () => {
+  expectTypeOf<Same<{ a: string[] }, { readonly a: readonly string[] }>>().toEqualTypeOf<true>();
+  expectTypeOf<Same<{ a?: string | undefined }, { a?: string }>>().toEqualTypeOf<true>();
+  expectTypeOf<Same<{ s: "a" } | { s: "b" }, { s: "a" | "b" }>>().toEqualTypeOf<true>();
+  expectTypeOf<Same<{ a: Json }, { a: Json }>>().toEqualTypeOf<true>();
+});
+
+test("types differ by a member, by whether it is optional, and by what it may be", () => {
+  expectTypeOf<Same<{ a: 1 }, { a: 1; b: 2 }>>().toEqualTypeOf<false>();
+  expectTypeOf<Same<{ a: 1; b: 2 }, { a: 1 }>>().toEqualTypeOf<false>();
+  expectTypeOf<Same<{ a: 1 }, { a: 1; b?: 2 }>>().toEqualTypeOf<false>();
+  expectTypeOf<Same<{ a: { b: 1; c?: 2 }[] }, { a: { b: 1 }[] }>>().toEqualTypeOf<false>();
+  expectTypeOf<Same<{ a: 1 }, { a?: 1 }>>().toEqualTypeOf<false>();
+  expectTypeOf<Same<{ a: 1 }, { a: 1 | null }>>().toEqualTypeOf<false>();
+  expectTypeOf<Same<{ a: 1 }, { a: unknown }>>().toEqualTypeOf<false>();
+  // A schema may infer it by mistake.
+  expectTypeOf<Same<{ a: 1 }, { a: any }>>().toEqualTypeOf<false>();
+});
+
+test("a schema that differs from its plain type does not compile", () => {
+  const Schema = z.object({ ttlMs: z.int().default(1), holder: z.string().optional() });
+  true satisfies Same<z.infer<typeof Schema>, { ttlMs: number; holder?: string }>;
+  true satisfies Same<z.input<typeof Schema>, { ttlMs?: number; holder?: string }>;
+  // @ts-expect-error The default makes it optional in a request, not in an answer.
+  true satisfies Same<z.infer<typeof Schema>, { ttlMs?: number; holder?: string }>;
+  // @ts-expect-error The plain type lacks the holder.
+  true satisfies Same<z.infer<typeof Schema>, { ttlMs: number }>;
+});

@@ -1,0 +1,231 @@
+/** The schemas of /api/tasks. Fields of the article keep its names; ours are in camel case. */
+import { z } from "@hono/zod-openapi";
+import { DEFAULTS, TASK_STATES, type TaskState } from "leasehold/internal";
+import type * as wire from "leasehold/internal/wire";
+import { LIMITS } from "leasehold/internal/wire";
+import {
+  Cursor,
+  JsonValue,
+  Name,
+  PageOf,
+  QueryInteger,
+  TaskLeaseId,
+  Time,
+  Token,
+  ttl,
+  Uuid,
+  withTtlMs,
+} from "./fields.js";
+import type { Same } from "./same.js";
+
+const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
+export const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
+
+const NewTask = z
+  .strictObject({
+    task_data: JsonValue,
+    kind: Name.default("default").openapi({ description: "Selects the handler." }),
+    queue: Name.default(DEFAULTS.queue),
+    priority: z.int().min(-32_768).max(32_767).default(DEFAULTS.priority).openapi({
+      description: "Smaller runs sooner.",
+    }),
+    scheduled_at: Time.nullable()
+      .default(null)
+      .openapi({
+        type: ["string", "null"],
+        description: "null: at once.",
+      }),
+    dedupeKey: Name.nullable().default(null).openapi({
+      description: "At most one unfinished task per kind and key.",
+    }),
+    maxAttempts: z.int().min(1).max(32_767).default(DEFAULTS.maxAttempts),
+    crashLimit: z.int().min(1).max(32_767).default(DEFAULTS.crashLimit),
+    backoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoffMs),
+    maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs),
+    id: Uuid.optional().openapi({
+      description: "Of the caller's choice: the request can then be repeated without harm.",
+    }),
+  })
+  .openapi("NewTask");
+
+export const EnqueueBody = z.union([NewTask, z.array(NewTask).min(1).max(LIMITS.batch)]);
+true satisfies Same<z.input<typeof EnqueueBody>, wire.NewTask | readonly wire.NewTask[]>;
+const Enqueued = z
+  .object({ id: z.string(), status: z.enum(["enqueued", "duplicate"]) })
+  .openapi("Enqueued");
+export const EnqueueAnswer = z.union([Enqueued, z.array(Enqueued)]);
+true satisfies Same<z.infer<typeof EnqueueAnswer>, wire.Enqueued | readonly wire.Enqueued[]>;
+
+export const NextBody = z
+  .strictObject({
+    processor: Name.openapi({ description: "Identity of the worker's process." }),
+    limit: z.int().min(1).max(LIMITS.claim).default(1),
+    waitMs: z.int().min(0).max(LIMITS.waitMs).default(0).openapi({
+      description: "How long to wait for a task when there is none.",
+    }),
+    ...ttl,
+    queues: z.array(Name).min(1).max(LIMITS.names).default([DEFAULTS.queue]),
+    kinds: z.array(Name).max(LIMITS.names).nullable().default(null).openapi({
+      description: "Only tasks of these kinds; null: of any.",
+    }),
+    claimId: TaskLeaseId.optional().openapi({
+      description: "Of the caller's choice: a repeated request answers the same tasks. Secret.",
+    }),
+  })
+  .transform(withTtlMs)
+  .openapi("NextBody");
+true satisfies Same<z.input<typeof NextBody>, wire.NextRequest>;
+
+/** Part of what every holder says about its task. What was never granted is refused, not malformed. */
+export const grant = {
+  processor: Name.optional().openapi({
+    description: "For the reader; who may speak for a task is decided by leaseId and fencingToken.",
+  }),
+  leaseId: z
+    .string()
+    .regex(/^[!-~]{0,128}$/, "must be at most 128 visible ASCII characters")
+    .openapi({ description: "From the answer of next. Secret." }),
+  fencingToken: z.int().openapi({ description: "The fencing token of the grant." }),
+};
+
+export const HeartbeatBody = z
+  .strictObject({ ...grant, ...ttl, progress: JsonValue.optional() })
+  .transform(withTtlMs)
+  .openapi("HeartbeatBody");
+export const CompleteBody = z
+  .strictObject({ ...grant, task_output: JsonValue.default(null) })
+  .openapi("CompleteBody");
+export const failure = {
+  error: z.string(),
+  retryInMs: z.int().min(0).max(LONGEST_BACKOFF_MS).nullable().default(null).openapi({
+    description: "Overrides the task's backoff.",
+  }),
+  final: z.boolean().default(false).openapi({ description: "Dead at once: do not try again." }),
+};
+export const FailBody = z.strictObject({ ...grant, ...failure }).openapi("FailBody");
+export const ReturnBody = z.strictObject(grant).openapi("ReturnBody");
+
+const identity = {
+  id: z.string(),
+  task_data: JsonValue,
+  scheduled_at: z.string(),
+  kind: z.string(),
+  queue: z.string(),
+  priority: z.int(),
+  state: State,
+  attempt: z.int().openapi({ description: "How often it was claimed." }),
+  failures: z.int(),
+  crashes: z.int(),
+  maxAttempts: z.int(),
+  dedupeKey: z.string().nullable(),
+};
+
+const ClaimedTask = z
+  .object({
+    ...identity,
+    processor: z.string(),
+    leaseId: TaskLeaseId,
+    fencingToken: Token,
+    ttlMs: z.int(),
+    remainingMs: z.int(),
+    must_heartbeat_before: z.string().nullable(),
+    previousProcessor: z.string().nullable().openapi({
+      description: "Who held it before, when it was handed over.",
+    }),
+  })
+  .openapi("ClaimedTask");
+export const NextAnswer = z.object({ tasks: z.array(ClaimedTask) }).openapi("NextAnswer");
+true satisfies Same<z.infer<typeof NextAnswer>, wire.NextAnswer>;
+
+export const HeartbeatAnswer = z
+  .object({
+    id: z.string(),
+    fencingToken: Token,
+    ttlMs: z.int(),
+    remainingMs: z.int(),
+    must_heartbeat_before: z.string().nullable(),
+  })
+  .openapi("HeartbeatAnswer");
+export const CompleteAnswer = z
+  .object({
+    id: z.string(),
+    state: z.literal("done"),
+    task_output: JsonValue.openapi({ description: "As it is stored." }),
+    repeated: z.boolean().openapi({ description: "This grant had completed it before." }),
+  })
+  .openapi("CompleteAnswer");
+export const FailAnswer = z
+  .object({
+    id: z.string(),
+    state: z.enum(["pending", "dead"]),
+    retryInMs: z.number().nullable(),
+  })
+  .openapi("FailAnswer");
+export const StateAnswer = z.object({ id: z.string(), state: State }).openapi("StateAnswer");
+
+const Task = z
+  .object({
+    ...identity,
+    crashLimit: z.int(),
+    processor: z.string().nullable().openapi({ description: "Of the last grant." }),
+    grantId: z.string().nullable().openapi({ description: "Public name of the last grant." }),
+    fencingToken: Token.nullable(),
+    started_at: z.string().nullable(),
+    last_heartbeat_at: z.string().nullable(),
+    must_heartbeat_before: z.string().nullable(),
+    remainingMs: z.number().nullable().openapi({ description: "null unless running." }),
+    processed_at: z.string().nullable(),
+    task_output: JsonValue,
+    error: z.string().nullable().openapi({ description: "Of the last attempt that failed." }),
+    progress: JsonValue,
+    createdAt: z.string(),
+  })
+  .openapi("Task");
+
+const Attempt = z
+  .object({
+    attempt: z.int(),
+    processor: z.string(),
+    grantId: z.string(),
+    fencingToken: Token,
+    ttlMs: z.int(),
+    startedAt: z.string(),
+    heartbeatAt: z.string().nullable().openapi({ description: "The last one." }),
+    endedAt: z.string().nullable(),
+    result: z.enum(["done", "failed", "expired", "returned", "cancelled"]).nullable().openapi({
+      description: "null while it runs.",
+    }),
+    error: z.string().nullable(),
+    progress: JsonValue,
+  })
+  .openapi("Attempt");
+export const TaskDetails = Task.extend({
+  attempts: z.array(Attempt).openapi({ description: "Oldest first, the running one included." }),
+}).openapi("TaskDetails");
+true satisfies Same<z.infer<typeof TaskDetails>, wire.TaskDetails>;
+
+export const TaskPage = PageOf(Task).openapi("TaskPage");
+true satisfies Same<z.infer<typeof TaskPage>, wire.TaskPage>;
+export const Counts = z
+  .object(
+    Object.fromEntries(TASK_STATES.map((state) => [state, z.int()])) as Record<TaskState, z.ZodInt>,
+  )
+  .openapi("Counts");
+true satisfies Same<z.infer<typeof Counts>, wire.Counts>;
+
+export const TaskParams = z.object({ id: Uuid });
+const filters = {
+  queue: Name.optional(),
+  kind: Name.optional(),
+  limit: QueryInteger(1, LIMITS.page, 100),
+  cursor: Cursor.optional(),
+};
+/** Of the lists that are of one state already. */
+export const StateListQuery = z.strictObject(filters);
+export const ListQuery = z.strictObject({
+  ...filters,
+  state: z
+    .union([State.transform((state) => [state]), z.array(State)])
+    .optional()
+    .openapi({ type: "array", items: { type: "string", enum: [...TASK_STATES] } }),
+});

@@ -1,0 +1,116 @@
+import { createHash } from "node:crypto";
+import { expect, it } from "vitest";
+import {
+  type AuditEntry,
+  type AuditLog,
+  beforeSeq,
+  CHAIN_BEGIN,
+  chained,
+  type NewAuditEntry,
+  verifyAudit,
+} from "./audit.js";
+
+const ENTRY: NewAuditEntry = {
+  namespace: "n",
+  actor: "key:1",
+  action: "lease.revoke",
+  target: 'r "\u{1F600}',
+  reason: null,
+  phase: "done",
+  details: '{"status":"revoked"}',
+};
+const AT = "2030-01-31T12:00:00.000Z";
+
+function chainOf(length: number): AuditEntry[] {
+  const entries: AuditEntry[] = [];
+  for (let n = 1; n <= length; n++) {
+    entries.push(chained(entries.at(-1) ?? CHAIN_BEGIN, { ...ENTRY, reason: `${n}` }, AT));
+  }
+  return entries;
+}
+
+/** In pages of few. */
+function logOf(entries: readonly AuditEntry[], head = entries.at(-1) ?? CHAIN_BEGIN) {
+  const log: Pick<AuditLog, "read" | "head"> = {
+    read: async (afterSeq) => entries.filter(({ seq }) => seq > afterSeq).slice(0, 3),
+    head: async () => ({ seq: head.seq, hash: head.hash }),
+  };
+  return log;
+}
+
+it("a hash is the SHA-256 of what the header of the file says", () => {
+  const first = chained(CHAIN_BEGIN, ENTRY, AT);
+  const text = JSON.stringify([
+    "0".repeat(64),
+    1,
+    AT,
+    "n",
+    "key:1",
+    "lease.revoke",
+    ENTRY.target,
+    null,
+    "done",
+    ENTRY.details,
+  ]);
+  expect(first).toEqual({
+    ...ENTRY,
+    seq: 1,
+    at: AT,
+    hash: createHash("sha256").update(text).digest("hex"),
+  });
+  expect(chained(first, ENTRY, AT)).toMatchObject({ seq: 2 });
+  expect(chained(first, ENTRY, AT).hash).not.toBe(first.hash);
+});
+
+it("a chain that nobody has touched is in order, of any length", async () => {
+  for (const length of [0, 1, 3, 10]) {
+    const entries = chainOf(length);
+    const { seq, hash } = entries.at(-1) ?? CHAIN_BEGIN;
+    const verified = { ok: true, entries: length, head: { seq, hash } };
+    expect(await verifyAudit(logOf(entries))).toEqual(verified);
+    for (const entry of entries) {
+      expect(await verifyAudit(logOf(entries), entry)).toEqual(verified);
+    }
+  }
+});
+
+it("what is added while it is read is no forgery", async () => {
+  const entries = chainOf(9);
+  const heads = [5, 9];
+  const log = logOf(entries);
+  const growing = {
+    ...log,
+    head: async () => entries[(heads.shift() ?? 0) - 1] ?? CHAIN_BEGIN,
+  };
+  expect(await verifyAudit(growing)).toMatchObject({ ok: true, entries: 9 });
+});
+
+it("tells the first entry that is not as it was", async () => {
+  const entries = chainOf(10);
+  const at = (n: number) => entries[n - 1] as AuditEntry;
+  const head = at(10);
+  const changed = (n: number, change: Partial<AuditEntry>) =>
+    entries.map((entry) => (entry.seq === n ? { ...entry, ...change } : entry));
+  for (let n = 1; n <= 10; n++) {
+    const broken = { ok: false, seq: n };
+    expect(await verifyAudit(logOf(changed(n, { actor: "key:2" }), head))).toMatchObject(broken);
+    const without = entries.filter(({ seq }) => seq !== n);
+    expect(await verifyAudit(logOf(without, head))).toMatchObject(broken);
+    const cut = entries.slice(0, n - 1);
+    expect(await verifyAudit(logOf(cut, head))).toMatchObject(broken);
+    // By those who changed what the writers remember, too.
+    expect(await verifyAudit(logOf(cut), head)).toMatchObject(broken);
+    expect(await verifyAudit(logOf(entries), { ...at(n), hash: "0".repeat(64) })).toMatchObject(
+      broken,
+    );
+  }
+  expect(await verifyAudit(logOf(entries, at(8)))).toMatchObject({ ok: false, seq: 9 });
+});
+
+it("a cursor is what a page has given", () => {
+  expect(beforeSeq({ namespace: "n" })).toBeNull();
+  expect(beforeSeq({ namespace: "n", cursor: "12" })).toBe(12);
+  for (const cursor of ["", "x", "-1", "1.5", "9".repeat(16)]) {
+    expect(() => beforeSeq({ namespace: "n", cursor })).toThrow("cursor");
+  }
+});

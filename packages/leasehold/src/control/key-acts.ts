@@ -1,0 +1,117 @@
+/** Making, exchanging and ending keys: the acts behind the command line and the server's routes. */
+
+import { checkName, InvalidOptionError } from "../core/index.js";
+import type { Random } from "../env/index.js";
+import {
+  type ApiKey,
+  type NewKey,
+  newKeyText,
+  type RotateOutcome,
+  TooManyKeysError,
+} from "./keys.js";
+import type { Act, Control } from "./operations.js";
+
+/** So many prefixes of one key at most: each request is compared with all of them. */
+const MOST_PREFIXES = 100;
+
+/** Who asks for it, and why. */
+export type By = Pick<Act, "actor" | "reason">;
+/** What a key shall be. */
+export type KeyOrder = Pick<NewKey, "namespace" | "name" | "role" | "prefixes" | "lifetimeMs">;
+
+export interface MadeKey {
+  readonly key: ApiKey;
+  /** To be shown once: nobody can read it again. */
+  readonly text: string;
+}
+
+/**
+ * @throws INVALID_OPTION for a name that is none, or a holder without prefixes
+ * @throws TooManyKeysError
+ */
+export async function createKey(
+  control: Control,
+  random: Random,
+  order: KeyOrder,
+  by: By,
+): Promise<MadeKey> {
+  checkOrder(order);
+  const { id, text, digest } = newKeyText(random);
+  const { namespace, name, role, prefixes } = order;
+  const key = await control.perform(
+    { ...by, namespace, action: "key.create", target: id },
+    async ({ keys }) => {
+      const value = await keys.add({ ...order, id, digest });
+      const came = value ? { expiresAt: value.expiresAt } : { refused: "full" };
+      return { value, details: { name, role, prefixes, ...came } };
+    },
+  );
+  if (!key) throw new TooManyKeysError();
+  return { key, text };
+}
+
+/**
+ * Another key with the rights of this one, which ends after the overlap: time enough to give the new
+ * one to everybody who uses the old. Its life is as long as the old one's was to be.
+ *
+ *   rotate ─┬─ good ──▶ successor added, old one ends after the overlap
+ *           └─ revoked or expired, also a moment ago ──▶ nothing: a revocation that comes first stands
+ *
+ * @param overlapMs 0: the old one ends now
+ * @returns null when the namespace has no such key, or it has ended
+ * @throws TooManyKeysError
+ */
+export async function rotateKey(
+  control: Control,
+  random: Random,
+  { namespace, id: oldId, overlapMs }: { namespace: string; id: string; overlapMs: number },
+  by: By,
+): Promise<(MadeKey & { readonly old: ApiKey }) | null> {
+  const { id, text, digest } = newKeyText(random);
+  const rotation = { namespace, id: oldId, overlapMs, successor: { id, digest } };
+  const outcome = await control.perform(
+    { ...by, namespace, action: "key.rotate", target: oldId },
+    async ({ keys }) => {
+      const value = await keys.rotate(rotation);
+      return { value, details: detailsOf(value) };
+    },
+  );
+  if (outcome.status === "full") throw new TooManyKeysError();
+  return outcome.status === "notGood" ? null : { key: outcome.key, text, old: outcome.old };
+}
+
+function detailsOf(outcome: RotateOutcome): object {
+  if (outcome.status !== "rotated") return { refused: outcome.status };
+  const { key, old } = outcome;
+  return { successor: key.id, expiresAt: key.expiresAt, oldExpiresAt: old.expiresAt };
+}
+
+/** Ends a key now. Null when the namespace has none of this id; one that has ended stays as it is. */
+export function revokeKey(
+  control: Control,
+  { namespace, id }: { namespace: string; id: string },
+  by: By,
+): Promise<ApiKey | null> {
+  return control.perform(
+    { ...by, namespace, action: "key.revoke", target: id },
+    async ({ keys }) => {
+      const value = await keys.revoke(namespace, id);
+      return { value, details: { found: value !== null } };
+    },
+  );
+}
+
+function checkOrder({ namespace, name, role, prefixes, lifetimeMs }: KeyOrder): void {
+  checkName("namespace", namespace);
+  checkName("name", name);
+  if (role === "holder" && prefixes.length === 0) {
+    throw new InvalidOptionError("prefixes", 'of a holder must not be empty; "" is any resource');
+  }
+  if (prefixes.length > MOST_PREFIXES) {
+    throw new InvalidOptionError("prefixes", `must be at most ${MOST_PREFIXES}`);
+  }
+  for (const prefix of prefixes) if (prefix !== "") checkName("prefixes", prefix);
+  if (lifetimeMs !== null && !(lifetimeMs > 0)) {
+    throw new InvalidOptionError("lifetimeMs", "must be greater than 0");
+  }
+}

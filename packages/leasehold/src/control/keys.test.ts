@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { digestOf, systemRandom } from "../env/index.js";
+import { equalDigests, newKeyText, parseKeyText } from "./keys.js";
+
+describe("the text of a key", () => {
+  it("says its id, and its secret to whoever has the digest", () => {
+    const { id, text, digest } = newKeyText(systemRandom);
+    expect(text).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}$/);
+    expect(parseKeyText(text)).toEqual({ id, digest });
+    const secret = text.slice(-32);
+    expect(digest).toBe(digestOf(secret));
+    expect(digest).not.toContain(secret);
+    expect(secret).not.toContain(id);
+  });
+
+  it("is another each time, in 128 bits", () => {
+    const texts = Array.from({ length: 1_000 }, () => newKeyText(systemRandom));
+    expect(new Set(texts.map(({ id }) => id)).size).toBe(1_000);
+    expect(new Set(texts.map(({ digest }) => digest)).size).toBe(1_000);
+  });
+
+  it.each([
+    "",
+    "lh_",
+    "Bearer",
+    "lh_0123456789ab",
+    `lh_0123456789ab_${"0".repeat(31)}`,
+    `lh_0123456789ab_${"0".repeat(33)}`,
+    `lh_0123456789AB_${"0".repeat(32)}`,
+    `lh_0123456789ab_${"0".repeat(32)}\n`,
+    ` lh_0123456789ab_${"0".repeat(32)}`,
+    `xx_0123456789ab_${"0".repeat(32)}`,
+  ])("is not %j", (text) => expect(parseKeyText(text)).toBeNull());
+});
+
+it("digests are equal only when all of their digits are", () => {
+  const digest = digestOf("secret");
+  expect(equalDigests(digest, digestOf("secret"))).toBe(true);
+  expect(equalDigests(digest, digestOf("Secret"))).toBe(false);
+  for (let at = 0; at < digest.length; at++) {
+    const digit = digest[at] === "0" ? "1" : "0";
+    expect(equalDigests(digest, digest.slice(0, at) + digit + digest.slice(at + 1))).toBe(false);
+  }
+  expect(equalDigests(digest, digest.slice(1))).toBe(false);
+  expect(equalDigests(digest, "")).toBe(false);
+  expect(equalDigests("", "")).toBe(true);
+});

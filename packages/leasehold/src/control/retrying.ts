@@ -1,0 +1,44 @@
+/** An operator's tools that fail for a while only, tried again: as core/retrying.ts. */
+import { Retrying } from "../core/index.js";
+import type { Env } from "../env/index.js";
+import type { TaskKey } from "../tasks/port.js";
+import type { Operator, OperatorActors, TaskActs } from "./operations.js";
+
+/** Each call of an actor is tried again on its own, never the act as a whole. */
+export function retryingOperator(operator: Operator, env: Env): Operator {
+  const retrying = new Retrying(env);
+  return {
+    pauses: { list: (namespace) => retrying.call(() => operator.pauses.list(namespace)) },
+    perform: (act, work) =>
+      operator.perform(act, (actors) => work(retryingActors(actors, retrying))),
+  };
+}
+
+/**
+ * Not repeated when their answer is lost: a revoke, which could end the next grant, and acts on tasks,
+ * which may have been changed in between.
+ */
+function retryingActors(actors: OperatorActors, retrying: Retrying): OperatorActors {
+  const { leases, tasks, generator, pauses } = actors;
+  const once = { repeatable: false };
+  const onTasks = (operation: keyof TaskActs) => (keys: readonly TaskKey[]) =>
+    retrying.batch(keys, (some) => tasks[operation](some), once);
+  return {
+    leases: {
+      revoke: (requests, options) =>
+        retrying.batch(
+          requests,
+          (some, timeoutMs) => leases.revoke(some, { ...options, timeoutMs }),
+          { ...options, ...once },
+        ),
+    },
+    tasks: { cancel: onTasks("cancel"), retry: onTasks("retry"), delete: onTasks("delete") },
+    generator: {
+      write: (namespace, change) => retrying.call(() => generator.write(namespace, change)),
+    },
+    pauses: {
+      set: (pause) => retrying.call(() => pauses.set(pause)),
+      clear: (key) => retrying.call(() => pauses.clear(key)),
+    },
+  };
+}

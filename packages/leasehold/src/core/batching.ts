@@ -1,0 +1,174 @@
+/**
+ * Group commit. Concurrent callers are gathered while the statements before theirs are in flight:
+ *
+ *   callers   a   b     c d e       f g
+ *             │   │     └─┴─┴──┐    └─┴──┐
+ *   store     [ a ]───────────▶[ c d e ]─┼──▶
+ *                 [ b ]─────────────────▶[ f g ]
+ *
+ * An idle caller waits for nothing, a busy store sees few, large statements: two at a time, so that it
+ * works on one while the answers to the other are on their way.
+ */
+import {
+  type Clock,
+  invariant,
+  type Telemetry,
+  type TraceContext,
+  withTimeout,
+  zip,
+} from "../env/index.js";
+import { asStoreError, StoreUnavailableError } from "./errors.js";
+import type {
+  AcquireOutcome,
+  AcquireRequest,
+  CallOptions,
+  Failed,
+  LeaseStore,
+  ReleaseOutcome,
+  ReleaseRequest,
+  RenewOutcome,
+  RenewRequest,
+} from "./port.js";
+
+/** Of a few hundred requests a statement's fixed cost is spread thin; more only adds latency. */
+const LARGEST_BATCH = 1_000;
+/** More would make them smaller, and meet each other's rows. */
+const MOST_IN_FLIGHT = 2;
+/** A store bounds its calls itself; this long after the bound we stop believing that it does. */
+const OVERRUN_MS = 50;
+
+interface Waiting<Request, Outcome> {
+  readonly request: Request;
+  readonly timeoutMs: number;
+  /** When the caller no longer cares, by the monotonic clock. */
+  readonly deadlineMs: number;
+  /** What the caller is part of, where that is traced. */
+  readonly from: TraceContext | undefined;
+  readonly resolve: (outcome: Outcome | Failed) => void;
+}
+
+/** One lane to a store: few calls in flight, everything that arrives meanwhile in the next. */
+export class Batcher<Request, Outcome> {
+  #waiting: Waiting<Request, Outcome>[] = [];
+  #flying = 0;
+  /** The callers of this very moment go together. */
+  #gathering = false;
+
+  constructor(
+    readonly send: (requests: Request[], options: CallOptions) => Promise<Outcome[]>,
+    readonly clock: Clock,
+    readonly telemetry?: Telemetry | undefined,
+  ) {}
+
+  /**
+   * One request, one outcome; never rejects. A call's timeout is the shortest of its batch, so
+   * that no caller is held up by another's patience.
+   */
+  submit(request: Request, timeoutMs: number): Promise<Outcome | Failed> {
+    return new Promise((resolve) => {
+      const deadlineMs = this.clock.monotonic() + timeoutMs;
+      const from = this.telemetry?.here();
+      this.#waiting.push({ request, timeoutMs, deadlineMs, from, resolve });
+      if (this.#flying >= MOST_IN_FLIGHT || this.#gathering) return;
+      this.#gathering = true;
+      this.#flying += 1;
+      queueMicrotask(() => void this.#fly());
+    });
+  }
+
+  async #fly(): Promise<void> {
+    this.#gathering = false;
+    while (this.#waiting.length > 0) {
+      const batch = this.#unlessOverdue(this.#waiting.splice(0, LARGEST_BATCH));
+      if (batch.length === 0) continue;
+      const outcomes = await this.#call(batch);
+      for (const [{ resolve }, outcome] of zip(batch, outcomes)) resolve(outcome);
+    }
+    this.#flying -= 1;
+  }
+
+  /**
+   * Drops what waited for longer than its caller does. Sent all the same, it could take effect after
+   * the caller has given up on it, and its release has come and gone in another lane.
+   */
+  #unlessOverdue(batch: Waiting<Request, Outcome>[]): Waiting<Request, Outcome>[] {
+    const nowMs = this.clock.monotonic();
+    const [kept, overdue] = [[], []] as [typeof batch, typeof batch];
+    for (const entry of batch) (entry.deadlineMs > nowMs ? kept : overdue).push(entry);
+    for (const { resolve, timeoutMs } of overdue) {
+      const error = new StoreUnavailableError(
+        `not sent: the store was busy for longer than ${Math.round(timeoutMs)} ms`,
+        { outcome: "none" },
+      );
+      resolve({ status: "failed", applied: "no", retryable: true, error });
+    }
+    return kept;
+  }
+
+  /** Sends a batch; one outcome per request, failed ones included. Never rejects. */
+  #call(batch: Waiting<Request, Outcome>[]): Promise<(Outcome | Failed)[]> {
+    const timeoutMs = batch.reduce((least, { timeoutMs }) => Math.min(least, timeoutMs), Infinity);
+    const fail = (error: unknown): (Outcome | Failed)[] => {
+      const failed = failedMaybe(error);
+      return batch.map(() => failed);
+    };
+    const sent = this.#sendAll(batch, timeoutMs).then((outcomes) => {
+      invariant(outcomes.length === batch.length, "one outcome per request");
+      return outcomes;
+    });
+    const answer: Promise<(Outcome | Failed)[]> = sent.catch(fail);
+    if (!Number.isFinite(timeoutMs)) return answer;
+    // A call that never settles must not stop the lane for the renewals behind it.
+    return withTimeout(this.clock, timeoutMs + OVERRUN_MS, answer, () =>
+      fail(new Error(`no answer within ${Math.round(timeoutMs)} ms`)),
+    );
+  }
+
+  async #sendAll(batch: Waiting<Request, Outcome>[], timeoutMs: number): Promise<Outcome[]> {
+    const requests = batch.map(({ request }) => request);
+    const send = () => this.send(requests, Number.isFinite(timeoutMs) ? { timeoutMs } : {});
+    if (!this.telemetry) return send();
+    return this.telemetry.within(
+      batch.flatMap(({ from }) => from ?? []),
+      send,
+    );
+  }
+}
+
+/** What a call that threw amounts to: unless the error says more, nobody knows whether it took effect. */
+export function failedMaybe(error: unknown): Failed {
+  const known = asStoreError(error, "maybe");
+  const applied = known.outcome === "none" ? "no" : "maybe";
+  return { status: "failed", applied, retryable: known.retryable, error: known };
+}
+
+/**
+ * A store as its callers use it: one request at a time, gathered per lane. Renewals and releases
+ * have lanes of their own, so that no crowd of acquirers delays them.
+ */
+export interface BatchedStore {
+  acquire(request: AcquireRequest, timeoutMs: number): Promise<AcquireOutcome>;
+  renew(request: RenewRequest, timeoutMs: number): Promise<RenewOutcome>;
+  release(request: ReleaseRequest, timeoutMs: number): Promise<ReleaseOutcome>;
+}
+
+/** @param tell what acquires shall tell of, beside their outcome */
+export function batched(
+  store: LeaseStore,
+  clock: Clock,
+  tell: Pick<CallOptions, "tellReplaced"> = {},
+  telemetry?: Telemetry,
+): BatchedStore {
+  const acquire = new Batcher<AcquireRequest, AcquireOutcome>(
+    (requests, options) => store.acquire(requests, { ...options, ...tell }),
+    clock,
+    telemetry,
+  );
+  const renew = new Batcher(store.renew.bind(store), clock, telemetry);
+  const release = new Batcher(store.release.bind(store), clock, telemetry);
+  return {
+    acquire: (request, timeoutMs) => acquire.submit(request, timeoutMs),
+    renew: (request, timeoutMs) => renew.submit(request, timeoutMs),
+    release: (request, timeoutMs) => release.submit(request, timeoutMs),
+  };
+}

@@ -1,0 +1,102 @@
+/** What the leases of one client share, and what is done about each of their grants. */
+import type { Env } from "../env/index.js";
+import type { Aborting } from "./aborting.js";
+import type { BatchedStore } from "./batching.js";
+import { type GrantActions, HeldLease } from "./held-lease.js";
+import type { Keeper } from "./keeper.js";
+import type { ResolvedOptions } from "./options.js";
+import type { Capabilities, Grant, ReleaseOutcome, RenewOutcome } from "./port.js";
+import { tellEnded, tellHeld } from "./told.js";
+import type { LocalQueue, Notifications } from "./waiter.js";
+
+export interface LeaseContext {
+  readonly capabilities: Capabilities;
+  readonly batched: BatchedStore;
+  readonly env: Env;
+  readonly keeper: Keeper;
+  readonly notifications: Notifications;
+  readonly localQueue: LocalQueue;
+  readonly namespace: string;
+  readonly holder: string;
+  /** Every lease of the client that has not ended, by its resource. */
+  readonly held: Map<string, HeldLease>;
+  readonly aborting: Aborting;
+  /** Aborts when the client closes. */
+  readonly closing: AbortSignal;
+  /** Releases in flight that no caller waits for: the store stays open for them. */
+  readonly releasing: Set<Promise<unknown>>;
+}
+
+/** The release of a grant that no caller uses may take this long. */
+const RELEASE_BUDGET_MS = 5_000;
+
+/** The lease on what the store has granted, renewed from now on. */
+export function hold(
+  context: LeaseContext,
+  options: ResolvedOptions,
+  granted: ConstructorParameters<typeof HeldLease>[0],
+): HeldLease {
+  const { resource, leaseId } = granted;
+  const actions = new ActionsOnGrant(context, resource, leaseId, options.ttlMs);
+  const lease = new HeldLease(granted, options, actions, context.keeper, context.env);
+  context.held.set(resource, lease);
+  tellHeld(context.env, lease);
+  return lease;
+}
+
+/** No closures: a process may hold a hundred thousand. */
+class ActionsOnGrant implements GrantActions {
+  constructor(
+    readonly context: LeaseContext,
+    readonly resource: string,
+    readonly leaseId: string,
+    readonly ttlMs: number,
+  ) {}
+
+  renew(timeoutMs: number): Promise<RenewOutcome> {
+    return this.context.batched.renew({ ...this.#grant(), ttlMs: this.ttlMs }, timeoutMs);
+  }
+
+  release(timeoutMs: number): Promise<ReleaseOutcome> {
+    return tracked(this.context.releasing, this.context.batched.release(this.#grant(), timeoutMs));
+  }
+
+  ended(lease: HeldLease): void {
+    const { held, notifications } = this.context;
+    if (held.get(lease.resource) === lease) held.delete(lease.resource);
+    notifications.changed(lease.resource);
+    tellEnded(this.context.env, lease);
+  }
+
+  #grant(): Grant {
+    const { resource, leaseId } = this;
+    return { namespace: this.context.namespace, resource, leaseId };
+  }
+}
+
+/**
+ * Releases a grant, or a queue position, that no caller will use.
+ * @param after the call in flight that may have made it
+ */
+export function giveUp(
+  context: LeaseContext,
+  grant: Grant,
+  after: Promise<unknown> = Promise.resolve(),
+): void {
+  const released = after
+    .then(() => context.batched.release(grant, RELEASE_BUDGET_MS))
+    .then((outcome) => {
+      if (outcome.status !== "failed") return;
+      const { resource } = grant;
+      context.env.logger.warn({ err: outcome.error, resource }, "gave up; not confirmed");
+    });
+  void tracked(context.releasing, released);
+}
+
+/** In the set until it is settled. */
+export function tracked<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
+  set.add(promise);
+  const settled = () => set.delete(promise);
+  promise.then(settled, settled);
+  return promise;
+}

@@ -1,0 +1,218 @@
+/**
+ * Errors that users meet. Outcomes of a race are values; an error says that something could not be
+ * known, that the caller made a mistake, or that the right to go on has ended.
+ * Every code has its section in docs/errors.md.
+ */
+export type ErrorCode =
+  | "LEASE_LOST"
+  | "LEASE_UNAVAILABLE"
+  | "STORE_UNAVAILABLE"
+  | "STORE_MISCONFIGURED"
+  | "INVALID_OPTION"
+  | "STALE_TOKEN"
+  | "NO_TOKEN"
+  | "NOT_LEADER"
+  | "STILL_RUNNING"
+  | "CLOSED";
+
+/** Why a holder must stop. */
+export type LostReason =
+  /** Its time ran out without a renewal that was confirmed in time. */
+  | "expired"
+  /** The store has granted the resource to somebody else. */
+  | "taken"
+  /** An operator ended it. */
+  | "revoked"
+  /** The store no longer knows the grant. */
+  | "gone"
+  /** The store's answer contradicts what it said before. */
+  | "inconsistent";
+
+interface ErrorInit {
+  /** Whether the same call may succeed later without any change. */
+  retryable: boolean;
+  /** `unknown`: the call may have taken effect although it failed. */
+  outcome: "none" | "unknown";
+  cause?: unknown;
+}
+
+/** Base of all errors of this package. Tell them apart by `code`, which never changes. */
+export class LeaseholdError extends Error {
+  /** What went wrong; each has its section in docs/errors.md. */
+  readonly code: ErrorCode;
+  /** Whether the same call may succeed later without any change. */
+  readonly retryable: boolean;
+  /** `none`: the call has changed nothing. `unknown`: it may have taken effect although it failed. */
+  readonly outcome: "none" | "unknown";
+  /** Where the error and its remedy are described: a file of the installed package, and its heading. */
+  readonly docs: string;
+
+  constructor(code: ErrorCode, message: string, init: ErrorInit) {
+    super(message, init.cause === undefined ? undefined : { cause: init.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.retryable = init.retryable;
+    this.outcome = init.outcome;
+    this.docs = `node_modules/leasehold/docs/errors.md#${code.toLowerCase()}`;
+  }
+
+  /**
+   * For logs in JSON, where an Error is `{}` by default: the message and what the error knows, without
+   * its cause, which is somebody else's and may hold anything.
+   */
+  toJSON(): object {
+    const { name, code, message, cause, ...own } = this;
+    return { name, code, message, ...own };
+  }
+}
+
+const LOST_BECAUSE: Readonly<Record<LostReason, string>> = {
+  expired: "its time passed without a renewal that was confirmed",
+  taken: "the store has granted it to somebody else",
+  revoked: "an operator has ended it",
+  gone: "the store no longer knows it",
+  inconsistent: "the store contradicts what it said before",
+};
+
+/** The lease has ended under its holder. Reason of `lease.signal`, and rejection of `leases.run`. */
+export class LeaseLostError extends LeaseholdError {
+  constructor(
+    readonly resource: string,
+    readonly reason: LostReason,
+  ) {
+    super(
+      "LEASE_LOST",
+      `the lease on "${resource}" is lost (${reason}): ${LOST_BECAUSE[reason]}; ` +
+        "stop, and acquire again if the work is still wanted",
+      { retryable: true, outcome: "unknown" },
+    );
+  }
+}
+
+/** Somebody else held the resource for as long as the caller was willing to wait. */
+export class LeaseUnavailableError extends LeaseholdError {
+  constructor(
+    readonly resource: string,
+    readonly waitedMs: number,
+    readonly holder: string,
+  ) {
+    super(
+      "LEASE_UNAVAILABLE",
+      `"${resource}" is held by ${holder}; gave up after waitMs = ${waitedMs}: come back later, or raise waitMs`,
+      { retryable: true, outcome: "none" },
+    );
+  }
+}
+
+/** At the end of the message: what to do. */
+const ADVICE = {
+  none: "; nothing has changed: try again",
+  unknown: "; it may have taken effect all the same: look, or try again",
+} as const;
+
+/** The store did not answer, or not in time. */
+export class StoreUnavailableError extends LeaseholdError {
+  /** The store asks not to be asked again sooner than after this long; absent where it did not say. */
+  declare readonly retryAfterMs?: number;
+
+  constructor(
+    message: string,
+    init: { outcome: "none" | "unknown"; cause?: unknown; retryAfterMs?: number },
+  ) {
+    // A message that is passed on, by a server or by a caller who knows more, has advice in it.
+    const problem = message.replaceAll(ADVICE.none, "").replaceAll(ADVICE.unknown, "");
+    super("STORE_UNAVAILABLE", problem + ADVICE[init.outcome], { retryable: true, ...init });
+    if (init.retryAfterMs !== undefined) this.retryAfterMs = init.retryAfterMs;
+  }
+}
+
+/** The store answered, but cannot work as it is set up: wrong URL, missing driver or rights. */
+export class StoreMisconfiguredError extends LeaseholdError {
+  constructor(message: string, cause?: unknown) {
+    super("STORE_MISCONFIGURED", message, { retryable: false, outcome: "none", cause });
+  }
+}
+
+/** An argument is out of its range. `path` names it. */
+export class InvalidOptionError extends LeaseholdError {
+  constructor(
+    readonly path: string,
+    problem: string,
+  ) {
+    super("INVALID_OPTION", `${path} ${problem}`, { retryable: false, outcome: "none" });
+  }
+}
+
+/** A guard has already let a newer owner through. */
+export class StaleTokenError extends LeaseholdError {
+  constructor(
+    readonly resource: string,
+    readonly token: number,
+    readonly lastToken: number,
+  ) {
+    super(
+      "STALE_TOKEN",
+      `token ${token} for "${resource}" is older than ${lastToken}, which has passed: roll back, and drop this work`,
+      { retryable: false, outcome: "none" },
+    );
+  }
+}
+
+/** This node does not lead, so the work was not begun. */
+export class NotLeaderError extends LeaseholdError {
+  constructor(readonly election: string) {
+    super(
+      "NOT_LEADER",
+      `this node does not lead "${election}": send the work to the leader, or drop it`,
+      { retryable: true, outcome: "none" },
+    );
+  }
+}
+
+/** There is no fencing token: the store's format has none, or there is no lease. */
+export class NoTokenError extends LeaseholdError {
+  constructor(
+    readonly resource: string,
+    because = "its store keeps it in the format of another package",
+    remedy = "leave out ?format= to have tokens, or do without a fence",
+  ) {
+    super(
+      "NO_TOKEN",
+      `the lease on "${resource}" has no fencing token, for ${because}: ${remedy}`,
+      { retryable: false, outcome: "none" },
+    );
+  }
+}
+
+/** Work was told to stop, and has not. */
+export class StillRunningError extends LeaseholdError {
+  constructor(
+    readonly resource: string,
+    readonly graceMs: number,
+  ) {
+    super(
+      "STILL_RUNNING",
+      `the work on "${resource}" still runs, graceMs = ${graceMs} after it was told to stop: its lease is not ` +
+        "released but left to expire; let the work heed its signal, or end the process",
+      { retryable: true, outcome: "unknown" },
+    );
+  }
+}
+
+/** The client was closed. */
+export class ClosedError extends LeaseholdError {
+  constructor(what = "this client", remedy = "open another one, unless this program is ending") {
+    super("CLOSED", `${what} is closed: ${remedy}`, { retryable: false, outcome: "none" });
+  }
+}
+
+/** An outcome for a call that failed as a whole before or after it may have taken effect. */
+export function asStoreError(error: unknown, applied: "no" | "maybe"): LeaseholdError {
+  if (error instanceof LeaseholdError) return error;
+  // Whatever was thrown, also what cannot be made a string.
+  const message = error instanceof Error ? error.message : `threw ${typeof error}`;
+  return new StoreUnavailableError(`the store failed: ${message}`, {
+    outcome: applied === "no" ? "none" : "unknown",
+    cause: error,
+  });
+}

@@ -1,0 +1,269 @@
+import { inspect } from "node:util";
+import { describe, expect, it } from "vitest";
+import { type Fault, faultyStore } from "../../../../tests/support/faulty-store.js";
+import { silentLogger } from "../env/index.js";
+import { manualEnv } from "../testing/index.js";
+import { LeaseLostError } from "./errors.js";
+import { Leases } from "./leases.js";
+import type { AcquireOptions } from "./options.js";
+
+const TTL_MS = 3_000;
+
+async function held(options: AcquireOptions = {}) {
+  const env = manualEnv();
+  const store = faultyStore(env);
+  const leases = new Leases(store, { env, holder: "me" }, { close: undefined });
+  const lease = await leases.acquire("r", { ttlMs: TTL_MS, ...options });
+  const reasons: string[] = [];
+  lease.onLost((reason) => reasons.push(reason));
+  const live = async () => (await leases.get("r"))?.state;
+  return { env, clock: env.clock, store, leases, lease, reasons, live };
+}
+
+describe("renewal", () => {
+  it("keeps the lease for as long as it is wanted, at a third of the ttl", async () => {
+    const { clock, store, lease, live } = await held();
+    await clock.advance(20 * TTL_MS);
+    expect(lease.checkAlive()).toBe(true);
+    expect(await live()).toBe("live");
+    expect(store.calls.renew).toBeGreaterThanOrEqual(54);
+    expect(store.calls.renew).toBeLessThanOrEqual(67);
+    await lease.release();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("does not renew with autoRenew: false, and loses in time", async () => {
+    const { clock, store, lease, reasons } = await held({ autoRenew: false });
+    await clock.advance(TTL_MS);
+    expect(store.calls.renew).toBe(0);
+    expect(reasons).toEqual(["expired"]);
+    expect(lease.checkAlive()).toBe(false);
+  });
+
+  it.each<Fault>(["refuse", "cut", "hang"])("survives a spell of `%s`", async (fault) => {
+    const { clock, store, lease } = await held();
+    store.faults.renew = fault;
+    await clock.advance(TTL_MS / 2);
+    store.faults.renew = "ok";
+    await clock.advance(5 * TTL_MS);
+    expect(lease.checkAlive()).toBe(true);
+  });
+
+  it.each<Fault>(["refuse", "hang", "hold"])(
+    "ends the lease at the trusted time under `%s`, before the store's expiry",
+    async (fault) => {
+      const { clock, store, lease, reasons, live } = await held({ marginMs: 10, driftRatio: 0.01 });
+      store.faults.renew = fault;
+      let lostAtMs = Number.NaN;
+      lease.onLost(() => {
+        lostAtMs = clock.monotonic();
+      });
+      await clock.advance(TTL_MS - 1);
+      expect(reasons).toEqual(["expired"]);
+      expect(lostAtMs).toBeCloseTo(TTL_MS * 0.99 - 10, 6);
+      expect(await live()).toBe("live");
+      expect(lease.signal.aborted).toBe(true);
+      expect(lease.signal.reason).toBeInstanceOf(LeaseLostError);
+    },
+  );
+
+  it("does not bring a lost lease back when a late answer says renewed", async () => {
+    const { clock, store, lease, reasons, live } = await held();
+    await clock.advance(TTL_MS / 6);
+    store.faults.renew = "hold";
+    const renewing = lease.renew().catch((error: unknown) => error);
+    await clock.settle();
+    clock.jumpWall(TTL_MS);
+    expect(lease.checkAlive()).toBe(false);
+    store.open();
+    await clock.settle();
+    expect(await renewing).toBeInstanceOf(LeaseLostError);
+    expect(lease.checkAlive()).toBe(false);
+    expect(reasons).toEqual(["expired"]);
+    expect(await live()).toBe("live");
+    // The work has drained: others need not wait for the renewal that nobody uses.
+    await lease.release();
+    await clock.settle();
+    expect(await live()).toBe("released");
+  });
+
+  it("gives up at the first failure with stopOnRenewError", async () => {
+    const { clock, store, reasons } = await held({ stopOnRenewError: true });
+    store.faults.renew = "cut";
+    await clock.advance(TTL_MS / 2);
+    expect(reasons).toEqual(["expired"]);
+  });
+
+  it.each(["atExpiry", "now"] as const)("ends at once when refused (revoked %s)", async (free) => {
+    const { clock, leases, lease, reasons } = await held();
+    await leases.revoke("r", { free });
+    await clock.advance(TTL_MS / 2);
+    expect(reasons).toEqual(["revoked"]);
+    expect(lease.checkAlive()).toBe(false);
+  });
+
+  it("renew() now rejects what it cannot confirm and leaves the lease standing", async () => {
+    const { clock, store, lease } = await held();
+    store.faults.renew = "cut";
+    await expect(lease.renew()).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      outcome: "unknown",
+    });
+    expect(lease.checkAlive()).toBe(true);
+    store.faults.renew = "ok";
+    await clock.advance(100);
+    await lease.renew();
+    expect(lease.remainingMs()).toBeCloseTo(TTL_MS * 0.99 - 10, 6);
+  });
+});
+
+describe("trust", () => {
+  it("counts from before the call, whatever the answer took", async () => {
+    const env = manualEnv();
+    const store = faultyStore(env);
+    const leases = new Leases(store, { env }, { close: undefined });
+    store.faults.acquire = "hold";
+    const acquiring = leases.acquire("r", { ttlMs: TTL_MS });
+    await env.clock.advance(1_000);
+    store.open();
+    const lease = await acquiring;
+    // The store decided after the second; we count from before it.
+    expect(lease.remainingMs()).toBeCloseTo(TTL_MS * 0.99 - 10 - 1_000, 6);
+  });
+
+  it("counts from before a renewal, too", async () => {
+    const { clock, store, lease } = await held({ autoRenew: false });
+    store.faults.renew = "hold";
+    const renewing = lease.renew();
+    await clock.advance(500);
+    store.open();
+    await renewing;
+    expect(lease.remainingMs()).toBeCloseTo(TTL_MS * 0.99 - 10 - 500, 6);
+  });
+
+  it("ends when the wall clock runs ahead (a suspended machine), and never grows by it", async () => {
+    const { clock, lease, reasons } = await held();
+    clock.jumpWall(-3_600_000);
+    expect(lease.remainingMs()).toBeLessThanOrEqual(TTL_MS);
+    clock.jumpWall(3_600_000 + TTL_MS);
+    expect(lease.checkAlive()).toBe(false);
+    expect(reasons).toEqual(["expired"]);
+  });
+
+  it.each([
+    ["renewing", {}],
+    ["not renewing", { autoRenew: false, ttlMs: 600_000 }],
+  ])("is told to be over within a second of waking from a suspend (%s)", async (_, options) => {
+    const { clock, lease, store, reasons } = await held(options);
+    store.faults.renew = "hang";
+    clock.jumpWall(3_600_000);
+    await clock.advance(1_000);
+    expect(lease.signal.aborted).toBe(true);
+    expect(reasons).toEqual(["expired"]);
+  });
+
+  it("is settled by checkAlive() before any timer has run", async () => {
+    const { clock, lease, reasons } = await held();
+    clock.jumpWall(TTL_MS);
+    expect(lease.checkAlive()).toBe(false);
+    expect(reasons).toEqual(["expired"]);
+    expect(lease.signal.aborted).toBe(true);
+  });
+});
+
+describe("onLost", () => {
+  it("fires once, stops at no throwing handler, and heeds unsubscribe", async () => {
+    const { clock, lease, reasons } = await held({ autoRenew: false });
+    const seen: string[] = [];
+    lease.onLost(() => {
+      throw new Error("a careless handler");
+    });
+    lease.onLost((reason) => seen.push(reason));
+    const unsubscribe = lease.onLost(() => seen.push("unsubscribed"));
+    unsubscribe();
+    await clock.advance(5 * TTL_MS);
+    lease.checkAlive();
+    expect(reasons).toEqual(["expired"]);
+    expect(seen).toEqual(["expired"]);
+  });
+
+  it("tells one who asks too late", async () => {
+    const { clock, lease } = await held({ autoRenew: false });
+    await clock.advance(TTL_MS);
+    const seen: string[] = [];
+    lease.onLost((reason) => seen.push(reason));
+    await clock.settle();
+    expect(seen).toEqual(["expired"]);
+  });
+
+  it("does not fire for a release", async () => {
+    const { clock, lease, reasons } = await held();
+    await lease.release();
+    await clock.advance(5 * TTL_MS);
+    expect(reasons).toEqual([]);
+  });
+});
+
+it("loses in full even if the logger throws", async () => {
+  const env = manualEnv({
+    logger: {
+      ...silentLogger,
+      warn: () => {
+        throw new Error("the log is full");
+      },
+    },
+  });
+  const store = faultyStore(env);
+  const leases = new Leases(store, { env }, { close: undefined });
+  const [a, b] = [await leases.acquire("a", { ttlMs: TTL_MS }), await leases.acquire("b")];
+  const seen: string[] = [];
+  a.onLost((reason) => seen.push(reason));
+  await leases.revoke("a");
+  await a.renew().catch(() => {});
+  expect(seen).toEqual(["revoked"]);
+  expect(a.signal.aborted).toBe(true);
+  expect(b.checkAlive()).toBe(true);
+});
+
+it("does not print its secret", async () => {
+  const { lease } = await held();
+  const printed = JSON.stringify(lease) + inspect(lease, { depth: 9 });
+  expect(printed).toContain('"token":1');
+  expect(printed).not.toContain(lease.leaseId);
+});
+
+describe("release", () => {
+  it("ends trust before the store is told, and is idempotent", async () => {
+    const { store, clock, lease, live } = await held();
+    store.faults.release = "hold";
+    const releasing = lease.release();
+    expect(lease.checkAlive()).toBe(false);
+    expect(lease.remainingMs()).toBe(0);
+    expect(lease.release()).toBe(releasing);
+    await clock.settle();
+    store.open();
+    await releasing;
+    expect(await live()).toBe("released");
+    expect(store.calls.release).toBe(1);
+  });
+
+  it("repeats an unanswered release, which is harmless", async () => {
+    const { store, clock, lease, live } = await held();
+    store.faults.release = "cut";
+    const releasing = lease.release();
+    await clock.settle();
+    store.faults.release = "ok";
+    await clock.advance(1_000);
+    await releasing;
+    expect(await live()).toBe("released");
+  });
+
+  it("rejects when it stays unconfirmed; dispose only logs it", async () => {
+    const { store, clock, lease } = await held();
+    store.faults.release = "cut";
+    const releasing = expect(lease.release()).rejects.toMatchObject({ outcome: "unknown" });
+    await clock.advance(60_000);
+    await releasing;
+    await lease[Symbol.asyncDispose]();
+  });
+});

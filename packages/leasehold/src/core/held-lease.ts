@@ -1,0 +1,399 @@
+/**
+ * One grant in its holder's hands.
+ *
+ *              renewal confirmed (trust moves on)
+ *               ┌──────┐
+ *               ▼      │          trust passed, or a renewal was refused
+ *   acquired ─▶ held ──┴────────────────────────────▶ lost      signal aborts, onLost fires once
+ *                 │
+ *                 └── release(): trust ends, then the store is told ──▶ released
+ *
+ * Failure cases. *Renewal without an answer*: neither extends nor ends the lease; it is tried
+ * again, sooner, until trust passes. *Renewal that hangs*: the keeper's timer ends the lease
+ * meanwhile. *Late answer*: a lost lease never comes back; what the store granted is released. *A
+ * process that was paused*: checkAlive() compares both clocks before any timer has run, and settles
+ * the loss itself. *A blocked event loop*: the same.
+ */
+import { Backoff, type Env, grantIdOf, invariant, jittered, sleep } from "../env/index.js";
+import {
+  ClosedError,
+  type LeaseholdError,
+  LeaseLostError,
+  type LostReason,
+  NoTokenError,
+} from "./errors.js";
+import { type Keeper, type Kept, TOGETHER_MS } from "./keeper.js";
+import { RENEW_JITTER_RATIO } from "./options.js";
+import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
+import { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
+
+/** How a grant is kept; see AcquireOptions for each. */
+export interface KeepOptions {
+  readonly ttlMs: number;
+  readonly autoRenew: boolean;
+  readonly renewIntervalMs: number;
+  readonly marginMs: number;
+  readonly driftRatio: number;
+  readonly stopOnRenewError: boolean;
+}
+
+/** The store's answer that made the grant, and when it was asked for. */
+export interface GrantedLease {
+  readonly resource: string;
+  readonly holder: string;
+  readonly leaseId: string;
+  /** Null where the store has none. */
+  readonly token: number | null;
+  readonly remainingMs: number;
+  readonly sent: Instant;
+}
+
+/** What the store can do with this grant; each call is bounded by its timeout. */
+export interface GrantActions {
+  renew(timeoutMs: number): Promise<RenewOutcome>;
+  release(timeoutMs: number): Promise<ReleaseOutcome>;
+  /** The grant is over for its holder: lost or released. */
+  ended?(lease: HeldLease): void;
+}
+
+export type LostHandler = (reason: LostReason) => void;
+
+/** So that the tries do not crowd together as trust runs out. */
+const SHORTEST_RETRY_MS = 5;
+/** A renewal is sent early by so much of its interval at most, if others are due. */
+const EARLY_RATIO = 0.05;
+const RELEASE_TRIES = 3;
+const RELEASE_RETRY = { firstMs: 50, longestMs: 100 };
+const RELEASE_TIMEOUT_MS = 5_000;
+
+/** An exclusive right to a resource, until lost or released. Made by `leases.acquire` and its kin. */
+export class HeldLease implements Kept, AsyncDisposable {
+  /** What is leased. */
+  readonly resource: string;
+  /** Who holds it: the client's `holder`. */
+  readonly holder: string;
+  /**
+   * The fencing token, a safe integer that grows with every grant of the resource: pass it to what you
+   * protect, which refuses a smaller one than it has seen.
+   * @throws NO_TOKEN where the store keeps leases in the format of a package that has none
+   */
+  declare readonly token: number;
+
+  // Private, so that nobody prints it by printing the lease.
+  readonly #leaseId: string;
+  readonly #token: number | null;
+  readonly #env: Env;
+  readonly #keeper: Keeper;
+  readonly #actions: GrantActions;
+  readonly #options: KeepOptions;
+  #autoRenew: boolean;
+  /** Whether it must not be released, whatever happens: work that counts on it has not ended. @internal */
+  isWorkedUnder = false;
+  #state: "held" | "lost" | "released" = "held";
+  #lostError: LeaseLostError | undefined;
+  #trust: Trust;
+  #renewAtMs: number;
+  #renewing: Promise<LeaseholdError | undefined> | undefined;
+  #releasing: Promise<void> | undefined;
+  // Made when asked for: a process may hold a hundred thousand leases that nobody listens to.
+  #controller: AbortController | undefined;
+  #handlers: Set<LostHandler> | undefined;
+  #interrupted: unknown;
+  #onEnd: (() => void) | undefined;
+
+  /** @internal */
+  constructor(
+    granted: GrantedLease,
+    options: KeepOptions,
+    actions: GrantActions,
+    keeper: Keeper,
+    env: Env,
+  ) {
+    this.resource = granted.resource;
+    this.holder = granted.holder;
+    this.#leaseId = granted.leaseId;
+    this.#token = granted.token;
+    if (granted.token === null) {
+      const refuse = () => {
+        throw new NoTokenError(granted.resource);
+      };
+      Object.defineProperty(this, "token", { get: refuse });
+    } else {
+      this.token = granted.token;
+    }
+    this.#env = env;
+    this.#keeper = keeper;
+    this.#actions = actions;
+    this.#options = options;
+    this.#autoRenew = options.autoRenew;
+    this.#trust = trustFrom(granted.sent, granted.remainingMs, options);
+    this.#renewAtMs = this.#nextRenewalMs(granted.sent.monotonicMs);
+    this.#reschedule();
+  }
+
+  /** The fencing token, or null where there is none. @internal */
+  get tokenIfAny(): number | null {
+    return this.#token;
+  }
+
+  /** Tells it from an UnprotectedLease. */
+  get isProtected(): true {
+    return true;
+  }
+
+  /** Names this grant for ever. A secret: whoever knows it may renew and release. */
+  get leaseId(): string {
+    return this.#leaseId;
+  }
+
+  /** The public name of this grant, for logs. */
+  get grantId(): string {
+    return grantIdOf(this.#leaseId);
+  }
+
+  /** Milliseconds of trust left; 0 when lost or released. */
+  remainingMs(): number {
+    return this.#state === "held" ? Math.max(0, trustLeftMs(this.#trust, this.#env.clock)) : 0;
+  }
+
+  /**
+   * Whether the holder may go on, by its own clocks alone: no round trip, never stale. Settles the
+   * loss at once when trust has passed. Ask before each step that must not be done twice.
+   */
+  checkAlive(): boolean {
+    if (this.#state !== "held") return false;
+    if (trustLeftMs(this.#trust, this.#env.clock) > 0) return true;
+    this.lose("expired");
+    return false;
+  }
+
+  /** Aborts when the lease is lost (reason: LEASE_LOST) or its client closes (reason: CLOSED). */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      const reason = this.#lostError ?? this.#interrupted;
+      if (reason !== undefined) this.#controller.abort(reason);
+    }
+    return this.#controller.signal;
+  }
+
+  /**
+   * Calls `handler` once with the reason when the lease is lost; soon, if it is lost already.
+   * A handler that throws stops no other. Returns a function that unsubscribes.
+   */
+  onLost(handler: LostHandler): () => void {
+    if (this.#lostError) {
+      const { reason } = this.#lostError;
+      queueMicrotask(() => this.#notify(handler, reason));
+      return () => {};
+    }
+    this.#handlers ??= new Set();
+    // Wrapped, so that the same function may be subscribed twice and unsubscribed once.
+    const own: LostHandler = (reason) => handler(reason);
+    this.#handlers.add(own);
+    return () => this.#handlers?.delete(own);
+  }
+
+  /**
+   * Renews now, beside the automatic renewal.
+   * @throws LeaseLostError when refused; STORE_UNAVAILABLE when unknown (the lease then stands
+   *   until its trusted time passes)
+   */
+  async renew(): Promise<void> {
+    if (this.#state === "released") {
+      throw new ClosedError("this lease (it was released)", "acquire again");
+    }
+    if (this.checkAlive()) {
+      const failure = await this.#renewOnce();
+      if (failure && this.#state === "held") throw failure;
+    }
+    if (this.#lostError) throw this.#lostError;
+  }
+
+  /**
+   * Gives the resource back. Trust ends before the store is told. A no-op when lost or released.
+   * @throws STORE_UNAVAILABLE when the store did not confirm: it is free at its expiry at the latest
+   */
+  release(): Promise<void> {
+    this.#releasing ??= this.#release();
+    return this.#releasing;
+  }
+
+  /** Releases; an unconfirmed release is logged, because it must not mask the work's own error. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release().catch((error: unknown) => {
+      const { resource, grantId } = this;
+      this.#env.logger.warn({ err: error, resource, grantId }, "lease not released");
+    });
+  }
+
+  /** Whether it is neither lost nor released, without looking at the clock. @internal */
+  get isHeld(): boolean {
+    return this.#state === "held";
+  }
+
+  /** Why it was lost, if it was. @internal */
+  get lostError(): LeaseLostError | undefined {
+    return this.#lostError;
+  }
+
+  /** Tells the work to stop although the lease still stands: its client closes. @internal */
+  interrupt(reason: unknown): void {
+    if (this.#state !== "held" || this.#interrupted !== undefined) return;
+    this.#interrupted = reason;
+    this.#controller?.abort(reason);
+  }
+
+  /**
+   * Renews no more: others wait until its time is over, unless it is released before. For work that was
+   * told to stop and does not: released, the resource would have two at work. @internal
+   */
+  letExpire(): void {
+    this.#autoRenew = false;
+    this.#renewAtMs = Number.POSITIVE_INFINITY;
+    this.#reschedule();
+  }
+
+  /** What the client does with it at last when it closes. @internal */
+  async letGo(): Promise<void> {
+    if (this.isWorkedUnder) this.letExpire();
+    else await this[Symbol.asyncDispose]();
+  }
+
+  /** Calls back once when it is lost or its release has been settled. @internal */
+  onEnd(callback: () => void): void {
+    this.#onEnd = callback;
+  }
+
+  /** Ends the holder's trust for good. @internal */
+  lose(reason: LostReason): void {
+    if (this.#state !== "held") return;
+    this.#state = "lost";
+    this.#lostError = new LeaseLostError(this.resource, reason);
+    this.#keeper.remove(this);
+    this.#controller?.abort(this.#lostError);
+    const handlers = [...(this.#handlers ?? [])];
+    this.#handlers = undefined;
+    for (const handler of handlers) this.#notify(handler, reason);
+    this.#end();
+    const { resource, grantId, tokenIfAny: token } = this;
+    this.#env.logger.warn({ resource, grantId, token, reason }, "lease lost");
+  }
+
+  /** The keeper's call: trust has passed, or it is time to renew, or both soon. @internal */
+  wake(): void {
+    if (!this.checkAlive()) return;
+    const earlyMs = Math.min(TOGETHER_MS, this.#options.renewIntervalMs * EARLY_RATIO);
+    if (this.#env.clock.monotonic() >= this.#renewAtMs - earlyMs) void this.#renewOnce();
+    this.#reschedule();
+  }
+
+  #notify(handler: LostHandler, reason: LostReason): void {
+    try {
+      handler(reason);
+    } catch (error) {
+      this.#env.logger.error({ err: error, resource: this.resource }, "an onLost handler threw");
+    }
+  }
+
+  #reschedule(): void {
+    if (this.#state !== "held") return;
+    // While a renewal is in flight only the end of trust matters.
+    const renewAtMs = this.#renewing ? Number.POSITIVE_INFINITY : this.#renewAtMs;
+    this.#keeper.schedule(this, Math.min(renewAtMs, this.#trust.untilMonotonicMs));
+  }
+
+  #nextRenewalMs(fromMs: number): number {
+    if (!this.#autoRenew) return Number.POSITIVE_INFINITY;
+    return fromMs + jittered(this.#env.random, this.#options.renewIntervalMs, RENEW_JITTER_RATIO);
+  }
+
+  /** One renewal; concurrent callers share it. Resolves to the failure if it stayed unknown. */
+  #renewOnce(): Promise<LeaseholdError | undefined> {
+    this.#renewing ??= this.#sendRenewal().finally(() => {
+      this.#renewing = undefined;
+      this.#reschedule();
+    });
+    return this.#renewing;
+  }
+
+  async #sendRenewal(): Promise<LeaseholdError | undefined> {
+    const { clock } = this.#env;
+    const sent = instant(clock);
+    // At most half of what is left: when it times out, there is time for another try.
+    const timeoutMs = Math.max(1, trustLeftMs(this.#trust, clock) / 2);
+    const outcome = await this.#actions.renew(timeoutMs);
+    // Too late to be used. If the store renewed a lost lease, release() gives it back: after the
+    // work has drained, not before.
+    if (this.#state !== "held") return undefined;
+    switch (outcome.status) {
+      case "renewed": {
+        if ((this.#token !== null && outcome.token !== this.#token) || !(outcome.remainingMs > 0)) {
+          this.lose("inconsistent");
+          return undefined;
+        }
+        const trust = trustFrom(sent, outcome.remainingMs, this.#options);
+        if (trust.untilMonotonicMs > this.#trust.untilMonotonicMs) this.#trust = trust;
+        this.#renewAtMs = this.#nextRenewalMs(sent.monotonicMs);
+        return undefined;
+      }
+      case "lost":
+        this.lose(outcome.reason);
+        return undefined;
+      case "failed":
+        return this.#onRenewalFailed(outcome);
+    }
+  }
+
+  #onRenewalFailed(failed: Failed): LeaseholdError {
+    const { clock, logger, random } = this.#env;
+    const { resource, grantId } = this;
+    logger.warn({ err: failed.error, resource, grantId }, "renewal failed");
+    if (this.#options.stopOnRenewError) {
+      this.lose("expired");
+    } else if (this.#autoRenew) {
+      // Sooner than usual, at least three more times before trust passes.
+      const leftMs = Math.max(0, trustLeftMs(this.#trust, clock));
+      const delayMs = Math.max(
+        SHORTEST_RETRY_MS,
+        Math.min(this.#options.renewIntervalMs, leftMs) / 4,
+      );
+      this.#renewAtMs = clock.monotonic() + jittered(random, delayMs, 0.5);
+    }
+    return failed.error;
+  }
+
+  async #release(): Promise<void> {
+    if (this.#state === "lost") {
+      // The work has stopped. If the store may still think that we hold it, others need not wait.
+      const reason = this.#lostError?.reason;
+      if (reason === "expired" || reason === "inconsistent")
+        void this.#actions.release(RELEASE_TIMEOUT_MS);
+      return;
+    }
+    invariant(this.#state === "held", "a lease is released once");
+    this.#state = "released";
+    this.#keeper.remove(this);
+    this.#handlers = undefined;
+    try {
+      await this.#sendRelease();
+    } finally {
+      this.#end();
+    }
+  }
+
+  #end(): void {
+    this.#actions.ended?.(this);
+    this.#onEnd?.();
+  }
+
+  async #sendRelease(): Promise<void> {
+    const backoff = new Backoff(this.#env.random, RELEASE_RETRY);
+    for (let tries = 1; ; tries += 1) {
+      const outcome = await this.#actions.release(RELEASE_TIMEOUT_MS);
+      if (outcome.status !== "failed") return;
+      if (!outcome.retryable || tries === RELEASE_TRIES) throw outcome.error;
+      await sleep(this.#env.clock, backoff.nextMs());
+    }
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * The core: one lease, from the rules that every store decides by to the client that a program calls.
+ *
+ * Read it in this order:
+ *   rules.ts       when a store grants, renews, releases and revokes; pure functions
+ *   queue.ts       in which order it serves waiters
+ *   port.ts        what a store offers
+ *   trust.ts       how long a holder may trust a grant, by its own clocks
+ *   held-lease.ts  one grant in the hands of its holder
+ *   keeper.ts      one timer for all renewals
+ *   batching.ts    many requests in one call to the store
+ *   retrying.ts    again, where a store fails for a while only
+ *   acquire.ts     from the call to the grant: attempts, waiting, retries
+ *   waiter.ts      queue positions, notifications, the local queue
+ *   context.ts     what the leases of one client share
+ *   lease.ts       a lease that is acquired and released any number of times
+ *   leases.ts      the client
+ */
+export { Batcher, batched, failedMaybe } from "./batching.js";
+export { KEEP_ENDED_MS, startCollector } from "./collector.js";
+export * from "./errors.js";
+export { HeldLease } from "./held-lease.js";
+export type { HeldLeases } from "./held-leases.js";
+export { Keeper } from "./keeper.js";
+export { Lease } from "./lease.js";
+export { Leases, type Owned, type RevokeResult, type TryRunResult } from "./leases.js";
+export { checkName } from "./names.js";
+export {
+  type AcquireOptions,
+  type ClientOptions,
+  checkInteger,
+  checkKnown,
+  checkNumber,
+  checkPage,
+  type LeaseOptions,
+  withoutUndefined,
+} from "./options.js";
+export type * from "./port.js";
+export type { Ticket } from "./queue.js";
+export * as queue from "./queue.js";
+export { Retrying, retryingLeases } from "./retrying.js";
+export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
+export type { LeaseRecord } from "./rules.js";
+export * as rules from "./rules.js";
+export { instant, trustFrom, trustLeftMs } from "./trust.js";
+export {
+  type AnyLease,
+  type OnUnavailable,
+  type RunOptions,
+  UnprotectedLease,
+  type Work,
+} from "./unprotected.js";
+export { stateOf, viewOf } from "./view.js";
+export { Wakeup } from "./waiter.js";
+export { type LiveWorker, liveWorkers } from "./workers.js";

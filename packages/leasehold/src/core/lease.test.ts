@@ -1,0 +1,152 @@
+import { describe, expect, it } from "vitest";
+import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import { manualEnv } from "../testing/index.js";
+import { Leases } from "./leases.js";
+import type { LeaseOptions } from "./options.js";
+
+const TTL_MS = 3_000;
+
+function world() {
+  const env = manualEnv();
+  const store = faultyStore(env);
+  const lease = (holder: string, options: LeaseOptions = {}) =>
+    new Leases(store, { env, holder }, { close: undefined }).lease("r", {
+      ttlMs: TTL_MS,
+      ...options,
+    });
+  return { clock: env.clock, store, lease };
+}
+
+describe("Lease", () => {
+  it("two owners: one true, one false", async () => {
+    const { lease, clock } = world();
+    const [a, b] = [lease("a"), lease("b")];
+    const answers = Promise.all([a.acquire(), b.acquire()]);
+    await clock.advance(2_000);
+    expect(await answers).toEqual([true, false]);
+    expect([a.checkAlive(), b.checkAlive()]).toEqual([true, false]);
+    expect(a.held?.token).toBe(1);
+    expect(b.held).toBeNull();
+  });
+
+  it("acquire is idempotent while held, alone and at once", async () => {
+    const { lease, store } = world();
+    const a = lease("a");
+    expect(await Promise.all([a.acquire(), a.acquire()])).toEqual([true, true]);
+    expect(await a.acquire()).toBe(true);
+    expect(store.calls.acquire).toBe(1);
+    expect(a.held?.token).toBe(1);
+  });
+
+  it("tries again acquireRetries times before it says false", async () => {
+    const { lease, clock, store } = world();
+    await lease("a").acquire();
+    const asked = store.calls.acquire;
+    const answer = lease("b", { acquireRetries: 2, acquireRetryDelayMs: 100 }).acquire();
+    await clock.advance(1_000);
+    expect(await answer).toBe(false);
+    expect(store.calls.acquire - asked).toBe(3);
+  });
+
+  it("says true when the resource becomes free between the tries", async () => {
+    const { lease, clock } = world();
+    const a = lease("a");
+    await a.acquire();
+    const answer = lease("b").acquire();
+    await clock.advance(250);
+    await a.release();
+    await clock.advance(300);
+    expect(await answer).toBe(true);
+  });
+
+  it("rejects when nobody can say, and is usable afterwards", async () => {
+    const { lease, clock, store } = world();
+    const a = lease("a");
+    store.faults.acquire = "hang";
+    const answer = a.acquire().catch((error: unknown) => error);
+    await clock.advance(10_000);
+    expect(await answer).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "unknown" });
+    expect(a.checkAlive()).toBe(false);
+    store.faults.acquire = "ok";
+    expect(await a.acquire()).toBe(true);
+  });
+
+  it("release is a no-op when not held, and frees when held", async () => {
+    const { lease, store } = world();
+    const [a, b] = [lease("a"), lease("b")];
+    await a.release();
+    expect(store.calls.release).toBe(0);
+    await a.acquire();
+    await a.release();
+    await a.release();
+    expect(store.calls.release).toBe(1);
+    expect(a.checkAlive()).toBe(false);
+    expect(await b.acquire()).toBe(true);
+  });
+
+  it("releases an acquire that was under way, and starts anew afterwards", async () => {
+    const { lease, clock, store } = world();
+    const a = lease("a");
+    store.faults.acquire = "hold";
+    const acquiring = a.acquire();
+    const releasing = a.release();
+    const again = a.acquire();
+    await clock.settle();
+    store.faults.acquire = "ok";
+    store.open();
+    expect(await acquiring).toBe(true);
+    await releasing;
+    expect(await again).toBe(true);
+    expect(a.held?.token).toBe(2);
+  });
+
+  it("fires onLost once per loss, over several grants, until unsubscribed", async () => {
+    const { lease, clock, store } = world();
+    const a = lease("a");
+    const seen: string[] = [];
+    const unsubscribe = a.onLost((reason) => seen.push(reason));
+    a.onLost(() => {
+      throw new Error("a careless handler");
+    });
+    for (let grant = 1; grant <= 2; grant += 1) {
+      store.faults.renew = "ok";
+      expect(await a.acquire()).toBe(true);
+      store.faults.renew = "refuse";
+      await clock.advance(2 * TTL_MS);
+      expect(a.checkAlive()).toBe(false);
+      expect(seen).toHaveLength(grant);
+    }
+    unsubscribe();
+    await a.acquire();
+    await clock.advance(2 * TTL_MS);
+    expect(seen).toEqual(["expired", "expired"]);
+  });
+
+  it("gives back what the store renewed after it was lost, when it acquires again", async () => {
+    const { lease, clock, store } = world();
+    const a = lease("a");
+    await a.acquire();
+    store.faults.renew = "cut";
+    await clock.advance(TTL_MS);
+    expect(a.checkAlive()).toBe(false);
+    const again = a.acquire();
+    await clock.advance(300);
+    expect(await again).toBe(true);
+    expect(a.held?.token).toBe(2);
+  });
+
+  it("a holder paused past its ttl finds out, and its successor is not disturbed", async () => {
+    const { lease, clock, store } = world();
+    const [a, b] = [lease("a"), lease("b")];
+    await a.acquire();
+    store.faults.renew = "hang";
+    await clock.advance(TTL_MS);
+    store.faults.renew = "ok";
+    expect(await b.acquire()).toBe(true);
+    expect(a.checkAlive()).toBe(false);
+    await a.release();
+    await clock.settle();
+    expect(b.checkAlive()).toBe(true);
+    expect(b.held?.token).toBe(2);
+  });
+});

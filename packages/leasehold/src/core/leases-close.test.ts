@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import { leasesWorld } from "../../../../tests/support/leases-world.js";
+import type { ManualClock } from "../testing/index.js";
+import { ClosedError } from "./errors.js";
+import { Leases } from "./leases.js";
+
+async function closeAt(leases: Leases, clock: ManualClock) {
+  const closing = leases.close();
+  await clock.advance(5_000);
+  await closing;
+}
+
+describe("close", () => {
+  it("stops waiters, signals the work, waits for it, then releases", async () => {
+    const { a, b, clock } = leasesWorld();
+    await a.acquire("other");
+    const waiter = b.acquire("other").catch((error: unknown) => error);
+    const steps: string[] = [];
+    const running = b.run("r", async (lease) => {
+      await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
+      expect(lease.signal.reason).toBeInstanceOf(ClosedError);
+      // The lease still stands while the work drains.
+      expect(lease.checkAlive()).toBe(true);
+      steps.push("drained");
+    });
+    await clock.settle();
+    const closing = b.close().then(() => steps.push("closed"));
+    await clock.advance(100);
+    await Promise.all([running, closing]);
+    expect(steps).toEqual(["drained", "closed"]);
+    expect(await waiter).toBeInstanceOf(ClosedError);
+    expect(await a.get("r")).toMatchObject({ state: "released" });
+    await expect(b.acquire("r")).rejects.toBeInstanceOf(ClosedError);
+    await closeAt(a, clock);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("rejects work that went on after its lease was taken from it", async () => {
+    const { a, b, clock } = leasesWorld();
+    let end = () => {};
+    const running = a.run("r", () => new Promise<void>((resolve) => void (end = resolve)));
+    const outcome = expect(running).rejects.toBeInstanceOf(ClosedError);
+    await clock.settle();
+    await closeAt(a, clock);
+    expect(await b.tryAcquire("r")).not.toBeNull();
+    end();
+    await outcome;
+  });
+
+  it("closes the store only when given-up grants have been released", async () => {
+    const { env, clock, store, b } = leasesWorld();
+    const leases = new Leases(
+      store,
+      { env },
+      { close: async () => void (store.faults.release = "hang") },
+    );
+    store.faults.acquire = "hold";
+    const acquiring = leases.acquire("r").catch((error: unknown) => error);
+    await clock.settle();
+    const closing = leases.close();
+    await clock.settle();
+    store.faults.acquire = "ok";
+    store.open();
+    await closing;
+    expect(await acquiring).toBeInstanceOf(ClosedError);
+    expect(await b.tryAcquire("r")).not.toBeNull();
+  });
+
+  it("releases after graceMs what does not end by itself", async () => {
+    const { a, b, clock } = leasesWorld();
+    const lease = await a.acquire("r");
+    const closing = a.close();
+    await clock.advance(4_999);
+    expect(lease.checkAlive()).toBe(true);
+    await clock.advance(1);
+    await closing;
+    expect(lease.checkAlive()).toBe(false);
+    expect(await b.get("r")).toMatchObject({ state: "released" });
+  });
+});

@@ -1,0 +1,395 @@
+/** The client: everything that a program does with leases starts here. */
+import { type Env, invariant, newHolder, systemEnv, withTimeout } from "../env/index.js";
+import { type Abort, Aborting } from "./aborting.js";
+import { acquire, attempt } from "./acquire.js";
+import { batched } from "./batching.js";
+import { type LeaseContext, tracked } from "./context.js";
+import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
+import { HeldLease } from "./held-lease.js";
+import { acquireInOrder, checkResources, type HeldLeases } from "./held-leases.js";
+import { Keeper } from "./keeper.js";
+import { Lease } from "./lease.js";
+import { checkName } from "./names.js";
+import {
+  type AcquireOptions,
+  type ClientOptions,
+  checkInteger,
+  checkKnown,
+  checkNumber,
+  checkPage,
+  type LeaseOptions,
+  type ResolvedOptions,
+  resolveOptions,
+  withoutUndefined,
+} from "./options.js";
+import type {
+  Capabilities,
+  LeaseStore,
+  LeaseView,
+  ListQuery,
+  Page,
+  RevokeOutcome,
+  WatchEvent,
+} from "./port.js";
+import { asked } from "./told.js";
+import {
+  type AnyLease,
+  type OnUnavailable,
+  type RunOptions,
+  UnprotectedLease,
+  type Work,
+  type WorkArguments,
+  workArguments,
+} from "./unprotected.js";
+import { type Held, LocalQueue, Notifications } from "./waiter.js";
+
+/** What `tryRun` answers. */
+export type TryRunResult<T> =
+  | ({ readonly ran: true } & { readonly value: T })
+  | ({ readonly ran: false } & Held);
+
+/** What `revoke` answers: `notHeld` when there was nothing to end, `otherToken` when it was another's. */
+export type RevokeResult = Exclude<RevokeOutcome, { status: "failed" }>;
+
+/** Closes what the client was given to own; undefined where the caller keeps it. */
+export interface Owned {
+  readonly close: (() => Promise<void>) | undefined;
+}
+
+/** Leases on the resources of one namespace. Made by `connect()`. */
+export class Leases implements AsyncDisposable {
+  readonly #store: LeaseStore;
+  readonly #context: LeaseContext;
+  /** @internal */ readonly defaults: AcquireOptions;
+  /** For those who ask for nothing else: one object for all of them. */
+  readonly #resolved: ResolvedOptions;
+  readonly #graceMs: number;
+  readonly #owned: Owned;
+  readonly #closing = new AbortController();
+  readonly #running = new Set<Promise<unknown>>();
+  /** Leases that close() took from under work that did not end in time. */
+  readonly #cutOff = new WeakSet<HeldLease>();
+  #closed: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(store: LeaseStore, options: ClientOptions, owned: Owned) {
+    const env: Env = {
+      ...systemEnv,
+      ...(options.logger ? { logger: options.logger } : {}),
+      ...options.env,
+    };
+    const namespace = options.namespace ?? "default";
+    const holder = options.holder ?? newHolder(env.random);
+    checkName("namespace", namespace);
+    checkName("holder", holder);
+    this.#graceMs = options.graceMs ?? 5_000;
+    checkNumber("graceMs", this.#graceMs, 0, Number.MAX_SAFE_INTEGER);
+    this.defaults = options.defaults ?? {};
+    // A mistake in the defaults is told now, not at the first lease.
+    this.#resolved = resolveOptions(this.defaults, {}, store.capabilities.ttl);
+    this.#store = store;
+    this.#owned = owned;
+    this.#context = {
+      capabilities: store.capabilities,
+      batched: batched(store, env.clock, {}, env.telemetry),
+      env,
+      keeper: new Keeper(env.clock),
+      notifications: new Notifications(store, namespace, env),
+      localQueue: new LocalQueue(),
+      namespace,
+      holder,
+      held: new Map(),
+      aborting: new Aborting(),
+      closing: this.#closing.signal,
+      releasing: new Set(),
+    };
+  }
+
+  /** Who we are to others: `options.holder`, or a name made for this client. */
+  get holder(): string {
+    return this.#context.holder;
+  }
+
+  /** The tenant whose resources these are. */
+  get namespace(): string {
+    return this.#context.namespace;
+  }
+
+  /** Aborts when close() is called. @internal */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** Clock, randomness and logger, for what is built on leases. @internal */
+  get env(): Env {
+    return this.#context.env;
+  }
+
+  /** What the store promises, for what is built on leases. @internal */
+  get capabilities(): Capabilities {
+    return this.#context.capabilities;
+  }
+
+  /** Calls back on every hint about the resource until the returned function is called. @internal */
+  listen(resource: string, listener: () => void): () => void {
+    this.#checkOpen();
+    return this.#context.notifications.subscribe(resource, listener);
+  }
+
+  /**
+   * Waits for the resource, does the work, releases. The lease's signal aborts when it is lost; the
+   * call then rejects with LEASE_LOST once the work has ended, whatever the work says. With
+   * `onUnavailable: "unprotected"` the work may be given an UnprotectedLease.
+   * @throws LEASE_LOST, LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, the reason of
+   *   `options.signal`, or what the work threw
+   */
+  run<T>(resource: string, work: Work<T>): Promise<T>;
+  run<T>(resource: string, options: RunOptions<"wait" | "fail">, work: Work<T>): Promise<T>;
+  run<T>(resource: string, options: RunOptions, work: Work<T, AnyLease>): Promise<T>;
+  async run<T>(resource: string, ...rest: WorkArguments<T>): Promise<T> {
+    const { options, onUnavailable, work } = workArguments(rest, ["wait", "fail", "unprotected"]);
+    const taking = this.#acquire(resource, options, onUnavailable === "wait");
+    return this.#do(await this.#orUnprotected(taking, resource, onUnavailable), work);
+  }
+
+  /**
+   * Does the work if the resource is free now.
+   * @throws as `run`, but never LEASE_UNAVAILABLE
+   */
+  tryRun<T>(resource: string, work: Work<T>): Promise<TryRunResult<T>>;
+  tryRun<T>(resource: string, options: RunOptions<"fail">, work: Work<T>): Promise<TryRunResult<T>>;
+  tryRun<T>(
+    resource: string,
+    options: RunOptions<"fail" | "unprotected">,
+    work: Work<T, AnyLease>,
+  ): Promise<TryRunResult<T>>;
+  async tryRun<T>(resource: string, ...rest: WorkArguments<T>): Promise<TryRunResult<T>> {
+    const { options, onUnavailable, work } = workArguments(rest, ["fail", "unprotected"]);
+    const taking = this.#attempt(resource, options);
+    const lease = await this.#orUnprotected(taking, resource, onUnavailable);
+    if (!("isProtected" in lease)) return { ran: false, ...lease };
+    return { ran: true, value: await this.#do(lease, work) };
+  }
+
+  /**
+   * Waits for the resource, at most `waitMs`. The lease is renewed until released or lost.
+   * @throws LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, or the signal's reason
+   */
+  acquire(resource: string, options: AcquireOptions = {}): Promise<HeldLease> {
+    return this.#acquire(resource, options, true);
+  }
+
+  /**
+   * Waits for all of the resources, at most `waitMs`, and holds all of them or none. Callers that want
+   * some of the same never wait for each other in a circle.
+   * @param resources at least one, each once
+   * @throws as `acquire`; LEASE_LOST when one was lost while the last moment of `waitMs` passed
+   */
+  async acquireAll(
+    resources: readonly string[],
+    options: AcquireOptions = {},
+  ): Promise<HeldLeases> {
+    checkResources(resources);
+    const { waitMs } = this.#resolve(resources[0] ?? "", options);
+    for (const resource of resources) checkName("resource", resource);
+    const { clock } = this.env;
+    const deadlineMs = clock.monotonic() + waitMs;
+    return acquireInOrder(
+      resources,
+      (resource, leftMs) => this.acquire(resource, { ...options, waitMs: leftMs }),
+      () => deadlineMs - clock.monotonic(),
+    );
+  }
+
+  /**
+   * The lease if the resource is free now, else null.
+   * @throws STORE_UNAVAILABLE when nobody can say, INVALID_OPTION, CLOSED, or the signal's reason
+   */
+  async tryAcquire(resource: string, options: AcquireOptions = {}): Promise<HeldLease | null> {
+    const lease = await this.#attempt(resource, options);
+    return lease instanceof HeldLease ? lease : null;
+  }
+
+  /**
+   * A Lease object for the resource: acquire(), release(), checkAlive(), onLost(). Nothing is sent yet.
+   * @throws INVALID_OPTION, CLOSED
+   */
+  lease(resource: string, options: LeaseOptions = {}): Lease {
+    const { acquireRetries = 3, acquireRetryDelayMs = 200, ...own } = options;
+    checkInteger("acquireRetries", acquireRetries, 0, Number.MAX_SAFE_INTEGER);
+    checkNumber("acquireRetryDelayMs", acquireRetryDelayMs, 0, Number.MAX_SAFE_INTEGER);
+    const resolved = this.#resolve(resource, own);
+    return new Lease(this.#context, resource, { ...resolved, acquireRetries, acquireRetryDelayMs });
+  }
+
+  /**
+   * The last grant of a resource, live or ended; null when there is none.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
+  async get(resource: string): Promise<LeaseView | null> {
+    this.#checkOpen();
+    checkName("resource", resource);
+    const [view] = await this.#store.get([{ namespace: this.namespace, resource }]);
+    return view ?? null;
+  }
+
+  /**
+   * The leases of this namespace, live and ended, ordered by resource, a page (100) at a time.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
+  async list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
+    this.#checkOpen();
+    checkPage(query, { prefix: true, states: true, renewedOnly: true });
+    return this.#store.list({ ...query, namespace: this.namespace });
+  }
+
+  /**
+   * Ends somebody's grant. `atExpiry` (default) keeps exclusion: its renewals are refused and the
+   * resource is free when its time has passed. `now` frees at once: only the fence protects then.
+   * With `expectedToken` only that grant is ended, else `otherToken` is answered. `reason` is for the
+   * audit of a server, which may want one.
+   * @throws STORE_UNAVAILABLE (not repeated: with `outcome: "unknown"`, look first), INVALID_OPTION, CLOSED
+   */
+  async revoke(
+    resource: string,
+    options: { expectedToken?: number; free?: "atExpiry" | "now"; reason?: string } = {},
+  ): Promise<RevokeResult> {
+    this.#checkOpen();
+    checkName("resource", resource);
+    checkKnown(options, { expectedToken: true, free: true, reason: true });
+    const { free = "atExpiry", expectedToken } = options;
+    if (free !== "atExpiry" && free !== "now") {
+      throw new InvalidOptionError("free", 'must be "atExpiry" or "now"');
+    }
+    if (expectedToken !== undefined) {
+      checkInteger("expectedToken", expectedToken, 1, Number.MAX_SAFE_INTEGER);
+    }
+    const request = { ...withoutUndefined(options), namespace: this.namespace, resource, free };
+    const [outcome] = await this.#store.revoke([request]);
+    invariant(outcome, "one outcome per request");
+    if (outcome.status === "failed") throw outcome.error;
+    return outcome;
+  }
+
+  /**
+   * Hints about the namespace until the signal aborts; the first is a `resync`. Subscribe first, then
+   * read: what happened in between is then told by a hint.
+   * @throws CLOSED; STORE_UNAVAILABLE when the subscription breaks
+   */
+  watch(options: { signal: AbortSignal }): AsyncIterable<WatchEvent> {
+    this.#checkOpen();
+    return this.#store.watch(this.namespace, options);
+  }
+
+  /**
+   * Stops waiters (CLOSED), tells the work to stop by its signals, waits `graceMs` for it to end,
+   * releases (under work of a Singleton or an Elector that still runs: lets expire), and disconnects a
+   * store that connect() opened. The same promise each time; every other call rejects with CLOSED from
+   * then on. What could not be released is logged.
+   */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    const { env, held } = this.#context;
+    const closed = new ClosedError();
+    this.#closing.abort(closed);
+    for (const lease of held.values()) lease.interrupt(closed);
+    await withTimeout(env.clock, this.#graceMs, this.#drained(), () => {});
+    for (const lease of held.values()) this.#cutOff.add(lease);
+    await Promise.all([...held.values()].map((lease) => lease.letGo()));
+    // Each of these is bounded by its own timeout.
+    await Promise.allSettled(this.#context.releasing);
+    await this.#owned.close?.();
+  }
+
+  /** Resolves when no work runs and nothing is held. */
+  async #drained(): Promise<void> {
+    await Promise.allSettled(this.#running);
+    await Promise.all(
+      [...this.#context.held.values()].map(
+        (lease) => new Promise<void>((resolve) => lease.onEnd(resolve)),
+      ),
+    );
+  }
+
+  /** @param patient whether a store that does not answer is waited for */
+  async #acquire(resource: string, options: AcquireOptions, patient: boolean): Promise<HeldLease> {
+    const resolved = this.#resolve(resource, options);
+    const waiting = this.#abortable(resolved, (abort) =>
+      acquire(this.#context, resource, resolved, abort, patient),
+    );
+    // The store stays open until the queue position is freed.
+    return this.#untilSettled(waiting);
+  }
+
+  /** What was taken; or what stands for it where the store is away and the caller does not mind. */
+  async #orUnprotected<T>(
+    taking: Promise<T>,
+    resource: string,
+    onUnavailable: OnUnavailable,
+  ): Promise<T | UnprotectedLease> {
+    try {
+      return await taking;
+    } catch (error) {
+      const isAway = error instanceof StoreUnavailableError && !this.closing.aborted;
+      if (onUnavailable !== "unprotected" || !isAway) throw error;
+      const event = { event: "lock_unprotected", err: error, resource };
+      this.env.logger.warn(event, "the store is unavailable: the work runs unprotected");
+      return new UnprotectedLease(resource, this.holder, this.#closing.signal);
+    }
+  }
+
+  #do<T>(lease: AnyLease, work: Work<T, AnyLease>): Promise<T> {
+    return this.#untilSettled(
+      lease.isProtected ? this.#doAndRelease(lease, work) : Promise.resolve(lease).then(work),
+    );
+  }
+
+  /** What close() waits for, within its grace. */
+  #untilSettled<T>(running: Promise<T>): Promise<T> {
+    return tracked(this.#running, running);
+  }
+
+  async #doAndRelease<T>(lease: HeldLease, work: Work<T>): Promise<T> {
+    try {
+      const value = await work(lease);
+      lease.checkAlive();
+      if (lease.lostError) throw lease.lostError;
+      // Whatever it did since then, it did without the lease.
+      if (this.#cutOff.has(lease)) throw this.#closing.signal.reason;
+      return value;
+    } catch (error) {
+      throw lease.lostError ?? error;
+    } finally {
+      await lease[Symbol.asyncDispose]();
+    }
+  }
+
+  async #attempt(resource: string, options: AcquireOptions): Promise<HeldLease | Held> {
+    const resolved = this.#resolve(resource, options);
+    return this.#abortable(resolved, (abort) => attempt(this.#context, resource, resolved, abort));
+  }
+
+  /** @throws CLOSED */
+  #checkOpen(): void {
+    if (this.closing.aborted) throw new ClosedError();
+  }
+
+  #resolve(resource: string, options: AcquireOptions): ResolvedOptions {
+    this.#checkOpen();
+    checkName("resource", resource);
+    if (Object.keys(options).length === 0) return this.#resolved;
+    return resolveOptions(options, this.defaults, this.#context.capabilities.ttl);
+  }
+
+  #abortable<T>({ signal }: ResolvedOptions, call: (abort: Abort) => Promise<T>): Promise<T> {
+    return asked(this.env, () => this.#context.aborting.run([signal, this.#closing.signal], call));
+  }
+}

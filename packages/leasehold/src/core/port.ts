@@ -1,0 +1,200 @@
+/**
+ * The port between the core and the engines: what a store must offer.
+ *
+ * - Batch first: one outcome per request, in the order of the requests, each atomic on its own. The
+ *   same key may stand several times in a batch; then it is decided in order.
+ * - Failure is an outcome per request. A method throws only on misuse (a bug of the caller).
+ * - Between machines travel durations; `expiresAt` is for people.
+ *
+ * Not in it: blocking waits, timers, retries, local time, callbacks, roles, election, atomicity over
+ * several keys. Lease ids never come out of a store.
+ */
+import type { LeaseholdError } from "./errors.js";
+
+/** What is leased: a resource of a namespace (the tenant), never joined into one string. */
+export interface Key {
+  readonly namespace: string;
+  readonly resource: string;
+}
+
+/** One grant on a key, named by its lease id: a bearer secret chosen by the acquirer. */
+export interface Grant extends Key {
+  readonly leaseId: string;
+}
+
+/** How long a grant lasts, as the store computed it in the step that answered. */
+export interface Term {
+  /** The granted duration: what was asked for, or longer. */
+  readonly ttlMs: number;
+  /** What is left of it by the store's clock. */
+  readonly remainingMs: number;
+  /** Store time as ISO 8601, for people; null where the store has no clock of its own. */
+  readonly expiresAt: string | null;
+}
+
+/** The request was not carried out (`no`), or nobody can say (`maybe`). */
+export interface Failed {
+  readonly status: "failed";
+  readonly applied: "no" | "maybe";
+  readonly retryable: boolean;
+  readonly error: LeaseholdError;
+}
+
+export interface AcquireRequest extends Grant {
+  readonly holder: string;
+  readonly ttlMs: number;
+  /**
+   * The caller waits, and asks again within this time: if it is refused, the store keeps its place in
+   * line that long, and wakes it. Releasing the lease id gives the place up. See queue.ts.
+   */
+  readonly queueMs?: number;
+  /** Kept with the grant and shown to people. */
+  readonly metadata?: string;
+}
+export type AcquireOutcome =
+  | ({
+      readonly status: "acquired";
+      /** 0 where the store has no tokens. */
+      readonly token: number;
+      /**
+       * The ended grant whose record this one took over: its last trace. For whoever keeps a history
+       * and says so (`tellReplaced`); absent where there was none, in the answer to a repeated request,
+       * and from a remote store.
+       */
+      readonly replaced?: LeaseView;
+    } & Term)
+  | {
+      readonly status: "held";
+      readonly holder: string;
+      /** Public name of the grant in the way; null where the engine cannot tell, or it is kept for a waiter. */
+      readonly grantId: string | null;
+      /** When to ask again, if nobody wakes the caller before: the rest of the grant, for a waiter also the turns of those before it. */
+      readonly remainingMs: number | null;
+      /** How many wait before the caller, where the store queues. */
+      readonly ahead?: number;
+    }
+  /** This lease id named a grant that has ended: it never comes back. */
+  | { readonly status: "ended" }
+  | Failed;
+
+export interface RenewRequest extends Grant {
+  readonly ttlMs: number;
+}
+export type RenewOutcome =
+  | ({ readonly status: "renewed"; readonly token: number } & Term)
+  | { readonly status: "lost"; readonly reason: "expired" | "revoked" | "taken" | "gone" }
+  | Failed;
+
+export type ReleaseRequest = Grant;
+export type ReleaseOutcome = { readonly status: "released" | "notHeld" } | Failed;
+
+export interface RevokeRequest extends Key {
+  /** Refuse unless the live grant has this token: the operator meant that one. */
+  readonly expectedToken?: number;
+  /** `atExpiry` keeps exclusion; `now` frees at once, and only the fence protects. */
+  readonly free: "atExpiry" | "now";
+  /** For the audit of a server; stores keep none. */
+  readonly reason?: string;
+}
+export type RevokeOutcome =
+  | { readonly status: "revoked"; readonly token: number; readonly freeInMs: number }
+  | { readonly status: "notHeld" | "otherToken" }
+  | Failed;
+
+/** `live`, or how it ended. */
+export type LeaseState = "live" | "expired" | "released" | "revoked";
+
+/** A grant as people and lists see it: without its secret. */
+export interface LeaseView extends Key {
+  readonly holder: string;
+  readonly grantId: string;
+  readonly token: number;
+  readonly state: LeaseState;
+  readonly ttlMs: number;
+  /** Zero when it has ended. */
+  readonly remainingMs: number;
+  readonly grantedAt: string | null;
+  readonly renewedAt: string | null;
+  readonly expiresAt: string | null;
+  readonly metadata: string | null;
+}
+
+export interface ListQuery {
+  readonly namespace: string;
+  /** Literal: no character in it is a wildcard. */
+  readonly prefix?: string;
+  /** Only grants in one of these states; default any. */
+  readonly states?: readonly LeaseState[];
+  /** Only grants that were renewed at least once; default false. */
+  readonly renewedOnly?: boolean;
+  /** Only grants of this holder. A store may leave this and the next two to whoever asks. */
+  readonly holder?: string;
+  /** Only live grants with at most this left. */
+  readonly expiringWithinMs?: number;
+  /** Only live grants that were made at least this long ago. */
+  readonly heldForMs?: number;
+  /** At most this many; default 100. */
+  readonly limit?: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string;
+}
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly nextCursor: string | null;
+}
+
+/** A hint: something may have changed. Subscribe first, then read. */
+export type WatchEvent =
+  | ({
+      readonly type: "changed";
+      /** `grantIdOf` the only waiter that has reason to ask; absent where the store cannot tell. */
+      readonly wakes?: string;
+    } & Key)
+  /** Events may have been missed, or the subscription has just begun: read everything again. */
+  | { readonly type: "resync" };
+
+/** What an engine promises; docs/guarantees.md says it in words. */
+export interface Capabilities {
+  /** Who measures expiry: the store, a session of the engine, or each contender by observation. */
+  readonly clock: "store" | "session" | "observed";
+  /** `bound`: a grant lives and dies with the client that took it. */
+  readonly grants: "portable" | "bound";
+  readonly ttl: { readonly minMs: number; readonly maxMs: number; readonly stepMs: number };
+  /** Whether waiters of different processes are served first in, first out. */
+  readonly queue: boolean;
+  readonly watch: "push" | "poll";
+  /** A free resource is obtainable this long after its expiry at the latest. */
+  readonly epsilonMs: number;
+  /**
+   * Whether its grants have fencing tokens; default true. Where they have none the port's tokens are
+   * 0, no token may be expected in a revoke, and `lease.token` throws NO_TOKEN.
+   */
+  readonly tokens?: boolean;
+}
+
+export interface CallOptions {
+  /** After this long the caller no longer cares; a store answers `failed` by then. */
+  readonly timeoutMs?: number;
+  /** Whether acquires shall tell what they `replaced`; default false. A store to which it is cheap tells it unasked. */
+  readonly tellReplaced?: boolean;
+}
+
+export interface LeaseStore {
+  readonly capabilities: Capabilities;
+  acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]>;
+  renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]>;
+  release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]>;
+  revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]>;
+  /** The last grant of each key, ended ones included until they are collected; null if none. */
+  get(keys: readonly Key[]): Promise<(LeaseView | null)[]>;
+  /** Ordered by resource, byte by byte. */
+  list(query: ListQuery): Promise<Page<LeaseView>>;
+  /**
+   * Hints about a namespace until the signal aborts. The first event is a `resync`, sent once the
+   * subscription stands. Where `capabilities.watch` is `poll`, that is the only event.
+   */
+  watch(namespace: string, options: { signal: AbortSignal }): AsyncIterable<WatchEvent>;
+  /** Deletes grants that ended more than `olderThanMs` ago, keeping tokens increasing; how many. */
+  collect(olderThanMs: number): Promise<number>;
+  close(): Promise<void>;
+}

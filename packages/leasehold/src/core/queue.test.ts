@@ -1,0 +1,134 @@
+import { describe, expect, it } from "vitest";
+import type { AcquireRequest } from "./port.js";
+import {
+  acquireInTurn,
+  LONGEST_TICKET_MS,
+  MOST_AWAITED,
+  RESERVED_MS,
+  type Ticket,
+} from "./queue.js";
+import { type LeaseRecord, release } from "./rules.js";
+
+const request = (leaseId: string, queueMs = 10_000): AcquireRequest => ({
+  namespace: "default",
+  resource: "r",
+  leaseId,
+  holder: `holder of ${leaseId}`,
+  ttlMs: 1_000,
+  queueMs,
+});
+const tickets = (...leaseIds: string[]): Ticket[] =>
+  leaseIds.map((leaseId) => ({ leaseId, holder: `holder of ${leaseId}`, expiresAtMs: 60_000 }));
+const held: LeaseRecord = {
+  leaseId: "held",
+  holder: "holder of held",
+  token: 7,
+  ttlMs: 1_000,
+  grantedAtMs: 0,
+  renewedAtMs: null,
+  expiresAtMs: 1_000,
+  ended: null,
+  metadata: null,
+};
+const freed = release(held, { ...request("held") }, 100).record;
+const ids = (all: readonly Ticket[]) => all.map(({ leaseId }) => leaseId);
+const ask = (
+  record: LeaseRecord | null,
+  before: readonly Ticket[],
+  asked: AcquireRequest,
+  nowMs: number,
+) => acquireInTurn(record, before, asked, nowMs, (last) => last + 1);
+
+describe("who is refused", () => {
+  it("leaves a ticket at the end, and hears when its turn comes", () => {
+    const { outcome, tickets: after } = ask(held, tickets("a", "b"), request("c"), 400);
+    expect(ids(after)).toEqual(["a", "b", "c"]);
+    expect(outcome).toMatchObject({
+      status: "held",
+      holder: "holder of held",
+      ahead: 2,
+      remainingMs: 600 + 2 * RESERVED_MS,
+    });
+  });
+
+  it("keeps its place when it asks again, never for a shorter time", () => {
+    const first = ask(held, tickets("a", "b"), request("c", 5_000), 400).tickets;
+    const again = ask(held, [...first, ...tickets("d")], request("c", 1_000), 500).tickets;
+    expect(ids(again)).toEqual(["a", "b", "c", "d"]);
+    expect(again[2]?.expiresAtMs).toBe(5_400);
+  });
+
+  it("leaves none if it does not wait, and is told of nobody before it", () => {
+    const { outcome, tickets: after } = ask(held, tickets("a"), request("c", 0), 400);
+    expect(ids(after)).toEqual(["a"]);
+    expect(outcome).toMatchObject({ status: "held", remainingMs: 600 });
+    expect(outcome).not.toHaveProperty("ahead");
+  });
+
+  it("is not kept in mind for longer than a minute", () => {
+    const [ticket] = ask(held, [], request("a", 10 * LONGEST_TICKET_MS), 400).tickets;
+    expect(ticket?.expiresAtMs).toBe(400 + LONGEST_TICKET_MS);
+  });
+});
+
+describe("what is free", () => {
+  it.each([
+    ["the first in line at once", "a", 100, "acquired"],
+    ["the second not yet", "b", 100 + RESERVED_MS - 1, "held"],
+    ["the second when the first did not answer", "b", 100 + RESERVED_MS, "acquired"],
+    ["the third after both", "c", 100 + 2 * RESERVED_MS - 1, "held"],
+    ["the third then", "c", 100 + 2 * RESERVED_MS, "acquired"],
+    ["others after all of them", "x", 100 + 3 * RESERVED_MS - 1, "held"],
+    ["others then", "x", 100 + 3 * RESERVED_MS, "acquired"],
+    ["anybody when the clock was set back", "x", 99, "acquired"],
+  ])("is for %s", (_, leaseId, nowMs, status) => {
+    expect(ask(freed, tickets("a", "b", "c"), request(leaseId), nowMs).outcome.status).toBe(status);
+  });
+
+  it("names whom it is kept for, and how long", () => {
+    expect(ask(freed, tickets("a", "b"), request("b"), 150).outcome).toEqual({
+      status: "held",
+      holder: "holder of a",
+      grantId: null,
+      ahead: 1,
+      remainingMs: RESERVED_MS - 50,
+    });
+  });
+
+  it("is not kept for tickets that have expired", () => {
+    const late = tickets("a").map((ticket) => ({ ...ticket, expiresAtMs: 99 }));
+    expect(ask(freed, late, request("x"), 100).outcome.status).toBe("acquired");
+  });
+
+  it("is kept for so many at most", () => {
+    const crowd = tickets(...Array.from({ length: 100 }, (_, at) => `t${at}`));
+    const lastMs = 100 + MOST_AWAITED * RESERVED_MS;
+    expect(ask(freed, crowd, request("x"), lastMs - 1).outcome.status).toBe("held");
+    expect(ask(freed, crowd, request("x"), lastMs).outcome.status).toBe("acquired");
+  });
+
+  it("after an expiry is kept alike", () => {
+    expect(ask(held, tickets("a"), request("x"), 1_000).outcome.status).toBe("held");
+    expect(ask(held, tickets("a"), request("a"), 1_000).outcome.status).toBe("acquired");
+  });
+});
+
+describe("who is granted", () => {
+  it("has no ticket any more, and neither have those who were passed over", () => {
+    const { tickets: after } = ask(freed, tickets("a", "b", "c"), request("b"), 100 + RESERVED_MS);
+    expect(ids(after)).toEqual(["c"]);
+  });
+
+  it("without a ticket leaves those of the others alone", () => {
+    const { tickets: after } = ask(freed, tickets("a"), request("x"), 100 + RESERVED_MS);
+    expect(ids(after)).toEqual(["a"]);
+  });
+
+  it("is answered the same again, whoever waits by now", () => {
+    const { record } = ask(freed, tickets("a"), request("a"), 100);
+    expect(ask(record, tickets("b"), request("a"), 200).outcome).toMatchObject({
+      status: "acquired",
+      token: 8,
+    });
+  });
+});

@@ -1,0 +1,227 @@
+import { describe, expect, test } from "vitest";
+import { manualEnv } from "../testing/index.js";
+import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
+import type { AcquireRequest, Failed, LeaseStore, RevokeRequest } from "./port.js";
+import { Retrying, retryingLeases } from "./retrying.js";
+
+function failed(applied: Failed["applied"], retryAfterMs?: number): Failed {
+  const outcome = applied === "no" ? "none" : "unknown";
+  const after = retryAfterMs === undefined ? {} : { retryAfterMs };
+  const error = new StoreUnavailableError("it is down", { outcome, ...after });
+  return { status: "failed", applied, retryable: true, error };
+}
+
+const closed: Failed = {
+  status: "failed",
+  applied: "no",
+  retryable: false,
+  error: new ClosedError("the store"),
+};
+
+const DONE = { status: "done" } as const;
+type Outcome = typeof DONE | Failed;
+
+/** A store that answers one try after the other, to the last one again and again. */
+function scripted(...script: (readonly Outcome[] | Outcome)[]) {
+  const env = manualEnv();
+  const { clock } = env;
+  const retrying = new Retrying(env);
+  const tries: { asked: readonly string[]; timeoutMs: number; atMs: number }[] = [];
+  const startMs = clock.monotonic();
+  const send = async (asked: readonly string[], timeoutMs: number): Promise<Outcome[]> => {
+    const step = script[Math.min(tries.length, script.length - 1)] ?? DONE;
+    tries.push({ asked, timeoutMs, atMs: clock.monotonic() - startMs });
+    return "status" in step ? asked.map(() => step) : [...step];
+  };
+  /** Runs a call to its end, moving the clock as long as it waits. */
+  const ended = async <T>(call: Promise<T>): Promise<T> => {
+    let done = false;
+    const settled = () => {
+      done = true;
+    };
+    call.then(settled, settled);
+    for (let ms = 0; !done && ms < 20_000; ms += 10) await clock.advance(10);
+    return call;
+  };
+  const batch = (requests: readonly string[], options = {}) =>
+    ended(retrying.batch(requests, send, { timeoutMs: 1_000, ...options }));
+  return { env, clock, retrying, tries, send, ended, batch, startMs };
+}
+
+describe("a batch", () => {
+  test("that does not fail is sent once, with all of its time", async () => {
+    const { batch, tries, clock } = scripted(DONE);
+    expect(await batch(["a", "b"])).toEqual([DONE, DONE]);
+    expect(tries).toEqual([{ asked: ["a", "b"], timeoutMs: 1_000, atMs: 0 }]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("of nothing is sent too: the store may have something to say", async () => {
+    const { batch, tries } = scripted([]);
+    expect(await batch([])).toEqual([]);
+    expect(tries).toHaveLength(1);
+  });
+
+  test("is sent again within its time, and says each time what is left", async () => {
+    const { batch, tries, clock, startMs } = scripted(failed("no"));
+    expect(await batch(["a"])).toMatchObject([{ applied: "no", retryable: true }]);
+    expect(tries.length).toBeGreaterThan(2);
+    expect(clock.monotonic() - startMs).toBeLessThanOrEqual(1_010);
+    for (const { timeoutMs, atMs } of tries) expect(timeoutMs).toBe(1_000 - atMs);
+    expect(new Set(tries.map(({ atMs }) => atMs)).size).toBe(tries.length);
+  });
+
+  test("is sent again without what has succeeded, or failed for good", async () => {
+    const { batch, tries } = scripted([failed("no"), DONE, closed, failed("maybe")], DONE);
+    expect(await batch(["a", "b", "c", "d"])).toEqual([DONE, DONE, closed, DONE]);
+    expect(tries.map(({ asked }) => asked)).toEqual([
+      ["a", "b", "c", "d"],
+      ["a", "d"],
+    ]);
+  });
+
+  test("may have been applied once any try may have been", async () => {
+    const { batch } = scripted([failed("maybe"), failed("no")], failed("no"));
+    expect(await batch(["a", "b"])).toMatchObject([
+      { applied: "maybe", error: { code: "STORE_UNAVAILABLE", outcome: "unknown" } },
+      { applied: "no", error: { code: "STORE_UNAVAILABLE", outcome: "none" } },
+    ]);
+  });
+
+  test("may have been applied though a later try fails for good", async () => {
+    const { batch, tries } = scripted(failed("maybe"), closed);
+    expect(await batch(["a"])).toMatchObject([
+      { applied: "maybe", retryable: false, error: { code: "CLOSED" } },
+    ]);
+    expect(tries).toHaveLength(2);
+  });
+
+  test("is not repeated where that would do harm", async () => {
+    const { batch, tries } = scripted([failed("maybe"), failed("no")], failed("maybe"));
+    const outcomes = await batch(["a", "b"], { repeatable: false });
+    expect(outcomes).toMatchObject([{ applied: "maybe" }, { applied: "maybe" }]);
+    expect(tries.map(({ asked }) => asked)).toEqual([["a", "b"], ["b"]]);
+  });
+
+  test("waits as long as it is asked to, or gives up at once", async () => {
+    const { batch, tries, clock, startMs } = scripted(failed("no", 2_000));
+    expect(await batch(["a"])).toMatchObject([{ applied: "no" }]);
+    expect(tries).toHaveLength(1);
+    expect(clock.monotonic() - startMs).toBeLessThan(50);
+  });
+
+  test("is never sent again sooner than it is asked to", async () => {
+    const { batch, tries } = scripted([failed("no"), failed("no", 1_000)], failed("no", 1_000));
+    await batch(["a", "b"], { timeoutMs: 10_000 });
+    expect(tries.length).toBeGreaterThan(5);
+    for (const [index, { atMs }] of tries.slice(1).entries()) {
+      expect(atMs - (tries[index]?.atMs ?? 0)).toBeGreaterThanOrEqual(1_000);
+    }
+  });
+
+  test("has 5 s where it does not say", async () => {
+    const { retrying, send, ended, tries } = scripted(failed("no"));
+    await ended(retrying.batch(["a"], send));
+    expect(tries[0]?.timeoutMs).toBe(5_000);
+    expect(tries.at(-1)?.atMs).toBeGreaterThan(4_000);
+  });
+});
+
+describe("a pause", () => {
+  test("ends with the signal of the call", async () => {
+    const { retrying, send, clock, tries } = scripted(failed("no", 500));
+    const gone = new AbortController();
+    const call = retrying.batch(["a"], send, { timeoutMs: 1_000, signal: gone.signal });
+    await clock.settle();
+    gone.abort();
+    expect(await call).toMatchObject([{ applied: "no" }]);
+    expect(tries.map(({ atMs }) => atMs)).toEqual([0, 0]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("ends when the store is closed, which then says so", async () => {
+    const { retrying, send, clock, tries } = scripted(failed("maybe", 500), closed);
+    const call = retrying.batch(["a"], send, { timeoutMs: 1_000 });
+    await clock.settle();
+    retrying.close();
+    expect(await call).toMatchObject([{ applied: "maybe", error: { code: "CLOSED" } }]);
+    expect(tries).toHaveLength(2);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("is not begun any more when the store is closed", async () => {
+    const { retrying, send, tries } = scripted(failed("no"));
+    retrying.close();
+    expect(await retrying.batch(["a"], send)).toMatchObject([{ applied: "no" }]);
+    expect(tries).toHaveLength(1);
+  });
+});
+
+describe("a call that throws", () => {
+  function throwing(...errors: Error[]) {
+    const { retrying, ended } = scripted();
+    let calls = 0;
+    const call = ended(
+      retrying.call(async () => {
+        const error = errors[calls];
+        calls += 1;
+        if (error) throw error;
+        return "read";
+      }),
+    );
+    call.catch(() => {});
+    return { call, calls: () => calls };
+  }
+
+  test("is tried again where that may help", async () => {
+    const { call, calls } = throwing(failed("no").error, failed("maybe").error);
+    expect(await call).toBe("read");
+    expect(calls()).toBe(3);
+  });
+
+  test.each([new InvalidOptionError("url", "is wrong"), new TypeError("a bug")])(
+    "is not where it does not: %s",
+    async (error) => {
+      const { call, calls } = throwing(error);
+      await expect(call).rejects.toBe(error);
+      expect(calls()).toBe(1);
+    },
+  );
+});
+
+describe("a lease store", () => {
+  const key = { namespace: "default", resource: "r" };
+  const acquire: AcquireRequest = { ...key, leaseId: "l", holder: "h", ttlMs: 1_000 };
+  const revoke: RevokeRequest = { ...key, free: "now" };
+
+  function opened(options?: Parameters<typeof retryingLeases>[2]) {
+    const { env, ended } = scripted();
+    let tries = 0;
+    const fail = async (requests: readonly unknown[]) => {
+      tries += 1;
+      return requests.map(() => failed("maybe"));
+    };
+    const store = { acquire: fail, renew: fail, release: fail, revoke: fail };
+    const leases = retryingLeases(store as unknown as LeaseStore, env, options);
+    const triesOf = async (call: () => Promise<unknown>) => {
+      tries = 0;
+      await ended(call());
+      return tries;
+    };
+    return { leases, triesOf };
+  }
+
+  test("repeats all but a revoke, when the answer is lost", async () => {
+    const { leases, triesOf } = opened();
+    expect(await triesOf(() => leases.acquire([acquire]))).toBeGreaterThan(2);
+    expect(await triesOf(() => leases.renew([acquire]))).toBeGreaterThan(2);
+    expect(await triesOf(() => leases.release([acquire]))).toBeGreaterThan(2);
+    expect(await triesOf(() => leases.revoke([revoke]))).toBe(1);
+  });
+
+  test("repeats no acquire where its engine does not allow it", async () => {
+    const { leases, triesOf } = opened({ acquireAgain: false });
+    expect(await triesOf(() => leases.acquire([acquire]))).toBe(1);
+    expect(await triesOf(() => leases.release([acquire]))).toBeGreaterThan(2);
+  });
+});

@@ -1,0 +1,171 @@
+/**
+ * Tries again where a store fails for a while only. Such a store tries once, and says what came of it:
+ *
+ *   failed, applied "no" ────▶ again within the call's time, with the same ids
+ *   failed, applied "maybe" ─▶ again only where doing it twice does no more than doing it once
+ *
+ * Once any try may have been applied, the request as a whole may have been.
+ */
+import { Backoff, type Env, sleep, zip } from "../env/index.js";
+import { LeaseholdError, StoreUnavailableError } from "./errors.js";
+import type { Failed, LeaseStore } from "./port.js";
+
+const DEFAULT_TIMEOUT_MS = 5_000;
+const RETRY = { firstMs: 25, longestMs: 400 };
+
+export interface RetryOptions {
+  /** For all tries together; default 5,000. None begins later. */
+  readonly timeoutMs?: number | undefined;
+  /** Doing it twice does no more than doing it once; default true. */
+  readonly repeatable?: boolean;
+  /** Ends the pauses between the tries; the tries are for the store to end. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The tries of one store. Each is given the time that is left, in milliseconds. */
+export class Retrying {
+  readonly #env: Env;
+  readonly #closing = new AbortController();
+
+  constructor(env: Env) {
+    this.#env = env;
+  }
+
+  /** Ends the pauses. The closed store itself answers CLOSED. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** One outcome per request, in order. What has failed is sent again, without the rest. */
+  async batch<Request, Outcome extends { readonly status: string }>(
+    requests: readonly Request[],
+    send: (requests: readonly Request[], timeoutMs: number) => Promise<(Outcome | Failed)[]>,
+    { timeoutMs = DEFAULT_TIMEOUT_MS, repeatable = true, signal }: RetryOptions = {},
+  ): Promise<(Outcome | Failed)[]> {
+    const { clock, random } = this.#env;
+    const deadlineMs = clock.monotonic() + timeoutMs;
+    const ending = signal ?? this.#closing.signal;
+    const backoff = new Backoff(random, RETRY);
+    const outcomes: (Outcome | Failed)[] = [];
+    let open = [...requests.keys()];
+    for (;;) {
+      const asked = open.map((at) => requests[at] as Request);
+      const answers = await send(asked, deadlineMs - clock.monotonic());
+      let retryAfterMs = 0;
+      const again: number[] = [];
+      for (const [at, answer] of zip(open, answers)) {
+        const outcome = isFailed(answer) ? afterAll(outcomes[at], answer) : answer;
+        outcomes[at] = outcome;
+        if (!isFailed(outcome) || !outcome.retryable) continue;
+        if (outcome.applied === "maybe" && !repeatable) continue;
+        again.push(at);
+        retryAfterMs = Math.max(retryAfterMs, retryAfterMsOf(outcome.error));
+      }
+      if (again.length === 0 || ending.aborted) return outcomes;
+      // Never less than the store asked for: it knows when it can be asked again.
+      const pauseMs = retryAfterMs + backoff.nextMs();
+      if (clock.monotonic() + pauseMs >= deadlineMs) return outcomes;
+      await sleep(clock, pauseMs, { signal: ending }).catch(() => {});
+      open = again;
+    }
+  }
+
+  /** One request. */
+  async one<Outcome extends { readonly status: string }>(
+    send: (timeoutMs: number) => Promise<Outcome | Failed>,
+    options?: RetryOptions,
+  ): Promise<Outcome | Failed> {
+    const sendOne = async (_: readonly null[], timeoutMs: number) => [await send(timeoutMs)];
+    const [outcome] = await this.batch([null], sendOne, options);
+    return outcome as Outcome | Failed;
+  }
+
+  /** What throws instead of answering `failed`. */
+  async call<T>(work: (timeoutMs: number) => Promise<T>, options?: RetryOptions): Promise<T> {
+    const send = async (timeoutMs: number) => {
+      try {
+        return { status: "done", value: await work(timeoutMs) } as const;
+      } catch (error) {
+        if (error instanceof LeaseholdError) return failedBy(error);
+        throw error;
+      }
+    };
+    const outcome = await this.one(send, options);
+    if (outcome.status === "failed") throw outcome.error;
+    return outcome.value;
+  }
+}
+
+/**
+ * The store, trying again. A revoke is not repeated when its answer is lost: the next grant could be
+ * the one that it ends.
+ * @param options.acquireAgain whether an acquire may be, where its answer was lost
+ */
+export function retryingLeases(
+  store: LeaseStore,
+  env: Env,
+  { acquireAgain = true }: { readonly acquireAgain?: boolean } = {},
+): LeaseStore {
+  const retrying = new Retrying(env);
+  return {
+    capabilities: store.capabilities,
+    acquire: (requests, options) =>
+      retrying.batch(
+        requests,
+        (some, timeoutMs) => store.acquire(some, { ...options, timeoutMs }),
+        { ...options, repeatable: acquireAgain },
+      ),
+    renew: (requests, options) =>
+      retrying.batch(
+        requests,
+        (some, timeoutMs) => store.renew(some, { ...options, timeoutMs }),
+        options,
+      ),
+    release: (requests, options) =>
+      retrying.batch(
+        requests,
+        (some, timeoutMs) => store.release(some, { ...options, timeoutMs }),
+        options,
+      ),
+    revoke: (requests, options) =>
+      retrying.batch(requests, (some, timeoutMs) => store.revoke(some, { ...options, timeoutMs }), {
+        ...options,
+        repeatable: false,
+      }),
+    get: (keys) => retrying.call(() => store.get(keys)),
+    list: (query) => retrying.call(() => store.list(query)),
+    watch: (namespace, options) => store.watch(namespace, options),
+    collect: (olderThanMs) => retrying.call(() => store.collect(olderThanMs)),
+    close() {
+      retrying.close();
+      return store.close();
+    },
+  };
+}
+
+function isFailed<Outcome extends { readonly status: string }>(
+  outcome: Outcome | Failed,
+): outcome is Failed {
+  return outcome.status === "failed";
+}
+
+/** An earlier try may have been applied although this one was not. */
+function afterAll(before: { readonly status: string } | undefined, failed: Failed): Failed {
+  const maybe = before && isFailed(before) && before.applied === "maybe";
+  if (!maybe || failed.applied === "maybe") return failed;
+  const { error } = failed;
+  const known =
+    error instanceof StoreUnavailableError
+      ? new StoreUnavailableError(error.message, { outcome: "unknown", cause: error })
+      : error;
+  return { ...failed, applied: "maybe", error: known };
+}
+
+function failedBy(error: LeaseholdError): Failed {
+  const applied = error.outcome === "none" ? "no" : "maybe";
+  return { status: "failed", applied, retryable: error.retryable, error };
+}
+
+function retryAfterMsOf(error: LeaseholdError): number {
+  return error instanceof StoreUnavailableError ? (error.retryAfterMs ?? 0) : 0;
+}

@@ -1,0 +1,167 @@
+import { describe, expect, it } from "vitest";
+import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import { manualEnv } from "../testing/index.js";
+import { ClosedError } from "./errors.js";
+import { HeldLease } from "./held-lease.js";
+import { Leases } from "./leases.js";
+import {
+  type AnyLease,
+  type OnUnavailable,
+  type RunOptions,
+  UnprotectedLease,
+  type Work,
+} from "./unprotected.js";
+
+const TTL_MS = 3_000;
+
+function world() {
+  const warnings: Record<string, unknown>[] = [];
+  const clocked = manualEnv();
+  const warn = (fields: Record<string, unknown>) => warnings.push(fields);
+  const env = { ...clocked, logger: { ...clocked.logger, warn } as typeof clocked.logger };
+  const store = faultyStore(env);
+  const options = { env, holder: "a", graceMs: 0, defaults: { ttlMs: TTL_MS } };
+  const leases = new Leases(store, options, { close: undefined });
+  return { clock: env.clock, store, leases, warnings };
+}
+const eventsOf = (warnings: readonly Record<string, unknown>[]) =>
+  warnings.flatMap(({ event, resource }) => (event === undefined ? [] : [{ event, resource }]));
+
+function workWith(
+  leases: Leases,
+  how: "run" | "tryRun",
+  options: RunOptions,
+  work: Work<string, AnyLease>,
+): Promise<unknown> {
+  if (how === "run") return leases.run("r", options, work);
+  return leases.tryRun("r", options as RunOptions<"unprotected">, work);
+}
+
+describe("a store that does not answer", () => {
+  it("is waited for by run, unless told otherwise", async () => {
+    const { leases, store, clock } = world();
+    store.faults.acquire = "refuse";
+    const running = leases.run("r", (lease) => lease.token);
+    await clock.advance(10 * TTL_MS);
+    store.faults.acquire = "ok";
+    await clock.advance(TTL_MS);
+    expect(await running).toBeGreaterThan(0);
+  });
+
+  it('ends run after the first attempt with "fail"', async () => {
+    const { leases, store, clock } = world();
+    store.faults.acquire = "refuse";
+    const running = leases.run("r", { onUnavailable: "fail" }, () => "never");
+    const failed = expect(running).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      outcome: "none",
+    });
+    await clock.advance(TTL_MS);
+    await failed;
+  });
+
+  it('ends a wait for another holder with "fail", too', async () => {
+    const { leases, store, clock } = world();
+    const held = await leases.acquire("r");
+    const running = leases.run("r", { onUnavailable: "fail" }, () => "never");
+    const failed = expect(running).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await clock.advance(TTL_MS / 2);
+    store.faults.acquire = "refuse";
+    await held.release();
+    await clock.advance(TTL_MS);
+    await failed;
+  });
+
+  it('ends run with "fail" also behind a caller of this process who waits', async () => {
+    const { leases, store, clock } = world();
+    store.faults.acquire = "refuse";
+    const waiting = leases.run("r", () => "in the end");
+    const running = leases.run("r", { onUnavailable: "fail" }, () => "never");
+    const behind = leases.run("r", () => "last");
+    const failed = expect(running).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await clock.advance(TTL_MS);
+    await failed;
+    store.faults.acquire = "ok";
+    await clock.advance(TTL_MS);
+    expect(await Promise.all([waiting, behind])).toEqual(["in the end", "last"]);
+  });
+
+  it.each(["run", "tryRun"] as const)(
+    'lets %s work with "unprotected", told apart',
+    async (how) => {
+      const { leases, store, clock, warnings } = world();
+      store.faults.acquire = "refuse";
+      const options = { onUnavailable: "unprotected" } as const;
+      const running = workWith(leases, how, options, (lease) => {
+        expect(lease).toBeInstanceOf(UnprotectedLease);
+        expect(lease).toMatchObject({ resource: "r", holder: "a", isProtected: false });
+        expect(lease.checkAlive()).toBe(true);
+        expect(() => lease.token).toThrow(
+          expect.objectContaining({
+            code: "NO_TOKEN",
+            resource: "r",
+            message: expect.stringContaining("the work runs unprotected: ask lease.isProtected"),
+          }),
+        );
+        return "done";
+      });
+      await clock.advance(TTL_MS);
+      expect(await running).toEqual(how === "run" ? "done" : { ran: true, value: "done" });
+      expect(eventsOf(warnings)).toEqual([{ event: "lock_unprotected", resource: "r" }]);
+    },
+  );
+
+  it('gives back what it may have granted before the work begins with "unprotected"', async () => {
+    const { leases, store, clock } = world();
+    store.faults.acquire = "cut";
+    const running = leases.run("r", { onUnavailable: "unprotected" }, () => "done");
+    await clock.advance(TTL_MS / 2);
+    expect(await running).toBe("done");
+    const [view] = await store.inner.get([{ namespace: "default", resource: "r" }]);
+    expect(view).toMatchObject({ state: "released" });
+  });
+
+  it('tells work that runs with "unprotected" to stop when the client closes', async () => {
+    const { leases, store, clock } = world();
+    store.faults.acquire = "refuse";
+    let reason: unknown;
+    const running = leases.run("r", { onUnavailable: "unprotected" }, async (lease) => {
+      await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
+      expect(lease.checkAlive()).toBe(false);
+      reason = lease.signal.reason;
+    });
+    await clock.advance(TTL_MS);
+    await Promise.all([leases.close(), running]);
+    expect(reason).toBeInstanceOf(ClosedError);
+  });
+});
+
+it('"unprotected" work holds a lease wherever there is one', async () => {
+  const { leases, warnings } = world();
+  await leases.run("r", { onUnavailable: "unprotected" }, async (lease) => {
+    expect(lease).toBeInstanceOf(HeldLease);
+    expect(lease.isProtected && lease.token).toBeGreaterThan(0);
+    // Somebody else's success is no outage.
+    const second = await leases.tryRun("r", { onUnavailable: "unprotected" }, () => "never");
+    expect(second).toMatchObject({ ran: false, holder: "a" });
+  });
+  expect(eventsOf(warnings)).toEqual([]);
+});
+
+it.each(["run", "tryRun"] as const)("%s refuses a policy that it does not know", async (how) => {
+  const { leases } = world();
+  const options = { onUnavailable: (how === "run" ? "ignore" : "wait") as OnUnavailable };
+  await expect(workWith(leases, how, options, () => "never")).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    path: "onUnavailable",
+  });
+});
+
+it("acquire, which cannot answer without a lease, does not know policies", async () => {
+  const { leases } = world();
+  const options = { onUnavailable: "unprotected" };
+  await expect(leases.acquire("r", options as never)).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    path: "onUnavailable",
+  });
+});

@@ -1,0 +1,292 @@
+/**
+ * One leader among the candidates of a name, by a lease; each term has a fencing token.
+ *
+ *             lead()            won              resigned, lost, aborted, or the work ended
+ *    idle ───────────▶ waiting ─────▶ leading ──────────────────────────────▶ stopping
+ *     ▲                 ▲  │                    the term's signal aborts; the        │
+ *     │                 │  └ another is named   work drains, then comes the release  │
+ *     │                 │    the successor: give back, stand aside                  │
+ *     │                 └──────────────── a term is over, not the candidacy ────────┤
+ *     └──────────────────────────── aborted, or the work threw ─────────────────────┘
+ *
+ * - The work of one node never overlaps itself: a term begins when all work of the last one has ended,
+ *   `lead`'s own and that of `runIfLeader`.
+ * - Nothing is stopped that has not begun: a term that is lost before its work starts has no work.
+ * - *Lost* (expired, taken, revoked): trust is over already, so the work stops at its own pace, and
+ *   nothing is released that might be another's.
+ * - *Paused past the ttl*: `checkAlive()`, and so `runIfLeader`, finds out before any timer runs.
+ *   A write that is under way by then only a guard of the protected side can refuse: pass it the token.
+ * - *Work that does not stop* when told to: nothing begins here until it has ended; see Drain.
+ * - *A named successor*: the leader leaves word in a lease of its own, `<name>/successor`, before it
+ *   releases. Who wins meanwhile and is not named gives back and stands aside while the word stands. If
+ *   the successor is dead, the word runs out. It is courtesy: exclusion never rests on it.
+ */
+
+import {
+  type AcquireOptions,
+  checkKnown,
+  checkName,
+  checkNumber,
+  type HeldLease,
+  InvalidOptionError,
+  LeaseLostError,
+  type Leases,
+  NotLeaderError,
+  StaleTokenError,
+} from "../core/index.js";
+import { jittered, sleep } from "../env/index.js";
+import { Drain } from "./drain.js";
+import { type LeaderChange, observeLeader } from "./observer.js";
+import { markedAs } from "./standing.js";
+import { Succession } from "./succession.js";
+
+export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
+  /**
+   * Pause before this candidate campaigns again after its work ended the term by returning, in
+   * milliseconds, so that others get their turn. Default 1,000.
+   */
+  retryDelayMs?: number;
+  /**
+   * How long others stand aside for a successor named by `resign`, in milliseconds. Default 5,000
+   * (or the longest lease of the store): a healthy successor takes over within a round trip; a dead one
+   * costs this long.
+   */
+  handoverMs?: number;
+  /**
+   * How long the work of a term may take to stop when it is told to, in milliseconds. Default 5,000, as
+   * a client gives it. What still runs then keeps its lease until that expires.
+   */
+  graceMs?: number;
+}
+
+/** One leadership, in its holder's hands: a lease, but for what ends it. */
+export type Term = Pick<
+  HeldLease,
+  "holder" | "token" | "grantId" | "signal" | "checkAlive" | "remainingMs" | "onLost"
+>;
+
+/** Must stop when `term.signal` aborts. Returning ends the term. */
+export type LeaderWork = (term: Term) => void | PromiseLike<void>;
+
+export type ElectorState = "idle" | "waiting" | "leading" | "stopping";
+
+/** Why a term's signal aborts when its leader steps down by itself. */
+class Resigned extends Error {
+  override readonly name = "Resigned";
+}
+
+export class Elector {
+  readonly #leases: Leases;
+  readonly #acquire: AcquireOptions;
+  readonly #retryDelayMs: number;
+  readonly #succession: Succession;
+  readonly #drain: Drain;
+  readonly #running = new Set<Promise<unknown>>();
+  #state: ElectorState = "idle";
+  #lease: HeldLease | undefined;
+  /** Resolves when the term that is running has been given back. */
+  #over: Promise<void> = Promise.resolve();
+
+  /**
+   * Sends nothing yet.
+   * @param name of the election: a resource, which leaves room for `/successor`
+   * @throws INVALID_OPTION, CLOSED
+   */
+  constructor(
+    leases: Leases,
+    readonly name: string,
+    options: ElectorOptions = {},
+  ) {
+    const {
+      retryDelayMs = 1_000,
+      handoverMs = Math.min(5_000, leases.capabilities.ttl.maxMs),
+      graceMs = 5_000,
+      ...acquire
+    } = options;
+    checkNumber("retryDelayMs", retryDelayMs, 0, Number.MAX_SAFE_INTEGER);
+    checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
+    // Checks the name and what else a lease is asked with.
+    leases.lease(name, acquire);
+    const metadata = markedAs("elector", leases, acquire.metadata);
+    this.#succession = new Succession(leases, name, handoverMs);
+    this.#drain = new Drain(leases, graceMs, "elector");
+    this.#leases = leases;
+    this.#acquire = { ...acquire, metadata };
+    this.#retryDelayMs = retryDelayMs;
+  }
+
+  get state(): ElectorState {
+    return this.#state;
+  }
+
+  /** The term that this node leads now, as far as its own clocks tell; never stale. */
+  get term(): Term | undefined {
+    const lease = this.#lease;
+    return lease && this.#state === "leading" && lease.checkAlive() ? lease : undefined;
+  }
+
+  /**
+   * Campaigns, does the work while leading, and campaigns again when a term is over, until the signal
+   * aborts or the client closes. Then the work is told to stop; the call resolves when it has, and the
+   * lease has been given back.
+   * @throws what the work threw while it led (the term is over, and so is the candidacy: a Singleton
+   *   would start it again); INVALID_OPTION if this elector campaigns already; STORE_MISCONFIGURED;
+   *   STILL_RUNNING when the work has not ended `graceMs` after the signal: its lease is left to expire,
+   *   and `state` is `stopping` until it has
+   */
+  async lead(work: LeaderWork, options: { signal?: AbortSignal } = {}): Promise<void> {
+    if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
+    checkKnown(options, { signal: true });
+    if (this.#state !== "idle") {
+      throw new InvalidOptionError("lead", "is under way: make an Elector for each candidate");
+    }
+    const { signal = new AbortController().signal } = options;
+    this.#state = "waiting";
+    const leaving = [signal, this.#leases.closing];
+    for (const left of leaving) left.addEventListener("abort", this.#drain.look);
+    const ended = this.#stand(work, signal).finally(() => {
+      this.#state = "idle";
+      for (const left of leaving) left.removeEventListener("abort", this.#drain.look);
+    });
+    return this.#drain.until(ended, () => leaving.some(({ aborted }) => aborted));
+  }
+
+  /**
+   * Ends the term that this node leads: its work is told to stop, drains, and the lease is released.
+   * With `successor`, others stand aside for that holder (`leases.holder` of its client), and the call
+   * waits until it leads, or until they need not wait longer. Candidacy goes on. A no-op while not leading.
+   * @throws STORE_UNAVAILABLE if word of the successor could not be left: the term goes on;
+   *   STILL_RUNNING when the work has not ended within `graceMs`: its lease is left to expire
+   */
+  async resign(options: { successor?: string } = {}): Promise<void> {
+    checkKnown(options, { successor: true });
+    const { successor } = options;
+    if (successor !== undefined) checkName("successor", successor);
+    const lease = this.#lease;
+    if (!lease) return;
+    const over = this.#over;
+    const word =
+      successor === undefined || successor === lease.holder
+        ? undefined
+        : await this.#succession.name(successor);
+    lease.interrupt(new Resigned("the leader resigned"));
+    this.#stopping(lease);
+    await this.#drain.until(over);
+    await word?.taken();
+  }
+
+  /**
+   * Does the work if this node leads, under the signal of the term. A term waits for it to end, so it
+   * must stop when the signal aborts.
+   * @param work gets the token to pass on to what it writes to
+   * @throws NOT_LEADER, before the work begins; LEASE_LOST if the term ended under the work, whatever
+   *   that says; else what the work threw
+   */
+  runIfLeader<T>(work: (signal: AbortSignal, token: number) => T | PromiseLike<T>): Promise<T> {
+    const lease = this.#lease;
+    if (!lease || !this.term) return Promise.reject(new NotLeaderError(this.name));
+    const running = (async () => {
+      try {
+        const value = await work(lease.signal, lease.token);
+        lease.checkAlive();
+        if (lease.lostError) throw lease.lostError;
+        return value;
+      } catch (error) {
+        throw lease.lostError ?? error;
+      }
+    })();
+    this.#running.add(running);
+    const forget = () => this.#running.delete(running);
+    running.then(forget, forget);
+    return running;
+  }
+
+  /**
+   * As `runIfLeader`, for a write to what a guard protects: if that refuses the token as stale, a newer
+   * leader has written already, and this node steps down at once.
+   * @throws NOT_LEADER, STALE_TOKEN, LEASE_LOST, or what the write threw
+   */
+  leaderWrite<T>(write: (signal: AbortSignal, token: number) => T | PromiseLike<T>): Promise<T> {
+    const lease = this.#lease;
+    return this.runIfLeader(async (signal, token) => {
+      try {
+        return await write(signal, token);
+      } catch (error) {
+        if (error instanceof StaleTokenError) lease?.lose("taken");
+        throw error;
+      }
+    });
+  }
+
+  /**
+   * Who leads, now and at each change, until the signal aborts; also for those who do not campaign.
+   * Where the store notifies, it is asked once a ttl while somebody leads, and at most once a second
+   * while nobody does. Terms that came and went may be skipped;
+   * tokens never go back. A store that does not answer is waited for.
+   */
+  observe(options: { signal: AbortSignal }): AsyncIterable<LeaderChange> {
+    return observeLeader(this.#leases, this.name, options.signal);
+  }
+
+  /** One term after the other. */
+  async #stand(work: LeaderWork, signal: AbortSignal): Promise<void> {
+    const { env } = this.#leases;
+    try {
+      while (!signal.aborted && !this.#leases.closing.aborted) {
+        const ended = await this.#campaign(work, signal);
+        if (ended === "returned") {
+          await sleep(env.clock, jittered(env.random, this.#retryDelayMs, 0.2), { signal });
+        }
+      }
+    } catch (error) {
+      if (!signal.aborted && !this.#leases.closing.aborted) throw error;
+    }
+  }
+
+  /** One term, if it comes to one. */
+  async #campaign(work: LeaderWork, signal: AbortSignal): Promise<"returned" | "again"> {
+    const options = { ...this.#acquire, signal };
+    let over = () => {};
+    let ended: "returned" | "again" = "again";
+    const stop = () => this.#lease?.interrupt(signal.reason);
+    try {
+      await this.#leases.run(this.name, options, async (lease) => {
+        if (await this.#succession.isAnothers(signal)) return;
+        // Over before it began: nothing is started that would be stopped at once.
+        if (signal.aborted || lease.signal.aborted || !lease.checkAlive()) return;
+        this.#over = new Promise((resolve) => {
+          over = resolve;
+        });
+        [this.#lease, this.#state] = [lease, "leading"];
+        signal.addEventListener("abort", stop, { once: true });
+        lease.signal.addEventListener("abort", () => this.#stopping(lease), { once: true });
+        await this.#drain.watch(lease, async () => {
+          try {
+            await work(lease);
+            if (!lease.signal.aborted) ended = "returned";
+          } catch (error) {
+            // What stops because it was told to may say so by throwing.
+            if (!lease.signal.aborted) throw error;
+          } finally {
+            this.#stopping(lease);
+            lease.interrupt(new Resigned("the term is over"));
+            await Promise.allSettled(this.#running);
+          }
+        });
+      });
+    } catch (error) {
+      if (!(error instanceof LeaseLostError)) throw error;
+      return "again";
+    } finally {
+      signal.removeEventListener("abort", stop);
+      [this.#lease, this.#state] = [undefined, "waiting"];
+      over();
+    }
+    await this.#succession.standAside(signal);
+    return ended;
+  }
+
+  #stopping(lease: HeldLease): void {
+    if (this.#lease === lease && this.#state === "leading") this.#state = "stopping";
+  }
+}

@@ -1,0 +1,84 @@
+import { describe, expect, it } from "vitest";
+import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/electors-world.js";
+import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import { Leases, StoreUnavailableError } from "../core/index.js";
+import { manualEnv } from "../testing/index.js";
+import { type LeaderChange, observeLeader } from "./observer.js";
+
+it("tells nothing of what a replica answers late: the leader of before does not come back", async () => {
+  const env = manualEnv();
+  const { clock } = env;
+  const store = faultyStore(env);
+  const leases = new Leases(store, { env, holder: "a" }, { close: undefined });
+  const read = store.get.bind(store);
+  const stop = new AbortController();
+  const seen: (number | null)[] = [];
+  const watching = (async () => {
+    for await (const { token } of observeLeader(leases, "n", stop.signal)) seen.push(token);
+  })();
+  const first = await leases.acquire("n");
+  await clock.advance(2_000);
+  const late = await read([{ namespace: "default", resource: "n" }]);
+  await first.release();
+  const second = await leases.acquire("n");
+  await clock.advance(2_000);
+  store.get = () => Promise.resolve(late);
+  await clock.advance(60_000);
+  stop.abort();
+  await clock.settle();
+  await watching;
+  expect(seen).toContain(second.token);
+  const tokens = seen.map((token) => token ?? 0);
+  expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
+  await second.release();
+});
+
+describe("observe", () => {
+  it("tells of each leader, and when there is none; tokens only grow", async () => {
+    const { clock, node, store } = electorsWorld();
+    const [a, b, c] = [node("a"), node("b"), node("c")];
+    const seen: LeaderChange[] = [];
+    const watching = (async () => {
+      for await (const change of c.elector.observe({ signal: c.stop.signal })) seen.push(change);
+    })();
+    await clock.advance(10);
+    const leadingA = a.lead();
+    await clock.advance(100);
+    store.faults.renew = "refuse";
+    await clock.advance(ELECTOR_TTL_MS + 100);
+    store.faults.renew = "ok";
+    a.stop.abort();
+    await clock.advance(100);
+    await leadingA;
+    const leadingB = b.lead();
+    await clock.advance(100);
+    b.stop.abort();
+    await clock.advance(100);
+    await leadingB;
+    c.stop.abort();
+    await clock.settle();
+    await watching;
+    expect(seen[0]).toEqual({ leader: null, token: null, self: false });
+    expect(seen.some(({ leader }) => leader === "a")).toBe(true);
+    expect(seen.at(-2)).toMatchObject({ leader: "b", self: false });
+    expect(seen.at(-1)).toMatchObject({ leader: null });
+    const tokens = seen.map(({ token }) => token ?? 0);
+    expect(tokens).toEqual([...tokens].sort((x, y) => x - y));
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("waits for a store that does not answer", async () => {
+    const { clock, node, store } = electorsWorld();
+    const { elector, stop } = node("a");
+    const { get } = store;
+    store.get = () => Promise.reject(new StoreUnavailableError("down", { outcome: "none" }));
+    const changes = elector.observe({ signal: stop.signal })[Symbol.asyncIterator]();
+    const first = changes.next();
+    await clock.advance(5_000);
+    store.get = get;
+    await clock.advance(2_000);
+    expect(await first).toMatchObject({ value: { leader: null } });
+    stop.abort();
+    expect(await changes.next()).toMatchObject({ done: true });
+  });
+});

@@ -1,0 +1,82 @@
+/**
+ * Who leads, as others see it: by the store's hints, and by the clock where a term runs out. Stores hint at
+ * what ends where somebody waits; at what is granted none does, and an observer must not stand in the
+ * line of candidates to be told. So while nobody leads it looks: soon, then less often.
+ */
+
+import { LeaseholdError, type Leases, type LeaseView, Wakeup } from "../core/index.js";
+import { jittered } from "../env/index.js";
+
+export interface LeaderChange {
+  /** The leader's `leases.holder`; null while nobody leads. */
+  readonly leader: string | null;
+  /** Of its term, or of the last one; null while there has been none. */
+  readonly token: number | null;
+  /** Whether it is the observer's own client. */
+  readonly self: boolean;
+}
+
+/** Behind hints, in case that one was missed; and where the store gives none. */
+const LOOK_MS = { push: 30_000, poll: 500 } as const;
+/** A hint tells that a name may be free, not that it has been taken: soon, then less often. */
+const [FIRST_LOOK_MS, LAST_LOOK_MS] = [10, 1_000];
+const RETRY_MS = 1_000;
+/** Just after the expiry. */
+const AFTER_EXPIRY_MS = 1;
+
+export async function* observeLeader(
+  leases: Leases,
+  name: string,
+  signal: AbortSignal,
+): AsyncGenerator<LeaderChange, void, undefined> {
+  const { env } = leases;
+  const wakeup = new Wakeup();
+  const unlisten = leases.listen(name, wakeup.set);
+  let last: LeaderChange | undefined;
+  let vacantMs = FIRST_LOOK_MS;
+  try {
+    while (!signal.aborted) {
+      const view = await look(leases, name);
+      let pauseMs: number = LOOK_MS[leases.capabilities.watch];
+      if (view === "unknown") {
+        pauseMs = RETRY_MS;
+      } else {
+        const change = changeOf(view, leases.holder);
+        // What a replica answers late is not news.
+        const isOld = (change.token ?? 0) < (last?.token ?? 0);
+        if (!isOld && !(last && isSame(last, change))) yield (last = change);
+        if (view?.state === "live") {
+          vacantMs = FIRST_LOOK_MS;
+          pauseMs = Math.min(pauseMs, view.remainingMs + AFTER_EXPIRY_MS);
+        } else {
+          pauseMs = Math.min(pauseMs, vacantMs);
+          vacantMs = Math.min(2 * vacantMs, LAST_LOOK_MS);
+        }
+      }
+      await wakeup.wait(env, jittered(env.random, pauseMs, 0.1), signal);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    unlisten();
+  }
+}
+
+async function look(leases: Leases, name: string): Promise<LeaseView | null | "unknown"> {
+  try {
+    return await leases.get(name);
+  } catch (error) {
+    if (!(error instanceof LeaseholdError && error.retryable)) throw error;
+    leases.env.logger.warn({ err: error, name }, "observing a store that does not answer");
+    return "unknown";
+  }
+}
+
+function changeOf(view: LeaseView | null, self: string): LeaderChange {
+  const leader = view?.state === "live" ? view.holder : null;
+  return { leader, token: view?.token ?? null, self: leader === self };
+}
+
+function isSame(a: LeaderChange, b: LeaderChange): boolean {
+  return a.leader === b.leader && a.token === b.token;
+}

@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/electors-world.js";
+
+describe("resign", () => {
+  it("gives the lead to the next, and stays a candidate", async () => {
+    const { clock, node } = electorsWorld();
+    const [a, b] = [node("a"), node("b")];
+    const both = [a.lead(), b.lead()];
+    await clock.advance(100);
+    await b.elector.resign();
+    const resigned = a.elector.resign();
+    await clock.advance(100);
+    await resigned;
+    expect([a.elector.state, b.elector.state]).toEqual(["waiting", "leading"]);
+    await b.leases.close();
+    await clock.advance(100);
+    expect(a.elector.state).toBe("leading");
+    await a.leases.close();
+    await Promise.all(both);
+  });
+
+  it("does not wait longer than the grace for work that does not stop", async () => {
+    const { clock, node } = electorsWorld();
+    const [a, b] = [node("a", { graceMs: 1_000 }), node("b")];
+    let finish = () => {};
+    const leading = a.lead(
+      () =>
+        new Promise((resolve) => {
+          finish = resolve;
+        }),
+    );
+    await clock.advance(100);
+    const leadingB = b.lead();
+    const refused = expect(a.elector.resign()).rejects.toMatchObject({ code: "STILL_RUNNING" });
+    await clock.advance(1_000);
+    await refused;
+    expect(b.elector.state).toBe("waiting");
+    await clock.advance(ELECTOR_TTL_MS + 100);
+    expect(b.elector.state).toBe("leading");
+    finish();
+    await clock.advance(100);
+    // Its candidacy goes on.
+    expect(a.elector.state).toBe("waiting");
+    for (const { leases } of [b, a]) await leases.close();
+    await Promise.all([leading, leadingB]);
+  });
+
+  it("lets the named successor lead, whoever waited longer", async () => {
+    const { clock, node } = electorsWorld();
+    const nodes = ["a", "b", "c", "d", "e"].map((name) => node(name));
+    const leading: Promise<void>[] = [];
+    for (const one of nodes) {
+      leading.push(one.lead());
+      await clock.advance(10);
+    }
+    const worked: string[] = [];
+    const [a, , , , e] = nodes;
+    const resigned = a!.elector.resign({ successor: "e" });
+    await clock.advance(2_000);
+    await resigned;
+    for (const one of nodes) if (one.elector.state === "leading") worked.push(one.leases.holder);
+    expect(worked).toEqual(["e"]);
+    expect(e!.elector.term?.token).toBeGreaterThan(1);
+    for (const { leases } of nodes) await leases.close();
+    await Promise.all(leading);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("lets another lead when the successor does not come", async () => {
+    const { clock, node } = electorsWorld();
+    const [a, b] = [node("a", { handoverMs: 1_000 }), node("b")];
+    const both = [a.lead(), b.lead()];
+    await clock.advance(100);
+    const resigned = a.elector.resign({ successor: "nobody" });
+    await clock.advance(500);
+    expect([a.elector.state, b.elector.state]).not.toContain("leading");
+    await clock.advance(2_000);
+    await resigned;
+    expect([a.elector.state, b.elector.state]).toContain("leading");
+    for (const { leases } of [a, b]) await leases.close();
+    await Promise.all(both);
+  });
+});

@@ -1,0 +1,297 @@
+/**
+ * Work in parts, each of which runs on exactly one member at a time, spread evenly over those that live.
+ *
+ *   NAME/coordinator    elects one member (Elector)
+ *   NAME/members/M      held by each member: it lives        │ list, every second and when one expires
+ *   NAME/plan           ◀── who works on what ── coordinator ◀┘
+ *      │ read by each member, every second and on a hint
+ *      ▼
+ *   NAME/shards/N       held by the member that works on shard N (Singleton), for as long as it does
+ *
+ * What excludes is the lease of the shard, nothing else: members may read plans as late as they will,
+ * and two coordinators may have planned. So:
+ * - *Hand-over.* Who is relieved of a shard tells its work to stop, waits for it to drain, releases; the
+ *   next one waits in line for the lease.
+ * - *A member dies.* Its leases run out together. The coordinator is woken at that time, plans, and the
+ *   heirs take the shards: within ttl, what the store adds (epsilon), and the second of the plan.
+ * - *The coordinator dies.* Everybody works on; another is elected and begins with the plan there is.
+ * - *A coordinator that was paused* asks checkAlive() before each plan. One that slips through is
+ *   overwritten: the new coordinator looks whose plan it is, every second.
+ * - *A member that loses its own lease* stops its shards, drained, and joins again.
+ * - *Work that does not stop* within its grace: its shard's lease is left to expire, and the next one
+ *   takes it then. The member works on that shard again when the old work has ended, not before.
+ */
+
+import {
+  type AcquireOptions,
+  ClosedError,
+  checkInteger,
+  checkName,
+  checkNumber,
+  type HeldLease,
+  InvalidOptionError,
+  LeaseholdError,
+  type Leases,
+  type LeaseView,
+  Wakeup,
+} from "../core/index.js";
+import { jittered, sleep } from "../env/index.js";
+import { type Allocation, allocate } from "./allocation.js";
+import { Elector, type Term } from "./elector.js";
+import { encodePlan, MOST_MEMBERS, MOST_SHARDS, readPlan, shortName } from "./plan.js";
+import { Singleton } from "./singleton.js";
+import { markedAs } from "./standing.js";
+
+export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" | "metadata"> {
+  /** How many there are: the same number at all members, from 1 to 1,024. */
+  count: number;
+  /** This member among the others; default the client's `holder`. A second one of a name waits. */
+  member?: string;
+  /** The work on one shard. Must stop when `lease.signal` aborts; is started again, with pauses, when it ends. */
+  work: ShardWork;
+  /**
+   * How often members are counted and the plan is read, in milliseconds, each moved by up to 10 % at
+   * random. Default 1,000: what is added to a takeover, against two reads a second and member.
+   */
+  lookIntervalMs?: number;
+  /**
+   * How long the work on a shard may take to drain when it is told to stop, in milliseconds. Default
+   * 5,000. What still runs then keeps the shard's lease until that expires.
+   */
+  graceMs?: number;
+}
+
+/** @param shard from 0 to count - 1 */
+export type ShardWork = (shard: number, lease: HeldLease) => Promise<void>;
+
+/** Work on a shard that was told to stop. */
+interface Leaving {
+  /** @throws STILL_RUNNING */
+  readonly closed: Promise<void>;
+  readonly ended: Promise<void>;
+}
+
+/** A member. Joins when made, leaves when closed. */
+export class Shards implements AsyncDisposable {
+  readonly #leases: Leases;
+  readonly #count: number;
+  readonly #work: ShardWork;
+  readonly #lookIntervalMs: number;
+  readonly #acquire: AcquireOptions;
+  readonly #shortName: string;
+  readonly #elector: Elector;
+  readonly #presence: Singleton;
+  readonly #stopping = new AbortController();
+  readonly #coordinating: Promise<void>;
+  readonly #working = new Map<number, Singleton>();
+  readonly #graceMs: number;
+  /** Relieved of, and draining. */
+  readonly #leaving = new Map<number, Leaving>();
+
+  /** @throws INVALID_OPTION; CLOSED when `leases` is */
+  constructor(
+    leases: Leases,
+    readonly name: string,
+    options: ShardsOptions,
+  ) {
+    const { count, member = leases.holder, work, ...rest } = options;
+    const { lookIntervalMs = 1_000, graceMs = 5_000, ...acquire } = rest;
+    checkName("name", name);
+    checkInteger("count", count, 1, MOST_SHARDS);
+    checkName("member", member);
+    checkNumber("lookIntervalMs", lookIntervalMs, 1, Number.MAX_SAFE_INTEGER);
+    checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
+    if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
+    this.#leases = leases;
+    this.#count = count;
+    this.#work = work;
+    this.#lookIntervalMs = lookIntervalMs;
+    this.#graceMs = graceMs;
+    this.#acquire = acquire;
+    this.#shortName = shortName(member);
+    this.#elector = new Elector(leases, `${name}/coordinator`, {
+      ...acquire,
+      graceMs,
+      metadata: markedAs("coordinator", leases),
+    });
+    const follow = (lease: HeldLease) => this.#follow(lease.signal);
+    const metadata = markedAs("member", leases, { member });
+    this.#presence = new Singleton(leases, `${this.#members}${member}`, follow, {
+      ...acquire,
+      metadata,
+      restartDelayMs: lookIntervalMs,
+      maxRestartDelayMs: Math.max(60_000, lookIntervalMs),
+      // Its shards have theirs first.
+      graceMs: 2 * graceMs,
+    });
+    const signal = this.#stopping.signal;
+    this.#coordinating = this.#elector
+      .lead((term) => this.#coordinate(term), { signal })
+      .catch((error: unknown) => {
+        leases.env.logger.error({ err: error, name }, "this member coordinates no more");
+      });
+  }
+
+  /** The shards whose lease this member holds now, ascending. */
+  get held(): readonly number[] {
+    const held = [...this.#working].filter(([, { lease }]) => lease?.checkAlive());
+    return held.map(([shard]) => shard).sort((a, b) => a - b);
+  }
+
+  /** Whether this member coordinates. */
+  get coordinates(): boolean {
+    return this.#elector.term !== undefined;
+  }
+
+  /**
+   * Who holds which shard, by the holder's name; null where nobody does.
+   * @throws STORE_UNAVAILABLE
+   */
+  async owners(): Promise<(string | null)[]> {
+    const owners: (string | null)[] = Array.from({ length: this.#count }, () => null);
+    for (const { resource, holder } of await this.#live(this.#shards)) {
+      const shard = Number(resource.slice(this.#shards.length));
+      if (shard < this.#count) owners[shard] = holder;
+    }
+    return owners;
+  }
+
+  /**
+   * Leaves: the work of each shard drains, its lease is released, then the member's own.
+   * @throws STILL_RUNNING when some work has not ended within `graceMs`: the lease of its shard is left
+   *   to expire. Called again, it resolves once the work has ended
+   */
+  async close(): Promise<void> {
+    this.#stopping.abort(new ClosedError("this member"));
+    await Promise.all([this.#presence.close(), this.#coordinating]);
+    await this.#left();
+  }
+
+  /** Leaves; work that does not stop is logged. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close().catch(() => {});
+  }
+
+  /** @throws STILL_RUNNING */
+  async #left(): Promise<void> {
+    await Promise.all([...this.#leaving.values()].map(({ closed }) => closed));
+  }
+
+  get #members(): string {
+    return `${this.name}/members/`;
+  }
+  get #shards(): string {
+    return `${this.name}/shards/`;
+  }
+  get #plan(): string {
+    return `${this.name}/plan`;
+  }
+
+  async #live(prefix: string): Promise<LeaseView[]> {
+    const views: LeaseView[] = [];
+    let cursor: string | null = null;
+    do {
+      const query = { prefix, states: ["live"] as const, limit: 1_000 };
+      const page = await this.#leases.list(cursor === null ? query : { ...query, cursor });
+      views.push(...page.items);
+      cursor = page.nextCursor;
+    } while (cursor !== null);
+    return views;
+  }
+
+  /** The member's part: works on what the plan gives it, until it is told to stop; then all drains. */
+  async #follow(signal: AbortSignal): Promise<void> {
+    const wakeup = new Wakeup();
+    const unlisten = this.#leases.listen(this.#plan, wakeup.set);
+    let newest = 0;
+    try {
+      while (!signal.aborted) {
+        await this.#patiently("reading the plan", async () => {
+          const plan = await readPlan(this.#leases, this.#plan);
+          // A coordinator that was paused may have written last; the one that lives will again.
+          if (plan === null || plan.term < newest) return;
+          newest = plan.term;
+          this.#adopt(plan.allocation);
+        });
+        await wakeup.wait(this.#leases.env, this.#pauseMs(), signal).catch(() => {});
+      }
+    } finally {
+      unlisten();
+      this.#adopt([]);
+      // Who leaves for good lets others have the rest. Who lost its lease joins again when all is drained.
+      if (this.#stopping.signal.aborted) await this.#left().catch(() => {});
+      else await Promise.all([...this.#leaving.values()].map(({ ended }) => ended));
+    }
+  }
+
+  #adopt(allocation: Allocation): void {
+    const isOwn = (shard: number) => allocation[shard] === this.#shortName;
+    for (const [shard, singleton] of this.#working) {
+      if (isOwn(shard)) continue;
+      this.#working.delete(shard);
+      const [closed, { ended }] = [singleton.close(), singleton];
+      this.#leaving.set(shard, { closed, ended });
+      // What does not stop is logged.
+      closed.catch(() => {});
+      void ended.then(() => this.#leaving.delete(shard));
+    }
+    for (let shard = 0; shard < this.#count; shard++) {
+      // What still drains is taken up again by the next look.
+      if (!isOwn(shard) || this.#working.has(shard) || this.#leaving.has(shard)) continue;
+      const work = (lease: HeldLease) => this.#work(shard, lease);
+      const metadata = markedAs("shard", this.#leases);
+      const options = { ...this.#acquire, metadata, graceMs: this.#graceMs };
+      const singleton = new Singleton(this.#leases, `${this.#shards}${shard}`, work, options);
+      this.#working.set(shard, singleton);
+    }
+  }
+
+  /** The coordinator's part, for one term. */
+  async #coordinate(term: Term): Promise<void> {
+    const { env } = this.#leases;
+    while (!term.signal.aborted) {
+      let pauseMs = this.#pauseMs();
+      await this.#patiently("planning", async () => {
+        const members = await this.#live(this.#members);
+        for (const { remainingMs } of members) pauseMs = Math.min(pauseMs, remainingMs + 1);
+        await this.#publish(term, members);
+      });
+      await sleep(env.clock, pauseMs, { signal: term.signal }).catch(() => {});
+    }
+  }
+
+  async #publish(term: Term, members: readonly LeaseView[]): Promise<void> {
+    const names = members
+      .slice(0, MOST_MEMBERS)
+      .map(({ resource }) => shortName(resource.slice(this.#members.length)));
+    const last = await readPlan(this.#leases, this.#plan);
+    const before = Array.from({ length: this.#count }, (_, at) => last?.allocation[at] ?? null);
+    const allocation = allocate(before, names);
+    const isSame = allocation.every((member, shard) => member === last?.allocation[shard]);
+    if (isSame && last?.term === term.token && last.allocation.length === this.#count) return;
+    const metadata = encodePlan({ term: term.token, allocation });
+    // Rejects where the term has ended meanwhile: what was not written then is not.
+    await this.#elector.leaderWrite(async (signal) => {
+      const options = { ...this.#acquire, autoRenew: false, metadata, signal };
+      const lease = await this.#leases.acquire(this.#plan, options);
+      await lease.release();
+    });
+    const { name } = this;
+    this.#leases.env.logger.info({ name, members: names.length }, "shards allocated");
+  }
+
+  /** A store that does not answer is asked again by the next look. */
+  async #patiently(what: string, step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      if (this.#stopping.signal.aborted || this.#leases.closing.aborted) return;
+      if (!(error instanceof LeaseholdError)) throw error;
+      this.#leases.env.logger.warn({ err: error, name: this.name }, what);
+    }
+  }
+
+  #pauseMs(): number {
+    return jittered(this.#leases.env.random, this.#lookIntervalMs, 0.1);
+  }
+}

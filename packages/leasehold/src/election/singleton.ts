@@ -1,0 +1,131 @@
+/**
+ * Work that runs on exactly one node at a time, for as long as the node lives.
+ *
+ *   waiting ──lease──▶ working ──lost──▶ stopping (the signal aborts; the work ends) ──▶ waiting
+ *      ▲                  │  └─ close() ─▶ stopping ──▶ released (see Drain for work that does not stop)
+ *      └──── backoff ◀────┴── the work threw or returned (the lease is released first)
+ *
+ * The work of one node never overlaps itself: a new term begins only when the old work has ended.
+ * A work that throws gives the lease back before the pause, so another node may do better.
+ */
+
+import {
+  type AcquireOptions,
+  ClosedError,
+  checkNumber,
+  type HeldLease,
+  LeaseLostError,
+  type Leases,
+} from "../core/index.js";
+import { jittered, sleep } from "../env/index.js";
+import { Drain } from "./drain.js";
+import { markedAs } from "./standing.js";
+
+export interface SingletonOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
+  /** Pause before the work is started again after it ended, in milliseconds. Default 1,000. */
+  restartDelayMs?: number;
+  /** The pause doubles up to this while the work keeps ending. Default 60,000. */
+  maxRestartDelayMs?: number;
+  /**
+   * How long the work may take to stop when it is told to, in milliseconds. Default 5,000, as a client
+   * gives it. What still runs then keeps its lease until that expires.
+   */
+  graceMs?: number;
+}
+
+/** Must stop when `lease.signal` aborts; returning early counts as the work having ended. */
+export type SingletonWork = (lease: HeldLease) => Promise<void>;
+
+export class Singleton implements AsyncDisposable {
+  readonly #leases: Leases;
+  readonly #work: SingletonWork;
+  readonly #stopping = new AbortController();
+  readonly #drain: Drain;
+  /** When all work has ended and nothing is held, for good. @internal */
+  readonly ended: Promise<void>;
+  #lease: HeldLease | undefined;
+
+  /**
+   * Begins to contend for the lease on `resource` at once.
+   * @throws INVALID_OPTION, or CLOSED when `leases` is
+   */
+  constructor(
+    leases: Leases,
+    readonly resource: string,
+    work: SingletonWork,
+    options: SingletonOptions = {},
+  ) {
+    const {
+      restartDelayMs = 1_000,
+      maxRestartDelayMs = 60_000,
+      graceMs = 5_000,
+      ...acquire
+    } = options;
+    checkNumber("restartDelayMs", restartDelayMs, 0, Number.MAX_SAFE_INTEGER);
+    checkNumber("maxRestartDelayMs", maxRestartDelayMs, restartDelayMs, Number.MAX_SAFE_INTEGER);
+    checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
+    // Checks resource and options: contending would fail on them again and again.
+    leases.lease(resource, acquire);
+    this.#leases = leases;
+    this.#work = work;
+    this.#drain = new Drain(leases, graceMs, "singleton");
+    const metadata = markedAs("singleton", leases, acquire.metadata);
+    this.ended = this.#contend({ ...acquire, metadata }, restartDelayMs, maxRestartDelayMs);
+  }
+
+  /** The lease of the work that runs here now; undefined while another node has it. */
+  get lease(): HeldLease | undefined {
+    return this.#lease;
+  }
+
+  /**
+   * Tells the work to stop, waits until it has, releases.
+   * @throws STILL_RUNNING when it has not within `graceMs`: its lease is left to expire. Called again, it
+   *   waits as long again
+   */
+  close(): Promise<void> {
+    const closed = new ClosedError("this singleton");
+    this.#stopping.abort(closed);
+    this.#lease?.interrupt(closed);
+    return this.#drain.until(this.ended);
+  }
+
+  /** Closes; work that does not stop is logged. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close().catch(() => {});
+  }
+
+  async #contend(
+    acquire: AcquireOptions,
+    restartDelayMs: number,
+    maxRestartDelayMs: number,
+  ): Promise<void> {
+    const { clock, logger, random } = this.#leases.env;
+    const { signal } = this.#stopping;
+    const { resource } = this;
+    let pauseMs = restartDelayMs;
+    while (!signal.aborted) {
+      const startedAtMs = clock.monotonic();
+      try {
+        await this.#leases.run(resource, { ...acquire, signal }, async (lease) => {
+          this.#lease = lease;
+          if (signal.aborted || lease.signal.aborted) return;
+          await this.#drain.watch(lease, () => this.#work(lease));
+        });
+        if (!signal.aborted) logger.warn({ resource }, "the work ended by itself");
+      } catch (error) {
+        // Closed: by us, or with the client under us. The work may throw CLOSED of anything else.
+        if (signal.aborted || this.#leases.closing.aborted) return;
+        // Lost: another node may have it already; contend again at once.
+        if (error instanceof LeaseLostError) continue;
+        logger.error({ err: error, resource }, "the work failed");
+      } finally {
+        this.#lease = undefined;
+      }
+      // Work that has run for a while starts the doubling over.
+      if (clock.monotonic() - startedAtMs > maxRestartDelayMs) pauseMs = restartDelayMs;
+      await sleep(clock, jittered(random, pauseMs, 0.1), { signal }).catch(() => {});
+      pauseMs = Math.min(2 * pauseMs, maxRestartDelayMs);
+    }
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Who leads what, as the leases themselves show it to whoever lists them. No name tells a lock from an
+ * election, so grants that are taken to lead say what they are for, in their metadata:
+ *
+ *   { "leasehold": "elector" }        a term of an Elector
+ *   { "leasehold": "singleton" }      of a Singleton
+ *   { "leasehold": "coordinator" }    NAME/coordinator of Shards
+ *   { "leasehold": "member" }         NAME/members/M
+ *   { "leasehold": "shard" }          NAME/shards/N
+ *
+ * A holder of another version says nothing, and is not listed. Nobody decides anything by it.
+ */
+import type { AcquireOptions, LeaseView } from "../core/index.js";
+
+const MARK = "leasehold";
+const MARKS = ["elector", "singleton", "coordinator", "member", "shard"] as const;
+type Mark = (typeof MARKS)[number];
+
+/** The metadata of a grant that is taken for this; what its user says counts more. */
+export function markedAs(
+  mark: Mark,
+  { defaults }: { readonly defaults: AcquireOptions },
+  metadata: Record<string, string> | undefined = defaults.metadata,
+): Record<string, string> {
+  return { [MARK]: mark, ...metadata };
+}
+
+/** Null for the lease of something else. @internal */
+export function markOf({ metadata }: Pick<LeaseView, "metadata">): Mark | null {
+  // Most leases have none, and there may be ten thousand.
+  if (!metadata?.includes(`"${MARK}"`)) return null;
+  try {
+    const { [MARK]: mark } = JSON.parse(metadata) as { [MARK]?: unknown };
+    return MARKS.find((each) => each === mark) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+export interface Standing {
+  readonly kind: "elector" | "singleton";
+  readonly view: LeaseView;
+}
+
+export interface ShardStanding {
+  readonly name: string;
+  /** The last term's; null where none is known. */
+  readonly coordinator: LeaseView | null;
+  /** Those that live, by name. */
+  readonly members: readonly { readonly member: string; readonly view: LeaseView }[];
+  /** The last grant of each, by number. */
+  readonly shards: readonly { readonly shard: number; readonly view: LeaseView }[];
+}
+
+/** @param views the last grants of resources, marked ones among others */
+export function standingsOf(views: readonly LeaseView[]): {
+  readonly elections: readonly Standing[];
+  readonly shards: readonly ShardStanding[];
+} {
+  const elections: Standing[] = [];
+  const groups = new Map<string, GroupOfShards>();
+  const groupOf = (name: string) => {
+    const group = groups.get(name) ?? { name, coordinator: null, members: [], shards: [] };
+    groups.set(name, group);
+    return group;
+  };
+  for (const view of views) {
+    const mark = markOf(view);
+    if (mark === "elector" || mark === "singleton") elections.push({ kind: mark, view });
+    else if (mark !== null) addTo(groupOf, mark, view);
+  }
+  for (const { shards } of groups.values()) shards.sort((a, b) => a.shard - b.shard);
+  return { elections, shards: [...groups.values()] };
+}
+
+interface GroupOfShards extends ShardStanding {
+  coordinator: LeaseView | null;
+  readonly members: { member: string; view: LeaseView }[];
+  readonly shards: { shard: number; view: LeaseView }[];
+}
+
+const WITHIN = {
+  coordinator: /^(.+)\/coordinator()$/s,
+  member: /^(.+?)\/members\/(.+)$/s,
+  shard: /^(.+)\/shards\/(\d{1,4})$/s,
+} as const;
+
+function addTo(
+  groupOf: (name: string) => GroupOfShards,
+  mark: keyof typeof WITHIN,
+  view: LeaseView,
+): void {
+  const [, name, part = ""] = WITHIN[mark].exec(view.resource) ?? [];
+  if (name === undefined) return;
+  if (mark === "coordinator") groupOf(name).coordinator = view;
+  else if (mark === "shard") groupOf(name).shards.push({ shard: Number(part), view });
+  else if (view.state === "live") groupOf(name).members.push({ member: part, view });
+}
+
+export interface TermRecord {
+  readonly view: LeaseView;
+  /** From the end of the term before it to its beginning, by the store's clock; null: not known. */
+  readonly vacantMs: number | null;
+}
+
+/** @param grants of one resource, the newest first */
+export function termsOf(grants: readonly LeaseView[]): TermRecord[] {
+  return grants.map((view, index) => {
+    const endedAt = grants[index + 1]?.expiresAt ?? null;
+    if (endedAt === null || view.grantedAt === null) return { view, vacantMs: null };
+    return { view, vacantMs: Math.max(0, Date.parse(view.grantedAt) - Date.parse(endedAt)) };
+  });
+}

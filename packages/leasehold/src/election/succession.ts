@@ -1,0 +1,75 @@
+/** Word of a successor, left in a lease of its own beside the election's. */
+
+import { checkName, checkNumber, type HeldLease, type Leases, Wakeup } from "../core/index.js";
+import { jittered } from "../env/index.js";
+import { observeLeader } from "./observer.js";
+
+/** Others are asked to stand aside while it stands. */
+export interface Word {
+  /** Resolves when the successor leads, or the word has run out. */
+  taken(): Promise<void>;
+}
+
+const POLL_MS = 250;
+
+export class Succession {
+  readonly #leases: Leases;
+  readonly #name: string;
+  readonly #resource: string;
+  readonly #handoverMs: number;
+
+  /** @throws INVALID_OPTION */
+  constructor(leases: Leases, name: string, handoverMs: number) {
+    const { minMs, maxMs } = leases.capabilities.ttl;
+    checkNumber("handoverMs", handoverMs, Math.max(100, minMs), maxMs);
+    this.#leases = leases;
+    this.#name = name;
+    this.#resource = `${name}/successor`;
+    checkName("name", this.#resource);
+    this.#handoverMs = Math.ceil(handoverMs);
+  }
+
+  /** Leaves word. @throws STORE_UNAVAILABLE */
+  async name(successor: string): Promise<Word> {
+    const options = { ttlMs: this.#handoverMs, autoRenew: false, metadata: { successor } };
+    const lease = await this.#leases.acquire(this.#resource, options);
+    return { taken: () => this.#taken(lease, successor) };
+  }
+
+  async #taken(lease: HeldLease, successor: string): Promise<void> {
+    const leaseIsOver = new AbortController();
+    // It is not renewed: its own trusted time is how long others wait.
+    lease.onLost(() => leaseIsOver.abort());
+    const signal = AbortSignal.any([leaseIsOver.signal, lease.signal]);
+    for await (const { leader } of observeLeader(this.#leases, this.#name, signal)) {
+      if (leader === successor) break;
+    }
+    await lease[Symbol.asyncDispose]();
+  }
+
+  /** Whether word stands that names another. A store that cannot say names nobody. */
+  async isAnothers(signal: AbortSignal): Promise<boolean> {
+    signal.throwIfAborted();
+    const view = await this.#leases.get(this.#resource).catch(() => null);
+    return view?.state === "live" && successorOf(view.metadata) !== this.#leases.holder;
+  }
+
+  /** Resolves when no word stands that names another. */
+  async standAside(signal: AbortSignal): Promise<void> {
+    const { env } = this.#leases;
+    const wakeup = new Wakeup();
+    const unlisten = this.#leases.listen(this.#resource, wakeup.set);
+    try {
+      while (!signal.aborted && !this.#leases.closing.aborted && (await this.isAnothers(signal))) {
+        await wakeup.wait(env, jittered(env.random, POLL_MS, 0.5), signal);
+      }
+    } finally {
+      unlisten();
+    }
+  }
+}
+
+function successorOf(metadata: string | null): string | null {
+  const { successor } = JSON.parse(metadata ?? "{}") as { successor?: string };
+  return successor ?? null;
+}

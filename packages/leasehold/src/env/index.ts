@@ -1,0 +1,40 @@
+export { invariant } from "./assert.js";
+export { Backoff } from "./backoff.js";
+export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
+export { formatDuration, parseDuration } from "./duration.js";
+export { type Env, systemEnv } from "./env.js";
+export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";
+export {
+  digestOf,
+  grantIdOf,
+  holderLeaseId,
+  newHolder,
+  newLeaseId,
+  taskIds,
+  taskLeaseId,
+  withoutLeaseIds,
+} from "./ids.js";
+export { type Logger, silentLogger } from "./logger.js";
+export {
+  type LabelsOf,
+  METRICS,
+  type MetricName,
+  type MetricOf,
+} from "./metrics.js";
+export { jittered, type Random, systemRandom } from "./random.js";
+export { Recent } from "./recent.js";
+export { type Repeating, repeat } from "./repeat.js";
+export { SerialExecutor } from "./serial.js";
+export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
+export type {
+  MeasureOptions,
+  Observation,
+  OpenSpan,
+  SpanOptions,
+  Telemetry,
+  TraceContext,
+} from "./telemetry.js";
+export { telling } from "./tell.js";
+export { withTimeout } from "./timeout.js";
+export { nextTurn } from "./turn.js";
+export { zip } from "./zip.js";

@@ -1,0 +1,7 @@
+import { invariant } from "./assert.js";
+
+/** Pairs of the items at the same index of two lists of one length. */
+export function zip<A, B>(first: readonly A[], second: readonly B[]): [A, B][] {
+  invariant(first.length === second.length, "both lists have the same length");
+  return first.map((item, index) => [item, second[index] as B]);
+}

@@ -1,0 +1,58 @@
+import { expect, it } from "vitest";
+import { memoryGuard, type Refusal } from "./index.js";
+
+it("lets a newer and an equal token pass, and refuses an older one, telling of it", async () => {
+  const refused: Refusal[] = [];
+  const guard = memoryGuard({ onRefused: (refusal) => refused.push(refusal) });
+  const written: number[] = [];
+  const write = (token: number, resource = "r") =>
+    guard.guard(resource, token, () => written.push(token));
+  await write(10);
+  await write(10);
+  await write(11);
+  await expect(write(10)).rejects.toMatchObject({
+    code: "STALE_TOKEN",
+    resource: "r",
+    token: 10,
+    lastToken: 11,
+  });
+  await write(1, "other");
+  expect(written).toEqual([10, 10, 11, 1]);
+  expect(guard.refusals).toBe(1);
+  expect(refused).toEqual([{ namespace: "default", resource: "r", token: 10, lastToken: 11 }]);
+});
+
+it("keeps a newer holder waiting while an older one writes", async () => {
+  const guard = memoryGuard();
+  const order: string[] = [];
+  let finish = () => {};
+  const older = guard.guard("r", 10, async () => {
+    order.push("older begins");
+    await new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    order.push("older ends");
+    throw new Error("and fails");
+  });
+  const newer = guard.guard("r", 11, () => order.push("newer"));
+  const late = guard.guard("r", 10, () => order.push("late"));
+  await expect.poll(() => order).toEqual(["older begins"]);
+  finish();
+  await expect(older).rejects.toThrow("and fails");
+  await newer;
+  await expect(late).rejects.toMatchObject({ code: "STALE_TOKEN" });
+  expect(order).toEqual(["older begins", "older ends", "newer"]);
+});
+
+it("says what is wrong, and lets no listener mask a refusal", async () => {
+  const guard = memoryGuard({
+    onRefused() {
+      throw new Error("listener");
+    },
+  });
+  await expect(guard.guard("", 1, () => {})).rejects.toMatchObject({ path: "resource" });
+  await expect(guard.guard("r", 0, () => {})).rejects.toMatchObject({ path: "token" });
+  await guard.guard("r", 2, () => {});
+  await expect(guard.guard("r", 1, () => {})).rejects.toMatchObject({ code: "STALE_TOKEN" });
+  expect(() => memoryGuard({ onRefused: 1 as never })).toThrow(/onRefused/);
+});

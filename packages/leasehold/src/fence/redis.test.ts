@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { endAll } from "../../../../tests/support/processes.js";
+import {
+  describeRedis,
+  type RedisServer,
+  startRedis,
+} from "../../../../tests/support/redis-engine.js";
+import { type RedisGuard, redisGuard } from "./index.js";
+
+describeRedis("the guard of Redis", () => {
+  let server: RedisServer;
+  let guard: RedisGuard;
+  const SET = "return redis.call('SET', KEYS[1], ARGV[1])";
+  beforeAll(async () => {
+    server = await startRedis();
+    guard = redisGuard((...command) => server.ask(...command));
+  });
+  afterAll(async () => {
+    await server.remove();
+    await endAll();
+  });
+  const set = (token: number, value: string) =>
+    guard.write("r", token, { script: SET, keys: ["balance"], args: [value] });
+
+  it("writes for a newer and an equal token, and refuses an older one with nothing written", async () => {
+    expect(await set(9, "a")).toBe("OK");
+    expect(await set(10, "b")).toBe("OK");
+    expect(await set(10, "b again")).toBe("OK");
+    expect(await set(1_795_231_079_067_001, "c")).toBe("OK");
+    await expect(set(1_795_231_079_067_000, "stale")).rejects.toMatchObject({
+      code: "STALE_TOKEN",
+      resource: "r",
+      lastToken: 1_795_231_079_067_001,
+    });
+    expect(await server.ask("GET", "balance")).toBe("c");
+    expect(guard.refusals).toBe(1);
+  });
+
+  it("lets tokens only grow, whatever the order of many callers", async () => {
+    const script = "return redis.call('RPUSH', KEYS[1], ARGV[1])";
+    const tokens = Array.from({ length: 200 }, (_, at) => 1 + ((at * 37) % 200));
+    const all = tokens.map((token) =>
+      guard
+        .write("crowd", token, { script, keys: ["order"], args: [token] })
+        .catch(() => "refused"),
+    );
+    expect(await Promise.all(all)).toContain("refused");
+    const order = ((await server.ask("LRANGE", "order", "0", "-1")) as string[]).map(Number);
+    expect(order).toEqual([...order].sort((a, b) => a - b));
+  });
+
+  it("keeps the token of a write that failed half-way, and what an empty one answers", async () => {
+    const script = "redis.call('SET', KEYS[1], 'half'); error('broken')";
+    await expect(guard.write("half", 5, { script, keys: ["half"] })).rejects.toThrow("broken");
+    await expect(guard.write("half", 4, { script: "return 1" })).rejects.toMatchObject({
+      lastToken: 5,
+    });
+    expect(await guard.write("half", 5, { script: "" })).toBeUndefined();
+  });
+
+  it("says what is wrong", async () => {
+    await expect(guard.write("", 1, { script: SET })).rejects.toMatchObject({ path: "resource" });
+    expect(() => redisGuard({} as never)).toThrow(/send must be a function/);
+  });
+});

@@ -1,0 +1,70 @@
+/** The guard of what is kept in Redis: token and write are one script, which nothing can come between. */
+import { InvalidOptionError } from "../core/index.js";
+import { checkFenced, type GuardOptions, Refusals } from "./guard.js";
+
+export interface RedisWrite {
+  /** The body of a Lua script, with KEYS and ARGV as ever; what it returns is answered. */
+  readonly script: string;
+  /** In a cluster they must share the slot of the resource: give them the hash tag `{resource}`. */
+  readonly keys?: readonly string[];
+  readonly args?: readonly (string | number)[];
+}
+
+export interface RedisGuard {
+  /** How many writes it has refused. */
+  readonly refusals: number;
+  /**
+   * Runs the script unless a newer holder has written.
+   * @throws STALE_TOKEN, with nothing written; INVALID_OPTION; what the client throws
+   */
+  write(resource: string, token: number, write: RedisWrite): Promise<unknown>;
+}
+
+/** @param send a command of any client: `(...args) => redis.call(...args)` with ioredis */
+export function redisGuard(
+  send: (command: string, ...args: string[]) => Promise<unknown>,
+  options: GuardOptions = {},
+): RedisGuard {
+  if (typeof send !== "function") {
+    throw new InvalidOptionError("send", "must be a function that sends a command");
+  }
+  const refusals = new Refusals(options);
+  const { namespace } = refusals;
+  return {
+    get refusals() {
+      return refusals.count;
+    },
+    async write(resource, token, { script, keys = [], args = [] }) {
+      checkFenced(namespace, resource, token);
+      const place = `leasehold:fence:${namespace.length}:${namespace}:{${resource}}`;
+      const answer = await send(
+        "EVAL",
+        guarded(script),
+        String(keys.length + 1),
+        place,
+        ...keys,
+        String(token),
+        ...args.map(String),
+      );
+      const [passed, value] = answer as [number | string, unknown];
+      // The same reply is a number from one client and a string from another.
+      if (Number(passed) === 1) return value;
+      throw refusals.refuse(resource, token, Number(value));
+    },
+  };
+}
+
+/**
+ * Tokens are safe integers, which Lua's doubles keep exactly; they are kept as they were sent, and
+ * before the write: a script that fails half-way is not undone, and must not be followed by an older one.
+ */
+function guarded(script: string): string {
+  return `
+local last = redis.call('GET', KEYS[1])
+if last and tonumber(last) > tonumber(ARGV[1]) then return {0, last} end
+local function write(KEYS, ARGV)
+${script}
+end
+redis.call('SET', KEYS[1], ARGV[1])
+return {1, write({unpack(KEYS, 2)}, {unpack(ARGV, 2)})}`;
+}

@@ -1,0 +1,166 @@
+/**
+ * The guard of a protected SQL database: refuses whoever is older than somebody it has let through.
+ *
+ *   holder A  token 10 ─ paused ───────────────────────▶ fence(10): refused, A's transaction rolls back
+ *   holder B             token 11 ─▶ fence(11) ─ write ─ commit
+ *
+ * The guard keeps the last token of each resource in a row, and holds that row until the caller's
+ * transaction ends: between the check and the write nobody else passes. An equal token is the same
+ * grant, and passes. Tokens compare within one lease store only: guard a resource by the tokens of
+ * one.
+ */
+
+import { InvalidOptionError, StaleTokenError, StoreMisconfiguredError } from "../core/index.js";
+import type { Telemetry } from "../env/index.js";
+import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";
+
+/** A client inside the caller's transaction: a pg client, PGlite's tx, and whatever is of their shape. */
+export interface FenceClient {
+  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
+}
+
+export interface FenceOptions {
+  /** The tenant whose resource it is, as the lease's. Default `default`. */
+  namespace?: string;
+  /** Counts the refusals: of `leasehold/telemetry`. Default: nothing does. */
+  telemetry?: Telemetry;
+}
+
+/** What the function raises. Letters from I on are left to implementations. */
+const STALE_TOKEN = "LH001";
+/** Of the schema, the function, or the table under it. */
+const UNDEFINED = new Set(["3F000", "42883", "42P01"]);
+
+// ON CONFLICT DO UPDATE locks the row whether or not its WHERE holds: who is refused reads the token
+// that refused it, and not a later one. Not STRICT: a missing token must not pass. A step of the
+// stores' migrations says the same.
+const CHECK_FENCE = `
+CREATE OR REPLACE FUNCTION leasehold.check_fence(
+  resource text, token bigint, namespace text DEFAULT 'default'
+) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+#variable_conflict use_column
+DECLARE
+  last bigint;
+BEGIN
+  INSERT INTO leasehold.fence AS f (namespace, resource, token, passed_at)
+  VALUES ($3, $1, $2, clock_timestamp())
+  ON CONFLICT (namespace, resource) DO UPDATE
+    SET token = excluded.token, passed_at = excluded.passed_at
+    WHERE f.token <= excluded.token;
+  IF NOT FOUND THEN
+    SELECT f.token INTO last FROM leasehold.fence f WHERE f.namespace = $3 AND f.resource = $1;
+    RAISE EXCEPTION 'token % for "%" is older than %, which has passed', $2, $1, last
+      USING ERRCODE = 'LH001', HINT = 'roll back, and drop this work',
+      DETAIL = json_build_object('resource', $1, 'token', $2, 'lastToken', last)::text;
+  END IF;
+END $$`;
+
+/**
+ * What `fence` needs in the protected database: a table, and the function that anything that speaks SQL
+ * may call in its transaction, `SELECT leasehold.check_fence(resource, token, namespace)`.
+ * `leasehold migrate` has made them where the leases live; run this once where they do not, and again
+ * after an update of this package. Safe to run again.
+ */
+export const FENCE_TABLE = `
+CREATE SCHEMA IF NOT EXISTS leasehold;
+CREATE TABLE IF NOT EXISTS leasehold.fence (
+  namespace text COLLATE "C" NOT NULL,
+  resource text COLLATE "C" NOT NULL,
+  token bigint NOT NULL,
+  passed_at timestamptz NOT NULL,
+  PRIMARY KEY (namespace, resource)
+);
+${CHECK_FENCE};`;
+
+/**
+ * Lets the holder of `token` write to what `resource` protects, until the transaction of `client`
+ * ends. Call it first in the transaction, at READ COMMITTED (PostgreSQL's default): a stricter level
+ * answers a race with a serialization failure (40001), to be tried again as ever. A transaction that was
+ * refused cannot commit.
+ *
+ * @example
+ * await client.query("BEGIN");
+ * await fence(client, "billing-close:2026-04", lease.token);
+ * await client.query("UPDATE tenant_billing_close SET status = 'CLOSED' WHERE ...");
+ * await client.query("COMMIT");
+ *
+ * @throws StaleTokenError when a newer holder has passed: roll back and stop; INVALID_OPTION;
+ *   STORE_MISCONFIGURED when FENCE_TABLE has not been run
+ */
+export async function fence(
+  client: FenceClient,
+  resource: string,
+  token: number,
+  { namespace = "default", telemetry }: FenceOptions = {},
+): Promise<void> {
+  if (typeof client?.query !== "function") {
+    throw new InvalidOptionError("client", "must be a SQL client in a transaction");
+  }
+  checkFenced(namespace, resource, token);
+  await client.query(CHECK, [resource, token, namespace]).catch((error: unknown) => {
+    const stale = staleTokenError(error);
+    if (stale) telemetry?.count("leasehold.fence.refusals", {});
+    throw stale ?? asMisconfigured(error);
+  });
+}
+
+const CHECK = "SELECT leasehold.check_fence($1::text, $2::bigint, $3::text)";
+
+/**
+ * What the function in the database has refused, as the error that `fence` throws; undefined for any
+ * other error. For those who call `leasehold.check_fence` by themselves.
+ * @param error of a driver, or one that has it as its cause
+ */
+export function staleTokenError(error: unknown): StaleTokenError | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code, detail } = at as { code?: unknown; detail?: unknown };
+    if (code !== STALE_TOKEN || typeof detail !== "string") continue;
+    const refused = JSON.parse(detail) as { resource: string; token: number; lastToken: number };
+    return new StaleTokenError(refused.resource, refused.token, refused.lastToken);
+  }
+  return undefined;
+}
+
+function asMisconfigured(error: unknown): unknown {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (typeof code !== "string" || !UNDEFINED.has(code)) return error;
+  return new StoreMisconfiguredError(
+    "the protected database has no leasehold.check_fence, or no table for it: run FENCE_TABLE of leasehold/fence there",
+    error,
+  );
+}
+
+/** A guard whose work runs in a transaction that holds the resource's row. */
+export interface SqlGuard<Tx> extends Guard {
+  guard<T>(resource: string, token: number, work: (tx: Tx) => T | PromiseLike<T>): Promise<T>;
+}
+
+/**
+ * The same as a guard, for what is not written by this transaction alone, such as HTTP handlers on
+ * several servers: the row is held until the work has ended.
+ * @param transaction runs a function in a transaction, and commits: `(work) => db.transaction(work)`
+ */
+export function sqlGuard<Tx extends FenceClient>(
+  transaction: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>,
+  options: GuardOptions = {},
+): SqlGuard<Tx> {
+  if (typeof transaction !== "function") {
+    throw new InvalidOptionError("transaction", "must be a function that runs a transaction");
+  }
+  const refusals = new Refusals(options);
+  const { namespace } = refusals;
+  return {
+    get refusals() {
+      return refusals.count;
+    },
+    async guard(resource, token, work) {
+      return transaction(async (tx) => {
+        await fence(tx, resource, token, { namespace }).catch((error: unknown) => {
+          if (!(error instanceof StaleTokenError)) throw error;
+          throw refusals.refuse(resource, token, error.lastToken);
+        });
+        return work(tx);
+      });
+    },
+  };
+}

@@ -1,0 +1,202 @@
+/** Our metrics and spans as OpenTelemetry's, by its API alone: which SDK takes them is its user's. */
+import {
+  type BatchObservableResult,
+  type Context,
+  createContextKey,
+  context as current,
+  type Link,
+  type Meter,
+  type MeterProvider,
+  metrics,
+  type Observable,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type TracerProvider,
+  trace,
+} from "@opentelemetry/api";
+import type { LeaseStore } from "../core/index.js";
+import {
+  type Clock,
+  METRICS,
+  type MeasureOptions,
+  type MetricName,
+  type MetricOf,
+  type Observation,
+  type OpenSpan,
+  type SpanOptions,
+  type Telemetry,
+  type TraceContext,
+} from "../env/index.js";
+import type { TaskStore } from "../tasks/index.js";
+import { measuredLeases } from "./leases.js";
+import { measuredTasks } from "./tasks.js";
+import { TopPrefixes } from "./top-prefixes.js";
+
+export interface OpenTelemetryOptions {
+  /** Default: the one that is registered with the API when this is called, so register it before. */
+  meterProvider?: MeterProvider;
+  /** Default: the one that is registered with the API. */
+  tracerProvider?: TracerProvider;
+}
+
+const SCOPE = "leasehold";
+/** In seconds: from a call within the process to a ttl of an hour. */
+const BOUNDARIES = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600,
+];
+const KINDS = {
+  internal: SpanKind.INTERNAL,
+  client: SpanKind.CLIENT,
+  server: SpanKind.SERVER,
+  consumer: SpanKind.CONSUMER,
+} as const;
+const LINKS = createContextKey("leasehold links");
+
+/**
+ * Telemetry for `connect`, `connectTasks` and `createApp`, given as `env: { telemetry }`. With no SDK
+ * registered all of it does nothing.
+ *
+ * @example
+ * const telemetry = openTelemetry();
+ * const leases = await connect(url, { env: { telemetry } });
+ */
+export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
+  const meter = (options.meterProvider ?? metrics).getMeter(SCOPE);
+  const tracer = (options.tracerProvider ?? trace).getTracer(SCOPE);
+  const made = instruments(meter);
+  const top = { contended: new TopPrefixes(), endangered: new TopPrefixes() };
+  const observe: Telemetry["observe"] = (name, read) => {
+    const instrument = made(name) as Observable;
+    const callback = async (result: Pick<BatchObservableResult, "observe">) => {
+      const observations: readonly Observation<MetricName>[] = await Promise.resolve()
+        .then(read)
+        .catch(() => []);
+      for (const { value, labels } of observations) result.observe(instrument, value, labels);
+    };
+    meter.addBatchObservableCallback(callback, [instrument]);
+    return () => meter.removeBatchObservableCallback(callback, [instrument]);
+  };
+  for (const what of ["contended", "endangered"] as const) {
+    observe(`leasehold.lease.${what}`, () =>
+      top[what].totals().map(({ prefix, count }) => ({ value: count, labels: { prefix } })),
+    );
+  }
+
+  const telemetry: Telemetry = {
+    observe,
+    measured<Store extends object>(
+      what: "leases" | "tasks",
+      store: Store,
+      clock: Clock,
+      measure?: MeasureOptions,
+    ): Store {
+      const measuring = { clock, telemetry };
+      // Who passes one of them gets the same back.
+      const made: object =
+        what === "leases"
+          ? measuredLeases(store as unknown as LeaseStore, measuring, measure)
+          : measuredTasks(store as unknown as TaskStore, measuring);
+      return made as Store;
+    },
+    blame: (what, resource) => top[what].add(resource),
+    count: (name, labels, by = 1) => made(name).add(by, labels),
+    change: (name, labels, by) => made(name).add(by, labels),
+    measure: (name, labels, durationMs) => made(name).record(durationMs / 1_000, labels),
+
+    async span<T>(name: string, { kind = "internal", ...rest }: SpanOptions, work: Work<T>) {
+      const parent = (rest.parent as Context | undefined) ?? current.active();
+      const links = (parent.getValue(LINKS) as Link[] | undefined) ?? [];
+      const span = tracer.startSpan(
+        name,
+        { kind: KINDS[kind], attributes: { ...rest.attributes }, links },
+        parent,
+      );
+      const inside = trace.setSpan(parent.deleteValue(LINKS), span);
+      try {
+        return await current.with(inside, () => work(opened(span)));
+      } catch (error) {
+        // Not its message: it may name a resource, and spans go far.
+        span.setStatus({ code: SpanStatusCode.ERROR, message: codeOf(error) });
+        throw error;
+      } finally {
+        span.end();
+      }
+    },
+    here: () => current.active(),
+    within(contexts, work) {
+      const [first = ROOT_CONTEXT, ...others] = contexts as readonly Context[];
+      return current.with(first.setValue(LINKS, linksOf(others)), work);
+    },
+    outgoing() {
+      const headers: Record<string, string> = {};
+      propagation.inject(current.active(), headers);
+      return headers;
+    },
+    incoming: (header): TraceContext =>
+      propagation.extract(ROOT_CONTEXT, header, {
+        keys: () => ["traceparent", "tracestate"],
+        get: (carrier, key) => carrier(key) ?? undefined,
+      }),
+  };
+  return telemetry;
+}
+
+type Work<T> = (span: OpenSpan) => Promise<T>;
+
+interface Instruments {
+  (name: MetricOf<"counter" | "upDown">): { add(by: number, labels: object): void };
+  (name: MetricOf<"histogram">): { record(value: number, labels: object): void };
+  (name: MetricName): Observable | object;
+}
+
+/** All of the catalogue, made at once: collectors then know of each before it first moves. */
+function instruments(meter: Meter): Instruments {
+  const make = (name: MetricName) => {
+    const { kind, unit, about: description } = METRICS[name];
+    const described = { unit, description };
+    switch (kind) {
+      case "counter":
+        return meter.createCounter(name, described);
+      case "upDown":
+        return meter.createUpDownCounter(name, described);
+      case "histogram":
+        return meter.createHistogram(name, {
+          ...described,
+          advice: { explicitBucketBoundaries: BOUNDARIES },
+        });
+      case "gauge":
+        return meter.createObservableGauge(name, described);
+      case "total":
+        return meter.createObservableCounter(name, described);
+    }
+  };
+  const names = Object.keys(METRICS) as MetricName[];
+  const byName = new Map<MetricName, object>(names.map((name) => [name, make(name)]));
+  return ((name: MetricName) => byName.get(name)) as Instruments;
+}
+
+/** Many callers share a call: it belongs to the first, and is linked to those of the others. */
+function linksOf(contexts: readonly Context[]): Link[] {
+  const links = new Map<string, Link>();
+  for (const one of contexts) {
+    const context = trace.getSpanContext(one);
+    if (context) links.set(context.spanId, { context });
+  }
+  return [...links.values()];
+}
+
+function opened(span: Span): OpenSpan {
+  return {
+    rename: (name) => void span.updateName(name),
+    set: (attributes) => void span.setAttributes({ ...attributes }),
+    fail: () => void span.setStatus({ code: SpanStatusCode.ERROR }),
+  };
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return "error";
+  return "code" in error && typeof error.code === "string" ? error.code : error.name;
+}

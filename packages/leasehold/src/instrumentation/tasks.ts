@@ -1,0 +1,74 @@
+/** A store of tasks whose calls are counted, timed and traced. */
+import { Recent } from "../env/index.js";
+import { observed, type TaskEvent, type TaskStore } from "../tasks/index.js";
+import { type Measuring, overriding, timed } from "./stopwatch.js";
+
+/** Grants whose claim is remembered; of older ones it is not told how long they ran. */
+const REMEMBERED = 10_000;
+
+const TIMED = ["enqueue", "claim", "heartbeat", "complete", "fail", "giveBack"] as const;
+
+type Ended = "completed" | "failed" | "returned" | "refused" | "expired";
+
+export function measuredTasks(store: TaskStore, measuring: Measuring): TaskStore {
+  const { telemetry, clock } = measuring;
+  const claimedAtMs = new Recent<number>(REMEMBERED);
+
+  const ended = (outcome: Ended, { id, token }: { id: string; token: number }) => {
+    const key = `${id}:${token}`;
+    const sinceMs = claimedAtMs.get(key);
+    if (sinceMs === undefined) return;
+    claimedAtMs.delete(key);
+    telemetry.measure("leasehold.task.run.duration", { outcome }, clock.monotonic() - sinceMs);
+  };
+  const started = ({ id, token }: { id: string; token: number }) => {
+    claimedAtMs.set(`${id}:${token}`, clock.monotonic());
+  };
+  const count = (event: Exclude<TaskEvent["type"], "renewed"> | "duplicate" | "dead") =>
+    telemetry.count("leasehold.task.events", { event });
+  const tell = (event: TaskEvent) => {
+    switch (event.type) {
+      case "renewed":
+        return;
+      case "enqueued":
+        return count(event.duplicate ? "duplicate" : "enqueued");
+      case "claimed":
+        started(event);
+        return count("claimed");
+      case "failed":
+      case "expired":
+        ended(event.type, event);
+        count(event.type);
+        if (event.state === "dead") count("dead");
+        return;
+      case "completed":
+        ended("completed", event);
+        if (!event.repeated) count("completed");
+        return;
+      case "refused":
+        // A late heartbeat does not end what the report after it will.
+        if (event.operation !== "heartbeat") ended("refused", event);
+        return count("refused");
+      case "returned":
+        ended("returned", event);
+        return count("returned");
+      case "cancelled":
+      case "retried":
+        count(event.type);
+    }
+  };
+
+  const timedStore = timed(store, "tasks", TIMED, measuring);
+  const claim: TaskStore["claim"] = async (request, options) => {
+    // An empty claim may wait in the store: how long is not the store's latency.
+    const waits = request.waitMs && store.capabilities.remoteWait;
+    const outcome = await (waits ? store : timedStore).claim(request, options);
+    if (outcome.status === "failed") return outcome;
+    for (const { scheduledAt } of outcome.tasks) {
+      const waitedMs = Math.max(0, clock.wall() - Date.parse(scheduledAt));
+      telemetry.measure("leasehold.task.wait.duration", {}, waitedMs);
+    }
+    return outcome;
+  };
+  return observed(overriding(timedStore, { claim }), tell);
+}

@@ -1,0 +1,128 @@
+/** What becomes of an acquire at what is read of a resource, and of its waiter where it is refused. */
+
+import { type AcquireOutcome, type AcquireRequest, queue } from "../../core/index.js";
+import { grantIdOf } from "../../env/index.js";
+import { leftOf, type Step, type Surroundings, textOf } from "./decide.js";
+import type { Place } from "./keys.js";
+import { type Entry, type GrantRecord, type Owner, stands, viewOf } from "./records.js";
+import { keysOf, noNewWaiter, passedOver, seenBefore, ticketOf } from "./wait-queue.js";
+
+/** Characters, of three bytes at most: a holder's name has 256 bytes. */
+const LONGEST_PROPOSAL = 85;
+
+type Held = Extract<AcquireOutcome, { readonly status: "held" }>;
+
+export async function acquire(
+  entry: Entry,
+  request: AcquireRequest,
+  world: Surroundings,
+  place: Place,
+): Promise<Step<AcquireOutcome>> {
+  const { record, owner, waiters } = entry;
+  const grantId = grantIdOf(request.leaseId);
+  if (record?.grantId === grantId) {
+    if (record.ended || !stands(entry)) return { outcome: { status: "ended" } };
+    const { token, ttlMs } = record;
+    const remainingMs = Math.min(ttlMs, await world.remainingMs(entry.owner.lease));
+    return { outcome: { status: "acquired", token, ttlMs, remainingMs, expiresAt: null } };
+  }
+  if (owner) return refused(entry, request, world, place, () => heldBy(entry, owner, world));
+  const ahead = seenBefore(waiters, grantId);
+  const reservedMs = queue.reservedForMs(ahead);
+  const keptMs = reservedMs > 0 ? reservedMs - world.freeForMs(place, entry) : 0;
+  if (keptMs > 0) return refused(entry, request, world, place, () => keptFor(entry, ahead, keptMs));
+  const own = ticketOf(waiters, grantId);
+  const lease = await world.take(request.ttlMs);
+  const { ttlMs } = lease;
+  const granted: GrantRecord = {
+    grantId,
+    holder: request.holder,
+    token: 0,
+    ttlMs,
+    grantedAt: textOf(world.wallMs()),
+    renewedAt: null,
+    expiresAt: textOf(world.wallMs() + ttlMs),
+    ended: null,
+    metadata: request.metadata ?? null,
+  };
+  const put = place.locks + BigInt(lease.id).toString(16);
+  const replaced = record && { replaced: viewOf(request, { ...entry, record }, 0) };
+  return {
+    change: {
+      record: granted,
+      lock: { put, lease: lease.id, value: request.holder },
+      given: own ? [] : [noNewWaiter(place, waiters)],
+      deleted: own ? [...keysOf(place, own), ...passedOver(place, waiters, own)] : [],
+    },
+    outcomeAt: (token) => ({
+      status: "acquired",
+      token,
+      ttlMs,
+      remainingMs: leftOf(lease, world),
+      expiresAt: null,
+      ...replaced,
+    }),
+  };
+}
+
+/** A waiter leaves a ticket, and learns how many are before it. */
+async function refused(
+  entry: Entry,
+  request: AcquireRequest,
+  world: Surroundings,
+  place: Place,
+  outcome: () => Held,
+): Promise<Step<AcquireOutcome>> {
+  const { leaseId, holder, queueMs = 0 } = request;
+  if (queueMs <= 0) return { outcome: outcome() };
+  const grantId = grantIdOf(leaseId);
+  const ttlMs = Math.min(queueMs, queue.LONGEST_TICKET_MS);
+  const own = ticketOf(entry.waiters, grantId);
+  const lasts = own && (await world.remainingMs(own.lease)) >= ttlMs;
+  return {
+    ticket: lasts ? null : { ttlMs, holder, isAgain: own !== null },
+    refusal: async () => {
+      const held = outcome();
+      const ahead = await countAhead(entry, grantId, world, place);
+      // What is kept for others has their turns in it already.
+      const turnsMs = entry.owner ? queue.reservedForMs(ahead) : 0;
+      const remainingMs = held.remainingMs === null ? null : held.remainingMs + turnsMs;
+      return { ...held, remainingMs, ahead };
+    },
+  };
+}
+
+async function countAhead(
+  { waiters }: Entry,
+  grantId: string,
+  world: Surroundings,
+  place: Place,
+): Promise<number> {
+  const seen = seenBefore(waiters, grantId);
+  const own = ticketOf(waiters, grantId);
+  if (!own || seen < waiters.first.length) return seen;
+  // It came last, with what was read.
+  if (own.createRevision === waiters.revision) return waiters.count - 1;
+  return world.countBefore(place, own);
+}
+
+/** Nobody holds it, but others wait. */
+function keptFor({ waiters }: Entry, ahead: number, keptMs: number): Held {
+  const holder = waiters.first[0]?.holder ?? "";
+  const remainingMs = Math.ceil(keptMs);
+  return { status: "held", holder, grantId: null, remainingMs, ahead };
+}
+
+function heldBy(entry: Entry, owner: Owner, { knownMs }: Surroundings): Held {
+  if (stands(entry)) {
+    const { holder, grantId, ttlMs } = entry.record;
+    const leftMs = knownMs(owner.lease);
+    const remainingMs = leftMs === null ? null : Math.max(1, Math.ceil(Math.min(ttlMs, leftMs)));
+    return { status: "held", holder, grantId, remainingMs };
+  }
+  // Somebody's of etcd's own ways: elections have the candidate's proposal as their value.
+  const lease = owner.key.slice(owner.key.lastIndexOf("/") + 1);
+  const named = owner.value !== "" && owner.value.length <= LONGEST_PROPOSAL;
+  const holder = named ? owner.value : `etcd lease ${lease}`;
+  return { status: "held", holder, grantId: null, remainingMs: null };
+}

@@ -1,0 +1,71 @@
+/** What of a cluster's state could stop leases from being granted. */
+import type { Diagnosis } from "../source.js";
+import type { EtcdClient } from "./connection.js";
+import { CallFailure } from "./failures.js";
+import { toBase64 } from "./keys.js";
+
+/** The quota is 2 GiB unless somebody has raised it; at the quota no key can be written. */
+const LARGE_BYTES = 1.5 * 2 ** 30;
+/** With fewer revisions there is nothing to compact yet. */
+const MANY_REVISIONS = 100_000;
+
+interface Status {
+  readonly version?: string;
+  readonly dbSize?: string;
+  readonly header?: { readonly revision?: string };
+}
+interface Alarms {
+  readonly alarms?: readonly { readonly alarm?: string }[];
+}
+
+export async function diagnoseEtcd(client: EtcdClient): Promise<readonly Diagnosis[]> {
+  const ask = <Answer>(path: string, body: object = {}) =>
+    client.call<Answer>({ path, body, repeatable: true });
+  const [status, { alarms = [] }] = await Promise.all([
+    ask<Status>("/v3/maintenance/status"),
+    ask<Alarms>("/v3/maintenance/alarm", { action: "GET" }),
+  ]);
+  const bytes = Number(status.dbSize ?? 0);
+  const revision = Number(status.header?.revision ?? 0);
+  const isCompacted = revision < MANY_REVISIONS || (await wasCompacted(client));
+  const names = alarms.map(({ alarm = "unknown" }) => alarm).join(", ");
+  return [
+    { what: "version", value: status.version ?? "unknown", verdict: "fine", remedy: null },
+    names === ""
+      ? { what: "alarms", value: "none", verdict: "fine", remedy: null }
+      : {
+          what: "alarms",
+          value: names,
+          verdict: "wrong",
+          remedy: "compact, defragment, then: etcdctl alarm disarm",
+        },
+    bytes < LARGE_BYTES
+      ? { what: "dbSize", value: `${bytes} bytes`, verdict: "fine", remedy: null }
+      : {
+          what: "dbSize",
+          value: `${bytes} bytes`,
+          verdict: "doubtful",
+          remedy: "at the quota (2 GiB by default) nothing is granted: etcdctl defrag",
+        },
+    isCompacted
+      ? { what: "compaction", value: `revision ${revision}`, verdict: "fine", remedy: null }
+      : {
+          what: "compaction",
+          value: `${revision} revisions kept`,
+          verdict: "doubtful",
+          remedy: "each grant and renewal adds to them: --auto-compaction-retention=1h",
+        },
+  ];
+}
+
+/** Flags cannot be asked for; whether the first revision is still there can. */
+async function wasCompacted(client: EtcdClient): Promise<boolean> {
+  try {
+    const body = { key: toBase64("\0"), revision: "1" };
+    await client.call({ path: "/v3/kv/range", body, repeatable: true });
+    return false;
+  } catch (error) {
+    if (error instanceof CallFailure && error.reason === "compacted") return true;
+    throw error;
+  }
+}

@@ -1,0 +1,129 @@
+/** Leases in etcd (3.4 or later), wherever fetch exists. */
+
+import { InvalidOptionError, Retrying, retryingLeases } from "../../core/index.js";
+import type { Env } from "../../env/index.js";
+import type { LeaseStores, StoreSource } from "../source.js";
+import { type Connection, EtcdClient } from "./connection.js";
+import { diagnoseEtcd } from "./diagnose.js";
+import { EngineLeases } from "./engine-leases.js";
+import { withStoreErrors } from "./failures.js";
+import { recordFolder, toBase64 } from "./keys.js";
+import { EtcdLeaseStore } from "./store.js";
+
+/** Options of {@link etcd}. */
+export interface EtcdOptions {
+  /**
+   * `etcd://user:password@host:2379,host2:2379/path`: members of one cluster, and what stands before
+   * all keys (default nothing). `etcds://`, or `?tls`, for TLS. User and password are optional, and
+   * percent-encoded like the path.
+   */
+  readonly url: string | URL;
+  /** Default: the global fetch. One of your own may bring client certificates or a proxy. */
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+/**
+ * Leases in an etcd cluster. Opening asks it for its shortest ttl, and whether we may write.
+ * @throws InvalidOptionError for a URL that is none
+ */
+export function etcd(options: EtcdOptions): StoreSource {
+  const { fetch = globalThis.fetch } = options;
+  const { prefix, ...place } = placeOf(String(options.url));
+  return {
+    async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
+      const connection: Connection = { ...place, fetch, env };
+      const client = new EtcdClient(connection);
+      const leases = new EngineLeases(client);
+      const retrying = new Retrying(env);
+      const probe = async (leftMs: number) => {
+        const { minMs } = await leases.probe(leftMs);
+        await checkRights(client, prefix, leftMs);
+        return minMs;
+      };
+      try {
+        const minMs = await retrying.call((leftMs) => withStoreErrors(() => probe(leftMs)), {
+          timeoutMs,
+        });
+        const store = retryingLeases(
+          new EtcdLeaseStore({ client, leases, prefix, minMs }),
+          env,
+          // It may meet a lock of etcd's own: see transactions.ts.
+          { acquireAgain: false },
+        );
+        const diagnose = () => retrying.call(() => withStoreErrors(() => diagnoseEtcd(client)));
+        return { leases: store, diagnose, close: () => store.close() };
+      } catch (error) {
+        client.close();
+        throw error;
+      }
+    },
+  };
+}
+
+/** A transaction whose condition is never true: that it may be sent is what counts. */
+async function checkRights(client: EtcdClient, prefix: string, timeoutMs: number): Promise<void> {
+  const key = toBase64(recordFolder(prefix));
+  await client.call({
+    path: "/v3/kv/txn",
+    body: {
+      compare: [{ key, target: "CREATE", result: "LESS", create_revision: "0" }],
+      success: [{ request_put: { key, value: "" } }],
+      failure: [{ request_range: { key } }],
+    },
+    repeatable: true,
+    deadlineMs: client.connection.env.clock.monotonic() + timeoutMs,
+  });
+}
+
+const URL_SHAPE = /^(etcds?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
+
+/** Not by `new URL`, which knows no lists of hosts. The password is in no message. */
+function placeOf(url: string): Pick<Connection, "endpoints" | "user"> & { prefix: string } {
+  const [, scheme = "", login, hosts = "", path = "", query = ""] = URL_SHAPE.exec(url) ?? [];
+  if (scheme === "") {
+    throw new InvalidOptionError("url", "must be like etcd://host:2379,host2:2379/path");
+  }
+  const tls = scheme.toLowerCase() === "etcds" || tlsOf(query);
+  const endpoints = hosts.split(",").map((host) => originOf(host, tls ? "https" : "http"));
+  const folder = decoded(path).replace(/\/+$/, "");
+  return { endpoints, user: userOf(login), prefix: folder === "" ? "" : `${folder}/` };
+}
+
+function tlsOf(query: string): boolean {
+  const parameters = new URLSearchParams(query);
+  for (const name of parameters.keys()) {
+    if (name !== "tls") throw new InvalidOptionError(`url: ?${name}`, "is unknown; there is ?tls");
+  }
+  const tls = parameters.get("tls");
+  if (tls === null || tls === "false") return false;
+  if (tls === "" || tls === "true") return true;
+  throw new InvalidOptionError("url: ?tls", 'must be "true" or "false"');
+}
+
+function originOf(host: string, scheme: "http" | "https"): string {
+  let url: URL;
+  try {
+    url = new URL(`${scheme}://${host}`);
+  } catch {
+    throw new InvalidOptionError("url", "must name hosts like host:2379, separated by commas");
+  }
+  // Without a port: etcd's own. That of the scheme is left out by URL.
+  const named = /:\d+$/.test(host);
+  if (!named) url.port = "2379";
+  return url.origin;
+}
+
+function userOf(login: string | undefined): Connection["user"] {
+  if (login === undefined || login === "") return null;
+  const colon = login.indexOf(":");
+  if (colon < 1) throw new InvalidOptionError("url", "must name a user as user:password@");
+  return { name: decoded(login.slice(0, colon)), password: decoded(login.slice(colon + 1)) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new InvalidOptionError("url", "must have its user and path percent-encoded");
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * What is read of a resource, at one revision: our record of its last grant, and who is first among its
+ * lock keys. The grant stands while its own key does, which is known by its create revision:
+ *
+ *   record   none              token = t            token = t, ended       token = t
+ *   owner    any or none       created at t         none                   none, or created later
+ *            no grant yet      live (or revoked     released, revoked      expired; another's lock
+ *                              and still in the way)
+ *
+ * That revision is the fencing token: it counts all changes of the cluster and never goes back.
+ */
+import type { Key, LeaseState, LeaseView } from "../../core/index.js";
+import {
+  type Compare,
+  type KeyValue,
+  type Operation,
+  type RangeAnswer,
+  revisionOf,
+} from "./connection-api.js";
+import { below, fromBase64, type Place, toBase64 } from "./keys.js";
+import { NO_WAITERS, type WaitQueue } from "./wait-queue.js";
+
+/** The last grant. Times are of clients' wall clocks, as ISO 8601, for people. */
+export interface GrantRecord {
+  readonly grantId: string;
+  readonly holder: string;
+  /** The create revision of its lock key. */
+  readonly token: number;
+  readonly ttlMs: number;
+  readonly grantedAt: string;
+  readonly renewedAt: string | null;
+  readonly expiresAt: string;
+  readonly ended: "released" | "revoked" | null;
+  readonly metadata: string | null;
+}
+
+/** The oldest lock key. */
+export interface Owner {
+  readonly key: string;
+  readonly createRevision: number;
+  /** The id of the engine lease that it is attached to; "0" if to none. */
+  readonly lease: string;
+  readonly value: string;
+}
+
+export interface Entry {
+  readonly record: GrantRecord | null;
+  /** Of the record, 0 where there is none: whoever writes compares it. */
+  readonly modRevision: number;
+  readonly owner: Owner | null;
+  /** Who waits in our way, as far as it was read. */
+  readonly waiters: WaitQueue;
+}
+
+export const NOTHING: Entry = { record: null, modRevision: 0, owner: null, waiters: NO_WAITERS };
+
+/** Reads both. Two operations, so that a transaction without a condition stays one that only reads. */
+export function readEntry({ record, locks }: Place, revision?: string): Operation[] {
+  const { start, end } = below(locks);
+  const at = revision === undefined ? {} : { revision };
+  return [
+    { request_range: { key: toBase64(record), ...at } },
+    {
+      request_range: {
+        key: toBase64(start),
+        range_end: toBase64(end),
+        limit: "1",
+        ...at,
+        sort_target: "CREATE",
+        sort_order: "ASCEND",
+      },
+    },
+  ];
+}
+
+export function entryOf(
+  record: RangeAnswer | undefined,
+  locks: RangeAnswer | undefined,
+  waiters: WaitQueue = NO_WAITERS,
+): Entry {
+  const [kv] = record?.kvs ?? [];
+  const [first] = locks?.kvs ?? [];
+  return {
+    record: kv ? recordOf(kv) : null,
+    modRevision: kv ? revisionOf(kv.mod_revision) : 0,
+    owner: first
+      ? {
+          key: fromBase64(first.key),
+          createRevision: revisionOf(first.create_revision),
+          lease: first.lease ?? "0",
+          value: fromBase64(first.value ?? ""),
+        }
+      : null,
+    waiters,
+  };
+}
+
+/** Whether the entry is still what was read. */
+export function unchanged({ record, locks }: Place, { modRevision, owner }: Entry): Compare[] {
+  const { start, end } = below(locks);
+  return [
+    { key: toBase64(record), target: "MOD", result: "EQUAL", mod_revision: String(modRevision) },
+    owner
+      ? {
+          key: toBase64(owner.key),
+          target: "CREATE",
+          result: "EQUAL",
+          create_revision: String(owner.createRevision),
+        }
+      : // Of a range in which there is nothing, this is true.
+        {
+          key: toBase64(start),
+          range_end: toBase64(end),
+          target: "CREATE",
+          result: "EQUAL",
+          create_revision: "0",
+        },
+  ];
+}
+
+/** In the transaction that makes a grant its token is not known: it is the revision of that. */
+export function encodeRecord({ token, ...record }: GrantRecord): string {
+  return toBase64(JSON.stringify({ ...record, token: token === 0 ? undefined : token }));
+}
+
+function recordOf(kv: KeyValue): GrantRecord {
+  const record = JSON.parse(fromBase64(kv.value ?? "")) as Omit<GrantRecord, "token"> & {
+    token?: number;
+  };
+  return { ...record, token: record.token ?? revisionOf(kv.mod_revision) };
+}
+
+/** Whether the last grant keeps others out: live, or revoked and not run out yet. */
+export function stands(entry: Entry): entry is Entry & { record: GrantRecord; owner: Owner } {
+  return entry.owner !== null && entry.owner.createRevision === entry.record?.token;
+}
+
+export function stateOf(entry: Entry & { record: GrantRecord }): LeaseState {
+  return entry.record.ended ?? (stands(entry) ? "live" : "expired");
+}
+
+/** @param remainingMs of the engine lease */
+export function viewOf(
+  { namespace, resource }: Key,
+  entry: Entry & { record: GrantRecord },
+  remainingMs: number,
+): LeaseView {
+  const { record } = entry;
+  const state = stateOf(entry);
+  const { holder, grantId, token, ttlMs, grantedAt, renewedAt, expiresAt, metadata } = record;
+  return {
+    namespace,
+    resource,
+    holder,
+    grantId,
+    token,
+    state,
+    ttlMs,
+    remainingMs: state === "live" ? Math.ceil(Math.min(ttlMs, Math.max(1, remainingMs))) : 0,
+    grantedAt,
+    renewedAt,
+    expiresAt,
+    metadata,
+  };
+}

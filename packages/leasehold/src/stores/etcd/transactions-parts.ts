@@ -1,0 +1,107 @@
+/** The part of one request in a transaction: what it reads, what it changes, and what there is after. */
+import type { Failed } from "../../core/index.js";
+import type { Operation } from "./connection-api.js";
+import type { Change, Changing } from "./decide.js";
+import type { EngineLease } from "./engine-leases.js";
+import { type Place, toBase64 } from "./keys.js";
+import { type Entry, encodeRecord, readEntry, unchanged } from "./records.js";
+import { putTicket, readQueue, without } from "./wait-queue.js";
+
+/** After this many changes in a row by this client alone, the next one expects no other writer. */
+export const UNDISTURBED = 3;
+
+/** A request that is being decided, with what is known of its resource. */
+export interface Open<Request, Outcome> {
+  readonly request: Request;
+  readonly place: Place;
+  /** Of the lease id that asks, which may have a ticket. */
+  readonly grantId: string | null;
+  entry: Entry | undefined;
+  /** That we have made since the resource was read. */
+  changes: number;
+  /** In this call. */
+  read: boolean;
+  /** To be made with the next transaction. */
+  change?: Pending<Outcome>;
+  /** To be left with the next read. */
+  ticket?: { readonly holder: string; readonly lease: EngineLease };
+  /** It was left in this call. */
+  inQueue: boolean;
+  outcome?: Outcome | Failed;
+}
+
+/** A change, and the entry that it was decided on. */
+export interface Pending<Outcome> {
+  readonly entry: Entry;
+  readonly step: Changing<Outcome>;
+}
+
+/** What a request reads, and before that the ticket that it leaves. */
+export function readingOf<Request, Outcome>({
+  place,
+  grantId,
+  ticket,
+}: Open<Request, Outcome>): Operation[] {
+  const reads = [...readEntry(place), ...readQueue(place, grantId)];
+  if (!ticket || grantId === null) return reads;
+  return [...putTicket(place, grantId, ticket.holder, ticket.lease.id), ...reads];
+}
+
+/** The nested transaction of a change: it compares all that the decision rests on. */
+export function changeOf<Request, Outcome>(
+  one: Open<Request, Outcome>,
+  { entry, step }: Pending<Outcome>,
+): Operation {
+  const { place } = one;
+  const { record, lock, given = [], deleted = [] } = step.change;
+  const puts: Operation[] = deleted.map((key) => ({
+    request_delete_range: { key: toBase64(key) },
+  }));
+  if (record) {
+    puts.push({ request_put: { key: toBase64(place.record), value: encodeRecord(record) } });
+  }
+  if (lock !== "kept") {
+    puts.push(
+      "put" in lock
+        ? {
+            request_put: {
+              key: toBase64(lock.put),
+              value: toBase64(lock.value),
+              lease: lock.lease,
+            },
+          }
+        : { request_delete_range: { key: toBase64(lock.deleted) } },
+    );
+  }
+  return {
+    request_txn: {
+      compare: [...unchanged(place, entry), ...given],
+      success: puts,
+      // Nearly half of what is sent.
+      ...(one.changes < UNDISTURBED && { failure: readingOf(one) }),
+    },
+  };
+}
+
+/** What there is when the change has been made. */
+export function entryAfter<Outcome>(
+  place: Place,
+  { entry: before, step }: Pending<Outcome>,
+  revision: number,
+): Entry {
+  const { record, lock, deleted = [] } = step.change;
+  const { owner } = before;
+  const waiters = without(place, before.waiters, deleted);
+  if (!record) return { ...before, waiters };
+  const token = record.token || revision;
+  const entry = { record: { ...record, token }, modRevision: revision, waiters };
+  if (lock === "kept") return { ...entry, owner };
+  if ("deleted" in lock) return { ...entry, owner: null };
+  const { put: key, lease, value } = lock;
+  return { ...entry, owner: { key, createRevision: token, lease, value } };
+}
+
+/** The engine lease that a change puts its lock under, if it puts one. */
+export function leaseOf({ lock }: Change): string[] {
+  return lock !== "kept" && "put" in lock ? [lock.lease] : [];
+}

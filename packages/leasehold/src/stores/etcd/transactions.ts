@@ -1,0 +1,313 @@
+/**
+ * From decisions to transactions: many resources in each, none waiting for another.
+ *
+ *   known or guessed ──▶ decide ──▶ a change ──▶ one transaction of transactions, each
+ *          ▲               │                        if what it rests on is unchanged: puts
+ *          │               └─▶ an outcome,          else: reads
+ *          │                   if it was read         │
+ *          ├────────────────── else read ◀────────────┤ (read: decide again)
+ *          └── what was written is known ◀────────────┘
+ *
+ * A refused waiter leaves a ticket in a transaction that reads: the decision rests on what is read beside
+ * it, which is its place in the queue and whether the resource is still held.
+ *
+ * A resource stands once in a transaction, because a nested one compares before any has written. Each
+ * loss of a race is somebody else's gain, so that a crowd comes to an end.
+ *
+ * A change whose answer was lost may be made twice where that is the same as once, renewals and
+ * releases, which the store's callers repeat: it is decided anew by what is read then, and the first,
+ * should it arrive late, finds the record changed, or changes what the second then finds. An acquire
+ * might meet a lock of etcd's own, which leaves the record alone: its outcome stays unknown.
+ */
+
+import { type CallOptions, type Failed, type Key, queue } from "../../core/index.js";
+import { grantIdOf, Recent, zip } from "../../env/index.js";
+import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
+import {
+  type Operation,
+  type RangeAnswer,
+  type Response,
+  revisionOf,
+  type TransactionAnswer,
+} from "./connection-api.js";
+import type { Step, Surroundings } from "./decide.js";
+import type { EngineLeases } from "./engine-leases.js";
+import { CallFailure, failedOutcome } from "./failures.js";
+import { type Place, placeOf, toBase64 } from "./keys.js";
+import { MOST_KNOWN, Sightings } from "./observations.js";
+import { type Entry, entryOf, NOTHING, readEntry } from "./records.js";
+import {
+  changeOf,
+  entryAfter,
+  leaseOf,
+  type Open,
+  type Pending,
+  readingOf,
+  UNDISTURBED,
+} from "./transactions-parts.js";
+import { countBefore, queueOf } from "./wait-queue.js";
+
+/** etcd's default limit of operations in a transaction (--max-txn-ops). */
+const MOST_OPERATIONS = 128;
+/**
+ * The operations of a nested transaction count on top of all that stand beside it: a record, a lock,
+ * a ticket and its bell, and those who are passed over.
+ */
+const MOST_CHANGES = MOST_OPERATIONS - 4 - queue.MOST_AWAITED;
+/**
+ * Members take much longer to read the JSON of a transaction than to commit it, on one processor each.
+ * So more changes than this are shared between two transactions, rather than fill one.
+ */
+const ENOUGH_CHANGES = 32;
+/** A ticket and its bell, a record, the locks, the queue, and a place in it. */
+const MOST_READS = Math.floor(MOST_OPERATIONS / 6);
+
+export interface Rules<Request, Outcome> {
+  decide(entry: Entry, request: Request, world: Surroundings, place: Place): Promise<Step<Outcome>>;
+  /** Whether to begin with the guess that there is nothing. */
+  readonly guess: boolean;
+}
+
+interface Known {
+  readonly entry: Entry;
+  /** That we have made since it was read. */
+  readonly changes: number;
+}
+
+export class Transactor {
+  /** A change that rests on what is known needs no reading first. */
+  readonly #known = new Recent<Known>(MOST_KNOWN);
+  readonly #sightings = new Sightings();
+
+  constructor(
+    readonly client: EtcdClient,
+    readonly leases: EngineLeases,
+    /** What stands before all keys. */
+    readonly prefix: string,
+  ) {}
+
+  /** One outcome per request, in order. No two of them have the same key. */
+  async settle<Request extends Key & { readonly leaseId?: string }, Outcome>(
+    requests: readonly Request[],
+    rules: Rules<Request, Outcome>,
+    deadlineMs: number,
+  ): Promise<(Outcome | Failed)[]> {
+    const all = requests.map((request): Open<Request, Outcome> => {
+      const place = placeOf(this.prefix, request);
+      // Whoever finds nothing where nothing was expected has it for itself.
+      const { entry = rules.guess ? NOTHING : undefined, changes = UNDISTURBED - 1 } =
+        this.#known.get(place.record) ?? {};
+      const grantId = request.leaseId === undefined ? null : grantIdOf(request.leaseId);
+      return { request, place, grantId, entry, changes, read: false, inQueue: false };
+    });
+    const world = this.#surroundings(deadlineMs);
+    for (let open = all; open.length > 0; open = open.filter(({ outcome }) => !outcome)) {
+      await Promise.all(open.map((one) => this.#decide(one, rules, world)));
+      const undecided = open.filter(({ outcome }) => !outcome);
+      const changes = undecided.flatMap((one) =>
+        one.change ? [{ one, pending: one.change }] : [],
+      );
+      const reads = undecided.filter(({ change }) => !change);
+      await Promise.all([
+        ...chunked(changes, shareOf(changes.length)).map((some) => this.#change(some, deadlineMs)),
+        ...chunked(reads, MOST_READS).map((some) => this.#read(some, deadlineMs)),
+      ]);
+    }
+    return all.map(({ outcome }) => outcome as Outcome | Failed);
+  }
+
+  /** What there is of each key, read together. @throws CallFailure */
+  async entries(keys: readonly Key[], revision?: string): Promise<Entry[]> {
+    const places = keys.map((key) => placeOf(this.prefix, key));
+    const deadlineMs = deadlineOf(this.client);
+    const answers = await Promise.all(
+      chunked(places, MOST_OPERATIONS / 2).map((some) =>
+        this.#transaction(
+          some.flatMap((place) => readEntry(place, revision)),
+          true,
+          deadlineMs,
+        ),
+      ),
+    );
+    return answers.flatMap(pairs);
+  }
+
+  /** Deletes records that are still as they were seen; how many. @throws CallFailure */
+  async forget(seen: readonly (Key & { readonly modRevision: number })[]): Promise<number> {
+    let deleted = 0;
+    for (const some of chunked(seen, MOST_CHANGES)) {
+      const operations = some.map((one): Operation => {
+        const { record } = placeOf(this.prefix, one);
+        this.#known.delete(record);
+        const key = toBase64(record);
+        const mod_revision = String(one.modRevision);
+        return {
+          request_txn: {
+            compare: [{ key, target: "MOD", result: "EQUAL", mod_revision }],
+            success: [{ request_delete_range: { key } }],
+          },
+        };
+      });
+      const { responses = [] } = await this.#transaction(operations, true, deadlineOf(this.client));
+      deleted += responses.filter((one) => one.response_txn?.succeeded).length;
+    }
+    return deleted;
+  }
+
+  async #decide<Request, Outcome>(
+    one: Open<Request, Outcome>,
+    rules: Rules<Request, Outcome>,
+    world: Surroundings,
+  ): Promise<void> {
+    delete one.change;
+    delete one.ticket;
+    const { entry } = one;
+    if (!entry) return;
+    try {
+      const step = await rules.decide(entry, one.request, world, one.place);
+      if ("change" in step) one.change = { entry, step };
+      else if ("outcome" in step) {
+        if (one.read) one.outcome = step.outcome;
+      } else if (step.ticket && !one.inQueue && (one.read || step.ticket.isAgain)) {
+        const { holder, ttlMs } = step.ticket;
+        one.ticket = { holder, lease: await world.take(ttlMs) };
+      } else if (one.read) one.outcome = await step.refusal();
+    } catch (error) {
+      // Engine leases are asked for and about: nothing has been done to a key.
+      one.outcome = failedOutcome(error, "no");
+    }
+  }
+
+  async #read<Request, Outcome>(
+    some: readonly Open<Request, Outcome>[],
+    deadlineMs: number,
+  ): Promise<void> {
+    const reads = some.map(readingOf);
+    try {
+      const answer = await this.#transaction(reads.flat(), true, deadlineMs);
+      const { responses = [], header } = answer;
+      let end = 0;
+      for (const [one, { length }] of zip(some, reads)) {
+        const start = end;
+        end += length;
+        this.#saw(one, responses.slice(start, end), header.revision);
+        one.inQueue ||= one.ticket !== undefined;
+      }
+    } catch (error) {
+      if (error instanceof CallFailure && error.reason === "noLease") {
+        this.leases.forget(some.flatMap(({ ticket }) => ticket?.lease.id ?? []));
+        return;
+      }
+      for (const one of some) one.outcome = failedOutcome(error, "no");
+    }
+  }
+
+  async #change<Request, Outcome>(
+    some: readonly { readonly one: Open<Request, Outcome>; readonly pending: Pending<Outcome> }[],
+    deadlineMs: number,
+  ): Promise<void> {
+    try {
+      const changes = some.map(({ one, pending }) => changeOf(one, pending));
+      const answer = await this.#transaction(changes, false, deadlineMs);
+      const revision = revisionOf(answer.header.revision);
+      for (const [at, { one, pending }] of some.entries()) {
+        const part = answer.responses?.[at]?.response_txn;
+        if (part?.succeeded) {
+          one.outcome = pending.step.outcomeAt(revision);
+          const entry = entryAfter(one.place, pending, revision);
+          this.#known.set(one.place.record, { entry, changes: one.changes + 1 });
+        } else if (one.changes < UNDISTURBED) {
+          this.#saw(one, part?.responses ?? [], answer.header.revision);
+        } else {
+          one.entry = undefined;
+        }
+      }
+    } catch (error) {
+      if (error instanceof CallFailure && error.reason === "noLease") {
+        this.leases.forget(some.flatMap(({ pending }) => leaseOf(pending.step.change)));
+        return;
+      }
+      const failed = failedOutcome(error);
+      for (const { one } of some) {
+        this.#known.delete(one.place.record);
+        one.outcome = failed;
+      }
+    }
+  }
+
+  #surroundings(deadlineMs: number): Surroundings {
+    const { leases } = this;
+    const { clock } = this.client.connection.env;
+    return {
+      wallMs: () => clock.wall(),
+      monotonicMs: () => clock.monotonic(),
+      take: (ttlMs) => leases.take(ttlMs, deadlineMs),
+      remainingMs: (lease) => leases.remainingMs(lease, deadlineMs),
+      knownMs: (lease) => leases.knownMs(lease),
+      freeForMs: ({ record }, { modRevision, waiters }) =>
+        this.#sightings.freeForMs(record, modRevision, waiters.revision, clock.monotonic()),
+      countBefore: async (place, ticket) => {
+        const body = countBefore(place, ticket);
+        const { kvs = [] } = await this.client.call<RangeAnswer>({
+          path: "/v3/kv/range",
+          body,
+          repeatable: true,
+          deadlineMs,
+        });
+        return kvs.length;
+      },
+    };
+  }
+
+  #transaction(
+    success: readonly Operation[],
+    repeatable: boolean,
+    deadlineMs: number,
+  ): Promise<TransactionAnswer> {
+    return this.client.call({ path: "/v3/kv/txn", body: { success }, repeatable, deadlineMs });
+  }
+
+  /** @param responses of {@link readingOf} */
+  #saw<Request, Outcome>(
+    one: Open<Request, Outcome>,
+    responses: readonly Response[],
+    revision: string,
+  ): void {
+    const { place } = one;
+    const [record, locks, ...waiters] = responses.slice(one.ticket ? 2 : 0);
+    const entry = entryOf(
+      record?.response_range,
+      locks?.response_range,
+      queueOf(place, waiters, revisionOf(revision)),
+    );
+    if (entry.owner) this.#sightings.taken(place.record);
+    one.entry = entry;
+    one.changes = 0;
+    one.read = true;
+    this.#known.set(place.record, { entry, changes: 0 });
+  }
+}
+
+/** Until when a call may take, by the monotonic clock. */
+export function deadlineOf(
+  { connection: { env } }: EtcdClient,
+  { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
+): number {
+  return env.clock.monotonic() + timeoutMs;
+}
+
+function pairs({ responses = [] }: TransactionAnswer): Entry[] {
+  return Array.from({ length: responses.length / 2 }, (_, at) =>
+    entryOf(responses[at * 2]?.response_range, responses[at * 2 + 1]?.response_range),
+  );
+}
+
+function shareOf(changes: number): number {
+  return Math.min(MOST_CHANGES, Math.max(ENOUGH_CHANGES, Math.ceil(changes / 2)));
+}
+
+function chunked<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, at) =>
+    items.slice(at * size, (at + 1) * size),
+  );
+}

@@ -1,0 +1,134 @@
+/** Reads what is stored: single leases and pages of a namespace. Deletes what ended long ago. */
+
+import type { Key, LeaseView, ListQuery, Page } from "../../core/index.js";
+import { zip } from "../../env/index.js";
+import type { EtcdClient } from "./connection.js";
+import type { RangeAnswer } from "./connection-api.js";
+import type { EngineLeases } from "./engine-leases.js";
+import { CallFailure } from "./failures.js";
+import { below, endOfPrefix, fromBase64, keyOfRecord, recordFolder, toBase64 } from "./keys.js";
+import { type Entry, type GrantRecord, stands, stateOf, viewOf } from "./records.js";
+import { deadlineOf, type Transactor } from "./transactions.js";
+
+/** With the lock keys that belong to them these are eight transactions that read. */
+const READ_AT_ONCE = 500;
+/** One after the other they would take long; all at once, they would hold up others. */
+const ASKED_AT_ONCE = 16;
+
+type Known = Entry & { readonly record: GrantRecord };
+
+export class Views {
+  constructor(
+    readonly client: EtcdClient,
+    readonly leases: EngineLeases,
+    readonly transactor: Transactor,
+    readonly prefix: string,
+  ) {}
+
+  async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    this.client.checkOpen();
+    const entries = await this.transactor.entries(keys);
+    const known = zip(keys, entries).flatMap(([key, entry], at) =>
+      entry.record ? [{ at, key, entry: { ...entry, record: entry.record } }] : [],
+    );
+    const views = new Array<LeaseView | null>(keys.length).fill(null);
+    for (const [{ at }, view] of zip(known, await this.#views(known))) views[at] = view;
+    return views;
+  }
+
+  async list(query: ListQuery): Promise<Page<LeaseView>> {
+    this.client.checkOpen();
+    const { namespace, prefix = "", states, renewedOnly = false, limit = 100, cursor } = query;
+    const folder = recordFolder(this.prefix, namespace);
+    const end = endOfPrefix(folder + prefix);
+    let start = folder + prefix;
+    if (cursor !== undefined && folder + cursor >= start) start = `${folder}${cursor}\0`;
+    const items: { readonly key: Key; readonly entry: Known }[] = [];
+    for (;;) {
+      const { read, next } = await this.#read(start, end);
+      for (const one of read) {
+        const { record } = one.entry;
+        if (states && !states.includes(stateOf(one.entry))) continue;
+        if (renewedOnly && record.renewedAt === null) continue;
+        if (items.length === limit) {
+          const nextCursor = items.at(-1)?.key.resource ?? null;
+          return { items: await this.#views(items), nextCursor };
+        }
+        items.push(one);
+      }
+      if (next === null) return { items: await this.#views(items), nextCursor: null };
+      start = next;
+    }
+  }
+
+  /** Deletes nothing that still keeps others out, nor what has changed meanwhile. */
+  async collect(olderThanMs: number): Promise<number> {
+    this.client.checkOpen();
+    const folder = recordFolder(this.prefix);
+    const end = toBase64(below(folder).end);
+    const { clock } = this.client.connection.env;
+    let collected = 0;
+    for (let start: string | null = folder; start !== null; ) {
+      const { read, next } = await this.#read(start, end);
+      const beforeMs = clock.wall() - olderThanMs;
+      const old = read.filter(
+        ({ entry }) => !stands(entry) && Date.parse(entry.record.expiresAt) <= beforeMs,
+      );
+      collected += await this.transactor.forget(
+        old.map(({ key, entry }) => ({ ...key, modRevision: entry.modRevision })),
+      );
+      start = next;
+    }
+    return collected;
+  }
+
+  /** Records and the lock keys that belong to them, as of one moment. */
+  async #read(
+    start: string,
+    end: string,
+  ): Promise<{ read: { key: Key; entry: Known }[]; next: string | null }> {
+    for (;;) {
+      const answer = await this.client.call<RangeAnswer>({
+        path: "/v3/kv/range",
+        body: { key: toBase64(start), range_end: end, limit: String(READ_AT_ONCE) },
+        repeatable: true,
+      });
+      const { kvs = [], header } = answer;
+      const found = kvs.flatMap((kv) => {
+        const key = keyOfRecord(this.prefix, fromBase64(kv.key));
+        return key ? [{ key, kv }] : [];
+      });
+      try {
+        const keys = found.map(({ key }) => key);
+        const entries = await this.transactor.entries(keys, header.revision);
+        const read = zip(found, entries).flatMap(([{ key }, entry]) =>
+          entry.record ? [{ key, entry: { ...entry, record: entry.record } }] : [],
+        );
+        const last = kvs.at(-1);
+        const more = kvs.length === READ_AT_ONCE && last;
+        return { read, next: more ? `${fromBase64(last.key)}\0` : null };
+      } catch (error) {
+        // Of a history that was cut off meanwhile nothing older can be read.
+        if (!(error instanceof CallFailure) || error.reason !== "compacted") throw error;
+      }
+    }
+  }
+
+  /** Engine leases are asked for what is left, each once. */
+  async #views(
+    found: readonly { readonly key: Key; readonly entry: Known }[],
+  ): Promise<LeaseView[]> {
+    const deadlineMs = deadlineOf(this.client);
+    const live = found.filter(({ entry }) => stateOf(entry) === "live");
+    const asked = [...new Set(live.map(({ entry }) => entry.owner?.lease ?? "0"))];
+    const left = new Map<string, number>();
+    for (let at = 0; at < asked.length; at += ASKED_AT_ONCE) {
+      const some = asked.slice(at, at + ASKED_AT_ONCE);
+      const all = await Promise.all(some.map((id) => this.leases.remainingMs(id, deadlineMs)));
+      for (const [id, remainingMs] of zip(some, all)) left.set(id, remainingMs);
+    }
+    return found.map(({ key, entry }) =>
+      viewOf(key, entry, left.get(entry.owner?.lease ?? "0") ?? 0),
+    );
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * Hints from etcd's watch: one stream for all who follow a namespace, while anybody does. What frees a
+ * resource is the deletion of a lock key: a release, a revocation, an engine lease or a session that
+ * ended, `etcdctl lock` that is done. Renewals put keys, which are not asked for.
+ *
+ *   connect ──▶ created ──▶ deletions ──▶ broken, or silent for 30 s ──▶ backoff ──▶ connect, from
+ *      │           └── the first, or after a gap: resync                    ▲        the next revision
+ *      ├── no connection, no leader ────────────────────────────────────────┘
+ *      └── compacted, or the revision went back (a restored backup): from now on, with a resync
+ */
+
+import type { WatchEvent } from "../../core/index.js";
+import { Backoff, type EventQueue, eventsUntil, sleep } from "../../env/index.js";
+import type { EtcdClient } from "./connection.js";
+import type { WatchMessage } from "./connection-api.js";
+import { CallFailure, saidFailure, storeError } from "./failures.js";
+import { fromBase64, locksRange, ownerOfBell, resourceOfLock, toBase64 } from "./keys.js";
+
+type Deletion = NonNullable<NonNullable<WatchMessage["result"]>["events"]>[number];
+
+const SILENCE_MS = 30_000;
+const RECONNECT = { firstMs: 100, longestMs: 5_000 };
+
+export class Watches {
+  readonly #client: EtcdClient;
+  readonly #prefix: string;
+  readonly #streams = new Map<string, Stream>();
+
+  constructor(client: EtcdClient, prefix: string) {
+    this.#client = client;
+    this.#prefix = prefix;
+  }
+
+  /**
+   * Until the signal aborts or the client closes.
+   * @throws CLOSED, STORE_MISCONFIGURED where etcd refuses the watch for good
+   */
+  async *follow(namespace: string, signal: AbortSignal): AsyncGenerator<WatchEvent, void, void> {
+    this.#client.checkOpen();
+    if (signal.aborted) return;
+    let stream = this.#streams.get(namespace);
+    if (!stream) {
+      const made = new Stream(this.#client, this.#prefix, namespace, () => {
+        if (this.#streams.get(namespace) === made) this.#streams.delete(namespace);
+      });
+      stream = made;
+      this.#streams.set(namespace, stream);
+    }
+    const followed = stream;
+    yield* eventsUntil<WatchEvent>([signal], (reader) => {
+      followed.add(reader);
+      return () => followed.remove(reader);
+    });
+  }
+
+  close(): void {
+    for (const stream of this.#streams.values()) stream.end();
+  }
+}
+
+/** Of one namespace, from its first follower to its last. */
+class Stream {
+  readonly #readers = new Set<EventQueue<WatchEvent>>();
+  readonly #ending = new AbortController();
+  /** Of the last message; null where the next events are not to follow it. */
+  #revision: number | null = null;
+  #stands = false;
+
+  constructor(
+    readonly client: EtcdClient,
+    readonly prefix: string,
+    readonly namespace: string,
+    /** Nobody follows it any more. */
+    readonly ended: () => void,
+  ) {
+    void this.#run().catch((error) => this.end(storeError(error)));
+  }
+
+  add(reader: EventQueue<WatchEvent>): void {
+    this.#readers.add(reader);
+    if (this.#stands) reader.resync();
+  }
+
+  remove(reader: EventQueue<WatchEvent>): void {
+    this.#readers.delete(reader);
+    if (this.#readers.size === 0) this.end();
+  }
+
+  end(error?: Error): void {
+    this.ended();
+    this.#ending.abort();
+    for (const reader of this.#readers) reader.end(error);
+  }
+
+  async #run(): Promise<void> {
+    const { clock, logger, random } = this.client.connection.env;
+    const { signal } = this.#ending;
+    const backoff = new Backoff(random, RECONNECT);
+    while (!signal.aborted) {
+      const startMs = clock.monotonic();
+      try {
+        await this.#listen();
+      } catch (error) {
+        if (!(error instanceof CallFailure) || !error.error.retryable) throw error;
+        logger.debug({ err: error.error }, "the watch of etcd broke; connecting again");
+      }
+      if (signal.aborted) return;
+      // One that held for a while says that the way is good.
+      if (clock.monotonic() - startMs >= RECONNECT.longestMs) backoff.reset();
+      await sleep(clock, backoff.nextMs(), { signal }).catch(() => {});
+    }
+  }
+
+  async #listen(): Promise<void> {
+    const { start, end } = locksRange(this.prefix, this.namespace);
+    const from = this.#revision;
+    const body = {
+      create_request: {
+        key: toBase64(start),
+        range_end: toBase64(end),
+        filters: ["NOPUT"],
+        ...(from !== null && { start_revision: String(from + 1) }),
+      },
+    };
+    const options = { signal: this.#ending.signal, silenceMs: SILENCE_MS };
+    for await (const line of this.client.stream("/v3/watch", body, options)) {
+      const { result, error } = JSON.parse(line) as WatchMessage;
+      if (error || !result) throw saidFailure(error ?? {});
+      const revision = Number(result.header.revision);
+      if (result.canceled || (from !== null && revision < from)) {
+        this.#revision = null;
+        const { cancel_reason: why = "", compact_revision: compacted = "0" } = result;
+        if (result.canceled && compacted === "0") throw saidFailure({ message: why });
+        return;
+      }
+      if (result.created) {
+        this.#stands = true;
+        if (from === null) for (const reader of this.#readers) reader.resync();
+      }
+      this.#revision = revision;
+      this.#hear(result.events ?? []);
+    }
+  }
+
+  /** Events of one revision come in one message. */
+  #hear(events: readonly Deletion[]): void {
+    const { prefix, namespace } = this;
+    const rung = new Set<string>();
+    const freed: { readonly resource: string; readonly revision: string }[] = [];
+    for (const { type, kv } of events) {
+      if (type !== "DELETE") continue;
+      const [key, revision] = [fromBase64(kv.key), kv.mod_revision];
+      const bell = ownerOfBell(prefix, namespace, key);
+      const resource = resourceOfLock(prefix, namespace, key);
+      if (resource !== null) freed.push({ resource, revision });
+      if (!bell) continue;
+      rung.add(`${revision} ${bell.resource}`);
+      this.#tell({ type: "changed", namespace, resource: bell.resource, wakes: bell.grantId });
+    }
+    for (const { resource, revision } of freed) {
+      if (!rung.has(`${revision} ${resource}`))
+        this.#tell({ type: "changed", namespace, resource });
+    }
+  }
+
+  #tell(event: WatchEvent): void {
+    for (const reader of this.#readers) reader.push(event);
+  }
+}

@@ -1,0 +1,133 @@
+import { afterEach, expect, test } from "vitest";
+import { openTenants } from "../../../../../tests/support/tenants.js";
+import type { LeaseholdError } from "../../core/index.js";
+import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
+import { manualEnv } from "../../testing/index.js";
+import { memory } from "../memory/index.js";
+import type { Stores } from "../source.js";
+import { type HttpOptions, http } from "./index.js";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function open() {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  const tenants = openTenants(stores, env);
+  closing.push(() => tenants.app.close());
+  const sent: Headers[] = [];
+  const fetch: typeof globalThis.fetch = (url, init) => {
+    const request = new Request(url, init);
+    sent.push(request.headers);
+    return tenants.app.fetch(request);
+  };
+  const connect = async (options: Partial<HttpOptions>): Promise<Stores> => {
+    const opened = await http({ url: "http://server", fetch, ...options }).open(env);
+    closing.unshift(() => opened.close());
+    return opened;
+  };
+  return { ...tenants, stores, env, sent, connect };
+}
+
+const request = (resource: string) => ({
+  namespace: "default",
+  resource,
+  leaseId: newLeaseId(systemRandom),
+  holder: "h",
+  ttlMs: 30_000,
+});
+
+test("a key of the options or of the URL goes along with every request", async () => {
+  const { newKey, connect, sent } = await open();
+  const { text } = await newKey("a", "admin");
+  for (const options of [{ apiKey: text }, { url: `http://${text}@server` }]) {
+    const { leases, tasks } = await connect(options);
+    await leases.acquire([request(JSON.stringify(options).slice(0, 9))]);
+    await tasks.counts("default");
+  }
+  expect(sent).toHaveLength(6);
+  for (const headers of sent) expect(headers.get("authorization")).toBe(`Bearer ${text}`);
+});
+
+test.each([
+  [401, "UNAUTHENTICATED", /option apiKey.*KEY@host.*LEASEHOLD_KEY/],
+  [403, "FORBIDDEN", /key of another role/],
+])("%i is a misconfiguration with its remedy, without the key", async (status, code, remedy) => {
+  const { newKey, connect } = await open();
+  const { text } = await newKey("a", "viewer");
+  const wrong = `${text.slice(0, -4)}${text.endsWith("0000") ? "1111" : "0000"}`;
+  const asked =
+    status === 401
+      ? connect({ apiKey: wrong })
+      : connect({ apiKey: text }).then(({ leases }) => leases.collect(1));
+  const error = (await asked.catch((caught: unknown) => caught)) as LeaseholdError;
+  expect(error).toMatchObject({
+    name: "StoreMisconfiguredError",
+    code: "STORE_MISCONFIGURED",
+    retryable: false,
+    outcome: "none",
+  });
+  expect(error.message).toContain(code);
+  expect(error.message).toMatch(remedy);
+  const said = [error.message, JSON.stringify(error), error.stack].join("\n");
+  for (const key of [text, wrong]) expect(said).not.toContain(key.slice(-32));
+});
+
+test("what is not ours in a batch fails alone", async () => {
+  const { newKey, connect } = await open();
+  const { text } = await newKey("a", "holder", { prefixes: ["own/"] });
+  const { leases } = await connect({ apiKey: text });
+  const resources = ["own/1", "other", "own/2", "own/3"];
+  const outcomes = await leases.acquire(resources.map(request));
+  expect(outcomes.map(({ status }) => status)).toEqual([
+    "acquired",
+    "failed",
+    "acquired",
+    "acquired",
+  ]);
+  expect(outcomes[1]).toMatchObject({
+    applied: "no",
+    retryable: false,
+    error: { code: "STORE_MISCONFIGURED" },
+  });
+});
+
+test("a redirection is not followed, so that the key stays with its server", async () => {
+  const asked: (string | null)[] = [];
+  const fetch: typeof globalThis.fetch = async (url, init) => {
+    asked.push(new URL(url).host);
+    expect(init?.redirect).toBe("manual");
+    return Response.redirect("http://elsewhere/v1/capabilities", 307);
+  };
+  const apiKey = `lh_${"0".repeat(12)}_${"0".repeat(32)}`;
+  const opening = http({ url: "http://server", apiKey, fetch }).open(systemEnv);
+  await expect(opening).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
+  expect(asked).toEqual(["server"]);
+});
+
+test.each([
+  [{ apiKey: "lh_a\nb-secret" }, "apiKey"],
+  [{ apiKey: "" }, "apiKey"],
+  [{ url: "http://a:b-secret@server" }, "url"],
+  [{ url: "http://%ff-secret@server" }, "url"],
+])("%o is refused without repeating it", (options, path) => {
+  const make = () => http({ url: "http://server", ...options });
+  expect(make).toThrow(expect.objectContaining({ code: "INVALID_OPTION", path }));
+  expect(make).not.toThrow(/secret/);
+});
+
+test("an operator revokes for a reason, which the audit keeps", async () => {
+  const { newKey, connect, stores } = await open();
+  const { text } = await newKey("a", "admin");
+  const { leases } = await connect({ apiKey: text });
+  await leases.acquire([request("r")]);
+  const revocation = { namespace: "default", resource: "r", free: "now" } as const;
+  expect(await leases.revoke([revocation])).toMatchObject([{ status: "failed", applied: "no" }]);
+  expect(await leases.revoke([{ ...revocation, reason: "it hangs" }])).toMatchObject([
+    { status: "revoked" },
+  ]);
+  const page = await stores.control?.audit.list({ namespace: "a", actions: ["lease.revoke"] });
+  expect(page?.items[0]).toMatchObject({ target: "r", reason: "it hangs" });
+});

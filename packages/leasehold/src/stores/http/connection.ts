@@ -1,0 +1,257 @@
+/**
+ * Calls to a Leasehold server, by fetch alone. Each is one try; what it came to:
+ *
+ *   answered 2xx, 4xx ────────────▶ the answer
+ *   refused connection, 429, 503 ─▶ failed, applied "no"
+ *   reset, timeout, other 5xx ────▶ failed, applied "maybe"
+ */
+
+import {
+  ClosedError,
+  type Failed,
+  InvalidOptionError,
+  type LeaseholdError,
+  StoreMisconfiguredError,
+  StoreUnavailableError,
+} from "../../core/index.js";
+import type { Env, OpenSpan } from "../../env/index.js";
+import { BUDGET_HEADER, type Problem } from "../../wire/index.js";
+
+export interface Connection {
+  /** Without a slash at its end. */
+  readonly baseUrl: string;
+  readonly namespace: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly fetch: typeof globalThis.fetch;
+  readonly env: Env;
+}
+
+export interface Call {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** With its query. */
+  readonly path: string;
+  /** As JSON text. */
+  readonly body?: string;
+  readonly budgetMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A status below 500, with the body as JSON. */
+export interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+export const DEFAULT_BUDGET_MS = 5_000;
+
+/** Node's codes for what never reached the server. Browsers do not tell; there it may have. */
+const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
+
+export class HttpClient {
+  readonly #closing = new AbortController();
+  readonly #open = new Set<AbortController>();
+
+  constructor(readonly connection: Connection) {}
+
+  /** Aborts when the client is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** @throws ClosedError */
+  checkOpen(): void {
+    if (this.closing.aborted) throw new ClosedError("the store");
+  }
+
+  /** Cuts off what is under way. */
+  close(): void {
+    this.#closing.abort();
+    for (const call of this.#open) call.abort();
+  }
+
+  /** @throws InvalidOptionError unless the namespace is the one that the server serves us */
+  checkNamespace(namespace: string): void {
+    const { namespace: own } = this.connection;
+    if (namespace === own) return;
+    throw new InvalidOptionError("namespace", `must be "${own}": the server knows no other here`);
+  }
+
+  /**
+   * Never rejects for what the network or the server does.
+   * @throws InvalidOptionError when the server says that the request is malformed
+   */
+  async send(call: Call): Promise<Answer | Failed> {
+    const answer = await this.#answer(call);
+    return isFailed(answer) ? answer : checked(answer);
+  }
+
+  /** For what only reads, and so throws instead of answering `failed`. */
+  async read(path: string, budgetMs?: number): Promise<Answer> {
+    const answer = await this.send({ method: "GET", path, budgetMs });
+    if (isFailed(answer)) throw answer.error;
+    return answer;
+  }
+
+  async #answer(call: Call): Promise<Answer | Failed> {
+    const { baseUrl, env, fetch, headers } = this.connection;
+    const leftMs = Math.floor(call.budgetMs ?? DEFAULT_BUDGET_MS);
+    if (this.closing.aborted) return failed("no", new ClosedError("the store"));
+    if (leftMs <= 0 || call.signal?.aborted) {
+      return failed("no", unavailable("no", "the time was over before it was sent"));
+    }
+    const cut = new AbortController();
+    let overdue = false;
+    const timer = env.clock.timer(leftMs, () => {
+      overdue = true;
+      cut.abort();
+    });
+    const abort = () => cut.abort();
+    call.signal?.addEventListener("abort", abort, { once: true });
+    this.#open.add(cut);
+    const ask = async (span?: OpenSpan) => {
+      const response = await fetch(`${baseUrl}${call.path}`, {
+        method: call.method,
+        headers: {
+          ...headers,
+          ...env.telemetry?.outgoing(),
+          accept: "application/json",
+          [BUDGET_HEADER]: `${leftMs}`,
+          ...(call.body === undefined ? {} : { "content-type": "application/json" }),
+        },
+        ...(call.body === undefined ? {} : { body: call.body }),
+        redirect: "manual",
+        signal: cut.signal,
+      });
+      span?.set({ "http.response.status_code": response.status });
+      if (response.status >= 400) span?.fail();
+      return readAnswer(response, await response.text());
+    };
+    try {
+      return await (env.telemetry?.span(call.method, spanOf(call, baseUrl), ask) ?? ask());
+    } catch (cause) {
+      if (this.closing.aborted) return failed("maybe", new ClosedError("the store"));
+      if (overdue) {
+        return failed("maybe", unavailable("maybe", `no answer within ${leftMs} ms`, { cause }));
+      }
+      return connectionFailure(cause, new URL(baseUrl).origin);
+    } finally {
+      timer.cancel();
+      call.signal?.removeEventListener("abort", abort);
+      this.#open.delete(cut);
+    }
+  }
+}
+
+/** Not the path: it may name a lease. */
+function spanOf({ method }: Call, baseUrl: string) {
+  const { hostname, port } = new URL(baseUrl);
+  const server = { "server.address": hostname, ...(port && { "server.port": Number(port) }) };
+  return { kind: "client", attributes: { "http.request.method": method, ...server } } as const;
+}
+
+export function isFailed(answer: Answer | Failed): answer is Failed {
+  return answer.status === "failed";
+}
+
+/** An answer that no Leasehold server gives to what was asked. */
+export function misconfigured(what: string): StoreMisconfiguredError {
+  return new StoreMisconfiguredError(`${what}: is this the URL of a Leasehold server?`);
+}
+
+const REFUSED_KEY = {
+  401: [
+    "UNAUTHENTICATED",
+    "give a valid key by the option apiKey, by http://KEY@host, or on the command line by LEASEHOLD_KEY",
+  ],
+  403: ["FORBIDDEN", "use a key of another role, or with other prefixes"],
+} as const;
+
+/** Trying again will not help: the key must be another one. */
+export class RefusedKeyError extends StoreMisconfiguredError {
+  /** @param status 403: what else was in the request may have been allowed */
+  constructor(
+    readonly status: 401 | 403,
+    detail = `status ${status}`,
+  ) {
+    const [code, remedy] = REFUSED_KEY[status];
+    super(`the server refuses the key (${code}): ${detail}; ${remedy}`);
+    this.name = "StoreMisconfiguredError";
+  }
+}
+
+export function failed(applied: Failed["applied"], error: LeaseholdError): Failed {
+  return { status: "failed", applied, retryable: error.retryable, error };
+}
+
+/** The problem of a 4xx, as far as the body is one. */
+function problemOf({ body }: Answer): Partial<Problem> {
+  return typeof body === "object" && body !== null ? body : {};
+}
+
+export function unavailable(
+  applied: Failed["applied"],
+  what: string,
+  more: { readonly cause?: unknown; readonly retryAfterMs?: number } = {},
+): StoreUnavailableError {
+  const outcome = applied === "no" ? "none" : "unknown";
+  return new StoreUnavailableError(`the server failed: ${what}`, { outcome, ...more });
+}
+
+export function connectionFailure(cause: unknown, origin: string): Failed {
+  const inner = cause instanceof Error ? cause.cause : undefined;
+  const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
+  const message = cause instanceof Error ? cause.message : String(cause);
+  // Other codes (EHOSTUNREACH) may also end a connection on which the request was sent.
+  const connecting = inner instanceof Error && "syscall" in inner && inner.syscall === "connect";
+  const applied = connecting || NOT_SENT.has(code) ? "no" : "maybe";
+  const what = `${origin}: ${code ? `${message} (${code})` : message}`;
+  return failed(applied, unavailable(applied, what, { cause }));
+}
+
+export function readAnswer(response: Response, text: string): Answer | Failed {
+  const { status } = response;
+  let body: unknown = null;
+  try {
+    if (text !== "") body = JSON.parse(text);
+  } catch {
+    // A proxy's page. Its status still says whether the request got through.
+    if (status < 500 && status !== 429) {
+      return failed("maybe", misconfigured("the answer is not JSON"));
+    }
+  }
+  if (status < 500 && status !== 429) return { status, body };
+  const detail = problemOf({ status, body }).detail ?? `status ${status}`;
+  if (status !== 429 && status !== 503) return failed("maybe", unavailable("maybe", detail));
+  const seconds = Number(response.headers.get("retry-after"));
+  const pause = seconds > 0 ? { retryAfterMs: seconds * 1_000 } : {};
+  return failed("no", unavailable("no", detail, pause));
+}
+
+/**
+ * The answer, unless it says that the call was wrong, or not this caller's to make.
+ * @throws InvalidOptionError, StoreMisconfiguredError
+ */
+export function checked(answer: Answer): Answer {
+  const { status } = answer;
+  const { code, errors, detail } = problemOf(answer);
+  if (status < 300 || status === 409 || code === "UNKNOWN_TASK") return answer;
+  if (status === 401 || status === 403) throw new RefusedKeyError(status, detail);
+  const [field] = errors ?? [];
+  if (field) throw new InvalidOptionError(field.path, field.problem);
+  if (code === "BODY_TOO_LARGE") throw new InvalidOptionError("the request", "is too large");
+  throw misconfigured(detail ?? `status ${status}`);
+}
+
+type QueryValue = string | number | boolean | undefined;
+
+/** `?a=1&b=2&b=3`, without what is undefined; empty when nothing is left. */
+export function queryOf(values: Record<string, QueryValue | readonly QueryValue[]>): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    for (const single of Array.isArray(value) ? value : [value]) {
+      if (single !== undefined) parameters.append(name, String(single));
+    }
+  }
+  const text = parameters.toString();
+  return text && `?${text}`;
+}

@@ -1,0 +1,34 @@
+/** Failures of the server's own store, as the wire has them, to outcomes. */
+import {
+  type ErrorCode,
+  type Failed,
+  LeaseholdError,
+  StoreMisconfiguredError,
+  StoreUnavailableError,
+} from "../../core/index.js";
+import type * as wire from "../../wire/index.js";
+
+export function isWireFailed(outcome: unknown): outcome is wire.Failed {
+  return (outcome as { status?: unknown } | null)?.status === "failed";
+}
+
+/** A failure of the server's own store. */
+export function fromWireFailed({
+  applied,
+  retryable,
+  error: { code, message },
+}: wire.Failed): Failed {
+  const outcome = applied === "no" ? "none" : "unknown";
+  const error = errorOf(code, message, { retryable, outcome });
+  return { status: "failed", applied, retryable, error };
+}
+
+function errorOf(
+  code: ErrorCode,
+  message: string,
+  init: { retryable: boolean; outcome: "none" | "unknown" },
+): LeaseholdError {
+  if (code === "STORE_UNAVAILABLE") return new StoreUnavailableError(message, init);
+  if (code === "STORE_MISCONFIGURED") return new StoreMisconfiguredError(message);
+  return new LeaseholdError(code, message, init);
+}

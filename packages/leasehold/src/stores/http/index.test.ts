@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import { manualEnv } from "../../testing/index.js";
+import { openStores } from "../open.js";
+import { http } from "./index.js";
+
+describe("opening", () => {
+  test("does not open where no server answers", async () => {
+    const env = manualEnv();
+    const fetch = () => Promise.resolve(Response.json({ hello: "world" }, { status: 404 }));
+    const opening = http({ url: "http://app", fetch }).open(env);
+    await expect(opening).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
+  });
+
+  test("opens as soon as a server answers within the time of whoever opens", async () => {
+    const env = manualEnv();
+    let up = false;
+    const fetch = (() => {
+      const ttl = { minMs: 1, maxMs: 2, stepMs: 1 };
+      if (up) return Promise.resolve(Response.json({ leases: { ttl }, tasks: { ttl } }));
+      const cause = Object.assign(new Error(), { code: "ECONNREFUSED", syscall: "connect" });
+      return Promise.reject(new TypeError("fetch failed", { cause }));
+    }) as typeof globalThis.fetch;
+    const source = http({ url: "http://app:1/path", fetch });
+    const opening = openStores(source, undefined, env, 30_000);
+    await env.clock.advance(20_000);
+    up = true;
+    await env.clock.advance(1_000);
+    await (await opening).close();
+
+    up = false;
+    const failing = openStores(source, undefined, env, 1_000);
+    failing.catch(() => {});
+    await env.clock.advance(1_000);
+    await expect(failing).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      message: expect.stringContaining("http://app:1: fetch failed (ECONNREFUSED)"),
+    });
+  });
+
+  test("takes http and https URLs without secrets, queries and slashes at the end", async () => {
+    const urls: string[] = [];
+    const fetch = ((url: string) => {
+      urls.push(url);
+      const ttl = { minMs: 1, maxMs: 2, stepMs: 1 };
+      return Promise.resolve(Response.json({ leases: { ttl }, tasks: { ttl } }));
+    }) as typeof globalThis.fetch;
+    for (const url of ["http://h:1", "https://h/", new URL("http://h/a/b/")]) {
+      await http({ url, fetch }).open(manualEnv());
+    }
+    expect(urls).toEqual([
+      "http://h:1/v1/capabilities",
+      "https://h/v1/capabilities",
+      "http://h/a/b/v1/capabilities",
+    ]);
+    for (const url of ["", "h:1", "ftp://h", "http://u:p@h", "http://h?x=1", "http://h#x"]) {
+      expect(() => http({ url }), url).toThrow(
+        expect.objectContaining({ code: "INVALID_OPTION", path: "url" }),
+      );
+    }
+  });
+});

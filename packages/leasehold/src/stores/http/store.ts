@@ -1,0 +1,147 @@
+/** Leases behind a Leasehold server: the port over /v1/leases, in batches as they come. */
+import type * as port from "../../core/index.js";
+import type * as wire from "../../wire/index.js";
+import { LIMITS, toWireLeaseId } from "../../wire/index.js";
+import { chunked, sendBatch } from "./batch.js";
+import { type Connection, HttpClient, isFailed, queryOf } from "./connection.js";
+import { followEvents } from "./watch.js";
+
+export class HttpLeaseStore implements port.LeaseStore {
+  readonly capabilities: port.Capabilities;
+  readonly #client: HttpClient;
+
+  constructor(connection: Connection, capabilities: port.Capabilities) {
+    this.#client = new HttpClient(connection);
+    this.capabilities = capabilities;
+  }
+
+  async acquire(
+    requests: readonly port.AcquireRequest[],
+    options?: port.CallOptions,
+  ): Promise<port.AcquireOutcome[]> {
+    const bodies = requests.map(({ namespace, resource, leaseId, queueMs, ...request }) => {
+      this.#client.checkNamespace(namespace);
+      const { holder, ttlMs, metadata } = request;
+      return {
+        leaseId: toWireLeaseId(resource, leaseId),
+        holder,
+        ttlMs,
+        ...(queueMs === undefined ? {} : { queueMs: Math.min(queueMs, LIMITS.queueMs) }),
+        ...(metadata === undefined ? {} : { metadata }),
+      } satisfies wire.AcquireRequest;
+    });
+    return this.#send("acquire", bodies, options);
+  }
+
+  async renew(
+    requests: readonly port.RenewRequest[],
+    options?: port.CallOptions,
+  ): Promise<port.RenewOutcome[]> {
+    const bodies = requests.map(({ namespace, resource, leaseId, ttlMs }) => {
+      this.#client.checkNamespace(namespace);
+      return { leaseId: toWireLeaseId(resource, leaseId), ttlMs } satisfies wire.RenewRequest;
+    });
+    return this.#send("renew", bodies, options);
+  }
+
+  async release(
+    requests: readonly port.ReleaseRequest[],
+    options?: port.CallOptions,
+  ): Promise<port.ReleaseOutcome[]> {
+    const bodies = requests.map(({ namespace, resource, leaseId }) => {
+      this.#client.checkNamespace(namespace);
+      return { leaseId: toWireLeaseId(resource, leaseId) } satisfies wire.ReleaseRequest;
+    });
+    return this.#send("release", bodies, options);
+  }
+
+  async revoke(
+    requests: readonly port.RevokeRequest[],
+    options?: port.CallOptions,
+  ): Promise<port.RevokeOutcome[]> {
+    const bodies = requests.map(({ namespace, ...request }) => {
+      this.#client.checkNamespace(namespace);
+      return request satisfies wire.RevokeRequest;
+    });
+    return this.#send("revoke", bodies, options);
+  }
+
+  async get(keys: readonly port.Key[]): Promise<(port.LeaseView | null)[]> {
+    const views: (port.LeaseView | null)[] = [];
+    const resources = keys.map(({ namespace, resource }) => {
+      this.#client.checkNamespace(namespace);
+      return resource;
+    });
+    for (const { body } of chunked(resources, LIMITS.batchBodyBytes)) {
+      const path = "/v1/leases/get";
+      const answer = await this.#client.send({ method: "POST", path, body });
+      if (isFailed(answer)) throw answer.error;
+      for (const view of answer.body as wire.GetAnswer) {
+        views.push(view && { namespace: this.#client.connection.namespace, ...view });
+      }
+    }
+    return views;
+  }
+
+  async list({
+    namespace,
+    prefix,
+    states,
+    renewedOnly,
+    limit,
+    cursor,
+    ...filters
+  }: port.ListQuery): Promise<port.Page<port.LeaseView>> {
+    this.#client.checkNamespace(namespace);
+    // No state at all is a filter that a query cannot say.
+    if (states?.length === 0) return { items: [], nextCursor: null };
+    const query = queryOf({
+      prefix: prefix === "" ? undefined : prefix,
+      state: states,
+      renewedOnly,
+      limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
+      cursor,
+      ...filters,
+    });
+    const { body } = await this.#client.read(`/v1/leases${query}`);
+    const { items, nextCursor } = body as wire.LeasePage;
+    return { items: items.map((view) => ({ namespace, ...view })), nextCursor };
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<port.WatchEvent, void, void> {
+    for await (const event of followEvents(this.#client, { of: "leases", namespace, signal })) {
+      if (event.type === "resync") yield event;
+      if (event.type === "lease") {
+        const { resource, wakes } = event;
+        yield { type: "changed", namespace, resource, ...(wakes !== undefined && { wakes }) };
+      }
+    }
+  }
+
+  async collect(olderThanMs: number): Promise<number> {
+    const answer = await this.#client.send({
+      method: "POST",
+      path: "/v1/leases/collect",
+      body: JSON.stringify({ olderThanMs } satisfies wire.CollectRequest),
+    });
+    if (isFailed(answer)) throw answer.error;
+    return (answer.body as wire.CollectAnswer).collected;
+  }
+
+  async close(): Promise<void> {
+    this.#client.close();
+  }
+
+  #send<Outcome>(
+    operation: "acquire" | "renew" | "release" | "revoke",
+    requests: readonly object[],
+    options: port.CallOptions = {},
+  ): Promise<(Outcome | port.Failed)[]> {
+    const path = `/v1/leases/${operation}`;
+    const maxBytes = LIMITS.batchBodyBytes;
+    return sendBatch(this.#client, { ...options, path, requests, maxBytes });
+  }
+}

@@ -1,0 +1,230 @@
+/** Tasks behind a Leasehold server: the port over /api/tasks. */
+import {
+  type CallOptions,
+  type Failed,
+  InvalidOptionError,
+  type LeaseView,
+  type Page,
+} from "../../core/index.js";
+import type {
+  AdminOutcome,
+  ClaimOptions,
+  ClaimOutcome,
+  ClaimRequest,
+  CompleteOutcome,
+  CompleteRequest,
+  EnqueueOptions,
+  EnqueueOutcome,
+  FailOutcome,
+  FailRequest,
+  GiveBackOutcome,
+  HeartbeatOutcome,
+  HeartbeatRequest,
+  NewTask,
+  Reaped,
+  Refused,
+  TaskCapabilities,
+  TaskDetails,
+  TaskGrant,
+  TaskKey,
+  TaskLeaseQuery,
+  TaskQuery,
+  TaskState,
+  TaskStore,
+  TaskView,
+  TaskWatchEvent,
+} from "../../tasks/port.js";
+import { storedId, storedTask } from "../../tasks/record.js";
+import type * as wire from "../../wire/index.js";
+import { fromWireClaimed, fromWireDetails, fromWireTask, LIMITS } from "../../wire/index.js";
+import { sendBatch } from "./batch.js";
+import { type Connection, DEFAULT_BUDGET_MS, HttpClient, isFailed, queryOf } from "./connection.js";
+import { followEvents } from "./watch.js";
+
+export class HttpTaskStore implements TaskStore {
+  readonly capabilities: TaskCapabilities;
+  readonly #client: HttpClient;
+
+  constructor(connection: Connection, capabilities: Pick<TaskCapabilities, "ttl" | "watch">) {
+    this.#client = new HttpClient(connection);
+    // The server waits and reaps for us.
+    this.capabilities = { ...capabilities, remoteWait: true, reaps: true };
+  }
+
+  async enqueue(
+    tasks: readonly NewTask[],
+    { client, ...options }: EnqueueOptions = {},
+  ): Promise<EnqueueOutcome[]> {
+    if (client) {
+      throw new InvalidOptionError("client", "needs tasks that are kept in the same SQL database");
+    }
+    const requests = tasks.map(storedTask).map(({ namespace, data, scheduledAt, ...task }) => {
+      this.#client.checkNamespace(namespace);
+      const body = { ...task, task_data: data, scheduled_at: scheduledAt };
+      return body satisfies wire.NewTask;
+    });
+    return this.#send<EnqueueOutcome>("/api/tasks", requests, options);
+  }
+
+  async claim(request: ClaimRequest, options: ClaimOptions = {}): Promise<ClaimOutcome> {
+    const { namespace, holder, limit, waitMs = 0, ...wanted } = request;
+    this.#client.checkNamespace(namespace);
+    if (wanted.queues.length === 0) return { status: "claimed", tasks: [] };
+    const answer = await this.#client.send({
+      method: "POST",
+      path: "/api/tasks/next",
+      signal: options.signal,
+      body: JSON.stringify({
+        ...wanted,
+        processor: holder,
+        limit: Math.min(limit, LIMITS.claim),
+        waitMs: Math.min(Math.floor(waitMs), LIMITS.waitMs),
+      } satisfies wire.NextRequest),
+      budgetMs: options.timeoutMs ?? waitMs + DEFAULT_BUDGET_MS,
+    });
+    if (isFailed(answer)) return answer;
+    const tasks = answer.status === 204 ? [] : (answer.body as wire.NextAnswer).tasks;
+    return { status: "claimed", tasks: tasks.map(fromWireClaimed) };
+  }
+
+  async heartbeat(
+    requests: readonly HeartbeatRequest[],
+    options?: CallOptions,
+  ): Promise<HeartbeatOutcome[]> {
+    const bodies = requests.map(({ ttlMs, progress, ...grant }) => {
+      const news = progress === undefined ? {} : { progress };
+      return { ...this.#grant(grant), ttlMs, ...news } satisfies wire.HeartbeatRequest;
+    });
+    const path = "/api/tasks/heartbeat";
+    const outcomes = await this.#send<wire.HeartbeatOutcome>(path, bodies, options);
+    return outcomes.map((outcome) => {
+      if (outcome.status !== "renewed") return outcome as Refused | Failed;
+      const { must_heartbeat_before, ...renewed } = outcome;
+      return { ...renewed, expiresAt: must_heartbeat_before };
+    });
+  }
+
+  async complete(
+    requests: readonly CompleteRequest[],
+    options?: CallOptions,
+  ): Promise<CompleteOutcome[]> {
+    const bodies = requests.map(({ output, ...grant }) => {
+      const body = { ...this.#grant(grant), task_output: output };
+      return body satisfies wire.CompleteRequest;
+    });
+    const path = "/api/tasks/complete";
+    const outcomes = await this.#send<wire.CompleteOutcome>(path, bodies, options);
+    return outcomes.map((outcome) => {
+      if (outcome.status !== "completed") return outcome as Refused | Failed;
+      const { task_output, ...completed } = outcome;
+      return { ...completed, output: task_output };
+    });
+  }
+
+  async fail(requests: readonly FailRequest[], options?: CallOptions): Promise<FailOutcome[]> {
+    const bodies = requests.map(({ error, retryInMs, final = false, ...grant }) => {
+      const body = { ...this.#grant(grant), error, retryInMs, final };
+      return body satisfies wire.FailRequest;
+    });
+    return this.#send<FailOutcome>("/api/tasks/fail", bodies, options);
+  }
+
+  async giveBack(
+    requests: readonly TaskGrant[],
+    options?: CallOptions,
+  ): Promise<GiveBackOutcome[]> {
+    const bodies = requests.map((grant) => this.#grant(grant) satisfies wire.ReturnRequest);
+    return this.#send<GiveBackOutcome>("/api/tasks/return", bodies, options);
+  }
+
+  cancel(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return this.#admin("/api/tasks/cancel", tasks);
+  }
+
+  retry(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return this.#admin("/api/tasks/retry", tasks);
+  }
+
+  async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
+    this.#client.checkNamespace(namespace);
+    const stored = storedId(id);
+    if (!stored) return null;
+    const { status, body } = await this.#client.read(`/api/tasks/${stored}`);
+    return status === 404 ? null : fromWireDetails(body as wire.TaskDetails);
+  }
+
+  async list({ namespace, states, limit, ...filters }: TaskQuery): Promise<Page<TaskView>> {
+    this.#client.checkNamespace(namespace);
+    // No state at all is a filter that a query cannot say.
+    if (states?.length === 0) return { items: [], nextCursor: null };
+    const query = queryOf({
+      ...filters,
+      state: states,
+      limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
+    });
+    const { body } = await this.#client.read(`/api/tasks${query}`);
+    const { items, nextCursor } = body as wire.TaskPage;
+    return { items: items.map(fromWireTask), nextCursor };
+  }
+
+  async leases({ namespace, states, limit, ...filters }: TaskLeaseQuery): Promise<Page<LeaseView>> {
+    this.#client.checkNamespace(namespace);
+    if (states?.length === 0) return { items: [], nextCursor: null };
+    const query = queryOf({
+      ...filters,
+      state: states,
+      limit: limit === undefined ? undefined : Math.min(limit, LIMITS.page),
+    });
+    const { body } = await this.#client.read(`/api/tasks/leases${query}`);
+    const { items, nextCursor } = body as wire.LeasePage;
+    return { items: items.map((view) => ({ namespace, ...view })), nextCursor };
+  }
+
+  async counts(namespace: string): Promise<Record<TaskState, number>> {
+    this.#client.checkNamespace(namespace);
+    return (await this.#client.read("/api/tasks/counts")).body as wire.Counts;
+  }
+
+  /** Nothing: the server does it. */
+  async reap(): Promise<readonly Reaped[]> {
+    this.#client.checkOpen();
+    return [];
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskWatchEvent, void, void> {
+    for await (const event of followEvents(this.#client, { of: "tasks", namespace, signal })) {
+      if (event.type === "resync") yield event;
+      if (event.type === "task") yield { type: "ready", queue: event.queue };
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#client.close();
+  }
+
+  #grant({ namespace, id, leaseId, token }: TaskGrant) {
+    this.#client.checkNamespace(namespace);
+    return { id, leaseId, fencingToken: token };
+  }
+
+  #send<Outcome>(
+    path: string,
+    requests: readonly object[],
+    options: CallOptions = {},
+  ): Promise<(Outcome | Failed)[]> {
+    const maxBytes = LIMITS.payloadBodyBytes;
+    return sendBatch(this.#client, { ...options, path, requests, maxBytes });
+  }
+
+  async #admin(path: string, tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    const requests = tasks.map(({ namespace, id }) => {
+      this.#client.checkNamespace(namespace);
+      return id;
+    });
+    const maxBytes = LIMITS.payloadBodyBytes;
+    return sendBatch(this.#client, { path, requests, maxBytes });
+  }
+}

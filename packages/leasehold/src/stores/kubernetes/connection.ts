@@ -1,0 +1,289 @@
+/**
+ * Calls to the API server for Lease objects of one Kubernetes namespace: HTTP, and nothing of a client
+ * library. A request is sent once; only two are sent again:
+ *
+ *   401 ──▶ the credentials are read anew (a token that was rotated), and it is sent with those
+ *   a read whose idle connection the server has just closed ──▶ on another connection
+ */
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { ClosedError } from "../../core/index.js";
+import type { Clock, Env, Timer } from "../../env/index.js";
+import type { Cluster } from "./connection-cluster.js";
+import {
+  type Asked,
+  connectionError,
+  overdueError,
+  type Refusal,
+  refusalError,
+  type Verb,
+} from "./failures.js";
+import type { LeaseObject } from "./records.js";
+
+export interface Call {
+  readonly verb: Verb;
+  /** Of the object; default: all of them. */
+  readonly name?: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: LeaseObject;
+  /** By the monotonic clock. */
+  readonly deadlineMs: number;
+}
+
+/** Any status that is for the caller to judge: success, or a version that is not there any more. */
+export interface Answer extends Refusal {
+  /** The server's wall clock, to the second. */
+  readonly wallMs: number | null;
+}
+
+/** An event of a watch, as the API server sends it. */
+export interface ApiEvent {
+  readonly type: string;
+  readonly object: unknown;
+}
+
+/** A list, or what is left of one that is too long. */
+export interface LeaseList {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly LeaseObject[];
+}
+
+const METHODS = { get: "GET", list: "GET", watch: "GET", create: "POST", update: "PUT" } as const;
+/** What is asked for without a time limit. */
+export const DEFAULT_BUDGET_MS = 5_000;
+
+export class KubernetesApi {
+  readonly #cluster: Cluster;
+  readonly #env: Env;
+  readonly #open = new Set<AbortController>();
+  readonly #closing = new AbortController();
+
+  constructor(
+    cluster: Cluster,
+    /** Of Kubernetes. */
+    readonly namespace: string,
+    env: Env,
+  ) {
+    this.#cluster = cluster;
+    this.#env = env;
+  }
+
+  /** Aborts when the store is closed. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** @throws ClosedError */
+  checkOpen(): void {
+    if (this.closing.aborted) throw new ClosedError("the store");
+  }
+
+  /** Cuts off what is under way. */
+  close(): void {
+    this.#closing.abort();
+    for (const call of this.#open) call.abort();
+    this.#cluster.close();
+  }
+
+  /** @throws LeaseholdError for everything but an answer: its `outcome` says whether it took effect */
+  async send(call: Call): Promise<Answer> {
+    const asked = this.#asked(call.verb);
+    const first = await this.#exchange(call, asked, false);
+    const answer = first.status === 401 ? await this.#exchange(call, asked, true) : first;
+    if (answer.status < 300 || isForCaller(call.verb, answer.status)) return answer;
+    throw refusalError(answer, asked);
+  }
+
+  /**
+   * Begins to watch.
+   * @param signal ends it
+   * @returns the events until the server or the signal ends it, the connection breaks, or nothing came
+   *   for as long as `silenceMs`; null if the version to begin from is forgotten
+   * @throws LeaseholdError as send()
+   */
+  async watch(
+    query: Readonly<Record<string, string>>,
+    silenceMs: number,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<ApiEvent> | null> {
+    this.checkOpen();
+    const asked = this.#asked("watch");
+    const silence = new Silence(this.#env.clock, silenceMs, signal);
+    try {
+      const call = { verb: "watch", query } as const;
+      let response = await this.#request(call, asked, false, silence.signal);
+      if (response.statusCode === 401) {
+        response.resume();
+        response = await this.#request(call, asked, true, silence.signal);
+      }
+      if (response.statusCode === 200) {
+        // Who only watches does not keep the process alive.
+        response.socket.unref();
+        return eventsOf(response, silence);
+      }
+      const answer = await answerOf(response, asked);
+      silence.end();
+      if (answer.status === 410) return null;
+      throw refusalError(answer, asked);
+    } catch (error) {
+      silence.end();
+      throw connectionError(error, true, asked);
+    }
+  }
+
+  #asked(verb: Verb): Asked {
+    return { verb, namespace: this.namespace, server: this.#cluster.server };
+  }
+
+  async #exchange(call: Call, asked: Asked, refresh: boolean): Promise<Answer> {
+    const { clock } = this.#env;
+    this.checkOpen();
+    const leftMs = Math.floor(call.deadlineMs - clock.monotonic());
+    if (leftMs <= 0) throw overdueError(0, false, asked);
+    const cut = new AbortController();
+    let overdue = false;
+    const timer = clock.timer(leftMs, () => {
+      overdue = true;
+      cut.abort();
+    });
+    this.#open.add(cut);
+    const progress = { sent: false, reused: false };
+    try {
+      return await answerOf(await this.#request(call, asked, refresh, cut.signal, progress), asked);
+    } catch (error) {
+      if (overdue) throw overdueError(leftMs, progress.sent, asked);
+      const known = connectionError(error, progress.sent, asked);
+      const lostIdle = progress.reused && known.outcome === "none" && known.retryable;
+      if (!lostIdle || this.closing.aborted) throw known;
+      return await this.#exchange(call, asked, refresh);
+    } finally {
+      timer.cancel();
+      this.#open.delete(cut);
+    }
+  }
+
+  /** The beginning of an answer. */
+  async #request(
+    { verb, name, query, body }: Pick<Call, "verb" | "name" | "query" | "body">,
+    asked: Asked,
+    refresh: boolean,
+    signal: AbortSignal,
+    progress = { sent: false, reused: false },
+  ): Promise<IncomingMessage> {
+    const { headers, agent } = await this.#cluster.access(refresh);
+    signal.throwIfAborted();
+    const collection = `/apis/coordination.k8s.io/v1/namespaces/${asked.namespace}/leases`;
+    const path = name === undefined ? collection : `${collection}/${name}`;
+    const parameters = new URLSearchParams(query).toString();
+    const url = `${asked.server}${path}${parameters && `?${parameters}`}`;
+    const secure = url.startsWith("https:");
+    const payload =
+      body && JSON.stringify({ apiVersion: "coordination.k8s.io/v1", kind: "Lease", ...body });
+    return new Promise((resolve, reject) => {
+      const request = (secure ? httpsRequest : httpRequest)(url, {
+        method: METHODS[verb],
+        headers: {
+          ...headers,
+          accept: "application/json",
+          "user-agent": "leasehold",
+          ...(payload === undefined
+            ? {}
+            : { "content-type": "application/json", "content-length": Buffer.byteLength(payload) }),
+        },
+        agent,
+        signal,
+      });
+      request.once("socket", (socket) => {
+        progress.reused = request.reusedSocket;
+        progress.sent = !socket.connecting;
+        if (progress.sent) return;
+        socket.once(secure ? "secureConnect" : "connect", () => {
+          progress.sent = true;
+        });
+      });
+      request.once("response", resolve);
+      request.once("error", reject);
+      request.end(payload);
+    });
+  }
+}
+
+/** Statuses about versions and names, which are no failures. */
+function isForCaller(verb: Verb, status: number): boolean {
+  if (status === 409) return verb === "create" || verb === "update";
+  if (status === 404) return verb === "get" || verb === "update";
+  return status === 410 && verb === "list";
+}
+
+/** Ends a stream when nothing was heard for too long, or somebody else ends it. */
+class Silence {
+  readonly #cut = new AbortController();
+  readonly #abort = () => this.end();
+  #timer: Timer | undefined;
+
+  constructor(
+    readonly clock: Clock,
+    readonly longestMs: number,
+    readonly ends: AbortSignal,
+  ) {
+    ends.addEventListener("abort", this.#abort, { once: true });
+    if (ends.aborted) this.end();
+    else this.heard();
+  }
+
+  get signal(): AbortSignal {
+    return this.#cut.signal;
+  }
+
+  heard(): void {
+    this.#timer?.cancel();
+    this.#timer = this.clock.timer(this.longestMs, this.#abort, { background: true });
+  }
+
+  end(): void {
+    this.#timer?.cancel();
+    this.ends.removeEventListener("abort", this.#abort);
+    this.#cut.abort();
+  }
+}
+
+/** One JSON object a line. */
+async function* eventsOf(
+  response: IncomingMessage,
+  silence: Silence,
+): AsyncGenerator<ApiEvent, void, void> {
+  let rest = "";
+  response.setEncoding("utf8");
+  try {
+    for await (const chunk of response) {
+      silence.heard();
+      const lines = `${rest}${chunk}`.split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line !== "") yield JSON.parse(line) as ApiEvent;
+    }
+  } catch {
+    // Broken or cut: whoever watches begins again from the last version that it has seen.
+  } finally {
+    silence.end();
+  }
+}
+
+async function answerOf(response: IncomingMessage, asked: Asked): Promise<Answer> {
+  response.setEncoding("utf8");
+  let text = "";
+  for await (const chunk of response) text += chunk;
+  const status = response.statusCode ?? 0;
+  const wallMs = Date.parse(response.headers.date ?? "");
+  const answer = { status, body: bodyOf(text), wallMs: Number.isNaN(wallMs) ? null : wallMs };
+  // A proxy's page, of which the status says enough unless it says that all is well.
+  if (answer.body === null && status < 300) throw refusalError(answer, asked);
+  return answer;
+}
+
+function bodyOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,85 @@
+/** Leases as Lease objects of a Kubernetes cluster, which its own controllers use for their elections. */
+
+import { InvalidOptionError } from "../../core/index.js";
+import type { Env } from "../../env/index.js";
+import type { LeaseStores, StoreSource } from "../source.js";
+import { DEFAULT_BUDGET_MS, KubernetesApi } from "./connection.js";
+import { type Cluster, findCluster } from "./connection-cluster.js";
+import { KubernetesLeaseStore } from "./store.js";
+
+/** Options of {@link kubernetes}. */
+export interface KubernetesOptions {
+  /**
+   * Where the Lease objects are, of Kubernetes' namespaces. Default: that of the kubeconfig's context or
+   * of the pod's service account, else `default`.
+   */
+  readonly namespace?: string | undefined;
+  /**
+   * Path of a kubeconfig. Default: those in KUBECONFIG; else the cluster that this process is a pod of;
+   * else ~/.kube/config.
+   */
+  readonly kubeconfig?: string | undefined;
+  /** Of the kubeconfig. Default: its current one. */
+  readonly context?: string | undefined;
+}
+
+/**
+ * Leases in a Kubernetes cluster. Opening asks whether we may do what has to be done; nothing is
+ * written by that.
+ * @param options a URL is `kubernetes:NAMESPACE`, with `?context=` and `?kubeconfig=` where needed
+ * @throws InvalidOptionError for a URL or a namespace that is none
+ */
+export function kubernetes(options: KubernetesOptions | { url: string }): StoreSource<LeaseStores> {
+  const { namespace, kubeconfig, context } = "url" in options ? parse(options.url) : options;
+  if (namespace !== undefined && !/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(namespace)) {
+    throw new InvalidOptionError("namespace", "must be the name of a Kubernetes namespace");
+  }
+  return {
+    async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
+      const cluster = await findCluster({ kubeconfig, context }, env.clock);
+      return openCluster(cluster, namespace ?? cluster.namespace ?? "default", env, timeoutMs);
+    },
+  };
+}
+
+/** @internal */
+export async function openCluster(
+  cluster: Cluster,
+  namespace: string,
+  env: Env,
+  timeoutMs = DEFAULT_BUDGET_MS,
+): Promise<LeaseStores> {
+  const api = new KubernetesApi(cluster, namespace, env);
+  const leases = new KubernetesLeaseStore(api, env);
+  try {
+    await checkRights(api, env.clock.monotonic() + timeoutMs);
+  } catch (error) {
+    await leases.close();
+    throw error;
+  }
+  return { leases, close: () => leases.close() };
+}
+
+/** What is missing is told at once, not by the first lease. */
+async function checkRights(api: KubernetesApi, deadlineMs: number): Promise<void> {
+  const name = "leasehold-right-to-write";
+  const dry = { query: { dryRun: "All" }, body: { metadata: { name } }, deadlineMs };
+  await Promise.all([
+    api.send({ verb: "get", name, deadlineMs }),
+    api.send({ verb: "list", query: { limit: "1" }, deadlineMs }),
+    api.send({ verb: "create", ...dry }),
+    api.send({ verb: "update", name, ...dry }),
+  ]);
+}
+
+function parse(text: string): KubernetesOptions {
+  const url = new URL(text);
+  const options: Record<string, string> = {};
+  for (const [name, value] of url.searchParams) {
+    if (name !== "context" && name !== "kubeconfig") {
+      throw new InvalidOptionError(name, "is unknown: a URL is kubernetes:NAMESPACE?context=NAME");
+    }
+    options[name] = value;
+  }
+  return url.pathname === "" ? options : { ...options, namespace: url.pathname };
+}

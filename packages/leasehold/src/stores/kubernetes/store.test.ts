@@ -1,0 +1,353 @@
+/** What the conformance suite cannot see: names, who we are, what we may do, and watches that fall behind. */
+import { execFileSync } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { type KubeApi, startKubeApi } from "../../../../../tests/support/kube-api.js";
+import { ownKubeconfig, writeKubeconfig } from "../../../../../tests/support/kubernetes-engine.js";
+import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
+import { manualEnv } from "../../testing/index.js";
+import { LeaseWatching } from "../../testing/lease-suite/fixture.js";
+import { until } from "../../testing/waiting.js";
+import { findCluster, inCluster, openKubeconfig } from "./connection-cluster.js";
+import { kubernetes, openCluster } from "./index.js";
+import { isPlainName, labelOf, objectNameOf } from "./keys.js";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "leasehold-kubernetes-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const closing: (() => Promise<unknown>)[] = [];
+const later = <T extends { close(): Promise<unknown> }>(opened: T): T => {
+  closing.unshift(() => opened.close());
+  return opened;
+};
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function open(api: KubeApi, namespace = "leases", token = "admin") {
+  const kubeconfig = await writeKubeconfig(ownKubeconfig(api.port, token), folder);
+  return later(await kubernetes({ namespace, kubeconfig }).open(systemEnv));
+}
+const request = (resource = "r", namespace = "default") => ({
+  namespace,
+  resource,
+  leaseId: newLeaseId(systemRandom),
+  holder: "holder",
+  ttlMs: 60_000,
+});
+
+describe("names", () => {
+  const key = (resource: string, namespace = "default") => ({ namespace, resource });
+  const digest = /^[0-9a-f]{32}$/;
+
+  it.each(["my-controller", "a", "0", "a.b-c.d", "x".repeat(253)])("%s is its own", (resource) => {
+    expect(objectNameOf(key(resource))).toBe(resource);
+  });
+
+  it.each([
+    [key("Orders/42"), "orders-42--"],
+    [key("orders", "shop"), "shop-orders--"],
+    [key("-a-"), "a--"],
+    [key("日本語"), "lease--"],
+    [key("a..b"), "a-b--"],
+    [key("x".repeat(254)), `${"x".repeat(219)}--`],
+    [key(`a--${"0".repeat(32)}`), `a-${"0".repeat(32)}--`],
+  ])("%j becomes %s...", (one, beginning) => {
+    const name = objectNameOf(one);
+    expect(name.slice(0, -32)).toBe(beginning);
+    expect(name.slice(-32)).toMatch(digest);
+    expect(name).toMatch(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/);
+    expect(name.length).toBeLessThanOrEqual(253);
+    expect(isPlainName(name)).toBe(false);
+    expect(objectNameOf(key(name))).not.toBe(name);
+  });
+
+  it("of namespaces are labels, by a digest where they cannot be", () => {
+    expect(labelOf("Team_1.a")).toBe("Team_1.a");
+    for (const name of ["a/b", "ä", "x".repeat(64), "-a", `n--${"0".repeat(32)}`]) {
+      expect(labelOf(name)).toMatch(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?--[0-9a-f]{32}$/);
+      expect(labelOf(name).length).toBeLessThanOrEqual(63);
+    }
+  });
+
+  it("that are not the object's own are told, and nothing is written", async () => {
+    const api = later(await startKubeApi());
+    const { leases } = await open(api);
+    await leases.acquire([request("r", "shop")]);
+    const [mine] = [request("r", "shop")];
+    const stored = api.read("leases", objectNameOf(mine));
+    const annotations = { ...stored?.metadata.annotations, "leasehold.dev/resource": "other" };
+    const metadata = { ...stored?.metadata, annotations };
+    await put(api, { ...stored, metadata });
+    const [outcome] = await leases.acquire([mine]);
+    expect(outcome).toMatchObject({ status: "failed", applied: "no", retryable: false });
+    expect(String((outcome as { error: Error }).error.message)).toMatch(
+      /belongs to the resource "other"/,
+    );
+  });
+});
+
+async function put(api: KubeApi, lease: object): Promise<void> {
+  const { name } = (lease as { metadata: { name: string } }).metadata;
+  const url = `http://127.0.0.1:${api.port}/apis/coordination.k8s.io/v1/namespaces/leases/leases/${name}`;
+  const body = JSON.stringify({ apiVersion: "coordination.k8s.io/v1", kind: "Lease", ...lease });
+  const response = await fetch(url, {
+    method: "PUT",
+    headers: { authorization: "Bearer admin" },
+    body,
+  });
+  expect(await response.json()).toMatchObject({ metadata: { name } });
+}
+
+describe("opening", () => {
+  const misconfigured = (message: RegExp) => ({
+    code: "STORE_MISCONFIGURED",
+    retryable: false,
+    outcome: "none",
+    message: expect.stringMatching(message),
+  });
+
+  it("writes nothing", async () => {
+    const api = later(await startKubeApi());
+    await open(api);
+    expect(api.read("leases", "leasehold-right-to-write")).toBeUndefined();
+  });
+
+  it("with a token that is unknown says whose fault it is", async () => {
+    const api = later(await startKubeApi());
+    await expect(open(api, "leases", "wrong")).rejects.toMatchObject(
+      misconfigured(/Unauthorized: the API server at .* does not know us; renew the credentials/),
+    );
+  });
+
+  it.each(["get", "list", "create", "update"])("without the right to %s names it", async (verb) => {
+    const api = later(await startKubeApi());
+    const verbs = ["get", "list", "create", "update"].filter((one) => one !== verb);
+    api.tokens.set("weak", verbs);
+    await expect(open(api, "leases", "weak")).rejects.toMatchObject(
+      misconfigured(
+        new RegExp(
+          `forbidden.*grant us the verb "${verb}" on leases in the API group coordination.k8s.io in the namespace "leases"`,
+        ),
+      ),
+    );
+  });
+
+  it("without the right to watch says so when somebody watches", async () => {
+    const api = later(await startKubeApi());
+    api.tokens.set("weak", ["get", "list", "create", "update"]);
+    const { leases } = await open(api, "leases", "weak");
+    const events = leases.watch("default", { signal: new AbortController().signal });
+    await expect(events[Symbol.asyncIterator]().next()).rejects.toMatchObject(
+      misconfigured(/grant us the verb "watch"/),
+    );
+  });
+
+  it("in a namespace that does not exist says how to make it", async () => {
+    const api = later(await startKubeApi());
+    await expect(open(api, "nowhere")).rejects.toMatchObject(
+      misconfigured(
+        /namespaces "nowhere" not found; create the namespace \(kubectl create namespace nowhere\)/,
+      ),
+    );
+  });
+
+  it("without a cluster says what to set", async () => {
+    for (const name of ["KUBECONFIG", "KUBERNETES_SERVICE_HOST"]) vi.stubEnv(name, "");
+    vi.stubEnv("HOME", folder);
+    try {
+      await expect(findCluster({}, systemEnv.clock)).rejects.toMatchObject(
+        misconfigured(/there is no Kubernetes cluster to talk to: set KUBECONFIG/),
+      );
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+
+  it("takes the kubeconfig that KUBECONFIG names, and its context's namespace", async () => {
+    const config = ownKubeconfig(1);
+    config.contexts = config.contexts.map((one) => ({ ...one, namespace: "team" }));
+    vi.stubEnv("KUBECONFIG", await writeKubeconfig(config, folder));
+    try {
+      const cluster = await findCluster({}, systemEnv.clock);
+      expect(cluster).toMatchObject({ server: "http://127.0.0.1:1", namespace: "team" });
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+
+  it("with a kubeconfig that is none, or a context that it lacks, says which", async () => {
+    await expect(openKubeconfig(join(folder, "none"), undefined)).rejects.toMatchObject(
+      misconfigured(/the kubeconfig cannot be read: ENOENT/),
+    );
+    const path = await writeKubeconfig(ownKubeconfig(1), folder);
+    await expect(openKubeconfig(path, "prod")).rejects.toMatchObject(
+      misconfigured(/no cluster for the context "prod": choose one of own/),
+    );
+  });
+
+  it("where nobody listens fails for now", async () => {
+    const api = await startKubeApi();
+    const kubeconfig = await writeKubeconfig(ownKubeconfig(api.port), folder);
+    await api.close();
+    await expect(kubernetes({ kubeconfig }).open(systemEnv)).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+      outcome: "none",
+      retryable: true,
+      message: expect.stringMatching(/ECONNREFUSED/),
+    });
+  });
+
+  it.each(["kubernetes:A_b", "kubernetes:a/b", "kubernetes:a?x=1"])("refuses %s", (url) => {
+    expect(() => kubernetes({ url })).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
+  });
+
+  it("without the package that reads kubeconfigs names it", async () => {
+    vi.doMock("@kubernetes/client-node", () => {
+      throw new Error("Cannot find package");
+    });
+    try {
+      await expect(openKubeconfig(undefined, undefined)).rejects.toMatchObject(
+        misconfigured(/@kubernetes\/client-node is missing: npm install @kubernetes\/client-node/),
+      );
+    } finally {
+      vi.doUnmock("@kubernetes/client-node");
+    }
+  });
+});
+
+describe("in a pod", () => {
+  async function startPod() {
+    const directory = await mkdtemp(join(folder, "pod-"));
+    const path = (name: string) => join(directory, name);
+    execFileSync(
+      "openssl",
+      [
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=tests",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-keyout",
+        path("key"),
+        "-out",
+        path("ca.crt"),
+      ],
+      { stdio: "ignore" },
+    );
+    const tls = {
+      key: await readFile(path("key"), "utf8"),
+      cert: await readFile(path("ca.crt"), "utf8"),
+    };
+    const api = later(await startKubeApi({ tls }));
+    await writeFile(path("token"), "admin\n");
+    await writeFile(path("namespace"), "leases");
+    return { api, directory, account: { host: "127.0.0.1", port: String(api.port), directory } };
+  }
+
+  it("uses the service account, and reads a token that was rotated", async () => {
+    const { api, directory, account } = await startPod();
+    const env = manualEnv();
+    const cluster = await inCluster(account, env.clock);
+    expect(cluster.namespace).toBe("leases");
+    const { leases } = later(await openCluster(cluster, "leases", env));
+    const held = request();
+    expect(await leases.acquire([held])).toMatchObject([{ status: "acquired" }]);
+
+    // The old token has ended before we looked: the server's 401 makes us look.
+    api.tokens.set("second", ["*"]);
+    api.tokens.delete("admin");
+    await writeFile(join(directory, "token"), "second");
+    expect(await leases.renew([held])).toMatchObject([{ status: "renewed" }]);
+
+    // It still works, and we look now and then.
+    api.tokens.set("third", ["*"]);
+    await writeFile(join(directory, "token"), "third");
+    await env.clock.advance(60_000);
+    const other = request("other");
+    expect(await leases.acquire([other])).toMatchObject([{ status: "acquired" }]);
+    api.tokens.delete("second");
+    api.requests.length = 0;
+    expect(await leases.renew([other])).toMatchObject([{ status: "renewed" }]);
+    expect(api.requests).toHaveLength(1);
+
+    const controller = new AbortController();
+    const events = leases.watch("default", { signal: controller.signal })[Symbol.asyncIterator]();
+    expect(await events.next()).toEqual({ done: false, value: { type: "resync" } });
+    controller.abort();
+    await events.next();
+  });
+
+  it("trusts the cluster's certificate authority only", async () => {
+    const [{ account }, other] = [await startPod(), await startPod()];
+    const cluster = await inCluster({ ...account, directory: other.directory }, systemEnv.clock);
+    await expect(openCluster(cluster, "leases", systemEnv)).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringMatching(/no secure connection .* certificate authority/),
+    });
+  });
+
+  it("without a service account's files says which one is missing", async () => {
+    await expect(
+      inCluster({ host: "127.0.0.1", port: "1", directory: folder }, systemEnv.clock),
+    ).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringMatching(/ca\.crt cannot be read: mount it/),
+    });
+  });
+});
+
+describe("watching", () => {
+  it("lists again where the version is forgotten, and says that all must be read", async () => {
+    const api = later(await startKubeApi());
+    const { leases } = await open(api);
+    const watching = new LeaseWatching(leases, "default");
+    const resyncs = () => watching.events.filter(({ type }) => type === "resync").length;
+    await until(expect, "the subscription", () => resyncs() === 1);
+    // An end is no gap, nor is what was forgotten before a bookmark.
+    api.forget();
+    api.endWatches({ bookmark: true });
+    await leases.acquire([request()]);
+    await leases.revoke([{ namespace: "default", resource: "r", free: "now" }]);
+    await until(expect, "the hint", () => watching.changed.length === 1);
+    expect(resyncs()).toBe(1);
+    api.forget();
+    api.endWatches({ bookmark: false });
+    await until(expect, "the relisting", () => resyncs() === 2);
+    await leases.acquire([request()]);
+    await leases.revoke([{ namespace: "default", resource: "r", free: "now" }]);
+    await until(expect, "a hint again", () => watching.changed.length === 2);
+    await watching.stop();
+  });
+
+  it("tells of renewals to nobody, and knows by them since when others hold", async () => {
+    const api = later(await startKubeApi());
+    const [holder, env] = [await open(api), manualEnv()];
+    const kubeconfig = await writeKubeconfig(ownKubeconfig(api.port), folder);
+    const { leases } = later(await kubernetes({ namespace: "leases", kubeconfig }).open(env));
+    const watching = new LeaseWatching(leases, "default");
+    await until(expect, "the subscription", () => watching.events.length > 0);
+    const held = { ...request(), ttlMs: 10_000 };
+    await holder.leases.acquire([held]);
+    await holder.leases.renew([held]);
+    await holder.leases.acquire([request("mark")]);
+    await holder.leases.revoke([{ namespace: "default", resource: "mark", free: "now" }]);
+    await until(expect, "the hint that comes after all that", () => watching.changed.length > 0);
+    expect(watching.changed).toEqual([{ type: "changed", namespace: "default", resource: "mark" }]);
+    await env.clock.advance(10_000);
+    // It has never asked, but heard of it ten seconds ago.
+    expect(await leases.acquire([request()])).toMatchObject([{ status: "acquired" }]);
+    await watching.stop();
+  });
+});

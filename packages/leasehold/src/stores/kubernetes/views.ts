@@ -1,0 +1,73 @@
+/** Reads what is stored: single leases and pages of a namespace. Clears what ended long ago. */
+
+import { type Key, type LeaseView, type ListQuery, type Page, rules } from "../../core/index.js";
+import type { Env } from "../../env/index.js";
+import { freedWallMsOf, GRANT_LABEL, isHeld, isOurs, keyOf, recordOf, viewIn } from "./records.js";
+import { forgottenIn } from "./records-changes.js";
+import { inParallel, type LeaseObjects } from "./transactions.js";
+import { selectorOf } from "./watch.js";
+
+export class Views {
+  readonly #objects: LeaseObjects;
+  readonly #env: Env;
+
+  constructor(objects: LeaseObjects, env: Env) {
+    this.#objects = objects;
+    this.#env = env;
+  }
+
+  async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    const deadlineMs = this.#objects.deadlineMs();
+    const views = new Array<LeaseView | null>(keys.length);
+    await inParallel([...keys.entries()], async ([index, { namespace, resource }]) => {
+      const key = { namespace, resource };
+      const found = await this.#objects.find(key, deadlineMs);
+      views[index] = viewIn(key, found, found.nowMs);
+    });
+    return views;
+  }
+
+  async list(query: ListQuery): Promise<Page<LeaseView>> {
+    const { namespace, prefix = "", states, renewedOnly = false, limit = 100, cursor } = query;
+    const found: LeaseView[] = [];
+    for (const observed of await this.#objects.all(selectorOf(namespace))) {
+      const key = keyOf(observed.object);
+      if (key?.namespace !== namespace || !key.resource.startsWith(prefix)) continue;
+      if (cursor !== undefined && byBytes(key.resource, cursor) <= 0) continue;
+      const view = viewIn(key, observed, this.#env.clock.monotonic());
+      if (!view || (states && !states.includes(view.state))) continue;
+      if (!renewedOnly || view.renewedAt !== null) found.push(view);
+    }
+    found.sort((a, b) => byBytes(a.resource, b.resource));
+    const items = found.slice(0, limit);
+    const more = found.length > items.length;
+    return { items, nextCursor: more ? (items.at(-1)?.resource ?? null) : null };
+  }
+
+  /** Objects stay, as other clients expect: what goes is what they tell of grants that have ended. */
+  async collect(olderThanMs: number): Promise<number> {
+    const { clock } = this.#env;
+    let collected = 0;
+    await inParallel(await this.#objects.all({ labelSelector: GRANT_LABEL }), async (observed) => {
+      const { object } = observed;
+      const [key, record] = [keyOf(object), recordOf(observed)];
+      const times = { nowMs: clock.monotonic(), wallMs: clock.wall() };
+      if (!key || !record || !isOurs(object, record)) return;
+      if (rules.excludes(record, times.nowMs)) return;
+      const endedMs = isHeld(object)
+        ? times.nowMs - record.expiresAtMs
+        : times.wallMs - freedWallMsOf(object);
+      if (endedMs <= olderThanMs) return;
+      const answer = await this.#objects.put(
+        forgottenIn(object, key, times),
+        this.#objects.deadlineMs(),
+      );
+      if (answer.status < 300) collected += 1;
+    });
+    return collected;
+  }
+}
+
+function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

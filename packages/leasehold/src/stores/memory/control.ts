@@ -1,0 +1,146 @@
+/** Keys, the audit, pauses and limits in this process's memory. */
+import {
+  type AuditEntry,
+  type AuditLog,
+  type AuditQuery,
+  beforeSeq,
+  CHAIN_BEGIN,
+  type Control,
+  chained,
+  inTwoSteps,
+  type LimitActs,
+  type LimitStore,
+  type NewAuditEntry,
+  NO_LIMITS,
+  type Pause,
+  type PauseActs,
+  type PauseKey,
+  type PauseStore,
+  type TenantLimits,
+} from "../../control/index.js";
+import type { Page } from "../../core/index.js";
+import type { Clock } from "../../env/index.js";
+import type { MemoryGeneratorState } from "./control-generator.js";
+import { memoryKeys, type StoredKey } from "./control-keys.js";
+import { compareUtf8 } from "./keys.js";
+import type { MemoryLeaseStore } from "./store.js";
+import type { MemoryTaskStore } from "./tasks.js";
+
+/** What the stores of one name share. Its clock is that of the env it was made with. */
+export class MemoryControlState {
+  readonly entries: AuditEntry[] = [];
+  readonly limits = new Map<string, TenantLimits>();
+  readonly pauses = new Map<string, Pause>();
+  /** As they were made. */
+  readonly keys = new Map<string, StoredKey>();
+  keysAdded = 0;
+  readonly #clock: Clock;
+  readonly #originMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#originMs = clock.wall() - clock.monotonic();
+  }
+
+  /** Steady: a jump of the wall clock neither ends nor prolongs a key. */
+  nowMs(): number {
+    return this.#originMs + this.#clock.monotonic();
+  }
+
+  nowText(): string {
+    return new Date(this.nowMs()).toISOString();
+  }
+}
+
+export function memoryControl(
+  state: MemoryControlState,
+  leases: MemoryLeaseStore,
+  tasks: MemoryTaskStore,
+  generator: MemoryGeneratorState,
+): Control {
+  const audit = auditOf(state);
+  const keys = memoryKeys(state);
+  const pauses = pausesOf(state, leases);
+  const limits = limitsOf(state);
+  const actors = { leases, tasks, generator, keys, pauses, limits };
+  const kept = { audit, keys, pauses, limits, actors, leasesApart: false };
+  return { ...kept, ...inTwoSteps(audit, actors) };
+}
+
+function auditOf(state: MemoryControlState): AuditLog {
+  const { entries } = state;
+  return {
+    async append(added: readonly NewAuditEntry[]) {
+      return added.map((entry) => {
+        const next = chained(entries.at(-1) ?? CHAIN_BEGIN, entry, state.nowText());
+        entries.push(next);
+        return next;
+      });
+    },
+    async list(query: AuditQuery): Promise<Page<AuditEntry>> {
+      const { namespace, target, actions, limit = 100 } = query;
+      const before = beforeSeq(query);
+      const found = entries.filter(
+        (entry) =>
+          (before === null || entry.seq < before) &&
+          (namespace === null || entry.namespace === namespace) &&
+          (target === undefined || entry.target === target) &&
+          (!actions || actions.includes(entry.action)),
+      );
+      const items = found.slice(-limit).toReversed();
+      const more = found.length > items.length;
+      return { items, nextCursor: more ? String(items.at(-1)?.seq) : null };
+    },
+    read: async (afterSeq, limit) => entries.slice(afterSeq, afterSeq + limit),
+    head: async () => {
+      const { seq, hash } = entries.at(-1) ?? CHAIN_BEGIN;
+      return { seq, hash };
+    },
+  };
+}
+
+function pausesOf(state: MemoryControlState, leases: MemoryLeaseStore): PauseStore & PauseActs {
+  const nameOf = ({ namespace, kind, name }: PauseKey) => JSON.stringify([namespace, kind, name]);
+  const apply = ({ namespace, kind, name }: PauseKey, paused: boolean) => {
+    if (kind === "resource") leases.setPaused({ namespace, resource: name }, paused);
+  };
+  return {
+    async list(namespace) {
+      const found = [...state.pauses].filter(
+        ([, pause]) => namespace === null || pause.namespace === namespace,
+      );
+      return found.sort(([, a], [, b]) => comparePauses(a, b)).map(([, pause]) => pause);
+    },
+    async set(pause) {
+      const since = state.pauses.get(nameOf(pause))?.since ?? state.nowText();
+      const stored = { ...pause, since };
+      state.pauses.set(nameOf(pause), stored);
+      apply(pause, true);
+      return stored;
+    },
+    async clear(key) {
+      apply(key, false);
+      return state.pauses.delete(nameOf(key));
+    },
+  };
+}
+
+function comparePauses(a: Pause, b: Pause): number {
+  return (
+    compareUtf8(a.namespace, b.namespace) ||
+    compareUtf8(a.kind, b.kind) ||
+    compareUtf8(a.name, b.name)
+  );
+}
+
+function limitsOf({ limits }: MemoryControlState): LimitStore & LimitActs {
+  const read = async (namespace: string) => limits.get(namespace) ?? NO_LIMITS;
+  return {
+    read,
+    async set(namespace, change) {
+      const after = { ...(await read(namespace)), ...change };
+      limits.set(namespace, after);
+      return after;
+    },
+  };
+}

@@ -1,0 +1,270 @@
+/** Leases in this process's memory: the rules themselves, applied to a map. */
+
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  type Capabilities,
+  ClosedError,
+  type Failed,
+  type Key,
+  type LeaseRecord,
+  type LeaseStore,
+  type LeaseView,
+  type ListQuery,
+  type Page,
+  queue,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  type RenewOutcome,
+  type RenewRequest,
+  type RevokeOutcome,
+  type RevokeRequest,
+  rules,
+  viewOf,
+  type WatchEvent,
+} from "../../core/index.js";
+import { type Env, type EventQueue, grantIdOf } from "../../env/index.js";
+import { listOf } from "./views.js";
+import { WaitQueue } from "./wait-queue.js";
+import { follow } from "./watch.js";
+
+const WHAT = "the store";
+/** The two clocks drift apart by less than this unless one of them was set or stood still. */
+const JUMP_MS = 1_000;
+
+/** What the stores of one name share. Its clock is that of the env it was made with. */
+export class MemoryLeaseState {
+  readonly namespaces = new Map<string, Namespace>();
+  #originMs: number;
+
+  /**
+   * @param clockToken the least that a new token may be; default 0, because memory forgets nothing. A
+   *   simulated store that can lose its last writes needs one that grows with time.
+   */
+  constructor(
+    readonly clock: Env["clock"],
+    readonly clockToken: () => number = () => 0,
+  ) {
+    this.#originMs = clock.wall() - clock.monotonic();
+  }
+
+  /** Store time as people read it. It follows jumps of the wall clock, not its trembling. */
+  wallAt(storeMs: number): string {
+    const originMs = this.clock.wall() - this.clock.monotonic();
+    if (Math.abs(originMs - this.#originMs) >= JUMP_MS) this.#originMs = originMs;
+    return new Date(this.#originMs + storeMs).toISOString();
+  }
+
+  namespace(name: string): Namespace {
+    let namespace = this.namespaces.get(name);
+    if (!namespace) {
+      namespace = {
+        records: new Map(),
+        tickets: new WaitQueue(),
+        paused: new Set(),
+        tokenFloor: 0,
+        watchers: new Set(),
+      };
+      this.namespaces.set(name, namespace);
+    }
+    return namespace;
+  }
+}
+
+interface Namespace {
+  readonly records: Map<string, LeaseRecord>;
+  readonly tickets: WaitQueue;
+  /** The resources that operators have paused. */
+  readonly paused: Set<string>;
+  /** The largest token among the records that were collected. */
+  tokenFloor: number;
+  readonly watchers: Set<EventQueue<WatchEvent>>;
+}
+
+/** A rule with its request and the time filled in; `namespace` is for what else the rule needs. */
+type Step<Outcome> = (
+  record: LeaseRecord | null,
+  nowMs: number,
+  namespace: Namespace,
+) => rules.Decision<Outcome>;
+
+export class MemoryLeaseStore implements LeaseStore {
+  readonly capabilities: Capabilities = {
+    clock: "store",
+    grants: "portable",
+    ttl: { minMs: 1, maxMs: 2 ** 31 - 1, stepMs: 1 },
+    queue: true,
+    watch: "push",
+    epsilonMs: 0,
+  };
+  readonly #state: MemoryLeaseState;
+  readonly #watching = new Set<EventQueue<WatchEvent>>();
+  #closed = false;
+
+  constructor(state: MemoryLeaseState) {
+    this.#state = state;
+  }
+
+  async acquire(requests: readonly AcquireRequest[]): Promise<AcquireOutcome[]> {
+    return requests.map((request) => {
+      let replaced: LeaseView | undefined;
+      const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, namespace) => {
+        const { tickets, tokenFloor, paused } = namespace;
+        const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
+        const before = tickets.get(request.resource);
+        const decision = queue.acquireInTurn(
+          record,
+          before,
+          request,
+          nowMs,
+          token,
+          paused.has(request.resource),
+        );
+        tickets.set(request.resource, decision.tickets);
+        if (record && decision.record !== record) replaced = this.#view(request, record);
+        return decision;
+      });
+      if (outcome.status === "acquired") {
+        return { ...this.#withTerm(outcome), ...(replaced && { replaced }) };
+      }
+      if (outcome.status !== "held") return outcome;
+      const { remainingMs } = outcome;
+      return { ...outcome, remainingMs: remainingMs === null ? null : Math.ceil(remainingMs) };
+    });
+  }
+
+  async renew(requests: readonly RenewRequest[]): Promise<RenewOutcome[]> {
+    return requests.map((request) => {
+      const outcome = this.#decide<RenewOutcome>(request, (record, nowMs) =>
+        rules.renew(record, request, nowMs),
+      );
+      return outcome.status === "renewed" ? this.#withTerm(outcome) : outcome;
+    });
+  }
+
+  async release(requests: readonly ReleaseRequest[]): Promise<ReleaseOutcome[]> {
+    return requests.map((request) =>
+      this.#decide<ReleaseOutcome>(request, (record, nowMs, namespace) => {
+        const decision = rules.release(record, request, nowMs);
+        if (decision.record === record) {
+          const passedOn = namespace.tickets.withdraw(request.resource, request.leaseId);
+          const isFree = !record || !rules.excludes(record, nowMs);
+          if (passedOn && isFree) this.#notify(namespace, request, nowMs);
+        }
+        return decision;
+      }),
+    );
+  }
+
+  async revoke(requests: readonly RevokeRequest[]): Promise<RevokeOutcome[]> {
+    return requests.map((request) => {
+      const outcome = this.#decide<RevokeOutcome>(request, (record, nowMs) =>
+        rules.revoke(record, request, nowMs),
+      );
+      if (outcome.status !== "revoked") return outcome;
+      return { ...outcome, freeInMs: Math.ceil(outcome.freeInMs) };
+    });
+  }
+
+  async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    this.#assertOpen();
+    return keys.map((key) => {
+      const record = this.#state.namespaces.get(key.namespace)?.records.get(key.resource);
+      return record ? this.#view(key, record) : null;
+    });
+  }
+
+  async list(query: ListQuery): Promise<Page<LeaseView>> {
+    this.#assertOpen();
+    const records = this.#state.namespaces.get(query.namespace)?.records ?? [];
+    const nowMs = this.#state.clock.monotonic();
+    return listOf(records, query, nowMs, (key, record) => this.#view(key, record));
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<WatchEvent, void, void> {
+    this.#assertOpen();
+    const { watchers } = this.#state.namespace(namespace);
+    yield* follow(signal, [watchers, this.#watching]);
+  }
+
+  async collect(olderThanMs: number): Promise<number> {
+    this.#assertOpen();
+    const nowMs = this.#state.clock.monotonic();
+    let collected = 0;
+    for (const namespace of this.#state.namespaces.values()) {
+      namespace.tickets.collect(nowMs);
+      for (const [resource, record] of namespace.records) {
+        // However a grant ended, its expiry is when it did.
+        if (rules.excludes(record, nowMs) || record.expiresAtMs >= nowMs - olderThanMs) continue;
+        namespace.tokenFloor = Math.max(namespace.tokenFloor, record.token);
+        namespace.records.delete(resource);
+        collected += 1;
+      }
+    }
+    return collected;
+  }
+
+  /** Pauses a resource, or ends that and wakes the first waiter. */
+  setPaused(key: Key, paused: boolean): void {
+    const namespace = this.#state.namespace(key.namespace);
+    if (paused) namespace.paused.add(key.resource);
+    else if (namespace.paused.delete(key.resource)) {
+      this.#notify(namespace, key, this.#state.clock.monotonic());
+    }
+  }
+
+  /** Ends this store's watchers; the records stay for other stores of the same name. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const hints of this.#watching) hints.end();
+  }
+
+  #decide<Outcome>(key: Key, step: Step<Outcome>): rules.Decision<Outcome>["outcome"] | Failed {
+    if (this.#closed) {
+      return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
+    }
+    const namespace = this.#state.namespace(key.namespace);
+    const nowMs = this.#state.clock.monotonic();
+    const before = namespace.records.get(key.resource) ?? null;
+    const { record, outcome } = step(before, nowMs, namespace);
+    if (record && record !== before) {
+      namespace.records.set(key.resource, record);
+      // A grant ended. That others begin or go on helps no waiter.
+      if (record.ended) this.#notify(namespace, key, nowMs);
+    }
+    return outcome;
+  }
+
+  /** Wakes the first waiter alone. */
+  #notify(namespace: Namespace, { namespace: name, resource }: Key, nowMs: number): void {
+    const first = namespace.tickets.first(resource, nowMs);
+    for (const hints of namespace.watchers) {
+      hints.push({
+        type: "changed",
+        namespace: name,
+        resource,
+        ...(first && { wakes: grantIdOf(first.leaseId) }),
+      });
+    }
+  }
+
+  /** Whole milliseconds, rounded to the side on which the holder stops too early. */
+  #withTerm<Outcome extends { remainingMs: number }>(
+    outcome: Outcome,
+  ): Outcome & { expiresAt: string } {
+    const expiresAt = this.#state.wallAt(this.#state.clock.monotonic() + outcome.remainingMs);
+    return { ...outcome, remainingMs: Math.floor(outcome.remainingMs), expiresAt };
+  }
+
+  #view(key: Key, record: LeaseRecord): LeaseView {
+    const { clock } = this.#state;
+    return viewOf(key, record, clock.monotonic(), (storeMs) => this.#state.wallAt(storeMs));
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new ClosedError(WHAT);
+  }
+}

@@ -1,0 +1,66 @@
+/** Grants on the tasks of one namespace in memory, as leases. */
+import type { LeaseView, Page } from "../../core/index.js";
+import {
+  type TaskLeasePosition,
+  taskLease,
+  taskLeaseCursor,
+  taskLeasePosition,
+  taskLeaseState,
+} from "../../tasks/leases.js";
+import type { TaskLeaseQuery } from "../../tasks/port.js";
+import type { AttemptRecord, TaskRecord } from "../../tasks/record.js";
+import type { TaskIndex } from "./task-index.js";
+import { grantsOf, iso, viewAttempt } from "./task-views.js";
+
+/** A grant and its task. */
+interface Found {
+  readonly record: TaskRecord;
+  readonly grant: AttemptRecord;
+}
+
+/** @throws InvalidOptionError for a cursor that no page has given */
+export function leasesOf(tasks: TaskIndex, query: TaskLeaseQuery, nowMs: number): Page<LeaseView> {
+  const { namespace, states, renewedOnly = false, limit = 100, cursor } = query;
+  const after = cursor === undefined ? null : taskLeasePosition(cursor);
+  const found: Found[] = [];
+  const onlyLive = states?.every((state) => state === "live") ?? false;
+  for (const { record, grant } of newestFirst(tasks, after, onlyLive)) {
+    const state = taskLeaseState(grant.result, nowMs < grant.expiresAtMs);
+    if (states && !states.includes(state)) continue;
+    if (renewedOnly && grant.heartbeatAtMs === null) continue;
+    found.push({ record, grant });
+    if (found.length > limit) break;
+  }
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    items: page.map(({ record: { id }, grant }) => {
+      const remainingMs = Math.max(0, Math.ceil(grant.expiresAtMs - nowMs));
+      const term = { ...viewAttempt(grant), expiresAt: iso(grant.expiresAtMs), remainingMs };
+      return taskLease({ namespace, id }, term);
+    }),
+    nextCursor:
+      last && found.length > limit
+        ? taskLeaseCursor({ id: last.record.id, attempt: last.grant.attempt })
+        : null,
+  };
+}
+
+/** @param onlyLive saves the way through all that have ended */
+function* newestFirst(
+  tasks: TaskIndex,
+  after: TaskLeasePosition | null,
+  onlyLive: boolean,
+): Generator<Found, void, void> {
+  const begun = after && tasks.get(after.id);
+  for (const grant of begun ? grantsOf(begun).toReversed() : []) {
+    if (begun && after && grant.attempt < after.attempt) yield { record: begun, grant };
+  }
+  const records = onlyLive
+    ? tasks.running().sort((a, b) => (a.id > b.id ? -1 : 1))
+    : tasks.newestFirst(after?.id);
+  for (const record of records) {
+    if (after && record.id >= after.id) continue;
+    for (const grant of grantsOf(record).toReversed()) yield { record, grant };
+  }
+}

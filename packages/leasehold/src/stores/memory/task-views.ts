@@ -1,0 +1,96 @@
+/** What people see of tasks in memory. */
+
+import { InvalidOptionError } from "../../core/index.js";
+import { grantIdOf } from "../../env/index.js";
+import type { Attempt, Json, Page, TaskDetails, TaskQuery, TaskView } from "../../tasks/port.js";
+import { type AttemptRecord, storedId, type TaskRecord } from "../../tasks/record.js";
+import type { TaskIndex } from "./task-index.js";
+
+function viewOf(record: TaskRecord, nowMs: number): TaskView {
+  const { last, state } = record;
+  const leftMs = last && state === "running" ? last.expiresAtMs - nowMs : null;
+  return {
+    id: record.id,
+    kind: record.kind,
+    queue: record.queue,
+    priority: record.priority,
+    state,
+    data: decode(record.data),
+    output: decode(record.output),
+    error: record.error,
+    progress: last ? decode(last.progress) : null,
+    dedupeKey: record.dedupeKey,
+    attempt: last?.attempt ?? 0,
+    failures: record.failures,
+    crashes: record.crashes,
+    maxAttempts: record.maxAttempts,
+    crashLimit: record.crashLimit,
+    createdAt: iso(record.createdAtMs),
+    scheduledAt: iso(record.scheduledAtMs),
+    startedAt: last && iso(last.startedAtMs),
+    heartbeatAt: last && isoOrNull(last.heartbeatAtMs),
+    expiresAt: last && iso(last.expiresAtMs),
+    holder: last && last.holder,
+    grantId: last && grantIdOf(last.leaseId),
+    token: last && last.token,
+    remainingMs: leftMs === null ? null : Math.max(0, Math.ceil(leftMs)),
+    finishedAt: isoOrNull(record.finishedAtMs),
+  };
+}
+
+/** @throws InvalidOptionError for a cursor that no page has given */
+export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<TaskView> {
+  const { states, queue, kind, limit = 100, cursor } = query;
+  const before = cursor === undefined ? undefined : storedId(cursor);
+  if (before === null) throw new InvalidOptionError("cursor", "must come from a page of tasks");
+  const found: TaskRecord[] = [];
+  for (const record of tasks.newestFirst(before)) {
+    if (states && !states.includes(record.state)) continue;
+    if (queue !== undefined && record.queue !== queue) continue;
+    if (kind !== undefined && record.kind !== kind) continue;
+    found.push(record);
+    if (found.length > limit) break;
+  }
+  const page = found.slice(0, limit);
+  return {
+    items: page.map((record) => viewOf(record, nowMs)),
+    nextCursor: found.length > limit ? (page.at(-1)?.id ?? null) : null,
+  };
+}
+
+export function detailsOf(record: TaskRecord, nowMs: number): TaskDetails {
+  return { ...viewOf(record, nowMs), attempts: grantsOf(record).map(viewAttempt) };
+}
+
+/** Oldest first, the last one included. */
+export function grantsOf({ earlier, last }: TaskRecord): readonly AttemptRecord[] {
+  return last ? [...earlier, last] : earlier;
+}
+
+export function viewAttempt(attempt: AttemptRecord): Attempt {
+  return {
+    attempt: attempt.attempt,
+    holder: attempt.holder,
+    grantId: grantIdOf(attempt.leaseId),
+    token: attempt.token,
+    ttlMs: attempt.ttlMs,
+    startedAt: iso(attempt.startedAtMs),
+    heartbeatAt: isoOrNull(attempt.heartbeatAtMs),
+    endedAt: isoOrNull(attempt.endedAtMs),
+    result: attempt.result,
+    error: attempt.error,
+    progress: decode(attempt.progress),
+  };
+}
+
+function decode(text: string): Json {
+  return JSON.parse(text) as Json;
+}
+
+export function iso(storeMs: number): string {
+  return new Date(storeMs).toISOString();
+}
+
+function isoOrNull(storeMs: number | null): string | null {
+  return storeMs === null ? null : iso(storeMs);
+}

@@ -1,0 +1,296 @@
+/** Tasks in this process's memory: the rules themselves, applied to a map. */
+
+import { ClosedError, type Failed, InvalidOptionError, type LeaseView } from "../../core/index.js";
+import type { Env, EventQueue } from "../../env/index.js";
+import type {
+  AdminOutcome,
+  ClaimedTask,
+  ClaimOutcome,
+  ClaimRequest,
+  CompleteOutcome,
+  CompleteRequest,
+  EnqueueOptions,
+  EnqueueOutcome,
+  FailOutcome,
+  FailRequest,
+  GiveBackOutcome,
+  HeartbeatOutcome,
+  HeartbeatRequest,
+  NewTask,
+  Page,
+  Reaped,
+  TaskCapabilities,
+  TaskDetails,
+  TaskGrant,
+  TaskKey,
+  TaskLeaseQuery,
+  TaskQuery,
+  TaskState,
+  TaskStore,
+  TaskView,
+  TaskWatchEvent,
+} from "../../tasks/port.js";
+import { isUnfinished, storedId, storedTask, type TaskRecord } from "../../tasks/record.js";
+import * as rules from "../../tasks/rules.js";
+import { TaskIndex } from "./task-index.js";
+import { leasesOf } from "./task-leases.js";
+import { detailsOf, iso, listOf } from "./task-views.js";
+import { follow } from "./watch.js";
+
+/** A claim is repeated within seconds, if at all. */
+const CLAIMS_KEPT_MS = 600_000;
+
+interface Namespace {
+  readonly tasks: TaskIndex;
+  /** What each claim took, oldest first. */
+  readonly claims: Map<string, { readonly ids: readonly string[]; readonly atMs: number }>;
+  readonly watchers: Set<EventQueue<TaskWatchEvent>>;
+}
+
+/** What the stores of one name share. Time and chance are those of the env it was made with. */
+export class MemoryTaskState {
+  readonly random: Env["random"];
+  readonly namespaces = new Map<string, Namespace>();
+  readonly #clock: Env["clock"];
+  readonly #originMs: number;
+
+  constructor({ clock, random }: Pick<Env, "clock" | "random">) {
+    this.random = random;
+    this.#clock = clock;
+    this.#originMs = clock.wall() - clock.monotonic();
+  }
+
+  /** Since the Unix epoch, and steady: a jump of the wall clock neither ends nor prolongs a lease. */
+  nowMs(): number {
+    return this.#originMs + this.#clock.monotonic();
+  }
+
+  namespace(name: string): Namespace {
+    let namespace = this.namespaces.get(name);
+    if (!namespace) {
+      namespace = { tasks: new TaskIndex(), claims: new Map(), watchers: new Set() };
+      this.namespaces.set(name, namespace);
+    }
+    return namespace;
+  }
+}
+
+/** A rule, and what else it needs of the namespace. */
+type Step<Request, Outcome> = (
+  record: TaskRecord | null,
+  request: Request,
+  nowMs: number,
+  tasks: TaskIndex,
+) => rules.Decision<Outcome>;
+
+export class MemoryTaskStore implements TaskStore {
+  readonly capabilities: TaskCapabilities = {
+    ttl: { minMs: 1, maxMs: 2 ** 31 - 1, stepMs: 1 },
+    watch: "push",
+    remoteWait: false,
+    reaps: false,
+  };
+  readonly #state: MemoryTaskState;
+  readonly #watching = new Set<EventQueue<TaskWatchEvent>>();
+  #closed = false;
+
+  constructor(state: MemoryTaskState) {
+    this.#state = state;
+  }
+
+  async enqueue(
+    added: readonly NewTask[],
+    options: EnqueueOptions = {},
+  ): Promise<EnqueueOutcome[]> {
+    if (options.client) {
+      throw new InvalidOptionError("client", "needs tasks that are kept in the same SQL database");
+    }
+    return this.#decide<NewTask, EnqueueOutcome>(
+      added.map(storedTask),
+      (record, task, nowMs, tasks) => rules.enqueue(record, tasks.rival(task), task, nowMs),
+    );
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimOutcome> {
+    if (this.#closed) return closed();
+    const { claimId, queues, kinds, limit } = request;
+    const { tasks, claims } = this.#state.namespace(request.namespace);
+    const nowMs = this.#state.nowMs();
+    const earlier = claims.get(claimId);
+    if (earlier) {
+      const own = earlier.ids.flatMap((id) => {
+        const record = tasks.get(id);
+        return (record && rules.claimAgain(record, claimId, nowMs)) ?? [];
+      });
+      return { status: "claimed", tasks: own.map((task) => this.#withTerm(task)) };
+    }
+    const claimed: ClaimedTask[] = [];
+    while (claimed.length < limit) {
+      const due = tasks.due(queues, kinds, nowMs);
+      if (!due) break;
+      const { record, outcome } = rules.claim(due, request, nowMs, (last) => last + 1);
+      tasks.put(record);
+      claimed.push(this.#withTerm(outcome));
+    }
+    if (claimed.length > 0) {
+      claims.set(claimId, { ids: claimed.map(({ id }) => id), atMs: nowMs });
+    }
+    return { status: "claimed", tasks: claimed };
+  }
+
+  async heartbeat(requests: readonly HeartbeatRequest[]): Promise<HeartbeatOutcome[]> {
+    return this.#decide<HeartbeatRequest, HeartbeatOutcome>(requests, rules.heartbeat).map(
+      (outcome) => (outcome.status === "renewed" ? this.#withTerm(outcome) : outcome),
+    );
+  }
+
+  async complete(requests: readonly CompleteRequest[]): Promise<CompleteOutcome[]> {
+    return this.#decide<CompleteRequest, CompleteOutcome>(requests, rules.complete);
+  }
+
+  async fail(requests: readonly FailRequest[]): Promise<FailOutcome[]> {
+    return this.#decide<FailRequest, FailOutcome>(requests, (record, request, nowMs) =>
+      rules.fail(record, request, nowMs, this.#state.random.float()),
+    ).map((outcome) =>
+      outcome.status === "recorded" && outcome.retryInMs !== null
+        ? { ...outcome, retryInMs: Math.ceil(outcome.retryInMs) }
+        : outcome,
+    );
+  }
+
+  async giveBack(requests: readonly TaskGrant[]): Promise<GiveBackOutcome[]> {
+    return this.#decide<TaskGrant, GiveBackOutcome>(requests, rules.giveBack);
+  }
+
+  async cancel(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return this.#decide<TaskKey, AdminOutcome>(keys, (record, _, nowMs) =>
+      rules.cancel(record, nowMs),
+    );
+  }
+
+  async retry(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return this.#decide<TaskKey, AdminOutcome>(keys, (record, _, nowMs, tasks) =>
+      rules.retry(record, record && tasks.rival(record), nowMs),
+    );
+  }
+
+  /** Forgets tasks that have ended. */
+  async delete(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    if (this.#closed) return keys.map(closed);
+    return keys.map(({ namespace, id }) => {
+      const { tasks } = this.#state.namespace(namespace);
+      const record = tasks.get(storedId(id));
+      if (!record) return { status: "unknown" };
+      const { state } = record;
+      if (isUnfinished(state)) return { status: "conflict", state };
+      tasks.delete(record);
+      return { status: "ok", state };
+    });
+  }
+
+  async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
+    this.#assertOpen();
+    const record = this.#state.namespaces.get(namespace)?.tasks.get(storedId(id));
+    if (!record) return null;
+    return detailsOf(record, this.#state.nowMs());
+  }
+
+  async list(query: TaskQuery): Promise<Page<TaskView>> {
+    this.#assertOpen();
+    const tasks = this.#state.namespaces.get(query.namespace)?.tasks ?? new TaskIndex();
+    return listOf(tasks, query, this.#state.nowMs());
+  }
+
+  async leases(query: TaskLeaseQuery): Promise<Page<LeaseView>> {
+    this.#assertOpen();
+    const tasks = this.#state.namespace(query.namespace).tasks;
+    return leasesOf(tasks, query, this.#state.nowMs());
+  }
+
+  async counts(namespace: string): Promise<Record<TaskState, number>> {
+    this.#assertOpen();
+    return { ...this.#state.namespace(namespace).tasks.counts };
+  }
+
+  async reap(): Promise<readonly Reaped[]> {
+    this.#assertOpen();
+    const nowMs = this.#state.nowMs();
+    const reaped: Reaped[] = [];
+    for (const namespace of this.#state.namespaces.values()) {
+      for (const running of namespace.tasks.running()) {
+        const decision = rules.reap(running, nowMs);
+        if (!decision) continue;
+        namespace.tasks.put(decision.record);
+        reaped.push(decision.outcome);
+        notify(namespace, decision.record, nowMs);
+      }
+      for (const [claimId, { atMs }] of namespace.claims) {
+        if (atMs > nowMs - CLAIMS_KEPT_MS) break;
+        namespace.claims.delete(claimId);
+      }
+    }
+    return reaped;
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskWatchEvent, void, void> {
+    this.#assertOpen();
+    const { watchers } = this.#state.namespace(namespace);
+    yield* follow(signal, [watchers, this.#watching]);
+  }
+
+  /** Ends this store's watchers; the tasks stay for other stores of the same name. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const hints of this.#watching) hints.end();
+  }
+
+  /** Decides the requests of a call, in order, all at one time. */
+  #decide<Request extends TaskKey, Outcome>(
+    requests: readonly Request[],
+    step: Step<Request, Outcome>,
+  ): (rules.Decision<Outcome>["outcome"] | Failed)[] {
+    if (this.#closed) return requests.map(closed);
+    const nowMs = this.#state.nowMs();
+    return requests.map((request) => {
+      const namespace = this.#state.namespace(request.namespace);
+      const before = namespace.tasks.get(storedId(request.id));
+      const { record, outcome } = step(before, request, nowMs, namespace.tasks);
+      if (record && record !== before) {
+        namespace.tasks.put(record);
+        notify(namespace, record, nowMs);
+      }
+      return outcome;
+    });
+  }
+
+  /** Whole milliseconds, rounded to the side on which the holder stops too early. */
+  #withTerm<Outcome extends { remainingMs: number }>(
+    outcome: Outcome,
+  ): Outcome & { expiresAt: string } {
+    const expiresAt = iso(this.#state.nowMs() + outcome.remainingMs);
+    return { ...outcome, remainingMs: Math.floor(outcome.remainingMs), expiresAt };
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new ClosedError(WHAT);
+  }
+}
+
+const WHAT = "the store";
+
+function closed(): Failed {
+  return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
+}
+
+/** Waiting workers want to know of what they can claim at once. */
+function notify(
+  { watchers }: Namespace,
+  { state, queue, scheduledAtMs }: TaskRecord,
+  nowMs: number,
+): void {
+  if (state !== "pending" || scheduledAtMs > nowMs) return;
+  for (const hints of watchers) hints.push({ type: "ready", queue });
+}

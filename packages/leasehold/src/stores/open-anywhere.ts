@@ -1,0 +1,11 @@
+/** The engines for browsers, which need nothing but JavaScript and fetch. */
+import type { Engines } from "./opening.js";
+
+const http: Engines[string] = async (url) => (await import("./http/index.js")).http({ url });
+
+export const ANYWHERE: Engines = {
+  memory: async (url) =>
+    (await import("./memory/index.js")).memory({ name: url.slice("memory:".length) }),
+  http,
+  https: http,
+};

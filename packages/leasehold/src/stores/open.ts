@@ -1,0 +1,38 @@
+/** All engines. */
+import type { Env } from "../env/index.js";
+import { ANYWHERE } from "./open-anywhere.js";
+import { type Engines, openAll } from "./opening.js";
+import type { Source, Stores } from "./source.js";
+
+export { openBy } from "./opening.js";
+
+const etcd: Engines[string] = async (url) => (await import("./etcd/index.js")).etcd({ url });
+
+const redis: Engines[string] = async (url) => (await import("./redis/index.js")).redis({ url });
+
+const postgres: Engines[string] = async (url) =>
+  (await import("./postgres/index.js")).postgres({ url });
+
+export const ENGINES: Engines = {
+  ...ANYWHERE,
+  etcd,
+  etcds: etcd,
+  kubernetes: async (url) => (await import("./kubernetes/index.js")).kubernetes({ url }),
+  pglite: async (url) =>
+    (await import("./postgres/index.js")).pglite({ directory: url.slice("pglite:".length) }),
+  postgres,
+  postgresql: postgres,
+  redis,
+  rediss: redis,
+  zookeeper: async (url) => (await import("./zookeeper/index.js")).zookeeper({ url }),
+};
+
+/** As {@link openAll}. */
+export function openStores(
+  source: Source,
+  control: Source | undefined,
+  env: Env,
+  connectTimeoutMs?: number,
+): Promise<Stores> {
+  return openAll(ENGINES, source, control, env, connectTimeoutMs);
+}

@@ -1,0 +1,143 @@
+/** PostgreSQL in this process: PGlite over a directory that no other process has open, or the user's. */
+
+import {
+  type CallOptions,
+  ClosedError,
+  StoreMisconfiguredError,
+  StoreUnavailableError,
+} from "../../core/index.js";
+import { type Clock, type Env, nextTurn, withTimeout } from "../../env/index.js";
+import {
+  type Backend,
+  CHANNEL,
+  DEFAULT_TIMEOUT_MS,
+  decoderOf,
+  type Parameter,
+  type Session,
+  type Sql,
+} from "./connection.js";
+import type { PgliteInstance, PgliteSession } from "./connection-drivers.js";
+import { lockDirectory } from "./directory-lock.js";
+import { storeError } from "./failures.js";
+import { backgroundTimers } from "./pglite-timers.js";
+
+/** Types whose values PGlite would turn into something else than we say in connection.ts. */
+const OTHER_TYPES = [16, 17, 20, 21, 23, 114, 700, 701, 1082, 1114, 1184, 1700, 3802];
+const OPTIONS = { parsers: Object.fromEntries(OTHER_TYPES.map((oid) => [oid, decoderOf(oid)])) };
+
+/**
+ * A database that was not closed is recovered when it is opened. The timer that reports the progress
+ * of the recovery would fire for ever after.
+ */
+const START_PARAMS = ["-c", "log_startup_progress_interval=0"];
+
+/** @param directory made when missing; empty: in memory, gone with the process */
+export async function pgliteBackend(directory: string, env: Env): Promise<Backend> {
+  const { PGlite } = await import("@electric-sql/pglite").catch((error) => {
+    throw new StoreMisconfiguredError(
+      "the package @electric-sql/pglite is missing: npm install @electric-sql/pglite",
+      error,
+    );
+  });
+  const lock = directory === "" ? null : await lockDirectory(directory, env);
+  const startParams = [...PGlite.defaultStartParams, ...START_PARAMS];
+  const db = await PGlite.create({
+    startParams,
+    extensions: { backgroundTimers: backgroundTimers() },
+    ...(directory === "" ? {} : { dataDir: directory }),
+  }).catch(async (error) => {
+    await lock?.release();
+    throw new StoreMisconfiguredError(`PGlite cannot open "${directory}": ${error}`, error);
+  });
+  return backendOf(db, directory === "" ? "PGlite in memory" : `PGlite in ${directory}`, {
+    clock: env.clock,
+    async close() {
+      await db.close();
+      await lock?.release();
+    },
+  });
+}
+
+/** The instance stays the user's: it is never closed. */
+export function ownPgliteBackend(db: PgliteInstance, { clock }: Env): Backend {
+  return backendOf(db, "the user's PGlite", { clock, close: async () => {} });
+}
+
+function backendOf(
+  db: PgliteInstance,
+  name: string,
+  { clock, close }: { clock: Clock; close: () => Promise<void> },
+): Backend {
+  const turns = new Turns();
+  return {
+    name,
+    general: pgliteSql(db, clock, () => turns.take("general")),
+    control: pgliteSql(db, clock, () => turns.take("control")),
+    async listen(onPayload) {
+      const stop = await db.listen(CHANNEL, onPayload);
+      // Nothing is left to stop in an instance that its owner has closed.
+      return { stop: async () => (db.closed ? undefined : stop()) };
+    },
+    close,
+  };
+}
+
+/** One statement at a time, and renewals ahead of all that wait: PGlite itself knows no other order. */
+class Turns {
+  readonly #waiting: Record<"control" | "general", (() => void)[]> = { control: [], general: [] };
+  #taken = false;
+
+  /** Resolves when it is one's turn, with what ends it. */
+  async take(lane: "control" | "general"): Promise<() => void> {
+    if (this.#taken) await new Promise<void>((resolve) => this.#waiting[lane].push(resolve));
+    this.#taken = true;
+    // A statement keeps the event loop from coming round. What has arrived meanwhile is gathered
+    // first: else each request on a socket would become a statement of its own. Renewals do not wait.
+    if (lane === "general") await nextTurn();
+    return () => {
+      const next = this.#waiting.control.shift() ?? this.#waiting.general.shift();
+      if (next) next();
+      else this.#taken = false;
+    };
+  }
+}
+
+function pgliteSql(db: PgliteInstance, clock: Clock, turn: () => Promise<() => void>): Sql {
+  return {
+    query: (text, values, options) =>
+      within(clock, options, async () => {
+        const end = await turn();
+        try {
+          return await sessionOf(db).query(text, values);
+        } finally {
+          end();
+        }
+      }),
+    transaction: (work, options) =>
+      within(clock, options, () => db.transaction((tx) => work(sessionOf(tx)))),
+  };
+
+  function sessionOf(queryable: PgliteSession): Session {
+    return {
+      async query<Row>(text: string, values: readonly Parameter[] = []) {
+        if (db.closed) throw new ClosedError("the PGlite database");
+        return (await queryable.query(text, [...values], OPTIONS)).rows as Row[];
+      },
+    };
+  }
+}
+
+/** What has begun in this process goes on after a timeout: its outcome is then unknown. */
+function within<T>(
+  clock: Clock,
+  { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
+  work: () => Promise<T>,
+): Promise<T> {
+  const answer = work().catch((error: unknown) => {
+    throw storeError(error, true);
+  });
+  return withTimeout(clock, timeoutMs, answer, () => {
+    const what = `PGlite: no answer within ${Math.round(timeoutMs)} ms`;
+    throw new StoreUnavailableError(what, { outcome: "unknown" });
+  });
+}

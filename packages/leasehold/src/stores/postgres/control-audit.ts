@@ -1,0 +1,123 @@
+/**
+ * The audit in PostgreSQL. Its end stands in a row of its own: whoever adds to the chain locks it,
+ * so that there is one order, and reads the time behind that lock, so that times follow the order.
+ * A trigger refuses whatever is not an INSERT; the chain shows who has got around it.
+ */
+import {
+  type AuditEntry,
+  type AuditLog,
+  type AuditQuery,
+  beforeSeq,
+  CHAIN_BEGIN,
+  type Checkpoint,
+  chained,
+  type NewAuditEntry,
+} from "../../control/index.js";
+import type { Parameter, Session, Sql } from "./connection.js";
+
+const LOCKED_HEAD = `
+WITH head AS MATERIALIZED (SELECT h.seq, h.hash FROM leasehold.audit_head h FOR UPDATE)
+SELECT h.seq, h.hash,
+  to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at
+FROM head h`;
+
+/**
+ * Whoever holds something for an act waits no longer than this for the rest, and is not waited for
+ * longer than that if it stands still in between: renewals fail on the rows that it has locked, and
+ * all other acts wait for the chain's end.
+ */
+const BOUNDED = `
+SELECT set_config('lock_timeout', '2s', true),
+  set_config('idle_in_transaction_session_timeout', '5s', true)`;
+
+/** Values: a column each; the new end. */
+const ADD = `
+WITH added AS (
+  INSERT INTO leasehold.audit
+    (seq, at, namespace, actor, action, target, reason, phase, details, hash)
+  SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
+    $7::text[], $8::text[], $9::text[], $10::text[])
+)
+UPDATE leasehold.audit_head SET seq = $11::bigint, hash = $12`;
+
+const COLUMNS =
+  "a.seq, a.at, a.namespace, a.actor, a.action, a.target, a.reason, a.phase, a.details, a.hash";
+/** Values: afterSeq, how many. */
+const READ = `
+SELECT ${COLUMNS} FROM leasehold.audit a WHERE a.seq > $1::bigint ORDER BY a.seq LIMIT $2::int`;
+const HEAD = "SELECT h.seq, h.hash FROM leasehold.audit_head h";
+
+/** For the transaction of the session: before an act locks anything. */
+export async function boundWaits(session: Session): Promise<void> {
+  await session.query(BOUNDED);
+}
+
+/** Adds entries in the transaction of the session; others who add wait until it has ended. */
+export async function addEntries(
+  session: Session,
+  entries: readonly NewAuditEntry[],
+): Promise<readonly AuditEntry[]> {
+  const [head] = await session.query<Checkpoint & { at: string }>(LOCKED_HEAD);
+  const { at, ...end } = head ?? { ...CHAIN_BEGIN, at: "" };
+  let last: Checkpoint = end;
+  const added = entries.map((entry) => {
+    const next = chained(last, entry, at);
+    last = next;
+    return next;
+  });
+  const column = <T extends keyof AuditEntry>(name: T) => added.map((entry) => entry[name]);
+  await session.query(ADD, [
+    column("seq"),
+    column("at"),
+    column("namespace"),
+    column("actor"),
+    column("action"),
+    column("target"),
+    column("reason"),
+    column("phase"),
+    column("details"),
+    column("hash"),
+    last.seq,
+    last.hash,
+  ]);
+  return added;
+}
+
+export function auditIn(sql: Sql): AuditLog {
+  return {
+    append: (entries) =>
+      sql.transaction(async (session) => {
+        await boundWaits(session);
+        return addEntries(session, entries);
+      }),
+    async list(query) {
+      const { limit = 100 } = query;
+      const rows = await sql.query<AuditEntry>(...listSql(query, limit + 1));
+      const items = rows.slice(0, limit);
+      return { items, nextCursor: rows.length > limit ? String(items.at(-1)?.seq) : null };
+    },
+    read: (afterSeq, limit) => sql.query<AuditEntry>(READ, [afterSeq, limit]),
+    async head() {
+      const [head] = await sql.query<Checkpoint>(HEAD);
+      return head ?? CHAIN_BEGIN;
+    },
+  };
+}
+
+/** Only the conditions of the query stand in it, so that each can use its index. */
+function listSql(query: AuditQuery, limit: number): [text: string, values: Parameter[]] {
+  const values: Parameter[] = [limit];
+  const conditions: string[] = [];
+  const add = (condition: (value: string) => string, value: Parameter | null | undefined) => {
+    if (value === null || value === undefined) return;
+    values.push(value);
+    conditions.push(condition(`$${values.length}`));
+  };
+  add((value) => `a.namespace = ${value}`, query.namespace);
+  add((value) => `a.target = ${value}`, query.target);
+  add((value) => `a.action = ANY (${value}::text[])`, query.actions);
+  add((value) => `a.seq < ${value}::bigint`, beforeSeq(query));
+  const where = conditions.length > 0 ? `WHERE ${conditions.join(" AND ")}` : "";
+  const text = `SELECT ${COLUMNS} FROM leasehold.audit a ${where} ORDER BY a.seq DESC LIMIT $1::int`;
+  return [text, values];
+}

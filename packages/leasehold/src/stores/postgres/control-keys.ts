@@ -1,0 +1,166 @@
+/**
+ * Keys in PostgreSQL. Whoever adds one locks the tenant's keys by name, so that no two together pass the
+ * limit. All else is decided on the locked row of a key: of a rotation and a revocation at the same time
+ * one sees what the other has done.
+ */
+import {
+  type ApiKey,
+  type KeyActs,
+  type KeyQuery,
+  type KeyRecord,
+  type KeyStore,
+  MOST_KEYS,
+  type NewKey,
+  unknownKeyCursor,
+} from "../../control/index.js";
+import { invariant } from "../../env/index.js";
+import type { Parameter, Session, Sql } from "./connection.js";
+
+export const iso = (time: string) =>
+  `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+const afterMs = (time: string, value: string) =>
+  `${time} + ${value}::float8 * interval '1 millisecond'`;
+const good = (row: string) =>
+  `(${row}.expires_at IS NULL OR ${row}.expires_at > clock_timestamp())`;
+const ms = (interval: string) => `date_part('epoch', ${interval}) * 1000`;
+
+const COLUMNS = `k.id, k.namespace, k.name, k.role, k.prefixes, k.revoked,
+  ${iso("k.created_at")} AS "createdAt", ${iso("k.expires_at")} AS "expiresAt",
+  greatest(0, ceil(${ms("k.expires_at - clock_timestamp()")})) AS left_ms`;
+
+type Row = Omit<ApiKey, "prefixes" | "remainingMs"> & {
+  /** JSON. */
+  readonly prefixes: string;
+  readonly left_ms: number;
+};
+
+const FIND = `SELECT ${COLUMNS}, k.digest FROM leasehold.api_key k WHERE k.id = $1`;
+const ANY = `SELECT EXISTS (SELECT FROM leasehold.api_key k WHERE ${good("k")}) AS any`;
+/** Until the transaction ends. Values: the namespace. */
+const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('leasehold keys of ' || $1, 0))";
+/** Values: id, namespace, name, role, prefixes, digest, lifetimeMs, how many there may be then. */
+const ADD = `
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
+INSERT INTO leasehold.api_key AS k
+  (id, namespace, name, role, prefixes, digest, created_at, expires_at)
+SELECT $1, $2, $3, $4, $5, $6, c.now, ${afterMs("c.now", "$7")} FROM clock c
+WHERE $8::int > (SELECT count(*) FROM leasehold.api_key o WHERE o.namespace = $2 AND ${good("o")})
+RETURNING ${COLUMNS}`;
+/** Values: namespace, id. */
+const LOCKED = `
+SELECT ${COLUMNS}, ${ms("k.expires_at - k.created_at")} AS lifetime_ms FROM leasehold.api_key k
+WHERE k.namespace = $1 AND k.id = $2 AND ${good("k")} FOR UPDATE`;
+/** Values: namespace, id, inMs. */
+const END = `
+UPDATE leasehold.api_key k
+SET expires_at = least(k.expires_at, ${afterMs("clock_timestamp()", "$3")}),
+  revoked = k.revoked OR ($3::float8 = 0 AND ${good("k")})
+WHERE k.namespace = $1 AND k.id = $2
+RETURNING ${COLUMNS}`;
+
+/** One statement deletes so many at most. */
+const COLLECTED_AT_ONCE = 1_000;
+/** Values: olderThanMs, how many. */
+const COLLECT = `
+WITH old AS MATERIALIZED (
+  SELECT k.id FROM leasehold.api_key k WHERE k.expires_at <= ${afterMs("now()", "-$1")}
+  LIMIT $2::int FOR UPDATE SKIP LOCKED
+)
+DELETE FROM leasehold.api_key k USING old o WHERE k.id = o.id RETURNING 1`;
+
+export function keysIn(sql: Sql): KeyStore & KeyActs {
+  return {
+    async find(id): Promise<KeyRecord | null> {
+      const [row] = await sql.query<Row & { digest: string }>(FIND, [id]);
+      return row ? { ...keyOf(row), digest: row.digest } : null;
+    },
+    async list(query) {
+      const { limit = 100 } = query;
+      const rows = await sql.query<Row & { micros: number }>(...listSql(query, limit + 1));
+      const last = rows[limit - 1];
+      const nextCursor = last && rows.length > limit ? `${last.micros}.${last.id}` : null;
+      return { items: rows.slice(0, limit).map(keyOf), nextCursor };
+    },
+    async any() {
+      const [row] = await sql.query<{ any: boolean }>(ANY);
+      return row?.any ?? false;
+    },
+    async collect(olderThanMs) {
+      for (let collected = 0; ; ) {
+        const { length } = await sql.query(COLLECT, [olderThanMs, COLLECTED_AT_ONCE]);
+        collected += length;
+        if (length < COLLECTED_AT_ONCE) return collected;
+      }
+    },
+    add: (key) => sql.transaction((session) => add(session, key, MOST_KEYS)),
+    rotate: ({ namespace, id, overlapMs, successor }) =>
+      sql.transaction(async (session) => {
+        // In the order of those who add: the tenant's keys, then one of them.
+        await session.query(LOCK, [namespace]);
+        const values = [namespace, id];
+        const [row] = await session.query<Row & { lifetime_ms: number | null }>(LOCKED, values);
+        if (!row) return { status: "notGood" };
+        const { name, role, prefixes } = keyOf(row);
+        const order = { namespace, name, role, prefixes, lifetimeMs: row.lifetime_ms };
+        // One that ends now makes room.
+        const most = overlapMs === 0 ? MOST_KEYS + 1 : MOST_KEYS;
+        const key = await add(session, { ...order, ...successor }, most);
+        if (!key) return { status: "full" };
+        const old = await end(session, namespace, id, overlapMs);
+        invariant(old !== null, "a row that is locked stays");
+        return { status: "rotated", key, old };
+      }),
+    revoke: (namespace, id) => end(sql, namespace, id, 0),
+  };
+}
+
+async function add(session: Session, key: NewKey, most: number): Promise<ApiKey | null> {
+  const { id, namespace, name, role, prefixes, digest, lifetimeMs } = key;
+  await session.query(LOCK, [namespace]);
+  const columns = [id, namespace, name, role, JSON.stringify(prefixes), digest, lifetimeMs];
+  const [row] = await session.query<Row>(ADD, [...columns, most]);
+  return row ? keyOf(row) : null;
+}
+
+async function end(
+  sql: Pick<Sql, "query">,
+  namespace: string,
+  id: string,
+  inMs: number,
+): Promise<ApiKey | null> {
+  const [row] = await sql.query<Row>(END, [namespace, id, inMs]);
+  return row ? keyOf(row) : null;
+}
+
+/** Only the conditions of the query stand in it, so that each can use its index. */
+function listSql({ namespace, cursor }: KeyQuery, limit: number): [string, Parameter[]] {
+  const values: Parameter[] = [limit];
+  const conditions = ["true"];
+  if (namespace !== null) conditions.push(`k.namespace = $${values.push(namespace)}`);
+  if (cursor !== undefined) {
+    const [, micros, id] = /^(\d{1,16})\.([0-9a-f]{12})$/.exec(cursor) ?? [];
+    if (micros === undefined || id === undefined) unknownKeyCursor();
+    const time = `timestamptz 'epoch' + $${values.push(micros)}::bigint * interval '1 microsecond'`;
+    conditions.push(`(k.created_at, k.id) < (${time}, $${values.push(id)})`);
+  }
+  const text = `
+SELECT ${COLUMNS}, round(date_part('epoch', k.created_at) * 1000000)::bigint AS micros
+FROM leasehold.api_key k WHERE ${conditions.join(" AND ")}
+ORDER BY k.created_at DESC, k.id DESC LIMIT $1::int`;
+  return [text, values];
+}
+
+function keyOf(row: Row): ApiKey {
+  const { id, namespace, name, role, createdAt, expiresAt, revoked } = row;
+  return {
+    id,
+    namespace,
+    name,
+    role,
+    createdAt,
+    expiresAt,
+    revoked,
+    prefixes: JSON.parse(row.prefixes) as string[],
+    remainingMs: expiresAt === null ? null : row.left_ms,
+  };
+}

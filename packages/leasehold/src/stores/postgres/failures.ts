@@ -1,0 +1,88 @@
+/** What a failure of PostgreSQL means to a caller: did the statement take effect, is a retry of use? */
+import {
+  asStoreError,
+  ClosedError,
+  type Failed,
+  LeaseholdError,
+  StoreMisconfiguredError,
+  StoreUnavailableError,
+} from "../../core/index.js";
+
+/** An answer of the server, as pg and PGlite report it. */
+interface ServerError extends Error {
+  /** SQLSTATE, five characters. */
+  readonly code: string;
+}
+
+function isServerError(error: unknown): error is ServerError {
+  // The severity tells SQLSTATEs from node's codes, some of which have five letters too (EPIPE).
+  // Its text is translated, so that it says no more than that.
+  return error instanceof Error && "severity" in error && "code" in error;
+}
+
+/** Of failures that end the session: 08 connection, 57P shutdown, 25P03 idle too long, XX internal. */
+const SESSION_ENDS = /^(08|57P|25P03|XX)/;
+/** A standby, or a primary that has been demoted: the next connection may find the new primary. */
+const READ_ONLY = "25006";
+
+/** Whether the connection that reported this must not be used again. */
+export function breaksConnection(error: unknown): boolean {
+  return !isServerError(error) || SESSION_ENDS.test(error.code) || error.code === READ_ONLY;
+}
+
+/** Remedies of what does not go away by itself, by SQLSTATE. */
+const MISCONFIGURED: Readonly<Record<string, string>> = {
+  "28P01": "check the user and password of the URL",
+  "28000": "check the user of the URL and the server's pg_hba.conf",
+  "3D000": "create the database, or correct its name in the URL",
+  "42501": "grant the user the right, or run `leasehold migrate` as the owner of the schema",
+  "3F000": "run `leasehold migrate`",
+  "42P01": "run `leasehold migrate`",
+  "42703": "run `leasehold migrate`",
+};
+
+/** @param sent whether the statement may have reached the server */
+export function storeError(error: unknown, sent: boolean): LeaseholdError {
+  if (error instanceof LeaseholdError) return error;
+  const message = error instanceof Error ? error.message || errorCode(error) : String(error);
+  if (isServerError(error)) {
+    const remedy = MISCONFIGURED[error.code];
+    if (remedy) return new StoreMisconfiguredError(`PostgreSQL says: ${message}; ${remedy}`, error);
+  }
+  if (message === "Cannot use a pool after calling end on the pool") {
+    return new ClosedError("the PostgreSQL store");
+  }
+  // A statement that the server refuses is rolled back; one whose session ended may be committed.
+  const unknown = sent && (!isServerError(error) || SESSION_ENDS.test(error.code));
+  return new StoreUnavailableError(`PostgreSQL failed: ${message}`, {
+    outcome: unknown ? "unknown" : "none",
+    cause: error,
+  });
+}
+
+/** Some errors of sockets have a code only. */
+function errorCode(error: Error): string {
+  return "code" in error ? String(error.code) : error.name;
+}
+
+/** A statement prepared under a name that the server does not know, or that it knows already. */
+export function isNotPrepared(error: unknown): boolean {
+  return isServerError(error) && (error.code === "26000" || error.code === "42P05");
+}
+
+/** Whether somebody else has inserted the same key at the same moment. */
+export function isUniqueViolation(error: unknown): boolean {
+  const cause = error instanceof LeaseholdError ? error.cause : error;
+  return isServerError(cause) && cause.code === "23505";
+}
+
+/** The outcome of each request of a batch whose statement failed. */
+export function failedOutcome(error: unknown): Failed {
+  const cause = asStoreError(error, "maybe");
+  return {
+    status: "failed",
+    applied: cause.outcome === "none" ? "no" : "maybe",
+    retryable: cause.retryable,
+    error: cause,
+  };
+}

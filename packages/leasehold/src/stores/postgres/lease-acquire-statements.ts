@@ -1,0 +1,181 @@
+/** The statements that grant leases, as lease-statements.ts describes. */
+import { type LeaseState, queue } from "../../core/index.js";
+import {
+  CLOCK,
+  epochMs,
+  excludes,
+  isLive,
+  lockedWhere,
+  ROW,
+  SAME_PLACE,
+  seenFor,
+  untilMs,
+} from "./lease-rows.js";
+import { afterMs, grantId, SAME_KEY } from "./statements.js";
+import { FIRST_WAITER, WAITING, waitersBefore } from "./wait-queue.js";
+
+export interface AcquireRow {
+  /** Null where a row was made: then its key. */
+  readonly n: number | null;
+  readonly namespace: string | null;
+  readonly resource: string | null;
+  readonly status: "acquired" | "held" | "ended";
+  readonly token: number;
+  readonly ttlMs: number;
+  /** Null of what is paused. */
+  readonly remainingMs: number | null;
+  readonly expiresAt: number;
+  /** Who is in the way; of a replaced grant, whose it was. Null where a row was made. */
+  readonly holder: string;
+  readonly grantId: string | null;
+  readonly ahead: number | null;
+  /** Of the grant that was replaced. */
+  readonly oldToken: number | null;
+  readonly oldTtlMs: number;
+  readonly oldState: LeaseState;
+  readonly oldGrantedAt: number;
+  readonly oldRenewedAt: number | null;
+  readonly oldExpiresAt: number;
+  readonly oldMetadata: string | null;
+}
+
+/** A clock that was set back reserves nothing. */
+const isKept = (row: string, turns: string) =>
+  `(c.now >= ${row}.expires_at AND c.now < ${row}.expires_at + ${turns})`;
+const IS_PAUSED = "(s.paused AND s.lease_id <> s.asked_id)";
+const floorOf = (row: string) =>
+  `(SELECT f.token + 1 FROM leasehold.token_floor f WHERE f.namespace = ${row}.namespace)`;
+
+/** By a plain read: what most batches need, or whatever they ask for. */
+const seenAndLocked = (waits: boolean) => `${seenFor(
+  [
+    ["asked_id", "text"],
+    ["asked_by", "text"],
+    ["asked_ms", "int"],
+    ["queue_ms", "int"],
+    ["asked_metadata", "text"],
+  ],
+  waitersBefore(waits ? "true" : `NOT ${excludes("s")}`),
+)},
+  ${lockedWhere(
+    "s.namespace, s.resource, s.asked_id, s.asked_by, s.asked_ms, s.queue_ms, s.asked_metadata",
+    (row) =>
+      `${row}.lease_id <> s.asked_id AND NOT ${excludes(row)} AND NOT ${isKept(row, "s.turns")}
+        AND NOT ${row}.paused`,
+  )}`;
+
+const UNSEEN = `seen s CROSS JOIN clock c
+    WHERE s.lease_id IS NULL AND (SELECT count(*) FROM granted) >= 0`;
+const DECIDED = `
+    UNION ALL
+    SELECT s.n, s.namespace, s.resource, s.asked_id, s.asked_by, s.queue_ms,
+      CASE WHEN s.lease_id <> s.asked_id THEN 'held' WHEN ${isLive("s")} THEN 'acquired'
+        ELSE 'ended' END,
+      s.token, s.ttl_ms,
+      -- When the caller's turn comes, if it waits; nobody knows when a pause ends.
+      CASE WHEN ${IS_PAUSED} THEN NULL WHEN s.lease_id <> s.asked_id AND (s.queue_ms > 0 OR NOT ${excludes("s")})
+        THEN s.expires_at + s.turns ELSE s.expires_at END,
+      CASE WHEN ${IS_PAUSED} THEN '${queue.PAUSED_HOLDER}' WHEN ${excludes("s")} THEN s.holder
+        ELSE ${FIRST_WAITER} END,
+      CASE WHEN ${excludes("s")} AND NOT ${IS_PAUSED} THEN s.lease_id END,
+      CASE WHEN s.queue_ms > 0 OR NOT (${excludes("s")} OR ${IS_PAUSED}) THEN s.ahead END,
+      NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM seen s CROSS JOIN clock c
+    WHERE s.lease_id = s.asked_id OR ${excludes("s")} OR ${isKept("s", "s.turns")} OR ${IS_PAUSED}`;
+
+interface Parts {
+  /** What makes `locked`. */
+  readonly locked: string;
+  /** Requests s without a row. */
+  readonly fresh: string;
+  /** The outcomes that need no change. */
+  readonly decided: string;
+  readonly more: string;
+}
+const acquire = ({ locked, fresh, decided, more }: Parts) => `
+WITH ${CLOCK},
+  ${locked},
+  granted AS (
+    UPDATE leasehold.lease l SET
+      lease_id = k.asked_id, holder = k.asked_by, metadata = k.asked_metadata, ttl_ms = k.asked_ms,
+      token = greatest(k.token + 1, ${floorOf("k")}, c.token),
+      granted_at = c.now, renewed_at = NULL, expires_at = ${afterMs("k.asked_ms")}, ended = NULL
+    FROM locked k CROSS JOIN clock c
+    WHERE ${SAME_PLACE}
+    RETURNING k.*, l.token AS new_token, l.expires_at AS new_expires_at
+  ),
+  created AS (
+    INSERT INTO leasehold.lease AS l
+      (namespace, resource, lease_id, holder, metadata, ttl_ms, token, granted_at, expires_at)
+    SELECT s.namespace, s.resource, s.asked_id, s.asked_by, s.asked_metadata, s.asked_ms,
+      greatest(${floorOf("s")}, c.token), c.now, ${afterMs("s.asked_ms")}
+    FROM ${fresh}
+    ON CONFLICT (namespace, resource) DO NOTHING
+    RETURNING l.namespace, l.resource, l.lease_id, l.token, l.ttl_ms, l.expires_at
+  ),
+  above AS MATERIALIZED (
+    SELECT leasehold.above_floor(x.namespace, min(x.token)) FROM created x GROUP BY x.namespace
+  ),
+  outcome AS (
+    SELECT x.n, x.namespace, x.resource, x.asked_id, x.asked_by, x.queue_ms, 'acquired' AS status,
+      x.new_token AS token, x.asked_ms AS ttl_ms, x.new_expires_at AS expires_at,
+      x.holder, x.lease_id, NULL::int AS ahead, x.token AS old_token, x.ttl_ms AS old_ttl_ms,
+      coalesce(x.ended, 'expired') AS old_state, x.granted_at AS old_granted_at,
+      x.renewed_at AS old_renewed_at, x.expires_at AS old_expires_at, x.metadata AS old_metadata
+    FROM granted x
+    UNION ALL
+    SELECT NULL, x.namespace, x.resource, x.lease_id, NULL, 0, 'acquired',
+      x.token, x.ttl_ms, x.expires_at,
+      NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM created x WHERE (SELECT count(*) FROM above) >= 0${decided}
+  )${more}
+SELECT o.n::int AS n, CASE WHEN o.n IS NULL THEN o.namespace END AS namespace,
+  CASE WHEN o.n IS NULL THEN o.resource END AS resource, o.status, o.token, o.ttl_ms AS "ttlMs",
+  ${untilMs("o.expires_at")} AS "remainingMs", ${epochMs("o.expires_at")} AS "expiresAt",
+  o.holder, ${grantId("o")} AS "grantId", o.ahead, o.old_token AS "oldToken",
+  o.old_ttl_ms AS "oldTtlMs", o.old_state AS "oldState", ${epochMs("o.old_granted_at")} AS "oldGrantedAt",
+  ${epochMs("o.old_renewed_at")} AS "oldRenewedAt", ${epochMs("o.old_expires_at")} AS "oldExpiresAt",
+  o.old_metadata AS "oldMetadata"
+FROM outcome o CROSS JOIN clock c`;
+
+/** Values: namespaces, resources, leaseIds, holders, ttlMs, queueMs, metadata. */
+export const ACQUIRE = acquire({
+  locked: seenAndLocked(false),
+  fresh: UNSEEN,
+  decided: DECIDED,
+  more: "",
+});
+/**
+ * The same for batches in which somebody waits: leaves the tickets of those who were refused, and
+ * forgets those who were served and who were passed over. Apart, because the plan of a statement costs
+ * time, and most batches have no such request.
+ */
+export const ACQUIRE_OR_WAIT = acquire({
+  locked: seenAndLocked(true),
+  fresh: UNSEEN,
+  decided: DECIDED,
+  more: `,
+  ${WAITING}`,
+});
+
+const ASKED = `(
+      SELECT 1 AS n, $1::text AS namespace, $2::text AS resource, $3::text AS asked_id,
+        $4::text AS asked_by, $5::int AS asked_ms, 0 AS queue_ms, $6::text AS asked_metadata
+    ) s`;
+/**
+ * The same for one request, answered only if it is granted; nobody may be in line. For a lone caller
+ * most of the time of a statement goes into making its many parts ready: this one has few.
+ * Values: namespace, resource, leaseId, holder, ttlMs, metadata.
+ */
+export const ACQUIRE_ONE = acquire({
+  locked: `locked AS MATERIALIZED (
+    SELECT s.*, ${ROW} FROM ${ASKED} CROSS JOIN clock c JOIN leasehold.lease l ON ${SAME_KEY("l", "s")}
+    WHERE l.lease_id <> s.asked_id AND NOT ${excludes("l")} AND NOT l.paused AND NOT EXISTS (
+      SELECT FROM leasehold.waiter w WHERE ${SAME_KEY("w", "s")} AND w.expires_at > c.now
+    )
+    FOR NO KEY UPDATE OF l SKIP LOCKED
+  )`,
+  fresh: `${ASKED} CROSS JOIN clock c WHERE (SELECT count(*) FROM granted) = 0`,
+  decided: "",
+  more: "",
+});

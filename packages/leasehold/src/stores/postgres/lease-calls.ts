@@ -1,0 +1,132 @@
+/**
+ * How the lease store asks: a batch, in which a key may stand several times, as statements that decide
+ * each key once.
+ *
+ *   batch ─ rounds of different keys ─▶ statement ─ what it answers is decided
+ *                                          ▲  └─ the rest: a lock was in the way
+ *                                          └──────── once more, by a new read
+ */
+
+import {
+  type CallOptions,
+  ClosedError,
+  type Decide,
+  type Failed,
+  inRounds,
+  type Key,
+  StoreUnavailableError,
+} from "../../core/index.js";
+import { type Clock, invariant, zip } from "../../env/index.js";
+import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";
+import { CONFIRM } from "./connection-pool.js";
+import { failedOutcome } from "./failures.js";
+import { keyText } from "./keys.js";
+import { askAgain } from "./locked-rows.js";
+
+/** One statement for requests on different keys: what to send, and what an answered row means. */
+export interface Statement<Request, Outcome, Row> {
+  readonly sql: Sql;
+  text(requests: readonly Request[]): string;
+  /** By column. */
+  values(requests: readonly Request[]): Parameter[];
+  /** What to try first for a lone request: it may leave it unanswered. */
+  one?(request: Request): [text: string, values: Parameter[]] | null;
+  outcome(row: Row, request: Request): Outcome;
+  /** Whether it tells of a grant that another statement has made: perhaps not yet for good. */
+  isRepeated?(row: Row): boolean;
+}
+/** What it answers: each request at most once. Those without an answer are undecided. */
+interface Row {
+  /** The number of the request, from 1; else the key says which it is. */
+  readonly n: number | null;
+  readonly namespace?: string | null;
+  readonly resource?: string | null;
+}
+
+export class LeaseCalls {
+  readonly #clock: Clock;
+  readonly #closing: AbortSignal;
+
+  /** @param closing aborts when the store is closed: no statement begins after that */
+  constructor(clock: Clock, closing: AbortSignal) {
+    this.#clock = clock;
+    this.#closing = closing;
+  }
+
+  assertOpen(): void {
+    if (this.#closing.aborted) throw new ClosedError("the PostgreSQL lease store");
+  }
+
+  /** One outcome per request, in order, all of them within the timeout. */
+  decide<Request extends Key, Outcome extends { readonly status: string }, Answer extends Row>(
+    statement: Statement<Request, Outcome, Answer>,
+    requests: readonly Request[],
+    { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
+    next?: Decide<Request, Outcome>,
+  ): Promise<(Outcome | Failed)[]> {
+    const deadlineMs = this.#clock.monotonic() + timeoutMs;
+    const send = async (round: readonly Request[]) => {
+      const outcomes = new Array<Outcome | Failed | null>(round.length).fill(null);
+      const entries = round.map((request, index) => ({ request, index }));
+      let isFirst = true;
+      await askAgain(this.#clock, entries, async (open) => {
+        const asked = open.map(({ request }) => request);
+        const answers = await this.#ask(statement, asked, deadlineMs, isFirst);
+        isFirst = false;
+        for (const [{ index }, outcome] of zip(open, answers)) outcomes[index] = outcome;
+        return open.filter(({ index }) => outcomes[index] === null);
+      });
+      return zip(round, outcomes).map(([request, outcome]) => outcome ?? inTheWay(request));
+    };
+    return inRounds(requests, keyText, send, next);
+  }
+
+  /** Null for what is undecided. */
+  async #ask<Request extends Key, Outcome, Answer extends Row>(
+    statement: Statement<Request, Outcome, Answer>,
+    requests: readonly Request[],
+    deadlineMs: number,
+    isFirst: boolean,
+  ): Promise<(Outcome | Failed | null)[]> {
+    const { sql } = statement;
+    const [only] = requests;
+    const one = isFirst && only && requests.length === 1 ? statement.one?.(only) : null;
+    const options = () => ({ timeoutMs: Math.max(0, deadlineMs - this.#clock.monotonic()) });
+    try {
+      this.assertOpen();
+      const [text, values] = one ?? [statement.text(requests), statement.values(requests)];
+      const rows = await sql.query<Answer>(text, values, options());
+      // A read sees what a synchronous standby may not have, after a crash or a wait that was cancelled.
+      if (rows.some((row) => statement.isRepeated?.(row))) {
+        await sql.query(CONFIRM, [], options());
+      }
+      const answers = new Array<Answer | null>(requests.length).fill(null);
+      const indexOf = indexIn(requests);
+      for (const row of rows) answers[indexOf(row)] = row;
+      return zip(requests, answers).map(([request, row]) => row && statement.outcome(row, request));
+    } catch (error) {
+      return requests.map(() => failedOutcome(error));
+    }
+  }
+}
+
+/** Which request a row answers. Only acquires answer by key, and then most of a batch. */
+function indexIn(requests: readonly Key[]): (row: Row) => number {
+  let byKey: Map<string, number> | undefined;
+  return ({ n, namespace, resource }) => {
+    if (n !== null) return n - 1;
+    byKey ??= new Map(requests.map((request, index) => [keyText(request), index]));
+    const index = byKey.get(keyText({ namespace: namespace ?? "", resource: resource ?? "" }));
+    invariant(index !== undefined, "rows of requests");
+    return index;
+  };
+}
+
+/** Its row is still locked: waiting would tie this batch to another transaction. */
+function inTheWay({ namespace, resource }: Key): Failed {
+  const error = new StoreUnavailableError(
+    `another transaction holds the row of "${resource}" in namespace "${namespace}"`,
+    { outcome: "none" },
+  );
+  return { status: "failed", applied: "no", retryable: true, error };
+}

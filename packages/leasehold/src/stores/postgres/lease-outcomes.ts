@@ -1,0 +1,124 @@
+/** What each call on leases sends, and what the rows of its answer mean. */
+
+import type {
+  AcquireOutcome,
+  AcquireRequest,
+  Key,
+  ReleaseOutcome,
+  ReleaseRequest,
+  RenewOutcome,
+  RenewRequest,
+  RevokeOutcome,
+  RevokeRequest,
+} from "../../core/index.js";
+import { invariant } from "../../env/index.js";
+import type { Sql } from "./connection.js";
+import { keyColumns } from "./keys.js";
+import {
+  ACQUIRE,
+  ACQUIRE_ONE,
+  ACQUIRE_OR_WAIT,
+  type AcquireRow,
+} from "./lease-acquire-statements.js";
+import type { Statement } from "./lease-calls.js";
+import {
+  RELEASE,
+  RENEW,
+  REVOKE,
+  type ReleaseRow,
+  type RenewRow,
+  type RevokeRow,
+} from "./lease-statements.js";
+import { safeToken, termOf, viewOf } from "./views.js";
+
+/** Longer waits are noted anew meanwhile; the SQL has its own, smaller bound. */
+const LONGEST_QUEUE_MS = 2 ** 31 - 1;
+
+export function acquiring(sql: Sql): Statement<AcquireRequest, AcquireOutcome, AcquireRow> {
+  return {
+    sql,
+    text: (batch) => (batch.some(({ queueMs }) => queueMs) ? ACQUIRE_OR_WAIT : ACQUIRE),
+    values: (batch) => [
+      ...keyColumns(batch),
+      batch.map(({ leaseId }) => leaseId),
+      batch.map(({ holder }) => holder),
+      batch.map(({ ttlMs }) => ttlMs),
+      batch.map(({ queueMs = 0 }) => Math.min(Math.ceil(queueMs), LONGEST_QUEUE_MS)),
+      batch.map(({ metadata = null }) => metadata),
+    ],
+    one: ({ namespace, resource, leaseId, holder, ttlMs, queueMs, metadata = null }) =>
+      queueMs ? null : [ACQUIRE_ONE, [namespace, resource, leaseId, holder, ttlMs, metadata]],
+    outcome: acquireOutcome,
+    isRepeated: ({ n, status, oldToken }) =>
+      status === "acquired" && n !== null && oldToken === null,
+  };
+}
+
+function acquireOutcome(row: AcquireRow, { namespace, resource }: Key): AcquireOutcome {
+  const { status, holder, grantId, remainingMs } = row;
+  if (status === "held") {
+    const place = row.ahead === null ? {} : { ahead: row.ahead };
+    const leftMs = remainingMs === null ? null : Math.ceil(remainingMs);
+    return { status, holder, grantId, remainingMs: leftMs, ...place };
+  }
+  if (status === "ended") return { status };
+  invariant(remainingMs !== null, "a grant has an end");
+  const granted = { status, token: safeToken(row.token), ...termOf({ ...row, remainingMs }) };
+  if (row.oldToken === null || grantId === null) return granted;
+  const replaced = viewOf({
+    namespace,
+    resource,
+    holder,
+    grantId,
+    token: row.oldToken,
+    state: row.oldState,
+    ttlMs: row.oldTtlMs,
+    remainingMs: 0,
+    grantedAt: row.oldGrantedAt,
+    renewedAt: row.oldRenewedAt,
+    expiresAt: row.oldExpiresAt,
+    metadata: row.oldMetadata,
+  });
+  return { ...granted, replaced };
+}
+
+export function renewing(sql: Sql): Statement<RenewRequest, RenewOutcome, RenewRow> {
+  return {
+    sql,
+    text: () => RENEW,
+    values: (batch) => [
+      ...keyColumns(batch),
+      batch.map(({ leaseId }) => leaseId),
+      batch.map(({ ttlMs }) => ttlMs),
+    ],
+    outcome: (row) =>
+      row.status === "lost"
+        ? { status: row.status, reason: row.reason ?? "gone" }
+        : { status: row.status, token: safeToken(row.token), ...termOf(row) },
+  };
+}
+
+export function releasing(sql: Sql): Statement<ReleaseRequest, ReleaseOutcome, ReleaseRow> {
+  return {
+    sql,
+    text: () => RELEASE,
+    values: (batch) => [...keyColumns(batch), batch.map(({ leaseId }) => leaseId)],
+    outcome: ({ status }) => ({ status }),
+  };
+}
+
+export function revoking(sql: Sql): Statement<RevokeRequest, RevokeOutcome, RevokeRow> {
+  return {
+    sql,
+    text: () => REVOKE,
+    values: (batch) => [
+      ...keyColumns(batch),
+      batch.map(({ expectedToken = null }) => expectedToken),
+      batch.map(({ free }) => free === "now"),
+    ],
+    outcome: ({ status, token, freeInMs }) =>
+      status === "revoked"
+        ? { status, token: safeToken(token), freeInMs: Math.ceil(freeInMs) }
+        : { status },
+  };
+}

@@ -1,0 +1,57 @@
+/** The parts that the statements about leases share; lease-statements.ts says how they work together. */
+import { type Columns, SAME_KEY, unnested } from "./statements.js";
+
+/** Milliseconds from the statement's time until then. */
+export const untilMs = (time: string) => `date_part('epoch', ${time} - c.now) * 1000`;
+export const epochMs = (time: string) => `date_part('epoch', ${time}) * 1000`;
+
+/** `rules.isLive` and `rules.excludes`. */
+export const isLive = (row: string) => `(${row}.ended IS NULL AND ${row}.expires_at > c.now)`;
+export const excludes = (row: string) =>
+  `(${row}.ended IS DISTINCT FROM 'released' AND ${row}.expires_at > c.now)`;
+
+/** With a token of its time. */
+export const CLOCK = `clock AS MATERIALIZED (
+    SELECT t.now, (extract(epoch FROM t.now) * 1000000)::bigint AS token
+    FROM (SELECT clock_timestamp() AS now) t
+  )`;
+const KEY: Columns = [
+  ["namespace", "text"],
+  ["resource", "text"],
+];
+
+export const ROW = `l.ctid AS at, l.lease_id, l.holder, l.token, l.ttl_ms, l.granted_at, l.renewed_at,
+        l.expires_at, l.ended, l.metadata, l.paused`;
+/**
+ * The batch in the order of its keys, numbered from 1 as it came, with what a plain read says about each
+ * key: nulls where there is no row. OFFSET 0 keeps the planner from reading the table otherwise than key
+ * by key.
+ */
+export const seenFor = (columns: Columns, more = "") => `seen AS MATERIALIZED (
+    SELECT i.*, s.*${more === "" ? "" : ", q.*"}
+    FROM (
+      SELECT * FROM ${unnested([...KEY, ...columns])}
+      ORDER BY i.namespace COLLATE "C", i.resource COLLATE "C"
+    ) i CROSS JOIN clock c LEFT JOIN LATERAL (
+      SELECT ${ROW} FROM leasehold.lease l WHERE ${SAME_KEY("l", "i")} OFFSET 0
+    ) s ON true${more}
+  )`;
+
+/** The rows that are as `condition` says, also in the version that is then locked. */
+export const lockedWhere = (
+  asked: string,
+  condition: (row: string) => string,
+) => `locked AS MATERIALIZED (
+    SELECT s.n, ${asked}, k.*
+    FROM seen s CROSS JOIN clock c CROSS JOIN LATERAL (
+      SELECT ${ROW} FROM leasehold.lease l
+      WHERE l.ctid = s.at AND ${condition("l")}
+      FOR NO KEY UPDATE OF l SKIP LOCKED
+    ) k
+    WHERE ${condition("s")}
+  )`;
+/**
+ * What is locked stays where it stands. A version newer than what the statement sees is not found there:
+ * it is passed over like one that is locked, and asked for again.
+ */
+export const SAME_PLACE = "l.ctid = k.at";

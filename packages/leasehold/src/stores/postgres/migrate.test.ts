@@ -1,0 +1,120 @@
+import pg from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import {
+  describePostgres,
+  type FreshDatabase,
+  freshDatabase,
+} from "../../../../../tests/support/postgres.js";
+import { systemEnv } from "../../env/index.js";
+import { FENCE_TABLE } from "../../fence/index.js";
+import { poolSql } from "./connection-pool.js";
+import { migratePostgres, openPostgres } from "./index.js";
+import { migrate } from "./migrate.js";
+import { MIGRATIONS } from "./migrations.js";
+
+describePostgres("migrations", () => {
+  let database: FreshDatabase;
+  let pool: pg.Pool;
+  beforeAll(async () => {
+    database = await freshDatabase();
+    pool = new pg.Pool({ connectionString: database.url });
+  });
+  afterAll(async () => {
+    await pool.end();
+    await database.drop();
+  });
+  const versions = async () => {
+    const { rows } = await pool.query("SELECT version, name FROM leasehold.migration ORDER BY 1");
+    return rows;
+  };
+  const all = MIGRATIONS.map(({ name }, index) => ({ version: index + 1, name }));
+
+  it("are done once by 8 instances that start at once", async () => {
+    for (let round = 0; round < 5; round++) {
+      await pool.query("DROP SCHEMA IF EXISTS leasehold CASCADE");
+      const source = { url: database.url };
+      const steps = await Promise.all(
+        Array.from({ length: 8 }, () => migratePostgres(source, systemEnv)),
+      );
+      expect(steps.flat().sort()).toEqual(MIGRATIONS.map(({ name }) => name).sort());
+      expect(await versions()).toEqual(all);
+    }
+  });
+
+  it("are done once whatever the default isolation, of which the stores refuse all others", async () => {
+    const levels = ["repeatable read", "serializable"];
+    const name = new URL(database.url).pathname.slice(1);
+    try {
+      for (const level of levels) {
+        await pool.query(
+          `ALTER DATABASE ${name} SET default_transaction_isolation = '${level}';
+           DROP SCHEMA IF EXISTS leasehold CASCADE`,
+        );
+        const source = { url: database.url };
+        const steps = await Promise.all(
+          Array.from({ length: 8 }, () => migratePostgres(source, systemEnv)),
+        );
+        expect(steps.flat().sort()).toEqual(MIGRATIONS.map(({ name }) => name).sort());
+        await expect(openPostgres(source, systemEnv)).rejects.toMatchObject({
+          code: "STORE_MISCONFIGURED",
+          message: expect.stringMatching(
+            `"${level}".*ALTER ROLE .* SET default_transaction_isolation = 'read committed'`,
+          ),
+        });
+      }
+    } finally {
+      await pool.query(`ALTER DATABASE ${name} RESET default_transaction_isolation`);
+    }
+  });
+
+  it("need no right to change the schema when there is nothing to do", async () => {
+    const user = `reader_${process.pid}`;
+    await pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'reader'`);
+    const url = new URL(database.url);
+    url.username = user;
+    url.password = "reader";
+    const source = { url: url.href };
+    try {
+      await expect(openPostgres(source, systemEnv)).rejects.toMatchObject({
+        code: "STORE_MISCONFIGURED",
+        message: expect.stringContaining("permission denied for schema leasehold"),
+      });
+      await pool.query(`GRANT USAGE ON SCHEMA leasehold TO ${user};
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA leasehold TO ${user}`);
+      const store = await openPostgres(source, systemEnv);
+      await store.close();
+    } finally {
+      await pool.query(`DROP OWNED BY ${user}; DROP ROLE ${user}`);
+    }
+  });
+
+  it("go on where the last release stopped, and leave no half step behind", async () => {
+    const sql = poolSql(pool, systemEnv.clock);
+    const added = { name: "added", statements: ["CREATE TABLE leasehold.added (n int)"] };
+    const broken = {
+      name: "broken",
+      statements: ["CREATE TABLE leasehold.half (n int)", "SELECT 1/0"],
+    };
+    await expect(migrate(sql, [...MIGRATIONS, added, broken])).rejects.toThrow("division by zero");
+    const added1 = { version: MIGRATIONS.length + 1, name: "added" };
+    expect(await versions()).toEqual([...all, added1]);
+    const { rows } = await pool.query("SELECT to_regclass('leasehold.half') AS half");
+    expect(rows).toEqual([{ half: null }]);
+  });
+
+  it("of a newer release are refused", async () => {
+    await expect(openPostgres({ url: database.url }, systemEnv)).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      retryable: false,
+      message: expect.stringMatching(/at version \d+, which a newer release .*update leasehold/),
+    });
+  });
+});
+
+it("make the same for the fence as it makes itself where no leases live", () => {
+  const words = (text: string) => text.replaceAll(/\s+/g, " ");
+  for (const step of ["fence", "fence function"]) {
+    const migration = MIGRATIONS.find(({ name }) => name === step);
+    expect(words(FENCE_TABLE)).toContain(words(migration?.statements.join(";") ?? "none"));
+  }
+});

@@ -1,0 +1,10 @@
+import type { Env } from "../../env/index.js";
+import type { Backend } from "./connection.js";
+import type { Listener } from "./watch.js";
+
+/** What the stores of one database share. */
+export interface Connections {
+  readonly backend: Backend;
+  readonly listener: Listener;
+  readonly env: Env;
+}

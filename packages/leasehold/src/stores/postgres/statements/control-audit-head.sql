@@ -1,0 +1,3 @@
+-- Reads the end of the audit chain.
+
+SELECT h.seq, h.hash FROM leasehold.audit_head h

@@ -1,0 +1,6 @@
+-- Reads whether the schema has been created.
+
+SELECT EXISTS (
+       SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+       WHERE n.nspname = 'leasehold' AND c.relname = 'migration'
+     ) AS there

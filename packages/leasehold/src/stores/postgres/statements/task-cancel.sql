@@ -1,0 +1,31 @@
+-- Cancels each task that has not ended.
+-- $1 namespaces
+-- $2 ids
+
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+  input AS MATERIALIZED (SELECT * FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]))
+      WITH ORDINALITY AS i (namespace, id, n)),
+  held AS MATERIALIZED (
+    SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id) i
+      CROSS JOIN clock c CROSS JOIN LATERAL (
+        SELECT t.ctid AS at, t.state FROM leasehold.task t
+        WHERE t.namespace = i.namespace AND t.id = i.id AND (t.state IN ('pending', 'running'))
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+      ) t
+  ),
+  changed AS (
+    UPDATE leasehold.task t SET state = 'cancelled', finished_at = c.now,
+      result = CASE WHEN h.state = 'running' THEN 'cancelled' ELSE t.result END
+    FROM held h CROSS JOIN clock c WHERE t.ctid = h.at
+    RETURNING h.n, h.state AS before, t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
+      t.started_at, t.heartbeat_at, t.progress, t.queue, t.state
+  ),
+  kept AS (
+    INSERT INTO leasehold.attempt
+      (namespace, task_id, attempt, holder, grant_id, token, ttl_ms, started_at,
+       heartbeat_at, ended_at, result, error, progress)
+    SELECT x.namespace, x.id, x.attempt, x.holder, left(encode(sha256(convert_to(x.lease_id, 'UTF8')), 'hex'), 16), x.token, x.ttl_ms,
+      x.started_at, x.heartbeat_at, c.now, 'cancelled', NULL, x.progress
+    FROM (SELECT * FROM changed WHERE before = 'running') x CROSS JOIN clock c
+  )
+SELECT x.n::int AS n FROM changed x

@@ -1,0 +1,50 @@
+-- Claims the first due tasks of one queue. A repeated claim returns those of its tasks that it
+-- still holds.
+-- $1 namespace
+-- $2 claimId
+-- $3 holder
+-- $4 ttlMs
+-- $5 limit
+-- $6 kinds
+-- $7 queue
+
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+  earlier AS MATERIALIZED (
+    SELECT n.task_ids FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
+  ),
+  picked AS MATERIALIZED (
+    SELECT t.id FROM leasehold.task t
+    WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
+        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
+        AND NOT EXISTS (SELECT FROM earlier)
+    ORDER BY t.priority, t.scheduled_at, t.id LIMIT $5::int
+    FOR NO KEY UPDATE OF t SKIP LOCKED
+  ),
+  claimed AS (
+    UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
+      previous_holder = t.holder, holder = $3, lease_id = left(encode(sha256(convert_to($2 || ':' || t.id::text, 'UTF8')), 'hex'), 32),
+      token = greatest(t.token + 1, (extract(epoch FROM c.now) * 1000000)::bigint), ttl_ms = $4::int, started_at = c.now,
+      heartbeat_at = NULL, expires_at = c.now + $4::int * interval '1 millisecond', result = NULL, progress = NULL
+    FROM clock c
+    -- Not a join, for which the planner may read the whole table.
+    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM picked p))
+    RETURNING t.*
+  ),
+  noted AS (
+    INSERT INTO leasehold.claim (namespace, claim_id, task_ids, claimed_at)
+    SELECT $1, $2, array_agg(x.id), c.now FROM claimed x CROSS JOIN clock c GROUP BY c.now
+  ),
+  own AS (
+    SELECT t.* FROM earlier CROSS JOIN unnest(earlier.task_ids) AS e (id)
+      JOIN leasehold.task t ON t.namespace = $1 AND t.id = e.id CROSS JOIN clock c
+    WHERE t.state = 'running' AND t.lease_id = left(encode(sha256(convert_to($2 || ':' || t.id::text, 'UTF8')), 'hex'), 32)
+      AND c.now < t.expires_at
+  )
+SELECT x.id::text AS id, x.kind, x.queue,
+  x.priority, x.data, x.lease_id AS "leaseId", x.token, x.attempt,
+  x.failures, x.crashes, x.max_attempts AS "maxAttempts",
+  x.dedupe_key AS "dedupeKey", (extract(epoch FROM x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
+  x.previous_holder AS "previousHolder", x.ttl_ms AS "ttlMs",
+  (extract(epoch FROM x.expires_at) * 1000000)::bigint AS "expiresAt", (extract(epoch FROM c.now) * 1000000)::bigint AS now
+FROM (SELECT * FROM claimed UNION ALL SELECT * FROM own) x CROSS JOIN clock c
+ORDER BY x.priority, x.scheduled_at, x.id

@@ -1,0 +1,33 @@
+-- Adds each task unless its id or its dedupeKey is taken. Returns those that it added.
+-- $1 namespaces
+-- $2 ids
+-- $3 kinds
+-- $4 queues
+-- $5 priorities
+-- $6 data
+-- $7 dedupeKeys
+-- $8 scheduledMs
+-- $9 maxAttempts
+-- $10 crashLimits
+-- $11 backoffMs
+-- $12 maxBackoffMs
+
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+  added AS (
+    INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data, dedupe_key,
+      max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at)
+    SELECT i.namespace, i.id, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
+      i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, c.now,
+      coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
+    FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::smallint[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::float8[]), (SELECT $9::int[]), (SELECT $10::int[]), (SELECT $11::bigint[]), (SELECT $12::bigint[]))
+      WITH ORDINALITY AS i (namespace, id, kind, queue, priority, data, dedupe_key, scheduled_ms, max_attempts, crash_limit, backoff_ms, max_backoff_ms, n) CROSS JOIN clock c
+    ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
+      CASE WHEN i.dedupe_key IS NULL THEN i.id END, i.n
+    ON CONFLICT DO NOTHING
+    RETURNING namespace, id, queue, created_at, scheduled_at
+  ),
+  hints AS MATERIALIZED (
+    SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
+    FROM (SELECT DISTINCT x.namespace, x.queue FROM added x WHERE x.scheduled_at <= x.created_at) q
+  )
+SELECT x.namespace, x.id::text AS id, (SELECT count(*) FROM hints)::int AS hints FROM added x

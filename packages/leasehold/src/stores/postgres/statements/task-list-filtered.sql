@@ -1,0 +1,11 @@
+-- Like task-list, with every filter: each adds its condition.
+-- $1 namespace
+-- $2 states
+-- $3 queue
+-- $4 kind
+-- $5 cursor
+-- $6 limit
+
+-- lines 5 to 10 of task-list.sql
+  (extract(epoch FROM t.finished_at) * 1000000)::bigint AS "finishedAt", (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now FROM leasehold.task t WHERE t.namespace = $1 AND t.state = ANY ($2::text[]) AND t.queue = $3 AND t.kind = $4 AND t.id < $5::uuid
+ORDER BY t.id DESC LIMIT $6::int

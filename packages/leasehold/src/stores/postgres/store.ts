@@ -1,0 +1,146 @@
+/** Leases in PostgreSQL: the port, over statements that decide. */
+import { setMaxListeners } from "node:events";
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  type CallOptions,
+  type Capabilities,
+  decideAcquire,
+  decideRelease,
+  decideRenew,
+  type Key,
+  type LeaseStore,
+  type LeaseView,
+  type ListQuery,
+  type Page,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  type RenewOutcome,
+  type RenewRequest,
+  type RevokeOutcome,
+  type RevokeRequest,
+  type WatchEvent,
+} from "../../core/index.js";
+import type { Sql } from "./connection.js";
+import { endOfPrefix, keyColumns } from "./keys.js";
+import { LeaseCalls } from "./lease-calls.js";
+import { acquiring, releasing, renewing, revoking } from "./lease-outcomes.js";
+import { COLLECT } from "./lease-statements.js";
+import type { Connections } from "./shared.js";
+import { GET, LIST, type ViewRow, viewOf } from "./views.js";
+import { COLLECT_WAITERS } from "./wait-queue.js";
+import { type Listener, watchEvents } from "./watch.js";
+
+/** One statement deletes so many leases at most: it locks them. */
+const COLLECTED_AT_ONCE = 1_000;
+/** It may have to read a large table to its end. */
+const COLLECT_TIMEOUT_MS = 60_000;
+
+export class PostgresLeaseStore implements LeaseStore {
+  readonly capabilities: Capabilities;
+  readonly #general: Sql;
+  readonly #control: Sql;
+  readonly #listener: Listener;
+  readonly #closing = new AbortController();
+  readonly #calls: LeaseCalls;
+
+  constructor({ backend, listener, env }: Connections) {
+    this.#general = backend.general;
+    this.#control = backend.control;
+    this.#listener = listener;
+    // Every watch listens to it.
+    setMaxListeners(0, this.#closing.signal);
+    this.#calls = new LeaseCalls(env.clock, this.#closing.signal);
+    this.capabilities = {
+      clock: "store",
+      grants: "portable",
+      ttl: { minMs: 100, maxMs: 2 ** 31 - 1, stepMs: 1 },
+      queue: true,
+      watch: listener.mode,
+      // Free from the microsecond of its expiry on; answers are rounded to milliseconds.
+      epsilonMs: 1,
+    };
+  }
+
+  acquire(requests: readonly AcquireRequest[], options?: CallOptions): Promise<AcquireOutcome[]> {
+    return this.#calls.decide(acquiring(this.#general), requests, options, decideAcquire);
+  }
+
+  renew(requests: readonly RenewRequest[], options?: CallOptions): Promise<RenewOutcome[]> {
+    return this.#calls.decide(renewing(this.#control), requests, options, decideRenew);
+  }
+
+  release(requests: readonly ReleaseRequest[], options?: CallOptions): Promise<ReleaseOutcome[]> {
+    return this.#calls.decide(releasing(this.#control), requests, options, decideRelease);
+  }
+
+  revoke(requests: readonly RevokeRequest[], options?: CallOptions): Promise<RevokeOutcome[]> {
+    return this.#calls.decide(revoking(this.#general), requests, options);
+  }
+
+  async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    this.#calls.assertOpen();
+    const rows = await this.#general.query<ViewRow & { n: number }>(GET, keyColumns(keys));
+    const views = new Array<LeaseView | null>(keys.length).fill(null);
+    for (const { n, ...row } of rows) views[n - 1] = viewOf(row);
+    return views;
+  }
+
+  async list(query: ListQuery): Promise<Page<LeaseView>> {
+    this.#calls.assertOpen();
+    const { namespace, prefix = "", states = null, limit = 100, cursor = "" } = query;
+    const rows = await this.#general.query<ViewRow>(LIST, [
+      namespace,
+      prefix,
+      endOfPrefix(prefix),
+      cursor,
+      states,
+      query.renewedOnly ?? false,
+      limit + 1,
+      query.holder ?? null,
+      query.expiringWithinMs ?? null,
+      query.heldForMs ?? null,
+    ]);
+    const items = rows.slice(0, limit).map(viewOf);
+    return { items, nextCursor: rows.length > limit ? (items.at(-1)?.resource ?? null) : null };
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<WatchEvent, void, undefined> {
+    this.#calls.assertOpen();
+    yield* watchEvents(
+      this.#listener,
+      ([topic, place, resource, wakes]): WatchEvent | null =>
+        topic === "lease" && place === namespace
+          ? { type: "changed", namespace, resource, ...(wakes !== undefined && { wakes }) }
+          : null,
+      [signal, this.#closing.signal],
+    );
+  }
+
+  async collect(olderThanMs: number): Promise<number> {
+    this.#calls.assertOpen();
+    const options = { timeoutMs: COLLECT_TIMEOUT_MS };
+    await this.#general.query(COLLECT_WAITERS, [], options);
+    let collected = 0;
+    let last: Key = { namespace: "", resource: "" };
+    for (;;) {
+      const rows = await this.#general.query<Key & Record<string, string>>(
+        COLLECT,
+        [olderThanMs, last.namespace, last.resource, COLLECTED_AT_ONCE],
+        options,
+      );
+      collected += rows.length;
+      const next = rows.at(-1);
+      if (!next || rows.length < COLLECTED_AT_ONCE) return collected;
+      last = next;
+    }
+  }
+
+  /** Refuses calls and ends watches. The connections belong to the database that it is part of. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * The statement that claims tasks.
+ *
+ *   earlier ─ none ─▶ picked ─▶ claimed ─▶ noted
+ *      └──── the claim comes again ─▶ own
+ */
+import { afterMs } from "./statements.js";
+import { CLOCK, micros, SAME_TASK } from "./task-statements.js";
+
+/** `taskLeaseId` */
+const leaseId = (claimId: string, id: string) =>
+  `left(encode(sha256(convert_to(${claimId} || ':' || ${id}, 'UTF8')), 'hex'), 32)`;
+
+export interface ClaimedRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly data: string;
+  readonly leaseId: string;
+  readonly token: number;
+  readonly attempt: number;
+  readonly failures: number;
+  readonly crashes: number;
+  readonly maxAttempts: number;
+  readonly dedupeKey: string | null;
+  readonly scheduledAt: number;
+  readonly previousHolder: string | null;
+  readonly ttlMs: number;
+  readonly expiresAt: number;
+  readonly now: number;
+}
+
+const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
+        AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
+        AND NOT EXISTS (SELECT FROM earlier)`;
+const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.id`;
+
+/** One queue's pending tasks come out of the index in order: a claim reads as many as it takes. */
+const PICKED_OF_ONE = `
+    SELECT t.id FROM leasehold.task t
+    WHERE t.queue = $7 AND ${DUE}
+    ORDER BY ${IN_ORDER("t")} LIMIT $5::int
+    FOR NO KEY UPDATE OF t SKIP LOCKED`;
+
+/**
+ * Of several queues each comes out in order, and the orders are merged, as far as the claim reads.
+ * LATERAL keeps it so: one row after the other is looked up and locked, until there are enough. The
+ * limit of each queue is beyond what others may just now have locked; without one the planner would
+ * sort the backlog.
+ */
+const pickedOfMany = (queues: number) => `
+    SELECT t.id FROM (
+      ${Array.from(
+        { length: queues },
+        (_, at) => `(SELECT t.namespace, t.id, t.priority, t.scheduled_at FROM leasehold.task t
+        WHERE t.queue = $${7 + at} AND ${DUE}
+        ORDER BY ${IN_ORDER("t")} LIMIT 10 * $5::int + 100)`,
+      ).join("\n      UNION ALL\n      ")}
+      ORDER BY 3, 4, 2
+    ) q CROSS JOIN LATERAL (
+      SELECT t.id FROM leasehold.task t
+      WHERE ${SAME_TASK("t", "q")} AND t.state = 'pending'
+        AND t.scheduled_at <= (SELECT now FROM clock)
+      FOR NO KEY UPDATE OF t SKIP LOCKED
+    ) t
+    ORDER BY ${IN_ORDER("q")} LIMIT $5::int`;
+
+const CLAIMED_COLUMNS = (row: string) => `${row}.id::text AS id, ${row}.kind, ${row}.queue,
+  ${row}.priority, ${row}.data, ${row}.lease_id AS "leaseId", ${row}.token, ${row}.attempt,
+  ${row}.failures, ${row}.crashes, ${row}.max_attempts AS "maxAttempts",
+  ${row}.dedupe_key AS "dedupeKey", ${micros(`${row}.scheduled_at`)} AS "scheduledAt",
+  ${row}.previous_holder AS "previousHolder", ${row}.ttl_ms AS "ttlMs",
+  ${micros(`${row}.expires_at`)} AS "expiresAt", ${micros("c.now")} AS now`;
+
+/**
+ * Values: namespace, claimId, holder, ttlMs, limit, kinds, then each queue. A claim that took
+ * something is noted, and answers what is left of that when it comes again. Two that come at the
+ * same time cannot both be noted: one fails (23505) and finds the other's note when it is sent again.
+ */
+export const claimSql = (queues: number) => `
+WITH ${CLOCK},
+  earlier AS MATERIALIZED (
+    SELECT n.task_ids FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
+  ),
+  picked AS MATERIALIZED (${queues === 1 ? PICKED_OF_ONE : pickedOfMany(queues)}
+  ),
+  claimed AS (
+    UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
+      previous_holder = t.holder, holder = $3, lease_id = ${leaseId("$2", "t.id::text")},
+      token = greatest(t.token + 1, ${micros("c.now")}), ttl_ms = $4::int, started_at = c.now,
+      heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
+    FROM clock c
+    -- Not a join, for which the planner may read the whole table.
+    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM picked p))
+    RETURNING t.*
+  ),
+  noted AS (
+    INSERT INTO leasehold.claim (namespace, claim_id, task_ids, claimed_at)
+    SELECT $1, $2, array_agg(x.id), c.now FROM claimed x CROSS JOIN clock c GROUP BY c.now
+  ),
+  own AS (
+    SELECT t.* FROM earlier CROSS JOIN unnest(earlier.task_ids) AS e (id)
+      JOIN leasehold.task t ON t.namespace = $1 AND t.id = e.id CROSS JOIN clock c
+    WHERE t.state = 'running' AND t.lease_id = ${leaseId("$2", "t.id::text")}
+      AND c.now < t.expires_at
+  )
+SELECT ${CLAIMED_COLUMNS("x")}
+FROM (SELECT * FROM claimed UNION ALL SELECT * FROM own) x CROSS JOIN clock c
+ORDER BY ${IN_ORDER("x")}`;
+
+/** Values: how long claims are kept in milliseconds. */
+export const FORGET_CLAIMS = `
+DELETE FROM leasehold.claim
+WHERE claimed_at < clock_timestamp() - $1::float8 * interval '1 millisecond'`;

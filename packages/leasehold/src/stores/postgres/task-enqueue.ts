@@ -1,0 +1,123 @@
+/**
+ * Adding tasks: inserted where nothing is in the way; what was is then read, and tells a repeated
+ * id from a duplicate. Two statements, so that the second sees what the first has waited for.
+ */
+import type { EnqueueOutcome, NewTask, SqlClient, TaskKey } from "../../tasks/port.js";
+import { encodeJson } from "../../tasks/record.js";
+import type { Parameter } from "./connection.js";
+import { failedOutcome, storeError } from "./failures.js";
+import { type Columns, unnested } from "./statements.js";
+import { inTheWay, keyText, type Run, TRIES } from "./task-calls.js";
+import { CLOCK, HINTED, hintsOf, KEY, SAME_TASK } from "./task-statements.js";
+
+const NEW_TASK: Columns = [
+  ...KEY,
+  ["kind", "text"],
+  ["queue", "text"],
+  ["priority", "smallint"],
+  ["data", "text"],
+  ["dedupe_key", "text"],
+  ["scheduled_ms", "float8"],
+  ["max_attempts", "int"],
+  ["crash_limit", "int"],
+  ["backoff_ms", "bigint"],
+  ["max_backoff_ms", "bigint"],
+];
+
+/** Answers the keys that were added. */
+const ENQUEUE = `
+WITH ${CLOCK},
+  added AS (
+    INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data, dedupe_key,
+      max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at)
+    SELECT i.namespace, i.id, 'pending', i.kind, i.queue, i.priority, i.data, i.dedupe_key,
+      i.max_attempts, i.crash_limit, i.backoff_ms, i.max_backoff_ms, c.now,
+      coalesce(to_timestamp(i.scheduled_ms / 1000), c.now)
+    FROM ${unnested(NEW_TASK)} CROSS JOIN clock c
+    ORDER BY i.namespace COLLATE "C", i.kind COLLATE "C", i.dedupe_key COLLATE "C",
+      CASE WHEN i.dedupe_key IS NULL THEN i.id END, i.n
+    ON CONFLICT DO NOTHING
+    RETURNING namespace, id, queue, created_at, scheduled_at
+  ),
+  ${hintsOf("added x WHERE x.scheduled_at <= x.created_at")}
+SELECT x.namespace, x.id::text AS id, ${HINTED} FROM added x`;
+
+export interface ThereRow {
+  readonly n: number;
+  /** The id, if it is there. */
+  readonly same: string | null;
+  /** The unfinished task of the dedupeKey. */
+  readonly rival: string | null;
+}
+/** What keeps tasks from being added. Values: namespaces, ids, kinds, dedupeKeys. */
+const THERE = `
+SELECT i.n::int AS n, same.id::text AS same, rival.id::text AS rival
+FROM ${unnested([...KEY, ["kind", "text"], ["dedupe_key", "text"]])}
+  LEFT JOIN leasehold.task same ON ${SAME_TASK("same", "i")}
+  LEFT JOIN leasehold.task rival ON rival.namespace = i.namespace AND rival.kind = i.kind
+    AND rival.dedupe_key = i.dedupe_key AND rival.state IN ('pending', 'running')`;
+
+export async function enqueue(tasks: readonly NewTask[], run: Run): Promise<EnqueueOutcome[]> {
+  const outcomes = new Array<EnqueueOutcome>(tasks.length);
+  let open = tasks.map((task, index) => ({ task, index }));
+  const enqueued = ({ task, index }: (typeof open)[number]) => {
+    outcomes[index] = { status: "enqueued", id: task.id };
+  };
+  try {
+    for (let tries = 1; tries <= TRIES && open.length > 0; tries += 1) {
+      const rows = await run<TaskKey>(ENQUEUE, newTaskColumns(open.map(({ task }) => task)));
+      const added = new Set(rows.map(keyText));
+      for (const entry of open) if (added.has(keyText(entry.task))) enqueued(entry);
+      open = open.filter(({ index }) => !outcomes[index]);
+      if (open.length === 0) break;
+      for (const row of await run<ThereRow>(THERE, thereColumns(open.map(({ task }) => task)))) {
+        const entry = open[row.n - 1] as (typeof open)[number];
+        if (row.same) enqueued(entry);
+        else if (row.rival) outcomes[entry.index] = { status: "duplicate", id: row.rival };
+      }
+      // A task of the dedupeKey was in the way and is finished by now: once more.
+      open = open.filter(({ index }) => !outcomes[index]);
+    }
+    for (const { task, index } of open) outcomes[index] = inTheWay(task);
+  } catch (error) {
+    for (const { index } of open) outcomes[index] = failedOutcome(error);
+  }
+  return outcomes;
+}
+
+/** Statements in the caller's own transaction: no more than text and int comes out of them. */
+export function runIn(client: SqlClient): Run {
+  return async <Row>(text: string, values: readonly Parameter[]) => {
+    try {
+      return (await client.query(text, [...values])).rows as Row[];
+    } catch (error) {
+      throw storeError(error, true);
+    }
+  };
+}
+
+function newTaskColumns(tasks: readonly NewTask[]): Parameter[] {
+  return [
+    tasks.map(({ namespace }) => namespace),
+    tasks.map(({ id }) => id),
+    tasks.map(({ kind }) => kind),
+    tasks.map(({ queue }) => queue),
+    tasks.map(({ priority }) => priority),
+    tasks.map(({ data }) => encodeJson(data)),
+    tasks.map(({ dedupeKey }) => dedupeKey),
+    tasks.map(({ scheduledAt }) => (scheduledAt === null ? null : Date.parse(scheduledAt))),
+    tasks.map(({ maxAttempts }) => maxAttempts),
+    tasks.map(({ crashLimit }) => crashLimit),
+    tasks.map(({ backoffMs }) => backoffMs),
+    tasks.map(({ maxBackoffMs }) => maxBackoffMs),
+  ];
+}
+
+function thereColumns(tasks: readonly NewTask[]): Parameter[] {
+  return [
+    tasks.map(({ namespace }) => namespace),
+    tasks.map(({ id }) => id),
+    tasks.map(({ kind }) => kind),
+    tasks.map(({ dedupeKey }) => dedupeKey),
+  ];
+}

@@ -1,0 +1,190 @@
+/** What each call on tasks sends, and what the rows of its answer mean. */
+import type { Random } from "../../env/index.js";
+import type {
+  AdminOutcome,
+  ClaimedTask,
+  CompleteOutcome,
+  CompleteRequest,
+  FailOutcome,
+  FailRequest,
+  GiveBackOutcome,
+  HeartbeatOutcome,
+  HeartbeatRequest,
+  Refused,
+  TaskGrant,
+  TaskKey,
+} from "../../tasks/port.js";
+import { encodeJson, isUnfinished, storedError } from "../../tasks/record.js";
+import { refusal } from "../../tasks/rules.js";
+import type { Sql } from "./connection.js";
+import { grantColumns, keyColumns, type Statement } from "./task-calls.js";
+import type { ClaimedRow } from "./task-claim-statements.js";
+import {
+  CANCEL,
+  type ChangedRow,
+  COMPLETE,
+  DELETE,
+  type DeletedRow,
+  FAIL,
+  type FailedRow,
+  GIVE_BACK,
+  HEARTBEAT,
+  RETRY,
+  type RenewedRow,
+  type StandingRow,
+} from "./task-statements.js";
+import { decode, iso } from "./task-views.js";
+
+export function renewing(sql: Sql): Statement<HeartbeatRequest, HeartbeatOutcome, RenewedRow> {
+  return {
+    sql,
+    text: HEARTBEAT,
+    values: (entries) => [
+      ...grantColumns(entries),
+      entries.map(({ request }) => request.ttlMs),
+      entries.map(({ request: { progress } }) =>
+        progress === undefined ? null : encodeJson(progress),
+      ),
+    ],
+    changed: ({ expiresAt, now }, { ttlMs }) => ({
+      status: "renewed",
+      ...termOf({ ttlMs, expiresAt, now }),
+    }),
+    passedOver: refused,
+  };
+}
+
+export function completing(sql: Sql): Statement<CompleteRequest, CompleteOutcome, ChangedRow> {
+  return {
+    sql,
+    text: COMPLETE,
+    values: (entries) => [
+      ...grantColumns(entries),
+      entries.map(({ request }) => encodeJson(request.output)),
+    ],
+    changed: (_, { output }) => ({
+      status: "completed",
+      repeated: false,
+      output: decode(encodeJson(output)),
+    }),
+    passedOver: (standing) =>
+      standing?.own && standing.state === "done"
+        ? { status: "completed", repeated: true, output: decode(standing.output) }
+        : refused(standing),
+  };
+}
+
+export function failing(sql: Sql, random: Random): Statement<FailRequest, FailOutcome, FailedRow> {
+  return {
+    sql,
+    text: FAIL,
+    values: (entries) => [
+      ...grantColumns(entries),
+      entries.map(({ request }) => storedError(request.error)),
+      entries.map(({ request }) => request.retryInMs),
+      entries.map(({ request }) => request.final ?? false),
+      entries.map(() => random.float()),
+    ],
+    changed: recorded,
+    passedOver: (standing) =>
+      standing?.own && standing.result === "failed" && isRecorded(standing)
+        ? recorded(standing)
+        : refused(standing),
+  };
+}
+
+export function requeueing(sql: Sql): Statement<TaskGrant, GiveBackOutcome, ChangedRow> {
+  return {
+    sql,
+    text: GIVE_BACK,
+    values: grantColumns,
+    changed: () => ({ status: "returned" }),
+    passedOver: (standing) =>
+      standing?.own && standing.result === "returned" && standing.state === "pending"
+        ? { status: "returned" }
+        : refused(standing),
+  };
+}
+
+export function cancelling(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRow> {
+  return {
+    sql,
+    text: CANCEL,
+    values: keyColumns,
+    changed: () => ({ status: "ok", state: "cancelled" }),
+    passedOver(standing) {
+      if (!standing) return { status: "unknown" };
+      const { state } = standing;
+      if (state === "cancelled") return { status: "ok", state };
+      return state === "done" || state === "dead" ? { status: "conflict", state } : null;
+    },
+    next: (before) => before,
+  };
+}
+
+export function retrying(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRow> {
+  return {
+    sql,
+    text: RETRY,
+    values: keyColumns,
+    changed: () => ({ status: "ok", state: "pending" }),
+    passedOver(standing) {
+      if (!standing) return { status: "unknown" };
+      const { state, rival } = standing;
+      const conflict = state === "running" || state === "done" || (state !== "pending" && rival);
+      return conflict ? { status: "conflict", state } : null;
+    },
+    next: (before) => before,
+  };
+}
+
+export function deleting(sql: Sql): Statement<TaskKey, AdminOutcome, DeletedRow> {
+  return {
+    sql,
+    text: DELETE,
+    values: keyColumns,
+    changed: ({ state }) => ({ status: "ok", state }),
+    passedOver(standing) {
+      if (!standing) return { status: "unknown" };
+      const { state } = standing;
+      return isUnfinished(state) ? { status: "conflict", state } : null;
+    },
+    next: (before) => (before.status === "ok" ? { status: "unknown" } : before),
+  };
+}
+
+function refused(standing: StandingRow | null): Refused | null {
+  const reason = refusal(standing);
+  return reason && { status: "refused", reason };
+}
+
+type Recorded = Pick<FailedRow, "state" | "retryInMs">;
+
+function isRecorded(standing: Pick<StandingRow, "state" | "retryInMs">): standing is Recorded {
+  return standing.state === "pending" || standing.state === "dead";
+}
+
+function recorded({ state, retryInMs }: Recorded): FailOutcome {
+  const leftMs = state === "dead" ? null : Math.max(0, Math.ceil(retryInMs));
+  return { status: "recorded", state, retryInMs: leftMs };
+}
+
+export function claimedTask(row: ClaimedRow): ClaimedTask {
+  const { expiresAt, now, ttlMs, data, scheduledAt, ...task } = row;
+  return {
+    ...task,
+    data: decode(data),
+    scheduledAt: iso(scheduledAt),
+    ...termOf({ ttlMs, expiresAt, now }),
+  };
+}
+
+/** Whole milliseconds, rounded to the side on which the holder stops too early. */
+function termOf(times: { ttlMs: number; expiresAt: number; now: number }) {
+  const { ttlMs, expiresAt, now } = times;
+  return {
+    ttlMs,
+    remainingMs: Math.floor((expiresAt - now) / 1_000),
+    expiresAt: iso(expiresAt),
+  };
+}

@@ -1,0 +1,277 @@
+/**
+ * The statements of the task store, by the rules in tasks/rules.ts. Each decides a batch of requests
+ * about different tasks in one statement that commits by itself:
+ *
+ *   input ─ held ───────── rows that are as the request demands, locked in the order of their keys
+ *             └─ changed ── decided on the locked version of the row
+ *                  ├─ kept ── what has ended goes into the history of attempts
+ *                  └─ hints ─ one notification per queue in which something became claimable
+ *
+ * - Nothing waits for a row that somebody has locked: SKIP LOCKED. What a statement did not change,
+ *   it does not answer; a plain read (STANDING) then says why not: refused, or locked just now.
+ * - Time is clock_timestamp(), read once per statement. Not now(): that is when the transaction
+ *   began. A lock is got at once or not at all, so that the time is not stale when it is used.
+ * - Tokens are computed from the locked row: larger than the last one, and at least the clock in
+ *   microseconds, which keeps them growing if a backup is restored.
+ * - Only what takes an id or a dedupeKey may wait, for another transaction that is about to take the
+ *   same: ENQUEUE, in one order of keys so that concurrent batches cannot deadlock, and RETRY.
+ *
+ * Names: c the clock, i the input, t the task, h as held, x as changed. Times go out in microseconds.
+ */
+import { CHANNEL } from "./connection.js";
+import { afterMs, type Columns, grantId, unnested } from "./statements.js";
+
+export const CLOCK = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
+export const SAME_TASK = (a: string, b: string) =>
+  `${a}.namespace = ${b}.namespace AND ${a}.id = ${b}.id`;
+export const micros = (time: string) => `(extract(epoch FROM ${time}) * 1000000)::bigint`;
+
+export const KEY: Columns = [
+  ["namespace", "text"],
+  ["id", "uuid"],
+];
+const GRANT: Columns = [...KEY, ["lease_id", "text"], ["token", "bigint"]];
+
+const input = (columns: Columns) => `input AS MATERIALIZED (SELECT * FROM ${unnested(columns)})`;
+
+/**
+ * The requests whose tasks are as `condition` says, also in the version that is then locked: with where
+ * these stand, and `columns` of theirs. LATERAL, so that each is looked up by its own key.
+ */
+const heldWhere = (condition: string, columns = "") => `held AS MATERIALIZED (
+    SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id) i
+      CROSS JOIN clock c CROSS JOIN LATERAL (
+        SELECT t.ctid AS at${columns} FROM leasehold.task t
+        WHERE ${SAME_TASK("t", "i")} AND (${condition})
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+      ) t
+  )`;
+/**
+ * What is locked stays where it stands. A version newer than what the statement sees is not found there:
+ * it is passed over like one that is locked, and asked for again.
+ */
+const SAME_PLACE = "t.ctid = h.at";
+/** A grant that its holder may act on. */
+const LIVE_GRANT =
+  "t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at";
+
+/** What has ended in `from`, as an attempt. */
+const keptOf = (from: string, result: string, error = "NULL") => `kept AS (
+    INSERT INTO leasehold.attempt
+      (namespace, task_id, attempt, holder, grant_id, token, ttl_ms, started_at,
+       heartbeat_at, ended_at, result, error, progress)
+    SELECT x.namespace, x.id, x.attempt, x.holder, ${grantId("x")}, x.token, x.ttl_ms,
+      x.started_at, x.heartbeat_at, c.now, '${result}', ${error}, x.progress
+    FROM ${from} CROSS JOIN clock c
+  )`;
+const KEPT_COLUMNS = `t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
+      t.started_at, t.heartbeat_at, t.progress, t.queue, t.state`;
+
+/** One notification per queue with something new to claim, once per statement. */
+export const hintsOf = (from: string) => `hints AS MATERIALIZED (
+    SELECT pg_notify('${CHANNEL}', json_build_array('task', q.namespace, q.queue)::text)
+    FROM (SELECT DISTINCT x.namespace, x.queue FROM ${from}) q
+  )`;
+export const HINTED = `(SELECT count(*) FROM hints)::int AS hints`;
+
+export interface RenewedRow {
+  readonly n: number;
+  readonly expiresAt: number;
+  readonly now: number;
+}
+/** Values: namespaces, ids, leaseIds, tokens, ttlMs, progress (null: as it was). */
+export const HEARTBEAT = `
+WITH ${CLOCK},
+  ${input([...GRANT, ["ttl_ms", "int"], ["progress", "text"]])},
+  ${heldWhere(LIVE_GRANT)}
+UPDATE leasehold.task t SET ttl_ms = h.ttl_ms, heartbeat_at = c.now,
+  -- Never earlier than promised: an older answer may already be trusted.
+  expires_at = greatest(t.expires_at, ${afterMs("h.ttl_ms")}),
+  progress = coalesce(h.progress, t.progress)
+FROM held h CROSS JOIN clock c
+WHERE ${SAME_PLACE}
+RETURNING h.n::int AS n, ${micros("t.expires_at")} AS "expiresAt", ${micros("c.now")} AS now`;
+
+export interface ChangedRow {
+  readonly n: number;
+}
+/** Values: namespaces, ids, leaseIds, tokens, outputs. */
+export const COMPLETE = `
+WITH ${CLOCK},
+  ${input([...GRANT, ["output", "text"]])},
+  ${heldWhere(LIVE_GRANT)},
+  changed AS (
+    UPDATE leasehold.task t SET state = 'done', result = 'done', output = h.output,
+      finished_at = c.now
+    FROM held h CROSS JOIN clock c
+    WHERE ${SAME_PLACE}
+    RETURNING h.n, ${KEPT_COLUMNS}
+  ),
+  ${keptOf("changed x", "done")}
+SELECT x.n::int AS n FROM changed x`;
+
+export interface FailedRow extends ChangedRow {
+  readonly state: "pending" | "dead";
+  readonly retryInMs: number;
+}
+/** 2^60 times anything is more than any maxBackoffMs. */
+const BACKOFF_MS = `round(least(h.backoff_ms * power(2, least(h.failures, 60)), h.max_backoff_ms)
+    * (0.5 + h.random / 2))`;
+/** Values: namespaces, ids, leaseIds, tokens, errors, retryInMs, final, random. */
+export const FAIL = `
+WITH ${CLOCK},
+  ${input([
+    ...GRANT,
+    ["error", "text"],
+    ["retry_in_ms", "float8"],
+    ["final", "bool"],
+    ["random", "float8"],
+  ])},
+  ${heldWhere(LIVE_GRANT, ", t.failures, t.max_attempts, t.backoff_ms, t.max_backoff_ms")},
+  decided AS (
+    SELECT h.*, h.final OR h.failures + 1 >= h.max_attempts AS dead,
+      ${afterMs(`coalesce(h.retry_in_ms, ${BACKOFF_MS})`)} AS retry_at
+    FROM held h CROSS JOIN clock c
+  ),
+  changed AS (
+    UPDATE leasehold.task t SET result = 'failed', error = h.error, failures = t.failures + 1,
+      state = CASE WHEN h.dead THEN 'dead' ELSE 'pending' END,
+      finished_at = CASE WHEN h.dead THEN c.now END,
+      scheduled_at = CASE WHEN h.dead THEN t.scheduled_at ELSE h.retry_at END
+    FROM decided h CROSS JOIN clock c
+    WHERE ${SAME_PLACE}
+    RETURNING h.n, ${KEPT_COLUMNS}, t.error, t.scheduled_at
+  ),
+  ${keptOf("changed x", "failed", "x.error")},
+  ${hintsOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")}
+SELECT x.n::int AS n, x.state,
+  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${HINTED}
+FROM changed x CROSS JOIN clock c`;
+
+/** Values: namespaces, ids, leaseIds, tokens. */
+export const GIVE_BACK = `
+WITH ${CLOCK},
+  ${input(GRANT)},
+  ${heldWhere(LIVE_GRANT)},
+  changed AS (
+    UPDATE leasehold.task t SET state = 'pending', result = 'returned'
+    FROM held h WHERE ${SAME_PLACE}
+    RETURNING h.n, ${KEPT_COLUMNS}
+  ),
+  ${keptOf("changed x", "returned")},
+  ${hintsOf("changed x")}
+SELECT x.n::int AS n, ${HINTED} FROM changed x`;
+
+/** Values: namespaces, ids. */
+export const CANCEL = `
+WITH ${CLOCK},
+  ${input(KEY)},
+  ${heldWhere("t.state IN ('pending', 'running')", ", t.state")},
+  changed AS (
+    UPDATE leasehold.task t SET state = 'cancelled', finished_at = c.now,
+      result = CASE WHEN h.state = 'running' THEN 'cancelled' ELSE t.result END
+    FROM held h CROSS JOIN clock c WHERE ${SAME_PLACE}
+    RETURNING h.n, h.state AS before, ${KEPT_COLUMNS}
+  ),
+  ${keptOf("(SELECT * FROM changed WHERE before = 'running') x", "cancelled")}
+SELECT x.n::int AS n FROM changed x`;
+
+/** Another unfinished task of the dedupeKey. */
+const RIVAL = (row: string) => `EXISTS (
+      SELECT FROM leasehold.task rival WHERE rival.namespace = ${row}.namespace
+        AND rival.kind = ${row}.kind AND rival.dedupe_key = ${row}.dedupe_key
+        AND rival.state IN ('pending', 'running') AND rival.id <> ${row}.id
+    )`;
+/**
+ * Values: namespaces, ids. Of several with one dedupeKey the first starts over. When another
+ * statement adds one at the same time this one fails (23505) and finds it when it is sent again.
+ */
+export const RETRY = `
+WITH ${CLOCK},
+  ${input(KEY)},
+  ${heldWhere(
+    `t.state = 'pending' OR (t.state IN ('dead', 'cancelled') AND NOT ${RIVAL("t")})`,
+    ", t.kind, t.dedupe_key, t.state",
+  )},
+  ranked AS (
+    SELECT h.*, row_number() OVER (PARTITION BY h.namespace, h.kind, h.dedupe_key ORDER BY h.n) AS rank
+    FROM held h
+  ),
+  changed AS (
+    UPDATE leasehold.task t SET state = 'pending', failures = 0, crashes = 0, finished_at = NULL,
+      scheduled_at = CASE WHEN h.state = 'pending' THEN least(t.scheduled_at, c.now) ELSE c.now END
+    FROM ranked h CROSS JOIN clock c
+    WHERE ${SAME_PLACE} AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)
+    RETURNING h.n, t.namespace, t.queue
+  ),
+  ${hintsOf("changed x")}
+SELECT x.n::int AS n, ${HINTED} FROM changed x`;
+
+export interface DeletedRow extends ChangedRow {
+  readonly state: "done" | "dead" | "cancelled";
+}
+/** Values: namespaces, ids. */
+export const DELETE = `
+WITH ${CLOCK},
+  ${input(KEY)},
+  ${heldWhere("t.state IN ('done', 'dead', 'cancelled')")},
+  changed AS (
+    DELETE FROM leasehold.task t USING held h WHERE ${SAME_PLACE}
+    RETURNING h.n, t.namespace, t.id, t.state
+  ),
+  forgotten AS (
+    DELETE FROM leasehold.attempt a USING changed x
+    WHERE a.namespace = x.namespace AND a.task_id = x.id
+  )
+SELECT x.n::int AS n, x.state FROM changed x`;
+
+export interface StandingRow {
+  readonly n: number;
+  readonly state: "pending" | "running" | "done" | "dead" | "cancelled";
+  readonly own: boolean;
+  readonly live: boolean;
+  /** How the last grant ended. */
+  readonly result: string | null;
+  /** Of a task that is done, for its own holder. */
+  readonly output: string | null;
+  readonly retryInMs: number;
+  readonly rival: boolean;
+}
+/** Why a statement has passed over a task. Values: namespaces, ids, leaseIds, tokens. */
+export const STANDING = `
+WITH ${CLOCK}
+SELECT i.n::int AS n, t.state, t.result, o.own, coalesce(c.now < t.expires_at, false) AS live,
+  CASE WHEN o.own THEN t.output END AS output,
+  (extract(epoch FROM t.scheduled_at - c.now) * 1000)::float8 AS "retryInMs",
+  ${RIVAL("t")} AS rival
+FROM ${unnested(GRANT)} JOIN leasehold.task t ON ${SAME_TASK("t", "i")} CROSS JOIN clock c
+  CROSS JOIN LATERAL (
+    SELECT coalesce(t.lease_id = i.lease_id AND t.token = i.token, false) AS own
+  ) o`;
+
+export interface ReapedRow {
+  readonly namespace: string;
+  readonly id: string;
+  readonly holder: string;
+  readonly token: number;
+  readonly state: "pending" | "dead";
+}
+/** Values: how many at most. */
+export const REAP = `
+WITH ${CLOCK},
+  held AS MATERIALIZED (
+    SELECT t.ctid AS at FROM leasehold.task t
+    WHERE t.state = 'running' AND t.expires_at <= (SELECT now FROM clock)
+    ORDER BY t.namespace, t.id LIMIT $1::int
+    FOR NO KEY UPDATE OF t SKIP LOCKED
+  ),
+  changed AS (
+    UPDATE leasehold.task t SET result = 'expired', crashes = t.crashes + 1,
+      state = CASE WHEN t.crashes + 1 >= t.crash_limit THEN 'dead' ELSE 'pending' END,
+      finished_at = CASE WHEN t.crashes + 1 >= t.crash_limit THEN c.now END
+    FROM held h CROSS JOIN clock c WHERE ${SAME_PLACE}
+    RETURNING ${KEPT_COLUMNS}
+  ),
+  ${keptOf("changed x", "expired")},
+  ${hintsOf("changed x WHERE x.state = 'pending'")}
+SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, ${HINTED} FROM changed x`;

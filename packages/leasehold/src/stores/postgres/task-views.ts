@@ -1,0 +1,169 @@
+/** What people see of tasks: statements that only read, and their rows as views. */
+import { InvalidOptionError } from "../../core/index.js";
+import type {
+  Attempt,
+  Json,
+  TaskDetails,
+  TaskQuery,
+  TaskState,
+  TaskView,
+} from "../../tasks/port.js";
+import { storedId } from "../../tasks/record.js";
+import type { Parameter } from "./connection.js";
+import { grantId } from "./statements.js";
+import { micros } from "./task-statements.js";
+
+export interface ViewRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly state: TaskState;
+  readonly data: string;
+  readonly output: string | null;
+  readonly error: string | null;
+  readonly progress: string | null;
+  readonly dedupeKey: string | null;
+  readonly attempt: number;
+  readonly failures: number;
+  readonly crashes: number;
+  readonly maxAttempts: number;
+  readonly crashLimit: number;
+  readonly createdAt: number;
+  readonly scheduledAt: number;
+  readonly startedAt: number | null;
+  readonly heartbeatAt: number | null;
+  readonly expiresAt: number | null;
+  readonly holder: string | null;
+  readonly grantId: string | null;
+  readonly token: number;
+  readonly finishedAt: number | null;
+  readonly now: number;
+}
+
+const COLUMNS = `t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.data, t.output, t.error,
+  t.progress, t.dedupe_key AS "dedupeKey", t.attempt, t.failures, t.crashes,
+  t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
+  ${micros("t.created_at")} AS "createdAt", ${micros("t.scheduled_at")} AS "scheduledAt",
+  ${micros("t.started_at")} AS "startedAt", ${micros("t.heartbeat_at")} AS "heartbeatAt",
+  ${micros("t.expires_at")} AS "expiresAt", t.holder, ${grantId("t")} AS "grantId", t.token,
+  ${micros("t.finished_at")} AS "finishedAt", ${micros("clock_timestamp()")} AS now`;
+
+/** An attempt of the history; times in microseconds, progress as the text that was stored. */
+type StoredAttempt = Omit<Attempt, "startedAt" | "heartbeatAt" | "endedAt" | "progress"> & {
+  readonly startedAt: number;
+  readonly heartbeatAt: number | null;
+  readonly endedAt: number;
+  readonly progress: string | null;
+};
+export interface DetailsRow extends ViewRow {
+  readonly ttlMs: number;
+  /** A JSON array of {@link StoredAttempt}, oldest first; null if there is none. */
+  readonly attempts: string | null;
+}
+/** Values: namespace, id. One statement, so that the attempts fit the task. */
+export const GET = `
+SELECT ${COLUMNS}, t.ttl_ms AS "ttlMs", (
+    SELECT json_agg(json_build_object('attempt', a.attempt, 'holder', a.holder,
+      'grantId', a.grant_id, 'token', a.token, 'ttlMs', coalesce(a.ttl_ms, 0),
+      'startedAt', ${micros("a.started_at")}, 'heartbeatAt', ${micros("a.heartbeat_at")},
+      'endedAt', ${micros("a.ended_at")}, 'result', a.result, 'error', a.error,
+      'progress', a.progress) ORDER BY a.attempt)::text
+    FROM leasehold.attempt a WHERE a.namespace = t.namespace AND a.task_id = t.id
+  ) AS attempts
+FROM leasehold.task t WHERE t.namespace = $1 AND t.id = $2::uuid`;
+
+/** Values: namespace. */
+export const COUNTS = `
+SELECT state, count(*) AS count FROM leasehold.task WHERE namespace = $1 GROUP BY state`;
+
+/**
+ * The statement and its values for a page and the first row of the next one. Only the conditions of
+ * the query stand in it, so that each can use its index.
+ * @throws InvalidOptionError for a cursor that no page has given
+ */
+export function listSql(query: TaskQuery, limit: number): [text: string, values: Parameter[]] {
+  const values: Parameter[] = [query.namespace];
+  const conditions = ["t.namespace = $1"];
+  const add = (condition: (value: string) => string, value: Parameter) => {
+    values.push(value);
+    conditions.push(condition(`$${values.length}`));
+  };
+  if (query.states) add((value) => `t.state = ANY (${value}::text[])`, query.states);
+  if (query.queue !== undefined) add((value) => `t.queue = ${value}`, query.queue);
+  if (query.kind !== undefined) add((value) => `t.kind = ${value}`, query.kind);
+  if (query.cursor !== undefined) {
+    const before = storedId(query.cursor);
+    if (!before) throw new InvalidOptionError("cursor", "must come from a page of tasks");
+    add((value) => `t.id < ${value}::uuid`, before);
+  }
+  values.push(limit + 1);
+  const text = `
+SELECT ${COLUMNS} FROM leasehold.task t WHERE ${conditions.join(" AND ")}
+ORDER BY t.id DESC LIMIT $${values.length}::int`;
+  return [text, values];
+}
+
+export function viewOf(row: ViewRow): TaskView {
+  const granted = row.startedAt !== null;
+  const leftMs = row.state === "running" ? ((row.expiresAt ?? 0) - row.now) / 1_000 : null;
+  return {
+    id: row.id,
+    kind: row.kind,
+    queue: row.queue,
+    priority: row.priority,
+    state: row.state,
+    data: decode(row.data),
+    output: decode(row.output),
+    error: row.error,
+    progress: decode(row.progress),
+    dedupeKey: row.dedupeKey,
+    attempt: row.attempt,
+    failures: row.failures,
+    crashes: row.crashes,
+    maxAttempts: row.maxAttempts,
+    crashLimit: row.crashLimit,
+    createdAt: iso(row.createdAt),
+    scheduledAt: iso(row.scheduledAt),
+    startedAt: isoOrNull(row.startedAt),
+    heartbeatAt: isoOrNull(row.heartbeatAt),
+    expiresAt: isoOrNull(row.expiresAt),
+    holder: row.holder,
+    grantId: row.grantId,
+    token: granted ? row.token : null,
+    remainingMs: leftMs === null ? null : Math.max(0, Math.ceil(leftMs)),
+    finishedAt: isoOrNull(row.finishedAt),
+  };
+}
+
+export function detailsOf(row: DetailsRow): TaskDetails {
+  const view = viewOf(row);
+  const stored = JSON.parse(row.attempts ?? "[]") as StoredAttempt[];
+  const attempts: Attempt[] = stored.map((attempt) => ({
+    ...attempt,
+    startedAt: iso(attempt.startedAt),
+    heartbeatAt: isoOrNull(attempt.heartbeatAt),
+    endedAt: iso(attempt.endedAt),
+    progress: decode(attempt.progress),
+  }));
+  const { attempt, holder, grantId: name, token, startedAt, heartbeatAt, progress } = view;
+  if (view.state === "running" && holder && name && token && startedAt) {
+    const grant = { attempt, holder, grantId: name, token, ttlMs: row.ttlMs };
+    const ended = { endedAt: null, result: null, error: null };
+    attempts.push({ ...grant, startedAt, heartbeatAt, ...ended, progress });
+  }
+  return { ...view, attempts };
+}
+
+/** JSON that was stored as text; none is null. */
+export function decode(text: string | null): Json {
+  return text === null ? null : (JSON.parse(text) as Json);
+}
+
+export function iso(micros: number): string {
+  return new Date(Math.floor(micros / 1_000)).toISOString();
+}
+
+export function isoOrNull(micros: number | null): string | null {
+  return micros === null ? null : iso(micros);
+}

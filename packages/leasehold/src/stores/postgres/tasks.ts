@@ -1,0 +1,231 @@
+/** Tasks in PostgreSQL: the port, over statements that decide. */
+import { setMaxListeners } from "node:events";
+import type { CallOptions, LeaseView, Page } from "../../core/index.js";
+import type { Clock, Random } from "../../env/index.js";
+import type {
+  AdminOutcome,
+  ClaimOptions,
+  ClaimOutcome,
+  ClaimRequest,
+  CompleteOutcome,
+  CompleteRequest,
+  EnqueueOptions,
+  EnqueueOutcome,
+  FailOutcome,
+  FailRequest,
+  GiveBackOutcome,
+  HeartbeatOutcome,
+  HeartbeatRequest,
+  NewTask,
+  Reaped,
+  TaskCapabilities,
+  TaskDetails,
+  TaskGrant,
+  TaskKey,
+  TaskLeaseQuery,
+  TaskQuery,
+  TaskState,
+  TaskStore,
+  TaskView,
+  TaskWatchEvent,
+} from "../../tasks/port.js";
+import { storedId, storedTask } from "../../tasks/record.js";
+import type { Sql } from "./connection.js";
+import { failedOutcome } from "./failures.js";
+import type { Connections } from "./shared.js";
+import { TaskCalls } from "./task-calls.js";
+import { type ClaimedRow, claimSql, FORGET_CLAIMS } from "./task-claim-statements.js";
+import { enqueue, runIn } from "./task-enqueue.js";
+import { type LeaseRow, leasePage, leasesSql } from "./task-leases.js";
+import {
+  cancelling,
+  claimedTask,
+  completing,
+  deleting,
+  failing,
+  renewing,
+  requeueing,
+  retrying,
+} from "./task-outcomes.js";
+import { REAP, type ReapedRow } from "./task-statements.js";
+import {
+  COUNTS,
+  type DetailsRow,
+  detailsOf,
+  GET,
+  listSql,
+  type ViewRow,
+  viewOf,
+} from "./task-views.js";
+import { type Listener, watchEvents } from "./watch.js";
+
+/** One statement ends so many leases at most. */
+const REAPED_AT_ONCE = 1_000;
+/** A claim is repeated within seconds, if at all. */
+const CLAIMS_KEPT_MS = 600_000;
+const FORGET_EVERY_MS = 60_000;
+
+export class PostgresTaskStore implements TaskStore {
+  readonly capabilities: TaskCapabilities;
+  readonly #general: Sql;
+  readonly #control: Sql;
+  readonly #listener: Listener;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #closing = new AbortController();
+  readonly #calls: TaskCalls;
+  #forgetAtMs: number;
+
+  constructor({ backend, listener, env }: Connections) {
+    this.#general = backend.general;
+    this.#control = backend.control;
+    this.#listener = listener;
+    this.#clock = env.clock;
+    // Every watch listens to it.
+    setMaxListeners(0, this.#closing.signal);
+    this.#random = env.random;
+    this.#calls = new TaskCalls(env.clock, this.#closing.signal);
+    this.#forgetAtMs = env.clock.monotonic() + FORGET_EVERY_MS;
+    this.capabilities = {
+      ttl: { minMs: 100, maxMs: 2 ** 31 - 1, stepMs: 1 },
+      watch: listener.mode,
+      remoteWait: false,
+      reaps: false,
+    };
+  }
+
+  async enqueue(
+    added: readonly NewTask[],
+    { client, ...options }: EnqueueOptions = {},
+  ): Promise<EnqueueOutcome[]> {
+    const tasks = added.map(storedTask);
+    try {
+      this.#calls.assertOpen();
+    } catch (error) {
+      return tasks.map(() => failedOutcome(error));
+    }
+    return enqueue(tasks, client ? runIn(client) : this.#calls.within(this.#general, options));
+  }
+
+  async claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome> {
+    const { namespace, claimId, holder, ttlMs, limit, kinds } = request;
+    const queues = [...new Set(request.queues)];
+    try {
+      const run = this.#calls.within(this.#general, options);
+      if (queues.length === 0) return { status: "claimed", tasks: [] };
+      const rows = await run<ClaimedRow>(claimSql(queues.length), [
+        namespace,
+        claimId,
+        holder,
+        ttlMs,
+        limit,
+        kinds,
+        ...queues,
+      ]);
+      return { status: "claimed", tasks: rows.map(claimedTask) };
+    } catch (error) {
+      return failedOutcome(error);
+    }
+  }
+
+  heartbeat(
+    requests: readonly HeartbeatRequest[],
+    options?: CallOptions,
+  ): Promise<HeartbeatOutcome[]> {
+    // A crowd of claims and reports must not hold up what keeps tasks alive.
+    return this.#calls.decide(renewing(this.#control), requests, options);
+  }
+
+  complete(
+    requests: readonly CompleteRequest[],
+    options?: CallOptions,
+  ): Promise<CompleteOutcome[]> {
+    return this.#calls.decide(completing(this.#general), requests, options);
+  }
+
+  fail(requests: readonly FailRequest[], options?: CallOptions): Promise<FailOutcome[]> {
+    return this.#calls.decide(failing(this.#general, this.#random), requests, options);
+  }
+
+  giveBack(requests: readonly TaskGrant[], options?: CallOptions): Promise<GiveBackOutcome[]> {
+    return this.#calls.decide(requeueing(this.#general), requests, options);
+  }
+
+  cancel(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return this.#calls.decide(cancelling(this.#general), tasks);
+  }
+
+  retry(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return this.#calls.decide(retrying(this.#general), tasks);
+  }
+
+  /** Forgets tasks that have ended, with their attempts. */
+  delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return this.#calls.decide(deleting(this.#general), tasks);
+  }
+
+  async get({ namespace, id }: TaskKey): Promise<TaskDetails | null> {
+    const run = this.#calls.within(this.#general);
+    const stored = storedId(id);
+    if (!stored) return null;
+    const [row] = await run<DetailsRow>(GET, [namespace, stored]);
+    return row ? detailsOf(row) : null;
+  }
+
+  async list(query: TaskQuery): Promise<Page<TaskView>> {
+    const { limit = 100 } = query;
+    const rows = await this.#calls.within(this.#general)<ViewRow>(...listSql(query, limit));
+    const items = rows.slice(0, limit).map(viewOf);
+    return { items, nextCursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+  }
+
+  async leases(query: TaskLeaseQuery): Promise<Page<LeaseView>> {
+    const { namespace, limit = 100 } = query;
+    const statement = leasesSql(query, limit + 1);
+    const run = this.#calls.within(this.#general);
+    return leasePage(namespace, statement ? await run<LeaseRow>(...statement) : [], limit);
+  }
+
+  async counts(namespace: string): Promise<Record<TaskState, number>> {
+    const run = this.#calls.within(this.#general);
+    const rows = await run<{ state: TaskState; count: number }>(COUNTS, [namespace]);
+    const counts = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0 };
+    for (const { state, count } of rows) counts[state] = count;
+    return counts;
+  }
+
+  async reap(): Promise<readonly Reaped[]> {
+    const reaped: Reaped[] = [];
+    for (let rows: readonly ReapedRow[] = []; ; ) {
+      rows = await this.#calls.within(this.#general)<ReapedRow>(REAP, [REAPED_AT_ONCE]);
+      for (const { namespace, id, holder, token, state } of rows) {
+        reaped.push({ namespace, id, holder, token, state });
+      }
+      if (rows.length < REAPED_AT_ONCE) break;
+    }
+    const nowMs = this.#clock.monotonic();
+    if (nowMs >= this.#forgetAtMs) {
+      this.#forgetAtMs = nowMs + FORGET_EVERY_MS;
+      await this.#calls.within(this.#general)(FORGET_CLAIMS, [CLAIMS_KEPT_MS]);
+    }
+    return reaped;
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<TaskWatchEvent, void, undefined> {
+    this.#calls.assertOpen();
+    yield* watchEvents(
+      this.#listener,
+      ([topic, place, queue]): TaskWatchEvent | null =>
+        topic === "task" && place === namespace ? { type: "ready", queue } : null,
+      [signal, this.#closing.signal],
+    );
+  }
+
+  /** Refuses calls and ends watches. The connections belong to the database that it is part of. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+}

@@ -1,0 +1,83 @@
+/** Leases as people and programs read them: statements that only read, and rows as views. */
+
+import type { LeaseState, LeaseView } from "../../core/index.js";
+import { invariant } from "../../env/index.js";
+import { CLOCK, epochMs, isLive, seenFor, untilMs } from "./lease-rows.js";
+import { afterMs, grantId } from "./statements.js";
+
+export interface ViewRow {
+  readonly namespace: string;
+  readonly resource: string;
+  readonly holder: string;
+  readonly grantId: string;
+  readonly token: number;
+  readonly state: LeaseState;
+  readonly ttlMs: number;
+  readonly remainingMs: number;
+  readonly grantedAt: number;
+  readonly renewedAt: number | null;
+  readonly expiresAt: number;
+  readonly metadata: string | null;
+}
+
+const STATE = `CASE WHEN ${isLive("l")} THEN 'live' ELSE coalesce(l.ended, 'expired') END`;
+const VIEW = `l.namespace, l.resource, l.holder, ${grantId("l")} AS "grantId", l.token,
+  ${STATE} AS state,
+  l.ttl_ms AS "ttlMs", CASE WHEN ${isLive("l")} THEN ${untilMs("l.expires_at")} ELSE 0 END AS "remainingMs",
+  ${epochMs("l.granted_at")} AS "grantedAt", ${epochMs("l.renewed_at")} AS "renewedAt",
+  ${epochMs("l.expires_at")} AS "expiresAt", l.metadata`;
+
+/** Not so the row of a resource that was paused before it was ever leased. */
+const WAS_GRANTED = "l.lease_id <> ''";
+
+/** Values: namespaces, resources. One row per key that has a record, with its number from 1. */
+export const GET = `
+WITH ${CLOCK},
+  ${seenFor([])}
+SELECT l.n::int AS n, ${VIEW} FROM seen l CROSS JOIN clock c WHERE ${WAS_GRANTED}`;
+
+/**
+ * Values: namespace, first resource, end of the range (null: none), cursor, states (null: any), renewed
+ * only, limit; holder, expiringWithinMs, heldForMs (null: any).
+ */
+export const LIST = `
+WITH ${CLOCK}
+SELECT ${VIEW} FROM leasehold.lease l CROSS JOIN clock c
+WHERE l.namespace = $1 AND l.resource >= $2 AND ($3::text IS NULL OR l.resource < $3)
+  AND l.resource > $4 AND ($5::text[] IS NULL OR ${STATE} = ANY ($5))
+  AND (NOT $6::bool OR l.renewed_at IS NOT NULL) AND ${WAS_GRANTED}
+  AND ($8::text IS NULL OR l.holder = $8)
+  AND ($9::float8 IS NULL OR (${isLive("l")} AND l.expires_at <= ${afterMs("$9::float8")}))
+  AND ($10::float8 IS NULL OR (${isLive("l")} AND l.granted_at <= ${afterMs("-($10::float8)")}))
+ORDER BY l.resource
+LIMIT $7::int`;
+
+export function viewOf(row: ViewRow): LeaseView {
+  return {
+    ...row,
+    token: safeToken(row.token),
+    remainingMs: Math.ceil(row.remainingMs),
+    grantedAt: isoOf(row.grantedAt),
+    renewedAt: row.renewedAt === null ? null : isoOf(row.renewedAt),
+    expiresAt: isoOf(row.expiresAt),
+  };
+}
+
+/** Rounded to the side on which the holder stops too early. */
+export function termOf({
+  ttlMs,
+  remainingMs,
+  expiresAt,
+}: Pick<ViewRow, "ttlMs" | "remainingMs" | "expiresAt">) {
+  return { ttlMs, remainingMs: Math.floor(remainingMs), expiresAt: isoOf(expiresAt) };
+}
+
+/** Cut to milliseconds; times are exact to the microsecond, of which a float misses a little. */
+function isoOf(epochMs: number): string {
+  return new Date(Math.floor(epochMs + 0.0005)).toISOString();
+}
+
+export function safeToken(token: number): number {
+  invariant(Number.isSafeInteger(token) && token > 0, `token ${token} is a safe integer`);
+  return token;
+}

@@ -1,0 +1,78 @@
+/**
+ * Where things lie. Of each namespace the resources are spread over 16 parts, each with its index:
+ *
+ *   leasehold:{NAMESPACE:PART}            sorted set: the names of the part's resources, in the order of bytes
+ *   leasehold:{NAMESPACE:PART}:RESOURCE   hash: the last grant of the resource
+ *   leasehold:{NAMESPACE:PART}line:RESOURCE   sorted set: those who wait for it, see wait-queue.ts
+ *   leasehold:hints:NAMESPACE             channel: resources that have become free, and for whom
+ *
+ * What stands in braces decides the slot of a cluster, so that all keys of a resource change in one
+ * script, and a batch needs 16 scripts at most, however many resources it is about.
+ */
+import type { Key } from "../../core/index.js";
+
+const PARTS = 16;
+/** Of each byte that stands alone. */
+const CRC_OF_BYTE = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
+  return crc;
+});
+
+export class Keys {
+  /** @param prefix before each of them */
+  constructor(readonly prefix: string) {}
+
+  /** Most programs use one namespace. */
+  #last: { readonly namespace?: string; readonly indexes: readonly string[] } = { indexes: [] };
+
+  record(key: Key): string {
+    return `${this.indexOf(key)}:${key.resource}`;
+  }
+  /** Of those who wait. */
+  line(key: Key): string {
+    return `${this.indexOf(key)}line:${key.resource}`;
+  }
+  indexOf({ namespace, resource }: Key): string {
+    return this.#indexesOf(namespace)[partOf(resource)] as string;
+  }
+  /** Of all parts of a namespace. */
+  indexes(namespace: string): string[] {
+    return [...this.#indexesOf(namespace)];
+  }
+  channel(namespace: string): string {
+    return `${this.prefix}leasehold:hints:${namespace}`;
+  }
+
+  #indexesOf(namespace: string): readonly string[] {
+    if (namespace === this.#last.namespace) return this.#last.indexes;
+    // A brace would end the part that decides the slot, and names would run into each other.
+    const name = namespace.replace(/[%{}]/g, encodeURIComponent);
+    const indexes = Array.from(
+      { length: PARTS },
+      (_, part) => `${this.prefix}leasehold:{${name}:${part.toString(PARTS)}}`,
+    );
+    this.#last = { namespace, indexes };
+    return indexes;
+  }
+}
+
+function partOf(resource: string): number {
+  return crc16(Buffer.from(resource)) % PARTS;
+}
+
+/** Which of the 16,384 slots of a cluster a key lies in. */
+export function slotOf(key: string): number {
+  const open = key.indexOf("{");
+  const close = key.indexOf("}", open + 1);
+  const tag = open >= 0 && close > open + 1 ? key.slice(open + 1, close) : key;
+  return crc16(Buffer.from(tag)) % 16_384;
+}
+
+/** CRC-16/XMODEM, as the specification of Redis Cluster says. */
+function crc16(bytes: Uint8Array): number {
+  let crc = 0;
+  for (const byte of bytes)
+    crc = ((crc << 8) & 0xffff) ^ (CRC_OF_BYTE[(crc >> 8) ^ byte] as number);
+  return crc;
+}

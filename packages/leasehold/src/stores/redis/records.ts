@@ -1,0 +1,86 @@
+/** What scripts reply, decoded: outcomes of acquires, durations, and views of records. */
+
+import type { AcquireOutcome, AcquireRequest, Key, LeaseView, Term } from "../../core/index.js";
+import { invariant } from "../../env/index.js";
+import type { Reply, Texts } from "./scripts-call.js";
+
+export function acquireOutcome(
+  request: AcquireRequest,
+  reply: Reply,
+  nowUs: number,
+): AcquireOutcome {
+  if (typeof reply === "number") return granted(request, nowUs + reply, nowUs);
+  const [status, ...rest] = reply;
+  if (status === "replaced") {
+    const [token, before] = rest;
+    const replaced = viewOf(request, before as readonly string[], nowUs);
+    return { ...granted(request, tokenOf(token), nowUs), ...(replaced && { replaced }) };
+  }
+  if (status === "acquired") return { status, token: tokenOf(rest[0]), ...termOf(rest) };
+  if (status === "held") {
+    const [holder = "", grantId, leftUs, ahead] = rest as readonly string[];
+    const remainingMs = Math.ceil(Number(leftUs) / 1_000);
+    const place = ahead ? { ahead: Number(ahead) } : {};
+    return { status, holder, grantId: grantId || null, remainingMs, ...place };
+  }
+  return { status: "ended" };
+}
+
+/** A new grant, made by this very request. */
+function granted({ ttlMs }: AcquireRequest, token: number, nowUs: number) {
+  const expiresAt = timeOf(nowUs + ttlMs * 1_000);
+  return {
+    status: "acquired" as const,
+    token: tokenOf(token),
+    ttlMs,
+    remainingMs: ttlMs,
+    expiresAt,
+  };
+}
+
+/** Rounded so that the holder stops too early rather than too late. */
+export function termOf([, ttlMs, leftUs, expiresAtUs]: Texts): Term {
+  const remainingMs = Math.floor(Number(leftUs) / 1_000);
+  return { ttlMs: Number(ttlMs), remainingMs, expiresAt: timeOf(Number(expiresAtUs)) };
+}
+
+export function tokenOf(text: number | Texts[number] | undefined): number {
+  const token = Number(text);
+  invariant(Number.isSafeInteger(token) && token > 0, `token ${token} is a safe integer`);
+  return token;
+}
+
+let lastTime = { ms: 0, text: "1970-01-01T00:00:00.000Z" };
+/** ISO 8601 of microseconds since 1970. Those of one batch are mostly the same. */
+function timeOf(us: number): string {
+  const ms = Math.floor(us / 1_000);
+  if (lastTime.ms === ms) return lastTime.text;
+  lastTime = { ms, text: new Date(ms).toISOString() };
+  return lastTime.text;
+}
+
+/** @param view the fields that scripts reply as `view`: empty if there is no record */
+export function viewOf(
+  { namespace, resource }: Key,
+  view: readonly string[],
+  nowUs: number,
+): LeaseView | null {
+  const [grantId, holder = "", token, ttlMs, grantedAt = "", renewedAt, expiresAt = "", ended] =
+    view;
+  if (grantId === undefined) return null;
+  const live = ended === "" && nowUs < Number(expiresAt);
+  return {
+    namespace,
+    resource,
+    holder,
+    grantId,
+    token: tokenOf(token),
+    state: live ? "live" : ended === "" ? "expired" : (ended as "released" | "revoked"),
+    ttlMs: Number(ttlMs),
+    remainingMs: live ? Math.ceil((Number(expiresAt) - nowUs) / 1_000) : 0,
+    grantedAt: timeOf(Number(grantedAt)),
+    renewedAt: renewedAt ? timeOf(Number(renewedAt)) : null,
+    expiresAt: timeOf(Number(expiresAt)),
+    metadata: JSON.parse(view[8] ?? "null") as string | null,
+  };
+}

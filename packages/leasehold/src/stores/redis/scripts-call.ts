@@ -1,0 +1,139 @@
+/** Loads scripts into a server, and calls one for a batch of requests; see scripts.ts for its arguments. */
+
+import type { Key } from "../../core/index.js";
+import { invariant, zip } from "../../env/index.js";
+import type { Lane, Script, Servers } from "./connection-servers.js";
+import type { Keys } from "./keys.js";
+import type { SCRIPTS } from "./scripts.js";
+
+export type ScriptName = keyof typeof SCRIPTS;
+/** What a script replies to one request: a number where that says all. */
+export type Reply = number | Texts;
+export type Texts = readonly (string | readonly string[])[];
+/** A reply, and the server's time in microseconds since 1970. */
+export interface Replied {
+  readonly reply: Reply;
+  readonly nowUs: number;
+}
+/** What a script gets of one request, beside its key. */
+export interface Arguments {
+  /** Of the grant; "" where none is named. */
+  readonly id: string;
+  /** Sent once for all neighbours that have the same. */
+  readonly common: readonly string[];
+}
+/** One call of a script. */
+export interface ScriptCall<Request> {
+  readonly script: ScriptName;
+  readonly lane: Lane;
+  readonly requests: readonly Request[];
+  readonly argumentsOf: (request: Request) => Arguments;
+  /** By the monotonic clock. */
+  readonly deadlineMs: number;
+}
+
+/** Scripts that read or change the wait queue, too. */
+const WITH_QUEUE: ReadonlySet<ScriptName> = new Set(["acquire", "release", "revoke"]);
+
+export class ScriptCalls {
+  constructor(
+    readonly servers: Servers,
+    readonly scripts: Readonly<Record<ScriptName, Script>>,
+    readonly keys: Keys,
+  ) {}
+
+  /** The reply to each request, or why its script failed. */
+  run<Request extends Key>(call: ScriptCall<Request>): Promise<(Replied | Error)[]> {
+    const indexOf = (request: Request) => this.keys.indexOf(request);
+    return byGroup(this.servers, call.requests, indexOf, (requests) =>
+      this.#runOne({ ...call, requests }),
+    );
+  }
+
+  async #runOne<Request extends Key>({
+    script,
+    lane,
+    requests,
+    argumentsOf,
+    deadlineMs,
+  }: ScriptCall<Request>): Promise<(Replied | Error)[]> {
+    const { servers, keys, scripts } = this;
+    const withQueue = WITH_QUEUE.has(script);
+    const indexes = new Set<string>();
+    const places: string[] = [];
+    const lists: (readonly string[])[] = [];
+    const ids: string[] = [];
+    const listOf: number[] = [];
+    for (const request of requests) {
+      const index = keys.indexOf(request);
+      indexes.add(index);
+      places.push(`${index}:${request.resource}`);
+      if (withQueue) places.push(`${index}line:${request.resource}`);
+      const { id, common } = argumentsOf(request);
+      const last = lists.at(-1);
+      if (!last || !common.every((text, at) => text === last[at])) lists.push(common);
+      ids.push(id);
+      listOf.push(lists.length);
+    }
+    const own = lists.length === 1 ? ids : zip(ids, listOf).map(([id, list]) => `${id}${list}`);
+    const head = [`${indexes.size}`, `${lists.length}`, `${lists[0]?.length ?? 0}`];
+    const args = [...head, ...lists.flat(), ...own];
+    try {
+      const all = await servers.run(
+        lane,
+        scripts[script],
+        [...indexes, ...places],
+        args,
+        deadlineMs,
+      );
+      invariant(Array.isArray(all) && all.length === requests.length + 1, "a reply per request");
+      const [nowUs, ...replies] = all as [number, ...Reply[]];
+      return replies.map((reply) => ({ reply, nowUs }));
+    } catch (error) {
+      return requests.map(() => error as Error);
+    }
+  }
+}
+
+/**
+ * Runs each batch of requests whose keys lie together: all of them on a single server, those of one
+ * slot in a cluster.
+ * @returns the results in the order of the requests
+ */
+export async function byGroup<Request, Result>(
+  servers: Servers,
+  requests: readonly Request[],
+  keyOf: (request: Request) => string,
+  run: (batch: readonly Request[]) => Promise<Result[]>,
+): Promise<Result[]> {
+  if (requests.length === 0) return [];
+  if (!servers.isCluster) return run(requests);
+  const groups = new Map<number, { readonly index: number; readonly request: Request }[]>();
+  for (const [index, request] of requests.entries()) {
+    const slot = servers.groupOf(keyOf(request));
+    const group = groups.get(slot);
+    if (group) group.push({ index, request });
+    else groups.set(slot, [{ index, request }]);
+  }
+  const results = new Array<Result>(requests.length);
+  const runGroup = async (group: readonly { index: number; request: Request }[]) => {
+    const found = await run(group.map(({ request }) => request));
+    for (const [{ index }, result] of zip(group, found)) results[index] = result;
+  };
+  await Promise.all([...groups.values()].map(runGroup));
+  return results;
+}
+
+/** Loads each script into the first server, and learns the server's name for it. */
+export async function loadScripts<Name extends string>(
+  servers: Servers,
+  texts: Readonly<Record<Name, string>>,
+  deadlineMs: number,
+): Promise<Record<Name, Script>> {
+  const [node] = servers.nodes();
+  const entries = Object.entries<string>(texts).map(async ([name, text]) => {
+    const sha = await servers.tell(node, deadlineMs, "script", "LOAD", text);
+    return [name, { text, sha: String(sha) }] as const;
+  });
+  return Object.fromEntries(await Promise.all(entries)) as Record<Name, Script>;
+}

@@ -1,0 +1,244 @@
+/**
+ * What is decided, in Lua: core/rules.ts in the words of Redis. Each script is put together here; its
+ * final text is in scripts/, where a test compares it with what is sent.
+ *
+ * A script runs alone on its server, so each request is decided and written in one step, by the clock of
+ * the server that runs it.
+ *
+ * A script decides a batch: a key or two for each request, and one argument. What many requests have in
+ * common is said once. One that fails (somebody has put something else under its key) fails alone.
+ * Nothing is deleted before something is written: where the memory is full the first write is refused,
+ * and with it all.
+ *
+ * Times are microseconds since 1970. Lua's own conversion of such numbers to text loses digits, hence
+ * `%.0f`. The answer begins with the time; of most requests it is a single number, which Redis sends as
+ * an integer of 64 bits, else a list of texts. A token is told by how far it lies ahead of the time:
+ * ioredis reads integers next to 2^53 wrongly.
+ *
+ * A record is kept for 8 or 9 days after its lease: a day longer than collectors leave it, where any run.
+ * It is kept until its token lies that far behind the clock, too: whatever is granted after that has a
+ * larger token by the clock alone.
+ */
+import { WAIT_QUEUE } from "./wait-queue.js";
+
+const KEPT_MS = 9 * 24 * 3_600_000;
+/** The expiry of a key is moved this seldom, not by each renewal. */
+const MOVED_MS = 24 * 3_600_000;
+
+const COMMON = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local function text(number) return string.format('%.0f', number) end
+local nowText = text(now)
+local function read(key)
+  local f = redis.call('HMGET', key, 'grantId', 'token', 'expiresAt', 'ended', 'waitedUntil')
+  if not f[1] then return nil end
+  return {grantId = f[1], token = tonumber(f[2]), expiresAt = tonumber(f[3]), ended = f[4],
+    waitedUntil = tonumber(f[5] or '0')}
+end
+local function view(key)
+  local f = redis.call('HMGET', key, 'grantId', 'holder', 'token', 'ttlMs', 'grantedAt', 'renewedAt',
+    'expiresAt', 'ended', 'metadata')
+  return f[1] and f or {}
+end
+local function excludes(r) return r.ended ~= 'released' and now < r.expiresAt end
+local function term(r, ttlMs)
+  return text(r.token), ttlMs, text(r.expiresAt - now), text(r.expiresAt)
+end
+`;
+
+/** The record of the request that is decided. */
+const RECORD = `
+local indexes, lists, length = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local key, line
+local function indexAndResource()
+  for i = 1, indexes do
+    local start = KEYS[i] .. ':'
+    if string.sub(key, 1, #start) == start then return KEYS[i], string.sub(key, #start + 1) end
+  end
+end
+local function keep(token, expiresAt)
+  local nowMs = math.floor(now / 1000)
+  local untilMs = math.ceil(math.max(token, expiresAt) / 1000)
+  if redis.call('PTTL', key) >= untilMs - nowMs + ${KEPT_MS - MOVED_MS} then return end
+  local at = untilMs + ${KEPT_MS}
+  local index, resource = indexAndResource()
+  redis.call('PEXPIREAT', key, text(at))
+  redis.call('ZADD', index, 0, resource)
+  if redis.call('PTTL', index) < at - nowMs then redis.call('PEXPIREAT', index, text(at)) end
+end
+`;
+
+/** Calls `decide` for each request. */
+const DECIDE_EACH = `
+local common = {}
+for i = 1, lists do
+  common[i] = {unpack(ARGV, 4 + (i - 1) * length, 3 + i * length)}
+end
+local answers = {now}
+local at = 3 + lists * length
+for i = 1, #ARGV - at do
+  local id, c = ARGV[at + i], common[1]
+  if lists > 1 then
+    id, c = string.sub(id, 1, idLength), common[tonumber(string.sub(id, idLength + 1))]
+  end
+  key, line = KEYS[indexes + (i - 1) * keysEach + 1], KEYS[indexes + i * keysEach]
+  local ok, answer = pcall(decide, id, c)
+  if not ok then
+    answer = {'failed', type(answer) == 'table' and answer.err or tostring(answer)}
+  end
+  answers[i + 1] = answer
+end
+return answers`;
+
+/**
+ * Decides request after request.
+ *   KEYS   the indexes; of each request its record (and its line)
+ *   ARGV   how many indexes; how many lists of what requests have in common, and how long these are;
+ *          the lists; of each request its grant id, if the script wants one, and which list is its own,
+ *          if there are several
+ */
+function batch(decide: string, { more = "", keysEach = 1, idLength = 16 } = {}): string {
+  return `${COMMON}${RECORD}${more}
+local idLength, keysEach = ${idLength}, ${keysEach}
+local function decide(id, c)
+${decide}
+end
+${DECIDE_EACH}`;
+}
+
+/** For scripts that read or change the wait queue. */
+function batchWithQueue(decide: string, idLength?: number): string {
+  return batch(decide, {
+    more: WAIT_QUEUE,
+    keysEach: 2,
+    ...(idLength !== undefined && { idLength }),
+  });
+}
+
+/** holder, ttlMs, queueMs, metadata as JSON, whether to tell what was replaced: "1" or "" */
+const ACQUIRE = batchWithQueue(`
+  local holder, ttlMs, queueMs = c[1], c[2], c[3]
+  local r = read(key)
+  if r and r.grantId == id then
+    if r.ended ~= '' or now >= r.expiresAt then return {'ended'} end
+    return {'acquired', term(r, redis.call('HGET', key, 'ttlMs'))}
+  end
+  local isHeld, waits = r and excludes(r), queueMs ~= '0'
+  if isHeld and not waits then
+    return {'held', redis.call('HGET', key, 'holder'), r.grantId, text(r.expiresAt - now), ''}
+  end
+  local ahead, place = 0, nil
+  if isHeld or r and isWaitedFor(r) then
+    forgetDead(r)
+    ahead, place = aheadOf(id)
+    local left = r.expiresAt + reservedFor(ahead) - now
+    -- A clock that was set back reserves nothing.
+    if isHeld or now >= r.expiresAt and left > 0 then
+      local by, grantId = '', ''
+      if isHeld then by, grantId = redis.call('HGET', key, 'holder'), r.grantId else by = firstHolder() end
+      if waits then leaveTicket(r, id, not place, holder, queueMs) end
+      return {'held', by, grantId, text(left), text(ahead)}
+    end
+  end
+  local before = c[5] ~= '' and r and view(key)
+  local token, tokenText = now, nowText
+  if r and r.token >= now then
+    token = r.token + 1
+    tokenText = text(token)
+  end
+  local expiresAt = now + ttlMs * 1000
+  c.expiresAt = c.expiresAt or text(expiresAt)
+  redis.call('HSET', key, 'grantId', id, 'token', tokenText, 'expiresAt', c.expiresAt, 'ended', '',
+    'holder', holder, 'ttlMs', ttlMs, 'grantedAt', nowText, 'renewedAt', '', 'metadata', c[4])
+  keep(token, expiresAt)
+  if place then leaveLine(place) end
+  if before then return {'replaced', tokenText, before} end
+  return token - now`);
+
+/** ttlMs */
+const RENEW = batch(`
+  local r = read(key)
+  if not r then return {'lost', 'gone'} end
+  if r.grantId ~= id then return {'lost', 'taken'} end
+  if r.ended == 'revoked' then return {'lost', 'revoked'} end
+  if r.ended == 'released' then return {'lost', 'gone'} end
+  if now >= r.expiresAt then return {'lost', 'expired'} end
+  r.expiresAt = math.max(r.expiresAt, now + c[1] * 1000)
+  redis.call('HSET', key, 'ttlMs', c[1], 'renewedAt', nowText, 'expiresAt', text(r.expiresAt))
+  keep(r.token, r.expiresAt)
+  return {'renewed', term(r, c[1])}`);
+
+/** channel */
+const RELEASE = batchWithQueue(`
+  local r = read(key)
+  if not r then return 0 end
+  if r.grantId ~= id then
+    withdraw(r, id, c[1], not excludes(r))
+    return 0
+  end
+  if r.ended == 'released' then return 1 end
+  if not excludes(r) then return 0 end
+  redis.call('HSET', key, 'ended', 'released', 'expiresAt', nowText)
+  wake(r, c[1])
+  return 1`);
+
+/** expected token or "", "now" or "atExpiry", channel */
+const REVOKE = batchWithQueue(
+  `
+  local r = read(key)
+  if not r or not excludes(r) then return {'notHeld'} end
+  if c[1] ~= '' and tonumber(c[1]) ~= r.token then return {'otherToken'} end
+  local freeAt = c[2] == 'now' and now or r.expiresAt
+  redis.call('HSET', key, 'ended', 'revoked', 'expiresAt', text(freeAt))
+  if c[2] == 'now' then wake(r, c[3]) end
+  return {'revoked', text(r.token), text(freeAt - now)}`,
+  0,
+);
+
+/** Nothing. */
+const VIEW = batch(`return {'view', view(key)}`, { idLength: 0 });
+
+/**
+ * Keys: an index and records of it. Arguments: how long ago a grant must have ended, in microseconds,
+ * then the names of the records. Deletes those, and names whose record has gone by itself; how many
+ * records it has deleted. A token ahead of the clock is kept: nothing else would exceed it.
+ */
+const COLLECT = `${COMMON}
+local before = now - ARGV[1]
+local deleted = 0
+for i = 2, #KEYS do
+  local r = read(KEYS[i])
+  if r and not excludes(r) and r.expiresAt < before and r.token < now then
+    redis.call('DEL', KEYS[i])
+    deleted = deleted + 1
+    r = nil
+  end
+  if not r then redis.call('ZREM', KEYS[1], ARGV[i]) end
+end
+return deleted`;
+
+export const SCRIPTS = {
+  acquire: ACQUIRE,
+  renew: RENEW,
+  release: RELEASE,
+  revoke: REVOKE,
+  view: VIEW,
+  collect: COLLECT,
+};
+
+/**
+ * Key and channel of nobody's: whether this user may do what the others do, and this server takes
+ * writes. It leaves nothing behind.
+ */
+export const PROBE = `
+redis.call('TIME')
+redis.call('HSET', KEYS[1], 'probe', '1')
+redis.call('HMGET', KEYS[1], 'probe')
+redis.call('PEXPIREAT', KEYS[1], '9999999999999')
+redis.call('PTTL', KEYS[1])
+redis.call('DEL', KEYS[1])
+redis.call('ZADD', KEYS[1], 0, 'probe')
+redis.call('ZREM', KEYS[1], 'probe')
+redis.call('PUBLISH', ARGV[1], '')
+return 'ok'`;

@@ -1,0 +1,22 @@
+-- Reads the record of each resource.
+--
+-- KEYS   the indexes that the batch touches; for each request its record
+-- ARGV   the number of indexes, the number of lists, the length of a list
+--        the lists: empty
+--        for each request '', followed by the number of its list if there are several
+-- Reply  the server's time; then for each request:
+--        {'view', {}}                                no record
+--        {'view', {grantId, holder, token, ttlMs, grantedAt, renewedAt, expiresAt, ended, metadata}}
+--        {'failed', message}                         refused; the other requests are decided
+--        Times are microseconds since 1970.
+
+-- includes parts/common.lua
+
+-- includes parts/record.lua
+
+local idLength, keysEach = 0, 1
+local function decide(id, c)
+return {'view', view(key)}
+end
+
+-- includes parts/decide-each.lua

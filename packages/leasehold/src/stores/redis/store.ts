@@ -1,0 +1,169 @@
+/** Leases in Redis: requests to scripts, replies to outcomes. scripts.ts has the decisions. */
+
+import type * as port from "../../core/index.js";
+import { ClosedError } from "../../core/index.js";
+import { grantIdOf, zip } from "../../env/index.js";
+import type { Lane } from "./connection-servers.js";
+import { failedOutcome, refusedOutcome } from "./failures.js";
+import { acquireOutcome, termOf, tokenOf } from "./records.js";
+import type { Arguments, Reply, ScriptCalls, ScriptName, Texts } from "./scripts-call.js";
+import { Views } from "./views.js";
+import { watchHints } from "./watch.js";
+import type { Hints } from "./watch-connection.js";
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+
+export class RedisLeaseStore implements port.LeaseStore {
+  readonly capabilities: port.Capabilities = {
+    clock: "store",
+    grants: "portable",
+    ttl: { minMs: 100, maxMs: 2 ** 31 - 1, stepMs: 1 },
+    queue: true,
+    watch: "push",
+    // Free from the microsecond of its expiry on; answers are rounded to milliseconds.
+    epsilonMs: 1,
+  };
+  /** Namespaces whose ended grants are collected. Records of the others expire by themselves. */
+  readonly #namespaces = new Set<string>();
+  readonly #closing = new AbortController();
+  readonly #views: Views;
+
+  constructor(
+    readonly calls: ScriptCalls,
+    readonly hints: Hints,
+  ) {
+    this.#views = new Views(calls);
+  }
+
+  acquire(
+    requests: readonly port.AcquireRequest[],
+    options?: port.CallOptions,
+  ): Promise<port.AcquireOutcome[]> {
+    for (const { namespace } of requests) this.#namespaces.add(namespace);
+    const tellsReplaced = options?.tellReplaced ? "1" : "";
+    return this.#decide("acquire", "general", requests, options, {
+      argumentsOf: ({ leaseId, holder, ttlMs, queueMs = 0, metadata = null }) => ({
+        id: grantIdOf(leaseId),
+        common: [
+          holder,
+          `${ttlMs}`,
+          `${Math.ceil(Math.min(queueMs, Number.MAX_SAFE_INTEGER))}`,
+          JSON.stringify(metadata),
+          tellsReplaced,
+        ],
+      }),
+      outcome: acquireOutcome,
+    });
+  }
+
+  renew(
+    requests: readonly port.RenewRequest[],
+    options?: port.CallOptions,
+  ): Promise<port.RenewOutcome[]> {
+    return this.#decide("renew", "control", requests, options, {
+      argumentsOf: ({ leaseId, ttlMs }) => ({ id: grantIdOf(leaseId), common: [`${ttlMs}`] }),
+      outcome: (_, reply): port.RenewOutcome => {
+        const [status, ...rest] = reply as Texts;
+        return status === "renewed"
+          ? { status, token: tokenOf(rest[0]), ...termOf(rest) }
+          : { status: "lost", reason: rest[0] as "expired" | "revoked" | "taken" | "gone" };
+      },
+    });
+  }
+
+  release(
+    requests: readonly port.ReleaseRequest[],
+    options?: port.CallOptions,
+  ): Promise<port.ReleaseOutcome[]> {
+    return this.#decide("release", "control", requests, options, {
+      argumentsOf: ({ namespace, leaseId }) => ({
+        id: grantIdOf(leaseId),
+        common: [this.calls.keys.channel(namespace)],
+      }),
+      outcome: (_, reply): port.ReleaseOutcome => ({
+        status: reply === 1 ? "released" : "notHeld",
+      }),
+    });
+  }
+
+  revoke(
+    requests: readonly port.RevokeRequest[],
+    options?: port.CallOptions,
+  ): Promise<port.RevokeOutcome[]> {
+    return this.#decide("revoke", "general", requests, options, {
+      argumentsOf: ({ namespace, expectedToken, free }) => ({
+        id: "",
+        common: [`${expectedToken ?? ""}`, free, this.calls.keys.channel(namespace)],
+      }),
+      outcome: (_, reply): port.RevokeOutcome => {
+        const [status, token, freeInUs] = reply as Texts;
+        return status === "revoked"
+          ? { status, token: tokenOf(token), freeInMs: Math.ceil(Number(freeInUs) / 1_000) }
+          : { status: status === "otherToken" ? status : "notHeld" };
+      },
+    });
+  }
+
+  async get(keys: readonly port.Key[]): Promise<(port.LeaseView | null)[]> {
+    this.#assertOpen();
+    return this.#views.get(keys);
+  }
+
+  async list(query: port.ListQuery): Promise<port.Page<port.LeaseView>> {
+    this.#assertOpen();
+    return this.#views.list(query);
+  }
+
+  async *watch(
+    namespace: string,
+    { signal }: { signal: AbortSignal },
+  ): AsyncGenerator<port.WatchEvent, void, void> {
+    this.#assertOpen();
+    const channel = this.calls.keys.channel(namespace);
+    yield* watchHints(this.hints, channel, namespace, [signal, this.#closing.signal]);
+  }
+
+  async collect(olderThanMs: number): Promise<number> {
+    this.#assertOpen();
+    let collected = 0;
+    for (const namespace of this.#namespaces) {
+      collected += await this.#views.collect(namespace, olderThanMs);
+    }
+    return collected;
+  }
+
+  /** Refuses calls and ends watches. The connections belong to the opener. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw new ClosedError("the Redis lease store");
+  }
+
+  async #decide<Request extends port.Key, Outcome>(
+    script: ScriptName,
+    lane: Lane,
+    requests: readonly Request[],
+    { timeoutMs = DEFAULT_TIMEOUT_MS }: port.CallOptions = {},
+    call: {
+      argumentsOf(request: Request): Arguments;
+      outcome(request: Request, reply: Reply, nowUs: number): Outcome;
+    },
+  ): Promise<(Outcome | port.Failed)[]> {
+    if (this.#closing.signal.aborted) {
+      return requests.map(() => failedOutcome(new ClosedError("the Redis lease store")));
+    }
+    const deadlineMs = this.calls.servers.env.clock.monotonic() + timeoutMs;
+    const argumentsOf = (request: Request) => call.argumentsOf(request);
+    const replies = await this.calls.run({ script, lane, requests, argumentsOf, deadlineMs });
+    return zip(requests, replies).map(([request, replied]) => {
+      if (replied instanceof Error) return failedOutcome(replied);
+      const { reply, nowUs } = replied;
+      if (typeof reply !== "number" && reply[0] === "failed") {
+        return refusedOutcome(String(reply[1]));
+      }
+      return call.outcome(request, reply, nowUs);
+    });
+  }
+}

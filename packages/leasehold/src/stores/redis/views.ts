@@ -1,0 +1,133 @@
+/** Reads what is stored: single leases and pages of a namespace. Deletes what ended long ago. */
+
+import type { Key, LeaseView, ListQuery, Page } from "../../core/index.js";
+import { zip } from "../../env/index.js";
+import type { Servers } from "./connection-servers.js";
+import type { Keys } from "./keys.js";
+import { viewOf } from "./records.js";
+import type { ScriptCalls, Texts } from "./scripts-call.js";
+
+const TIMEOUT_MS = 10_000;
+/** Names that a collection reads from an index at a time. */
+const NAMES_AT_ONCE = 500;
+
+export class Views {
+  readonly #calls: ScriptCalls;
+  readonly #servers: Servers;
+  readonly #keys: Keys;
+
+  constructor(calls: ScriptCalls) {
+    this.#calls = calls;
+    this.#servers = calls.servers;
+    this.#keys = calls.keys;
+  }
+
+  async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
+    const replies = await this.#calls.run({
+      script: "view",
+      lane: "general",
+      requests: keys,
+      argumentsOf: () => ({ id: "", common: [] }),
+      deadlineMs: this.#deadline(),
+    });
+    return zip(keys, replies).map(([key, replied]) => {
+      if (replied instanceof Error) throw replied;
+      const [, view] = replied.reply as Texts;
+      return viewOf(key, view as readonly string[], replied.nowUs);
+    });
+  }
+
+  async list(query: ListQuery): Promise<Page<LeaseView>> {
+    const { namespace, prefix = "", cursor, states, renewedOnly = false, limit = 100 } = query;
+    const deadlineMs = this.#deadline();
+    const range = (key: string, from: Buffer, to: Buffer, count: number) =>
+      this.#names(key, deadlineMs, from, to, count);
+    const items: LeaseView[] = [];
+    const indexes = this.#keys.indexes(namespace);
+    for await (const names of namesOf(indexes, { prefix, after: cursor }, range, limit + 1)) {
+      for (const view of await this.get(names.map((resource) => ({ namespace, resource })))) {
+        if (!view || (states && !states.includes(view.state))) continue;
+        if (renewedOnly && view.renewedAt === null) continue;
+        if (items.length === limit) return { items, nextCursor: items.at(-1)?.resource ?? null };
+        items.push(view);
+      }
+    }
+    return { items, nextCursor: null };
+  }
+
+  /** Of one namespace. @returns how many records it has deleted */
+  async collect(namespace: string, olderThanMs: number): Promise<number> {
+    let collected = 0;
+    for (const index of this.#keys.indexes(namespace)) {
+      collected += await this.#collectFrom(namespace, index, olderThanMs);
+    }
+    return collected;
+  }
+
+  async #collectFrom(namespace: string, index: string, olderThanMs: number): Promise<number> {
+    const { collect } = this.#calls.scripts;
+    let collected = 0;
+    for (let from = "-"; ; ) {
+      const names = await this.#names(index, this.#deadline(), from, "+", NAMES_AT_ONCE);
+      if (names.length === 0) return collected;
+      const records = names.map((resource) => this.#keys.record({ namespace, resource }));
+      const args = [`${Math.floor(olderThanMs * 1_000)}`, ...names];
+      const places = [index, ...records];
+      collected += Number(
+        await this.#servers.run("general", collect, places, args, this.#deadline()),
+      );
+      from = `(${names.at(-1)}`;
+    }
+  }
+
+  async #names(
+    index: string,
+    deadlineMs: number,
+    from: string | Buffer,
+    to: string | Buffer,
+    count: number,
+  ): Promise<string[]> {
+    const range = [from, to, "LIMIT", 0, count] as const;
+    const names = await this.#servers.command(deadlineMs, "zrangebylex", index, ...range);
+    return names as string[];
+  }
+
+  #deadline(): number {
+    return this.#servers.env.clock.monotonic() + TIMEOUT_MS;
+  }
+}
+
+/** Names of one index between two bounds of ZRANGEBYLEX, the first `count` of them. */
+type Range = (index: string, from: Buffer, to: Buffer, count: number) => Promise<readonly string[]>;
+
+/**
+ * The names in several indexes as one list, in the order of the bytes of UTF-8: chunks of names, each
+ * behind the one before. An index that has returned as many as were asked for may go on with names that
+ * precede another's: what lies beyond its last one waits for the next chunk.
+ */
+async function* namesOf(
+  indexes: readonly string[],
+  { prefix, after }: { readonly prefix: string; readonly after: string | undefined },
+  range: Range,
+  count: number,
+): AsyncGenerator<readonly string[], void, void> {
+  // No byte of UTF-8 is 0xff: it stands behind all that begin with the prefix.
+  const to = Buffer.concat([Buffer.from(`(${prefix}`), Buffer.from([0xff])]);
+  const from = (name: string | undefined) =>
+    name === undefined || compareBytes(name, prefix) < 0 ? `[${prefix}` : `(${name}`;
+  for (let last = after; ; ) {
+    const start = Buffer.from(from(last));
+    const lists = await Promise.all(indexes.map((index) => range(index, start, to, count)));
+    const ends = lists.flatMap((list) => (list.length === count ? (list.at(-1) ?? []) : []));
+    const end = ends.sort(compareBytes)[0];
+    const names = lists.flat().sort(compareBytes);
+    const sure = end === undefined ? names : names.filter((name) => compareBytes(name, end) <= 0);
+    if (sure.length > 0) yield sure;
+    if (end === undefined) return;
+    last = end;
+  }
+}
+
+function compareBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}

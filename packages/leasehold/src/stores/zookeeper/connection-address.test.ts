@@ -1,0 +1,47 @@
+import { expect, it } from "vitest";
+import { checkOptions, optionsOf } from "./connection-address.js";
+import { zookeeper } from "./index.js";
+
+it.each([
+  ["zookeeper://a", { servers: ["a"] }],
+  ["zookeeper://a:2182/", { servers: ["a:2182"] }],
+  ["zookeeper://a:1,b,c:3/locks/app", { servers: ["a:1", "b", "c:3"], chroot: "/locks/app" }],
+  [
+    "zookeeper://me:p%40ss@a/x?sessionTimeoutMs=15000",
+    { servers: ["a"], chroot: "/x", auth: "me:p@ss", sessionTimeoutMs: 15_000 },
+  ],
+])("reads %s", (url, options) => {
+  expect(optionsOf(url)).toEqual(options);
+  checkOptions(optionsOf(url));
+});
+
+it.each([
+  "zookeeper:",
+  "zookeeper://",
+  "zookeeper:///locks",
+  "zookeeper://a@b@c",
+  "zookeeper://a/%",
+])("says how to write a URL instead of %s", (url) => {
+  expect(() => zookeeper({ url })).toThrow(
+    expect.objectContaining({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringContaining("write zookeeper://a:2181,b:2181,c:2181/chroot"),
+    }),
+  );
+});
+
+it.each([
+  ["zookeeper://a:x", "servers"],
+  ["zookeeper://[::1]:2181", "servers"],
+  ["zookeeper://a/../b", "chroot"],
+  ["zookeeper://a//b", "chroot"],
+  ["zookeeper://a?sessionTimeoutMs=", "sessionTimeoutMs"],
+  ["zookeeper://a?sessionTimeoutMs=10", "sessionTimeoutMs"],
+  ["zookeeper://a?sessionTimeoutMs=1.5e3x", "sessionTimeoutMs"],
+  ["zookeeper://a?timeout=1", "timeout"],
+  ["zookeeper://justuser@a", "auth"],
+])("names what is wrong in %s: %s", (url, path) => {
+  expect(() => zookeeper({ url })).toThrow(
+    expect.objectContaining({ code: "INVALID_OPTION", path }),
+  );
+});

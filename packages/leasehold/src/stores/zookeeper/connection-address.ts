@@ -1,0 +1,77 @@
+/** Where the ensemble is, from a URL: `zookeeper://user:password@a:2181,b,c/chroot?sessionTimeoutMs=15000`. */
+import { checkInteger, InvalidOptionError, StoreMisconfiguredError } from "../../core/index.js";
+
+/** Options of `zookeeper()`. */
+export interface ZooKeeperOptions {
+  /** Host names or IPv4 addresses, each with its port if that is not 2181. Any of them may be used. */
+  readonly servers: readonly string[];
+  /** The znode below which everything is kept, such as `/locks`. Default: the root. Made if missing. */
+  readonly chroot?: string | undefined;
+  /**
+   * How long the ensemble waits for a process that has fallen silent before it frees what that held.
+   * A lease lasts three quarters of it at most. Default 40,000, which the servers may shorten (to 20 of
+   * their ticks); ask for no less than 3 ticks.
+   */
+  readonly sessionTimeoutMs?: number | undefined;
+  /** `user:password` of the scheme `digest`. With it, only this user may touch what is kept. */
+  readonly auth?: string | undefined;
+}
+
+export const DEFAULT_SESSION_TIMEOUT_MS = 40_000;
+const SHORTEST_SESSION_MS = 300;
+const LONGEST_SESSION_MS = 3_600_000;
+
+/** @throws STORE_MISCONFIGURED for a URL that cannot be read, INVALID_OPTION for an option in it */
+export function optionsOf(url: string): ZooKeeperOptions {
+  const [, auth, hosts = "", path = "", query = ""] =
+    /^zookeeper:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url) ?? [];
+  const servers = hosts.split(",").filter((server) => server !== "");
+  try {
+    if (servers.length === 0) throw new Error("no server");
+    const chroot = decodeURIComponent(path).replace(/\/$/, "");
+    return {
+      servers,
+      ...(chroot && { chroot }),
+      ...(auth && { auth: decodeURIComponent(auth) }),
+      ...sessionOf(new URLSearchParams(query)),
+    };
+  } catch (error) {
+    if (error instanceof InvalidOptionError) throw error;
+    // Without its cause, which quotes the URL with the password.
+    throw new StoreMisconfiguredError(
+      "the URL of the ZooKeeper ensemble cannot be read: write zookeeper://a:2181,b:2181,c:2181/chroot, with user:password@ before the servers where needed",
+    );
+  }
+}
+
+function sessionOf(query: URLSearchParams): { sessionTimeoutMs?: number } {
+  let found: { sessionTimeoutMs?: number } = {};
+  for (const [name, value] of query) {
+    if (name !== "sessionTimeoutMs") {
+      throw new InvalidOptionError(name, "is unknown: the URL may have ?sessionTimeoutMs=15000");
+    }
+    found = { sessionTimeoutMs: value === "" ? Number.NaN : Number(value) };
+  }
+  return found;
+}
+
+/** @throws INVALID_OPTION */
+export function checkOptions(options: ZooKeeperOptions): void {
+  const { servers, chroot = "", sessionTimeoutMs = DEFAULT_SESSION_TIMEOUT_MS, auth } = options;
+  if (servers.length === 0) throw new InvalidOptionError("servers", "must name one at least");
+  for (const server of servers) {
+    if (!/^[^:\s,/]+(:[1-9]\d{0,4})?$/.test(server)) {
+      throw new InvalidOptionError(
+        "servers",
+        "must each be a host name or IPv4 address, and :port",
+      );
+    }
+  }
+  if (chroot !== "" && !/^(\/(?!\.{1,2}(\/|$))[^/\0]+)+$/.test(chroot)) {
+    throw new InvalidOptionError("chroot", "must be the path of a znode, such as /locks");
+  }
+  checkInteger("sessionTimeoutMs", sessionTimeoutMs, SHORTEST_SESSION_MS, LONGEST_SESSION_MS);
+  if (auth !== undefined && !/^[^:]+:/.test(auth)) {
+    throw new InvalidOptionError("auth", "must be user:password");
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * The seam to node-zookeeper-client: what we need of it, and what we never let it do. It is used for
+ * one connection at a time, and thrown away with it, because left alone it would
+ *
+ * - keep requests for a connection to come, long after their callers have given up;
+ * - read the rest of a half message of the connection before from the one after;
+ * - wait for answers for ever, and throw out of its socket at an error that it does not know;
+ * - take version 0 in a transaction for "any version".
+ *
+ * For that, some of its inside is named here; the tests hold the versions that we allow to it.
+ */
+import { StoreMisconfiguredError } from "../../core/index.js";
+
+export interface Stat {
+  readonly czxid: Buffer;
+  readonly mzxid: Buffer;
+  readonly ctime: Buffer;
+  readonly mtime: Buffer;
+  readonly version: number;
+  readonly ephemeralOwner: Buffer;
+  readonly numChildren: number;
+  /** Of the last change of its children. */
+  readonly pzxid: Buffer;
+}
+export interface WatchedEvent {
+  readonly type: number;
+}
+export type Watcher = (event: WatchedEvent) => void;
+type Callback<Results extends unknown[]> = (
+  error: Error | null | undefined,
+  ...results: Results
+) => void;
+
+/** The result of one operation of a transaction. */
+export interface OpResult {
+  readonly path?: string;
+  readonly stat?: Stat;
+}
+export interface DriverTransaction {
+  /** As it is sent. */
+  readonly ops: { version?: number }[];
+  create(path: string, data: Buffer, acls: unknown, mode: number): unknown;
+  setData(path: string, data: Buffer, version: number): unknown;
+  remove(path: string, version: number): unknown;
+  commit(callback: Callback<[OpResult[]]>): void;
+}
+export interface DriverClient {
+  connect(): void;
+  close(): void;
+  addAuthInfo(scheme: string, auth: Buffer): void;
+  getSessionId(): Buffer;
+  getSessionPassword(): Buffer;
+  getSessionTimeout(): number;
+  getData(path: string, callback: Callback<[Buffer | undefined, Stat]>): void;
+  getData(path: string, watcher: Watcher, callback: Callback<[Buffer | undefined, Stat]>): void;
+  getChildren(path: string, callback: Callback<[string[], Stat]>): void;
+  getChildren(path: string, watcher: Watcher, callback: Callback<[string[], Stat]>): void;
+  exists(path: string, callback: Callback<[Stat | null]>): void;
+  setData(path: string, data: Buffer, version: number, callback: Callback<[Stat]>): void;
+  remove(path: string, version: number, callback: Callback<[]>): void;
+  transaction(): DriverTransaction;
+  readonly connectionManager: DriverConnection;
+}
+/** Its inside. */
+export interface DriverConnection {
+  connect(): void;
+  onSocketData(chunk: Buffer): void;
+  on(event: "state", listener: (state: number) => void): unknown;
+  /** From the turn after connect() on. */
+  readonly socket?: {
+    readonly destroyed: boolean;
+    readonly errored: Error | null;
+    destroy(error: Error): void;
+    unref(): void;
+  };
+  readonly connectTimeoutHandler?: { unref?(): void } | null;
+}
+
+/** The states of a connection, as the driver numbers them. */
+export const STATES = {
+  disconnected: 0,
+  connected: 2,
+  closed: -2,
+  expired: -3,
+  authenticationFailed: -4,
+} as const;
+
+export const MODES = { persistent: 0, ephemeralSequential: 3 } as const;
+
+/** No answer of a ZooKeeper server is longer; text of other servers read as a length is. */
+const LONGEST_ANSWER_BYTES = 64 * 2 ** 20;
+
+export interface ClientOptions {
+  readonly sessionTimeout: number;
+  /** Both together: go on with that session. */
+  readonly sessionId?: Buffer;
+  readonly sessionPassword?: Buffer;
+  readonly spinDelay: number;
+  readonly retries: number;
+}
+export interface Driver {
+  createClient(server: string, options: ClientOptions): DriverClient;
+  /** Rights of all, and of whoever makes the znode. */
+  readonly ACL: { readonly OPEN_ACL_UNSAFE: unknown; readonly CREATOR_ALL_ACL: unknown };
+}
+
+export async function loadDriver(): Promise<Driver> {
+  const loaded: unknown = await import("node-zookeeper-client").catch((error) => {
+    throw new StoreMisconfiguredError(
+      "the package node-zookeeper-client is missing: npm install node-zookeeper-client",
+      error,
+    );
+  });
+  return loaded as Driver;
+}
+
+/** The driver is given whole messages, one at a time; what it cannot read ends the connection. */
+export function readWhole(connection: DriverConnection, cut: (error: Error) => void): void {
+  const read = connection.onSocketData.bind(connection);
+  let rest: Buffer = Buffer.alloc(0);
+  connection.onSocketData = (chunk) => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    while (rest.length >= 4 && connection.socket?.destroyed === false) {
+      const length = rest.readInt32BE(0);
+      if (length < 0 || length > LONGEST_ANSWER_BYTES) {
+        const problem = "what answers is no ZooKeeper server: correct host and port in the URL";
+        cut(new StoreMisconfiguredError(problem));
+        return;
+      }
+      if (rest.length < length + 4) return;
+      const message = rest.subarray(0, length + 4);
+      rest = rest.subarray(length + 4);
+      try {
+        read(message);
+      } catch (error) {
+        cut(new Error(`an answer that the driver cannot read: ${String(error)}`));
+      }
+    }
+  };
+}
+
+/** @throws STORE_MISCONFIGURED where it cannot be told exactly: tokens must compare rightly */
+export function exact(long: Buffer): number {
+  const value = Number(long.readBigInt64BE());
+  if (Number.isSafeInteger(value)) return value;
+  throw new StoreMisconfiguredError(
+    `zxid ${long.toString("hex")} is too large to be a token: the ensemble has had more than two million leaders`,
+  );
+}

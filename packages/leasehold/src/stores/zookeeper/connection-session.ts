@@ -1,0 +1,170 @@
+/**
+ * The session of a client: it outlives its connections, and what it holds lives as long as it does.
+ *
+ *            connect             lost: to the next server, with the same identity
+ *   (none) ──────────▶ linked ──────────▶ (unlinked) ──▶ linked     all that it held is still there
+ *      ▲                                      │
+ *      └───────── "that session has ended" ◀──┘    all that it held is gone: only the servers can say so
+ *
+ * While it has no connection nobody can say whether it lives: calls wait for one as long as their
+ * callers do, and those trust in what they hold until their own deadlines.
+ */
+
+import { ClosedError, LeaseholdError, StoreMisconfiguredError } from "../../core/index.js";
+import { Backoff, type Env, sleep } from "../../env/index.js";
+import { Link, SessionEnded, type SessionIdentity } from "./connection.js";
+import type { Driver } from "./connection-driver.js";
+import { isRefused, storeError, Unanswered } from "./failures.js";
+
+export interface SessionOptions {
+  readonly driver: Driver;
+  readonly servers: readonly string[];
+  readonly sessionTimeoutMs: number;
+  readonly auth: string | undefined;
+}
+
+const RECONNECT = { firstMs: 20, longestMs: 1_000 };
+/** One server must not use up the time for the others; one that starts may take a call and not answer. */
+const FIRST_CONNECT_MS = 500;
+const LONGEST_CONNECT_MS = 4_000;
+
+export class Session {
+  #link: Link | null = null;
+  #identity: SessionIdentity | null = null;
+  /** Why there is no connection. */
+  #problem: Error | null = null;
+  /** How many attempts have failed, ever. */
+  #failures = 0;
+  readonly #waiting = new Set<() => void>();
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+  readonly #servers: readonly string[];
+
+  private constructor(
+    readonly options: SessionOptions,
+    readonly env: Env,
+    /** Called at each connection, before it is used. */
+    readonly onLink: () => void,
+  ) {
+    const { servers } = options;
+    const first = Math.floor(env.random.float() * servers.length);
+    this.#servers = [...servers.slice(first), ...servers.slice(0, first)];
+    this.#running = this.#run();
+  }
+
+  /** Resolves when a connection stands. @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED */
+  static async open(
+    options: SessionOptions,
+    env: Env,
+    timeoutMs: number,
+    onLink: () => void,
+  ): Promise<Session> {
+    const session = new Session(options, env, onLink);
+    try {
+      const deadlineMs = env.clock.monotonic() + timeoutMs;
+      const { sessionTimeoutMs } = await session.link(deadlineMs, { patient: true });
+      if (sessionTimeoutMs > options.sessionTimeoutMs) {
+        throw new StoreMisconfiguredError(
+          `the ensemble has no sessions shorter than ${sessionTimeoutMs} ms (minSessionTimeout, by default 2 ticks): set sessionTimeoutMs to 3 ticks at least`,
+        );
+      }
+      return session;
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+
+  /** For people: without the password. */
+  get name(): string {
+    return `ZooKeeper at ${this.options.servers.join(",")}`;
+  }
+
+  get isLinked(): boolean {
+    return this.#link?.isOpen ?? false;
+  }
+
+  /**
+   * The connection.
+   * @param options.patient waits on when no server can be reached; default: tells the caller
+   * @throws ClosedError, StoreMisconfiguredError; StoreUnavailableError in time
+   */
+  async link(deadlineMs: number, { patient = false } = {}): Promise<Link> {
+    const { clock } = this.env;
+    const before = this.#failures;
+    for (;;) {
+      if (this.#closing.signal.aborted) throw new ClosedError("the store");
+      if (this.#link?.isOpen) return this.#link;
+      if (this.#problem instanceof LeaseholdError && !this.#problem.retryable) throw this.#problem;
+      const leftMs = deadlineMs - clock.monotonic();
+      const unreachable = this.#failures - before >= this.#servers.length && !patient;
+      if (leftMs <= 0 || unreachable) {
+        const why = this.#problem?.message ?? "no answer yet";
+        throw storeError(new Unanswered(`no connection: ${why}`, false, this.#problem), false);
+      }
+      await new Promise<void>((resolve) => {
+        const done = () => {
+          timer.cancel();
+          this.#waiting.delete(done);
+          resolve();
+        };
+        const timer = clock.timer(leftMs, done);
+        this.#waiting.add(done);
+      });
+    }
+  }
+
+  /** Ends the session, if there is a connection to say so by; else it ends by its timeout. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#wake();
+    await this.#link?.close();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, random, logger } = this.env;
+    const { signal } = this.#closing;
+    const backoff = new Backoff(random, RECONNECT);
+    let failures = 0;
+    for (let tries = 0; !signal.aborted; tries += 1) {
+      try {
+        const link = await this.#connect(
+          this.#servers[tries % this.#servers.length] ?? "",
+          Math.min(FIRST_CONNECT_MS * 2 ** failures, LONGEST_CONNECT_MS),
+        );
+        failures = 0;
+        backoff.reset();
+        if (signal.aborted) return await link.close();
+        [this.#link, this.#identity, this.#problem] = [link, link.identity, null];
+        this.onLink();
+        this.#wake();
+        await link.ended;
+        if (signal.aborted) return;
+        logger.warn({ store: this.name }, "the connection is lost; connecting again");
+        continue;
+      } catch (error) {
+        if (error instanceof SessionEnded) {
+          logger.warn({ store: this.name }, "the session has ended, and all that it held");
+          this.#identity = null;
+          continue;
+        }
+        this.#problem = isRefused(error) ? storeError(error, false) : (error as Error);
+        this.#failures += 1;
+        this.#wake();
+      }
+      failures += 1;
+      await sleep(clock, backoff.nextMs(), { signal, background: true }).catch(() => {});
+    }
+  }
+
+  #connect(server: string, withinMs: number): Promise<Link> {
+    const { driver, sessionTimeoutMs, auth } = this.options;
+    const options = { server, identity: this.#identity, sessionTimeoutMs, auth, withinMs };
+    return Link.open(driver, options, this.env);
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake();
+  }
+}

@@ -1,0 +1,243 @@
+/**
+ * How this client takes, keeps and gives back leases. A lock's znode names its last grant; the grant
+ * itself is an ephemeral znode below it, which every client of Curator's layout takes for a contender.
+ *
+ *   acquire   look ─▶ nobody contends ─▶ one transaction: write the lock's znode if its version is
+ *                     │                  still the one seen, and create our contender
+ *                     │                    ├── refused: somebody was quicker; look again
+ *                     │                    └── done ─▶ are we first? ─▶ acquired; token: its czxid
+ *                     │                                  └── another kind of client was quicker:
+ *                     ▼                                      take ours away again, look again
+ *                  catch up, look again ─▶ ours: the answer to a repeated request
+ *                                          another's: held
+ *   renew     write our contender if its version is still the one known: an operator's mark shows
+ *   release   one transaction: delete our contender, and write into the lock's znode how it ended
+ *
+ * Failures. An answer that is lost leaves a doubt, which the next look after a catch-up settles: our
+ * contender is found by its UUID, or was not made and never will be, because servers refuse what comes
+ * from a connection that the session has left. Whoever gives up in doubt leaves a note (own-grants.ts),
+ * and the contender is deleted at the end of its ttl, or goes with the session.
+ */
+
+import type { AcquireOutcome, AcquireRequest } from "../../core/index.js";
+import { type Clock, grantIdOf } from "../../env/index.js";
+import { exact } from "./connection-driver.js";
+import {
+  AGAIN,
+  type Again,
+  acquired,
+  adopt,
+  type Doubt,
+  foreignHolder,
+  lookWithCare,
+  ownOf,
+  withdraw,
+} from "./decide-contenders.js";
+import { isRefused } from "./failures.js";
+import { contenderOf, contenderPrefix, inOrder } from "./keys.js";
+import type { OwnGrant, OwnGrants } from "./own-grants.js";
+import { type ContenderRecord, encode } from "./records.js";
+import { type Contender, type Seen, type Talk, timeOf } from "./transactions.js";
+import { lookForPlace, NOWHERE, type Place, reservedForMs, type WaitQueue } from "./wait-queue.js";
+
+export class Holding {
+  constructor(
+    readonly clock: Clock,
+    readonly own: OwnGrants,
+    readonly queue: WaitQueue,
+  ) {}
+
+  async acquire(
+    talk: Talk,
+    id: string,
+    request: AcquireRequest,
+    doubt: Doubt,
+  ): Promise<AcquireOutcome | Again> {
+    const { leaseId, queueMs = 0 } = request;
+    const sentMs = this.clock.monotonic();
+    const uuid = contenderOf(leaseId);
+    if (!doubt.careful) {
+      // That it is free is tried out; whatever else is said must be no older than the question.
+      const [glance, place] = await Promise.all([
+        talk.glance(request),
+        lookForPlace(talk, request),
+      ]);
+      if (glance && glance.record?.contender !== uuid && place.ahead === 0) {
+        return this.#grant(talk, id, request, glance, place, doubt);
+      }
+      doubt.careful = true;
+    }
+    // Answered in this order, which misses no waiter from before the lock became free.
+    const [seen, known] = await Promise.all([
+      lookWithCare(talk, request),
+      queueMs > 0 ? lookForPlace(talk, request) : null,
+    ]);
+    const [first] = seen.contenders;
+    const mine = ownOf(seen, leaseId);
+    const named = seen.record?.contender === uuid;
+    let keptMs = 0;
+    // A request that does not wait, and finds the lock held, need not read the wait queue.
+    const concerned = first === undefined || mine !== undefined;
+    const place = known ?? (concerned ? await lookForPlace(talk, request) : NOWHERE);
+    if (first === undefined && !named) {
+      doubt.unknown = false;
+      keptMs = await this.queue.keptMs(talk, request, seen, place.ahead);
+      if (keptMs === 0) return this.#grant(talk, id, request, seen, place, doubt);
+    }
+    if (mine === undefined) {
+      doubt.unknown = false;
+      this.own.forget(id);
+      if (named) return { status: "ended" };
+      if (queueMs > 0) {
+        if (place.at < 0) {
+          await this.queue.leave(talk, id, request, doubt);
+          // From now on nothing happens unnoticed.
+          return AGAIN;
+        }
+        this.queue.keep(id, request);
+      }
+    }
+    if (keptMs > 0) return this.#kept(talk, id, request, place, keptMs);
+    const contender = await talk.contender(request, first ?? "");
+    if (!contender) return AGAIN;
+    if (mine !== undefined && mine !== first) {
+      await withdraw(this.own, talk, id, request, mine, seen.stat?.version ?? -1);
+      doubt.unknown = false;
+      return AGAIN;
+    }
+    if (mine !== undefined && contender.owner === talk.link.owner) {
+      doubt.unknown = false;
+      if (contender.record?.revoked) return { status: "ended" };
+      const grant = adopt(this.own, this.clock, id, request, contender, seen);
+      await this.#served(talk, id, request, place, doubt);
+      return acquired(grant, talk, { sentMs, provenMs: talk.syncedMs, promisedMs: grant.untilMs });
+    }
+    return this.#held(talk, id, request, contender, place);
+  }
+
+  async #grant(
+    talk: Talk,
+    id: string,
+    request: AcquireRequest,
+    seen: Seen,
+    place: Place,
+    doubt: Doubt,
+  ): Promise<AcquireOutcome | Again> {
+    const { leaseId, holder, ttlMs, metadata = null } = request;
+    const record: ContenderRecord = {
+      contender: contenderOf(leaseId),
+      grantId: grantIdOf(leaseId),
+      holder,
+      ttlMs,
+      metadata,
+    };
+    const lock = talk.paths.lock(request);
+    const data = encode(record);
+    const sentMs = this.clock.monotonic();
+    const { namespace, resource } = request;
+    const grant: OwnGrant = {
+      id,
+      grant: { namespace, resource, leaseId },
+      record,
+      ttlMs,
+      untilMs: sentMs + ttlMs,
+      node: null,
+    };
+    this.own.put(grant);
+    doubt.unknown = true;
+    doubt.careful = true;
+    let path: string;
+    try {
+      const results = await talk.commit([
+        seen.stat ? { set: lock, data, version: seen.stat.version } : { create: lock, data },
+        { create: `${lock}/${contenderPrefix(record.contender)}`, data, ephemeral: true },
+      ]);
+      path = results[1]?.path ?? "";
+    } catch (error) {
+      if (!isRefused(error, "NO_NODE", "BAD_VERSION", "NODE_EXISTS")) throw error;
+      this.own.forget(id);
+      doubt.unknown = false;
+      if (isRefused(error, "NO_NODE") && !seen.stat) {
+        await talk.make(talk.paths.namespace(namespace));
+      }
+      return AGAIN;
+    }
+    const name = path.slice(lock.length + 1);
+    const lockVersion = seen.stat ? seen.stat.version + 1 : 0;
+    const { children, stat } = await talk.link.getChildren(lock, talk.deadlineMs);
+    doubt.unknown = false;
+    // Ended by an operator already.
+    if (stat.version !== lockVersion || !children.includes(name)) return AGAIN;
+    if (inOrder(children)[0] !== name) {
+      doubt.unknown = true;
+      await withdraw(this.own, talk, id, request, name, lockVersion, seen.data);
+      doubt.unknown = false;
+      return AGAIN;
+    }
+    grant.untilMs = this.clock.monotonic() + ttlMs;
+    grant.node = {
+      path,
+      owner: talk.link.owner,
+      version: 0,
+      lockVersion,
+      // One transaction has written both.
+      token: exact(stat.mzxid),
+      grantedAtMs: timeOf(stat),
+      renewedAtMs: null,
+    };
+    await this.#served(talk, id, request, place, doubt);
+    return acquired(grant, talk, { sentMs, provenMs: sentMs, promisedMs: sentMs + ttlMs });
+  }
+
+  async #served(
+    talk: Talk,
+    id: string,
+    request: AcquireRequest,
+    place: Place,
+    doubt: Doubt,
+  ): Promise<void> {
+    doubt.unknown = true;
+    await this.queue.served(talk, id, request, place);
+    doubt.unknown = false;
+  }
+
+  /** It is free, but others wait for it. */
+  async #kept(
+    talk: Talk,
+    id: string,
+    request: AcquireRequest,
+    place: Place,
+    remainingMs: number,
+  ): Promise<AcquireOutcome | Again> {
+    const waits = (request.queueMs ?? 0) > 0;
+    const { ahead } = place;
+    if (waits && !(await this.queue.wait(talk, id, place, undefined))) return AGAIN;
+    const holder = await talk.waiterOf(request, place.tickets[0] ?? "");
+    return { status: "held", holder, grantId: null, remainingMs, ahead };
+  }
+
+  async #held(
+    talk: Talk,
+    id: string,
+    request: AcquireRequest,
+    { record, data, stat, path }: Contender,
+    place: Place,
+  ): Promise<AcquireOutcome | Again> {
+    const waits = (request.queueMs ?? 0) > 0;
+    const { ahead } = place;
+    const first = path.slice(path.lastIndexOf("/") + 1);
+    if (waits && !(await this.queue.wait(talk, id, place, first))) return AGAIN;
+    const waiting = waits ? { ahead } : {};
+    if (!record) {
+      const holder = foreignHolder(data, path);
+      return { status: "held", holder, grantId: null, remainingMs: null, ...waiting };
+    }
+    const { holder, grantId, ttlMs, revoked } = record;
+    const leftMs = (revoked?.freeAtMs ?? timeOf(stat) + ttlMs) - (await talk.sync());
+    // A waiter hears when its turn comes: after the grant in the way, and after those before it.
+    const turnsMs = waits ? reservedForMs(ahead) : 0;
+    // It should have ended: how long its session still takes to, nobody can say.
+    const remainingMs = leftMs > 0 ? Math.min(leftMs, ttlMs) + turnsMs : null;
+    return { status: "held", holder, grantId, remainingMs, ...waiting };
+  }
+}

@@ -1,0 +1,67 @@
+/** Leases in ZooKeeper, in the layout of Curator's lock recipes. */
+import type { Env } from "../../env/index.js";
+import type { LeaseStores, StoreSource } from "../source.js";
+import {
+  checkOptions,
+  DEFAULT_SESSION_TIMEOUT_MS,
+  optionsOf,
+  type ZooKeeperOptions,
+} from "./connection-address.js";
+import { loadDriver } from "./connection-driver.js";
+import { Session } from "./connection-session.js";
+import { storeError } from "./failures.js";
+import { Paths } from "./keys.js";
+import { ZooKeeperLeaseStore } from "./store.js";
+import { aclsOf, Talk } from "./transactions.js";
+import { Watches } from "./watch.js";
+
+export type { ZooKeeperOptions } from "./connection-address.js";
+
+const DEFAULT_OPEN_TIMEOUT_MS = 5_000;
+/** Whoever opens hears why it failed, not only that it did. */
+const OPEN_SHARE = 0.9;
+
+/**
+ * Leases in a ZooKeeper ensemble, each bound to the session of the client that took it: they end when
+ * its process does. Opening makes the chroot if it is missing.
+ * @param options or a URL, `zookeeper://a:2181,b,c/chroot?sessionTimeoutMs=15000`
+ * @throws STORE_MISCONFIGURED for a URL that cannot be read, INVALID_OPTION for options out of range
+ */
+export function zookeeper(options: ZooKeeperOptions | { url: string }): StoreSource<LeaseStores> {
+  const given = "url" in options ? optionsOf(options.url) : options;
+  checkOptions(given);
+  return {
+    open: (env, timeoutMs) => openZooKeeper(given, env, timeoutMs ?? DEFAULT_OPEN_TIMEOUT_MS),
+  };
+}
+
+async function openZooKeeper(
+  { servers, chroot = "", auth, sessionTimeoutMs = DEFAULT_SESSION_TIMEOUT_MS }: ZooKeeperOptions,
+  env: Env,
+  timeoutMs: number,
+): Promise<LeaseStores> {
+  const driver = await loadDriver();
+  const deadlineMs = env.clock.monotonic() + timeoutMs * OPEN_SHARE;
+  const watches = new Watches();
+  let store: ZooKeeperLeaseStore | undefined;
+  const onLink = () => {
+    watches.renewed();
+    store?.onLink();
+  };
+  const options = { driver, servers, sessionTimeoutMs, auth };
+  const session = await Session.open(options, env, timeoutMs * OPEN_SHARE, onLink);
+  try {
+    const paths = new Paths(chroot);
+    const acls = aclsOf(driver, auth);
+    const link = await session.link(deadlineMs);
+    // Whether we may read and write here is known before the first lease.
+    await new Talk(link, deadlineMs, paths, acls).sync();
+    const { sessionTimeoutMs: grantedMs } = link;
+    const leases = new ZooKeeperLeaseStore(session, grantedMs, paths, acls, env, watches);
+    store = leases;
+    return { leases, close: () => leases.close() };
+  } catch (error) {
+    await session.close();
+    throw storeError(error, false);
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * What this client has in its session: grants and tickets. The session keeps them all alive, so that
+ * it is here that each of them ends with its own time. What was asked for and never answered stands
+ * here too: it may have been made, and nobody would know.
+ */
+import type { Clock, SerialExecutor, Timer } from "../../env/index.js";
+
+/** An end that failed is tried again so much later, or as soon as there is a connection. */
+const RETRY_MS = 1_000;
+
+export class Own<T extends { readonly id: string; untilMs: number }> {
+  readonly #all = new Map<string, T>();
+  readonly #timers = new Map<string, Timer>();
+  #closed = false;
+
+  /**
+   * @param turns what is done about one lease id is done one after the other: its end must not cross
+   *   its renewal
+   * @param end called when the time of one is over (`untilMs`), until it is forgotten
+   */
+  constructor(
+    readonly clock: Clock,
+    readonly turns: SerialExecutor,
+    readonly end: (one: T) => Promise<unknown>,
+  ) {}
+
+  get(id: string): T | undefined {
+    return this.#all.get(id);
+  }
+
+  put(one: T): void {
+    if (this.#closed) return;
+    this.#all.set(one.id, one);
+    this.#arm(one, one.untilMs - this.clock.monotonic());
+  }
+
+  forget(id: string): void {
+    this.#all.delete(id);
+    this.#timers.get(id)?.cancel();
+    this.#timers.delete(id);
+  }
+
+  /** There is a connection again. */
+  hurry(): void {
+    const nowMs = this.clock.monotonic();
+    for (const one of this.#all.values()) if (one.untilMs <= nowMs) this.#arm(one, 0);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const id of Array.from(this.#all.keys())) this.forget(id);
+  }
+
+  #arm(one: T, delayMs: number): void {
+    this.#timers.get(one.id)?.cancel();
+    const timer = this.clock.timer(delayMs, () => void this.#due(one.id), { background: true });
+    this.#timers.set(one.id, timer);
+  }
+
+  async #due(id: string): Promise<void> {
+    let tried = false;
+    await this.turns.run(id, async () => {
+      const one = this.#all.get(id);
+      if (!one || one.untilMs > this.clock.monotonic()) return;
+      tried = true;
+      await this.end(one).catch(() => {});
+    });
+    const one = this.#all.get(id);
+    if (!one) return;
+    const leftMs = one.untilMs - this.clock.monotonic();
+    this.#arm(one, Math.max(leftMs, tried ? RETRY_MS : 0));
+  }
+}

@@ -1,0 +1,208 @@
+/** Reads what is stored: single leases and pages of a namespace. Deletes what ended long ago. */
+
+import type { Key, LeaseView, ListQuery, Page } from "../../core/index.js";
+import { grantIdOf } from "../../env/index.js";
+import { foreignHolder } from "./decide-contenders.js";
+import { isRefused } from "./failures.js";
+import { nameOf } from "./keys.js";
+import {
+  type Contender,
+  renewedAtOf,
+  type Seen,
+  type Talk,
+  timeOf,
+  trace,
+} from "./transactions.js";
+
+/** So many locks are read at a time. */
+const READ_AT_ONCE = 100;
+const DEFAULT_PAGE = 100;
+
+export async function viewOf(talk: Talk, key: Key): Promise<LeaseView | null> {
+  for (;;) {
+    const [nowMs, seen] = await Promise.all([talk.sync(), talk.look(key)]);
+    const [first] = seen.contenders;
+    if (first === undefined) return endedView(key, seen);
+    const contender = await talk.contender(key, first);
+    if (contender) return liveView(key, contender, nowMs);
+  }
+}
+
+function liveView({ namespace, resource }: Key, contender: Contender, nowMs: number): LeaseView {
+  const { record, stat, token, data, path } = contender;
+  const grantedAt = textOf(timeOf({ ...stat, mtime: stat.ctime }));
+  const common = { namespace, resource, token, grantedAt };
+  if (!record) {
+    return {
+      ...common,
+      holder: foreignHolder(data, path),
+      grantId: grantIdOf(path),
+      state: "live",
+      // As long as its session lasts, which nobody else can know.
+      ttlMs: 0,
+      remainingMs: 0,
+      renewedAt: null,
+      expiresAt: null,
+      metadata: null,
+    };
+  }
+  const { holder, grantId, ttlMs, metadata, revoked } = record;
+  const renewedAtMs = renewedAtOf(contender);
+  const expiresAtMs = revoked?.freeAtMs ?? timeOf(stat) + ttlMs;
+  return {
+    ...common,
+    holder,
+    grantId,
+    ttlMs,
+    metadata,
+    state: revoked ? "revoked" : "live",
+    remainingMs: revoked ? 0 : Math.min(ttlMs, Math.max(0, expiresAtMs - nowMs)),
+    renewedAt: renewedAtMs === null ? null : textOf(renewedAtMs),
+    expiresAt: textOf(expiresAtMs),
+  };
+}
+
+function endedView({ namespace, resource }: Key, { record, stat }: Seen): LeaseView | null {
+  if (!record || !stat) return null;
+  const { holder, grantId, ttlMs, metadata, ended } = record;
+  // Its session ended without a word. The lock's znode was written last when it was granted.
+  const grantedAtMs = ended?.grantedAtMs ?? timeOf(stat);
+  const renewedAtMs = ended?.renewedAtMs ?? null;
+  return {
+    namespace,
+    resource,
+    holder,
+    grantId,
+    ttlMs,
+    metadata,
+    remainingMs: 0,
+    token: ended?.token ?? timeOf({ ...stat, mtime: stat.mzxid }),
+    state: ended?.state ?? "expired",
+    grantedAt: textOf(grantedAtMs),
+    renewedAt: renewedAtMs === null ? null : textOf(renewedAtMs),
+    expiresAt: textOf(ended ? timeOf(stat) : grantedAtMs + ttlMs),
+  };
+}
+
+export async function listOf(talk: Talk, query: ListQuery): Promise<Page<LeaseView>> {
+  const { namespace, prefix = "", states, renewedOnly = false, cursor } = query;
+  const { limit = DEFAULT_PAGE } = query;
+  await talk.sync();
+  const segments = await childrenOf(talk, talk.paths.namespace(namespace) || "/");
+  const after = cursor === undefined ? null : Buffer.from(cursor);
+  const names = talk.paths
+    .resources(namespace, segments)
+    .filter((name) => name.startsWith(prefix))
+    .map((name) => ({ name, bytes: Buffer.from(name) }))
+    .filter(({ bytes }) => !after || bytes.compare(after) > 0)
+    .sort((a, b) => a.bytes.compare(b.bytes));
+  const found: LeaseView[] = [];
+  for (let at = 0; at < names.length && found.length <= limit; at += READ_AT_ONCE) {
+    const views = await Promise.all(
+      names
+        .slice(at, at + READ_AT_ONCE)
+        .map(({ name: resource }) => viewOf(talk, { namespace, resource })),
+    );
+    for (const view of views) {
+      if (!view || (states && !states.includes(view.state))) continue;
+      if (renewedOnly && view.renewedAt === null) continue;
+      found.push(view);
+    }
+  }
+  const items = found.slice(0, limit);
+  return { items, nextCursor: found.length > limit ? (items.at(-1)?.resource ?? null) : null };
+}
+
+/**
+ * Deletes the znodes of locks whose last grant ended long ago, and of namespaces that are empty. Of a
+ * grant whose session ended nobody has written when: that is noted first, and counts from then.
+ * @returns how many
+ */
+export async function collect(newTalk: () => Promise<Talk>, olderThanMs: number): Promise<number> {
+  const nowMs = await (await newTalk()).sync();
+  let collected = 0;
+  const { paths } = await newTalk();
+  const others = await childrenOf(await newTalk(), paths.namespaces);
+  const namespaces = others.flatMap((segment) => nameOf(segment) ?? []);
+  for (const namespace of ["default", ...namespaces]) {
+    const folder = paths.namespace(namespace);
+    const names = paths.resources(namespace, await childrenOf(await newTalk(), folder || "/"));
+    for (let at = 0; at < names.length; at += READ_AT_ONCE) {
+      const talk = await newTalk();
+      const keys = names.slice(at, at + READ_AT_ONCE).map((resource) => ({ namespace, resource }));
+      const gone = await Promise.all(
+        keys.map((key) => collectLock(talk, key, nowMs - olderThanMs)),
+      );
+      collected += gone.filter(Boolean).length;
+    }
+    // Refused while anything is in it.
+    if (namespace !== "default")
+      await unlessMeanwhile(async () => {
+        const { link, deadlineMs } = await newTalk();
+        await link.remove(folder, -1, deadlineMs);
+      });
+  }
+  await collectQueues(newTalk);
+  return collected;
+}
+
+/** Deletes empty wait queues. The server refuses to delete others. */
+async function collectQueues(newTalk: () => Promise<Talk>): Promise<void> {
+  const { paths } = await newTalk();
+  const removeEmpty = async (path: string) => {
+    const { link, deadlineMs } = await newTalk();
+    await link.remove(path, -1, deadlineMs);
+  };
+  for (const namespace of await childrenOf(await newTalk(), paths.queues)) {
+    const folder = `${paths.queues}/${namespace}`;
+    const queues = await childrenOf(await newTalk(), folder);
+    for (let at = 0; at < queues.length; at += READ_AT_ONCE) {
+      const some = queues.slice(at, at + READ_AT_ONCE);
+      await Promise.all(
+        some.map((queue) => unlessMeanwhile(() => removeEmpty(`${folder}/${queue}`))),
+      );
+    }
+    await unlessMeanwhile(() => removeEmpty(folder));
+  }
+}
+
+async function collectLock(talk: Talk, key: Key, beforeMs: number): Promise<boolean> {
+  const { stat, record, contenders } = await talk.look(key);
+  if (!stat || !record || contenders.length > 0) return false;
+  const path = talk.paths.lock(key);
+  const { ended } = record;
+  if (!ended) {
+    const token = timeOf({ ...stat, mtime: stat.mzxid });
+    const grantedAtMs = timeOf(stat);
+    const note = { state: "expired", token, grantedAtMs, renewedAtMs: null } as const;
+    await unlessMeanwhile(() => talk.commit([trace(path, stat.version, record, note)]));
+    return false;
+  }
+  if (timeOf(stat) >= beforeMs) return false;
+  // A grant made meanwhile has changed the version.
+  return unlessMeanwhile(() => talk.link.remove(path, stat.version, talk.deadlineMs));
+}
+
+/** Whether it was done: what has changed meanwhile is left for another time. */
+async function unlessMeanwhile(work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (isRefused(error, "NO_NODE", "BAD_VERSION", "NOT_EMPTY", "NODE_EXISTS")) return false;
+    throw error;
+  }
+}
+
+async function childrenOf(talk: Talk, path: string): Promise<string[]> {
+  try {
+    return (await talk.link.getChildren(path, talk.deadlineMs)).children;
+  } catch (error) {
+    if (isRefused(error, "NO_NODE")) return [];
+    throw error;
+  }
+}
+
+function textOf(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { defineTask } from "./define.js";
+import type { Json, TaskStore } from "./port.js";
+
+const echo = defineTask<Json>("echo");
+
+describe("enqueue", () => {
+  it("repeats an enqueue whose answer was lost, and adds one task", async () => {
+    const { clock, client, store } = tasksWorld();
+    let cuts = 3;
+    const enqueue: TaskStore["enqueue"] = async (tasks) => {
+      const outcomes = await store.enqueue(tasks);
+      if (cuts-- <= 0) return outcomes;
+      return tasks.map(() => ({
+        status: "failed",
+        applied: "maybe",
+        retryable: true,
+        error: new Error("cut after apply") as never,
+      }));
+    };
+    const tasks = client("me", { enqueue });
+    const enqueued = tasks.enqueue(echo, 1);
+    await clock.advance(5_000);
+    expect(await enqueued).toMatchObject({ status: "enqueued" });
+    expect(await tasks.counts()).toMatchObject({ pending: 1 });
+  });
+
+  it("names the field that is wrong, and sends nothing", async () => {
+    const { tasks } = tasksWorld();
+    const typed = defineTask("typed", {
+      schema: {
+        "~standard": {
+          version: 1,
+          vendor: "test",
+          validate: (value: unknown) =>
+            typeof (value as { width?: unknown })?.width === "number"
+              ? { value: value as { width: number } }
+              : { issues: [{ message: "must be a number", path: ["width"] }] },
+        },
+      },
+    });
+    const wrong: [() => Promise<unknown>, string][] = [
+      [() => tasks.enqueue(typed, { width: "wide" }), "data.width"],
+      [() => tasks.enqueue(echo, 1, { priority: 1e6 }), "priority"],
+      [() => tasks.enqueue(echo, 1, { id: "7" }), "id"],
+      [() => tasks.enqueue(echo, 1, { queue: "" }), "queue"],
+      [() => tasks.enqueue(echo, 1, { scheduledAt: new Date("nonsense") }), "scheduledAt"],
+      [() => tasks.enqueue(echo, 1n as never), "data"],
+      // Misspelt, the second task would run as well.
+      [() => tasks.enqueue(echo, 1, { dedupKey: "k" } as object), "dedupKey"],
+      [() => tasks.enqueueAll(echo, [], { tx: null } as object), "tx"],
+    ];
+    for (const [call, path] of wrong) {
+      await expect(call()).rejects.toMatchObject({ code: "INVALID_OPTION", path });
+    }
+    expect(await tasks.counts()).toMatchObject({ pending: 0 });
+  });
+});
+
+it("looking says what is wrong with its query", async () => {
+  const { tasks } = tasksWorld();
+  const wrong: [() => Promise<unknown>, string][] = [
+    [() => tasks.get("7"), "id"],
+    [() => tasks.list({ state: "dead" } as object), "state"],
+    [() => tasks.list({ limit: 0 }), "limit"],
+    [() => tasks.leases({ limit: 1.5 }), "limit"],
+    [() => tasks.leases({ queue: "q" } as object), "queue"],
+  ];
+  for (const [call, path] of wrong) {
+    await expect(call()).rejects.toMatchObject({ code: "INVALID_OPTION", path });
+  }
+});
+
+it("defineTask() says which option it does not know", () => {
+  expect(() => defineTask("kind", { maxAttempt: 1 } as object)).toThrow(
+    /^maxAttempt is not an option; known are schema, queue, /,
+  );
+});
+
+it("work() says what is wrong with its handlers and options", () => {
+  const { tasks } = tasksWorld();
+  const handler = echo.handle(() => 1);
+  expect(() => tasks.work([])).toThrow(/^handlers must be an array/);
+  expect(() => tasks.work([handler, handler])).toThrow(
+    /^handlers\.1 is a second handler for "echo"/,
+  );
+  expect(() => tasks.work([{} as never])).toThrow(/^handlers\.0 must be made by/);
+  expect(() => tasks.work([handler], { concurrency: 0 })).toThrow(/^concurrency must be from 1/);
+  expect(() => tasks.work([handler], { ttlMs: 10 })).toThrow(/^ttlMs must be from 100/);
+  expect(() => tasks.work([handler], { queues: [] })).toThrow(/^queues must name/);
+  expect(() => tasks.work([handler], { parallel: 2 } as object)).toThrow(/^parallel is not an/);
+});

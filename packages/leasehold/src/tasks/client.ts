@@ -1,0 +1,322 @@
+/** What a program does with tasks: enqueue, look, steer, work. */
+
+import {
+  ClosedError,
+  checkKnown,
+  checkName,
+  checkPage,
+  InvalidOptionError,
+  type LeaseholdError,
+  type LeaseView,
+  type Owned,
+  type Page,
+  withoutUndefined,
+} from "../core/index.js";
+import {
+  Backoff,
+  type Env,
+  invariant,
+  newHolder,
+  type Repeating,
+  sleep,
+  systemEnv,
+  taskIds,
+} from "../env/index.js";
+import {
+  checkDefaults,
+  TASK_DEFAULTS,
+  type TaskDefaults,
+  type TaskDefinition,
+  type TaskHandler,
+} from "./define.js";
+import type {
+  AdminOutcome,
+  EnqueueOutcome,
+  NewTask,
+  SqlClient,
+  TaskDetails,
+  TaskLeaseQuery,
+  TaskQuery,
+  TaskState,
+  TaskStore,
+  TaskView,
+} from "./port.js";
+import { Ready } from "./ready.js";
+import { startReaper } from "./reaper.js";
+import { Worker, type WorkerOptions } from "./worker.js";
+
+export interface TasksOptions {
+  /** The tenant whose tasks these are. Default `default`. */
+  namespace?: string;
+  /** Identity of this process incarnation, kept with every attempt. Default `pid-<pid>-<random>`. */
+  holder?: string;
+  /** A pino logger or anything of its shape. Default: silent. */
+  logger?: Env["logger"];
+  /** Clock, randomness and logger, for tests and simulation. Default: the real ones. */
+  env?: Partial<Env>;
+}
+
+/** How one task differs from its definition. */
+export interface EnqueueTaskOptions extends TaskDefaults {
+  /** Not before then, by the store's clock. Default: at once. */
+  scheduledAt?: Date;
+  /** At most one unfinished task per kind and key: a second one answers the first one's id. */
+  dedupeKey?: string;
+  /** A UUID of the caller's own: enqueueing the same id again adds nothing. Default: a new UUIDv7. */
+  id?: string;
+  /** Enqueue inside this SQL transaction: the task exists if and when it commits. */
+  client?: SqlClient;
+}
+
+/** One task of `enqueueAll`. */
+export interface TaskToEnqueue<Input> extends Omit<EnqueueTaskOptions, "client"> {
+  readonly data: Input;
+}
+/** What `enqueue` answers: whether the task was added, or which one with its key or id was there. */
+export type Enqueued = Exclude<EnqueueOutcome, { status: "failed" }>;
+/** What `cancel` and `retry` answer: whether they did, or what does not allow it. */
+export type AdminResult = Exclude<AdminOutcome, { status: "failed" }>;
+
+const TO_ENQUEUE: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
+  data: true,
+  scheduledAt: true,
+  dedupeKey: true,
+  id: true,
+  ...TASK_DEFAULTS,
+};
+const ENQUEUE_BUDGET_MS = 10_000;
+const RETRY = { firstMs: 50, longestMs: 1_000 };
+/** What a task has that nothing else is said of. */
+export const DEFAULTS = {
+  queue: "default",
+  priority: 0,
+  maxAttempts: 10,
+  crashLimit: 10,
+  backoffMs: 1_000,
+  maxBackoffMs: 3_600_000,
+} as const satisfies Required<TaskDefaults>;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** The tasks of one namespace. Made by `connectTasks()`. */
+export class Tasks implements AsyncDisposable {
+  /** Who we are to others: `options.holder`, or a name made for this client. */
+  readonly holder: string;
+  /** The tenant whose tasks these are. */
+  readonly namespace: string;
+  readonly #store: TaskStore;
+  readonly #env: Env;
+  readonly #owned: Owned;
+  readonly #newId: () => string;
+  readonly #workers = new Set<Worker>();
+  readonly #ready: Ready;
+  #reaper: Repeating | undefined;
+  #closed: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(store: TaskStore, options: TasksOptions, owned: Owned) {
+    this.#env = {
+      ...systemEnv,
+      ...(options.logger ? { logger: options.logger } : {}),
+      ...options.env,
+    };
+    this.namespace = options.namespace ?? "default";
+    this.holder = options.holder ?? newHolder(this.#env.random);
+    checkName("namespace", this.namespace);
+    checkName("holder", this.holder);
+    this.#store = store;
+    this.#owned = owned;
+    this.#newId = taskIds(this.#env.clock, this.#env.random);
+    this.#ready = new Ready(store, this.namespace, this.#env);
+  }
+
+  /**
+   * Adds a task. Repeated by itself when the store's answer is lost, which never adds a second one.
+   * @throws INVALID_OPTION naming the field; STORE_UNAVAILABLE (outcome `unknown`: it may be there)
+   */
+  async enqueue<Input>(
+    definition: TaskDefinition<Input, unknown>,
+    data: Input,
+    options: EnqueueTaskOptions = {},
+  ): Promise<Enqueued> {
+    const { client, ...rest } = options;
+    const [outcome] = await this.enqueueAll(definition, [{ ...rest, data }], {
+      ...(client && { client }),
+    });
+    invariant(outcome, "one outcome per task");
+    return outcome;
+  }
+
+  /**
+   * Adds many tasks of a kind in one statement; answers in their order.
+   * @throws as `enqueue`; then any of them may have been added
+   */
+  async enqueueAll<Input>(
+    definition: TaskDefinition<Input, unknown>,
+    tasks: readonly TaskToEnqueue<Input>[],
+    options: { client?: SqlClient } = {},
+  ): Promise<Enqueued[]> {
+    if (this.#closed) throw new ClosedError();
+    checkKnown(options, { client: true });
+    const added = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
+    const [first] = added;
+    if (!first) return [];
+    // Who runs it has the same in its own span.
+    const ids = added.length === 1 ? { "leasehold.task.id": first.id } : {};
+    const attributes = { "leasehold.task.kind": first.kind, ...ids };
+    const add = () => this.#add(added, options);
+    return this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
+  }
+
+  async #add(added: readonly NewTask[], options: { client?: SqlClient }): Promise<Enqueued[]> {
+    if (options.client) return settled(await this.#store.enqueue(added, options));
+    const { clock, random } = this.#env;
+    const backoff = new Backoff(random, RETRY);
+    const giveUpAtMs = clock.monotonic() + ENQUEUE_BUDGET_MS;
+    for (;;) {
+      const timeoutMs = Math.max(1, giveUpAtMs - clock.monotonic());
+      const outcomes = await this.#store.enqueue(added, { timeoutMs });
+      const pauseMs = backoff.nextMs();
+      const again = outcomes.some((outcome) => outcome.status === "failed" && outcome.retryable);
+      if (!again || pauseMs >= timeoutMs) return settled(outcomes);
+      await sleep(clock, pauseMs);
+    }
+  }
+
+  /**
+   * The task with its attempts; null when there is none.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
+  async get(id: string): Promise<TaskDetails | null> {
+    checkId(id);
+    return this.#store.get({ namespace: this.namespace, id });
+  }
+
+  /**
+   * The tasks that match, newest first, a page at a time.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
+  async list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
+    checkPage(query, { states: true, queue: true, kind: true });
+    return this.#store.list({ ...query, namespace: this.namespace });
+  }
+
+  /**
+   * Grants on tasks, running and ended, as leases on resources named `task:ID`: those of the newest
+   * task first, a page at a time.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
+  async leases(query: Omit<TaskLeaseQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
+    checkPage(query, { states: true, renewedOnly: true });
+    return this.#store.leases({ ...query, namespace: this.namespace });
+  }
+
+  /**
+   * How many tasks are in each state.
+   * @throws STORE_UNAVAILABLE, CLOSED
+   */
+  counts(): Promise<Record<TaskState, number>> {
+    return this.#store.counts(this.namespace);
+  }
+
+  /**
+   * Ends a pending or running task; a worker that has it is refused from then on.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
+  async cancel(id: string): Promise<AdminResult> {
+    checkId(id);
+    return onlyOne(await this.#store.cancel([{ namespace: this.namespace, id }]));
+  }
+
+  /**
+   * A dead or cancelled task starts over; a pending one becomes due now.
+   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   */
+  async retry(id: string): Promise<AdminResult> {
+    checkId(id);
+    return onlyOne(await this.#store.retry([{ namespace: this.namespace, id }]));
+  }
+
+  /**
+   * Starts a worker that runs until it, or this client, is closed; until then it holds the process open.
+   * @throws INVALID_OPTION, CLOSED
+   */
+  work(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
+    if (this.#closed) throw new ClosedError();
+    const context = {
+      store: this.#store,
+      ready: this.#ready,
+      env: this.#env,
+      namespace: this.namespace,
+      holder: this.holder,
+      onClosed: () => this.#workers.delete(worker),
+    };
+    const worker: Worker = new Worker(context, handlers, options);
+    this.#workers.add(worker);
+    this.#reaper ??= startReaper(this.#store, this.#env);
+    return worker;
+  }
+
+  /**
+   * Closes the workers, which drain: see `Worker.close`. Then the store. The same promise each time;
+   * every other call rejects with CLOSED from then on.
+   */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.close()));
+    await this.#ready.close();
+    await this.#reaper?.stop();
+    await this.#owned.close?.();
+  }
+
+  async #newTask<Input>(
+    definition: TaskDefinition<Input, unknown>,
+    task: TaskToEnqueue<Input>,
+  ): Promise<NewTask> {
+    checkKnown(task, TO_ENQUEUE);
+    const { data, scheduledAt, dedupeKey, id, ...own } = task;
+    checkDefaults(own);
+    if (id !== undefined) checkId(id);
+    if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
+    if (scheduledAt && !Number.isFinite(scheduledAt.getTime())) {
+      throw new InvalidOptionError("scheduledAt", "must be a valid Date");
+    }
+    return {
+      ...DEFAULTS,
+      ...withoutUndefined(definition.defaults),
+      ...withoutUndefined(own),
+      namespace: this.namespace,
+      id: id ?? this.#newId(),
+      kind: definition.kind,
+      data: await definition.check(data),
+      scheduledAt: scheduledAt?.toISOString() ?? null,
+      dedupeKey: dedupeKey ?? null,
+    };
+  }
+}
+
+function checkId(id: unknown): void {
+  if (typeof id !== "string" || !UUID.test(id))
+    throw new InvalidOptionError("id", "must be a UUID");
+}
+
+function onlyOne([outcome]: readonly AdminOutcome[]): AdminResult {
+  invariant(outcome, "one outcome per task");
+  if (outcome.status === "failed") throw outcome.error satisfies LeaseholdError;
+  return outcome;
+}
+
+/** The outcomes, or the first failure as an error. */
+function settled(outcomes: readonly EnqueueOutcome[]): Enqueued[] {
+  return outcomes.map((outcome) => {
+    if (outcome.status === "failed") throw outcome.error satisfies LeaseholdError;
+    return outcome;
+  });
+}

@@ -1,0 +1,177 @@
+/** Kinds of tasks and their handlers, with the types of data and output kept together. */
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import {
+  checkInteger,
+  checkKnown,
+  checkName,
+  type HeldLease,
+  InvalidOptionError,
+} from "../core/index.js";
+import type { Logger } from "../env/index.js";
+import { describe } from "./describe.js";
+import type { ClaimedTask, Json } from "./port.js";
+
+/** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
+export interface TaskDefaults {
+  /** Default `default`. Workers take from the queues that they are told. */
+  queue?: string;
+  /** Smaller runs sooner, -32,768 to 32,767. Default 0. */
+  priority?: number;
+  /** The task is dead when this many attempts have failed. Default 10. */
+  maxAttempts?: number;
+  /**
+   * The task is dead when this many of its workers have died or gone silent. Default 10: counted
+   * apart from failures, because a deployment that kills workers is not the task's fault.
+   */
+  crashLimit?: number;
+  /** Wait before the first retry, in milliseconds; doubled for each further one. Default 1,000. */
+  backoffMs?: number;
+  /** The longest wait before a retry. Default 3,600,000 (an hour). */
+  maxBackoffMs?: number;
+}
+
+export interface TaskOptions<Schema extends StandardSchemaV1 | undefined> extends TaskDefaults {
+  /** Checks the data when it is enqueued and again before it is handled. Any standard-schema library. */
+  schema?: Schema;
+}
+
+/** What a handler is given beside the data. */
+export interface HandlerContext {
+  /** The task as it was claimed: id, attempt, failures, crashes... */
+  readonly task: Omit<ClaimedTask, "leaseId" | "data">;
+  /** The lease on it. Pass `lease.token` to what you write to; ask `lease.checkAlive()` before. */
+  readonly lease: HeldLease;
+  /** Aborts when the lease is lost or the worker can wait no longer: stop then. */
+  readonly signal: AbortSignal;
+  /**
+   * Kept with the attempt and shown to people; travels with the next heartbeat. At most 64 KiB as
+   * JSON: it is sent again with every heartbeat.
+   * @throws InvalidOptionError for what JSON cannot say, and for more than that
+   */
+  readonly progress: (progress: Json) => void;
+  readonly log: Logger;
+}
+export type Handler<Data, Output> = (
+  data: Data,
+  context: HandlerContext,
+) => Output | PromiseLike<Output>;
+
+/** A handler and the kind of tasks that it is for, as `tasks.work` takes them. */
+export interface TaskHandler {
+  readonly kind: string;
+  /** Checks the data and does the work. */
+  readonly run: (data: Json, context: HandlerContext) => Promise<Json>;
+}
+
+/** A kind of task. `Input` is what is enqueued, `Data` what the handler gets. */
+export interface TaskDefinition<Input = Json, Data = Input> {
+  readonly kind: string;
+  readonly defaults: TaskDefaults;
+  /** @throws InvalidOptionError naming the field of the data */
+  check(data: Input): Promise<Json>;
+  handle<Output>(handler: Handler<Data, Output>): TaskHandler;
+}
+
+/** Thrown by a handler when trying again is of no use: the task is dead at once. */
+export class FinalTaskError extends Error {
+  override readonly name = "FinalTaskError";
+}
+
+/**
+ * Defines a kind of task.
+ * @example const resize = defineTask("image.resize", { schema: z.object({ width: z.number() }) });
+ * @throws InvalidOptionError
+ */
+export function defineTask<Schema extends StandardSchemaV1>(
+  kind: string,
+  options: TaskOptions<Schema> & { schema: Schema },
+): TaskDefinition<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>>;
+export function defineTask<Data = Json>(
+  kind: string,
+  options?: TaskOptions<undefined>,
+): TaskDefinition<Data>;
+export function defineTask(
+  kind: string,
+  options: TaskOptions<StandardSchemaV1 | undefined> = {},
+): TaskDefinition<unknown, unknown> {
+  checkName("kind", kind);
+  checkKnown(options, { schema: true, ...TASK_DEFAULTS });
+  const { schema, ...defaults } = options;
+  checkDefaults(defaults);
+  return {
+    kind,
+    defaults,
+    async check(data) {
+      if (schema) await validate(schema, data);
+      return toJson("data", data);
+    },
+    handle: (handler) => ({
+      kind,
+      async run(data, context) {
+        const checked = schema ? await validate(schema, data).catch(asFinal) : data;
+        return toJson("output", await handler(checked, context));
+      },
+    }),
+  };
+}
+
+export const TASK_DEFAULTS: Readonly<Record<keyof TaskDefaults, true>> = {
+  queue: true,
+  priority: true,
+  maxAttempts: true,
+  crashLimit: true,
+  backoffMs: true,
+  maxBackoffMs: true,
+};
+
+/** @throws InvalidOptionError */
+export function checkDefaults(defaults: TaskDefaults): void {
+  const { queue, priority, maxAttempts, crashLimit, backoffMs, maxBackoffMs } = defaults;
+  if (queue !== undefined) checkName("queue", queue);
+  checkOptional("priority", priority, -32_768, 32_767);
+  checkOptional("maxAttempts", maxAttempts, 1, 32_767);
+  checkOptional("crashLimit", crashLimit, 1, 32_767);
+  checkOptional("backoffMs", backoffMs, 0, LONGEST_BACKOFF_MS);
+  checkOptional("maxBackoffMs", maxBackoffMs, 0, LONGEST_BACKOFF_MS);
+}
+
+/** Thirty days: a task that waits longer than that wants a schedule. */
+const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
+
+function checkOptional(path: string, value: number | undefined, min: number, max: number): void {
+  if (value !== undefined) checkInteger(path, value, min, max);
+}
+
+async function validate(schema: StandardSchemaV1, data: unknown): Promise<unknown> {
+  const result = await schema["~standard"].validate(data);
+  if (!result.issues) return result.value;
+  const [issue] = result.issues;
+  const steps = issue?.path?.map((step) => (typeof step === "object" ? step.key : step)) ?? [];
+  throw new InvalidOptionError(
+    ["data", ...steps.map(String)].join("."),
+    issue?.message ?? "is invalid",
+  );
+}
+
+/** Data that does not fit its schema will not fit it next time either. */
+function asFinal(error: unknown): never {
+  throw error instanceof InvalidOptionError ? new FinalTaskError(error.message) : error;
+}
+
+/**
+ * The value as JSON would say it, so that what is stored is what a reader gets; nothing is null.
+ * @throws InvalidOptionError
+ */
+export function toJson(path: string, value: unknown, longestBytes?: number): Json {
+  let text: string;
+  try {
+    text = JSON.stringify(value) ?? "null";
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : describe(error);
+    throw new InvalidOptionError(path, `cannot be kept as JSON: ${problem}`);
+  }
+  if (longestBytes !== undefined && new TextEncoder().encode(text).length > longestBytes) {
+    throw new InvalidOptionError(path, `must be at most ${longestBytes} bytes as JSON`);
+  }
+  return JSON.parse(text) as Json;
+}

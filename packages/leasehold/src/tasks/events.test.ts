@@ -1,0 +1,154 @@
+import { expect, test } from "vitest";
+import { newLeaseId, taskIds } from "../env/index.js";
+import { memory } from "../stores/memory/index.js";
+import { manualEnv } from "../testing/index.js";
+import { newTaskOf } from "../testing/task-suite/new-task.js";
+import { observed, type TaskEvent } from "./events.js";
+
+const NO_BACKOFF = { backoffMs: 0, maxBackoffMs: 0 };
+
+async function setUp() {
+  const env = manualEnv();
+  const { tasks } = await memory().open(env);
+  const events: TaskEvent[] = [];
+  const store = observed(tasks, (event) => void events.push(event));
+  const id = taskIds(env.clock, env.random)();
+  const key = { namespace: "default", id };
+  const enqueue = () => store.enqueue([newTaskOf(key, NO_BACKOFF)]);
+  const claim = async (holder: string) => {
+    const outcome = await store.claim({
+      namespace: "default",
+      claimId: newLeaseId(env.random),
+      holder,
+      queues: ["queue"],
+      kinds: null,
+      limit: 1,
+      ttlMs: 1_000,
+    });
+    const [task] = outcome.status === "claimed" ? outcome.tasks : [];
+    if (!task) throw new Error("no task");
+    return { ...key, leaseId: task.leaseId, token: task.token };
+  };
+  return { env, store, events, key, id, enqueue, claim };
+}
+
+test("tells a task's whole story, hand-overs and late reports too", async () => {
+  const { env, store, events, key, id, enqueue, claim } = await setUp();
+  await enqueue();
+  const first = await claim("first");
+  await store.heartbeat([{ ...first, ttlMs: 1_000 }]);
+  await env.clock.advance(1_500);
+  await store.reap();
+  const second = await claim("second");
+  await store.complete([{ ...first, output: "late" }]);
+  await store.fail([{ ...second, error: "broken", retryInMs: 0 }]);
+  const third = await claim("third");
+  await store.giveBack([third]);
+  await store.cancel([key]);
+  await store.retry([key]);
+  const fourth = await claim("fourth");
+  await store.complete([{ ...fourth, output: 1 }]);
+  await store.complete([{ ...fourth, output: 1 }]);
+  const of = ({ token }: { token: number }, holder: string, attempt: number) => ({
+    id,
+    kind: "kind",
+    token,
+    holder,
+    attempt,
+  });
+  expect(events).toEqual([
+    { type: "enqueued", id, kind: "kind", queue: "queue", duplicate: false },
+    {
+      type: "claimed",
+      ...of(first, "first", 1),
+      queue: "queue",
+      remainingMs: 1_000,
+      previousHolder: null,
+    },
+    { type: "renewed", ...of(first, "first", 1), remainingMs: 1_000 },
+    { type: "expired", ...of(first, "first", 1), state: "pending" },
+    {
+      type: "claimed",
+      ...of(second, "second", 2),
+      queue: "queue",
+      remainingMs: 1_000,
+      previousHolder: "first",
+    },
+    { type: "refused", operation: "complete", reason: "taken", ...of(first, "first", 1) },
+    {
+      type: "failed",
+      ...of(second, "second", 2),
+      state: "pending",
+      retryInMs: 0,
+      error: "broken",
+    },
+    expect.objectContaining({ type: "claimed", ...of(third, "third", 3) }),
+    { type: "returned", ...of(third, "third", 3) },
+    { type: "cancelled", id, state: "cancelled" },
+    { type: "retried", id, state: "pending" },
+    expect.objectContaining({ type: "claimed", holder: "fourth" }),
+    expect.objectContaining({ type: "completed", holder: "fourth", repeated: false }),
+    expect.objectContaining({ type: "completed", holder: "fourth", repeated: true }),
+  ]);
+  const text = JSON.stringify(events);
+  for (const { leaseId } of [first, second, third, fourth]) expect(text).not.toContain(leaseId);
+});
+
+test("does not call a heartbeat refused that its own holder's report has overtaken", async () => {
+  const { env, store, events, enqueue, claim } = await setUp();
+  await enqueue();
+  const stale = await claim("stale");
+  await env.clock.advance(1_500);
+  await store.reap();
+  const owner = await claim("owner");
+  await store.complete([{ ...owner, output: 1 }]);
+  events.length = 0;
+  await store.heartbeat([owner, stale].map((grant) => ({ ...grant, ttlMs: 1_000 })));
+  expect(events).toMatchObject([{ type: "refused", holder: "stale", reason: "finished" }]);
+});
+
+test("does not know the holder of a grant that it has not seen", async () => {
+  const { store, events, key } = await setUp();
+  await store.heartbeat([{ ...key, leaseId: "0".repeat(32), token: 5, ttlMs: 1_000 }]);
+  expect(events).toEqual([
+    {
+      type: "refused",
+      operation: "heartbeat",
+      reason: "unknown",
+      id: key.id,
+      token: 5,
+      kind: null,
+      holder: null,
+      attempt: null,
+    },
+  ]);
+});
+
+test("tells nothing of what failed, and a listener's error does not reach the caller", async () => {
+  const { env, store, events, enqueue } = await setUp();
+  await store.close();
+  expect(await enqueue()).toMatchObject([{ status: "failed" }]);
+  expect(events).toEqual([]);
+
+  const { tasks } = await memory().open(env);
+  const error = new Error("the listener's own");
+  const loud = observed(tasks, () => {
+    throw error;
+  });
+  const thrown = new Promise<unknown>((resolve) => {
+    const before = process.listeners("uncaughtException");
+    process.removeAllListeners("uncaughtException");
+    process.once("uncaughtException", (caught) => {
+      for (const listener of before) process.on("uncaughtException", listener);
+      resolve(caught);
+    });
+  });
+  const [outcome] = await loud.enqueue([
+    newTaskOf(
+      { namespace: "default", id: taskIds(env.clock, env.random)() },
+      { ...NO_BACKOFF, queue: "q" },
+    ),
+  ]);
+  expect(outcome?.status).toBe("enqueued");
+  expect(await thrown).toBe(error);
+});

@@ -1,0 +1,118 @@
+import { expect, it } from "vitest";
+import { comesBefore, explain, type Surroundings } from "./explain.js";
+
+const NOW = "2020-01-01T12:00:00.000Z";
+const LATER = "2020-01-01T12:00:10.000Z";
+const TASK: Parameters<typeof explain>[0] = {
+  id: "a",
+  state: "pending",
+  kind: "mail",
+  queue: "q",
+  scheduledAt: NOW,
+  priority: 0,
+  holder: null,
+  token: null,
+  remainingMs: null,
+  error: null,
+  failures: 0,
+  crashes: 0,
+  maxAttempts: 3,
+  crashLimit: 2,
+};
+const AROUND: Surroundings = {
+  nowMs: Date.parse(NOW),
+  pause: null,
+  ahead: 0,
+  more: false,
+  claimers: [{ queues: ["other", "q"], kinds: null }],
+};
+
+const PAUSE = { actor: "key:1", reason: "upgrade" };
+it.each([
+  ["due", {}, {}, ["due: it is due: the next worker that asks gets it"]],
+  ["not due", { scheduledAt: LATER }, {}, [`scheduled: it is scheduled for ${LATER}`]],
+  ["paused", {}, { pause: PAUSE }, ["paused: the queue q is paused by key:1: upgrade"]],
+  [
+    "of a kind that nobody takes",
+    {},
+    { claimers: [{ queues: ["q"], kinds: ["other"] }] },
+    ["noWorker: no worker has asked this instance for the kind mail of the queue q of late"],
+  ],
+  ["behind", {}, { ahead: 1 }, ["behind: 1 due task comes before it in the queue q"]],
+  [
+    "behind many",
+    {},
+    { ahead: 900, more: true },
+    ["behind: at least 900 due tasks come before it in the queue q"],
+  ],
+  [
+    "perhaps behind those that nobody has looked at",
+    {},
+    { more: true },
+    ["behind: more tasks wait in the queue q than were looked at: some may come before it"],
+  ],
+  [
+    "not due, whatever comes before it, and paused",
+    { scheduledAt: LATER },
+    { ahead: 5, pause: PAUSE },
+    [`scheduled: it is scheduled for ${LATER}`, "paused: the queue q is paused by key:1: upgrade"],
+  ],
+  [
+    "running",
+    { state: "running", holder: "w", token: 7, remainingMs: 5 },
+    { pause: PAUSE },
+    ["running: w works on it with token 7"],
+  ],
+  [
+    "of a worker that is late",
+    { state: "running", holder: "w", token: 7, remainingMs: 0 },
+    {},
+    ["running: the lease of w has run out: it goes back to the queue at once"],
+  ],
+  [
+    "dead of failures",
+    { state: "dead", failures: 3, error: "no disk" },
+    {},
+    ["dead: it failed 3 times, of 3 that are allowed: no disk"],
+  ],
+  [
+    "dead of crashes",
+    { state: "dead", crashes: 2 },
+    {},
+    ["dead: its lease ran out 2 times, of 2 that are allowed"],
+  ],
+  [
+    "dead at once",
+    { state: "dead", failures: 1, error: "no" },
+    {},
+    ["dead: its last error was final: no"],
+  ],
+  ["done", { state: "done" }, {}, ["done: it is done"]],
+  ["cancelled", { state: "cancelled" }, {}, ["cancelled: somebody has cancelled it"]],
+] as const)("says of a task that is %s why it does not run", (_, task, around, expected) => {
+  const reasons = explain({ ...TASK, ...task }, undefined, { ...AROUND, ...around });
+  expect(reasons.map(({ code, text }) => `${code}: ${text}`)).toEqual(expected);
+});
+
+it("tells a pause after a failure from a time that was chosen", () => {
+  const task = { ...TASK, scheduledAt: LATER, failures: 1 };
+  expect(explain(task, { result: "failed" }, AROUND)).toEqual([
+    {
+      code: "retrying",
+      inMs: 10_000,
+      ahead: null,
+      text: `attempt 1 of 3 failed; it is tried again at ${LATER}`,
+    },
+  ]);
+});
+
+it("orders as a claim does", () => {
+  const tasks = [
+    { id: "b", priority: 0, scheduledAt: NOW },
+    { id: "c", priority: -1, scheduledAt: LATER },
+    { id: "a", priority: 0, scheduledAt: NOW },
+    { id: "d", priority: 0, scheduledAt: "2020-01-01T11:00:00.000Z" },
+  ];
+  const sorted = tasks.sort((a, b) => (comesBefore(a, b) ? -1 : 1));
+  expect(sorted.map(({ id }) => id)).toEqual(["c", "d", "a", "b"]);
+});

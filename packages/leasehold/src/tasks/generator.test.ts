@@ -1,0 +1,61 @@
+import { expect, it } from "vitest";
+import { Leases, StoreUnavailableError } from "../core/index.js";
+import { silentLogger } from "../env/index.js";
+import { memory } from "../stores/memory/index.js";
+import { manualEnv } from "../testing/index.js";
+import { GENERATOR_RESOURCE, Generator } from "./generator.js";
+
+it("generates at the wanted rate on one node only, stops when told on any, and is taken over", async () => {
+  const env = manualEnv();
+  const { clock } = env;
+  const { leases, tasks, generator: state } = await memory().open(env);
+  const node = (holder: string) => {
+    const client = new Leases(leases, { env, holder }, { close: undefined });
+    return { client, generator: new Generator(client, tasks, state) };
+  };
+  const [a, b] = [node("a"), node("b")];
+  const pending = async () => (await tasks.counts("default")).pending;
+
+  await clock.advance(2_000);
+  expect(await pending()).toBe(0);
+
+  await state.write("default", { running: true, ratePerSecond: 20 });
+  await clock.advance(10_000);
+  const made = await pending();
+  expect(made).toBeGreaterThan(180);
+  expect(made).toBeLessThanOrEqual(200);
+  expect((await b.client.get(GENERATOR_RESOURCE))?.holder).toBe("a");
+
+  await a.generator.close();
+  await clock.advance(5_000);
+  expect((await b.client.get(GENERATOR_RESOURCE))?.holder).toBe("b");
+  expect((await pending()) - made).toBeGreaterThan(80);
+
+  await state.write("default", { running: false });
+  await clock.advance(1_000);
+  const stopped = await pending();
+  await clock.advance(10_000);
+  expect(await pending()).toBe(stopped);
+  const [task] = (await tasks.list({ namespace: "default", limit: 1 })).items;
+  expect(task).toMatchObject({
+    kind: "sleep",
+    data: { sleep_duration_seconds: expect.any(Number) },
+  });
+  await b.generator.close();
+});
+
+it("says so when the store does not take its tasks", async () => {
+  const errors: unknown[] = [];
+  const warn = (fields: object) => void errors.push(fields);
+  const env = manualEnv({ logger: { ...silentLogger, warn } });
+  const { leases, tasks, generator: state } = await memory().open(env);
+  const error = new StoreUnavailableError("it is down", { outcome: "none" });
+  tasks.enqueue = async (added) =>
+    added.map(() => ({ status: "failed", applied: "no", retryable: true, error }));
+  await state.write("default", { running: true, ratePerSecond: 10 });
+  const client = new Leases(leases, { env, holder: "a" }, { close: undefined });
+  const generator = new Generator(client, tasks, state);
+  await env.clock.advance(1_000);
+  expect(errors).toContainEqual({ err: error, tasks: expect.any(Number) });
+  await generator.close();
+});

@@ -1,0 +1,243 @@
+import { expect, test } from "vitest";
+import { newLeaseId, taskIds } from "../env/index.js";
+import { memory } from "../stores/memory/index.js";
+import { manualEnv } from "../testing/index.js";
+import { newTaskOf } from "../testing/task-suite/new-task.js";
+import type { ClaimRequest, NewTask, TaskStore } from "./port.js";
+import { Ready } from "./ready.js";
+import { startReaper } from "./reaper.js";
+
+const NAMESPACE = "default";
+
+/** A store in memory that counts what it is asked, and whose hints a test can hold back. */
+async function setUp(options: { watch?: "push" | "poll" } = {}) {
+  const env = manualEnv();
+  const clock = env.clock;
+  const { tasks } = await memory().open(env);
+  const asked = { claims: 0, watches: 0 };
+  const store: TaskStore = Object.assign(Object.create(tasks) as TaskStore, {
+    capabilities: { ...tasks.capabilities, watch: options.watch ?? "push" },
+    enqueue: tasks.enqueue.bind(tasks),
+    giveBack: tasks.giveBack.bind(tasks),
+    reap: tasks.reap.bind(tasks),
+    counts: tasks.counts.bind(tasks),
+    claim: (...args: Parameters<TaskStore["claim"]>) => {
+      asked.claims += 1;
+      return tasks.claim(...args);
+    },
+    watch: (...args: Parameters<TaskStore["watch"]>) => {
+      asked.watches += 1;
+      return tasks.watch(...args);
+    },
+  });
+  const ready = new Ready(store, NAMESPACE, env);
+  const newTaskId = taskIds(clock, env.random);
+  const task = (change: Partial<NewTask> = {}) =>
+    newTaskOf(
+      { namespace: NAMESPACE, id: newTaskId() },
+      { backoffMs: 0, maxBackoffMs: 0, ...change },
+    );
+  const request = (change: Partial<ClaimRequest> = {}): ClaimRequest => ({
+    namespace: NAMESPACE,
+    claimId: newLeaseId(env.random),
+    holder: "holder",
+    queues: ["queue"],
+    kinds: null,
+    limit: 1,
+    ttlMs: 10_000,
+    waitMs: 60_000,
+    ...change,
+  });
+  /** Begins to wait; how many tasks it got, null while it waits. */
+  const wait = (change: Partial<ClaimRequest> = {}, signal?: AbortSignal) => {
+    const state: { got: number | null } = { got: null };
+    void ready.claim(request(change), signal ? { signal } : {}).then((outcome) => {
+      state.got = outcome.status === "claimed" ? outcome.tasks.length : -1;
+    });
+    return state;
+  };
+  return { clock, env, store, tasks, ready, asked, task, request, wait };
+}
+
+test("wakes as many as there are tasks, by one subscription", async () => {
+  const { clock, ready, store, asked, task, wait } = await setUp();
+  const waits = Array.from({ length: 50 }, () => wait());
+  await clock.settle();
+  expect(asked.claims).toBeLessThanOrEqual(51);
+  const before = asked.claims;
+  await store.enqueue([task(), task(), task()]);
+  await clock.settle();
+  expect(waits.map(({ got }) => got).filter((got) => got !== null)).toEqual([1, 1, 1]);
+  // One for each hint, one passed on after each task.
+  expect(asked.claims - before).toBeLessThanOrEqual(7);
+  expect(asked.watches).toBe(1);
+  await ready.close();
+  await clock.settle();
+  expect(waits.every(({ got }) => got !== null)).toBe(true);
+  expect(clock.pendingTimers).toBeLessThanOrEqual(1);
+});
+
+test("a hint reaches every group that it concerns: queues and kinds differ", async () => {
+  const { clock, ready, store, task, wait } = await setUp();
+  const [a, b, other, both] = [
+    wait({ kinds: ["a"] }),
+    wait({ kinds: ["b"] }),
+    wait({ queues: ["other"] }),
+    wait({ queues: ["other", "queue"], kinds: ["a"] }),
+  ];
+  await clock.settle();
+  await store.enqueue([task({ kind: "b" })]);
+  await clock.settle();
+  expect([a.got, b.got, other.got, both.got]).toEqual([null, 1, null, null]);
+  await store.enqueue([task({ kind: "a" }), task({ queue: "other" })]);
+  await clock.settle();
+  expect([other.got, [a.got, both.got].sort()]).toEqual([1, [1, null].sort()]);
+  await ready.close();
+});
+
+test("nothing is lost between a claim and the wait after it", async () => {
+  const { clock, ready, store, task, request } = await setUp();
+  // The task comes while the empty claim is on its way back.
+  const claim = store.claim.bind(store);
+  let first = true;
+  store.claim = async (...args) => {
+    const outcome = await claim(...args);
+    if (first) {
+      first = false;
+      await store.enqueue([task()]);
+      await clock.settle();
+    }
+    return outcome;
+  };
+  const outcome = await ready.claim(request());
+  expect(outcome).toMatchObject({ status: "claimed", tasks: [{ attempt: 1 }] });
+  await ready.close();
+});
+
+test("the poll finds what no hint tells", async () => {
+  const { clock, ready, store, asked, task, wait } = await setUp({ watch: "poll" });
+  const waits = Array.from({ length: 20 }, () => wait());
+  await clock.settle();
+  const before = asked.claims;
+  await clock.advance(10_000);
+  // One claim a second for all of them.
+  expect(asked.claims - before).toBeLessThan(16);
+  const due = new Date(clock.wall() + 3_000).toISOString();
+  await store.enqueue([task({ scheduledAt: due }), task({ scheduledAt: due })]);
+  await clock.advance(2_900);
+  expect(waits.every(({ got }) => got === null)).toBe(true);
+  await clock.advance(1_400);
+  expect(waits.filter(({ got }) => got === 1)).toHaveLength(2);
+  expect(asked.watches).toBe(0);
+  await ready.close();
+});
+
+test("a wait ends with its time and with its signal; a hint given to who has gone is passed on", async () => {
+  const { clock, ready, store, task, wait } = await setUp();
+  const short = wait({ waitMs: 500 });
+  const none = wait({ waitMs: 0 });
+  await clock.settle();
+  expect(none.got).toBe(0);
+  await clock.advance(499);
+  expect(short.got).toBe(null);
+  await clock.advance(1);
+  expect(short.got).toBe(0);
+
+  const gone = new AbortController();
+  const first = wait({}, gone.signal);
+  const second = wait();
+  await clock.settle();
+  // Both in the same turn: the hint is on its way to the first when it goes.
+  const enqueued = store.enqueue([task()]);
+  gone.abort();
+  await enqueued;
+  await clock.settle();
+  expect([first.got, second.got]).toEqual([0, 1]);
+  await ready.close();
+});
+
+test("what was claimed for a caller that has gone is given back", async () => {
+  const { clock, ready, store, tasks, task, request } = await setUp();
+  await store.enqueue([task()]);
+  const gone = new AbortController();
+  const claim = store.claim.bind(store);
+  store.claim = async (...args) => {
+    const outcome = await claim(...args);
+    gone.abort();
+    return outcome;
+  };
+  const outcome = await ready.claim(request(), { signal: gone.signal, repeatable: false });
+  expect(outcome).toEqual({ status: "claimed", tasks: [] });
+  await clock.settle();
+  expect((await tasks.counts(NAMESPACE)).pending).toBe(1);
+  const { items } = await tasks.list({ namespace: NAMESPACE });
+  expect(items[0]).toMatchObject({ attempt: 1, failures: 0, crashes: 0 });
+  await ready.close();
+});
+
+test("what a repeated claim has been told is not given back under it", async () => {
+  const { ready, store, tasks, task, request } = await setUp();
+  await store.enqueue([task()]);
+  const gone = new AbortController();
+  const claim = store.claim.bind(store);
+  const same = request();
+  let repeated: Promise<unknown> | undefined;
+  store.claim = async (...args) => {
+    const outcome = await claim(...args);
+    // The connection breaks here, and the repetition overtakes the first answer.
+    gone.abort();
+    store.claim = claim;
+    repeated = ready.claim(same);
+    await repeated;
+    return outcome;
+  };
+  await ready.claim(same, { signal: gone.signal });
+  expect(await repeated).toMatchObject({ tasks: [{ attempt: 1 }] });
+  expect(await tasks.counts(NAMESPACE)).toMatchObject({ running: 1, pending: 0 });
+  await ready.close();
+});
+
+test("a store that fails ends the wait with the failure", async () => {
+  const { ready, store, request } = await setUp();
+  store.claim = () =>
+    Promise.resolve({
+      ...({ status: "failed", applied: "no", retryable: true } as const),
+      error: new Error("down") as never,
+    });
+  expect(await ready.claim(request())).toMatchObject({ status: "failed" });
+  await ready.close();
+});
+
+test("a subscription that breaks is made anew", async () => {
+  const { clock, ready, store, task, wait } = await setUp();
+  const watch = store.watch.bind(store);
+  let watches = 0;
+  store.watch = (...args) => {
+    watches += 1;
+    if (watches < 3) throw new Error("broken");
+    return watch(...args);
+  };
+  const waiting = wait();
+  await clock.advance(5_000);
+  expect(watches).toBe(3);
+  await store.enqueue([task()]);
+  await clock.settle();
+  expect(waiting.got).toBe(1);
+  await ready.close();
+});
+
+test("the reaper returns the tasks of dead workers; a store that is reaped for needs none", async () => {
+  const { clock, env, store, tasks, task, request } = await setUp();
+  await store.enqueue([task()]);
+  await tasks.claim(request({ ttlMs: 1_000 }));
+  const reaper = startReaper(store, env);
+  await clock.advance(999);
+  expect((await tasks.counts(NAMESPACE)).running).toBe(1);
+  await clock.advance(700);
+  expect((await tasks.counts(NAMESPACE)).pending).toBe(1);
+  await reaper.stop();
+  expect(clock.pendingTimers).toBe(0);
+  const behind = { ...store, capabilities: { ...store.capabilities, reaps: true } };
+  await startReaper(behind, env).stop();
+  expect(clock.pendingTimers).toBe(0);
+});

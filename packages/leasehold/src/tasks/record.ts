@@ -1,0 +1,86 @@
+/** What a store keeps of a task, where it keeps it as a value, and what it lets in. */
+import { InvalidOptionError } from "../core/index.js";
+import type { Attempt, Json, NewTask, TaskState } from "./port.js";
+
+export type Result = NonNullable<Attempt["result"]>;
+
+/** One grant on a task and how it ended. Times in milliseconds of the store's clock. */
+export interface AttemptRecord {
+  readonly attempt: number;
+  readonly holder: string;
+  readonly leaseId: string;
+  readonly token: number;
+  readonly ttlMs: number;
+  readonly startedAtMs: number;
+  readonly heartbeatAtMs: number | null;
+  readonly expiresAtMs: number;
+  readonly endedAtMs: number | null;
+  /** null while it runs. */
+  readonly result: Result | null;
+  readonly error: string | null;
+  readonly progress: string;
+}
+
+/**
+ * What a store keeps of a task, for ever. Data, output and progress are JSON as text: they come
+ * back as they were, whatever happens to the objects that they were made of.
+ */
+export interface TaskRecord extends Omit<NewTask, "data" | "scheduledAt"> {
+  readonly data: string;
+  readonly state: TaskState;
+  readonly output: string;
+  /** Of the last attempt that failed. */
+  readonly error: string | null;
+  readonly failures: number;
+  readonly crashes: number;
+  readonly createdAtMs: number;
+  readonly scheduledAtMs: number;
+  readonly finishedAtMs: number | null;
+  /** The last grant: running, or how it ended. */
+  readonly last: AttemptRecord | null;
+  /** The grants before it, oldest first. */
+  readonly earlier: readonly AttemptRecord[];
+}
+
+/** No output yet, no progress yet. */
+export const NOTHING = "null";
+
+/** Anything that JSON cannot say (undefined, a function) becomes null, as within an array. */
+export function encodeJson(value: Json): string {
+  return JSON.stringify(value) ?? NOTHING;
+}
+
+/** Whether a task counts for its dedupeKey. */
+export function isUnfinished(state: TaskState): boolean {
+  return state === "pending" || state === "running";
+}
+
+export function isClaimable(record: TaskRecord, nowMs: number): boolean {
+  return record.state === "pending" && record.scheduledAtMs <= nowMs;
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** The id as stores keep it, in lower case; null if it is no UUID, so that no task can have it. */
+export function storedId(id: string): string | null {
+  const lower = id.toLowerCase();
+  return UUID.test(lower) ? lower : null;
+}
+
+/**
+ * The task as stores take it. Ranges and names are for whoever made the task to check.
+ * @throws InvalidOptionError for an id that is no UUID or a scheduledAt that is no time
+ */
+export function storedTask(task: NewTask): NewTask {
+  const id = storedId(task.id);
+  if (!id) throw new InvalidOptionError("id", "must be a UUID");
+  if (task.scheduledAt !== null && Number.isNaN(Date.parse(task.scheduledAt))) {
+    throw new InvalidOptionError("scheduledAt", "must be a time as ISO 8601");
+  }
+  return { ...task, id };
+}
+
+/** An error's text comes from anywhere; what no database can keep is replaced, not refused. */
+export function storedError(error: string): string {
+  return error.toWellFormed().replaceAll("\0", "\ufffd");
+}

@@ -1,0 +1,117 @@
+/**
+ * What a worker says to the store about tasks that it holds, gathered into batches: heartbeats, and
+ * the one report that ends a grant, repeated until the store has acknowledged it or the lease is lost.
+ * An output that the store will never take is a failure of the task, and a final one: given back, it
+ * would be made again for ever.
+ */
+
+import {
+  Batcher,
+  type Failed,
+  type HeldLease,
+  type LostReason,
+  type ReleaseOutcome,
+  type RenewOutcome,
+} from "../core/index.js";
+import { Backoff, type Env, sleep } from "../env/index.js";
+import { describe } from "./describe.js";
+import type {
+  CompleteRequest,
+  FailRequest,
+  HeartbeatRequest,
+  RefusalReason,
+  Refused,
+  TaskGrant,
+  TaskStore,
+} from "./port.js";
+
+const REPORT_TIMEOUT_MS = 5_000;
+const RETRY = { firstMs: 50, longestMs: 1_000 };
+
+/** A refusal, as the holder of a lease sees it. */
+const LOST: Record<RefusalReason, Exclude<LostReason, "inconsistent">> = {
+  expired: "expired",
+  taken: "taken",
+  cancelled: "revoked",
+  finished: "gone",
+  unknown: "gone",
+};
+
+export class Reports {
+  readonly #env: Env;
+  readonly #heartbeats;
+  readonly #completions;
+  readonly #failures;
+  readonly #returns;
+
+  constructor(store: TaskStore, env: Env) {
+    this.#env = env;
+    this.#heartbeats = new Batcher(store.heartbeat.bind(store), env.clock, env.telemetry);
+    this.#completions = new Batcher(store.complete.bind(store), env.clock, env.telemetry);
+    this.#failures = new Batcher(store.fail.bind(store), env.clock, env.telemetry);
+    this.#returns = new Batcher(store.giveBack.bind(store), env.clock, env.telemetry);
+  }
+
+  async heartbeat(request: HeartbeatRequest, timeoutMs: number): Promise<RenewOutcome> {
+    const outcome = await this.#heartbeats.submit(request, timeoutMs);
+    if (outcome.status === "refused") return { status: "lost", reason: LOST[outcome.reason] };
+    return outcome.status === "renewed" ? { ...outcome, token: request.token } : outcome;
+  }
+
+  async giveBack(grant: TaskGrant, timeoutMs: number): Promise<ReleaseOutcome> {
+    const outcome = await this.#returns.submit(grant, timeoutMs);
+    if (outcome.status === "returned") return { status: "released" };
+    return outcome.status === "refused" ? { status: "notHeld" } : outcome;
+  }
+
+  /** Whether the store took the output, or note that it cannot; false when the task is not ours. */
+  async complete(lease: HeldLease, request: CompleteRequest): Promise<boolean> {
+    const { output, ...grant } = request;
+    const end = await this.#untilAcknowledged(lease, request.id, (timeoutMs) =>
+      this.#completions.submit(request, timeoutMs),
+    );
+    if (!isRefusedForGood(end)) return end === "acknowledged";
+    const error = describe(`the output cannot be stored: ${end.error.message}`);
+    return this.fail(lease, { ...grant, error, retryInMs: null, final: true });
+  }
+
+  /** Whether the store took note of the failure; false when the task is no longer ours. */
+  async fail(lease: HeldLease, request: FailRequest): Promise<boolean> {
+    const end = await this.#untilAcknowledged(lease, request.id, (timeoutMs) =>
+      this.#failures.submit(request, timeoutMs),
+    );
+    return end === "acknowledged";
+  }
+
+  async #untilAcknowledged(
+    lease: HeldLease,
+    id: string,
+    send: (timeoutMs: number) => Promise<{ status: "completed" | "recorded" } | Refused | Failed>,
+  ): Promise<"acknowledged" | "lost" | Failed> {
+    const { clock, logger, random } = this.#env;
+    const backoff = new Backoff(random, RETRY);
+    for (let tries = 1; lease.checkAlive(); tries += 1) {
+      const outcome = await send(Math.min(REPORT_TIMEOUT_MS, lease.remainingMs() / 2));
+      switch (outcome.status) {
+        case "completed":
+        case "recorded":
+          return "acknowledged";
+        case "refused":
+          logger.warn({ id, reason: outcome.reason }, "the store refused a late report");
+          lease.lose(LOST[outcome.reason]);
+          return "lost";
+        case "failed":
+          logger.warn({ err: outcome.error, id, tries }, "a report is not acknowledged yet");
+          if (!outcome.retryable) return outcome;
+          await sleep(clock, backoff.nextMs());
+      }
+    }
+    return "lost";
+  }
+}
+
+/** The request itself is at fault, not the store or the way to it, and nothing was done about it. */
+function isRefusedForGood(end: "acknowledged" | "lost" | Failed): end is Failed {
+  if (end === "acknowledged" || end === "lost") return false;
+  return end.applied === "no" && end.error.code === "INVALID_OPTION";
+}

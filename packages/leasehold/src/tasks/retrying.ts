@@ -1,0 +1,76 @@
+/** Task stores that fail for a while only, tried again: as core/retrying.ts. */
+import { Retrying } from "../core/index.js";
+import type { Env } from "../env/index.js";
+import type { GeneratorState, TaskStore } from "./port.js";
+
+const DEFAULT_TIMEOUT_MS = 5_000;
+
+/**
+ * The store, trying again. A repeated call of a worker is answered like the first. Acts of operators
+ * are not repeated when their answer is lost: the task may have been changed in between.
+ */
+export function retryingTasks(store: TaskStore, env: Env): TaskStore {
+  const retrying = new Retrying(env);
+  return {
+    capabilities: store.capabilities,
+    enqueue: (tasks, options) =>
+      retrying.batch(
+        tasks,
+        (some, timeoutMs) => store.enqueue(some, { ...options, timeoutMs }),
+        options,
+      ),
+    claim(request, options) {
+      // It may wait in the store.
+      const { waitMs = 0 } = request;
+      return retrying.one((timeoutMs) => store.claim(request, { ...options, timeoutMs }), {
+        timeoutMs: waitMs + DEFAULT_TIMEOUT_MS,
+        ...options,
+      });
+    },
+    heartbeat: (requests, options) =>
+      retrying.batch(
+        requests,
+        (some, timeoutMs) => store.heartbeat(some, { ...options, timeoutMs }),
+        options,
+      ),
+    complete: (requests, options) =>
+      retrying.batch(
+        requests,
+        (some, timeoutMs) => store.complete(some, { ...options, timeoutMs }),
+        options,
+      ),
+    fail: (requests, options) =>
+      retrying.batch(
+        requests,
+        (some, timeoutMs) => store.fail(some, { ...options, timeoutMs }),
+        options,
+      ),
+    giveBack: (requests, options) =>
+      retrying.batch(
+        requests,
+        (some, timeoutMs) => store.giveBack(some, { ...options, timeoutMs }),
+        options,
+      ),
+    cancel: (tasks) => retrying.batch(tasks, (some) => store.cancel(some), { repeatable: false }),
+    retry: (tasks) => retrying.batch(tasks, (some) => store.retry(some), { repeatable: false }),
+    get: (task) => retrying.call(() => store.get(task)),
+    list: (query) => retrying.call(() => store.list(query)),
+    counts: (namespace) => retrying.call(() => store.counts(namespace)),
+    leases: (query) => retrying.call(() => store.leases(query)),
+    reap: () => retrying.call(() => store.reap()),
+    watch: (namespace, options) => store.watch(namespace, options),
+    close() {
+      retrying.close();
+      return store.close();
+    },
+  };
+}
+
+/** The state is wanted, not counted: writing it twice is writing it once. */
+export function retryingGenerator(state: GeneratorState, env: Env): GeneratorState {
+  const retrying = new Retrying(env);
+  return {
+    read: (namespace) => retrying.call(() => state.read(namespace)),
+    write: (namespace, change) => retrying.call(() => state.write(namespace, change)),
+  };
+}

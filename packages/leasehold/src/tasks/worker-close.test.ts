@@ -1,0 +1,79 @@
+import { describe, expect, it, vi } from "vitest";
+import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
+
+const TTL_MS = 3_000;
+
+describe("close", () => {
+  it("lets handlers end, claims nothing more, and gives back what it cannot finish", async () => {
+    const { tasks, clock } = tasksWorld();
+    const [quick, stuck, waiting] = await tasks.enqueueAll(echo, [
+      { data: "quick" },
+      { data: "stuck" },
+      { data: "waiting" },
+    ]);
+    const { runs, handler } = stepped();
+    const worker = tasks.work([handler], { concurrency: 2, ttlMs: TTL_MS });
+    await clock.advance(10);
+    const closing = worker.close();
+    await clock.advance(4_000);
+    runs[0]?.end();
+    await clock.advance(999);
+    expect(runs[1]?.context.signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(runs[1]?.context.signal.reason).toMatchObject({ code: "CLOSED" });
+    await clock.advance(500);
+    await closing;
+    expect(await tasks.get(quick?.id ?? "")).toMatchObject({ state: "done" });
+    expect(await tasks.get(stuck?.id ?? "")).toMatchObject({
+      state: "pending",
+      failures: 0,
+      crashes: 0,
+      attempts: [{ result: "returned" }],
+    });
+    expect(await tasks.get(waiting?.id ?? "")).toMatchObject({ state: "pending", attempt: 0 });
+    expect(runs).toHaveLength(2);
+    await tasks.close();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("gives back what stops by throwing, as told: it has not failed", async () => {
+    const { tasks, clock } = tasksWorld();
+    const { id } = await tasks.enqueue(echo, null);
+    const { runs, handler } = stepped();
+    const worker = tasks.work([handler], { ttlMs: TTL_MS, graceMs: 0 });
+    await clock.advance(10);
+    const closing = worker.close();
+    await clock.advance(1);
+    runs[0]?.fail(new Error("stopped"));
+    await clock.advance(10);
+    await closing;
+    expect(await tasks.get(id)).toMatchObject({ state: "pending", failures: 0 });
+    await tasks.close();
+  });
+
+  it("is forgotten by the client", async () => {
+    const { tasks, clock } = tasksWorld();
+    const [early, late] = [tasks.work([stepped().handler]), tasks.work([stepped().handler])];
+    await clock.advance(10);
+    await early.close();
+    const closes = [vi.spyOn(early, "close"), vi.spyOn(late, "close")];
+    await tasks.close();
+    expect(closes.map((close) => close.mock.calls.length)).toEqual([0, 1]);
+  });
+
+  it("does not wait long for a store that takes nothing back", async () => {
+    const { client, clock } = tasksWorld();
+    const tasks = client("me", { giveBack: () => new Promise(() => {}) });
+    await tasks.enqueue(echo, null);
+    const { handler, runs } = stepped();
+    const worker = tasks.work([handler], { graceMs: 1_000 });
+    await clock.advance(10);
+    let closed = false;
+    void worker.close().then(() => {
+      closed = true;
+    });
+    await clock.advance(4_000);
+    expect(runs).toHaveLength(1);
+    expect(closed).toBe(true);
+  });
+});

@@ -1,0 +1,370 @@
+/**
+ * A worker: claims tasks, runs their handlers under leases, reports what came of them.
+ *
+ *   claim ──▶ handler runs, the keeper heartbeats ──▶ complete or fail, until acknowledged ──▶ claim
+ *                    │                                        │
+ *                    └── lease lost: signal aborts,           └── refused: somebody newer owns the
+ *                        nothing is reported                      task; what we did counts nothing
+ *
+ *   close ──▶ no more claims ──▶ handlers may end within graceMs ──▶ signals abort, the rest is
+ *                                                                    given back
+ *
+ * Failure cases. *A claim without an answer* is repeated with the same claimId, which answers the
+ * same tasks. *A completion without an answer* is repeated while the lease is trusted, heartbeats
+ * going on meanwhile; the store answers a repeated one as it answered the first. *A worker that was
+ * paused past its lease* finds its trust gone before it reports, and a report that left just before
+ * is refused by token. *A handler that ignores its signal* keeps its slot until it ends, so that one
+ * worker never runs more than `concurrency` handlers at once. *A store that is slow to take reports*
+ * has no more than `concurrency` of them on their way beside the handlers before claims wait too.
+ */
+
+import {
+  ClosedError,
+  checkInteger,
+  checkKnown,
+  checkName,
+  checkNumber,
+  failedMaybe,
+  HeldLease,
+  InvalidOptionError,
+  instant,
+  Keeper,
+} from "../core/index.js";
+import {
+  Backoff,
+  type Env,
+  newLeaseId,
+  type OpenSpan,
+  sleep,
+  type TraceContext,
+  withTimeout,
+} from "../env/index.js";
+import { FinalTaskError, type TaskHandler, toJson } from "./define.js";
+import { describe } from "./describe.js";
+import type {
+  ClaimedTask,
+  ClaimRequest,
+  CompleteRequest,
+  FailRequest,
+  Json,
+  TaskStore,
+} from "./port.js";
+import type { Ready } from "./ready.js";
+import { Reports } from "./reports.js";
+
+export interface WorkerOptions {
+  /** How many tasks run at once. Default 8: handlers wait for I/O most of the time. */
+  concurrency?: number;
+  /** Taken from in order of priority over all of them. Default `["default"]`. */
+  queues?: readonly string[];
+  /**
+   * The lease on each task, in milliseconds, renewed at a third of it. Default 30,000: a dead
+   * worker's tasks are taken over within half a minute.
+   */
+  ttlMs?: number;
+  /** How long `close()` lets handlers end before it aborts their signals. Default 5,000. */
+  graceMs?: number;
+}
+
+const OPTIONS: Readonly<Record<keyof WorkerOptions, true>> = {
+  concurrency: true,
+  queues: true,
+  ttlMs: true,
+  graceMs: true,
+};
+
+/** How the stores, clocks and identity of a worker are given. */
+export interface WorkerContext {
+  readonly store: TaskStore;
+  readonly ready: Ready;
+  readonly env: Env;
+  readonly namespace: string;
+  readonly holder: string;
+  readonly onClosed: () => void;
+}
+
+/** See AcquireOptions: the same numbers for the same reasons. */
+const KEEP = {
+  autoRenew: true,
+  marginMs: 10,
+  driftRatio: 0.01,
+  stopOnRenewError: false,
+} as const;
+/** An idle worker's claim waits this long, and at most a quarter of the ttl: trust counts from before it. */
+const LONGEST_WAIT_MS = 2_000;
+/** It travels with every heartbeat, in one request with those of the other tasks. */
+const LONGEST_PROGRESS_BYTES = 64 * 1024;
+const CALL_TIMEOUT_MS = 5_000;
+const RETRY = { firstMs: 100, longestMs: 5_000 };
+/** Handlers whose signal has aborted get this long before their tasks are given back regardless. */
+const AFTER_ABORT_MS = 500;
+/** For that, all together: a store that does not answer is not waited for, leases run out. */
+const GIVE_BACK_MS = 2_000;
+
+/** What is known here of a task at work. */
+interface Attempt {
+  progress?: Json;
+  /** Its report is on its way. */
+  reporting: boolean;
+  /** The store has taken its report. */
+  reported: boolean;
+}
+
+/** How a handler has ended. */
+type End = Pick<CompleteRequest, "output"> | Pick<FailRequest, "error" | "retryInMs" | "final">;
+
+/** Made by `tasks.work(handlers, options)`; runs until closed. */
+export class Worker implements AsyncDisposable {
+  readonly #context: WorkerContext;
+  readonly #handlers: ReadonlyMap<string, TaskHandler>;
+  readonly #reports: Reports;
+  readonly #keeper: Keeper;
+  readonly #concurrency: number;
+  readonly #queues: readonly string[];
+  readonly #ttlMs: number;
+  readonly #graceMs: number;
+  /** Until their reports are acknowledged. */
+  readonly #running = new Map<HeldLease, Promise<void>>();
+  #handling = 0;
+  readonly #stopping = new AbortController();
+  readonly #claiming: Promise<void>;
+  #slotFreed: (() => void) | undefined;
+  #closed: Promise<void> | undefined;
+
+  /** @internal */
+  constructor(context: WorkerContext, handlers: readonly TaskHandler[], options: WorkerOptions) {
+    checkKnown(options, OPTIONS);
+    const { concurrency = 8, queues = ["default"], ttlMs = 30_000, graceMs = 5_000 } = options;
+    checkInteger("concurrency", concurrency, 1, 1_000);
+    if (queues.length === 0) throw new InvalidOptionError("queues", "must name at least one queue");
+    for (const [index, queue] of queues.entries()) checkName(`queues.${index}`, queue);
+    const { ttl } = context.store.capabilities;
+    checkInteger("ttlMs", ttlMs, Math.max(100, ttl.minMs), ttl.maxMs);
+    checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
+    this.#handlers = byKind(handlers);
+    this.#context = context;
+    this.#concurrency = concurrency;
+    this.#queues = queues;
+    this.#ttlMs = ttlMs;
+    this.#graceMs = graceMs;
+    this.#reports = new Reports(context.store, context.env);
+    this.#keeper = new Keeper(context.env.clock);
+    this.#claiming = this.#claimUntilStopped();
+  }
+
+  /** How many handlers run now. */
+  get running(): number {
+    return this.#handling;
+  }
+
+  /**
+   * Claims no more, lets handlers end within `graceMs`, then aborts their signals and gives back the
+   * tasks of those that have not ended soon after: these are pending again at once, and count neither as
+   * failed nor as crashed. Never rejects; the same promise each time.
+   */
+  close(): Promise<void> {
+    this.#closed ??= this.#close().finally(this.#context.onClosed);
+    return this.#closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    this.#stopping.abort(new ClosedError("this worker"));
+    this.#slotFreed?.();
+    if (await this.#settled(this.#graceMs)) return;
+    for (const lease of this.#running.keys()) lease.interrupt(this.#stopping.signal.reason);
+    if (await this.#settled(AFTER_ABORT_MS)) return;
+    const givenBack = [...this.#running.keys()].map((lease) => lease[Symbol.asyncDispose]());
+    const { clock } = this.#context.env;
+    await withTimeout(clock, GIVE_BACK_MS, Promise.all(givenBack), () => {});
+  }
+
+  /** Whether claiming and all handlers have ended within the time. */
+  #settled(withinMs: number): Promise<boolean> {
+    const settled = async () => {
+      await this.#claiming;
+      await Promise.all(this.#running.values());
+      return true;
+    };
+    return withTimeout(this.#context.env.clock, withinMs, settled(), () => false);
+  }
+
+  async #claimUntilStopped(): Promise<void> {
+    const { env, namespace, holder, ready, store } = this.#context;
+    const { signal } = this.#stopping;
+    // A remote claim is not cut off in the middle: its answer may hold tasks to give back.
+    const options = store.capabilities.remoteWait ? {} : { signal };
+    let claimId = newLeaseId(env.random);
+    const backoff = new Backoff(env.random, RETRY);
+    while (!signal.aborted) {
+      // Handlers need not wait for the reports of those before them.
+      const limit = Math.min(
+        this.#concurrency - this.#handling,
+        2 * this.#concurrency - this.#running.size,
+      );
+      if (limit === 0) {
+        await new Promise<void>((resolve) => {
+          this.#slotFreed = resolve;
+        });
+        continue;
+      }
+      const request: ClaimRequest = {
+        namespace,
+        holder,
+        claimId,
+        limit,
+        queues: this.#queues,
+        ttlMs: this.#ttlMs,
+        kinds: [...this.#handlers.keys()],
+        waitMs: Math.min(LONGEST_WAIT_MS, Math.floor(this.#ttlMs / 4)),
+      };
+      const sent = instant(env.clock);
+      let from: TraceContext | undefined;
+      const claim = (span?: OpenSpan) => {
+        from = span && env.telemetry?.here();
+        return ready
+          .claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS, repeatable: false })
+          .catch(failedMaybe);
+      };
+      const outcome = await (env.telemetry?.span("leasehold.task claim", {}, claim) ?? claim());
+      if (outcome.status === "claimed") {
+        claimId = newLeaseId(env.random);
+        backoff.reset();
+        for (const task of outcome.tasks) this.#start(task, sent, from);
+        continue;
+      }
+      env.logger.warn({ err: outcome.error }, "could not claim tasks");
+      await sleep(env.clock, backoff.nextMs(), { signal }).catch(() => {});
+    }
+  }
+
+  #start(
+    task: ClaimedTask,
+    sent: ReturnType<typeof instant>,
+    parent: TraceContext | undefined,
+  ): void {
+    const { env, holder } = this.#context;
+    const grant = this.#grant(task);
+    const attempt: Attempt = { reporting: false, reported: false };
+    const lease = new HeldLease(
+      {
+        resource: `task:${task.id}`,
+        holder,
+        sent,
+        leaseId: task.leaseId,
+        token: task.token,
+        remainingMs: task.remainingMs,
+      },
+      { ...KEEP, ttlMs: this.#ttlMs, renewIntervalMs: Math.floor(this.#ttlMs / 3) },
+      {
+        renew: async (timeoutMs) => {
+          const { progress } = attempt;
+          const news = progress === undefined ? {} : { progress };
+          const request = { ...grant, ttlMs: this.#ttlMs, ...news };
+          const outcome = await this.#reports.heartbeat(request, timeoutMs);
+          // Our own report, whose answer is still to come, may be what has ended the grant: what
+          // became of it is for the report to find out. Until then this renewal stays open.
+          if (outcome.status === "lost" && attempt.reporting) await this.#running.get(lease);
+          return outcome;
+        },
+        // A reported task has ended with its report; any other goes back to the queue.
+        release: async (timeoutMs) =>
+          attempt.reported
+            ? { status: "released" }
+            : await this.#reports.giveBack(grant, timeoutMs),
+      },
+      this.#keeper,
+      env,
+    );
+    const attributes = { "leasehold.task.id": task.id, "leasehold.task.kind": task.kind };
+    const about = { kind: "consumer", attributes, ...(parent && { parent }) } as const;
+    const run = (span?: OpenSpan) => this.#run(task, lease, attempt, span);
+    const ran = env.telemetry?.span("leasehold.task run", about, run) ?? run();
+    const running = ran.then(async (reported) => {
+      attempt.reported = reported;
+      await lease[Symbol.asyncDispose]();
+      this.#running.delete(lease);
+      this.#slotFreed?.();
+    });
+    this.#running.set(lease, running);
+  }
+
+  /** Runs the handler and reports; false when there was nothing to report or nobody took it. */
+  async #run(
+    task: ClaimedTask,
+    lease: HeldLease,
+    attempt: Attempt,
+    span: OpenSpan | undefined,
+  ): Promise<boolean> {
+    this.#handling += 1;
+    const end = await this.#handle(task, lease, attempt);
+    this.#handling -= 1;
+    this.#slotFreed?.();
+    if (!end || !("output" in end)) span?.fail();
+    if (!end) return false;
+    attempt.reporting = true;
+    const grant = this.#grant(task);
+    return "output" in end
+      ? this.#reports.complete(lease, { ...grant, ...end })
+      : this.#reports.fail(lease, { ...grant, ...end });
+  }
+
+  /** What there is to report; null for what did not begin, or stopped because it was told to. */
+  async #handle(task: ClaimedTask, lease: HeldLease, attempt: Attempt): Promise<End | null> {
+    const { logger } = this.#context.env;
+    const { data, leaseId, ...shown } = task;
+    const handler = this.#handlers.get(task.kind);
+    // Trust may be over before the answer was read; and after close() nothing new begins.
+    if (!handler || !lease.checkAlive() || this.#stopping.signal.aborted) return null;
+    try {
+      const progress = (value: Json) => {
+        attempt.progress = toJson("progress", value, LONGEST_PROGRESS_BYTES);
+      };
+      // A signal is made for those who ask for one.
+      const context = {
+        task: shown,
+        lease,
+        progress,
+        log: logger,
+        get signal() {
+          return lease.signal;
+        },
+      };
+      return { output: await handler.run(data, context) };
+    } catch (error) {
+      // A handler that stopped because it was told to has not failed.
+      if (!lease.checkAlive() || lease.signal.aborted) return null;
+      logger.warn({ err: error, id: task.id, kind: task.kind }, "task failed");
+      const final = error instanceof FinalTaskError;
+      return { error: describe(error), retryInMs: null, final };
+    }
+  }
+
+  #grant({ id, leaseId, token }: ClaimedTask) {
+    return { namespace: this.#context.namespace, id, leaseId, token };
+  }
+}
+
+function byKind(handlers: readonly TaskHandler[]): ReadonlyMap<string, TaskHandler> {
+  const given: unknown = handlers;
+  if (!Array.isArray(given) || handlers.length === 0) {
+    throw new InvalidOptionError("handlers", "must be an array of at least one handler");
+  }
+  const map = new Map<string, TaskHandler>();
+  for (const [index, handler] of handlers.entries()) {
+    if (typeof handler?.run !== "function") {
+      throw new InvalidOptionError(`handlers.${index}`, "must be made by defineTask(...).handle");
+    }
+    if (map.has(handler.kind)) {
+      throw new InvalidOptionError(
+        `handlers.${index}`,
+        `is a second handler for "${handler.kind}"`,
+      );
+    }
+    map.set(handler.kind, handler);
+  }
+  return map;
+}

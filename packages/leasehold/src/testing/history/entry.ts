@@ -1,0 +1,83 @@
+/** What a history consists of: one entry per request, as the client that sent it saw it. */
+import type {
+  AcquireOutcome,
+  AcquireRequest,
+  Failed,
+  Key,
+  ReleaseOutcome,
+  ReleaseRequest,
+  RenewOutcome,
+  RenewRequest,
+  RevokeOutcome,
+  RevokeRequest,
+} from "../../core/index.js";
+
+/** Each operation of the port that changes a lease, with what it is asked and what it answers. */
+interface Operations {
+  readonly acquire: { request: AcquireRequest; outcome: Exclude<AcquireOutcome, Failed> };
+  readonly renew: { request: RenewRequest; outcome: Exclude<RenewOutcome, Failed> };
+  readonly release: { request: ReleaseRequest; outcome: Exclude<ReleaseOutcome, Failed> };
+  readonly revoke: { request: RevokeRequest; outcome: Exclude<RevokeOutcome, Failed> };
+}
+export type Operation = keyof Operations;
+
+/** A request, and what came of it. Times in milliseconds of one monotonic clock. */
+export type HistoryEntry = {
+  [Name in Operation]: {
+    /** Who sent it, as the recorder was told. */
+    readonly client: string;
+    readonly operation: Name;
+    readonly request: Operations[Name]["request"];
+    /** Before the request left. */
+    readonly invokeMs: number;
+    /** When the answer was there; null if it may take effect for ever (a result of `unknown`). */
+    readonly returnMs: number | null;
+    /**
+     * How often the store has sent it, where the recorder was told: of these the last one was answered,
+     * and each may have taken effect, or may yet. Default: once, or as `repeats` says to the checker.
+     */
+    readonly tries?: number;
+  } & (
+    | { readonly result: "ok"; readonly outcome: Operations[Name]["outcome"] }
+    /** `fail`: not carried out. `unknown`: perhaps carried out, perhaps later, perhaps never. */
+    | { readonly result: "fail" | "unknown"; readonly outcome: null; readonly error: string }
+  );
+}[Operation];
+
+/** One JSON object per line. Lease ids stand in it: it is for tests, not for logs. */
+export function toJsonLines(history: Iterable<HistoryEntry>): string {
+  let text = "";
+  for (const entry of history) text += `${JSON.stringify(entry)}\n`;
+  return text;
+}
+
+/** The other way round; the text must come from {@link toJsonLines}. */
+export function fromJsonLines(text: string): HistoryEntry[] {
+  const lines = text.split("\n").filter((line) => line !== "");
+  return lines.map((line) => JSON.parse(line) as HistoryEntry);
+}
+
+/** Names a key in maps: names contain no NUL. */
+export function keyText({ namespace, resource }: Key): string {
+  return `${namespace}\0${resource}`;
+}
+
+/** An entry as a person reads it: `12.0..14.5 c1 acquire "r" a1b2, 200 ms: acquired, token 7 ...`. */
+export function lineOf(entry: HistoryEntry): string {
+  const { client, operation, request, invokeMs, returnMs } = entry;
+  const { resource, ...rest } = { leaseId: "", ...request };
+  const asked = facts({ ...rest, leaseId: rest.leaseId.slice(0, 8) }, ["namespace", "metadata"]);
+  const window = `${invokeMs.toFixed(1)}..${returnMs?.toFixed(1) ?? ""}`;
+  const answer =
+    entry.result === "ok"
+      ? facts(entry.outcome, ["expiresAt", "replaced", "grantId"])
+      : `${entry.result}, ${entry.error}`;
+  return `${window} ${client} ${operation} "${resource}" ${asked}: ${answer}`;
+}
+
+function facts(object: object, left: readonly string[]): string {
+  return Object.entries(object)
+    .filter(([name, value]) => !left.includes(name) && value !== "")
+    .map(([name, value]) => (name === "status" ? String(value) : `${name} ${String(value)}`))
+    .join(", ");
+}

@@ -1,0 +1,153 @@
+/** Waiting in line, by core/queue.ts. */
+
+import { type AcquireRequest, queue } from "../../core/index.js";
+import { grantIdOf, systemClock } from "../../env/index.js";
+import type { Expect } from "../framework.js";
+import { every, type Fixture, type Need, type Section } from "./fixture.js";
+
+const needsQueue: Need = ({ store }) =>
+  store.capabilities.queue ? null : "it declares queue: false";
+const needsPush: Need = ({ store }) =>
+  store.capabilities.watch === "push" ? null : "it declares watch: poll";
+
+const LONG_MS = 60_000;
+/** So much of the time for which a resource is kept for the first in line is soon enough. */
+const SOON_MS = queue.RESERVED_MS / 2;
+
+export const queueing: Section = (test, expect) => {
+  test(
+    "serves those who wait in the order in which they came",
+    async (t) => {
+      let held = await t.hold();
+      // So many that an order of their random names is not theirs by chance.
+      const waiters = waitersOf(t, 6);
+      await expectAhead(t, expect, waiters, [...waiters.keys()]);
+      for (const [served, next] of waiters.entries()) {
+        await t.release(held);
+        const sinceMs = systemClock.monotonic();
+        // Those behind are refused although the key is free, however they hurry.
+        const others = waiters.slice(served + 1).reverse();
+        const early = await t.acquireAll([...others, t.request(t.key())]);
+        // Slower than that we cannot tell whether they were too early.
+        if (systemClock.monotonic() - sinceMs < SOON_MS) {
+          for (const outcome of early) expect(outcome).toMatchObject({ status: "held" });
+        }
+        held = { ...next, answer: t.expectAcquired(await t.acquire(next)), sentMs: 0 };
+      }
+    },
+    needsQueue,
+  );
+
+  test(
+    "tells those who wait how many are before them, and keeps the place of who asks again",
+    async (t) => {
+      await t.hold();
+      const waiters = waitersOf(t, 3);
+      await expectAhead(t, expect, waiters, [0, 1, 2]);
+      await expectAhead(t, expect, waiters.toReversed(), [2, 1, 0]);
+      // In one batch, twice the same one.
+      const [first, second] = waiters as [AcquireRequest, AcquireRequest];
+      const both = await t.acquireAll([second, first, second]);
+      expect(both.map(aheadOf)).toEqual([1, 0, 1]);
+    },
+    needsQueue,
+  );
+
+  test(
+    "passes over those who do not answer, and serves the next",
+    async (t) => {
+      const held = await t.hold();
+      const waiters = waitersOf(t, 3);
+      await expectAhead(t, expect, waiters, [0, 1, 2]);
+      await t.release(held);
+      await t.pass(queue.RESERVED_MS);
+      const [dead, next, last] = waiters as [AcquireRequest, AcquireRequest, AcquireRequest];
+      await t.until("the next in line has it", async () => isAcquired(await t.acquire(next)));
+      // Passed over once, and no more in the way of the others.
+      await expectAhead(t, expect, [last, dead], [0, 1]);
+    },
+    needsQueue,
+  );
+
+  test(
+    "lets anybody have what those in line do not ask for",
+    async (t) => {
+      const held = await t.hold();
+      await expectAhead(t, expect, waitersOf(t, 2), [0, 1]);
+      await t.release(held);
+      await t.pass(2 * queue.RESERVED_MS);
+      const anybody = t.request(t.key());
+      await t.until("it is free for all", async () => isAcquired(await t.acquire(anybody)));
+    },
+    needsQueue,
+  );
+
+  test(
+    "forgets a place that nobody asks for again, and one that is given up",
+    async (t) => {
+      await t.hold();
+      const [brief, gone, stays] = [t.request(t.key(), { queueMs: 100 }), ...waitersOf(t, 2)] as [
+        AcquireRequest,
+        AcquireRequest,
+        AcquireRequest,
+      ];
+      await t.acquireAll([brief, gone, stays]);
+      expect((await t.release(gone)).status).toBe("notHeld");
+      await t.pass(100);
+      await t.until("it is the first", async () => aheadOf(await t.acquire(stays)) === 0);
+    },
+    needsQueue,
+  );
+
+  test(
+    "goes on to the next when the one whom it is kept for gives up",
+    async (t) => {
+      const held = await t.hold();
+      const [first, second] = waitersOf(t, 2) as [AcquireRequest, AcquireRequest];
+      await expectAhead(t, expect, [first, second], [0, 1]);
+      await t.release(held);
+      await t.release(first);
+      await t.until("the next one has it", async () => isAcquired(await t.acquire(second)));
+    },
+    needsQueue,
+  );
+
+  test(
+    "wakes the first in line alone",
+    async (t) => {
+      const watching = await t.watch();
+      const held = await t.hold();
+      const waiters = waitersOf(t, 3);
+      await expectAhead(t, expect, waiters, [0, 1, 2]);
+      await t.release(held);
+      await t.until("a hint", () => watching.changed.length > 0);
+      const first = grantIdOf(waiters[0]?.leaseId ?? "");
+      expect(watching.changed.map(({ wakes }) => wakes)).toEqual([first]);
+      await watching.stop();
+    },
+    every(needsQueue, needsPush),
+  );
+};
+
+function waitersOf(t: Fixture, count: number): AcquireRequest[] {
+  return Array.from({ length: count }, () => t.request(t.key(), { queueMs: LONG_MS }));
+}
+
+async function expectAhead(
+  t: Fixture,
+  expect: Expect,
+  waiters: readonly AcquireRequest[],
+  ahead: readonly number[],
+): Promise<void> {
+  const seen: unknown[] = [];
+  for (const waiter of waiters) seen.push(aheadOf(await t.acquire(waiter)));
+  expect(seen).toEqual(ahead);
+}
+
+function aheadOf(outcome: Awaited<ReturnType<Fixture["acquire"]>>): number | undefined {
+  return outcome.status === "held" ? outcome.ahead : undefined;
+}
+
+function isAcquired({ status }: { readonly status: string }): boolean {
+  return status === "acquired";
+}

@@ -1,0 +1,288 @@
+/** What each test of the suite is given: a store, a namespace of its own, and time. */
+
+import type { LeaseView, Page } from "../../core/index.js";
+import { newLeaseId, sleep, systemClock, systemRandom, taskIds } from "../../env/index.js";
+import type {
+  AdminOutcome,
+  ClaimedTask,
+  ClaimRequest,
+  CompleteOutcome,
+  CompleteRequest,
+  EnqueueOutcome,
+  FailOutcome,
+  FailRequest,
+  GeneratorState,
+  GiveBackOutcome,
+  HeartbeatOutcome,
+  HeartbeatRequest,
+  Json,
+  NewTask,
+  Reaped,
+  RefusalReason,
+  TaskDetails,
+  TaskGrant,
+  TaskKey,
+  TaskLeaseQuery,
+  TaskStore,
+  TaskWatchEvent,
+} from "../../tasks/port.js";
+import { only, settled } from "../calls.js";
+import type { Expect } from "../framework.js";
+import type * as suite from "../suite.js";
+import { inTime, until, Watching } from "../waiting.js";
+import { newTaskOf } from "./new-task.js";
+
+export const newTaskId = taskIds(systemClock, systemRandom);
+
+/** A store under test, with what its engine lets a test do to it. */
+export interface OpenedTaskStore {
+  readonly store: TaskStore;
+  /** Where the engine keeps the generator's wanted state too. */
+  readonly generator?: GeneratorState;
+  /** Moves the store's clock. Without it the suite waits in real time. */
+  advance?(ms: number): Promise<void>;
+  /** Somebody's transaction locks the task's row until the returned function is called. */
+  lockRow?(task: TaskKey): Promise<() => Promise<void>>;
+  /** Ends everything that `open` began; the store itself may be closed already. */
+  close(): Promise<void>;
+}
+
+export type Need = suite.Need<Fixture>;
+export type Section = suite.Section<Fixture>;
+
+export const needsReap: Need = ({ store }) =>
+  store.capabilities.reaps ? "somebody behind this store reaps already" : null;
+export const needsPush: Need = ({ store }) =>
+  store.capabilities.watch === "push" ? null : "the store's watch polls";
+export const needsLockRow: Need = ({ opened }) =>
+  opened.lockRow ? null : "the store has no rows that somebody else could lock";
+export const needsGenerator: Need = ({ opened }) =>
+  opened.generator ? null : "the harness gives no generator state";
+
+/** A task in our hands. */
+export type Held = ClaimedTask & TaskGrant & { readonly holder: string };
+
+/** Outlives any test. */
+export const LONG_TTL_MS = 10 * 60_000;
+/** Soon over. */
+const SHORT_TTL_MS = 150;
+
+export class Fixture {
+  /** Fresh in each test, so that a store may be shared by all of them. */
+  readonly namespace = `suite-${newLeaseId(systemRandom)}`;
+  readonly shortTtlMs: number;
+  readonly #expect: Expect;
+
+  constructor(
+    readonly opened: OpenedTaskStore,
+    expect: Expect,
+  ) {
+    this.#expect = expect;
+    this.shortTtlMs = Math.max(SHORT_TTL_MS, this.store.capabilities.ttl.minMs);
+  }
+
+  get store(): TaskStore {
+    return this.opened.store;
+  }
+
+  key(id: string): TaskKey {
+    return { namespace: this.namespace, id };
+  }
+
+  newTask(change: Partial<NewTask> = {}): NewTask {
+    return newTaskOf(this.key(newTaskId()), change);
+  }
+
+  /** Adds a task that nothing keeps from being added; its key. */
+  async add(change: Partial<NewTask> = {}): Promise<TaskKey> {
+    const task = this.newTask(change);
+    this.#expect(await this.enqueue([task])).toEqual([{ status: "enqueued", id: task.id }]);
+    return this.key(task.id);
+  }
+
+  /** Adds tasks by one call, with ids that sort in this order. */
+  async addAll(changes: readonly Partial<NewTask>[]): Promise<string[]> {
+    const ids = changes.map(newTaskId);
+    const tasks = changes.map((change, index) => this.newTask({ id: ids[index] ?? "", ...change }));
+    await this.enqueue(tasks);
+    return ids;
+  }
+
+  claimRequest(change: Partial<ClaimRequest> = {}): ClaimRequest {
+    const claimId = newLeaseId(systemRandom);
+    return {
+      namespace: this.namespace,
+      claimId,
+      holder: `holder of ${claimId}`,
+      queues: ["queue"],
+      kinds: null,
+      limit: 100,
+      ttlMs: LONG_TTL_MS,
+      ...change,
+    };
+  }
+
+  async claim(change: Partial<ClaimRequest> = {}): Promise<Held[]> {
+    const request = this.claimRequest(change);
+    const [outcome] = await settled(async () => [await this.store.claim(request)], [request]);
+    const { namespace, holder } = request;
+    return (outcome?.tasks ?? []).map((task) => ({ ...task, namespace, holder }));
+  }
+
+  /** Claims the one task that there is to claim. */
+  async hold(change: Partial<ClaimRequest> = {}): Promise<Held> {
+    const held = await this.claim(change);
+    this.#expect(held).toHaveLength(1);
+    return only(held);
+  }
+
+  /** A task of its own and a claim of it. */
+  async addAndHold(task: Partial<NewTask> = {}, claim: Partial<ClaimRequest> = {}): Promise<Held> {
+    await this.add(task);
+    return this.hold(claim);
+  }
+
+  enqueue(tasks: readonly NewTask[]): Promise<EnqueueOutcome[]> {
+    return settled((batch, options) => this.store.enqueue(batch, options), tasks);
+  }
+  heartbeatAll(requests: readonly HeartbeatRequest[]): Promise<HeartbeatOutcome[]> {
+    return settled((batch, options) => this.store.heartbeat(batch, options), requests);
+  }
+  completeAll(requests: readonly CompleteRequest[]): Promise<CompleteOutcome[]> {
+    return settled((batch, options) => this.store.complete(batch, options), requests);
+  }
+  failAll(requests: readonly FailRequest[]): Promise<FailOutcome[]> {
+    return settled((batch, options) => this.store.fail(batch, options), requests);
+  }
+  giveBackAll(requests: readonly TaskGrant[]): Promise<GiveBackOutcome[]> {
+    return settled((batch, options) => this.store.giveBack(batch, options), requests);
+  }
+  cancelAll(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return settled((batch) => this.store.cancel(batch), tasks);
+  }
+  retryAll(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
+    return settled((batch) => this.store.retry(batch), tasks);
+  }
+
+  async heartbeat(
+    grant: TaskGrant,
+    change: Partial<HeartbeatRequest> = {},
+  ): Promise<HeartbeatOutcome> {
+    return only(await this.heartbeatAll([{ ...grantOf(grant), ttlMs: LONG_TTL_MS, ...change }]));
+  }
+  async complete(grant: TaskGrant, output: Json = null): Promise<CompleteOutcome> {
+    return only(await this.completeAll([{ ...grantOf(grant), output }]));
+  }
+  async fail(grant: TaskGrant, change: Partial<FailRequest> = {}): Promise<FailOutcome> {
+    const request = { ...grantOf(grant), error: "it failed", retryInMs: null, ...change };
+    return only(await this.failAll([request]));
+  }
+  async giveBack(grant: TaskGrant): Promise<GiveBackOutcome> {
+    return only(await this.giveBackAll([grantOf(grant)]));
+  }
+  async cancel({ id }: { id: string }): Promise<AdminOutcome> {
+    return only(await this.cancelAll([this.key(id)]));
+  }
+  async retry({ id }: { id: string }): Promise<AdminOutcome> {
+    return only(await this.retryAll([this.key(id)]));
+  }
+  async view({ id }: { id: string }): Promise<TaskDetails> {
+    const details = await this.store.get(this.key(id));
+    if (!details) throw new Error(`no task ${id}`);
+    return details;
+  }
+
+  /** All grants that the query finds, page by page. */
+  async leases(query: Omit<TaskLeaseQuery, "namespace" | "cursor"> = {}): Promise<LeaseView[]> {
+    const found: LeaseView[] = [];
+    for (let more: Pick<TaskLeaseQuery, "cursor"> | null = {}; more; ) {
+      const { namespace } = this;
+      const page: Page<LeaseView> = await this.store.leases({ namespace, ...query, ...more });
+      found.push(...page.items);
+      more = page.nextCursor === null ? null : { cursor: page.nextCursor };
+    }
+    return found;
+  }
+
+  /** What each of the ways to use a grant answers. */
+  async useAll(grant: TaskGrant): Promise<Record<string, unknown>> {
+    return {
+      heartbeat: await this.heartbeat(grant),
+      complete: await this.complete(grant),
+      fail: await this.fail(grant),
+      giveBack: await this.giveBack(grant),
+    };
+  }
+
+  /** Lets at least `ms` pass on the store's clock. */
+  async pass(ms: number): Promise<void> {
+    if (this.opened.advance) return this.opened.advance(ms);
+    // Timers may fire a little early, and two clocks never run alike.
+    await sleep(systemClock, ms * 1.02 + 20);
+  }
+
+  /** A task of its own whose lease has run out, unnoticed unless the store itself reaps. */
+  async addAndExpire(task: Partial<NewTask> = {}): Promise<Held> {
+    const held = await this.addAndHold(task, { ttlMs: this.shortTtlMs });
+    await this.pass(held.ttlMs);
+    return held;
+  }
+
+  /** Reaps until the tasks run no more; what was reaped of this namespace. */
+  async reap(...tasks: readonly { id: string }[]): Promise<Reaped[]> {
+    const reaped: Reaped[] = [];
+    await this.until("expired tasks are reaped", async () => {
+      reaped.push(...(await this.store.reap()));
+      const views = await Promise.all(tasks.map((task) => this.view(task)));
+      return views.every(({ state }) => state !== "running");
+    });
+    return reaped.filter(({ namespace }) => namespace === this.namespace);
+  }
+
+  inTime(body: (ttlMs: number) => Promise<boolean>): Promise<void> {
+    const { maxMs } = this.store.capabilities.ttl;
+    return inTime(this.#expect, { firstMs: 2 * this.shortTtlMs, maxMs }, body);
+  }
+
+  until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
+    return until(this.#expect, what, isTrue);
+  }
+
+  /** Follows a namespace; returns once the subscription stands. */
+  async watch(namespace = this.namespace): Promise<TaskWatching> {
+    const watching = new TaskWatching(this.store, namespace);
+    await this.until("the first event of watch", () => watching.events.length > 0);
+    return watching;
+  }
+}
+
+/** The events of a namespace, and the hints among them. */
+class TaskWatching extends Watching<TaskWatchEvent> {
+  constructor(store: TaskStore, namespace: string) {
+    super((options) => store.watch(namespace, options));
+  }
+
+  /** Queues of which a hint came, in order. */
+  get ready(): string[] {
+    return this.events.flatMap((event) => (event.type === "ready" ? event.queue : []));
+  }
+}
+
+/** Only what names a grant: what stands beside it in a claimed task must not reach a request. */
+export function grantOf({ namespace, id, leaseId, token }: TaskGrant): TaskGrant {
+  return { namespace, id, leaseId, token };
+}
+
+/** What `useAll` answers when all is refused for one reason. */
+export function refusedAll(reason: RefusalReason): Record<string, unknown> {
+  const refused = { status: "refused", reason };
+  return { heartbeat: refused, complete: refused, fail: refused, giveBack: refused };
+}
+
+/** What a call rejects with; null when it does not. */
+export function thrownBy(call: Promise<unknown>): Promise<unknown> {
+  return call.then(
+    () => null,
+    (error: unknown) => error,
+  );
+}

@@ -1,0 +1,68 @@
+/**
+ * The conformance suite of task stores: every engine passes it, and so can yours. It holds a store
+ * against the rules (tasks/rules.ts) and the port (tasks/port.ts), within the capabilities that the
+ * store declares.
+ */
+import type { TestFramework } from "../framework.js";
+import { defineSuite } from "../suite.js";
+import { attempts } from "./attempts.js";
+import { batches } from "./batches.js";
+import { cancelling } from "./cancelling.js";
+import { claiming } from "./claiming.js";
+import { closing } from "./closing.js";
+import { completing } from "./completing.js";
+import { concurrency } from "./concurrency.js";
+import { enqueueing } from "./enqueueing.js";
+import { expiry } from "./expiry.js";
+import { failing } from "./failing.js";
+import { Fixture, type OpenedTaskStore, type Section } from "./fixture.js";
+import { generator } from "./generator.js";
+import { json } from "./json.js";
+import { leases } from "./leases.js";
+import { model } from "./model.js";
+import { views } from "./views.js";
+import { watching } from "./watching.js";
+
+export type { OpenedTaskStore };
+
+/** What the suite needs to know of an engine. */
+export interface TaskHarness {
+  /** Stands before the names of the tests. */
+  readonly name: string;
+  readonly vitest: TestFramework;
+  /** Called once; all tests share the store, each in a namespace of its own. */
+  open(): Promise<OpenedTaskStore>;
+}
+
+/** In this order; the last one closes the store. */
+const SECTIONS: readonly (readonly [string, Section])[] = [
+  ["enqueue", enqueueing],
+  ["claim", claiming],
+  ["expiry and reap", expiry],
+  ["complete", completing],
+  ["fail and give back", failing],
+  ["cancel and retry", cancelling],
+  ["tokens and attempts", attempts],
+  ["batches", batches],
+  ["concurrency", concurrency],
+  ["JSON", json],
+  ["get, list and counts", views],
+  ["leases", leases],
+  ["watch", watching],
+  ["the rules as a model", model],
+  ["generator", generator],
+  ["close", closing],
+];
+
+/** Defines the tests of a task store; call it where tests are defined. */
+export function exerciseTaskStore(harness: TaskHarness): void {
+  defineSuite<OpenedTaskStore, Fixture>({
+    name: harness.name,
+    kind: "task store",
+    vitest: harness.vitest,
+    sections: SECTIONS,
+    open: () => harness.open(),
+    close: (opened) => opened.close(),
+    fixtureOf: (opened, expect) => new Fixture(opened, expect),
+  });
+}

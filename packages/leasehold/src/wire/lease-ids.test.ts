@@ -1,0 +1,43 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { fromWireLeaseId, toWireLeaseId } from "./lease-ids.js";
+
+const ID = "00112233445566778899aabbccddeeff";
+
+test("a lease id finds its resource again", () => {
+  const resource = fc.string({ unit: "grapheme", minLength: 1, maxLength: 60 });
+  const hex = fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => {
+    return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  });
+  fc.assert(
+    fc.property(resource, hex, (resource, leaseId) => {
+      const text = toWireLeaseId(resource, leaseId);
+      expect(text).toMatch(/^[A-Za-z0-9_-]+\.[0-9a-f]{32}$/);
+      expect(fromWireLeaseId(text)).toEqual({ resource, leaseId });
+    }),
+  );
+  for (const resource of ["\ufeffbom", "a/b?c#d", "é".repeat(128), "🔑".repeat(64), "\u0001"]) {
+    expect(fromWireLeaseId(toWireLeaseId(resource, ID))).toEqual({ resource, leaseId: ID });
+  }
+});
+
+test("one grant has one spelling", () => {
+  for (const text of [
+    "",
+    ".",
+    ID,
+    `.${ID}`,
+    `b3JkZXJz.${ID.toUpperCase()}`,
+    `b3JkZXJz.${ID}0`,
+    ` b3JkZXJz.${ID}`,
+    // Padding, the other alphabet, bits that nobody reads, bytes that are no UTF-8.
+    `cg==.${ID}`,
+    `+++-.${ID}`,
+    `ch.${ID}`,
+    `_w.${ID}`,
+    `a.${ID}`,
+    `b3JkZXJz.${ID}\n`,
+  ]) {
+    expect(fromWireLeaseId(text), JSON.stringify(text)).toBe(null);
+  }
+});

@@ -1,0 +1,55 @@
+/** Bodies and answers of /v1/leases: the LeaseStore port. The server adds the namespace. */
+import type * as core from "../core/index.js";
+import type { TaskCapabilities } from "../tasks/index.js";
+import type { Failed, OutcomeOf } from "./failed.js";
+
+/** A lease id as it travels: see `toWireLeaseId`. */
+interface Grant {
+  readonly leaseId: string;
+}
+
+export interface AcquireRequest
+  extends Grant,
+    Pick<core.AcquireRequest, "holder" | "ttlMs" | "queueMs" | "metadata"> {}
+export interface RenewRequest extends Grant {
+  readonly ttlMs: number;
+}
+export type ReleaseRequest = Grant;
+export interface RevokeRequest
+  extends Pick<core.RevokeRequest, "resource" | "expectedToken" | "reason"> {
+  /** Default: `atExpiry`. */
+  readonly free?: core.RevokeRequest["free"];
+}
+
+type Held = Extract<core.AcquireOutcome, { status: "held" }>;
+type Ended = Extract<core.AcquireOutcome, { status: "ended" }>;
+/** The server keeps for itself which ended grant an acquired one replaced. */
+export type AcquireOutcome =
+  | ({ readonly status: "acquired"; readonly token: number } & core.Term)
+  | Held
+  | Ended
+  | Failed;
+export type RenewOutcome = OutcomeOf<core.RenewOutcome>;
+export type ReleaseOutcome = OutcomeOf<core.ReleaseOutcome>;
+export type RevokeOutcome = OutcomeOf<core.RevokeOutcome>;
+
+/** A grant without its secret. */
+export type LeaseView = Omit<core.LeaseView, "namespace">;
+export type LeasePage = core.Page<LeaseView>;
+/** By the order of the names in the request; null: the resource was never leased. */
+export type GetAnswer = readonly (LeaseView | null)[];
+
+export interface CollectRequest {
+  /** Deletes the records of grants that ended longer ago than this. */
+  readonly olderThanMs: number;
+  readonly reason?: string;
+}
+export interface CollectAnswer {
+  readonly collected: number;
+}
+
+/** What the server's stores promise. */
+export interface Capabilities {
+  readonly leases: Omit<core.Capabilities, "tokens">;
+  readonly tasks: Pick<TaskCapabilities, "ttl" | "watch">;
+}

@@ -1,0 +1,40 @@
+/** Bodies and answers of operator actions: pauses, the audit, actions on many tasks. */
+import type * as control from "../control/index.js";
+import type { Page } from "../core/index.js";
+import type { TaskState } from "../tasks/index.js";
+
+export type Pause = Omit<control.Pause, "namespace">;
+export interface PauseList {
+  readonly items: readonly Pause[];
+}
+export type PauseRequest = Pick<Pause, "kind" | "name" | "reason">;
+export interface Resumed extends Pick<Pause, "kind" | "name"> {
+  readonly wasPaused: boolean;
+}
+
+export interface AuditEntry extends Omit<control.AuditEntry, "namespace" | "details"> {
+  readonly details: Readonly<Record<string, unknown>>;
+}
+export type AuditPage = Page<AuditEntry>;
+
+export interface BulkRequest {
+  readonly operation: "cancel" | "retry" | "delete";
+  readonly filter: {
+    /** Default: those that the operation is for. */
+    readonly states?: readonly TaskState[];
+    readonly queue?: string | undefined;
+    readonly kind?: string | undefined;
+    readonly createdBefore?: string;
+  };
+  /** How many tasks must match; otherwise the server changes none. */
+  readonly expected?: number;
+  readonly reason: string;
+}
+export interface BulkAnswer {
+  readonly matched: number;
+  readonly changed: number;
+  /** Tasks whose state did not allow the operation. */
+  readonly conflicts: number;
+  /** There may be others: send the request again. */
+  readonly more: boolean;
+}

@@ -1,0 +1,127 @@
+/** Tasks between the port's names and the wire's. */
+import type * as port from "../tasks/index.js";
+import type { ClaimedTask, Task, TaskDetails } from "./tasks.js";
+
+export function toWireTask(task: port.TaskView): Task {
+  return {
+    id: task.id,
+    task_data: task.data,
+    scheduled_at: task.scheduledAt,
+    processor: task.holder,
+    last_heartbeat_at: task.heartbeatAt,
+    must_heartbeat_before: task.expiresAt,
+    started_at: task.startedAt,
+    processed_at: task.finishedAt,
+    task_output: task.output,
+    kind: task.kind,
+    queue: task.queue,
+    priority: task.priority,
+    state: task.state,
+    attempt: task.attempt,
+    failures: task.failures,
+    crashes: task.crashes,
+    maxAttempts: task.maxAttempts,
+    crashLimit: task.crashLimit,
+    dedupeKey: task.dedupeKey,
+    grantId: task.grantId,
+    fencingToken: task.token,
+    remainingMs: task.remainingMs,
+    error: task.error,
+    progress: task.progress,
+    createdAt: task.createdAt,
+  };
+}
+
+export function fromWireTask(task: Task): port.TaskView {
+  return {
+    id: task.id,
+    kind: task.kind,
+    queue: task.queue,
+    priority: task.priority,
+    state: task.state,
+    data: task.task_data,
+    output: task.task_output,
+    error: task.error,
+    progress: task.progress,
+    dedupeKey: task.dedupeKey,
+    attempt: task.attempt,
+    failures: task.failures,
+    crashes: task.crashes,
+    maxAttempts: task.maxAttempts,
+    crashLimit: task.crashLimit,
+    createdAt: task.createdAt,
+    scheduledAt: task.scheduled_at,
+    startedAt: task.started_at,
+    heartbeatAt: task.last_heartbeat_at,
+    expiresAt: task.must_heartbeat_before,
+    holder: task.processor,
+    grantId: task.grantId,
+    token: task.fencingToken,
+    remainingMs: task.remainingMs,
+    finishedAt: task.processed_at,
+  };
+}
+
+export function toWireDetails(task: port.TaskDetails): TaskDetails {
+  const attempts = task.attempts.map(({ holder, token, ...attempt }) => ({
+    ...attempt,
+    processor: holder,
+    fencingToken: token,
+  }));
+  return { ...toWireTask(task), attempts };
+}
+
+export function fromWireDetails(task: TaskDetails): port.TaskDetails {
+  const attempts = task.attempts.map(({ processor, fencingToken, ...attempt }) => ({
+    ...attempt,
+    holder: processor,
+    token: fencingToken,
+  }));
+  return { ...fromWireTask(task), attempts };
+}
+
+export function toWireClaimed(task: port.ClaimedTask, processor: string): ClaimedTask {
+  return {
+    id: task.id,
+    task_data: task.data,
+    scheduled_at: task.scheduledAt,
+    processor,
+    must_heartbeat_before: task.expiresAt,
+    kind: task.kind,
+    queue: task.queue,
+    priority: task.priority,
+    state: "running",
+    attempt: task.attempt,
+    failures: task.failures,
+    crashes: task.crashes,
+    maxAttempts: task.maxAttempts,
+    dedupeKey: task.dedupeKey,
+    leaseId: task.leaseId,
+    fencingToken: task.token,
+    ttlMs: task.ttlMs,
+    remainingMs: task.remainingMs,
+    previousProcessor: task.previousHolder,
+  };
+}
+
+export function fromWireClaimed(task: ClaimedTask): port.ClaimedTask {
+  return {
+    id: task.id,
+    kind: task.kind,
+    queue: task.queue,
+    priority: task.priority,
+    data: task.task_data,
+    leaseId: task.leaseId,
+    token: task.fencingToken,
+    attempt: task.attempt,
+    failures: task.failures,
+    crashes: task.crashes,
+    maxAttempts: task.maxAttempts,
+    dedupeKey: task.dedupeKey,
+    scheduledAt: task.scheduled_at,
+    previousHolder: task.previousProcessor,
+    ttlMs: task.ttlMs,
+    remainingMs: task.remainingMs,
+    expiresAt: task.must_heartbeat_before,
+  };
+}

@@ -1,0 +1,157 @@
+/** Bodies and answers of /api/tasks. The fields of the original task API keep its snake_case names. */
+import type { Page } from "../core/index.js";
+import type * as port from "../tasks/index.js";
+import type { Failed, OutcomeOf } from "./failed.js";
+
+/** Everything except the data has a default. */
+export interface NewTask extends Partial<Omit<port.NewTask, "namespace" | "data" | "scheduledAt">> {
+  readonly task_data: port.Json;
+  /** ISO 8601 with a zone; null, the default: at once. */
+  readonly scheduled_at?: string | null;
+}
+/** `duplicate`: an unfinished task has the same kind and dedupeKey; its id. */
+export interface Enqueued {
+  readonly id: string;
+  readonly status: "enqueued" | "duplicate";
+}
+
+/** The two spellings of a TTL, of which a request uses at most one. Default: 30 s. */
+interface Ttl {
+  readonly ttlMs?: number;
+  readonly ttlSeconds?: number;
+}
+
+export interface NextRequest extends Ttl {
+  /** Identity of the worker's process. */
+  readonly processor: string;
+  /** Default: 1. */
+  readonly limit?: number;
+  /** How long to wait for a task if there is none; default 0. */
+  readonly waitMs?: number;
+  /** Default: the queue `default`. */
+  readonly queues?: readonly string[];
+  /** Only tasks of these kinds; null, the default: of any. */
+  readonly kinds?: readonly string[] | null;
+  /** Chosen by the caller: a repeated request returns the same tasks. Secret. */
+  readonly claimId?: string;
+}
+/** The server answers 204 without a body if there is no task. */
+export interface NextAnswer {
+  readonly tasks: readonly ClaimedTask[];
+}
+
+interface Identity {
+  readonly id: string;
+  readonly task_data: port.Json;
+  readonly scheduled_at: string;
+  readonly kind: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly state: port.TaskState;
+  /** How often it was claimed. */
+  readonly attempt: number;
+  readonly failures: number;
+  readonly crashes: number;
+  readonly maxAttempts: number;
+  readonly dedupeKey: string | null;
+}
+
+export interface ClaimedTask extends Identity {
+  readonly processor: string;
+  readonly leaseId: string;
+  readonly fencingToken: number;
+  readonly ttlMs: number;
+  readonly remainingMs: number;
+  readonly must_heartbeat_before: string | null;
+  /** The holder before, if the task was handed over. */
+  readonly previousProcessor: string | null;
+}
+
+export interface Task extends Identity {
+  readonly crashLimit: number;
+  /** Of the last grant, like grantId and fencingToken; null before the first. */
+  readonly processor: string | null;
+  readonly grantId: string | null;
+  readonly fencingToken: number | null;
+  readonly started_at: string | null;
+  readonly last_heartbeat_at: string | null;
+  readonly must_heartbeat_before: string | null;
+  /** Null unless running. */
+  readonly remainingMs: number | null;
+  readonly processed_at: string | null;
+  readonly task_output: port.Json;
+  /** Of the last attempt that failed. */
+  readonly error: string | null;
+  readonly progress: port.Json;
+  readonly createdAt: string;
+}
+export interface Attempt extends Omit<port.Attempt, "holder" | "token"> {
+  readonly processor: string;
+  readonly fencingToken: number;
+}
+export interface TaskDetails extends Task {
+  /** Oldest first, the running one included. */
+  readonly attempts: readonly Attempt[];
+}
+export type TaskPage = Page<Task>;
+export type Counts = Readonly<Record<port.TaskState, number>>;
+
+/** What each request about a claimed task carries. */
+interface Grant {
+  readonly id: string;
+  readonly leaseId: string;
+  readonly fencingToken: number;
+  /** For people who read the request; leaseId and fencingToken decide. */
+  readonly processor?: string;
+}
+export interface HeartbeatRequest extends Grant, Ttl {
+  /** Replaces the progress kept with the attempt. */
+  readonly progress?: port.Json;
+}
+export interface CompleteRequest extends Grant {
+  /** Default: null. */
+  readonly task_output?: port.Json;
+}
+export interface FailRequest extends Grant {
+  readonly error: string;
+  /** Overrides the task's backoff; null, the default: by the task's own numbers. */
+  readonly retryInMs?: number | null;
+  /** The task is dead at once, whatever attempts are left. */
+  readonly final?: boolean;
+}
+export type ReturnRequest = Grant;
+
+export type HeartbeatOutcome =
+  | {
+      readonly status: "renewed";
+      readonly ttlMs: number;
+      readonly remainingMs: number;
+      readonly must_heartbeat_before: string | null;
+    }
+  | port.Refused
+  | Failed;
+export type CompleteOutcome =
+  | { readonly status: "completed"; readonly repeated: boolean; readonly task_output: port.Json }
+  | port.Refused
+  | Failed;
+export type FailOutcome = OutcomeOf<port.FailOutcome>;
+export type ReturnOutcome = OutcomeOf<port.GiveBackOutcome>;
+export type AdminOutcome = OutcomeOf<port.AdminOutcome>;
+
+/** A sample of tasks that the server enqueues itself. */
+export interface GeneratorStatus {
+  /** STARTED: it is wanted, and a live holder of its lease generates tasks. */
+  readonly status: "STARTED" | "STOPPED";
+  /** Whether it is wanted. */
+  readonly running: boolean;
+  readonly ratePerSecond: number;
+  readonly holder: string | null;
+  readonly fencingToken: number | null;
+  readonly remainingMs: number | null;
+}
+/** What the generator should do from now on. */
+export interface RateRequest {
+  /** Tasks per second. */
+  readonly ratePerSecond: number;
+  readonly reason?: string | undefined;
+}

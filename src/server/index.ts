@@ -1,8 +1,0 @@
-export { type AppOptions, createApp, type ServerApp } from "./app.js";
-export type { Auth } from "./authenticate.js";
-export { consoleFiles } from "./console-files.js";
-export type { LeaseEvent, LeaseListener } from "./lease-calls.js";
-export { DEFAULT_LIMITS, type ServerLimits } from "./limits.js";
-export { type Listening, type ListenOptions, listen } from "./listen.js";
-export { type NodeRequest, type NodeResponse, nodeHandler } from "./node.js";
-export { type ConsoleFile, type ConsoleFiles } from "./static.js";

@@ -1,0 +1,19 @@
+/** etcd against the suite that holds every lease store to the same rules. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
+import { exerciseLeaseStore } from "../../packages/leasehold/src/testing/index.js";
+import { openRestartable } from "../support/conformance.js";
+import { describeEtcd, startEtcd } from "../support/etcd-engine.js";
+
+const vitest = { afterAll, beforeAll, describe: describeEtcd, expect, it };
+
+exerciseLeaseStore({
+  name: "etcd",
+  vitest,
+  async open() {
+    const engine = await startEtcd();
+    const source = etcd({ url: engine.url });
+    return openRestartable(engine, () => source.open(systemEnv));
+  },
+});

@@ -1,0 +1,166 @@
+/** The console's audit, on what operators have done to a server's own stores. */
+import { readFile } from "node:fs/promises";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { AuditLog } from "../../packages/leasehold/src/control/index.js";
+import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
+import { describeChromium } from "../support/chromium.js";
+import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
+import { button, openedPages, waitForCount } from "../support/pages.js";
+import { taskWorld } from "../support/task-world.js";
+
+describeChromium("the console's audit", () => {
+  let console: Console;
+  let ask: ReturnType<typeof taskWorld>["ask"];
+  /** Somebody has changed the entry with this number, past the server. */
+  let changed: number | undefined;
+  beforeAll(async () => {
+    const stores = await memory().open(systemEnv);
+    const { control } = stores;
+    if (!control) throw new Error("the store keeps no audit");
+    console = await openConsole({
+      stores: { ...stores, control: { ...control, audit: changeable(control.audit) } },
+    });
+    ({ ask } = taskWorld(console.url));
+  });
+  afterAll(() => console.close());
+  const open = openedPages(() => console);
+  const rows = (page: Page) => page.getByRole("list", { name: "Entries" }).getByRole("listitem");
+
+  const changeable = (audit: AuditLog): AuditLog => ({
+    append: (entries) => audit.append(entries),
+    list: (query) => audit.list(query),
+    head: () => audit.head(),
+    read: async (afterSeq, limit) =>
+      (await audit.read(afterSeq, limit)).map((entry) =>
+        entry.seq === changed ? { ...entry, reason: "another one" } : entry,
+      ),
+  });
+  const pause = (name: string, reason: string) =>
+    ask("PUT", "/v1/pauses", { kind: "queue", name, reason });
+
+  it("is empty at first, and intact", async () => {
+    const page = await open("/audit");
+    await page.getByText("No entry yet").waitFor();
+    await button(page, "Verify").click();
+    await page.getByText("Intact", { exact: true }).waitFor();
+    await page.getByText("There is no entry yet.").waitFor();
+  });
+
+  it("lists who did what to what and why, as it is done; filters stay in the URL", async () => {
+    const page = await open("/audit");
+    await page.getByText("No entry yet").waitFor();
+    await pause("nightly", "the books are open");
+    await rows(page).first().getByText("queue.pause").waitFor();
+    await rows(page).first().getByText("the books are open").waitFor();
+    await ask("PUT", "/api/generator/rate", { ratePerSecond: 3, reason: "slowly" });
+    await waitForCount(rows(page), 4);
+    await page.getByLabel("Act", { exact: true }).selectOption("generator.rate");
+    await waitForCount(rows(page), 2);
+    await page.getByLabel("Act", { exact: true }).selectOption("");
+    await page.getByRole("searchbox", { name: "Target" }).fill("nightly");
+    await waitForCount(rows(page), 2);
+    await page.getByRole("searchbox", { name: "Actor" }).fill("any");
+    await page.getByText("2 of the 2 latest entries are by “any”").waitFor();
+    const kept = Object.fromEntries(new URL(page.url()).searchParams);
+    expect(kept).toEqual({ target: "nightly", actor: "any" });
+    await page.reload();
+    await waitForCount(rows(page), 2);
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    const details = page.getByRole("region", { name: "details of entry 2" });
+    await details.getByText('"kind": "queue"').waitFor();
+    await page.getByRole("searchbox", { name: "Actor" }).fill("nobody");
+    await page.getByText("No entry fits the filters").waitFor();
+  });
+
+  it("reads on as somebody scrolls, and exports all of it", async () => {
+    for (let n = 0; n < 60; n += 1) await pause(`many-${n}`, "page after page");
+    const page = await open("/audit");
+    await waitForCount(rows(page), 100);
+    await rows(page).last().scrollIntoViewIfNeeded();
+    await waitForCount(rows(page), 124);
+    const download = page.waitForEvent("download");
+    await button(page, "Export as JSON lines").click();
+    const lines = (await readFile(await (await download).path(), "utf8")).trim().split("\n");
+    const entries = lines.map((line) => JSON.parse(line) as { seq: number; hash: string });
+    expect(entries.map(({ seq }) => seq)).toEqual(Array.from({ length: 124 }, (_, n) => 124 - n));
+    expect(entries[0]).toMatchObject({ action: "queue.pause", target: "many-59" });
+  });
+
+  it("is verified, also against a checkpoint that was kept; says where it is broken", async () => {
+    await pause("verified", "to have an entry");
+    const page = await open("/audit?target=verified");
+    const download = page.waitForEvent("download");
+    await button(page, "Download a checkpoint").click();
+    const path = await (await download).path();
+    const kept = JSON.parse(await readFile(path, "utf8")) as { seq: number; hash: string };
+    expect(kept).toEqual(await ask("GET", "/v1/audit/checkpoint"));
+    await pause("later", "the chain goes on");
+    const said = page.getByRole("region", { name: "Verify the audit" });
+    await button(page, "Verify").click();
+    await said.getByText(`All ${kept.seq + 2} entries, of all tenants`).waitFor();
+
+    await button(page, "Against a checkpoint").click();
+    await page.getByLabel("Read a checkpoint from a file").setInputFiles(path);
+    await expect
+      .poll(() => page.getByLabel("Checkpoint", { exact: true }).inputValue())
+      .not.toBe("");
+    await button(page, "Verify against it").click();
+    await said.getByText(`still holds your checkpoint at ${kept.seq}`).waitFor();
+    const other = JSON.stringify({ seq: kept.seq, hash: "0".repeat(64) });
+    await page.getByLabel("Checkpoint", { exact: true }).fill(other);
+    await button(page, "Verify against it").click();
+    await said.getByText("Broken at entry").waitFor();
+    await page.getByLabel("Checkpoint", { exact: true }).fill("{}");
+    await button(page, "Verify against it").click();
+    await page.getByRole("alert").filter({ hasText: "A checkpoint is" }).waitFor();
+
+    changed = 2;
+    await button(page, "Verify").click();
+    await said.getByText("Broken at entry 2", { exact: true }).waitFor();
+    const { problem } = await ask("GET", "/v1/audit/verify");
+    await said.getByText(problem).waitFor();
+    expect(await axe(page)).toEqual([]);
+    changed = undefined;
+    await button(page, "Verify").click();
+    await page.getByText("Intact", { exact: true }).waitFor();
+  });
+
+  it.each(["light", "dark"] as const)("can be used by everybody, %s", async (theme) => {
+    await pause(`looks-${theme}`, "to be seen");
+    const page = await open(`/audit?target=looks-${theme}`, { theme });
+    await rows(page).first().waitFor();
+    await button(page, "Verify").click();
+    await page.getByText("Intact", { exact: true }).waitFor();
+    expect(await axe(page)).toEqual([]);
+    await page.setViewportSize(PHONE);
+    expect(await axe(page)).toEqual([]);
+    expect(await overflows(page)).toBe(false);
+  });
+
+  it("has made nobody complain", () => {
+    expect(console.complaints).toEqual([]);
+  });
+});
+
+describeChromium("the console's audit, where it cannot be read", () => {
+  let console: Console;
+  afterAll(() => console.close());
+  const open = openedPages(() => console);
+
+  it("says that the server keeps none, or that this key may not read it", async () => {
+    console = await openConsole({ control: undefined });
+    const page = await open("/audit");
+    await page.getByText("This server keeps no audit").waitFor();
+    expect(await axe(page)).toEqual([]);
+    await console.close();
+
+    console = await openConsole({ auth: "keys" });
+    const other = await open("/audit");
+    await other.getByLabel("API key").fill(await newKey(console.stores, "viewer"));
+    await button(other, "Sign in").click();
+    await other.getByText("The audit is for operators and admins").waitFor();
+  });
+});

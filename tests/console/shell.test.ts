@@ -1,0 +1,126 @@
+/** What is around every page: navigation, sign-in, keys, themes, and what the first load weighs. */
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { consoleFiles } from "../../packages/leasehold-server/src/http/index.js";
+import { describeChromium } from "../support/chromium.js";
+import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
+
+const PAGES = ["Overview", "Leases", "Tasks", "Workers", "Elections", "Events", "Audit"];
+const MOST_FIRST_LOAD_BYTES = 250_000;
+
+describeChromium("the console in Chromium", () => {
+  let console: Console;
+  beforeAll(async () => {
+    console = await openConsole();
+  });
+  afterAll(() => console.close());
+
+  it("has every page", async () => {
+    const page = await console.open("/");
+    for (const name of PAGES) {
+      await page.getByRole("link", { name, exact: true }).click();
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.getByText("Loading").waitFor({ state: "hidden" });
+    }
+    expect(console.complaints).toEqual([]);
+    await page.close();
+  });
+
+  it("is as usable on a phone, in the dark", async () => {
+    const page = await console.open("/", { viewport: PHONE, theme: "dark" });
+    for (const name of PAGES) {
+      await page.getByRole("button", { name: "Menu" }).click();
+      await page.getByRole("link", { name, exact: true }).click();
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      expect(await overflows(page), name).toBe(false);
+      expect(await axe(page), name).toEqual([]);
+    }
+    expect(console.complaints).toEqual([]);
+    await page.close();
+  });
+
+  it("goes by keys: g and a letter, the palette, the search", async () => {
+    const page = await console.open("/");
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    await page.keyboard.press("g");
+    await page.keyboard.press("l");
+    await page.getByRole("heading", { level: 1, name: "Leases" }).waitFor();
+    await page.keyboard.press("/");
+    await expect.poll(() => page.evaluate("document.activeElement.id")).toBe("page-search");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("audi");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
+    expect(new URL(page.url()).pathname).toBe("/audit");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor({ state: "hidden" });
+    await page.close();
+  });
+
+  it("keeps the theme that was chosen", async () => {
+    const page = await console.open("/");
+    const theme = () => page.evaluate("document.documentElement.dataset.theme");
+    expect(await theme()).toBe("light");
+    await page.getByLabel("Theme").selectOption("dark");
+    expect(await theme()).toBe("dark");
+    await page.reload();
+    await expect.poll(theme).toBe("dark");
+    await page.getByLabel("Theme").selectOption("system");
+    await page.close();
+  });
+
+  it("is small: what the first page loads, as gzip", async () => {
+    const page = await console.open("/");
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    const loaded = await page.evaluate<string[]>(
+      "performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)",
+    );
+    const files = await consoleFiles(
+      new URL("../../packages/leasehold-server/dist/web/", import.meta.url),
+    );
+    let bytes = 0;
+    const sizes = loaded
+      .filter((path) => path.startsWith("/assets/"))
+      .map((path) => {
+        const { body, type } = files?.get(path.slice(1)) ?? { body: new Uint8Array(), type: "" };
+        const size = type.startsWith("font/") ? body.length : gzipSync(body).length;
+        bytes += size;
+        return `${path} ${size}`;
+      });
+    globalThis.console.info(`the first load: ${bytes} bytes as gzip\n${sizes.join("\n")}`);
+    expect(sizes.length).toBeGreaterThan(2);
+    expect(bytes).toBeLessThan(MOST_FIRST_LOAD_BYTES);
+    // The simulator comes when it is asked for.
+    expect(loaded.filter((path) => /simulator|playground/.test(path))).toEqual([]);
+    await page.close();
+  });
+});
+
+describeChromium("signing in", () => {
+  it("asks for a key, tells a wrong one, and shows what the role may see", async () => {
+    const console = await openConsole({ auth: "keys" });
+    try {
+      const page = await console.open("/leases");
+      await page.getByLabel("API key").fill("lh_0123456789ab_0123456789abcdef0123456789abcdef");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("alert").waitFor();
+      expect(await axe(page)).toEqual([]);
+      await page.getByLabel("API key").fill(await newKey(console.stores, "viewer"));
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("heading", { level: 1, name: "Leases" }).waitFor();
+      await page.getByText("viewer", { exact: true }).waitFor();
+      // The key lives in this tab, not in its URL or in what outlives it.
+      expect(page.url()).not.toContain("lh_");
+      expect(await page.evaluate("JSON.stringify({ ...localStorage })")).not.toContain("lh_");
+      await page.reload();
+      await page.getByRole("heading", { level: 1, name: "Leases" }).waitFor();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByLabel("API key").waitFor();
+    } finally {
+      await console.close();
+    }
+  });
+});

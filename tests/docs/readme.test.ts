@@ -1,0 +1,121 @@
+/** README's thirty seconds of code as it stands: compiled as strict TypeScript, and run. */
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { connect, connectTasks } from "../../packages/leasehold/src/index.js";
+import { Cli, checkBuild, endAll } from "../support/cli.js";
+import { typescript } from "../support/compile.js";
+import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const script = fileURLToPath(new URL("../support/readme.js", import.meta.url));
+const readme = await readFile(join(root, "README.md"), "utf8");
+const [, section = ""] = /^## Thirty seconds of code\n([^]*?)^## /m.exec(readme) ?? [];
+const blocks = [...section.matchAll(/^```js\n([^]*?)^```$/gm)].map(([, code = ""]) => code);
+/** In the order of the text. */
+const NAMES = ["lease", "fence", "task"] as const;
+/** What the code takes for granted. */
+const GRANTED = `
+import type { HeldLease } from "leasehold";
+import type { Client } from "pg";
+declare global {
+  var db: Client;
+  var tx: Client;
+  var lease: HeldLease;
+  function resizeFile(
+    file: string,
+    width: number,
+    options: { signal: AbortSignal; token: number },
+  ): Promise<{ file: string; width: number }>;
+}`;
+const PRINTED_URL = /"postgres:\/\/localhost\/app"/;
+
+it("has a block for each kind of surroundings, on a server of the reader's", () => {
+  expect(blocks).toHaveLength(NAMES.length);
+  expect(blocks.map((code) => PRINTED_URL.test(code))).toEqual([true, false, true]);
+});
+
+describePostgres("the code", () => {
+  let folder: string;
+  let database: FreshDatabase;
+  let db: pg.Client;
+  beforeAll(async () => {
+    checkBuild();
+    database = await freshDatabase();
+    db = new pg.Client({ connectionString: database.url });
+    await db.connect();
+    await db.query("CREATE TABLE close (month text PRIMARY KEY, token bigint, status text)");
+    await db.query("INSERT INTO close VALUES ('2026-11', 0, 'OPEN')");
+    folder = await compileBlocks(database.url);
+  });
+  afterEach(() => endAll());
+  afterAll(async () => {
+    await rm(folder, { recursive: true });
+    await db.end();
+    await database.drop();
+  });
+
+  const run = (name: (typeof NAMES)[number]) =>
+    new Cli([pathToFileURL(join(folder, `${name}.js`)).href, name, database.url], { script });
+  const month = async () => {
+    const { rows } = await db.query("SELECT token::float8 AS token, status FROM close");
+    return rows[0] as { token: number; status: string };
+  };
+
+  it("works under a lease", async () => {
+    expect(await run("lease").ended).toEqual({ code: 0, stdout: "", stderr: "" });
+    await using leases = await connect(database.url);
+    const view = await leases.get("billing:2026-11");
+    expect(view).toMatchObject({ state: "released", token: (await month()).token });
+  });
+
+  it("passes the fence, until a newer holder has passed", async () => {
+    expect(await run("fence").ended).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect(await month()).toMatchObject({ status: "CLOSED" });
+
+    await db.query("UPDATE close SET status = 'REOPENED'");
+    await db.query("UPDATE leasehold.fence SET token = token + 3600000000");
+    const refused = await run("fence").ended;
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("STALE_TOKEN") });
+    expect(await month()).toMatchObject({ status: "REOPENED" });
+  });
+
+  it("does a task", async () => {
+    run("task");
+    await using tasks = await connectTasks(database.url);
+    const first = async () => (await tasks.list({ limit: 1 })).items[0];
+    await expect.poll(async () => (await first())?.state, { timeout: 20_000 }).toBe("done");
+    const task = await tasks.get((await first())?.id ?? "");
+    expect(task).toMatchObject({
+      kind: "image.resize",
+      maxAttempts: 5,
+      attempts: [{ result: "done" }],
+      output: { file: "cat.png", width: 200, stopped: false, token: expect.any(Number) },
+    });
+  });
+});
+
+/** In a project that has installed the package; on a database of the test. */
+async function compileBlocks(url: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "leasehold-readme-"));
+  for (const used of ["leasehold", "pg", "zod", "@types"]) {
+    const link = join(folder, "node_modules", used);
+    await mkdir(dirname(link), { recursive: true });
+    await symlink(join(root, "node_modules", used), link);
+  }
+  for (const [index, name] of NAMES.entries()) {
+    const code = blocks[index]?.replace(PRINTED_URL, JSON.stringify(url)) ?? "";
+    await writeFile(join(folder, `${name}.ts`), code);
+  }
+  await writeFile(join(folder, "granted.d.ts"), GRANTED);
+  await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }));
+  // Without the paths: what was built, as users have it.
+  const compilerOptions = { noEmit: false, noEmitOnError: true, paths: {} };
+  const config = { extends: join(root, "tsconfig.json"), compilerOptions, include: ["*.ts"] };
+  await writeFile(join(folder, "tsconfig.json"), JSON.stringify(config));
+  await typescript(folder);
+  return folder;
+}

@@ -1,0 +1,51 @@
+/** `leasehold serve` with the console that was built, and without. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { checkBuild, checkFresh, endAll, serve } from "../support/cli.js";
+
+beforeAll(() => {
+  checkBuild();
+  checkFresh("apps/console/src", "packages/leasehold-server/dist/web/index.html");
+});
+afterAll(() => endAll());
+
+const OPENED = { headers: { accept: "text/html" } };
+/** First loads of people far away are to be quick. */
+const MOST_BYTES = 250 * 1_024;
+
+function firstLine({ cli }: Awaited<ReturnType<typeof serve>>) {
+  const lines = cli.err.map((line) => JSON.parse(line) as Record<string, string>);
+  return lines.find(({ url }) => url !== undefined);
+}
+
+it("serves the console where its first line says, and all that its page asks for", async () => {
+  const serving = await serve();
+  const { url } = serving;
+  expect(firstLine(serving)).toMatchObject({ url, console: `${url}/` });
+  expect(firstLine(serving)?.["msg"]).toBe(`listening on ${url}, console at ${url}/`);
+  const page = await fetch(`${url}/leases/some%2Fresource`, OPENED);
+  expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+  const html = await page.text();
+  expect(html).toContain('<base href="../">');
+  expect(html, "inline scripts are forbidden").not.toMatch(/<script(?![^>]*\bsrc=)/);
+  expect(html, "inline styles are forbidden").not.toMatch(/<style|\sstyle=/);
+  const assets = [...html.matchAll(/(?:src|href)="(\.\/[^"]+)"/g)].map(([, path]) => path ?? "");
+  expect(assets.length).toBeGreaterThanOrEqual(2);
+  let bytes = html.length;
+  for (const path of assets) {
+    const asset = await fetch(new URL(path, `${url}/`));
+    expect(asset.status, path).toBe(200);
+    bytes += Number(asset.headers.get("content-length"));
+    await asset.arrayBuffer();
+  }
+  expect(bytes).toBeGreaterThan(10_000);
+  expect(bytes).toBeLessThan(MOST_BYTES);
+  const overview = (await (await fetch(`${url}/v1/overview`)).json()) as { engine: object };
+  expect(overview.engine).toMatchObject({ name: "memory" });
+});
+
+it("serves the API alone when it is told to", async () => {
+  const serving = await serve("memory:test", ["--no-console"]);
+  expect(firstLine(serving)).not.toHaveProperty("console");
+  const { status, headers } = await fetch(serving.url, OPENED);
+  expect([status, headers.get("content-type")]).toEqual([404, "application/problem+json"]);
+});

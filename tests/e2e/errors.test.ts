@@ -1,0 +1,594 @@
+/** Every error that users can meet, caused through the public face, with what it must tell them. */
+import { readFileSync } from "node:fs";
+import { inspect } from "node:util";
+import type { PGlite } from "@electric-sql/pglite";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Elector, Singleton } from "../../packages/leasehold/src/election/index.js";
+import { FENCE_TABLE, fence } from "../../packages/leasehold/src/fence/index.js";
+import {
+  type AcquireOptions,
+  ClosedError,
+  connect,
+  connectTasks,
+  defineTask,
+  type ErrorCode,
+  InvalidOptionError,
+  LeaseholdError,
+  LeaseLostError,
+  type LeaseOptions,
+  type LeaseStore,
+  LeaseUnavailableError,
+  type LostReason,
+  NoTokenError,
+  NotLeaderError,
+  openStores,
+  StaleTokenError,
+  StillRunningError,
+  StoreMisconfiguredError,
+  StoreUnavailableError,
+} from "../../packages/leasehold/src/index.js";
+import { http } from "../../packages/leasehold/src/stores/http/index.js";
+import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
+import { openPglite } from "../support/pglite.js";
+import { describePostgres, freePort, freshDatabase } from "../support/postgres.js";
+
+/** What the error of a call must be, besides its code. */
+interface Expected {
+  /** The call; answers what it was rejected with. */
+  readonly cause: () => Promise<unknown>;
+  readonly kind: new (...args: never[]) => LeaseholdError;
+  readonly retryable: boolean;
+  readonly outcome: "none" | "unknown";
+  /** What went wrong, and what to do about it. */
+  readonly message: RegExp;
+  readonly fields?: object;
+}
+
+/** What a call was rejected with, or has thrown. */
+async function refusal(call: () => unknown): Promise<unknown> {
+  try {
+    await call();
+  } catch (error) {
+    return error;
+  }
+  throw new Error("the call was not refused");
+}
+
+let names = 0;
+/** A memory store of its own under a manual clock. */
+async function world() {
+  const env = manualEnv();
+  const name = `memory:errors-${names++}`;
+  const stores = await openStores(name, { env });
+  const client = (holder: string) => connect(name, { env, holder });
+  return { env, name, stores, a: await client("a"), b: await client("b") };
+}
+
+/** The store, one method of it replaced. */
+function altered<Name extends keyof LeaseStore>(
+  store: LeaseStore,
+  name: Name,
+  method: LeaseStore[Name],
+): LeaseStore {
+  return new Proxy(store, {
+    get(target, property) {
+      if (property === name) return method;
+      const value: unknown = Reflect.get(target, property, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+const TTL_MS = 3_000;
+
+/** What makes a lease end in each way, between its acquire and its renewal. */
+const LOSSES: Readonly<Record<LostReason, () => Promise<unknown>>> = {
+  async expired() {
+    const { a, env } = await world();
+    const lease = await a.acquire("r", { ttlMs: TTL_MS, autoRenew: false });
+    await env.clock.advance(TTL_MS);
+    return refusal(() => lease.renew());
+  },
+  async taken() {
+    const { a, b } = await world();
+    const lease = await a.acquire("r");
+    await b.revoke("r", { free: "now" });
+    await b.acquire("r");
+    return refusal(() => lease.renew());
+  },
+  async revoked() {
+    const { a, b } = await world();
+    const lease = await a.acquire("r");
+    await b.revoke("r");
+    return refusal(() => lease.renew());
+  },
+  async gone() {
+    const { a, b, env, stores } = await world();
+    const lease = await a.acquire("r");
+    await b.revoke("r", { free: "now" });
+    await env.clock.advance(10);
+    expect(await stores.leases.collect(1)).toBe(1);
+    return refusal(() => lease.renew());
+  },
+  async inconsistent() {
+    const { stores, env } = await world();
+    const leases = await connect(
+      altered(stores.leases, "renew", async (requests) =>
+        (await stores.leases.renew(requests)).map((outcome) =>
+          outcome.status === "renewed" ? { ...outcome, token: outcome.token + 1 } : outcome,
+        ),
+      ),
+      { env },
+    );
+    const lease = await leases.acquire("r");
+    return refusal(() => lease.renew());
+  },
+};
+
+const lost = Object.entries(LOSSES).map(([reason, cause]): [string, Expected] => [
+  reason,
+  {
+    cause,
+    kind: LeaseLostError,
+    retryable: true,
+    outcome: "unknown",
+    message: new RegExp(`^the lease on "r" is lost \\(${reason}\\): .+; stop, and acquire again`),
+    fields: { resource: "r", reason },
+  },
+]);
+
+const misconfigured = { kind: StoreMisconfiguredError, retryable: false, outcome: "none" } as const;
+const closed = {
+  ...({ kind: ClosedError, retryable: false, outcome: "none" } as const),
+  message: /^this .+ is closed: (open another one|acquire again)/,
+} as const;
+
+async function withLease(options: AcquireOptions) {
+  const { a } = await world();
+  return refusal(() => a.acquire("r", options));
+}
+async function enqueued(options: object) {
+  await using tasks = await connectTasks("memory:");
+  return await refusal(() => tasks.enqueue(defineTask("k"), 1, options));
+}
+async function working(options: object, handlers = [defineTask("k").handle(() => 1)]) {
+  await using tasks = await connectTasks("memory:");
+  return await refusal(() => tasks.work(handlers, options));
+}
+const bad = (value: unknown) => value as never;
+const widths = {
+  "~standard": {
+    version: 1 as const,
+    vendor: "test",
+    validate: () => ({ issues: [{ message: "must be positive", path: ["sizes", 0, "width"] }] }),
+  },
+};
+
+/** Refused options: the path that the error must name, and the call. */
+const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
+  ["ttlMs", () => withLease({ ttlMs: 0 })],
+  ["ttlMs", () => withLease({ ttlMs: 1_000.5 })],
+  ["ttlMs", () => withLease({ ttlMs: bad("30") })],
+  ["ttlMs", () => withLease({ ttlMs: Number.NaN })],
+  ["waitMs", () => withLease({ waitMs: -1 })],
+  ["marginMs", () => withLease({ marginMs: -1 })],
+  ["driftRatio", () => withLease({ driftRatio: 0.6 })],
+  ["renewIntervalMs", () => withLease({ ttlMs: 1_000, renewIntervalMs: 900 })],
+  ["signal", () => withLease({ signal: bad({}) })],
+  ["metadata.job", () => withLease({ metadata: { job: bad(5) } })],
+  ["metadata", () => withLease({ metadata: { job: "x".repeat(5_000) } })],
+  ["ttl", () => withLease(bad({ ttl: 5 }))],
+  ["resource", async () => refusal(async () => (await world()).a.acquire(""))],
+  ["resource", async () => refusal(async () => (await world()).a.acquire("\ud800"))],
+  ["resource", async () => refusal(async () => (await world()).a.get("a\0b"))],
+  ["work", async () => refusal(async () => (await world()).a.run("r", bad("work")))],
+  ["free", async () => refusal(async () => (await world()).a.revoke("r", { free: bad("soon") }))],
+  [
+    "expectedToken",
+    async () => refusal(async () => (await world()).a.revoke("r", { expectedToken: 0 })),
+  ],
+  ["when", async () => refusal(async () => (await world()).a.revoke("r", bad({ when: "now" })))],
+  ["limit", async () => refusal(async () => (await world()).a.list({ limit: 0 }))],
+  ["state", async () => refusal(async () => (await world()).a.list(bad({ state: "live" })))],
+  ...(["acquireRetries", "acquireRetryDelayMs"] as const satisfies (keyof LeaseOptions)[]).map(
+    (name): [string, () => Promise<unknown>] => [
+      name,
+      async () => refusal(async () => (await world()).a.lease("r", { [name]: -1 })),
+    ],
+  ),
+  ["source", () => refusal(() => connect("mysql://localhost"))],
+  ["url", () => refusal(() => connect("http://user:secret@localhost"))],
+  ["watch", () => refusal(() => connect("postgres://localhost/app?watch=push"))],
+  ["connectTimeoutMs", () => refusal(() => connect("memory:", { connectTimeoutMs: 0 }))],
+  ["closeOnSignals", () => refusal(() => connect("memory:", { closeOnSignals: bad(["SIGKILL"]) }))],
+  ["namespace", () => refusal(() => connect("memory:", { namespace: "" }))],
+  ["holder", () => refusal(() => connect("memory:", { holder: "x".repeat(300) }))],
+  ["graceMs", () => refusal(() => connect("memory:", { graceMs: -1 }))],
+  ["ttlMs", () => refusal(() => connect("memory:", { defaults: { ttlMs: 5 } }))],
+  ["default", () => refusal(() => connect("memory:", bad({ default: { ttlMs: 500 } })))],
+  ["graceMs", () => refusal(() => connectTasks("memory:", bad({ graceMs: 5 })))],
+  ["kind", () => refusal(() => defineTask(""))],
+  ["maxAttempts", () => refusal(() => defineTask("k", { maxAttempts: 0 }))],
+  ["priority", () => enqueued({ priority: 40_000 })],
+  ["scheduledAt", () => enqueued({ scheduledAt: new Date(Number.NaN) })],
+  ["id", () => enqueued({ id: "7" })],
+  ["dedupKey", () => enqueued(bad({ dedupKey: "misspelt" }))],
+  ["dedupeKey", () => enqueued({ dedupeKey: "" })],
+  [
+    "data.sizes.0.width",
+    async () => {
+      await using tasks = await connectTasks("memory:");
+      return await refusal(() => tasks.enqueue(defineTask("k", { schema: widths }), 1));
+    },
+  ],
+  ["concurrency", () => working({ concurrency: 0 })],
+  ["queues.1", () => working({ queues: ["a", ""] })],
+  ["handlers", () => working({}, [])],
+  ["handlers.0", () => working({}, [bad({ kind: "k" })])],
+  ["client", () => refusal(() => fence(bad({}), "r", 1))],
+  ["token", () => refusal(() => fence({ query: async () => ({ rows: [] }) }, "r", 1.5))],
+];
+
+let guarded: PGlite;
+beforeAll(async () => {
+  guarded = await openPglite();
+});
+afterAll(() => guarded.close());
+
+/** All of them: a code without a case does not compile. */
+const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expected][]>> = {
+  LEASE_LOST: lost,
+  LEASE_UNAVAILABLE: [
+    [
+      "somebody else has it",
+      {
+        async cause() {
+          const { a, b, env } = await world();
+          await a.acquire("r");
+          const refused = refusal(() => b.acquire("r", { waitMs: 700 }));
+          await env.clock.advance(701);
+          return refused;
+        },
+        kind: LeaseUnavailableError,
+        retryable: true,
+        outcome: "none",
+        message: /^"r" is held by a; gave up after waitMs = 700: come back later, or raise waitMs$/,
+        fields: { resource: "r", holder: "a", waitedMs: 700 },
+      },
+    ],
+  ],
+  STORE_UNAVAILABLE: [
+    [
+      "nobody listens, HTTP",
+      {
+        cause: async () =>
+          refusal(async () =>
+            connect(`http://127.0.0.1:${await freePort()}`, { connectTimeoutMs: 300 }),
+          ),
+        kind: StoreUnavailableError,
+        retryable: true,
+        outcome: "none",
+        message: /; nothing has changed: try again$/,
+      },
+    ],
+    [
+      "nobody listens, PostgreSQL",
+      {
+        cause: async () =>
+          refusal(async () => connect(`postgres://app@127.0.0.1:${await freePort()}/app`)),
+        kind: StoreUnavailableError,
+        retryable: true,
+        outcome: "none",
+        message: /^PostgreSQL failed: .*ECONNREFUSED.*; nothing has changed: try again$/,
+      },
+    ],
+    [
+      "the answer is lost",
+      {
+        async cause() {
+          const { stores } = await world();
+          const store = altered(stores.leases, "acquire", async (requests) => {
+            await stores.leases.acquire(requests);
+            throw new Error("connection reset");
+          });
+          await using leases = await connect(store);
+          return await refusal(() => leases.tryAcquire("r", { ttlMs: 200 }));
+        },
+        kind: StoreUnavailableError,
+        retryable: true,
+        outcome: "unknown",
+        message: /^the store failed: connection reset; it may have taken effect .+ try again$/,
+      },
+    ],
+  ],
+  STORE_MISCONFIGURED: [
+    [
+      "a URL that cannot be read",
+      {
+        ...misconfigured,
+        cause: () => refusal(() => connect("postgres://app:secret@host:port/app")),
+        message: /^the URL of the PostgreSQL server cannot be read: .+postgres:\/\/user/,
+      },
+    ],
+    [
+      "another server",
+      {
+        ...misconfigured,
+        cause: () => {
+          const page = async () => new Response("<html>", { status: 200 });
+          return refusal(() => connect(http({ url: "http://127.0.0.1", fetch: page })));
+        },
+        message: /is this the URL of a Leasehold server\?$/,
+      },
+    ],
+    [
+      "no table for the fence",
+      {
+        ...misconfigured,
+        cause: () => refusal(() => fence(guarded, "r", 1)),
+        message: /no leasehold\.check_fence, or no table for it: run FENCE_TABLE/,
+      },
+    ],
+  ],
+  INVALID_OPTION: OPTIONS.map(([path, cause], index): [string, Expected] => [
+    `${path} (${index})`,
+    {
+      cause,
+      kind: InvalidOptionError,
+      retryable: false,
+      outcome: "none",
+      message: new RegExp(`^${path} \\S`),
+      fields: { path },
+    },
+  ]),
+  STALE_TOKEN: [
+    [
+      "a newer holder has passed",
+      {
+        async cause() {
+          await guarded.exec(FENCE_TABLE);
+          await fence(guarded, "r", 8);
+          return refusal(() => fence(guarded, "r", 7));
+        },
+        kind: StaleTokenError,
+        retryable: false,
+        outcome: "none",
+        message: /^token 7 for "r" is older than 8, which has passed: roll back, and drop/,
+        fields: { resource: "r", token: 7, lastToken: 8 },
+      },
+    ],
+  ],
+  NO_TOKEN: [
+    [
+      "a store in the format of others",
+      {
+        async cause() {
+          const { env, stores } = await world();
+          const { leases } = stores;
+          const foreign = { ...leases.capabilities, tokens: false };
+          const client = await connect(altered(leases, "capabilities", foreign), { env });
+          const lease = await client.acquire("r");
+          return refusal(() => lease.token);
+        },
+        kind: NoTokenError,
+        retryable: false,
+        outcome: "none",
+        message: /^the lease on "r" has no fencing token,.*: leave out \?format=/,
+        fields: { resource: "r" },
+      },
+    ],
+  ],
+  NOT_LEADER: [
+    [
+      "work for the leader, on a node that does not lead",
+      {
+        async cause() {
+          const { a } = await world();
+          return refusal(() => new Elector(a, "r").runIfLeader(() => {}));
+        },
+        kind: NotLeaderError,
+        retryable: true,
+        outcome: "none",
+        message: /^this node does not lead "r": send the work to the leader, or drop it$/,
+        fields: { election: "r" },
+      },
+    ],
+  ],
+  STILL_RUNNING: [
+    [
+      "work that does not heed its signal",
+      {
+        async cause() {
+          const { a, env } = await world();
+          let finish = () => {};
+          const work = () => new Promise<void>((resolve) => (finish = resolve));
+          const singleton = new Singleton(a, "r", work, { graceMs: 0 });
+          await env.clock.settle();
+          const refused = refusal(() => singleton.close());
+          await env.clock.advance(0);
+          const error = await refused;
+          finish();
+          await singleton.close();
+          return error;
+        },
+        kind: StillRunningError,
+        retryable: true,
+        outcome: "unknown",
+        message: /^the work on "r" still runs, graceMs = 0 after .*: its lease is not released/,
+        fields: { resource: "r", graceMs: 0 },
+      },
+    ],
+  ],
+  CLOSED: [
+    ...(["acquire", "tryAcquire", "get", "revoke", "list"] as const).map(
+      (method): [string, Expected] => [
+        `${method} after close()`,
+        {
+          ...closed,
+          async cause() {
+            const { stores } = await world();
+            // The store is still open: the client is not.
+            const leases = await connect(stores.leases);
+            await leases.close();
+            return refusal(() => (method === "list" ? leases.list() : leases[method]("r")));
+          },
+        },
+      ],
+    ),
+    [
+      "an acquire that waits at close()",
+      {
+        ...closed,
+        async cause() {
+          const { a, b } = await world();
+          await a.acquire("r");
+          const waiting = refusal(() => b.acquire("r"));
+          await b.close();
+          return waiting;
+        },
+      },
+    ],
+    [
+      "renew after release()",
+      {
+        ...closed,
+        async cause() {
+          const lease = await (await world()).a.acquire("r");
+          await lease.release();
+          return refusal(() => lease.renew());
+        },
+      },
+    ],
+    ...(["enqueue", "work", "list", "cancel"] as const).map((method): [string, Expected] => [
+      `tasks.${method} after close()`,
+      {
+        ...closed,
+        message: /^(this client|the store) is closed: open another one/,
+        async cause() {
+          const tasks = await connectTasks("memory:");
+          await tasks.close();
+          const kind = defineTask("k");
+          const id = "0190163d-8694-739b-aea5-966c26f8ad91";
+          return refusal(() => {
+            if (method === "enqueue") return tasks.enqueue(kind, 1);
+            if (method === "work") return tasks.work([kind.handle(() => 1)]);
+            return method === "list" ? tasks.list() : tasks.cancel(id);
+          });
+        },
+      },
+    ]),
+  ],
+};
+
+/** The manual by its headings, as their anchors. */
+const sections = new Map(
+  readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8")
+    .split(/^## /m)
+    .slice(1)
+    .map((section) => {
+      const [heading = ""] = section.split("\n", 1);
+      return [heading.toLowerCase(), section];
+    }),
+);
+
+for (const [code, cases] of Object.entries(CASES)) {
+  describe(code, () => {
+    it.each(cases)("%s", async (_, expected) => {
+      check(code, await expected.cause(), expected);
+    });
+
+    it("has a section in the manual: what it means, when it comes, what to do", () => {
+      const section = sections.get(code.toLowerCase());
+      for (const part of ["Means", "When", "Do"]) {
+        expect(section).toMatch(new RegExp(`^\\*\\*${part}\\.\\*\\* \\S`, "m"));
+      }
+    });
+  });
+}
+
+describePostgres("STORE_MISCONFIGURED on a server", () => {
+  it.each([
+    ["a database that is not there", (url: URL) => void (url.pathname = "/nowhere"), /create the/],
+    ["a user who is not there", (url: URL) => void (url.username = "nobody"), /check the user/],
+    [
+      "another isolation level",
+      (url: URL) =>
+        url.searchParams.set("options", "-c default_transaction_isolation=serializable"),
+      /ALTER ROLE/,
+    ],
+  ])("%s", async (_, spoil, message) => {
+    const database = await freshDatabase();
+    try {
+      const url = new URL(database.url);
+      spoil(url);
+      const error = await refusal(() => connect(url));
+      check("STORE_MISCONFIGURED", error, { ...misconfigured, message });
+    } finally {
+      await database.drop();
+    }
+  });
+});
+
+it("the manual tells of no other errors", () => {
+  expect([...sections.keys()]).toEqual(Object.keys(CASES).map((code) => code.toLowerCase()));
+});
+
+it("the manual tells every reason of a loss", () => {
+  const section = sections.get("lease_lost") ?? "";
+  const told = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason);
+  expect(told).toEqual(Object.keys(LOSSES));
+});
+
+it("a loss is the reason of the signal, and what run() rejects with, whatever the work says", async () => {
+  const { a, b } = await world();
+  let reason: unknown;
+  const error = await refusal(() =>
+    a.run("r", async (lease) => {
+      await b.revoke("r", { free: "now" });
+      await refusal(() => lease.renew());
+      reason = lease.signal.reason;
+      return "done";
+    }),
+  );
+  expect(error).toBeInstanceOf(LeaseLostError);
+  expect(error).toBe(reason);
+});
+
+it("an abort rejects with the caller's own reason", async () => {
+  const { a } = await world();
+  const reason = new Error("enough");
+  const signal = AbortSignal.abort(reason);
+  expect(await refusal(() => a.acquire("r", { signal }))).toBe(reason);
+});
+
+function check(code: string, error: unknown, expected: Omit<Expected, "cause">): void {
+  const { kind, retryable, outcome, message, fields = {} } = expected;
+  expect(error).toBeInstanceOf(kind);
+  if (!(error instanceof LeaseholdError)) throw new Error("an error of another kind");
+  expect(error).toMatchObject({ code, retryable, outcome, ...fields });
+  expect(error.message).toMatch(message);
+  const [file, anchor = ""] = error.docs.split("#");
+  expect(file).toBe("node_modules/leasehold/docs/errors.md");
+  expect([...sections.keys()]).toContain(anchor);
+  expect(anchor).toBe(code.toLowerCase());
+
+  // As it is printed, and as JSON has it.
+  const { name, docs } = error;
+  const json = JSON.parse(JSON.stringify(error)) as object;
+  expect(json).toEqual({
+    name,
+    code,
+    message: error.message,
+    retryable,
+    outcome,
+    docs,
+    ...fields,
+  });
+  const printed = inspect(error);
+  expect(printed).toContain(error.message);
+  expect(printed).toContain(`docs: '${docs}'`);
+  // Neither a lease id nor the password of a URL.
+  for (const text of [printed, JSON.stringify(json)]) {
+    expect(text).not.toMatch(/\b[0-9a-f]{32}\b|secret/);
+  }
+}

@@ -1,0 +1,34 @@
+/** The stories of leader election by lease, on every engine. */
+import { afterAll, beforeAll } from "vitest";
+import { ENGINES, type RunningEngine } from "../../verification/matrix/engines.js";
+import { compile } from "../support/compile.js";
+import { describeUnless, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import { endAll } from "../support/processes.js";
+import { tellStories } from "../support/stories.js";
+
+let program: Awaited<ReturnType<typeof compile>>;
+beforeAll(async () => {
+  program = await compile(new URL("../../verification/matrix/process.ts", import.meta.url));
+});
+afterAll(async () => {
+  await endAll();
+  await program.remove();
+});
+
+const missing = await Promise.all(ENGINES.map((engine) => engine.missing()));
+for (const [at, engine] of ENGINES.entries()) {
+  describeUnless(missing[at] ?? null, engine.name, () => {
+    let running: RunningEngine;
+    let database: FreshDatabase | undefined;
+    beforeAll(async () => {
+      const needsDatabase = engine.name === "postgres" || engine.name === "http";
+      if (needsDatabase) database = await freshDatabase();
+      running = await engine.start(program.path, database?.url);
+    });
+    afterAll(async () => {
+      await running.close();
+      await database?.drop();
+    });
+    tellStories(() => ({ engine, running, program: program.path }));
+  });
+}

@@ -1,0 +1,280 @@
+/** Those who wait on Redis, each by connections of its own: in what order they are served, and what that costs. */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/core/index.js";
+import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
+import { connect } from "../../packages/leasehold/src/index.js";
+import { redis } from "../../packages/leasehold/src/stores/redis/index.js";
+import { Keys } from "../../packages/leasehold/src/stores/redis/keys.js";
+import { only } from "../../packages/leasehold/src/testing/calls.js";
+import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
+import { until } from "../../packages/leasehold/src/testing/waiting.js";
+import { compile } from "../support/compile.js";
+import { Child, endAll } from "../support/processes.js";
+import { LONG_MS, Opened, POLL_AT_LEAST_MS, requestOf } from "../support/queue-site.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+import { openTcpProxy } from "../support/tcp-proxy.js";
+
+const namespace = "default";
+const keys = new Keys("");
+
+describeRedis("those who wait on Redis", () => {
+  let server: RedisServer;
+  const opened = new Opened();
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterEach(async () => {
+    await opened.closeAll();
+    await endAll(server.process);
+    await server.ask("flushall");
+  });
+  afterAll(async () => {
+    await server.remove();
+    await endAll();
+  });
+
+  const openStore = async (port = server.port): Promise<LeaseStore> =>
+    opened.later(await redis({ url: `redis://127.0.0.1:${port}` }).open(systemEnv)).leases;
+  const waiterOf = (resource: string, queueMs = LONG_MS) =>
+    requestOf(resource, { holder: "w", queueMs });
+  const ticketsOf = async (resource: string) => {
+    const members = await server.ask("zrange", keys.line({ namespace, resource }), 0, -1);
+    return (members as string[]).filter((member) => /^[0-9a-f]{16}$/.test(member));
+  };
+  const keysOfLines = async () => {
+    const all = (await server.ask("keys", "*")) as string[];
+    return all.filter((key) => /\}line:/.test(key));
+  };
+  /** How many scripts of ours, and commands of theirs, the server has run. */
+  const commands = async () => {
+    const stats = String(await server.ask("info", "commandstats"));
+    const calls = [...stats.matchAll(/^cmdstat_(\w+):calls=(\d+)/gm)];
+    return new Map(calls.map(([, name = "", count]) => [name, Number(count)]));
+  };
+  const scripts = async () => {
+    const calls = await commands();
+    return (calls.get("evalsha") ?? 0) + (calls.get("eval") ?? 0);
+  };
+
+  /** Clients that wait, who came one after the other; each holds for a moment only. */
+  async function line(resource: string, count: number, url = server.url) {
+    const served: number[] = [];
+    const ends: Promise<unknown>[] = [];
+    const before = (await ticketsOf(resource)).length;
+    for (let at = 0; at < count; at += 1) {
+      const leases = opened.later(await connect(url, { graceMs: 0 }));
+      const run = leases.run(resource, { ttlMs: LONG_MS, waitMs: LONG_MS }, () => {
+        served.push(at);
+      });
+      ends.push(run);
+      await until(expect, "its ticket", async () => {
+        return (await ticketsOf(resource)).length > before + at;
+      });
+    }
+    return { served, ends: Promise.all(ends) };
+  }
+
+  it.each([5, 25])("are served first in, first out, each woken alone: %i", async (count) => {
+    const resource = `line of ${count}`;
+    const holder = await openStore();
+    const held = requestOf(resource);
+    await holder.acquire([held]);
+    const { served, ends } = await line(resource, count);
+    await settledDown(scripts);
+    const before = await scripts();
+    const sinceMs = performance.now();
+    await holder.release([held]);
+    await ends;
+    expect(served).toEqual(Array.from({ length: count }, (_, at) => at));
+    // An acquire and a release of each: were all woken each time, there were many more.
+    const polls = count * Math.ceil((performance.now() - sinceMs) / POLL_AT_LEAST_MS);
+    expect((await scripts()) - before).toBeLessThanOrEqual(2 * count + 1 + polls);
+    expect(await keysOfLines()).toEqual([]);
+  });
+
+  it("cost those nothing who need not wait, and nothing once nobody does", async () => {
+    const store = await openStore();
+    const brief = waiterOf("nobody", 100);
+    const cycle = async () => {
+      const before = await commands();
+      const held = waiterOf("nobody", 100);
+      await store.acquire([held]);
+      await store.release([held]);
+      const after = await commands();
+      const count = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+      return count("zrangebyscore") + count("zrank") + count("zrange");
+    };
+    expect(await cycle()).toBe(0);
+    const held = requestOf("nobody");
+    await store.acquire([held]);
+    await store.acquire([brief]);
+    await store.release([held]);
+    expect(await cycle()).toBeGreaterThan(0);
+    await until(expect, "its ticket is forgotten", async () => (await cycle()) === 0);
+    await until(expect, "its keys are, too", async () => (await keysOfLines()).length === 0);
+  });
+
+  it("are told of a release by the ticket of the first, and of its giving up by the next one's", async () => {
+    const store = await openStore();
+    const held = requestOf("woken");
+    await store.acquire([held]);
+    const waiters = [waiterOf("woken", 100), ...[1, 2, 3].map(() => waiterOf("woken"))];
+    await store.acquire(waiters);
+    const watching = new LeaseWatching(await openStore(), namespace);
+    await until(expect, "the first event", () => watching.events.length > 0);
+    const [dead, first, , last] = waiters.map(({ leaseId }) => grantIdOf(leaseId));
+    await until(expect, "one is dead", async () => {
+      const view = only(await store.acquire([waiters[3] as AcquireRequest]));
+      return view.status === "held" && view.ahead === 2;
+    });
+    expect(await ticketsOf("woken")).not.toContain(dead);
+    await store.release(waiters.slice(2, 3));
+    await store.release([held]);
+    await until(expect, "the release", () => watching.changed.length === 1);
+    await store.release(waiters.slice(1, 2));
+    await until(expect, "the first has given up", () => watching.changed.length === 2);
+    const changed = { type: "changed", namespace, resource: "woken" };
+    expect(watching.changed).toEqual([
+      { ...changed, wakes: first },
+      { ...changed, wakes: last },
+    ]);
+    expect(await ticketsOf("woken")).toEqual([last]);
+    await watching.stop();
+  });
+
+  it("are told by the ticket of the first who lives, though nobody has asked since others died", async () => {
+    const store = await openStore();
+    const held = requestOf("left");
+    await store.acquire([held]);
+    const [dead, next] = [waiterOf("left", 1), waiterOf("left")];
+    await store.acquire([dead, next]);
+    const watching = new LeaseWatching(await openStore(), namespace);
+    await until(expect, "the first event", () => watching.events.length > 0);
+    const ticket = `@${grantIdOf(dead.leaseId)}`;
+    const endsAtUs = Number(
+      await server.ask("zscore", keys.line({ namespace, resource: "left" }), ticket),
+    );
+    await until(expect, "its end", async () => {
+      const [seconds, micros] = (await server.ask("time")) as [string, string];
+      return Number(seconds) * 1e6 + Number(micros) > endsAtUs;
+    });
+    await store.release([held]);
+    await until(expect, "the release", () => watching.changed.length === 1);
+    expect(watching.changed).toMatchObject([{ wakes: grantIdOf(next.leaseId) }]);
+    await watching.stop();
+  });
+
+  it("are told of a revocation that frees", async () => {
+    const store = await openStore();
+    await store.acquire([requestOf("revoked")]);
+    const { served, ends } = await line("revoked", 2);
+    await store.revoke([{ namespace, resource: "revoked", free: "now" }]);
+    await ends;
+    expect(served).toEqual([0, 1]);
+  });
+
+  it("are passed over when their process was killed, or is cut off", async () => {
+    const holder = await openStore();
+    const held = requestOf("killed");
+    await holder.acquire([held]);
+    const program = await compile(new URL("../support/wait-in-line.ts", import.meta.url));
+    opened.onClose(() => program.remove());
+    const proxy = opened.later(await openTcpProxy({ port: server.port }));
+    const dead = new Child(process.execPath, [program.path, server.url, "killed"]);
+    await until(expect, "its ticket", async () => (await ticketsOf("killed")).length === 1);
+    const url = `redis://127.0.0.1:${proxy.port}`;
+    const cutOff = new Child(process.execPath, [program.path, url, "killed"]);
+    await until(expect, "its ticket", async () => (await ticketsOf("killed")).length === 2);
+    const { served, ends } = await line("killed", 3);
+    await dead.end("SIGKILL");
+    for (const connection of proxy.connections) {
+      connection.blackhole("toServer");
+      connection.blackhole("toClient");
+    }
+    await holder.release([held]);
+    await ends;
+    expect(served).toEqual([0, 1, 2]);
+    expect([...dead.out, ...cutOff.out]).toEqual([]);
+    expect(await keysOfLines()).toEqual([]);
+    await cutOff.end("SIGKILL");
+  });
+
+  it("are counted, a thousand too, and keep one place each, whatever answers are lost", async () => {
+    const proxy = opened.later(await openTcpProxy({ port: server.port }));
+    const [holder, behind] = [await openStore(), await openStore(proxy.port)];
+    await holder.acquire([requestOf("deep")]);
+    const crowd = Array.from({ length: 1_000 }, () => waiterOf("deep"));
+    const ahead = async (waiters: readonly AcquireRequest[]) => {
+      const outcomes = await behind.acquire(waiters, { timeoutMs: 2_000 });
+      return outcomes.map((outcome) => (outcome.status === "held" ? outcome.ahead : outcome));
+    };
+    const places = crowd.map((_, at) => at);
+    expect(await ahead(crowd)).toEqual(places);
+    const dropped = proxy.dropNextAnswer();
+    const lost = behind.acquire(crowd.slice(0, 1), { timeoutMs: 200 });
+    await dropped;
+    expect(only(await lost)).toMatchObject({ status: "failed", applied: "maybe" });
+    proxy.heal();
+    await until(expect, "it is reached again", async () => {
+      return typeof (await ahead(crowd.slice(0, 1)))[0] === "number";
+    });
+    expect(await ahead(crowd.toReversed())).toEqual(places.toReversed());
+    expect(await ticketsOf("deep")).toHaveLength(crowd.length);
+    const leftMs = Number(await server.ask("pttl", keys.line({ namespace, resource: "deep" })));
+    expect(leftMs).toBeGreaterThan(LONG_MS / 2);
+    expect(leftMs).toBeLessThanOrEqual(LONG_MS);
+    await holder.release(crowd);
+    expect(await keysOfLines()).toEqual([]);
+  });
+
+  it("are forgotten all at once when they have died, however many", async () => {
+    const store = await openStore();
+    await store.acquire([requestOf("died")]);
+    await store.acquire(Array.from({ length: 2_500 }, () => waiterOf("died", 1)));
+    const last = waiterOf("died");
+    expect(only(await store.acquire([last]))).toMatchObject({ status: "held", ahead: 0 });
+    expect(await ticketsOf("died")).toEqual([grantIdOf(last.leaseId)]);
+    await store.release([last]);
+    expect(await keysOfLines()).toEqual([]);
+  });
+
+  it("neither grant nor forget anything while the memory is full", async () => {
+    const store = await openStore();
+    const held = requestOf("full");
+    await store.acquire([held]);
+    await store.acquire([waiterOf("full", 1), waiterOf("full")]);
+    const before = await ticketsOf("full");
+    await server.ask("config", "set", "maxmemory", 1);
+    try {
+      const refused = { status: "failed", applied: "no", retryable: true };
+      expect(only(await store.acquire([waiterOf("full")]))).toMatchObject(refused);
+      expect(only(await store.release([held]))).toMatchObject(refused);
+    } finally {
+      await server.ask("config", "set", "maxmemory", 0);
+    }
+    expect(await ticketsOf("full")).toEqual(before);
+  });
+
+  it("do no harm to a grant where somebody has put something else under their keys", async () => {
+    const store = await openStore();
+    const [held, first] = [requestOf("spoilt"), waiterOf("spoilt")];
+    await store.acquire([held]);
+    await store.acquire([first]);
+    await server.ask("set", keys.line(held), "something else");
+    expect(only(await store.release([held]))).toEqual({ status: "released" });
+    const failed = { status: "failed", applied: "no", error: { code: "STORE_MISCONFIGURED" } };
+    expect(only(await store.acquire([waiterOf("spoilt")]))).toMatchObject(failed);
+    expect(await store.get([held])).toMatchObject([{ state: "released" }]);
+  });
+});
+
+/** Resolves when nobody has asked for longer than the pauses of those who have just come. */
+async function settledDown(asked: () => Promise<number>): Promise<void> {
+  for (
+    let [before, now] = [-1, await asked()];
+    before !== now;
+    [before, now] = [now, await asked()]
+  ) {
+    await new Promise((resolve) => setTimeout(resolve, 150));
+  }
+}

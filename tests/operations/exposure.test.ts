@@ -1,0 +1,124 @@
+/** Who can reach a server, by real processes: this machine alone until there is a key. */
+import { afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
+import { type Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
+import { freshPglite } from "../support/pglite.js";
+
+beforeAll(() => checkBuild());
+afterEach(() => endAll());
+
+const ANYWHERE = ["--host", "0.0.0.0"];
+
+async function newKey(url: string, role = "admin"): Promise<string> {
+  const response = await fetch(`${url}/v1/keys`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ name: "test", role }),
+  });
+  expect(response.status).toBe(201);
+  return ((await response.json()) as { key: string }).key;
+}
+
+/** Until the server has seen that there is a key. */
+function asksForKeys(cli: Cli): Promise<string> {
+  return cli.until(({ err }) => err.find((line) => line.includes('"keys_asked_for"')));
+}
+
+async function statusOf({ url }: Serving, key?: string): Promise<number> {
+  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  const { port } = new URL(url);
+  return (await fetch(`http://127.0.0.1:${port}/v1/locks`, { headers })).status;
+}
+
+it("answers no web page of others while it asks for no key", async () => {
+  const { url } = await serve("memory:");
+  const start = (headers: Record<string, string>) =>
+    fetch(`${url}/api/generator/start`, { method: "POST", headers });
+  expect((await start({ origin: "https://page.example" })).status).toBe(403);
+  expect((await start({ origin: url })).status).toBe(200);
+});
+
+it("takes limits, and names one that is wrong", async () => {
+  const serving = await serve("memory:", ["--limits", "leases=1,ratePerSecond=none"]);
+  const acquire = async (resource: string) => {
+    const { status } = await fetch(`${serving.url}/v1/locks/acquire`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ resource, ownerId: "w" }),
+    });
+    return status;
+  };
+  expect([await acquire("a"), await acquire("b")]).toEqual([200, 429]);
+  const wrong = ["serve", "--port", "0", "--store", "memory:", "--limits", "waiters=few"];
+  const { code, stderr } = await leasehold(wrong);
+  expect([code, stderr]).toEqual([64, expect.stringContaining("limits.waiters")]);
+});
+
+it("refuses to serve other machines without a key, and says what to do", async () => {
+  const { code, stderr } = await leasehold([
+    "serve",
+    "--port",
+    "0",
+    "--store",
+    "memory:",
+    ...ANYWHERE,
+  ]);
+  expect(code).toBe(64);
+  for (const remedy of ["leasehold keys create", "--host 127.0.0.1", "--insecure-no-keys"]) {
+    expect(stderr).toContain(remedy);
+  }
+});
+
+it("serves them all the same when the operator says so, and warns", async () => {
+  const serving = await serve("memory:", [...ANYWHERE, "--insecure-no-keys"]);
+  const warning = await serving.cli.until(({ err }) => err.find((line) => /no API key/.test(line)));
+  expect(JSON.parse(warning)).toMatchObject({ level: 40, host: "0.0.0.0" });
+  expect(await statusOf(serving)).toBe(200);
+});
+
+it("serves this machine without a key, says so, and asks for keys from the first one on", async () => {
+  const serving = await serve("memory:");
+  const { cli, url } = serving;
+  expect(new URL(url).hostname).toBe("127.0.0.1");
+  await cli.until(({ err }) => err.find((line) => line.includes("no API key: any program on")));
+  expect(await statusOf(serving)).toBe(200);
+  const key = await newKey(url);
+  await asksForKeys(cli);
+  expect([await statusOf(serving), await statusOf(serving, key)]).toEqual([401, 200]);
+
+  // The command line takes the key from its environment or the URL, and prints it nowhere.
+  const counts = (store: string, LEASEHOLD_KEY?: string) =>
+    leasehold(["tasks", "--store", store, "--verbose"], {
+      env: LEASEHOLD_KEY === undefined ? {} : { LEASEHOLD_KEY },
+    });
+  const wrong = `${key.slice(0, -4)}${key.endsWith("0000") ? "1111" : "0000"}`;
+  const [none, right, inUrl, another] = await Promise.all([
+    counts(url),
+    counts(url, key),
+    counts(url.replace("//", `//${key}@`)),
+    counts(url, wrong),
+  ]);
+  expect([right.code, inUrl.code]).toEqual([0, 0]);
+  for (const { code, stderr } of [none, another]) {
+    expect(code).toBe(78);
+    expect(stderr).toContain("UNAUTHENTICATED");
+    expect(stderr).toContain("LEASEHOLD_KEY");
+  }
+  const printed = [none, right, inUrl, another].flatMap(({ stdout, stderr }) => [stdout, stderr]);
+  const secrets = [key, wrong].map((text) => text.slice(-32));
+  for (const text of [...printed, ...cli.err, ...cli.out]) {
+    for (const secret of secrets) expect(text).not.toContain(secret);
+  }
+});
+
+it("serves other machines where there is a key, and nobody without", async () => {
+  const { directory, remove } = await freshPglite();
+  onTestFinished(remove);
+  const store = `pglite:${directory}`;
+  const first = await serve(store);
+  const key = await newKey(first.url);
+  await first.cli.end("SIGTERM");
+  const serving = await serve(store, ANYWHERE);
+  expect([await statusOf(serving), await statusOf(serving, key)]).toEqual([401, 200]);
+  const health = new URL("/healthz", serving.url.replace("0.0.0.0", "127.0.0.1"));
+  expect((await fetch(health)).status).toBe(200);
+});

@@ -1,0 +1,197 @@
+/** What a server does not take on, as its clients meet it. */
+import { connect as connectTcp } from "node:net";
+import { afterEach, expect, it } from "vitest";
+import { type AppOptions, listen } from "../../packages/leasehold-server/src/http/index.js";
+import { type Asked, expectProblem, openApp } from "../support/app.js";
+
+const opened: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of opened.splice(0)) await close();
+});
+
+async function open(options: Pick<AppOptions, "limits" | "auth"> = {}): Promise<Asked> {
+  const app = await openApp(options);
+  opened.push(() => app.close());
+  return app;
+}
+
+const lock = (resource: string, more: object = {}) => ({ resource, ownerId: "w", ...more });
+
+it.each([
+  ["a resource of 257 bytes", lock("r".repeat(257))],
+  ["a holder of 257 bytes", { resource: "r", ownerId: "w".repeat(257) }],
+  ["a ttl below a second", lock("r", { ttlMs: 999 })],
+  ["a ttl above an hour", lock("r", { ttlMs: 3_600_001 })],
+])("refuses %s, naming the field", async (_, body) => {
+  const { ask } = await open({ limits: {} });
+  const reply = await ask("POST", "/v1/locks/acquire", body);
+  expectProblem(reply, 422, "INVALID_REQUEST");
+  expect(reply.body.errors[0].path).toMatch(/^(resource|ownerId|ttlMs)$/);
+});
+
+it("takes ttls of a second and of an hour", async () => {
+  const { ask } = await open({ limits: {} });
+  for (const ttlMs of [1_000, 3_600_000]) {
+    const reply = await ask("POST", "/v1/locks/acquire", lock(`r${ttlMs}`, { ttlMs }));
+    expect(reply.body).toMatchObject({ acquired: true, ttlMs });
+  }
+});
+
+it("takes metadata of 4 KiB and bodies of 64 KiB, and not a byte more", async () => {
+  const { ask } = await open();
+  const acquire = (metadata: string) => [
+    { leaseId: `cg.${"0".repeat(32)}`, holder: "h", ttlMs: 5_000, metadata },
+  ];
+  const most = await ask("POST", "/v1/leases/acquire", acquire("m".repeat(4_096)));
+  expect(most.body[0].status).toBe("acquired");
+  expectProblem(
+    await ask("POST", "/v1/leases/acquire", acquire("m".repeat(4_097))),
+    422,
+    "INVALID_REQUEST",
+  );
+  const padded = (bytes: number) => {
+    const text = JSON.stringify(lock("r"));
+    return text + " ".repeat(bytes - text.length);
+  };
+  expect((await ask("POST", "/v1/locks/acquire", padded(65_536))).status).toBe(200);
+  expectProblem(await ask("POST", "/v1/locks/acquire", padded(65_537)), 413, "BODY_TOO_LARGE");
+});
+
+it("gives pages of 200 at most", async () => {
+  const { ask } = await open();
+  expect((await ask("GET", "/v1/locks?limit=200")).status).toBe(200);
+  expectProblem(await ask("GET", "/v1/locks?limit=201"), 422, "INVALID_REQUEST");
+});
+
+it("lets a tenant have so many leases and tasks, until it gives some up", async () => {
+  const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, leases: 2, tasks: 1 } });
+  const first = await ask("POST", "/v1/locks/acquire", lock("a"));
+  expect((await ask("POST", "/v1/locks/acquire", lock("b"))).status).toBe(200);
+  const refused = await ask("POST", "/v1/locks/acquire", lock("c"));
+  expectProblem(refused, 429, "LIMIT_REACHED");
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  // Who holds may keep, and give up: then there is room.
+  expect((await ask("POST", `/v1/locks/${first.body.leaseId}/renew`)).status).toBe(200);
+  expect((await ask("DELETE", `/v1/locks/${first.body.leaseId}`)).status).toBe(200);
+  expect((await ask("POST", "/v1/locks/acquire", lock("c"))).status).toBe(200);
+
+  expect((await ask("POST", "/api/tasks", { task_data: 1 })).status).toBe(201);
+  expectProblem(await ask("POST", "/api/tasks", { task_data: 2 }), 429, "LIMIT_REACHED");
+});
+
+it("lets a tenant have no more leases when it asks for many at once", async () => {
+  const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, leases: 3 } });
+  await ask("POST", "/v1/locks/acquire", lock("own"));
+  // Who is refused a lease that another one holds takes no room.
+  for (let n = 0; n < 5; n += 1) await ask("POST", "/v1/locks/acquire", lock("own"));
+  const asked = Array.from({ length: 20 }, (_, n) =>
+    ask("POST", "/v1/locks/acquire", lock(`at-once-${n}`)),
+  );
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(2);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(18);
+});
+
+it("lets a tenant pause so many things, and those again", async () => {
+  const { ask, stores } = await open();
+  const { pauses } = stores.control?.actors ?? {};
+  if (!pauses) throw new Error("no control");
+  for (let n = 0; n < 1_000; n += 1) {
+    const pause = { namespace: "default", kind: "prefix", name: `p-${n}/` } as const;
+    await pauses.set({ ...pause, actor: "a", reason: "test" });
+  }
+  const pause = (name: string) =>
+    ask("PUT", "/v1/pauses", { kind: "prefix", name, reason: "one more" });
+  expectProblem(await pause("another/"), 429, "LIMIT_REACHED");
+  expect((await pause("p-7/")).status).toBe(200);
+  expect((await ask("DELETE", "/v1/pauses?kind=prefix&name=p-7%2F")).status).toBe(200);
+  expect((await pause("another/")).status).toBe(200);
+});
+
+it("lets a tenant have a thousand keys, until it revokes some", async () => {
+  const { ask, stores } = await open({ auth: "none" });
+  const { keys } = stores.control?.actors ?? {};
+  if (!keys) throw new Error("no control");
+  const role = "viewer";
+  const own = { namespace: "default", name: "n", role, prefixes: [], lifetimeMs: null } as const;
+  const ids = Array.from({ length: 1_000 }, (_, n) => n.toString(16).padStart(12, "0"));
+  for (const id of ids) await keys.add({ ...own, id, digest: "0".repeat(64) });
+  const make = () => ask("POST", "/v1/keys", { name: "n", role });
+  const refused = await make();
+  expectProblem(refused, 429, "LIMIT_REACHED");
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  const rotate = (overlapMs: number) => ask("POST", `/v1/keys/${ids[7]}/rotate`, { overlapMs });
+  expectProblem(await rotate(1), 429, "LIMIT_REACHED");
+  expect((await rotate(0)).status).toBe(201);
+  expect((await ask("DELETE", `/v1/keys/${ids[8]}`)).status).toBe(200);
+  expect((await make()).status).toBe(201);
+
+  const listed: string[] = [];
+  let cursor = "";
+  do {
+    const { body } = await ask("GET", `/v1/keys?limit=200${cursor}`);
+    listed.push(...body.items.map(({ id }: { id: string }) => id));
+    cursor = body.nextCursor === null ? "" : `&cursor=${body.nextCursor}`;
+  } while (cursor !== "");
+  expect(listed).toHaveLength(1_002);
+  expect(listed.slice(2)).toEqual(ids.toReversed());
+  expectProblem(await ask("GET", "/v1/keys?limit=201"), 422, "INVALID_REQUEST");
+  expectProblem(await ask("GET", "/v1/keys?cursor=x"), 422, "INVALID_REQUEST");
+});
+
+it("lets a tenant wait so many times at once", async () => {
+  const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, waiters: 1 } });
+  const gone = new AbortController();
+  const next = { processor: "w", waitMs: 30_000 };
+  const waiting = ask("POST", "/api/tasks/next", next, { signal: gone.signal });
+  expectProblem(await ask("POST", "/api/tasks/next", next), 429, "LIMIT_REACHED");
+  expectProblem(await ask("GET", "/v1/events"), 429, "LIMIT_REACHED");
+  // A waiter that has gone makes room.
+  gone.abort();
+  await waiting;
+  expect((await ask("POST", "/api/tasks/next", { ...next, waitMs: 0 })).status).toBe(204);
+});
+
+it("refuses demands above what it can have under way, and serves who keeps a lease", async () => {
+  const app = await open({ limits: { shortestTtlMs: 100, lateMs: null, inFlight: 1 } });
+  const { ask, stores } = app;
+  const { body } = await ask("POST", "/v1/locks/acquire", lock("kept"));
+  const list = stores.leases.list.bind(stores.leases);
+  const asked = new Promise<() => void>((onAsked) => {
+    stores.leases.list = async (query) => {
+      await new Promise<void>((resolve) => onAsked(resolve));
+      return list(query);
+    };
+  });
+  const listing = ask("GET", "/v1/locks");
+  const answer = await asked;
+  const refused = await ask("POST", "/v1/locks/acquire", lock("more"));
+  expectProblem(refused, 429, "OVERLOADED");
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect((await ask("POST", `/v1/locks/${body.leaseId}/renew`)).status).toBe(200);
+  expect((await ask("DELETE", `/v1/locks/${body.leaseId}`)).status).toBe(200);
+  answer();
+  expect((await listing).status).toBe(200);
+  expect((await ask("POST", "/v1/locks/acquire", lock("more"))).status).toBe(200);
+});
+
+it("cuts off clients that send their request byte by byte, and refuses more connections than it may have", async () => {
+  const asked = await open();
+  const server = await listen({ app: asked.app, port: 0, maxConnections: 2, graceMs: 0 });
+  opened.unshift(() => server.close());
+  const dial = () => connectTcp(server.port, "127.0.0.1");
+  const closed = (socket: ReturnType<typeof dial>) =>
+    new Promise<void>((resolve) => {
+      socket.on("error", () => {}).once("close", () => resolve());
+    });
+  const [one, two] = [dial(), dial()];
+  await Promise.all([one, two].map((each) => new Promise((done) => each.once("connect", done))));
+  await closed(dial());
+  // The head never ends: 10 s later the server does.
+  const cut = closed(one);
+  one.write("GET /healthz HTTP/1.1\r\nHost: a\r\n");
+  const dripping = setInterval(() => one.write("x"), 500);
+  await cut;
+  clearInterval(dripping);
+  two.destroy();
+}, 30_000);

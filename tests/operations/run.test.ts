@@ -1,0 +1,156 @@
+/** `leasehold run` where things go wrong: real processes, a real server, a real terminal. */
+import { spawnSync } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
+import { connect } from "../../packages/leasehold/src/index.js";
+import {
+  Cli,
+  checkBuild,
+  endAll,
+  isAlive,
+  leasehold,
+  ownEnvironment,
+  type Serving,
+  serve,
+} from "../support/cli.js";
+import { Child, temporaryFolder } from "../support/processes.js";
+
+const PATIENT = { timeout: 30_000, interval: 50 };
+const MAIN = fileURLToPath(
+  new URL("../../packages/leasehold-server/dist/cli/main.js", import.meta.url),
+);
+const FOREVER = "while :; do sleep 0.1; done";
+
+let server: Serving;
+beforeAll(async () => {
+  checkBuild();
+  server = await serve();
+});
+afterEach(() => endAll(server.cli));
+afterAll(() => endAll());
+
+let names = 0;
+const fresh = () => `run-${(names += 1)}`;
+const run = (resource: string, options: readonly string[], script: string, { url } = server) =>
+  new Cli(["run", resource, "--store", url, ...options, "--", "sh", "-c", script]);
+const gone = (pid: number) =>
+  vi.waitFor(async () => expect(await isAlive(pid)).toBe(false), PATIENT);
+
+it("tells the command of its lease in the environment", async () => {
+  const name = fresh();
+  const script = 'echo "$LEASE_RESOURCE|$LEASE_HOLDER|$LEASE_TOKEN|$LEASE_DEADLINE"; env';
+  const beganMs = Date.now();
+  const { stdout } = await run(name, ["--ttl", "20s", "--holder", "me"], script).ended;
+  const [line = "", ...environment] = stdout.split("\n");
+  const [resource, holder, token, deadline] = line.split("|");
+  expect({ resource, holder }).toEqual({ resource: name, holder: "me" });
+  await using leases = await connect(server.url);
+  expect(Number(token)).toBe((await leases.get(name))?.token);
+  // A fifth of the ttl is the grace, and that must fit in before the end.
+  expect(Number(deadline)).toBeGreaterThan(beganMs);
+  expect(Number(deadline)).toBeLessThan(Date.now() + 16_000);
+  expect(environment).toContain(`LEASEHOLD_TOKEN=${token}`);
+  expect(environment).toContain(`LEASEHOLD_RESOURCE=${name}`);
+  expect(environment).toContain("LEASEHOLD_HOLDER=me");
+  // The lease id is the right itself: whoever has it can release.
+  expect(stdout).not.toMatch(/[0-9a-f]{32}/);
+});
+
+it("goes on when the store was away for less than the lease", async () => {
+  const own = await serve();
+  const end = join(await temporaryFolder(), "end");
+  const wait = `echo go; while [ ! -e "${end}" ]; do sleep 0.05; done; echo still`;
+  const running = run(fresh(), ["--ttl", "6s"], wait, own);
+  await running.until(({ out }) => out.includes("go"));
+  await own.cli.stop();
+  // The renewal that falls due meanwhile has no answer.
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  own.cli.cont();
+  const leases = await connect(own.url);
+  const [before] = (await leases.list()).items;
+  await vi.waitFor(async () => {
+    const [now] = (await leases.list()).items;
+    expect(now).toMatchObject({ state: "live", grantId: before?.grantId });
+    expect(now?.renewedAt).not.toBe(before?.renewedAt);
+  }, PATIENT);
+  await leases.close();
+  await writeFile(end, "");
+  expect(await running.ended).toMatchObject({ code: 0, stdout: "go\nstill" });
+});
+
+it("has stopped a command that ignores SIGTERM before the store may grant anew", async () => {
+  const name = fresh();
+  const script = `trap "" TERM; echo $$; ${FOREVER}`;
+  const running = run(name, ["--ttl", "2s", "--grace", "300ms"], script);
+  const pid = await running.until(({ out }) => Number(out[0]));
+  await using leases = await connect(server.url);
+  // Frozen, so that it does not renew; what stops the command then is its own time, or the guard.
+  await running.stop();
+  await vi.waitFor(async () => expect((await leases.get(name))?.state).toBe("expired"), PATIENT);
+  running.cont();
+  expect(await running.ended).toMatchObject({ code: 76 });
+  expect(await isAlive(pid)).toBe(false);
+});
+
+it("ends with 69 when the store is away, and waits for it as long as --wait says", async () => {
+  const own = await serve();
+  const { port } = new URL(own.url);
+  await own.cli.end("SIGTERM");
+  const args = ["run", "r", "--store", own.url, "--wait"];
+  const refused = await leasehold([...args, "0", "--", "true"]);
+  expect(refused).toMatchObject({ code: 69, stdout: "" });
+  expect(refused.stderr).toMatch(/^leasehold: STORE_UNAVAILABLE: /m);
+  const waiting = new Cli([...args, "1m", "--", "echo", "now"]);
+  // It may be asked before or after: either way it is waited for.
+  const back = new Cli(["serve", "--port", port, "--store", "memory:back"]);
+  expect(await waiting.ended).toMatchObject({ code: 0, stdout: "now" });
+  expect((await back.end("SIGTERM")).code).toBe(0);
+});
+
+it("ends what the command has left behind before it gives the lease back", async () => {
+  const name = fresh();
+  // The shell ends at once; its two children, one of them deaf to SIGTERM, are orphans then.
+  const deaf = `trap "" TERM; echo $$; ${FOREVER}`;
+  const script = `sh -c 'echo $$; ${FOREVER}' & sh -c '${deaf}' & sleep 0.3; exit 3`;
+  const running = run(name, ["--ttl", "5s", "--grace", "500ms"], script);
+  const { code, stdout } = await running.ended;
+  expect(code).toBe(3);
+  const pids = stdout.split("\n").map(Number);
+  expect(pids).toHaveLength(2);
+  for (const pid of pids) expect(await isAlive(pid)).toBe(false);
+  await using leases = await connect(server.url);
+  expect((await leases.get(name))?.state).toBe("released");
+});
+
+it("leaves nobody behind when it is killed with -9 after its command has ended", async () => {
+  const deaf = `trap "" TERM; echo $$; ${FOREVER}`;
+  const running = run(fresh(), ["--ttl", "20s", "--grace", "4s"], `sh -c '${deaf}' & sleep 0.3`);
+  const pid = await running.until(({ out }) => Number(out[0]));
+  // Between SIGTERM and SIGKILL of what was left.
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  await running.end("SIGKILL");
+  await gone(pid);
+});
+
+const script = spawnSync("script", ["--version"], { encoding: "utf8" });
+const noTerminal = script.stdout?.includes("util-linux") ? "" : "there is no script of util-linux";
+if (noTerminal) console.warn(`skipped: Ctrl-C in a terminal: ${noTerminal}`);
+
+it.skipIf(noTerminal)(
+  "passes Ctrl-C of a terminal on, once, and ends as the command does",
+  async () => {
+    const trap = `trap 'echo interrupted; exit 5' INT; echo go; ${FOREVER}`;
+    const words = ["run", fresh(), "--store", server.url, "--", "sh", "-c", `"$TRAP"`];
+    const line = `exec "${process.execPath}" "${MAIN}" ${words.join(" ")}`;
+    const terminal = new Child("script", ["-qec", line, "/dev/null"], {
+      env: { ...ownEnvironment(), TRAP: trap, SHELL: "/bin/sh" },
+    });
+    await terminal.until(({ out }) => out.some((text) => text.includes("go")));
+    terminal.say("\x03");
+    const { code, stdout } = await terminal.ended;
+    expect(code).toBe(5);
+    expect(stdout.match(/interrupted/g)).toHaveLength(1);
+  },
+);

@@ -1,0 +1,195 @@
+/**
+ * Who may import whom, and who may touch the outside world: one set of tables a package.
+ * What the packages may take from each other is decided by their `exports`.
+ */
+import { readFileSync } from "node:fs";
+import type { Rules } from "./check.js";
+
+interface Manifest {
+  readonly dependencies: object;
+  readonly peerDependencies: object;
+}
+
+export function manifestOf(name: string): Manifest {
+  const url = new URL(`../../../packages/${name}/package.json`, import.meta.url);
+  return JSON.parse(readFileSync(url, "utf8")) as Manifest;
+}
+
+/** What the user may not have installed: loaded when a store is opened or a suite is run. */
+export function optionalPeers(name: string): string[] {
+  return Object.keys(manifestOf(name).peerDependencies);
+}
+
+export const LIBRARY: Rules = {
+  mayImport: {
+    env: [],
+    core: ["env"],
+    election: ["env", "core"],
+    fence: ["env", "core"],
+    control: ["env", "core", "tasks"],
+    instrumentation: ["env", "core", "tasks"],
+    // The generator is a Singleton.
+    tasks: ["env", "core", "election"],
+    wire: ["core", "tasks", "control", "election"],
+    "stores/memory": ["env", "core", "tasks", "control", "stores/source"],
+    "stores/postgres": ["env", "core", "tasks", "control", "stores/source"],
+    "stores/http": ["env", "core", "tasks", "control", "wire", "stores/source"],
+    "stores/etcd": ["env", "core", "stores/source"],
+    "stores/kubernetes": ["env", "core", "stores/source"],
+    "stores/redis": ["env", "core", "stores/source"],
+    "stores/zookeeper": ["env", "core", "stores/source"],
+    "stores/source": ["env", "core", "tasks", "control"],
+    "stores/opening": ["env", "core", "control", "stores/source"],
+    "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http"],
+    "stores/open": ["env", "stores/opening", "stores/open-anywhere", "stores/source", "stores/*"],
+    testing: ["env", "core", "tasks", "control"],
+    // What authors of stores import.
+    port: ["env", "core"],
+    // The public face: it joins the core with the stores.
+    index: [
+      "env",
+      "core",
+      "tasks",
+      "connect",
+      "face",
+      "stores/open",
+      "stores/opening",
+      "stores/source",
+    ],
+    browser: [
+      "core",
+      "tasks",
+      "connect",
+      "face",
+      "stores/opening",
+      "stores/open-anywhere",
+      "stores/source",
+    ],
+    connect: ["env", "core", "tasks", "stores/opening", "stores/source"],
+    face: ["env", "core", "election", "fence", "tasks", "control", "stores/source"],
+    // What the server, its command line, the console and the verification share of the inside.
+    internal: [
+      "env",
+      "core",
+      "election",
+      "tasks",
+      "control",
+      "instrumentation",
+      "wire",
+      "stores/*",
+    ],
+  },
+  openModules: {
+    "tasks/port.ts": ["stores/", "testing/", "control/"],
+    "tasks/rules.ts": ["stores/", "testing/"],
+    "tasks/record.ts": ["stores/", "testing/"],
+    // What a store that fails for a while is wrapped in, without the rest of what keeps tasks and controls.
+    "tasks/retrying.ts": ["stores/"],
+    "control/retrying.ts": ["stores/"],
+    "tasks/leases.ts": ["stores/", "testing/"],
+    // The simulated world's database is the memory store, whose records its checkers look into.
+    "stores/memory/store.ts": ["internal.ts"],
+    "stores/memory/tasks.ts": ["internal.ts"],
+    // Without OpenTelemetry.
+    "instrumentation/top-prefixes.ts": ["internal.ts"],
+    // For people who look at a server, not for programs.
+    "election/standing.ts": ["internal.ts"],
+    "tasks/explain.ts": ["internal.ts"],
+  },
+  typesOnly: {
+    control: ["tasks"],
+    wire: ["core", "tasks", "control", "election"],
+    "stores/memory": ["stores/source"],
+    "stores/postgres": ["stores/source"],
+    "stores/http": ["stores/source"],
+    "stores/etcd": ["stores/source"],
+    "stores/kubernetes": ["stores/source"],
+    "stores/redis": ["stores/source"],
+    "stores/zookeeper": ["stores/source"],
+  },
+  light:
+    /^(index|browser|port|internal|(tasks|election|fence|testing|wire|stores\/\w+)\/index)\.ts$/,
+  heavy: ["@opentelemetry/api"],
+  anywhere:
+    /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|etcd))\/index)\.ts$/,
+  asksForProcess: ["env/ids.ts", "env/signals.ts"],
+  node: ["stores/postgres/", "stores/kubernetes/", "stores/redis/", "stores/zookeeper/"],
+  // A pod gets the address of its cluster from the environment, and kubectl its kubeconfig.
+  surroundings: ["stores/kubernetes/connection-cluster.ts"],
+  clock: ["env/"],
+  loadsAnything: [],
+  packages: {
+    "@noble/hashes": ["env/"],
+    "@opentelemetry/api": ["instrumentation/"],
+    uuid: ["env/"],
+    "@standard-schema/spec": ["tasks/"],
+    "eventsource-parser": ["stores/http/"],
+    // A project that runs the suites installs it.
+    "fast-check": ["testing/"],
+    tinyqueue: ["core/", "stores/memory/", "testing/"],
+    pg: ["stores/postgres/"],
+    "@kubernetes/client-node": ["stores/kubernetes/"],
+    "@electric-sql/pglite": ["stores/postgres/"],
+    ioredis: ["stores/redis/"],
+    "node-zookeeper-client": ["stores/zookeeper/"],
+  },
+  // A file that imports it has nothing to say without it.
+  needed: ["@opentelemetry/api"],
+  optionalPeers: optionalPeers("leasehold"),
+};
+
+export const SERVER: Rules = {
+  mayImport: {
+    protocol: [],
+    http: ["protocol"],
+    cli: ["protocol", "http"],
+    // What the verification shares of the command line.
+    internal: ["cli"],
+  },
+  openModules: {
+    "cli/exit-codes.ts": ["internal.ts"],
+    "cli/options.ts": ["internal.ts"],
+    "cli/output.ts": ["internal.ts"],
+    "cli/progress.ts": ["internal.ts"],
+  },
+  typesOnly: {},
+  light: /^protocol\/index\.ts$/,
+  heavy: ["commander", "pino", "@opentelemetry/api", "@opentelemetry/sdk-metrics"],
+  anywhere: /^http\/app\.ts$/,
+  asksForProcess: [],
+  node: ["http/node.ts", "http/listen.ts", "http/console/console-files.ts", "cli/"],
+  surroundings: ["cli/"],
+  // Time and chance come from the library's environment.
+  clock: [],
+  loadsAnything: ["cli/"],
+  packages: {
+    leasehold: ["protocol/", "http/", "cli/"],
+    "@opentelemetry/api": ["cli/open-telemetry.ts"],
+    // What a server's own process exports by.
+    "@opentelemetry/sdk-metrics": ["cli/"],
+    "@opentelemetry/context-async-hooks": ["cli/open-telemetry.ts"],
+    "@opentelemetry/core": ["cli/open-telemetry.ts"],
+    "@opentelemetry/exporter-metrics-otlp-http": ["cli/open-telemetry.ts"],
+    "@opentelemetry/exporter-trace-otlp-http": ["cli/open-telemetry.ts"],
+    "@opentelemetry/resources": ["cli/open-telemetry.ts"],
+    "@opentelemetry/sdk-trace-base": ["cli/open-telemetry.ts"],
+    // The drivers behind the default stores: installed for the library, which loads them.
+    pg: [],
+    "@electric-sql/pglite": [],
+    // A project that runs the suites installs it.
+    "fast-check": ["cli/conformance.ts"],
+    zod: ["protocol/", "http/"],
+    "@hono/zod-openapi": ["protocol/", "http/"],
+    hono: ["http/"],
+    "@hono/node-server": ["http/node.ts"],
+    // The matchers of the conformance suites, where no test runner brings its own.
+    "@vitest/expect": ["cli/conformance/"],
+    chai: ["cli/conformance/"],
+    commander: ["cli/"],
+    "cli-table3": ["cli/"],
+    picocolors: ["cli/"],
+    pino: ["cli/"],
+  },
+  needed: [],
+  optionalPeers: optionalPeers("leasehold-server"),
+};

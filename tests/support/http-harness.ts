@@ -1,0 +1,231 @@
+/**
+ * Stores behind a real server on loopback, for the suites. A server serves one namespace and the
+ * suites use many, so each namespace gets an app and a client of its own, over the same stores; a
+ * listener tells them apart by a header.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
+import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import { http } from "../../packages/leasehold/src/stores/http/index.js";
+import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
+import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
+import type { Stores } from "../../packages/leasehold/src/stores/source.js";
+import type { GeneratorState, TaskStore } from "../../packages/leasehold/src/tasks/index.js";
+import { type LeaseHarness, manualEnv } from "../../packages/leasehold/src/testing/index.js";
+import {
+  createApp,
+  type Listening,
+  listen,
+} from "../../packages/leasehold-server/src/http/index.js";
+import { lockLease } from "./locks.js";
+import { describePostgres, freshDatabase } from "./postgres.js";
+import { TEST_LIMITS } from "./test-limits.js";
+
+const vitest = { afterAll, beforeAll, describe, expect, it };
+
+export const httpHarnesses: readonly LeaseHarness[] = [
+  {
+    name: "http over memory",
+    vitest,
+    async open() {
+      const env = manualEnv({ seed: 12 });
+      const { leases, close } = await openHttpHarness([await memory().open(env)]);
+      return { store: leases, advance: (ms) => env.clock.advance(ms), close };
+    },
+  },
+  {
+    name: "http over PostgreSQL",
+    vitest: { ...vitest, describe: describePostgres },
+    async open() {
+      const { url, drop } = await freshDatabase();
+      const { leases, close } = await openHttpHarness(await openTwice(url));
+      return {
+        store: leases,
+        lockRow: (key) => lockLease(url, key),
+        async close() {
+          await close();
+          await drop();
+        },
+      };
+    },
+  },
+];
+
+/** What two servers on one database work with. */
+export async function openTwice(url: string): Promise<Stores[]> {
+  // The first one makes the tables.
+  return [await openPostgres({ url }, systemEnv), await openPostgres({ url }, systemEnv)];
+}
+
+const HEADER = "x-test-namespace";
+
+/**
+ * Everything behind servers; the namespaces appear as they are used.
+ * @param behind the stores of each server, closed with the harness. Of several servers on one
+ *   database each request goes to the next one: what one has granted, another one renews.
+ */
+export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores> {
+  const servers = await Promise.all(behind.map(serve));
+  let requests = 0;
+  const next: typeof fetch = (path, init) => {
+    requests += 1;
+    const { url } = servers[requests % servers.length]!;
+    return fetch((path as string).replace(BASE, url), init);
+  };
+  const opened = new Recent(async (namespace) => {
+    const headers = { [HEADER]: encodeURIComponent(namespace) };
+    return http({ url: BASE, namespace, headers, fetch: next }).open(systemEnv);
+  });
+  const clientOf = (namespace: string) => opened.of(namespace);
+  const { leases, tasks } = await clientOf(SHARED);
+  const all = () => opened.all();
+  return {
+    leases: leasesOf(leases, clientOf, all),
+    tasks: tasksOf(tasks, clientOf, all),
+    generator: generatorOf(clientOf),
+    async close() {
+      await opened.close();
+      for (const server of servers) await server.close();
+      for (const stores of behind) await stores.close();
+    },
+  };
+}
+
+/** Stands for whichever server is next. */
+const BASE = "http://next-server";
+
+/** One listener; server and clients are in real time, whatever the time of the stores. */
+function serve(behind: Stores): Promise<Listening> {
+  const apps = new Recent(async (namespace) =>
+    createApp({ ...behind, namespace, version: "test", limits: TEST_LIMITS }),
+  );
+  return listen({
+    app: {
+      async fetch(request) {
+        const app = await apps.of(decodeURIComponent(request.headers.get(HEADER) ?? ""));
+        return app.fetch(request);
+      },
+      close: () => apps.close(),
+    },
+    port: 0,
+  });
+}
+
+/**
+ * What each namespace has of its own, for those that are in use: apps and clients of hundreds of tests that are
+ * over would go on looking after their tasks and watching their leases.
+ */
+class Recent<Opened extends { close(): Promise<unknown> }> {
+  readonly #opened = new Map<string, Promise<Opened>>();
+  readonly #closing: Promise<unknown>[] = [];
+
+  constructor(readonly open: (namespace: string) => Promise<Opened>) {}
+
+  of(namespace: string): Promise<Opened> {
+    const opened = this.#opened.get(namespace) ?? this.open(namespace);
+    // The last one in the order of the map is the one used last.
+    this.#opened.delete(namespace);
+    this.#opened.set(namespace, opened);
+    const others = [...this.#opened].filter(([name]) => name !== SHARED);
+    for (const [name, old] of others.slice(0, -KEPT)) {
+      this.#opened.delete(name);
+      this.#closing.push(old.then((one) => one.close()));
+    }
+    return opened;
+  }
+
+  all(): Promise<Opened[]> {
+    return Promise.all(this.#opened.values());
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#closing, ...(await this.all()).map((one) => one.close())]);
+  }
+}
+/** More namespaces than a test uses. */
+const KEPT = 10;
+/** Serves the calls that concern all namespaces. */
+const SHARED = "default";
+
+type ClientOf = (namespace: string) => Promise<Stores>;
+
+/** One call per namespace, the outcomes in the order of the requests. */
+async function perNamespace<Request extends { readonly namespace: string }, Outcome>(
+  requests: readonly Request[],
+  call: (namespace: string, requests: Request[]) => Promise<Outcome[]>,
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const namespace of new Set(requests.map((request) => request.namespace))) {
+    const indexes = [...requests.keys()].filter(
+      (index) => requests[index]?.namespace === namespace,
+    );
+    const answered = await call(
+      namespace,
+      indexes.map((index) => requests[index] as Request),
+    );
+    for (const [position, index] of indexes.entries()) {
+      outcomes[index] = answered[position] as Outcome;
+    }
+  }
+  return outcomes;
+}
+
+function leasesOf(one: LeaseStore, of: ClientOf, all: () => Promise<Stores[]>): LeaseStore {
+  return {
+    capabilities: one.capabilities,
+    acquire: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).leases.acquire(some, options)),
+    renew: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).leases.renew(some, options)),
+    release: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).leases.release(some, options)),
+    revoke: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).leases.revoke(some, options)),
+    get: (keys) => perNamespace(keys, async (n, some) => (await of(n)).leases.get(some)),
+    list: async (query) => (await of(query.namespace)).leases.list(query),
+    async *watch(namespace, options) {
+      yield* (await of(namespace)).leases.watch(namespace, options);
+    },
+    collect: (olderThanMs) => one.collect(olderThanMs),
+    close: async () => {
+      for (const { leases } of await all()) await leases.close();
+    },
+  };
+}
+
+function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): TaskStore {
+  return {
+    capabilities: one.capabilities,
+    enqueue: (added, options) =>
+      perNamespace(added, async (n, some) => (await of(n)).tasks.enqueue(some, options)),
+    claim: async (request, options) => (await of(request.namespace)).tasks.claim(request, options),
+    heartbeat: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).tasks.heartbeat(some, options)),
+    complete: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).tasks.complete(some, options)),
+    fail: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).tasks.fail(some, options)),
+    giveBack: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).tasks.giveBack(some, options)),
+    cancel: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.cancel(some)),
+    retry: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.retry(some)),
+    get: async (task) => (await of(task.namespace)).tasks.get(task),
+    list: async (query) => (await of(query.namespace)).tasks.list(query),
+    counts: async (namespace) => (await of(namespace)).tasks.counts(namespace),
+    leases: async (query) => (await of(query.namespace)).tasks.leases(query),
+    reap: () => one.reap(),
+    async *watch(namespace, options) {
+      yield* (await of(namespace)).tasks.watch(namespace, options);
+    },
+    close: async () => {
+      for (const { tasks } of await all()) await tasks.close();
+    },
+  };
+}
+
+function generatorOf(of: ClientOf): GeneratorState {
+  return {
+    read: async (namespace) => (await of(namespace)).generator.read(namespace),
+    write: async (namespace, change) => (await of(namespace)).generator.write(namespace, change),
+  };
+}

@@ -1,0 +1,14 @@
+/** Two clients of one store, in memory under a manual clock. */
+import { Leases } from "../../packages/leasehold/src/core/leases.js";
+import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
+import { faultyStore } from "./faulty-store.js";
+
+export const LEASE_TTL_MS = 3_000;
+
+export function leasesWorld() {
+  const env = manualEnv();
+  const store = faultyStore(env);
+  const client = (holder: string) =>
+    new Leases(store, { env, holder, defaults: { ttlMs: LEASE_TTL_MS } }, { close: undefined });
+  return { env, clock: env.clock, store, client, a: client("a"), b: client("b") };
+}

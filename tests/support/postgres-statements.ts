@@ -1,0 +1,326 @@
+/**
+ * The statements of the PostgreSQL stores: the call that sends each, the name of its file, what it
+ * decides and what its parameters mean. Where a text depends on the call, each typical one has a file.
+ */
+import type { PostgresDatabase } from "../../packages/leasehold/src/stores/postgres/index.js";
+import { MIGRATIONS } from "../../packages/leasehold/src/stores/postgres/migrations.js";
+
+export interface Statement {
+  readonly name: string;
+  readonly decides: string;
+  readonly parameters: readonly string[];
+  readonly rows: readonly object[];
+  /** The statement of which this one is a variant: its file names the lines that are the same. */
+  readonly base?: string;
+}
+
+function variantOf(base: string, statement: Statement): Statement {
+  return { ...statement, base };
+}
+
+/** @param rows what the database is to answer, where the caller stops at none */
+export function sql(
+  name: string,
+  decides: string,
+  parameters = "",
+  rows: readonly object[] = [],
+): Statement {
+  return { name, decides, parameters: parameters.split(/ +/).filter(Boolean), rows };
+}
+
+/** A call of a store, and the statements that it is the first to send, in their order. */
+export type Call = readonly [
+  send: (database: PostgresDatabase, skip: (ms: number) => void) => Promise<unknown>,
+  ...Statement[],
+];
+
+const namespace = "default";
+const resource = "report";
+const leaseId = "0123456789abcdef0123456789abcdef";
+const id = "01890a5d-ac96-774b-bcce-b302099a8057";
+const lease = { namespace, resource, leaseId };
+const acquire = { ...lease, holder: "web-1", ttlMs: 30_000 };
+const task = { namespace, id };
+const grant = { ...task, leaseId, token: 1 };
+const claim = {
+  namespace,
+  claimId: leaseId,
+  holder: "worker-1",
+  ttlMs: 30_000,
+  limit: 10,
+  kinds: null,
+};
+const newTask = {
+  namespace,
+  id,
+  kind: "resize",
+  queue: "images",
+  priority: 0,
+  data: { file: "cat.png" },
+  scheduledAt: null,
+  dedupeKey: "cat.png",
+  maxAttempts: 5,
+  crashLimit: 3,
+  backoffMs: 1_000,
+  maxBackoffMs: 60_000,
+};
+const filters = {
+  namespace,
+  queue: "images",
+  kind: "resize",
+  states: ["dead"],
+  cursor: id,
+} as const;
+
+/** Sent by CONFIRM over a prepared session, then by opening. */
+export const OPENING: readonly Statement[] = [
+  sql(
+    "connection-settings",
+    "Sets the planner's options for a session with prepared statements. Sent once a session.",
+  ),
+  sql(
+    "connection-confirm",
+    "Commits an empty message, which waits until synchronous standbys have all earlier commits.",
+  ),
+  sql(
+    "connection-isolation",
+    "Reads the isolation level: opening is refused unless it is read committed.",
+    "",
+    [{ level: "read committed" }],
+  ),
+  sql("migrate-table", "Reads whether the schema has been created.", "", [{ there: true }]),
+  sql("migrate-version", "Reads how many migrations have been applied.", "", [
+    { version: MIGRATIONS.length },
+  ]),
+];
+
+export const STORE_CALLS: readonly Call[] = [
+  [({ diagnose }) => diagnose(), sql("diagnose", "Reads the settings that `doctor` judges.")],
+  [
+    ({ leases }) => leases.acquire([acquire]),
+    variantOf(
+      "lease-acquire",
+      sql(
+        "lease-acquire-one",
+        "Grants one lease if it is free, not paused and without waiters. If not, it returns no row: lease-acquire decides.",
+        "namespace resource leaseId holder ttlMs metadata",
+      ),
+    ),
+    sql(
+      "lease-acquire",
+      "Grants each lease of a batch that is free. For the others it returns the holder, or the caller's own grant.",
+      "namespaces resources leaseIds holders ttlMs queueMs metadata",
+    ),
+  ],
+  [
+    ({ leases }) => leases.acquire([{ ...acquire, queueMs: 10_000 }]),
+    variantOf(
+      "lease-acquire",
+      sql(
+        "lease-acquire-or-wait",
+        "Like lease-acquire, for a batch in which a request waits: it also adds waiters to the wait queue, and removes those that it grants the lease.",
+        "namespaces resources leaseIds holders ttlMs queueMs metadata",
+      ),
+    ),
+  ],
+  [
+    ({ leases }) => leases.renew([{ ...lease, ttlMs: 30_000 }]),
+    sql(
+      "lease-renew",
+      "Renews each grant that is live. For the others it returns why they are lost.",
+      "namespaces resources leaseIds ttlMs",
+    ),
+  ],
+  [
+    ({ leases }) => leases.release([lease]),
+    variantOf(
+      "lease-renew",
+      sql(
+        "lease-release",
+        "Ends each grant, or removes the waiter of that lease id, and wakes the next waiter.",
+        "namespaces resources leaseIds",
+      ),
+    ),
+  ],
+  [
+    ({ leases }) => leases.revoke([{ namespace, resource, free: "now" }]),
+    variantOf(
+      "lease-renew",
+      sql(
+        "lease-revoke",
+        "Ends each grant for an operator, at once or at its expiry.",
+        "namespaces resources expectedTokens freeNow",
+      ),
+    ),
+  ],
+  [
+    ({ leases }) => leases.get([lease]),
+    sql("lease-get", "Reads the leases of these resources.", "namespaces resources"),
+  ],
+  [
+    ({ leases }) => leases.list({ namespace }),
+    sql(
+      "lease-list",
+      "Reads a page of leases, in the order of their resources.",
+      "namespace from to cursor states renewedOnly limit holder expiringWithinMs heldForMs",
+    ),
+  ],
+  [
+    ({ leases }) => leases.collect(60_000),
+    sql("lease-collect-waiters", "Deletes waiters that have expired."),
+    sql(
+      "lease-collect",
+      "Deletes leases that ended long ago, and keeps their largest token as the namespace's floor.",
+      "olderThanMs afterNamespace afterResource limit",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.enqueue([newTask]),
+    sql(
+      "task-enqueue",
+      "Adds each task unless its id or its dedupeKey is taken. Returns those that it added.",
+      "namespaces ids kinds queues priorities data dedupeKeys scheduledMs maxAttempts crashLimits backoffMs maxBackoffMs",
+    ),
+    sql(
+      "task-enqueue-conflicts",
+      "Reads why tasks were not added: the id exists, or another task has the dedupeKey.",
+      "namespaces ids kinds dedupeKeys",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.claim({ ...claim, queues: ["images"] }),
+    sql(
+      "task-claim",
+      "Claims the first due tasks of one queue. A repeated claim returns those of its tasks that it still holds.",
+      "namespace claimId holder ttlMs limit kinds queue",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.claim({ ...claim, queues: ["images", "mail"] }),
+    variantOf(
+      "task-claim",
+      sql(
+        "task-claim-queues",
+        "Like task-claim, for several queues, here two.",
+        "namespace claimId holder ttlMs limit kinds queue1 queue2",
+      ),
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.heartbeat([{ ...grant, ttlMs: 30_000 }]),
+    sql(
+      "task-heartbeat",
+      "Renews each grant on a task that is live, and keeps its progress.",
+      "namespaces ids leaseIds tokens ttlMs progress",
+    ),
+    sql(
+      "task-standing",
+      "Reads the tasks that a statement did not change: refused, repeated, or only locked.",
+      "namespaces ids leaseIds tokens",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.complete([{ ...grant, output: null }]),
+    sql(
+      "task-complete",
+      "Completes each task whose grant is live.",
+      "namespaces ids leaseIds tokens outputs",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.fail([{ ...grant, error: "no disk", retryInMs: null }]),
+    sql(
+      "task-fail",
+      "Records the failure of each task whose grant is live: a retry after its backoff, or dead.",
+      "namespaces ids leaseIds tokens errors retryInMs final random",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.giveBack([grant]),
+    variantOf(
+      "task-complete",
+      sql(
+        "task-requeue",
+        "Makes each task whose grant is live pending again, without a failure.",
+        "namespaces ids leaseIds tokens",
+      ),
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.cancel([task]),
+    sql("task-cancel", "Cancels each task that has not ended.", "namespaces ids"),
+  ],
+  [
+    ({ tasks }) => tasks.retry([task]),
+    sql(
+      "task-retry",
+      "Makes each dead or cancelled task pending again, and each pending one due at once.",
+      "namespaces ids",
+    ),
+  ],
+  [
+    ({ control }) => control.actors.tasks.delete([task]),
+    sql("task-delete", "Deletes each task that has ended, with its attempts.", "namespaces ids"),
+  ],
+  [
+    ({ tasks }) => tasks.get(task),
+    sql("task-get", "Reads a task with its attempts.", "namespace id"),
+  ],
+  [
+    ({ tasks }) => tasks.list({ namespace }),
+    sql("task-list", "Reads a page of tasks, the newest first.", "namespace limit"),
+  ],
+  [
+    ({ tasks }) => tasks.list(filters),
+    variantOf(
+      "task-list",
+      sql(
+        "task-list-filtered",
+        "Like task-list, with every filter: each adds its condition.",
+        "namespace states queue kind cursor limit",
+      ),
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.leases({ namespace }),
+    sql(
+      "task-leases",
+      "Reads a page of grants on tasks, live and ended, the newest first.",
+      "namespace limit",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.leases({ namespace, states: ["live"] }),
+    sql("task-leases-live", "Like task-leases, for live grants only.", "namespace limit"),
+  ],
+  [
+    ({ tasks }) =>
+      tasks.leases({
+        namespace,
+        states: ["expired", "revoked"],
+        renewedOnly: true,
+        cursor: `${id}.3`,
+      }),
+    sql(
+      "task-leases-filtered",
+      "Like task-leases, for renewed grants in some states, after a cursor.",
+      "namespace limit cursorId cursorAttempt",
+    ),
+  ],
+  [
+    ({ tasks }) => tasks.counts(namespace),
+    sql("task-counts", "Counts the tasks of each state.", "namespace"),
+  ],
+  [
+    ({ tasks }, skip) => {
+      skip(3_600_000);
+      return tasks.reap();
+    },
+    sql(
+      "task-reap",
+      "Ends grants on tasks that have expired: the task is pending again, or dead.",
+      "limit",
+    ),
+    sql("task-forget-claims", "Deletes claims that are too old to be repeated.", "keptMs"),
+  ],
+];

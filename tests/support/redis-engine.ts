@@ -1,0 +1,129 @@
+/** Real Redis servers for tests, from Debian's package redis-server: each a process of its own. */
+import { spawnSync } from "node:child_process";
+import { setTimeout as delay } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { describeUnless, freePort } from "./postgres.js";
+import { Child, temporaryFolder } from "./processes.js";
+
+export function missingRedis(): string | null {
+  const found = spawnSync("redis-server", ["--version"]).status === 0;
+  return found ? null : "no redis-server: apt-get install redis-server";
+}
+
+/** `describe` for tests that need a server. */
+export function describeRedis(name: string, tests: () => void): void {
+  describeUnless(missingRedis(), name, tests);
+}
+
+export interface RedisServer {
+  readonly url: string;
+  readonly port: number;
+  /** Undefined while it does not run. */
+  readonly process: Child | undefined;
+  /** Asks it by a connection of its own, such as `["config", "set", "maxmemory", "0"]`. */
+  ask(...command: [string, ...(string | number)[]]): Promise<unknown>;
+  /** After kill9(): the same data on the same port. Resolves when it answers. */
+  start(): Promise<void>;
+  kill9(): Promise<void>;
+  /** Ends it, and what ask() has opened. */
+  remove(): Promise<void>;
+}
+
+/**
+ * @param settings such as `{ appendonly: "yes" }`; default: nothing is kept on disk
+ */
+export async function startRedis(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<RedisServer> {
+  const port = await freePort();
+  const folder = await temporaryFolder();
+  const all = { port: `${port}`, bind: "127.0.0.1", dir: folder, save: "", ...settings };
+  const args = Object.entries(all).flatMap(([name, value]) => [`--${name}`, ...valuesOf(value)]);
+  let process: Child | undefined;
+  // The first answer comes when the data has been read.
+  const admin = new Redis({
+    port,
+    host: "127.0.0.1",
+    lazyConnect: true,
+    maxRetriesPerRequest: null,
+  });
+  admin.on("error", () => {});
+  const start = async () => {
+    process = new Child("redis-server", args);
+    await process.listening(port);
+    if (settings.requirepass === undefined) await admin.call("ping");
+  };
+  const kill9 = async () => {
+    await process?.end("SIGKILL");
+    process = undefined;
+  };
+  await start();
+  return {
+    port,
+    start,
+    kill9,
+    url: `redis://127.0.0.1:${port}`,
+    get process() {
+      return process;
+    },
+    ask: (command, ...args) => admin.call(command, ...args),
+    async remove() {
+      admin.disconnect();
+      await kill9();
+    },
+  };
+}
+
+export interface RedisCluster {
+  /** All of its nodes. */
+  readonly url: string;
+  readonly nodes: readonly RedisServer[];
+  /** By the index of a node: which one has the slot. */
+  ownerOf(slot: number): Promise<RedisServer>;
+  remove(): Promise<void>;
+}
+
+const SLOTS = 16_384;
+
+/** Of primaries alone, the slots spread evenly. Resolves when all of them take every slot for served. */
+export async function startRedisCluster(size = 3): Promise<RedisCluster> {
+  const settings = { "cluster-enabled": "yes", "cluster-node-timeout": "2000" };
+  const nodes = await Promise.all(Array.from({ length: size }, () => startRedis(settings)));
+  const [first] = nodes;
+  if (!first) throw new Error("a cluster has a node");
+  for (const [index, node] of nodes.entries()) {
+    const from = Math.ceil((index * SLOTS) / size);
+    const to = Math.ceil(((index + 1) * SLOTS) / size) - 1;
+    await node.ask("cluster", "addslotsrange", from, to);
+    // Else all would begin with the same one, and find that out the slow way.
+    await node.ask("cluster", "set-config-epoch", index + 1);
+  }
+  for (const node of nodes.slice(1)) await node.ask("cluster", "meet", "127.0.0.1", first.port);
+  for (const node of nodes) {
+    while (!/cluster_state:ok/.test(String(await node.ask("cluster", "info")))) await delay(20);
+    while ((await slotsOf(node)).length < size) await delay(20);
+  }
+  return {
+    url: `redis://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(",")}`,
+    nodes,
+    async ownerOf(slot) {
+      for (const [from, to, [, port]] of await slotsOf(first)) {
+        const owner = nodes.find((node) => node.port === port);
+        if (slot >= from && slot <= to && owner) return owner;
+      }
+      throw new Error(`nobody has slot ${slot}`);
+    },
+    async remove() {
+      await Promise.all(nodes.map((node) => node.remove()));
+    },
+  };
+}
+
+async function slotsOf(node: RedisServer) {
+  return (await node.ask("cluster", "slots")) as [number, number, [string, number, string]][];
+}
+
+/** `""` is said as an empty argument. */
+function valuesOf(value: string): string[] {
+  return value === "" ? [""] : value.split(" ");
+}

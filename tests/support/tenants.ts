@@ -1,0 +1,201 @@
+/** A server for several tenants, each with a key of every role, and things of theirs to ask about. */
+import { createKey, type Role } from "../../packages/leasehold/src/control/index.js";
+import {
+  type Env,
+  grantIdOf,
+  newLeaseId,
+  taskIds,
+} from "../../packages/leasehold/src/env/index.js";
+import type { Stores } from "../../packages/leasehold/src/stores/source.js";
+import { toWireGrantId, toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
+import { createApp } from "../../packages/leasehold-server/src/http/index.js";
+
+export interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: unknown;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Empty for a stream, which is left at once. */
+  readonly text: string;
+}
+
+/** Something that a request is about: of a tenant, or of nobody. */
+export interface Thing {
+  readonly resource: string;
+  /** The names of their holders, queues and keys have this in them. */
+  readonly mark: string;
+  /** A held lease, by its ids on the wire. */
+  lease(): Promise<{ readonly leaseId: string; readonly id: string; readonly token: number }>;
+  /** A task under a lease. */
+  running(): Promise<{ readonly id: string; readonly leaseId: string; readonly token: number }>;
+  /** A task that waits in `queue`. */
+  pending(): Promise<{ readonly id: string; readonly queue: string }>;
+  /** A task that was cancelled. */
+  ended(): Promise<{ readonly id: string }>;
+  key(): Promise<{ readonly id: string }>;
+  /** What begins with `resource` is paused. */
+  pause(): Promise<void>;
+}
+
+const TTL_MS = 600_000;
+
+class Things {
+  readonly #newTaskId: () => string;
+  #count = 0;
+
+  constructor(
+    readonly stores: Stores,
+    readonly env: Env,
+  ) {
+    this.#newTaskId = taskIds(env.clock, env.random);
+  }
+
+  /** One that is there, or one whose ids nobody knows. */
+  make(namespace: string, exists: boolean): Thing {
+    this.#count += 1;
+    const mark = `of-${namespace}-${this.#count}`;
+    const resource = `own/${this.#count}`;
+    const { leases, tasks, control } = this.stores;
+    const { random } = this.env;
+    const pending = async () => {
+      const [id, queue] = [this.#newTaskId(), mark];
+      if (exists) {
+        await tasks.enqueue([
+          {
+            namespace,
+            id,
+            queue,
+            kind: mark,
+            data: { mark },
+            priority: 0,
+            dedupeKey: null,
+            scheduledAt: null,
+            maxAttempts: 10,
+            crashLimit: 10,
+            backoffMs: 1_000,
+            maxBackoffMs: 1_000,
+          },
+        ]);
+      }
+      return { id, queue };
+    };
+    return {
+      resource,
+      mark,
+      async lease() {
+        const leaseId = newLeaseId(random);
+        let token = 1;
+        if (exists) {
+          const request = { namespace, resource, leaseId, holder: mark, ttlMs: TTL_MS };
+          const [outcome] = await leases.acquire([request]);
+          if (outcome?.status !== "acquired") throw new Error(`not acquired: ${resource}`);
+          token = outcome.token;
+        }
+        const id = toWireGrantId(resource, grantIdOf(leaseId));
+        return { leaseId: toWireLeaseId(resource, leaseId), id, token };
+      },
+      pending,
+      async running() {
+        const { id, queue } = await pending();
+        if (!exists) return { id, leaseId: newLeaseId(random), token: 1 };
+        const outcome = await tasks.claim({
+          namespace,
+          holder: mark,
+          limit: 1,
+          ttlMs: TTL_MS,
+          queues: [queue],
+          kinds: null,
+          claimId: newLeaseId(random),
+        });
+        const [task] = outcome.status === "claimed" ? outcome.tasks : [];
+        if (!task) throw new Error(`not claimed: ${id}`);
+        return { id, leaseId: task.leaseId, token: task.token };
+      },
+      async ended() {
+        const { id } = await pending();
+        if (exists) await tasks.cancel([{ namespace, id }]);
+        return { id };
+      },
+      async pause() {
+        if (!exists) return;
+        const pause = { namespace, kind: "prefix" as const, name: resource, reason: mark };
+        const act = { namespace, actor: mark, action: "prefix.pause", target: resource };
+        await control?.perform({ ...act, reason: mark }, async ({ pauses }) => ({
+          value: await pauses.set({ ...pause, actor: mark }),
+          details: {},
+        }));
+      },
+      async key() {
+        if (!exists || !control) return { id: newLeaseId(random).slice(0, 12) };
+        const order = { namespace, name: mark, role: "viewer" as const, prefixes: [""] };
+        const { key } = await createKey(
+          control,
+          random,
+          { ...order, lifetimeMs: null },
+          { actor: "cli:test", reason: null },
+        );
+        return { id: key.id };
+      },
+    };
+  }
+}
+
+export function openTenants(stores: Stores, env: Env) {
+  const { control } = stores;
+  if (!control) throw new Error("the store keeps no keys");
+  const app = createApp({
+    ...stores,
+    env,
+    version: "1.2.3",
+    auth: "keys",
+    limits: { ratePerSecond: null, lateMs: null },
+    metrics: async () =>
+      'a_total{prefix="names"} 1\nb_total{of="c",prefix="names"} 2\na_total{prefix="other"} 3\nc 4\n',
+  });
+  return {
+    app,
+    things: new Things(stores, env),
+    newKey: (
+      namespace: string,
+      role: Role,
+      {
+        prefixes = [""],
+        lifetimeMs = null,
+      }: { prefixes?: string[]; lifetimeMs?: number | null } = {},
+    ) =>
+      createKey(
+        control,
+        env.random,
+        { namespace, role, prefixes, lifetimeMs, name: `${role} of-${namespace}` },
+        { actor: "cli:test", reason: null },
+      ),
+    ask: (key: string | null, request: Request) => askApp(app, key, request),
+  };
+}
+
+async function askApp(
+  app: { fetch(request: globalThis.Request): Promise<Response> },
+  key: string | null,
+  { method, path, body }: Request,
+): Promise<Answer> {
+  const response = await app.fetch(
+    new Request(`http://localhost${path}`, {
+      method,
+      headers: {
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }),
+  );
+  const { status, headers } = response;
+  if (headers.get("content-type")?.startsWith("text/event-stream")) {
+    await response.body?.cancel();
+    return { status, headers, text: "" };
+  }
+  return { status, headers, text: await response.text() };
+}

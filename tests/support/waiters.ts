@@ -1,0 +1,51 @@
+/**
+ * Clients of one process that wait for the same lease, each on its own, over shared connections. Each
+ * line of its input is the number of one that joins; it says `in line NUMBER`, then `granted NUMBER
+ * TOKEN` for each that got it. At the end of its input it ends when all have.
+ *
+ *   node waiters.js URL RESOURCE
+ */
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import type { LeaseStore, Leases } from "../../packages/leasehold/src/core/index.js";
+import { connect, openStores } from "../../packages/leasehold/src/index.js";
+
+const [url = "", resource = ""] = process.argv.slice(2);
+const HELD_MS = 2;
+
+const { leases: store, close } = await openStores(url);
+const clients: Leases[] = [];
+const waiting: Promise<void>[] = [];
+for await (const number of createInterface(process.stdin)) {
+  const client: LeaseStore = {
+    capabilities: store.capabilities,
+    async acquire(...call) {
+      const outcomes = await store.acquire(...call);
+      // Refused, and in line.
+      if (outcomes[0]?.status === "held") inLine();
+      return outcomes;
+    },
+    renew: (...call) => store.renew(...call),
+    release: (...call) => store.release(...call),
+    revoke: (...call) => store.revoke(...call),
+    get: (...call) => store.get(...call),
+    list: (...call) => store.list(...call),
+    watch: (...call) => store.watch(...call),
+    collect: (...call) => store.collect(...call),
+    close: async () => {},
+  };
+  let inLine = () => {
+    console.log(`in line ${number}`);
+    inLine = () => {};
+  };
+  const leases = await connect(client, { holder: `waiter-${number}` });
+  clients.push(leases);
+  const done = leases.run(resource, { ttlMs: 30_000 }, async ({ token }) => {
+    console.log(`granted ${number} ${token}`);
+    await delay(HELD_MS);
+  });
+  waiting.push(done);
+}
+await Promise.all(waiting);
+await Promise.all(clients.map((leases) => leases.close()));
+await close();

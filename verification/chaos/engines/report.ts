@@ -1,0 +1,166 @@
+/** What a run has shown, in figures, and whether that is what must hold. */
+import {
+  checkTokens,
+  checkWrites,
+  countExpiries,
+  countStaleTaken,
+  findOverlaps,
+  findTakeovers,
+  isMarked,
+  type Takeover,
+} from "./checks.js";
+import type { Breach } from "./registers.js";
+import type { Ran } from "./run.js";
+import type { StoreName } from "./store-names.js";
+
+/** In milliseconds. */
+export interface Takeovers {
+  readonly count: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+  /** What is promised: the life of a grant, and the engine's epsilon. */
+  readonly bound: number;
+  /** Those that took longer because others had died in line, so much for each as is promised. */
+  readonly behindDeadWaiters: number;
+  readonly overdue: readonly Takeover[];
+  /** Holders that were lost while the engine elected a leader by itself: of them nothing is said. */
+  readonly unsteady: number;
+}
+
+export interface StoreReport {
+  readonly store: StoreName;
+  readonly version: string;
+  readonly seconds: number;
+  readonly ttlMs: number;
+  /** From a last renewal to the end of a dead holder's grant: the ttl, or the session's timeout. */
+  readonly lifeMs: number;
+  readonly epsilonMs: number;
+  /** How often, by kind. */
+  readonly faults: Readonly<Record<string, number>>;
+  /** Kinds that cannot happen on this machine, and why. */
+  readonly skipped: Readonly<Record<string, string>>;
+  readonly grants: number;
+  /** Records of all grants of one resource each, checked for overlaps and the order of their tokens. */
+  readonly histories: number;
+  readonly writes: number;
+  readonly expiries: number;
+  readonly staleRefused: number;
+  readonly unfencedViolations: number;
+  readonly fencedViolations: number;
+  readonly pausesPastTtl: number;
+  /** Holders that trusted a lease when a successor had been granted it, or had written. */
+  readonly breaches: readonly Breach[];
+  /** The same where a clock was wrong beyond what is assumed of clocks: there only the fence protects. */
+  readonly breachesOfWrongClocks: number;
+  readonly takeovers: Takeovers;
+  readonly herd: { readonly waiters: number; readonly served: number; readonly gaveUp: number };
+  /** From the end of all faults until each resource had been granted anew, at most. */
+  readonly livenessMs: number;
+  /** Of what ran beside the holders. */
+  readonly beside: Readonly<Record<string, number>>;
+  /** For how long this process, which makes the faults and is the network, did not get to run. */
+  readonly stallsMs: { readonly p99: number; readonly max: number };
+  /** What is wrong. */
+  readonly complaints: readonly string[];
+  /** What happened too rarely to prove anything. */
+  readonly tooRare: readonly string[];
+}
+
+/** Of each minute, on a store whose leases last for a second; longer ones make everything slower. */
+const LEAST_PER_MINUTE = {
+  faults: 12,
+  takeovers: 4,
+  expiries: 8,
+  pausesPastTtl: 4,
+  staleRefused: 2,
+  unfencedViolations: 2,
+};
+
+export function report(ran: Ran, ms: number, stallsMs: StoreReport["stallsMs"]): StoreReport {
+  const { site, seconds, livenessMs, beside } = ran;
+  const { ttlMs, lifeMs, epsilonMs, name } = site.settings;
+  const { journal, registers, unexpected } = site.witness;
+  const { writes, refused: staleRefused, unfencedViolations } = registers;
+  const fencedViolations = countStaleTaken(site.witness);
+  const all = [...registers.breaches, ...findOverlaps(journal)];
+  const breaches = all.filter((breach) => !isMarked(site.marks, breach));
+  const takeovers = summed(findTakeovers(site), lifeMs + epsilonMs, site.unsteady);
+  const faults = Object.fromEntries([...ran.faults].sort(([a], [b]) => a.localeCompare(b)));
+  const { pausesPastTtl } = site;
+  const figures = {
+    grants: journal.grants.size,
+    writes,
+    expiries: countExpiries(journal),
+    staleRefused,
+    unfencedViolations,
+    fencedViolations,
+    pausesPastTtl,
+    histories: journal.byResource.size,
+  };
+  return {
+    store: name,
+    version: site.engine.version,
+    seconds,
+    ttlMs,
+    lifeMs,
+    epsilonMs,
+    faults,
+    skipped: Object.fromEntries(ran.skipped),
+    ...figures,
+    breaches,
+    takeovers,
+    breachesOfWrongClocks: all.length - breaches.length,
+    herd: site.herd,
+    livenessMs: Math.round(livenessMs),
+    beside,
+    stallsMs,
+    complaints: [
+      ...(fencedViolations > 0 ? [`the fence let ${fencedViolations} stale writes pass`] : []),
+      ...breaches.map(({ by, token, resource, what }) => `${by}, ${token} of ${resource}: ${what}`),
+      ...takeovers.overdue.map(
+        ({ resource, kind, ms, calmMs }) =>
+          `${resource} was taken over after ${Math.round(ms)} ms, more than ${takeovers.bound}: ${kind}, after ${Math.round(calmMs)} ms of calm`,
+      ),
+      ...checkTokens(journal),
+      ...checkWrites(site),
+      ...site.complaints,
+      ...unexpected,
+      ...site.slots.flatMap(({ ends }) => ends),
+    ],
+    tooRare: tooRare(
+      {
+        ...figures,
+        faults: [...ran.faults.values()].reduce((sum, count) => sum + count, 0),
+        takeovers: takeovers.count,
+      },
+      (ms / 60_000) * (1_000 / ttlMs),
+    ),
+  };
+}
+
+function tooRare(figures: Record<keyof typeof LEAST_PER_MINUTE, number>, minutes: number) {
+  return Object.entries(LEAST_PER_MINUTE).flatMap(([name, perMinute]) => {
+    const least = Math.max(1, Math.floor(perMinute * minutes));
+    const count = figures[name as keyof typeof figures];
+    return count >= least ? [] : [`${name}: ${count}, of ${least} at least`];
+  });
+}
+
+function summed(takeovers: readonly Takeover[], bound: number, unsteady: number): Takeovers {
+  const sorted = takeovers.map(({ ms }) => ms).sort((a, b) => a - b);
+  const late = takeovers.filter(({ ms }) => ms > bound);
+  const overdue = late.filter(({ ms, deadWaitersMs }) => ms > bound + deadWaitersMs);
+  const at = (share: number) =>
+    Math.round(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0);
+  return {
+    count: sorted.length,
+    p50: at(0.5),
+    p99: at(0.99),
+    max: at(1),
+    bound,
+    behindDeadWaiters: late.length - overdue.length,
+    overdue,
+    unsteady,
+  };
+}

@@ -1,0 +1,3 @@
+/** The stores that a campaign can be run on. */
+export const STORES = ["postgres", "redis", "etcd", "zookeeper", "http"] as const;
+export type StoreName = (typeof STORES)[number];

@@ -1,0 +1,261 @@
+// Asks a server for several times as much as it can do, while others hold leases and renew them. None
+// of them may be lost: what keeps a lease is admitted ahead of what asks for one.
+//
+//   npm run overload                        five times its capacity for 20 s, beside 200 leases of 5 s
+//   npm run overload -- --seconds 60 --times 10 --holders 500
+//   npm run overload -- --store postgres://...   default: PGlite in a folder of its own
+//   npm run overload -- --json              the figures for machines
+//
+// Ends with 1 if a lease was lost, or if the server was not overloaded: then nothing was shown.
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+const TTL_MS = 5_000;
+/** Who measures what it can do, and the connections of the flood, each with one request under way. */
+const [CALLERS, CONNECTIONS] = [256, 9_000];
+const TICK_MS = 10;
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "20" },
+    times: { type: "string", default: "5" },
+    holders: { type: "string", default: "200" },
+    store: { type: "string" },
+    json: { type: "boolean", default: false },
+    "hold-at": { type: "string" },
+  },
+});
+const [seconds, times, holders] = [values.seconds, values.times, values.holders].map(Number);
+
+async function main() {
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-overload-"));
+  const store = values.store ?? `pglite:${join(folder, "db")}`;
+  const cli = fileURLToPath(
+    new URL("../../packages/leasehold-server/dist/cli/main.js", import.meta.url),
+  );
+  // Into a file: a server whose log nobody reads in time waits for the reader.
+  const log = join(folder, "log");
+  const args = [cli, "serve", "--store", store, "--port", "0", "--log-level", "info"];
+  const server = child(args, openSync(log, "w"));
+  try {
+    const url = await urlIn(log);
+    say("measuring what it can do");
+    const capacity = await closedLoop(url, 3_000);
+    const holding = child([
+      fileURLToPath(import.meta.url),
+      "--hold-at",
+      url,
+      "--holders",
+      values.holders,
+    ]);
+    await said(holding.stdout, (line) => (line === "holding" ? line : undefined));
+    const flooded = await flood(url, capacity * times, seconds * 1_000);
+    holding.stdin.end();
+    const held = JSON.parse(
+      await said(holding.stdout, (line) => (line[0] === "{" ? line : undefined)),
+    );
+    report({ capacityPerSecond: Math.round(capacity), ...flooded, ...held });
+  } finally {
+    server.kill("SIGTERM");
+    await new Promise((resolve) => server.once("close", resolve));
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function report(figures) {
+  const { lost, offeredPerSecond, capacityPerSecond, refused } = figures;
+  const isOverloaded = refused > 0 && offeredPerSecond > 2 * capacityPerSecond;
+  if (values.json) console.log(JSON.stringify(figures));
+  else {
+    say("");
+    console.log(
+      `${capacityPerSecond} requests/s is what it can do; ${offeredPerSecond}/s were sent for ${seconds} s: ` +
+        `${figures.served} served, ${refused} refused with 429, ${figures.failed} failed\n` +
+        `${holders} leases of ${TTL_MS / 1_000} s: ${figures.renewals} renewals, ${lost} lost, ` +
+        `least time left ${figures.leastLeftMs} ms`,
+    );
+  }
+  if (lost > 0 || !isOverloaded) {
+    const because = JSON.stringify(figures.because);
+    console.error(lost > 0 ? `leases were lost: ${because}` : "the server was not overloaded");
+    process.exitCode = 1;
+  }
+}
+
+/** As many as come back, from callers who wait for their answers. */
+async function closedLoop(url, forMs) {
+  const lines = await open(url, CALLERS);
+  const endMs = performance.now() + forMs;
+  let served = 0;
+  const caller = async (line) => {
+    while (performance.now() < endMs) if ((await line.acquire()) === 200) served += 1;
+  };
+  await Promise.all(lines.map(caller));
+  for (const line of lines) line.close();
+  return (served * 1_000) / forMs;
+}
+
+/** So many a second, whether or not the earlier ones were answered. */
+async function flood(url, perSecond, forMs) {
+  const free = await open(url, CONNECTIONS);
+  const counts = { served: 0, refused: 0, failed: 0 };
+  let [sent, due] = [0, 0];
+  const beginMs = performance.now();
+  await new Promise((resolve) => {
+    const ticking = setInterval(() => {
+      const passedMs = performance.now() - beginMs;
+      say(
+        `flooding: ${Math.round(passedMs / 1_000)} of ${forMs / 1_000} s, ${counts.refused} refused`,
+      );
+      if (passedMs >= forMs) {
+        clearInterval(ticking);
+        resolve();
+        return;
+      }
+      due = Math.floor((perSecond * passedMs) / 1_000);
+      for (let line = free.pop(); line; line = sent < due ? free.pop() : undefined) {
+        sent += 1;
+        const one = line;
+        void one.acquire().then((status) => {
+          counts[status === 200 ? "served" : status === 429 ? "refused" : "failed"] += 1;
+          if (status === 0) one.reopen();
+          free.push(one);
+        });
+      }
+    }, TICK_MS);
+  });
+  for (const line of free) line.close();
+  return { offeredPerSecond: Math.round((sent * 1_000) / forMs), ...counts };
+}
+
+/**
+ * Each has had an answer. To be connected is not enough: Node accepts one connection in each turn of its
+ * event loop, so those that nobody has accepted yet would keep the holders' own waiting behind them.
+ */
+async function open(url, count) {
+  const lines = Array.from({ length: count }, () => new Line(url));
+  await Promise.all(lines.map((line) => line.opened));
+  await Promise.all(lines.map((line) => line.look()));
+  return lines;
+}
+
+/** A connection with one request under way: as bare as can be, so that asking costs less than answering. */
+class Line {
+  #url;
+  #socket;
+  #answered = (_status) => {};
+  /** @type {Promise<unknown>} */
+  opened = Promise.resolve();
+
+  constructor(url) {
+    this.#url = new URL(url);
+    this.reopen();
+  }
+
+  reopen() {
+    const socket = connect(Number(this.#url.port), this.#url.hostname);
+    this.#socket = socket;
+    this.opened = new Promise((resolve) => {
+      socket.once("connect", resolve).once("error", resolve);
+    });
+    socket.on("data", (data) => {
+      // An answer is small: its head comes first, and what follows belongs to it.
+      const [, status] = /^HTTP\/1\.1 (\d{3})/.exec(data.toString("latin1")) ?? [];
+      if (status !== undefined) this.#answered(Number(status));
+    });
+    socket.on("error", () => {}).once("close", () => this.#answered(0));
+  }
+
+  look() {
+    return this.#send(`GET /healthz HTTP/1.1\r\nhost: ${this.#url.host}\r\n\r\n`);
+  }
+
+  acquire() {
+    const resource = `flood-${randomBytes(8).toString("hex")}`;
+    const body = JSON.stringify({ resource, ownerId: "flood", ttlSeconds: 60 });
+    const head = `POST /v1/locks/acquire HTTP/1.1\r\nhost: ${this.#url.host}\r\n`;
+    return this.#send(
+      `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+  }
+
+  /** The status of the answer; 0 when there was none. */
+  #send(request) {
+    return new Promise((resolve) => {
+      this.#answered = resolve;
+      this.#socket.write(request);
+    });
+  }
+
+  close() {
+    this.#socket.destroy();
+  }
+}
+
+/** The healthy holders, in a process of their own: says what became of them when its input ends. */
+async function hold(url) {
+  const { connect: connectLeases } = await import("leasehold");
+  const leases = await connectLeases(url, { holder: "overload" });
+  const figures = { lost: 0, because: {}, renewals: 0, leastLeftMs: TTL_MS };
+  const held = await Promise.all(
+    Array.from({ length: holders }, (_, index) =>
+      leases.acquire(`held-${process.pid}-${index}`, { ttlMs: TTL_MS }),
+    ),
+  );
+  for (const lease of held) {
+    lease.onLost((reason) => {
+      figures.lost += 1;
+      figures.because[reason] = (figures.because[reason] ?? 0) + 1;
+    });
+  }
+  let before = held.map((lease) => lease.remainingMs());
+  const looking = setInterval(() => {
+    const now = held.map((lease) => lease.remainingMs());
+    figures.renewals += now.filter((leftMs, index) => leftMs > before[index]).length;
+    figures.leastLeftMs = Math.round(Math.min(figures.leastLeftMs, ...now));
+    before = now;
+  }, 100);
+  console.log("holding");
+  for await (const _ of process.stdin);
+  clearInterval(looking);
+  await leases.close();
+  console.log(JSON.stringify(figures));
+}
+
+function child(args, stderr = "inherit") {
+  return spawn(process.execPath, args, { stdio: ["pipe", "pipe", stderr] });
+}
+
+async function urlIn(log) {
+  for (;;) {
+    const [, url] = /listening on (http:\/\/[^",\s]+)/.exec(readFileSync(log, "utf8")) ?? [];
+    if (url !== undefined) return url;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** The first that `find` makes of a line. What comes after is read and dropped. */
+function said(stream, find) {
+  return new Promise((resolve, reject) => {
+    const lines = createInterface({ input: stream });
+    lines.on("line", (line) => {
+      const found = find(line);
+      if (found !== undefined) resolve(found);
+    });
+    lines.once("close", () => reject(new Error("it ended before it said what was waited for")));
+  });
+}
+
+function say(text) {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+if (values["hold-at"] === undefined) await main();
+else await hold(values["hold-at"]);

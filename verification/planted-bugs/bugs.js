@@ -1,0 +1,39 @@
+/**
+ * The list: what each bug replaces, in exactly one place, and the check that catches it. They are mistakes
+ * that people make; those with a name in the literature are named in docs/coordination.md too.
+ */
+import { ACCESS } from "./bugs/access.js";
+import { ELECTOR_BUGS, SHARDS_BUGS, SINGLETONS } from "./bugs/election.js";
+import { ETCD, KUBERNETES, ZOOKEEPER } from "./bugs/engines.js";
+import { FENCES } from "./bugs/fences.js";
+import { HOLDING } from "./bugs/holding.js";
+import { HTTP } from "./bugs/http.js";
+import { POSTGRES } from "./bugs/postgres.js";
+import { REDIS } from "./bugs/redis.js";
+import { RULES } from "./bugs/rules.js";
+import { TASKS } from "./bugs/tasks.js";
+import { WAITING } from "./bugs/waiting.js";
+
+const BY_AREA = {
+  rules: RULES,
+  holding: HOLDING,
+  waiting: WAITING,
+  postgres: POSTGRES,
+  redis: REDIS,
+  etcd: ETCD,
+  zookeeper: ZOOKEEPER,
+  kubernetes: KUBERNETES,
+  elector: ELECTOR_BUGS,
+  singletons: SINGLETONS,
+  shards: SHARDS_BUGS,
+  tasks: TASKS,
+  fences: FENCES,
+  http: HTTP,
+  access: ACCESS,
+};
+
+export const AREAS = Object.keys(BY_AREA);
+export const BUGS = Object.entries(BY_AREA).flatMap(([area, bugs]) =>
+  bugs.map((bug) => ({ area, ...bug })),
+);
+export const KINDS = [...new Set(BUGS.map(({ check }) => check.kind))];

@@ -1,0 +1,61 @@
+/** Keys, tenants and roles. */
+import { integration, unit } from "../checks.js";
+
+const CALLER = "packages/leasehold-server/src/http/auth/caller.ts";
+
+export const ACCESS = [
+  {
+    name: "tenant-check-forgotten",
+    what: "A lease is looked up by its name alone: the answer tells of another tenant's.",
+    file: "packages/leasehold-server/src/http/compat/grants.ts",
+    find: "leases.get([{ namespace, resource }])",
+    by: 'leases.get([{ namespace: namespace && "default", resource }])',
+    check: integration("tests/operations/access.test.ts"),
+  },
+  {
+    name: "key-compared-by-its-beginning",
+    what: "A digest is compared with as many characters as the shorter one has, or its first ones.",
+    file: "packages/leasehold/src/control/keys.ts",
+    find: "for (let at = 0; at < a.length; at += 1) different",
+    by: "for (let at = 0; at < 8; at += 1) different",
+    check: unit(
+      "packages/leasehold/src/control/keys.test.ts",
+      "digests are equal only when all of their digits are",
+    ),
+  },
+  {
+    name: "prefix-the-wrong-way-round",
+    what: "A key for `orders/eu/` may act on `orders/`, because that is the beginning of its prefix.",
+    file: CALLER,
+    find: "prefixes.some((own) => prefix.startsWith(own));",
+    by: "prefixes.some((own) => prefix.startsWith(own) || own.startsWith(prefix));",
+    check: integration("tests/operations/tenants.test.ts"),
+  },
+  {
+    name: "first-of-a-batch-is-checked",
+    what: "Only the first resource of a batch must be the caller's.",
+    file: CALLER,
+    find: "const foreign = resources.find((resource) => !covers(caller, resource));",
+    by: "const foreign = resources.slice(0, 1).find((resource) => !covers(caller, resource));",
+    check: integration(
+      "tests/operations/tenants.test.ts",
+      "refuses a batch with one resource outside of the prefixes",
+    ),
+  },
+  {
+    name: "revoked-key-goes-on",
+    what: "A key that was revoked is good until its time is over.",
+    file: "packages/leasehold-server/src/http/auth/authenticate.ts",
+    find: 'if (revoked) throw unauthenticated("this key was revoked");',
+    by: 'if (revoked && remainingMs === 0) throw unauthenticated("this key was revoked");',
+    check: unit("packages/leasehold-server/src/http/auth/authenticate.test.ts"),
+  },
+  {
+    name: "key-found-so-let-in",
+    what: "Whoever knows the public part of a key is let in.",
+    file: "packages/leasehold-server/src/http/auth/authenticate.ts",
+    find: "if (!record || !equalDigests(record.value.digest, named.digest)) {",
+    by: "if (!record || equalDigests(record.value.digest, '')) {",
+    check: unit("packages/leasehold-server/src/http/auth/authenticate.test.ts"),
+  },
+];

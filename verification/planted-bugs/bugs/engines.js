@@ -1,0 +1,116 @@
+/** The transactions of etcd, ZooKeeper and Kubernetes. */
+import { conformance, integration, unit } from "../checks.js";
+
+const PARTS = "packages/leasehold/src/stores/etcd/transactions-parts.ts";
+const etcdSuite = (name) => conformance("tests/conformance/etcd.test.ts", name);
+
+export const ETCD = [
+  {
+    name: "etcd-put-without-compare",
+    what: "A change is written whatever has become of what it rests on.",
+    file: PARTS,
+    find: "compare: [...unchanged(place, entry), ...given],",
+    by: "compare: [...given],",
+    check: etcdSuite("64 acquirers of a key that was just freed: one wins"),
+  },
+  {
+    name: "etcd-compare-record-only",
+    what: "The record is compared but not the lock key, which etcd itself deletes when a lease ends.",
+    file: "packages/leasehold/src/stores/etcd/records.ts",
+    find: 'create_revision: "0",\n        },\n  ];',
+    by: 'create_revision: "0",\n        },\n  ].slice(0, 1) as Compare[];',
+    check: integration("tests/interop/etcd-interop.test.ts"),
+  },
+  {
+    name: "etcd-lock-without-lease",
+    what: "The lock key is attached to no engine lease, and outlives its dead holder.",
+    file: PARTS,
+    find: "value: toBase64(lock.value),\n              lease: lock.lease,",
+    by: "value: toBase64(lock.value),",
+    check: etcdSuite("grants anew no earlier than the expiry, and then does"),
+  },
+  {
+    name: "etcd-renewed-under-the-old-lease",
+    what: "A renewal is written down, but the lock key stays under the engine lease that is about to end.",
+    file: "packages/leasehold/src/stores/etcd/decide.ts",
+    find: "lock: { put: owner.key, lease: lease.id, value: owner.value },",
+    by: "lock: { put: owner.key, lease: owner.lease, value: owner.value },",
+    check: etcdSuite("extends a grant"),
+  },
+  {
+    name: "etcd-anybodys-lock-is-ours",
+    what: "The lock of another client is taken for that of our last grant.",
+    file: "packages/leasehold/src/stores/etcd/records.ts",
+    find: "return entry.owner !== null && entry.owner.createRevision === entry.record?.token;",
+    by: "return entry.owner !== null && entry.record !== null;",
+    check: integration("tests/interop/etcd-interop.test.ts"),
+  },
+  {
+    name: "etcd-line-by-name",
+    what: "Those who wait are served in the order of their random names.",
+    file: "packages/leasehold/src/stores/etcd/wait-queue.ts",
+    find: 'sort_target: "CREATE",',
+    by: 'sort_target: "KEY",',
+    check: etcdSuite("serves those who wait in the order in which they came"),
+  },
+  {
+    name: "etcd-release-by-name",
+    what: "A release deletes the lock key of whoever holds the lock.",
+    file: "packages/leasehold/src/stores/etcd/decide.ts",
+    find: "if (record?.grantId !== grantId) return withdrawn(entry, grantId, place);",
+    by: "if (!record) return withdrawn(entry, grantId, place);",
+    check: etcdSuite("that comes late does not free the successor"),
+  },
+];
+
+export const ZOOKEEPER = [
+  {
+    name: "zookeeper-order-by-name",
+    what: "Contenders are sorted by their whole names, which begin with a random UUID.",
+    file: "packages/leasehold/src/stores/zookeeper/keys.ts",
+    find: ".sort((a, b) => (a.place < b.place ? -1 : 1))\n    .map(({ name }) => name);",
+    by: ".sort((a, b) => (a.name < b.name ? -1 : 1))\n    .map(({ name }) => name);",
+    check: unit("packages/leasehold/src/stores/zookeeper/keys.test.ts"),
+  },
+  {
+    name: "zookeeper-renewal-over-a-mark",
+    what: "A renewal overwrites whatever version there is, and with it the mark by which an operator has revoked.",
+    file: "packages/leasehold/src/stores/zookeeper/decide.ts",
+    find: "const stat = await talk.link.setData(node.path, data, node.version, talk.deadlineMs);",
+    by: "const stat = await talk.link.setData(node.path, data, -1, talk.deadlineMs);",
+    check: conformance(
+      "tests/conformance/zookeeper.test.ts",
+      "is refused after a revoke, before and after others take over",
+    ),
+  },
+  {
+    name: "zookeeper-session-from-the-answer",
+    what: "The session is reckoned from the last answer, not from when the leader was told.",
+    file: "packages/leasehold/src/stores/zookeeper/connection-lifetime.ts",
+    find: "return (told?.sentMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;",
+    by: "return (told?.answeredMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;",
+    check: unit(
+      "packages/leasehold/src/stores/zookeeper/connection.test.ts",
+      "reckons the session",
+    ),
+  },
+];
+
+export const KUBERNETES = [
+  {
+    name: "kubernetes-age-restarts-at-each-look",
+    what: "The age of a record is counted from the last look at it, so that it never runs out.",
+    file: "packages/leasehold/src/stores/kubernetes/observations.ts",
+    find: "receivedMs: last && isLast ? last.receivedMs : nowMs,",
+    by: "receivedMs: nowMs,",
+    check: conformance("tests/conformance/kubernetes.test.ts"),
+  },
+  {
+    name: "kubernetes-conflict-unnoticed",
+    what: "The answer that another writer was faster is taken for that of a write.",
+    file: "packages/leasehold/src/stores/kubernetes/transactions.ts",
+    find: "if (answer.status >= 300) return false;",
+    by: "if (answer.status >= 500) return false;",
+    check: conformance("tests/conformance/kubernetes.test.ts", "one wins"),
+  },
+];

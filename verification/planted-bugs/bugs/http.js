@@ -1,0 +1,78 @@
+/** The HTTP client and the server: retries, time limits, ids. */
+import { conformance, integration, unit } from "../checks.js";
+
+const CLIENT = "packages/leasehold/src/stores/http/connection.ts";
+const RETRYING = "packages/leasehold/src/core/retrying.ts";
+
+export const HTTP = [
+  {
+    name: "revoke-sent-again",
+    what: "A revoke whose answer was lost is repeated, and ends the grant that came after.",
+    file: RETRYING,
+    find: "        repeatable: false,",
+    by: "        repeatable: true,",
+    check: integration(
+      "tests/faults/http-faults.test.ts",
+      "a revocation whose answer is lost is not repeated",
+    ),
+  },
+  {
+    name: "last-try-decides",
+    what: "After a try without an answer, a later refusal says that nothing was done.",
+    file: RETRYING,
+    find: 'const maybe = before && isFailed(before) && before.applied === "maybe";',
+    by: 'const maybe = before && isFailed(before) && failed.applied === "maybe";',
+    check: unit("packages/leasehold/src/core/retrying.test.ts"),
+  },
+  {
+    name: "server-error-means-not-done",
+    what: "A 500 is taken for a promise that nothing was done.",
+    file: CLIENT,
+    find: 'if (status !== 429 && status !== 503) return failed("maybe", unavailable("maybe", detail));',
+    by: 'if (status !== 429 && status !== 503) return failed("no", unavailable("no", detail));',
+    check: unit("packages/leasehold/src/stores/http/connection.test.ts"),
+  },
+  {
+    name: "reset-connection-means-not-sent",
+    what: "A connection that breaks under a call is taken for one that never was.",
+    file: CLIENT,
+    find: 'const applied = connecting || NOT_SENT.has(code) ? "no" : "maybe";',
+    by: 'const applied = connecting || code !== "" || NOT_SENT.has(code) ? "no" : "maybe";',
+    check: integration("tests/faults/http-faults.test.ts"),
+  },
+  {
+    name: "retry-after-ignored",
+    what: "A server that asks for a pause is asked again at once.",
+    file: RETRYING,
+    find: "const pauseMs = retryAfterMs + backoff.nextMs();",
+    by: "const pauseMs = 0 * retryAfterMs + backoff.nextMs();",
+    check: unit("packages/leasehold/src/core/retrying.test.ts"),
+  },
+  {
+    name: "server-chooses-another-lease-id",
+    what: "The server does not take the lease id that its client has chosen: each try is another grant.",
+    file: "packages/leasehold-server/src/http/compat/grants.ts",
+    find: "return chosen?.leaseId ?? newLeaseId(services.env.random);",
+    by: "return chosen && newLeaseId(services.env.random).length === 0 ? chosen.leaseId : newLeaseId(services.env.random);",
+    check: integration("packages/leasehold-server/src/http/compat/locks.test.ts"),
+  },
+  {
+    name: "batch-order-lost",
+    what: "The outcomes of a batch that was sent in parts come back in another order.",
+    file: "packages/leasehold/src/stores/http/batch.ts",
+    find: "    for (const outcome of outcomesOf<Outcome>(answer, count)) outcomes.push(outcome);",
+    by: "    for (const outcome of outcomesOf<Outcome>(answer, count)) outcomes.unshift(outcome);",
+    check: conformance(
+      "tests/conformance/http.test.ts",
+      "http over memory: lease store ... answer in the order of the requests",
+    ),
+  },
+  {
+    name: "one-bad-request-fails-the-batch",
+    what: "A request that the server refuses takes all others of its batch with it.",
+    file: "packages/leasehold/src/stores/http/batch.ts",
+    find: "if (count > 1) {",
+    by: "if (count > 1_000_000) {",
+    check: unit("packages/leasehold/src/stores/http/connection.test.ts"),
+  },
+];

@@ -1,0 +1,90 @@
+/** The Lua of leases in Redis. */
+import { conformance, inHistories, integration } from "../checks.js";
+
+const SCRIPTS = "packages/leasehold/src/stores/redis/scripts.ts";
+const LINE = "packages/leasehold/src/stores/redis/wait-queue.ts";
+const suite = (name) => conformance("tests/conformance/redis.test.ts", name);
+
+export const REDIS = [
+  {
+    name: "lua-delete-by-name",
+    what: "DEL without a look at whose the lock is.",
+    file: SCRIPTS,
+    find: "  if r.grantId ~= id then\n    withdraw(",
+    by: "  if r.grantId == '' then\n    withdraw(",
+    check: inHistories("verification/histories/histories-engines.test.ts", "histories on redis"),
+  },
+  {
+    name: "lua-delete-their-lock",
+    what: "A lock in the format of another package is deleted though another client has it by now.",
+    file: "packages/leasehold/src/stores/redis/compatibility-scripts.ts",
+    find: "if not r or r.grantId ~= a then return {'notHeld'} end",
+    by: "if not r then return {'notHeld'} end",
+    check: integration(
+      "tests/interop/redis-interop.test.ts",
+      "do not end theirs by a release that comes late",
+    ),
+  },
+  {
+    name: "lua-renewal-revives",
+    what: "A record outlives its lease, and a renewal does not look at its time.",
+    file: SCRIPTS,
+    find: "  if now >= r.expiresAt then return {'lost', 'expired'} end\n",
+    by: "",
+    check: suite("is refused after expiry, though nobody took over"),
+  },
+  {
+    name: "lua-retry-of-an-ended-grant",
+    what: "A late copy of an acquire is answered as if its lease were still held.",
+    file: SCRIPTS,
+    find: "    if r.ended ~= '' or now >= r.expiresAt then return {'ended'} end\n",
+    by: "",
+    check: suite("answers `ended` to a repeated request after a release"),
+  },
+  {
+    name: "lua-loses-digits",
+    what: "Lua writes a large number as 1.79e+15, and tokens of one moment become equal.",
+    file: SCRIPTS,
+    find: "local function text(number) return string.format('%.0f', number) end",
+    by: "local function text(number) return tostring(number) end",
+    check: suite("stay the same over renewals"),
+  },
+  {
+    name: "lua-clock-set-back",
+    what: "Tokens are the server's time, and shrink with it.",
+    file: SCRIPTS,
+    find: "if r and r.token >= now then",
+    by: "if r and r.token == now then",
+    check: integration(
+      "packages/leasehold/src/stores/redis/store.test.ts",
+      "grow by one while the clock is behind",
+    ),
+  },
+  {
+    name: "lua-token-goes-with-the-lease",
+    what: "The record expires with its lease, and with it what the next token must exceed.",
+    file: SCRIPTS,
+    find: "local at = untilMs + ${KEPT_MS}",
+    by: "local at = math.ceil(expiresAt / 1000)",
+    check: integration(
+      "packages/leasehold/src/stores/redis/store.test.ts",
+      "expire long after their lease",
+    ),
+  },
+  {
+    name: "lua-nobody-is-woken",
+    what: "A release does not tell the first in line.",
+    file: SCRIPTS,
+    find: "  wake(r, c[1])\n  return 1`);",
+    by: "  return 1`);",
+    check: suite("wakes the first in line alone"),
+  },
+  {
+    name: "lua-wakes-the-dead",
+    what: "The one who is woken by a release has died, and nobody else is.",
+    file: LINE,
+    find: "    forgetDead(r)\n    wakeFirst(channel)",
+    by: "    wakeFirst(channel)",
+    check: integration("tests/engines/redis-queue.test.ts", "the first who lives"),
+  },
+];

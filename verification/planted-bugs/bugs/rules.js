@@ -1,0 +1,132 @@
+/** The rules of leases and of waiting, by which every store decides. */
+import { conformance, simulated, unit } from "../checks.js";
+
+const FILE = "packages/leasehold/src/core/rules.ts";
+const QUEUE = "packages/leasehold/src/core/queue.ts";
+
+export const RULES = [
+  {
+    name: "expiry-by-less-or-equal",
+    what: "A lease can be renewed at the very moment at which others may take it.",
+    file: FILE,
+    find: 'if (nowMs >= record.expiresAtMs) return lost("expired");',
+    by: 'if (nowMs > record.expiresAtMs) return lost("expired");',
+    check: unit("packages/leasehold/src/core/rules.test.ts"),
+  },
+  {
+    name: "renewal-revives",
+    what: "A lease that has run out is renewed if nobody has taken it yet.",
+    file: FILE,
+    find: 'if (nowMs >= record.expiresAtMs) return lost("expired");',
+    by: "",
+    check: simulated("leases"),
+  },
+  {
+    name: "renewal-shortens",
+    what: "A renewal for less time takes away what its holder already trusts in.",
+    file: FILE,
+    find: "expiresAtMs: Math.max(record.expiresAtMs, nowMs + request.ttlMs),",
+    by: "expiresAtMs: nowMs + request.ttlMs,",
+    check: conformance("tests/conformance/memory.test.ts", "never shortens a grant"),
+  },
+  {
+    name: "renewal-of-what-was-revoked",
+    what: "Whom an operator has revoked goes on renewing.",
+    file: FILE,
+    find: 'if (record.ended === "revoked") return lost("revoked");',
+    by: "",
+    check: conformance(
+      "tests/conformance/memory.test.ts",
+      "is refused after a revoke, before and after others take over",
+    ),
+  },
+  {
+    name: "release-by-holder",
+    what: "A release frees the resource, whoever holds it by now.",
+    file: FILE,
+    find: 'if (record?.leaseId !== request.leaseId) return { record, outcome: { status: "notHeld" } };',
+    by: 'if (!record) return { record, outcome: { status: "notHeld" } };',
+    check: simulated("leases"),
+  },
+  {
+    name: "token-by-the-clock-alone",
+    what: "The next token does not look at the last one, and is no larger where the clock was set back.",
+    file: FILE,
+    find: "const token = Math.max(last + 1, floor + 1, clock);",
+    by: "const token = Math.max(floor + 1, clock);",
+    check: unit("packages/leasehold/src/core/rules.test.ts", "lies above the last token"),
+  },
+  {
+    name: "token-reset",
+    what: "Tokens begin anew after a few grants.",
+    file: FILE,
+    find: "const token = Math.max(last + 1, floor + 1, clock);",
+    by: "const token = Math.max(floor + 1, clock, last % 3);",
+    check: simulated("leases"),
+  },
+  {
+    name: "retry-mints-a-new-token",
+    what: "A repeated request gets its grant under another token.",
+    file: FILE,
+    find: "return { record, outcome: acquired(record, nowMs) };\n  }\n  if (record && excludes",
+    by: "const again = { ...record, token: token(record.token) };\n    return { record: again, outcome: acquired(again, nowMs) };\n  }\n  if (record && excludes",
+    check: simulated("leases"),
+  },
+  {
+    name: "revoke-undone-by-a-retry",
+    what: "A late copy of the request that made a grant makes it again after it was ended.",
+    file: FILE,
+    find: 'if (!isLive(record, nowMs)) return { record, outcome: { status: "ended" } };',
+    by: 'if (!isLive(record, nowMs)) return acquire({ ...record, leaseId: "", ended: "released" }, request, nowMs, token);',
+    check: conformance(
+      "tests/conformance/memory.test.ts",
+      "answers `ended` to a repeated request after a revoke that freed the key",
+    ),
+  },
+  {
+    name: "revoke-whoever-holds-now",
+    what: "An operator's revoke of one grant ends the next one, which came meanwhile.",
+    file: FILE,
+    find: "if (request.expectedToken !== undefined && request.expectedToken !== record.token) {",
+    by: "if (request.expectedToken !== undefined && request.expectedToken > record.token) {",
+    check: unit("packages/leasehold/src/core/rules.test.ts"),
+  },
+  {
+    name: "revoked-is-free-at-once",
+    what: "A revoke at expiry lets others in while the holder may still trust in its time.",
+    file: FILE,
+    find: 'expiresAtMs: request.free === "now" ? nowMs : record.expiresAtMs,',
+    by: "expiresAtMs: nowMs,",
+    check: conformance(
+      "tests/conformance/memory.test.ts",
+      "at expiry refuses the holder but keeps others out while it may still believe",
+    ),
+  },
+  {
+    name: "place-lost-by-asking-again",
+    what: "Who waits and asks again goes to the end of the line.",
+    file: QUEUE,
+    find: "return tickets.with(at, { ...ticket, expiresAtMs: longer });",
+    by: "return [...tickets.filter((one) => one.leaseId !== leaseId), { ...ticket, expiresAtMs: longer }];",
+    check: unit("packages/leasehold/src/core/queue.test.ts", "keeps its place when it asks again"),
+  },
+  {
+    name: "dead-waiter-blocks-the-line",
+    what: "The tickets of those who died count for ever.",
+    file: QUEUE,
+    find: "return tickets.filter(({ expiresAtMs }) => nowMs < expiresAtMs);",
+    by: "return tickets.filter(({ expiresAtMs }) => nowMs < expiresAtMs + 3_600_000);",
+    check: conformance(
+      "tests/conformance/memory.test.ts",
+      "forgets a place that nobody asks for again",
+    ),
+  },
+  {
+    name: "newcomer-overtakes",
+    what: "Whoever asks first when it becomes free has it, though others wait.",
+    file: QUEUE,
+    find: "const keptMs = isRepeated ? 0 : reservedMs(record, ahead, nowMs);",
+    by: "const keptMs = isRepeated ? 0 : reservedMs(record, 0 * ahead, nowMs);",
+    check: unit("packages/leasehold/src/core/queue.test.ts", "what is free"),
+  },
+];

@@ -1,0 +1,148 @@
+/** The rules of tasks, workers, and claims that wait. */
+import { conformance, simulated, unit } from "../checks.js";
+
+const RULES = "packages/leasehold/src/tasks/rules.ts";
+const WORKER = "packages/leasehold/src/tasks/worker.ts";
+const READY = "packages/leasehold/src/tasks/ready.ts";
+const suite = (name) =>
+  conformance("tests/conformance/tasks-conformance.test.ts", `memory: task store ... ${name}`);
+
+export const TASKS = [
+  {
+    name: "completion-without-token",
+    what: "Whoever says that a task is done has done it, also a worker that lost it long ago.",
+    file: RULES,
+    find: '  const grant = liveGrant(record, request, nowMs);\n  if ("reason" in grant) return { record, outcome: grant };\n  const output',
+    by: "  const grant = record as never as Parameters<typeof ended>[0];\n  const output",
+    check: simulated("tasks"),
+  },
+  {
+    name: "heartbeat-without-token",
+    what: "A worker that lost its task keeps the next one's lease alive, and believes that it is its own.",
+    file: RULES,
+    find: "request: HeartbeatRequest,\n  nowMs: number,\n): Decision<HeartbeatOutcome> {\n  const grant = liveGrant(record, request, nowMs);",
+    by: "request: HeartbeatRequest,\n  nowMs: number,\n): Decision<HeartbeatOutcome> {\n  const own = { ...request, leaseId: record?.last?.leaseId ?? '', token: record?.last?.token ?? 0 };\n  const grant = liveGrant(record, own, nowMs);",
+    check: suite("hands an expired task over, and refuses its former holder for ever"),
+  },
+  {
+    name: "grant-by-lease-id-or-token",
+    what: "One of the two parts of a grant is enough to report on its task.",
+    file: RULES,
+    find: "return last?.leaseId === leaseId && last.token === token;",
+    by: "return last?.leaseId === leaseId || last?.token === token;",
+    check: suite("refuses a right lease id with a wrong token"),
+  },
+  {
+    name: "repeated-completion-is-refused",
+    what: "A completion that comes again, because its answer was lost, is refused as late.",
+    file: RULES,
+    find: 'if (record?.state === "done" && isOwn(record, request)) {',
+    by: 'if (record?.state === "done" && !isOwn(record, request)) {',
+    check: suite("answers the stored output when it is repeated"),
+  },
+  {
+    name: "claim-repeated-as-a-new-one",
+    what: "A claim whose answer was lost takes other tasks, and the first ones idle until their leases end.",
+    file: RULES,
+    find: "return nowMs < last.expiresAtMs ? claimedTask(record, last, nowMs) : null;",
+    by: "return nowMs < last.startedAtMs ? claimedTask(record, last, nowMs) : null;",
+    check: suite("answers the same tasks when it is repeated"),
+  },
+  {
+    name: "worker-claims-under-a-fresh-id",
+    what: "After an unknown outcome the worker makes up a new claim id, and leaves tasks to nobody.",
+    file: WORKER,
+    find: '"could not claim tasks");\n',
+    by: '"could not claim tasks");\n      claimId = newLeaseId(env.random);\n',
+    check: unit(
+      "packages/leasehold/src/tasks/worker.test.ts",
+      "repeats a claim whose answer was lost",
+    ),
+  },
+  {
+    name: "dedupe-by-name-only",
+    what: "A task is taken for a duplicate of any other kind's with the same key.",
+    file: "packages/leasehold/src/stores/memory/task-index.ts",
+    find: "return dedupeKey === null ? null : JSON.stringify([kind, dedupeKey]);",
+    by: "return dedupeKey === null ? null : JSON.stringify([kind && dedupeKey]);",
+    check: suite("keeps at most one unfinished task per kind and dedupeKey"),
+  },
+  {
+    name: "enqueue-adds-a-finished-id-again",
+    what: "A retried enqueue whose task is done by now adds it anew.",
+    file: RULES,
+    find: 'if (record) return { record, outcome: { status: "enqueued", id: task.id } };',
+    by: 'if (record && record.state !== "done") return { record, outcome: { status: "enqueued", id: task.id } };',
+    check: suite("adds nothing when an id comes again, whatever has become of the task"),
+  },
+  {
+    name: "given-back-counts-as-failed",
+    what: "A worker that closes uses up an attempt of each task that it gives back.",
+    file: RULES,
+    find: 'record: { ...ended(grant, "returned", nowMs), state: "pending" },',
+    by: 'record: { ...ended(grant, "returned", nowMs), state: "pending", failures: grant.record.failures + 1 },',
+    check: suite("gives back at once, counts nothing"),
+  },
+  {
+    name: "poison-task-for-ever",
+    what: "A task that kills its workers is given to the next one without end.",
+    file: RULES,
+    find: "if (crashes >= record.crashLimit) {",
+    by: "if (crashes > record.crashLimit + crashes) {",
+    check: suite("is dead at the crash that reaches crashLimit"),
+  },
+  {
+    name: "reaped-before-its-time",
+    what: "A task is taken from its worker when a heartbeat is due, not when its lease is over.",
+    file: RULES,
+    find: "if (nowMs < grant.last.expiresAtMs) return null;",
+    by: "if (nowMs < grant.last.expiresAtMs - grant.last.ttlMs / 2) return null;",
+    check: suite("keeps a task alive as long as heartbeats come in time"),
+  },
+  {
+    name: "worker-begins-what-it-has-lost",
+    what: "A task whose lease was over when the claim's answer came is worked on.",
+    file: WORKER,
+    find: "if (!handler || !lease.checkAlive() || this.#stopping.signal.aborted) return null;",
+    by: "if (!handler || this.#stopping.signal.aborted) return null;",
+    check: unit("packages/leasehold/src/tasks/worker.test.ts"),
+  },
+  {
+    name: "report-given-up-at-its-first-failure",
+    what: "A worker gives up a report at the first failure, and its task is done twice.",
+    file: "packages/leasehold/src/tasks/reports.ts",
+    find: "if (!outcome.retryable) return outcome;",
+    by: "return outcome;",
+    check: unit(
+      "packages/leasehold/src/tasks/worker.test.ts",
+      "repeats a completion that has not arrived",
+    ),
+  },
+  {
+    name: "more-handlers-than-slots",
+    what: "A worker claims as many tasks as it has slots, whether or not they are free.",
+    file: WORKER,
+    find: "this.#concurrency - this.#handling,",
+    by: "this.#concurrency,",
+    check: unit(
+      "packages/leasehold/src/tasks/worker.test.ts",
+      "runs no more than `concurrency` at once",
+    ),
+  },
+  {
+    name: "cancelled-handler-has-failed",
+    what: "A handler that stopped because it was told to is reported as failed.",
+    file: WORKER,
+    find: "if (!lease.checkAlive() || lease.signal.aborted) return null;",
+    by: "",
+    check: unit("packages/leasehold/src/tasks/worker-close.test.ts"),
+  },
+  {
+    name: "hint-lost-between-claim-and-wait",
+    what: "A task that comes while everybody claims wakes nobody who waits after that.",
+    file: READY,
+    find: "else group.hinted = true;",
+    by: "",
+    check: unit("packages/leasehold/src/tasks/ready.test.ts"),
+  },
+];

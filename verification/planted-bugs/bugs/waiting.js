@@ -1,0 +1,65 @@
+/** Waiting for a lease: the local queue, queue positions, notifications. */
+import { unit } from "../checks.js";
+
+export const WAITING = [
+  {
+    name: "hint-lost-while-asking",
+    what: "A wakeup that comes while the waiter asks is forgotten before it pauses.",
+    file: "packages/leasehold/src/core/waiter.ts",
+    find: "    const { clock, random } = this.#env;\n    this.#ahead = last?.ahead ?? 0;",
+    by: "    const { clock, random } = this.#env;\n    this.#notified = false;\n    this.#ahead = last?.ahead ?? 0;",
+    check: unit(
+      "packages/leasehold/src/core/waiter.test.ts",
+      "notices a notification that came during its attempt",
+    ),
+  },
+  {
+    name: "aborted-caller-keeps-its-turn",
+    what: "A caller that has gone is given the turn of those behind it.",
+    file: "packages/leasehold/src/core/waiter.ts",
+    find: "if (index >= 0) queue.splice(index, 1);",
+    by: "",
+    check: unit(
+      "packages/leasehold/src/core/leases.test.ts",
+      "gives the turn of who has gone to the next one",
+    ),
+  },
+  {
+    name: "last-in-first-out",
+    what: "Callers of one process are served from the end of the queue.",
+    file: "packages/leasehold/src/core/waiter.ts",
+    find: "const next = this.#queues.get(resource)?.shift();",
+    by: "const next = this.#queues.get(resource)?.pop();",
+    check: unit(
+      "packages/leasehold/src/core/leases.test.ts",
+      "serves waiters of one client first in, first out",
+    ),
+  },
+  {
+    name: "watch-is-not-made-anew",
+    what: "When the watch breaks, nobody who waits is woken any more.",
+    file: "packages/leasehold/src/core/waiter.ts",
+    find: 'this.#env.logger.warn({ err: error }, "watch broke; subscribing again");',
+    by: 'this.#env.logger.warn({ err: error }, "watch broke");\n        return;',
+    check: unit(
+      "packages/leasehold/src/core/leases.test.ts",
+      "is woken though the watch has broken before",
+    ),
+  },
+  {
+    name: "place-not-given-up",
+    what: "Who stops waiting leaves a ticket behind that others wait for.",
+    file: "packages/leasehold/src/core/acquire.ts",
+    find: "if (isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });",
+    by: "if (!isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });",
+    check: unit("packages/leasehold/src/core/acquire.test.ts", "one asking per hand-over"),
+  },
+  {
+    name: "herd-at-each-release",
+    what: "Every waiter asks the store at each release, not the first in line alone.",
+    file: "packages/leasehold/src/core/waiter.ts",
+    find: "if (wakes === undefined || wakes === grantIdOf(this.leaseId)) {",
+    by: "if (wakes === undefined || wakes !== grantIdOf(this.leaseId)) {",
+    check: unit("packages/leasehold/src/core/acquire.test.ts", "one asking per hand-over"),
+  },
+];

@@ -1,0 +1,67 @@
+/**
+ * What can catch a bug. Each kind says what it is, and runs in a copy:
+ *
+ *   run(copy)              which test or seed noticed something, or null; rejects if it could not run
+ *   control(copy, checks)  the same without a bug, for all checks of one `what`
+ */
+
+/** So many seeds, and then it is said that nothing notices. */
+const MOST_SEEDS = 200;
+
+async function simulate(copy, scenario, from, seeds) {
+  const args = ["verification/planted-bugs/simulate.js", scenario, from, seeds];
+  const { status, stdout, stderr } = await copy.run(args);
+  if (status === null) throw new Error("it came to no end");
+  if (!stdout.startsWith("{")) throw new Error(`${scenario}: ${stderr || stdout}`);
+  const { of, failures } = JSON.parse(stdout);
+  const [first] = failures;
+  if (!first) return null;
+  return `seed ${first.seed}: ${first.violation.property} (${failures.length} of ${of} seeds)`;
+}
+
+/** @param from a seed near the first one that shows it; from there on others are tried */
+export const simulated = (scenario, from = 1) => ({
+  kind: "simulation",
+  what: `\`npm run sim -- --scenario ${scenario}\``,
+  from,
+  run: (copy) => simulate(copy, scenario, from, MOST_SEEDS),
+  /** The seeds that such checks begin with. */
+  async control(copy, checks) {
+    for (const from of new Set(checks.map((check) => check.from))) {
+      const failed = await simulate(copy, scenario, from, 10);
+      if (failed !== null) return failed;
+    }
+    return null;
+  },
+});
+
+/** "..." stands for anything. */
+const patternOf = (name) => name.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&").replace("\\.\\.\\.", ".*");
+
+/** @param name of tests of the file, or a part of their names; default: all */
+const tests = (kind) => (path, name) => ({
+  kind,
+  what: `\`${path}\``,
+  name,
+  run: async (copy) => {
+    const { failed } = await copy.test(path, name && patternOf(name));
+    return failed;
+  },
+  /** Of this file: all that is meant by checks like this one, together. */
+  async control(copy, checks) {
+    const names = checks.map((check) => check.name);
+    const patterns = names.map((wanted) => patternOf(wanted ?? ""));
+    const { failed, passed } = await copy.test(path, patterns.join("|"));
+    if (failed !== null) return failed;
+    const gone = patterns.findIndex((pattern) => !passed.some((one) => RegExp(pattern).test(one)));
+    return gone < 0 ? null : `no test ran that is named ${names[gone] ?? path}`;
+  },
+});
+/** A test of one part by itself. */
+export const unit = tests("unit");
+/** The suite that holds every store to the same rules, on a real engine. */
+export const conformance = tests("conformance");
+/** Histories of clients on a real engine behind a proxy that fails, which the checker must explain. */
+export const inHistories = tests("histories");
+/** A test on real engines, processes or sockets. */
+export const integration = tests("integration");

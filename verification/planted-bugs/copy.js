@@ -1,0 +1,162 @@
+/** A copy of the project, in which one file at a time is wrong. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { CLOSE_MS, endGroup, PREFIX, remove, TIMEOUT_MS } from "./orphan.js";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const PARTS = [
+  "packages",
+  "apps",
+  "verification",
+  "tests",
+  "scripts",
+  "docs",
+  "examples",
+  "package.json",
+  "README.md",
+  "tsconfig.json",
+  "vitest.config.ts",
+];
+
+/** With the bug, which must stand in exactly one place. */
+function planted(source, { name, file, find, by }) {
+  const parts = source.split(find);
+  if (parts.length !== 2) {
+    throw new Error(`${name}: what it replaces stands ${parts.length - 1} times in ${file}`);
+  }
+  return parts.join(by);
+}
+
+export class Copy {
+  #folder = mkdtempSync(join(tmpdir(), PREFIX));
+  #children = new Set();
+  /** The one that is in the copy. */
+  #bug = null;
+  /** Files that the tester may know as they were before. */
+  #changed = new Set();
+  #tester;
+
+  constructor() {
+    const wanted = (path) => !["node_modules", "dist"].includes(basename(path));
+    for (const part of PARTS) {
+      cpSync(join(root, part), join(this.#folder, part), { recursive: true, filter: wanted });
+    }
+    symlinkSync(join(root, "node_modules"), join(this.#folder, "node_modules"));
+  }
+
+  /** Calls back while the bug is in the copy. */
+  async with(bug, use) {
+    const path = join(this.#folder, bug.file);
+    const source = readFileSync(path, "utf8");
+    writeFileSync(path, planted(source, bug));
+    this.#changed.add(path);
+    this.#bug = bug;
+    try {
+      return await use();
+    } finally {
+      this.#bug = null;
+      this.#changed.add(path);
+      writeFileSync(path, source);
+    }
+  }
+
+  /** A program of Node's; null for its status: it took too long. */
+  async run(args) {
+    const child = this.#start(args, ["ignore", "pipe", "pipe"]);
+    const timer = setTimeout(() => endGroup(child.pid), TIMEOUT_MS);
+    const output = ["", ""];
+    for (const [at, stream] of [child.stdout, child.stderr].entries()) {
+      stream.setEncoding("utf8").on("data", (text) => {
+        output[at] += text;
+      });
+    }
+    const [status] = await once(child, "close");
+    clearTimeout(timer);
+    const [stdout, stderr] = output;
+    return { status, stdout, stderr };
+  }
+
+  /**
+   * Runs those tests of a file whose names are as `pattern` says; default: all.
+   * @returns which one failed first, or null, and those that passed
+   */
+  async test(path, pattern) {
+    this.#tester ??= await this.#startTester();
+    const tester = this.#tester;
+    tester.send({ path, pattern, isSpoilt: this.#bug !== null, changed: [...this.#changed] });
+    this.#changed.clear();
+    const over = new AbortController();
+    const { signal } = over;
+    const answer = await Promise.race([
+      once(tester, "message", { signal }).then(([message]) => message),
+      once(tester, "exit", { signal }).then(() => ({ problem: "the tester has ended" })),
+      sleep(TIMEOUT_MS, { problem: "it came to no end", isOver: true }, { signal }),
+    ]).finally(() => over.abort());
+    if (answer.isOver) {
+      this.#tester = undefined;
+      endGroup(tester.pid);
+    }
+    if (answer.problem) throw new Error(`${path} did not run: ${answer.problem.slice(0, 2_000)}`);
+    return answer;
+  }
+
+  /** When what tests have started has been ended in good order. */
+  async remove() {
+    const tester = this.#tester;
+    if (tester?.connected) {
+      tester.send("close");
+      await Promise.race([once(tester, "exit"), sleep(CLOSE_MS, null, { ref: false })]);
+    }
+    this.removeNow();
+  }
+
+  /** With all that runs in it; for a process that ends at once. */
+  removeNow() {
+    for (const { pid } of this.#children) endGroup(pid);
+    remove(this.#folder);
+  }
+
+  async #startTester() {
+    const stdio = ["ignore", "ignore", "pipe", "ipc"];
+    const tester = this.#start(["verification/planted-bugs/tester.js"], stdio);
+    let said = "";
+    tester.stderr.setEncoding("utf8").on("data", (text) => {
+      said = `${said}${text}`.slice(-2_000);
+    });
+    // What a test has started may hold it for longer than the tester lives.
+    tester.stderr.unref();
+    tester.once("exit", () => {
+      if (this.#tester === tester) this.#tester = undefined;
+    });
+    const over = new AbortController();
+    const { signal } = over;
+    const problem = await Promise.race([
+      once(tester, "message", { signal }).then(() => null),
+      once(tester, "close", { signal }).then(
+        ([code, by]) => `it has ended (${by ?? code}): ${said}`,
+      ),
+      sleep(TIMEOUT_MS, `it came to no end: ${said}`, { signal }),
+    ]).finally(() => over.abort());
+    if (problem === null) return tester;
+    endGroup(tester.pid);
+    throw new Error(`the tester did not start: ${problem.trim()}`);
+  }
+
+  /** In a process group of its own. */
+  #start(args, stdio) {
+    const options = { cwd: this.#folder, detached: true, stdio };
+    const child = spawn(process.execPath, args.map(String), options);
+    if (child.pid !== undefined) this.#children.add(child);
+    child.once("exit", () => {
+      this.#children.delete(child);
+      // One that was killed leaves those that it has started.
+      endGroup(child.pid);
+    });
+    return child;
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * The list of planted bugs does not rot: each still finds the one place that it spoils, and its check. And
+ * nothing counts as caught that was not.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const root = new URL("../../", import.meta.url);
+const script = (name: string) => new URL(`verification/planted-bugs/${name}`, root).href;
+
+interface Bug {
+  readonly name: string;
+  readonly area: string;
+  readonly file: string;
+  readonly find: string;
+  readonly by: string;
+  readonly what: string;
+  readonly check: { readonly what: string };
+}
+const { BUGS } = (await import(script("bugs.js"))) as { readonly BUGS: readonly Bug[] };
+
+it("names each once", () => {
+  const names = BUGS.map(({ name }) => name);
+  expect(names).toEqual([...new Set(names)]);
+  expect(BUGS.length).toBeGreaterThanOrEqual(40);
+});
+
+it.each(BUGS)(
+  "$area: $name stands in one place, and is another text",
+  ({ file, find, by, what }) => {
+    const source = readFileSync(new URL(file, root), "utf8");
+    expect(source.split(find).length - 1, `places in ${file}`).toBe(1);
+    expect(by).not.toBe(find);
+    expect(what).toMatch(/^.{20,}\.$/);
+  },
+);
+
+it("is caught by tests that there are", () => {
+  const files = BUGS.flatMap(({ check }) => /`(\S+\.test\.ts)`/.exec(check.what)?.[1] ?? []);
+  expect(files.filter((file) => !existsSync(new URL(file, root)))).toEqual([]);
+});
+
+interface Tried {
+  readonly name: string;
+  readonly killedBy: string | null;
+  readonly problem: string | null;
+}
+interface Control {
+  readonly check: string;
+  readonly problem: string | null;
+}
+interface Check {
+  readonly kind: string;
+  readonly what: string;
+  run(): Promise<string | null>;
+  control(): Promise<string | null>;
+}
+/** A bug, planted so many times, and what the table shows of it. */
+interface Case extends Pick<Check, "run" | "control"> {
+  readonly when: string;
+  readonly planted?: number;
+  readonly killedBy: string | null;
+  readonly cell?: string;
+}
+const { control, plant } = (await import(script("plant.js"))) as {
+  control(copy: unknown, checks: readonly Check[]): Promise<Control>;
+  plant(copy: unknown, bug: unknown, controls: readonly Control[]): Promise<Tried>;
+};
+const { markdown } = (await import(script("report.js"))) as { markdown(report: object): string };
+
+describe("a bug", () => {
+  const noticed = async () => "seed 1";
+  const well = async () => null;
+  const cases: readonly Case[] = [
+    { when: "its check fails with it alone", run: noticed, control: well, killedBy: "seed 1" },
+    {
+      when: "its check passes with it",
+      run: well,
+      control: well,
+      killedBy: null,
+      cell: "**nothing**: nothing noticed",
+    },
+    {
+      when: "its check fails without it, too",
+      run: noticed,
+      control: noticed,
+      planted: 0,
+      killedBy: null,
+      cell: "**nothing**: not planted, the check fails without it: seed 1",
+    },
+    {
+      when: "its check cannot run without it",
+      run: noticed,
+      planted: 0,
+      killedBy: null,
+      control: () => Promise.reject(new Error("no engine\nat all")),
+      cell: "**nothing**: not planted, the check fails without it: no engine",
+    },
+  ];
+  it.each(cases)(
+    "is caught by $killedBy when $when",
+    async ({ run, control: alone, planted = 1, killedBy, cell = killedBy }) => {
+      let times = 0;
+      const copy = {
+        with(_bug: unknown, use: () => unknown) {
+          times += 1;
+          return use();
+        },
+      };
+      const check: Check = { kind: "unit", what: "`a.test.ts`", run, control: alone };
+      const bug = { name: "a-bug", area: "rules", file: "a.ts", what: "It is wrong.", check };
+      const controls = [await control(copy, [check])];
+      const tried = await plant(copy, bug, controls);
+      expect(tried).toMatchObject({ name: "a-bug", killedBy });
+      expect(times).toBe(planted);
+      const origin = { date: "2026-01-01T00:00", commit: "", node: "", machine: "", seconds: 0 };
+      expect(markdown({ ...origin, controls, bugs: [tried] })).toContain(`| ${cell} | 0 |`);
+    },
+  );
+});
+
+it.each([
+  ["a bug that there is not", ["no-such-bug"], "not in the list: no-such-bug"],
+  ["a bug of another area", ["lua-wakes-the-dead", "--area", "postgres"], "no bug fits"],
+  ["no copies", ["--jobs", "0"], "--jobs must be"],
+])("refuses %s", (_, args, said) => {
+  const run = fileURLToPath(script("run.js"));
+  const { status, stdout, stderr } = spawnSync(process.execPath, [run, ...args], {
+    encoding: "utf8",
+  });
+  expect({ status, stdout }).toEqual({ status: 64, stdout: "" });
+  expect(stderr).toContain(said);
+});

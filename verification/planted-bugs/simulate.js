@@ -1,0 +1,35 @@
+// Runs seeds of a scenario, of the simulation as it stands here, until some break a property:
+//
+//   node verification/planted-bugs/simulate.js SCENARIO FROM SEEDS
+//
+// Prints as JSON how many ran, and the failures among the last CHUNK.
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
+import { compilePrograms } from "../../scripts/support/sources.js";
+
+const CHUNK = 10;
+const [scenario, from, seeds] = process.argv.slice(2);
+new Worker(new URL("./watch.js", import.meta.url)).unref();
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const outDir = join(root, "simulated");
+await compilePrograms({ index: join(root, "verification/simulation/index.ts") }, outDir);
+
+const { newReport, runSeed } = await import(pathToFileURL(join(outDir, "index.js")).href);
+// As the threads of `npm run sim` have it.
+const settled = () => new Promise((resolve) => process.nextTick(resolve));
+Error.stackTraceLimit = 0;
+let report = newReport();
+let ran = 0;
+while (ran < Number(seeds) && report.failures.length === 0) {
+  report = newReport();
+  for (let chunk = 0; chunk < CHUNK; chunk += 1) {
+    await runSeed(report, Number(from) + ran, { name: scenario, settled });
+    ran += 1;
+  }
+}
+const failures = report.failures.map(({ seed, violation }) => ({ seed, violation }));
+process.stdout.write(JSON.stringify({ ran, of: CHUNK, failures }));
+// Worlds that a bug has brought to a standstill leave timers behind.
+process.exit(0);

@@ -1,0 +1,73 @@
+/**
+ * Runs test files as its parent asks for them, in one vitest: to start one for each bug takes longer than
+ * most tests do, and the engines that all tests share are started once.
+ *
+ *   { path, pattern, isSpoilt, changed } ──▶ { failed, passed } or { problem }
+ */
+import { createVitest } from "vitest/node";
+import { CLOSE_MS, leave } from "./orphan.js";
+
+let vitest;
+let closed;
+/** With the engines that all tests share, and those of the test that runs. */
+function close() {
+  closed ??= (async () => {
+    await vitest?.cancelCurrentRun("keyboard-input");
+    await vitest?.close();
+  })();
+  return closed;
+}
+function end() {
+  // Behind the hooks of what tests have started.
+  process.once("exit", leave);
+  process.exit();
+}
+// By its own hand, or because whoever has started it is gone.
+process.once("disconnect", () => {
+  setTimeout(end, CLOSE_MS);
+  void close().finally(end);
+});
+
+vitest = await createVitest("test", {
+  watch: false,
+  bail: 1,
+  testTimeout: 40_000,
+  hookTimeout: 60_000,
+  reporters: [{}],
+});
+await vitest.standalone();
+
+async function run({ path, pattern, isSpoilt, changed }) {
+  // What a failed test has left behind is no news.
+  if (isSpoilt) process.env.LEAKS_SETTLED_WITHIN_MS = "1500";
+  else delete process.env.LEAKS_SETTLED_WITHIN_MS;
+  for (const file of changed) vitest.invalidateFile(file);
+  // Failures of the runs before count for `bail` otherwise.
+  const { state } = vitest;
+  for (const known of [state.filesMap, state.idMap, state.errorsSet]) known.clear();
+  if (pattern) vitest.setGlobalTestNamePattern(new RegExp(pattern));
+  else vitest.resetGlobalTestNamePattern();
+  const specifications = await vitest.globTestSpecifications([path]);
+  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
+  const tests = testModules.flatMap((module) => [...module.children.allTests()]);
+  const named = (state) =>
+    tests
+      .filter((test) => test.result().state === state)
+      .map(({ fullName }) => fullName.replaceAll(" > ", " ").replace(/\s+/g, " ").trim());
+  const [failed = null] = named("failed");
+  // A file that cannot be loaded, or an engine that does not start, has found nothing.
+  const errors = [...testModules.flatMap((module) => module.errors()), ...unhandledErrors];
+  if (failed === null && errors.length > 0) return { problem: String(errors[0].message) };
+  return { failed, passed: named("passed") };
+}
+
+process.on("message", (order) => {
+  if (order === "close") {
+    void close().finally(() => process.connected && process.disconnect());
+    return;
+  }
+  void run(order)
+    .catch((error) => ({ problem: String(error?.stack ?? error) }))
+    .then((answer) => process.connected && process.send(answer));
+});
+process.send("ready");
