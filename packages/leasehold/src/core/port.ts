@@ -38,6 +38,11 @@ export interface Failed {
   readonly applied: "no" | "maybe";
   readonly retryable: boolean;
   readonly error: LeaseholdError;
+  /**
+   * A server's word about the store behind it. It answered in time, and so must the batch: the other outcomes do
+   * not wait until this one has been tried again. Whoever called decides. See retrying.ts.
+   */
+  readonly passedOn?: true;
 }
 
 export interface AcquireRequest extends Grant {

@@ -80,6 +80,13 @@ describe("a batch", () => {
     ]);
   });
 
+  test("does not wait for one that a server passed on as failed", async () => {
+    const locked = { ...failed("no"), passedOn: true } as const;
+    const { batch, tries } = scripted([DONE, locked, DONE]);
+    expect(await batch(["a", "b", "c"])).toEqual([DONE, locked, DONE]);
+    expect(tries).toHaveLength(1);
+  });
+
   test("may have been applied once any try may have been", async () => {
     const { batch } = scripted([failed("maybe"), failed("no")], failed("no"));
     expect(await batch(["a", "b"])).toMatchObject([

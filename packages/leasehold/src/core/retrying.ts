@@ -3,6 +3,7 @@
  *
  *   failed, applied "no" ────▶ again within the call's time, with the same ids
  *   failed, applied "maybe" ─▶ again only where doing it twice does no more than doing it once
+ *   failed, passed on ───────▶ not again: a server tried, and 499 renewals would wait for one locked row
  *
  * Once any try may have been applied, the request as a whole may have been.
  */
@@ -56,7 +57,7 @@ export class Retrying {
       for (const [at, answer] of zip(open, answers)) {
         const outcome = isFailed(answer) ? afterAll(outcomes[at], answer) : answer;
         outcomes[at] = outcome;
-        if (!isFailed(outcome) || !outcome.retryable) continue;
+        if (!isFailed(outcome) || !outcome.retryable || outcome.passedOn) continue;
         if (outcome.applied === "maybe" && !repeatable) continue;
         again.push(at);
         retryAfterMs = Math.max(retryAfterMs, retryAfterMsOf(outcome.error));

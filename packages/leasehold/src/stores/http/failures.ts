@@ -20,7 +20,7 @@ export function fromWireFailed({
 }: wire.Failed): Failed {
   const outcome = applied === "no" ? "none" : "unknown";
   const error = errorOf(code, message, { retryable, outcome });
-  return { status: "failed", applied, retryable, error };
+  return { status: "failed", applied, retryable, error, passedOn: true };
 }
 
 function errorOf(
