@@ -1,6 +1,10 @@
 import { defineConfig } from "vitest/config";
 import { sourceAliases } from "./scripts/support/sources.js";
 import { LongestFirst } from "./tests/support/longest-first.js";
+import { temporaryFolder } from "./tests/support/temporary-folder.js";
+
+// For everything that tests make and start.
+process.env["TMPDIR"] = temporaryFolder();
 
 const common = {
   globalSetup: ["tests/support/postgres-setup.ts", "tests/support/pglite-setup.ts"],

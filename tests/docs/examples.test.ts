@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkBuild, endAll, ownEnvironment, serve } from "../support/cli.js";
+import { quickPglite } from "../support/pglite.js";
 import { describePostgres, freshDatabase } from "../support/postgres.js";
 import { describeRedis, startRedis } from "../support/redis-engine.js";
 
@@ -339,9 +340,13 @@ async function expectToShow(name: string, check?: Check, how: How = {}): Promise
 }
 
 /** A command as people type it in a clone. */
-function runCommand(command: string, { args = [], env = {} }: How) {
+async function runCommand(command: string, { args = [], env = {} }: How) {
   const [program = "", ...own] = command.split(" ");
-  const options = { cwd: root, env: { ...ownEnvironment(), ...env }, timeout: TIMEOUT_MS };
+  const options = {
+    cwd: root,
+    env: { ...ownEnvironment(), ...(await quickPglite()), ...env },
+    timeout: TIMEOUT_MS,
+  };
   return new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
     execFile(program, [...own, ...args], options, (error, stdout, stderr) =>
       resolve({ code: error ? (error.code ?? error.signal) : 0, stdout, stderr }),

@@ -9,6 +9,15 @@ import type {} from "./pglite-setup.js";
 
 const template = () => askDesk(inject("pglite").askPort, "PGlite");
 
+/** The environment of a process whose PGlites in memory start from the copy, too. */
+export async function quickPglite(): Promise<Record<string, string>> {
+  const preload = new URL("./pglite-preload.js", import.meta.url).href;
+  return {
+    NODE_OPTIONS: `--import ${preload}`,
+    TEST_PGLITE: join(await template(), "data.tar"),
+  };
+}
+
 /** In memory, yours to close. */
 export async function openPglite(options: PGliteOptions = {}): Promise<PGlite> {
   const tar = await readFile(join(await template(), "data.tar"));
