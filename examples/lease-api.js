@@ -70,8 +70,8 @@ const [one, two] = await Promise.all([
   connect(source, { holder: "node-2" }),
 ]);
 const options = { ttlMs: 3_000 };
-const first = new ShardCoordinator("node-1", one.lease(RESOURCE, options));
-const second = new ShardCoordinator("node-2", two.lease(RESOURCE, options));
+const first = new ShardCoordinator("node-1", one.reusableLease(RESOURCE, options));
+const second = new ShardCoordinator("node-2", two.reusableLease(RESOURCE, options));
 try {
   await first.start();
   // Holding it already is no obstacle.

@@ -39,7 +39,7 @@ class Lease {
   #lease;
 
   /**
-   * @param {import("leasehold").Leases} leases
+   * @param {import("leasehold").LeaseClient} leases
    * @param {string} key
    * @param {number} ttlMs
    */
@@ -47,7 +47,7 @@ class Lease {
     this.key = key;
     this.ttlMs = ttlMs;
     // Renewed by the loop below. (Without it, `autoRenew` does the same, and needs no loop.)
-    this.#lease = leases.lease(key, { ttlMs, autoRenew: false, acquireRetries: 0 });
+    this.#lease = leases.reusableLease(key, { ttlMs, autoRenew: false, acquireRetries: 0 });
   }
 
   /** With its token and its signal; null when this node does not hold it, by its own clock. */
@@ -198,7 +198,7 @@ const clients = [
 ];
 /** @param {number} at */
 const newLoop = (at) => {
-  const leases = /** @type {import("leasehold").Leases} */ (clients[at]);
+  const leases = /** @type {import("leasehold").LeaseClient} */ (clients[at]);
   return new LeaderLoop(leases.holder, new Lease(leases, KEY, TTL_MS));
 };
 // Who asks first is not always served first: the story is told of a node-1 that leads first.

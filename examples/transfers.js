@@ -27,7 +27,7 @@ const balances = new Map([
 const balanceOf = (/** @type {string} */ account) => balances.get(account) ?? 0;
 
 /**
- * @param {import("leasehold").Leases} leases
+ * @param {import("leasehold").LeaseClient} leases
  * @param {string} from
  * @param {string} to
  * @param {number} amount

@@ -1,7 +1,7 @@
 /** The console's elections and shards, in a browser, as leaders come and go. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { Elector, Shards, Singleton } from "../../packages/leasehold/src/election/index.js";
-import { connect, type Leases } from "../../packages/leasehold/src/index.js";
+import { connect, type LeaseClient } from "../../packages/leasehold/src/index.js";
 import { describeChromium } from "../support/chromium.js";
 import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
 
@@ -16,7 +16,7 @@ const untilAborted = ({ signal }: { readonly signal: AbortSignal }) =>
 describeChromium("the console's elections", () => {
   let shown: Console;
   const ends: (() => Promise<unknown>)[] = [];
-  const client = async (holder: string): Promise<Leases> => {
+  const client = async (holder: string): Promise<LeaseClient> => {
     const leases = await connect(shown.url, { holder, defaults: { ttlMs: 5_000 } });
     ends.push(() => leases.close());
     return leases;

@@ -1,7 +1,7 @@
 /** The console's pages of tasks and workers, on tasks of a server's own stores. */
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Leases } from "../../packages/leasehold/src/core/index.js";
+import { LeaseClient } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { Generator } from "../../packages/leasehold/src/tasks/index.js";
 import { describeChromium } from "../support/chromium.js";
@@ -228,7 +228,7 @@ describeChromium("the console's tasks", () => {
   it("starts, hastens and stops the generator, and names its holder", async () => {
     const { leases: store, tasks, generator: state } = console.stores;
     const owned = { close: () => Promise.resolve() };
-    await using leases = new Leases(store, { env: systemEnv, holder: "generator-7" }, owned);
+    await using leases = new LeaseClient(store, { env: systemEnv, holder: "generator-7" }, owned);
     await using _generator = new Generator(leases, tasks, state, { ttlMs: 2_000 });
     const page = await open("/tasks");
     const panel = page.getByRole("region", { name: "Generator" });

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import {
   connect,
   connectTasks,
-  type Leases,
+  type LeaseClient,
   openStores,
 } from "../../packages/leasehold/src/index.js";
 import { createApp, nodeHandler } from "../../packages/leasehold-server/src/http/index.js";
@@ -23,7 +23,7 @@ describeChromium("the client in Chromium", exercise);
 function exercise() {
   let made: Bundle;
   let url: string;
-  let operator: Leases;
+  let operator: LeaseClient;
   let browser: BrowserContext;
   const complaints: string[] = [];
   const ends: (() => Promise<unknown>)[] = [];

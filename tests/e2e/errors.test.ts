@@ -193,7 +193,7 @@ const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
   ...(["acquireRetries", "acquireRetryDelayMs"] as const satisfies (keyof LeaseOptions)[]).map(
     (name): [string, () => Promise<unknown>] => [
       name,
-      async () => refusal(async () => (await world()).a.lease("r", { [name]: -1 })),
+      async () => refusal(async () => (await world()).a.reusableLease("r", { [name]: -1 })),
     ],
   ),
   ["source", () => refusal(() => connect("mysql://localhost"))],

@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { connect, connectTasks, type Leases } from "../../packages/leasehold/src/index.js";
+import { connect, connectTasks, type LeaseClient } from "../../packages/leasehold/src/index.js";
 import { Cli, checkBuild, endAll, type Serving, serve } from "../support/cli.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
@@ -109,7 +109,7 @@ describe("close()", () => {
 
 describePostgres("on a PostgreSQL server", () => {
   let database: FreshDatabase;
-  let leases: Leases;
+  let leases: LeaseClient;
   beforeAll(async () => {
     database = await freshDatabase();
     leases = await connect(database.url);

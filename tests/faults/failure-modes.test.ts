@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import type { UnprotectedLease } from "../../packages/leasehold/src/core/index.js";
+import type { UnfencedLease } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";
@@ -224,17 +224,17 @@ describePostgres("the failure mode", () => {
     await expect(failing).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
     const unprotected = await leases.run(
       runs,
-      { ...options, onUnavailable: "unprotected" },
+      { ...options, onUnavailable: "unfenced" },
       (lease) => {
-        expect(lease.isProtected).toBe(false);
-        expect(() => (lease as UnprotectedLease).token).toThrow(
+        expect(lease.isFenced).toBe(false);
+        expect(() => (lease as UnfencedLease).token).toThrow(
           expect.objectContaining({ code: "NO_TOKEN" }),
         );
         return "done without a lease";
       },
     );
     expect(unprotected).toBe("done without a lease");
-    expect(warnings.filter(({ event }) => event === "lock_unprotected")).toHaveLength(1);
+    expect(warnings.filter(({ event }) => event === "lease_unfenced")).toHaveLength(1);
 
     // What was on its way arrives, and whatever it may have granted is given back.
     proxy.letGo("toServer");

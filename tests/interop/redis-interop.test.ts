@@ -5,7 +5,11 @@ import { Mutex } from "redis-semaphore";
 import RedlockModule from "redlock";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
-import { connect, type LeaseholdError, type Leases } from "../../packages/leasehold/src/index.js";
+import {
+  connect,
+  type LeaseClient,
+  type LeaseholdError,
+} from "../../packages/leasehold/src/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { type Format, redis } from "../../packages/leasehold/src/stores/redis/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
@@ -85,7 +89,7 @@ describeRedis("leases in the format of", () => {
 
   for (const format of ["redlock", "redis-semaphore"] as const) {
     describe(format, () => {
-      let leases: Leases;
+      let leases: LeaseClient;
       beforeAll(async () => {
         leases = await connect(`${server.url}?format=${format}`, { graceMs: 0, holder: "ours" });
       });

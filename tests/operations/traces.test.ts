@@ -13,7 +13,7 @@ import {
   connect,
   connectTasks,
   defineTask,
-  type Leases,
+  type LeaseClient,
   openStores,
   type Stores,
   type Tasks,
@@ -36,7 +36,7 @@ const tracerProvider = new BasicTracerProvider({
 let telemetry: Telemetry;
 let stores: Stores;
 let server: Listening;
-let leases: Leases;
+let leases: LeaseClient;
 let tasks: Tasks;
 
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 /** A server app on stores in memory whose clock a test moves, as a console asks it. */
 import { expect, onTestFinished } from "vitest";
-import { Leases } from "../../packages/leasehold/src/core/index.js";
+import { LeaseClient } from "../../packages/leasehold/src/core/index.js";
 import { grantIdOf, newLeaseId, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
@@ -37,7 +37,7 @@ async function openConsoleApp(options: Partial<AppOptions> = {}) {
       return { leaseId: toWireLeaseId(resource, leaseId), grantId: grantIdOf(leaseId) };
     },
     client: (holder: string) =>
-      new Leases(app.stores.leases, { env, holder }, { close: undefined }),
+      new LeaseClient(app.stores.leases, { env, holder }, { close: undefined }),
     /** Reads /v1/activity in the background until it is left. */
     follow(query = "", lastEventId?: string) {
       const leaving = new AbortController();

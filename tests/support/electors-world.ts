@@ -1,5 +1,5 @@
 /** Candidates for the leadership of one cluster, in memory under a manual clock. */
-import { Leases } from "../../packages/leasehold/src/core/index.js";
+import { LeaseClient } from "../../packages/leasehold/src/core/index.js";
 import {
   Elector,
   type ElectorOptions,
@@ -14,7 +14,7 @@ export function electorsWorld() {
   const env = manualEnv();
   const store = faultyStore(env);
   const node = (holder: string, options: ElectorOptions = {}) => {
-    const leases = new Leases(store, { env, holder }, { close: undefined });
+    const leases = new LeaseClient(store, { env, holder }, { close: undefined });
     const elector = new Elector(leases, "cluster", { ttlMs: ELECTOR_TTL_MS, ...options });
     const stop = new AbortController();
     const lead = (work: LeaderWork = untilAborted) => elector.lead(work, { signal: stop.signal });

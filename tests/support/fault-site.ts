@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import type {
   AcquireOptions,
   HeldLease,
-  Leases,
+  LeaseClient,
   LeaseView,
 } from "../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemRandom } from "../../packages/leasehold/src/env/index.js";
@@ -49,7 +49,7 @@ export function holdersForTests(): void {
 }
 
 /** A client whose close() does not wait for what it holds. */
-export function openLeases(url: string): Promise<Leases> {
+export function openLeases(url: string): Promise<LeaseClient> {
   return connect(url, { graceMs: 0 });
 }
 
@@ -63,7 +63,7 @@ export class Site {
     readonly url: string,
     /** Where the registers are. */
     readonly protectedUrl: string,
-    readonly leases: Leases,
+    readonly leases: LeaseClient,
     readonly database: pg.Client,
   ) {}
 

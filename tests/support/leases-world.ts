@@ -1,5 +1,5 @@
 /** Two clients of one store, in memory under a manual clock. */
-import { Leases } from "../../packages/leasehold/src/core/leases.js";
+import { LeaseClient } from "../../packages/leasehold/src/core/client.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { faultyStore } from "./faulty-store.js";
 
@@ -9,6 +9,10 @@ export function leasesWorld() {
   const env = manualEnv();
   const store = faultyStore(env);
   const client = (holder: string) =>
-    new Leases(store, { env, holder, defaults: { ttlMs: LEASE_TTL_MS } }, { close: undefined });
+    new LeaseClient(
+      store,
+      { env, holder, defaults: { ttlMs: LEASE_TTL_MS } },
+      { close: undefined },
+    );
   return { env, clock: env.clock, store, client, a: client("a"), b: client("b") };
 }

@@ -13,7 +13,7 @@ import { once } from "node:events";
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Clock } from "leasehold";
-import { connect, type HeldLease, LeaseLostError, type Leases, openStores } from "leasehold";
+import { connect, type HeldLease, type LeaseClient, LeaseLostError, openStores } from "leasehold";
 import { Elector, Shards, Singleton } from "leasehold/election";
 import { systemClock } from "leasehold/internal";
 import type { Feature } from "./features.js";
@@ -101,7 +101,7 @@ const over = async (signal: AbortSignal) => {
   if (!signal.aborted) await once(signal, "abort");
 };
 
-type Join = (leases: Leases, node: string) => unknown;
+type Join = (leases: LeaseClient, node: string) => unknown;
 const acquire = { ttlMs };
 const untilLost = (feature: Feature): Join => {
   const resource = `${prefix}-${feature}`;

@@ -9,7 +9,7 @@ import {
   openLeases,
   openTasks,
 } from "./connect.js";
-import type { ClientOptions, LeaseStore, Leases } from "./core/index.js";
+import type { ClientOptions, LeaseClient, LeaseStore } from "./core/index.js";
 import { ANYWHERE } from "./stores/open-anywhere.js";
 import { migrateBy, openAll } from "./stores/opening.js";
 import type { Source, Stores } from "./stores/source.js";
@@ -20,7 +20,7 @@ export * from "./face.js";
 export function connect(
   source: Source | LeaseStore,
   options: ClientOptions & ConnectOptions = {},
-): Promise<Leases> {
+): Promise<LeaseClient> {
   return openLeases(ANYWHERE, source, options);
 }
 

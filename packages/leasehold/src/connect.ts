@@ -4,8 +4,8 @@ import {
   type ClientOptions,
   checkKnown,
   InvalidOptionError,
+  LeaseClient,
   type LeaseStore,
-  Leases,
   startCollector,
 } from "./core/index.js";
 import {
@@ -63,13 +63,15 @@ export async function openLeases(
   engines: Engines,
   source: Source | LeaseStore,
   options: ClientOptions & ConnectOptions,
-): Promise<Leases> {
+): Promise<LeaseClient> {
   checkKnown(options, LEASES_OPTIONS);
   const signals = signalsOf(options);
   const env = envOf(options);
   if (typeof source === "object" && "acquire" in source) {
     return closedBy(signals, env, (forget) => {
-      return new Leases(measured("leases", source, env), options, { close: async () => forget() });
+      return new LeaseClient(measured("leases", source, env), options, {
+        close: async () => forget(),
+      });
     });
   }
   const stores = await openBy(engines, source, env, options.connectTimeoutMs);
@@ -77,7 +79,7 @@ export async function openLeases(
     // A server collects by itself.
     const tended = stores.tasks?.capabilities.reaps ?? false;
     return closedBy(signals, env, (forget) => {
-      const leases = new Leases(measured("leases", stores.leases, env), options, {
+      const leases = new LeaseClient(measured("leases", stores.leases, env), options, {
         close: async () => {
           await collector?.stop();
           await stores.close().finally(forget);

@@ -6,8 +6,8 @@ import {
   type Capabilities,
   type ClientOptions,
   type HeldLease,
+  LeaseClient,
   type LeaseStore,
-  Leases,
   type Owned,
 } from "./core/index.js";
 
@@ -160,7 +160,7 @@ export {
 
 // What the public types of these classes hide.
 
-export function capabilitiesOf(leases: Leases): Capabilities {
+export function capabilitiesOf(leases: LeaseClient): Capabilities {
   return leases.capabilities;
 }
 
@@ -175,6 +175,6 @@ export function keepUntilExpiry(lease: HeldLease): void {
 }
 
 /** A client over a store that is open already. @param owned what closes with it */
-export function clientOver(store: LeaseStore, options: ClientOptions, owned: Owned): Leases {
-  return new Leases(store, options, owned);
+export function clientOver(store: LeaseStore, options: ClientOptions, owned: Owned): LeaseClient {
+  return new LeaseClient(store, options, owned);
 }

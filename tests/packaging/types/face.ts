@@ -13,10 +13,10 @@ import {
   type ErrorCode,
   type HeldLease,
   type Lease,
+  type LeaseClient,
   LeaseholdError,
   LeaseLostError,
   type LeaseStore,
-  type Leases,
   type LeaseView,
   type Logger,
   type LostReason,
@@ -25,7 +25,7 @@ import {
   type TaskHandler,
   type Tasks,
   type TryRunResult,
-  type UnprotectedLease,
+  type UnfencedLease,
   type Worker,
 } from "leasehold";
 import { Singleton } from "leasehold/election";
@@ -38,13 +38,13 @@ import type { Logger as Pino } from "pino";
 import { expectTypeOf } from "vitest";
 import { z } from "zod";
 
-declare const leases: Leases;
+declare const leases: LeaseClient;
 declare const tasks: Tasks;
 declare const held: HeldLease;
 
 // Connecting.
-expectTypeOf(connect("memory:")).resolves.toEqualTypeOf<Leases>();
-expectTypeOf(connect(new URL("postgres://localhost/app"))).resolves.toEqualTypeOf<Leases>();
+expectTypeOf(connect("memory:")).resolves.toEqualTypeOf<LeaseClient>();
+expectTypeOf(connect(new URL("postgres://localhost/app"))).resolves.toEqualTypeOf<LeaseClient>();
 expectTypeOf(connectTasks("memory:")).resolves.toEqualTypeOf<Tasks>();
 declare const store: LeaseStore;
 declare const pool: pg.Pool;
@@ -79,12 +79,12 @@ void leases.run("r", { ttl: 1_000 }, () => 1);
 void leases.run("r", { ttlMs: 1_000 });
 
 // Work while the store is away: it must look whether it has a lease.
-const unprotected = { onUnavailable: "unprotected" } as const;
+const unprotected = { onUnavailable: "unfenced" } as const;
 void leases.run("r", unprotected, (lease) => {
-  expectTypeOf(lease).toEqualTypeOf<HeldLease | UnprotectedLease>();
+  expectTypeOf(lease).toEqualTypeOf<HeldLease | UnfencedLease>();
   // @ts-expect-error There may be no grant.
   void lease.grantId;
-  if (lease.isProtected) expectTypeOf(lease).toEqualTypeOf<HeldLease>();
+  if (lease.isFenced) expectTypeOf(lease).toEqualTypeOf<HeldLease>();
 });
 expectTypeOf(leases.tryRun("r", unprotected, () => 1)).resolves.toEqualTypeOf<
   TryRunResult<number>
@@ -139,11 +139,11 @@ interface ArticleLease {
   checkAlive(): boolean;
   onLost(handler: (reason: string) => void): () => void;
 }
-leases.lease("r", { acquireRetries: 3, acquireRetryDelayMs: 200 }) satisfies ArticleLease;
+leases.reusableLease("r", { acquireRetries: 3, acquireRetryDelayMs: 200 }) satisfies ArticleLease;
 expectTypeOf<Lease>().toExtend<ArticleLease & AsyncDisposable>();
 expectTypeOf<Lease["held"]>().toEqualTypeOf<HeldLease | null>();
 // @ts-expect-error It does not wait: it tries again.
-leases.lease("r", { waitMs: 1 });
+leases.reusableLease("r", { waitMs: 1 });
 
 // Looking and steering.
 expectTypeOf(leases.get("r")).resolves.toEqualTypeOf<LeaseView | null>();

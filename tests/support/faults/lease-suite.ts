@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
-import type { AcquireOptions, Leases } from "../../../packages/leasehold/src/core/index.js";
+import type { AcquireOptions, LeaseClient } from "../../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemRandom } from "../../../packages/leasehold/src/env/index.js";
 import { until } from "../../../packages/leasehold/src/testing/waiting.js";
 import {
@@ -39,7 +39,7 @@ export interface OpenedWorld {
   /** A process that holds the lease of the site, or waits for it. */
   hold(options: AcquireOptions, port?: number): Promise<Holder>;
   /** A client of leases with this ttl, behind a proxy. */
-  openBehind(ttlMs: number): Promise<{ readonly proxy: TcpProxy; readonly leases: Leases }>;
+  openBehind(ttlMs: number): Promise<{ readonly proxy: TcpProxy; readonly leases: LeaseClient }>;
   openProxy(): Promise<TcpProxy>;
 }
 

@@ -187,7 +187,7 @@ const FORMS = [
     await releasing(lease, work(lease));
   },
   async (resource) => {
-    const lease = leases.lease(resource, { acquireRetryDelayMs: ttlMs / 4 });
+    const lease = leases.reusableLease(resource, { acquireRetryDelayMs: ttlMs / 4 });
     if ((await lease.acquire()) && lease.held) await releasing(lease, work(lease.held));
   },
 ];

@@ -9,7 +9,7 @@
  * is made anew, and both of its holders write.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { connect, connectTasks, type HeldLease, type Leases } from "leasehold";
+import { connect, connectTasks, type HeldLease, type LeaseClient } from "leasehold";
 import { Load } from "./load.js";
 import type { Pair } from "./pair.js";
 import { TaskWork } from "./task-work.js";
@@ -178,7 +178,7 @@ export async function failover(
 }
 
 /** Resolves when it has connected to the second. */
-async function isReached(leases: Leases): Promise<void> {
+async function isReached(leases: LeaseClient): Promise<void> {
   const untilMs = performance.now() + PATIENCE_MS;
   for (;;) {
     const error = await leases.get("kept-1").then(
@@ -192,7 +192,7 @@ async function isReached(leases: Leases): Promise<void> {
 }
 
 async function takeAll(
-  leases: Leases,
+  leases: LeaseClient,
   name: string,
   note: (lease: HeldLease) => Held,
 ): Promise<Held[]> {
@@ -203,13 +203,13 @@ async function takeAll(
   return held;
 }
 
-async function expiries(leases: Leases, held: readonly Held[]): Promise<number[]> {
+async function expiries(leases: LeaseClient, held: readonly Held[]): Promise<number[]> {
   const views = await Promise.all(held.map(({ lease }) => leases.get(lease.resource)));
   return views.map((view) => Date.parse(view?.expiresAt ?? ""));
 }
 
 /** Those that the store does not have any more. */
-async function lostOf(leases: Leases, held: readonly Held[]): Promise<Held[]> {
+async function lostOf(leases: LeaseClient, held: readonly Held[]): Promise<Held[]> {
   const lost: Held[] = [];
   for (const one of held) {
     const view = await leases.get(one.lease.resource);
@@ -219,7 +219,7 @@ async function lostOf(leases: Leases, held: readonly Held[]): Promise<Held[]> {
 }
 
 /** How many of them somebody else can have. */
-async function takenAnew(leases: Leases, held: readonly Held[]): Promise<number> {
+async function takenAnew(leases: LeaseClient, held: readonly Held[]): Promise<number> {
   let taken = 0;
   for (const { lease } of held) {
     const other = await leases.tryAcquire(lease.resource, { ttlMs: LONG_MS, autoRenew: false });
@@ -229,7 +229,7 @@ async function takenAnew(leases: Leases, held: readonly Held[]): Promise<number>
 }
 
 /** Each to its next holder, who writes, and then the old one does, who knows of nothing. */
-async function grantAnew(leases: Leases, lost: readonly Held[], witness: Witness) {
+async function grantAnew(leases: LeaseClient, lost: readonly Held[], witness: Witness) {
   const next: HeldLease[] = [];
   let [believedAtOnce, heardAtRenewal] = [0, 0];
   const options = { ttlMs: LONG_MS, waitMs: PATIENCE_MS, autoRenew: false };
@@ -253,7 +253,7 @@ async function grantAnew(leases: Leases, lost: readonly Held[], witness: Witness
 /** @returns how many of the next grants are larger than all before, and pass */
 async function remedy(
   pair: Pair,
-  leases: Leases,
+  leases: LeaseClient,
   held: readonly HeldLease[],
   witness: Witness,
 ): Promise<number> {

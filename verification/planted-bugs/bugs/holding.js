@@ -66,7 +66,7 @@ export const HOLDING = [
     find: 'unknown ||= outcome.applied === "maybe";',
     by: 'contender.leaseId = newLeaseId(random);\n          unknown ||= outcome.applied === "maybe";',
     check: unit(
-      "packages/leasehold/src/core/leases.test.ts",
+      "packages/leasehold/src/core/client.test.ts",
       "answers the same grant when the first answer was lost",
     ),
   },
@@ -76,7 +76,7 @@ export const HOLDING = [
     file: ACQUIRE,
     find: "giveUp(context, { namespace, resource, leaseId: contender.leaseId }, answer);\n",
     by: "",
-    check: unit("packages/leasehold/src/core/leases.test.ts", "frees what it gave up on"),
+    check: unit("packages/leasehold/src/core/client.test.ts", "frees what it gave up on"),
   },
   {
     name: "abort-after-the-answer",
@@ -85,7 +85,7 @@ export const HOLDING = [
     find: "      abort.throwIfAborted();\n      maybe = false;",
     by: "      maybe = false;\n      abort.throwIfAborted();",
     check: unit(
-      "packages/leasehold/src/core/leases.test.ts",
+      "packages/leasehold/src/core/client.test.ts",
       "frees the grant whenever the abort comes",
     ),
   },

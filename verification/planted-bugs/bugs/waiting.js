@@ -20,7 +20,7 @@ export const WAITING = [
     find: "if (index >= 0) queue.splice(index, 1);",
     by: "",
     check: unit(
-      "packages/leasehold/src/core/leases.test.ts",
+      "packages/leasehold/src/core/client.test.ts",
       "gives the turn of who has gone to the next one",
     ),
   },
@@ -31,7 +31,7 @@ export const WAITING = [
     find: "const next = this.#queues.get(resource)?.shift();",
     by: "const next = this.#queues.get(resource)?.pop();",
     check: unit(
-      "packages/leasehold/src/core/leases.test.ts",
+      "packages/leasehold/src/core/client.test.ts",
       "serves waiters of one client first in, first out",
     ),
   },
@@ -42,7 +42,7 @@ export const WAITING = [
     find: 'this.#env.logger.warn({ err: error }, "watch broke; subscribing again");',
     by: 'this.#env.logger.warn({ err: error }, "watch broke");\n        return;',
     check: unit(
-      "packages/leasehold/src/core/leases.test.ts",
+      "packages/leasehold/src/core/client.test.ts",
       "is woken though the watch has broken before",
     ),
   },

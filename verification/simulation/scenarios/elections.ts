@@ -1,6 +1,6 @@
 /** Candidates for one leadership, observers of it, and leaders that resign, fail and die. */
 
-import { type HeldLease, LeaseholdError, Leases } from "leasehold";
+import { type HeldLease, LeaseClient, LeaseholdError } from "leasehold";
 import { Elector, type Term } from "leasehold/election";
 import { sleep } from "leasehold/internal";
 import { GrantChecker } from "../checkers/grants.js";
@@ -93,7 +93,7 @@ export function elections(sim: Simulation): Running {
     const { random, clock } = host.env;
     const holder = `${host.name}/${Math.floor(random.float() * 2 ** 32)}`;
     const options = { env: host.env, namespace: NAMESPACE, holder };
-    const client = new Leases(stores.leases, options, { close: undefined });
+    const client = new LeaseClient(stores.leases, options, { close: undefined });
     const elector = new Elector(client, NAME, {
       ttlMs,
       driftRatio,

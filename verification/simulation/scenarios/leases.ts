@@ -1,6 +1,6 @@
 /** Processes that contend for a few resources in every way that the library offers. */
 
-import { type HeldLease, LeaseholdError, Leases } from "leasehold";
+import { type HeldLease, LeaseClient, LeaseholdError } from "leasehold";
 import { sleep } from "leasehold/internal";
 import { GrantChecker } from "../checkers/grants.js";
 import type { Process } from "../machine.js";
@@ -49,7 +49,7 @@ export function leases(sim: Simulation): Running {
     if (healed) done.set(host.name, (done.get(host.name) ?? 0) + 1);
   };
 
-  const contend = async (host: Process, client: Leases): Promise<void> => {
+  const contend = async (host: Process, client: LeaseClient): Promise<void> => {
     const { clock, random } = host.env;
     // Some renew by themselves only: their trust is that of the grant.
     const autoRenew = random.float() < 0.8;
@@ -67,7 +67,7 @@ export function leases(sim: Simulation): Running {
           const result = await client.tryRun(resource, options, work(host));
           if (!result.ran) world.cover("tryRun found it held");
         } else {
-          await using lease = client.lease(resource, options);
+          await using lease = client.reusableLease(resource, options);
           if (await lease.acquire()) {
             if (lease.held) await work(host)(lease.held);
             if (random.float() < 0.3) await lease.acquire();
@@ -86,7 +86,7 @@ export function leases(sim: Simulation): Running {
     onStep: (step) => checker.step(step),
     start(host, stores) {
       waiting.delete(host.name);
-      const client = new Leases(
+      const client = new LeaseClient(
         stores.leases,
         { env: host.env, namespace: NAMESPACE },
         { close: undefined },

@@ -1,6 +1,6 @@
 /** Members that share the shards of one piece of work, while they come, go and fail. */
 
-import { Leases } from "leasehold";
+import { LeaseClient } from "leasehold";
 import { Shards } from "leasehold/election";
 import { sleep } from "leasehold/internal";
 import { GrantChecker } from "../checkers/grants.js";
@@ -27,7 +27,7 @@ export function shards(sim: Simulation): Running {
       const { clock, random } = host.env;
       const holder = `${host.name}/${Math.floor(random.float() * 2 ** 32)}`;
       const options = { env: host.env, namespace: NAMESPACE, holder };
-      const client = new Leases(stores.leases, options, { close: undefined });
+      const client = new LeaseClient(stores.leases, options, { close: undefined });
       const member = new Shards(client, NAME, {
         count,
         ttlMs,

@@ -1,6 +1,6 @@
 /** One piece of work that runs on exactly one node, for as long as there is one. */
 
-import { Leases } from "leasehold";
+import { LeaseClient } from "leasehold";
 import { Singleton } from "leasehold/election";
 import { sleep } from "leasehold/internal";
 import { GrantChecker } from "../checkers/grants.js";
@@ -26,7 +26,7 @@ export function singletons(sim: Simulation): Running {
     onStep: (step) => checker.step(step),
     start(host, stores) {
       const { clock, random } = host.env;
-      const client = new Leases(
+      const client = new LeaseClient(
         stores.leases,
         { env: host.env, namespace: NAMESPACE },
         { close: undefined },

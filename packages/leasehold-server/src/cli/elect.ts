@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Command } from "commander";
-import type { Leases } from "leasehold";
+import type { LeaseClient } from "leasehold";
 import { Elector, type LeaderChange } from "leasehold/election";
 import { systemEnv } from "leasehold/internal";
 import { Exit, UsageError } from "./failures.js";
@@ -54,7 +54,7 @@ export function addElect(program: Command): void {
     });
 }
 
-async function observe(leases: Leases, name: string, { json }: Options): Promise<void> {
+async function observe(leases: LeaseClient, name: string, { json }: Options): Promise<void> {
   const { signal } = listenForShutdown(systemEnv.clock);
   for await (const change of new Elector(leases, name).observe({ signal })) {
     tell(json, { leader: change.leader, token: change.token });
@@ -63,7 +63,7 @@ async function observe(leases: Leases, name: string, { json }: Options): Promise
 
 /** Resolves with the code to exit with. */
 async function lead(
-  leases: Leases,
+  leases: LeaseClient,
   name: string,
   words: readonly string[],
   { ttl, grace, json }: Options,

@@ -2,7 +2,7 @@
 import { constants } from "node:os";
 import { Option } from "commander";
 import type { Clock } from "leasehold";
-import { LeaseLostError, type Leases } from "leasehold";
+import { type LeaseClient, LeaseLostError } from "leasehold";
 import { capabilitiesOf, systemEnv } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
@@ -23,7 +23,10 @@ export interface Right {
   checkAlive(): boolean;
 }
 
-export function rightOf(lease: Omit<Right, "token"> & { token: number }, leases: Leases): Right {
+export function rightOf(
+  lease: Omit<Right, "token"> & { token: number },
+  leases: LeaseClient,
+): Right {
   const { holder, signal } = lease;
   // To ask for one that is not there throws.
   const token = capabilitiesOf(leases).tokens === false ? null : lease.token;

@@ -1,5 +1,5 @@
 import type { Env, LeaseStores, Stores } from "leasehold";
-import { connect, type Leases, StoreUnavailableError } from "leasehold";
+import { connect, type LeaseClient, StoreUnavailableError } from "leasehold";
 import type { Control } from "leasehold/internal";
 import { sleep, systemClock, systemEnv } from "leasehold/internal";
 import { ENGINES, openBy, openStores } from "leasehold/internal/open";
@@ -21,7 +21,7 @@ export async function connectWithin(
   url: string,
   holder: string | undefined,
   waitMs = CONNECT_TIMEOUT_MS,
-): Promise<Leases> {
+): Promise<LeaseClient> {
   const clock = systemClock;
   const untilMs = clock.monotonic() + waitMs;
   for (let tries = 1; ; tries += 1) {

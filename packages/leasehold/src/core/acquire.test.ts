@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import { repetitions } from "../../../../tests/support/full.js";
 import { manualEnv } from "../testing/index.js";
-import { Leases } from "./leases.js";
+import { LeaseClient } from "./client.js";
 import type { AcquireRequest, CallOptions, LeaseStore } from "./port.js";
 
 const TTL_MS = 30_000;
@@ -20,7 +20,7 @@ async function crowd(size: number) {
   const dead = new Set<number>();
   const granted: number[] = [];
   const done: Promise<unknown>[] = [];
-  const holder = new Leases(store, { env, holder: "first" }, { close: undefined });
+  const holder = new LeaseClient(store, { env, holder: "first" }, { close: undefined });
   const held = await holder.acquire("r", { ttlMs: TTL_MS });
   for (let number = 0; number < size; number += 1) {
     // A dead client neither asks nor hears.
@@ -36,7 +36,7 @@ async function crowd(size: number) {
         }
       },
     });
-    const leases = new Leases(counted, { env, holder: `n${number}` }, { close: undefined });
+    const leases = new LeaseClient(counted, { env, holder: `n${number}` }, { close: undefined });
     done.push(
       leases.run("r", { ttlMs: TTL_MS }, async () => {
         granted.push(number);

@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { type Fault, faultyStore } from "../../../../tests/support/faulty-store.js";
 import { silentLogger } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
+import { LeaseClient } from "./client.js";
 import { LeaseLostError } from "./errors.js";
-import { Leases } from "./leases.js";
 import type { AcquireOptions } from "./options.js";
 
 const TTL_MS = 3_000;
@@ -12,7 +12,7 @@ const TTL_MS = 3_000;
 async function held(options: AcquireOptions = {}) {
   const env = manualEnv();
   const store = faultyStore(env);
-  const leases = new Leases(store, { env, holder: "me" }, { close: undefined });
+  const leases = new LeaseClient(store, { env, holder: "me" }, { close: undefined });
   const lease = await leases.acquire("r", { ttlMs: TTL_MS, ...options });
   const reasons: string[] = [];
   lease.onLost((reason) => reasons.push(reason));
@@ -121,7 +121,7 @@ describe("trust", () => {
   it("counts from before the call, whatever the answer took", async () => {
     const env = manualEnv();
     const store = faultyStore(env);
-    const leases = new Leases(store, { env }, { close: undefined });
+    const leases = new LeaseClient(store, { env }, { close: undefined });
     store.faults.acquire = "hold";
     const acquiring = leases.acquire("r", { ttlMs: TTL_MS });
     await env.clock.advance(1_000);
@@ -214,7 +214,7 @@ it("loses in full even if the logger throws", async () => {
     },
   });
   const store = faultyStore(env);
-  const leases = new Leases(store, { env }, { close: undefined });
+  const leases = new LeaseClient(store, { env }, { close: undefined });
   const [a, b] = [await leases.acquire("a", { ttlMs: TTL_MS }), await leases.acquire("b")];
   const seen: string[] = [];
   a.onLost((reason) => seen.push(reason));

@@ -136,8 +136,8 @@ export class HeldLease implements Kept, AsyncDisposable {
     return this.#token;
   }
 
-  /** Tells it from an UnprotectedLease. */
-  get isProtected(): true {
+  /** Tells it from an UnfencedLease. */
+  get isFenced(): true {
     return true;
   }
 

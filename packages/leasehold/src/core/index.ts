@@ -13,17 +13,16 @@
  *   acquire.ts     from the call to the grant: attempts, waiting, retries
  *   waiter.ts      queue positions, notifications, the local queue
  *   context.ts     what the leases of one client share
- *   lease.ts       a lease that is acquired and released any number of times
- *   leases.ts      the client
+ *   reusable-lease.ts  a lease that is acquired and released any number of times
+ *   client.ts      the client
  */
 export { Batcher, batched, failedMaybe } from "./batching.js";
+export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
-export type { HeldLeases } from "./held-leases.js";
 export { Keeper } from "./keeper.js";
-export { Lease } from "./lease.js";
-export { Leases, type Owned, type RevokeResult, type TryRunResult } from "./leases.js";
+export type { LeaseGroup } from "./lease-group.js";
 export { checkName } from "./names.js";
 export {
   type AcquireOptions,
@@ -39,17 +38,18 @@ export type * from "./port.js";
 export type { Ticket } from "./queue.js";
 export * as queue from "./queue.js";
 export { Retrying, retryingLeases } from "./retrying.js";
+export { ReusableLease } from "./reusable-lease.js";
 export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";
-export { instant, trustFrom, trustLeftMs } from "./trust.js";
 export {
   type AnyLease,
   type OnUnavailable,
   type RunOptions,
-  UnprotectedLease,
+  UnfencedLease,
   type Work,
-} from "./unprotected.js";
+} from "./run.js";
+export { instant, trustFrom, trustLeftMs } from "./trust.js";
 export { stateOf, viewOf } from "./view.js";
 export { Wakeup } from "./waiter.js";
 export { type LiveWorker, liveWorkers } from "./workers.js";

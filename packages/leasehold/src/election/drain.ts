@@ -11,17 +11,17 @@
  * lease is released all the same. Nothing new begins here until the work has ended.
  */
 
-import { type HeldLease, type Leases, StillRunningError } from "../core/index.js";
+import { type HeldLease, type LeaseClient, StillRunningError } from "../core/index.js";
 import { sleep } from "../env/index.js";
 
 export class Drain {
-  readonly #leases: Leases;
+  readonly #leases: LeaseClient;
   readonly #graceMs: number;
   readonly #of: "elector" | "singleton";
   #overdue: StillRunningError | undefined;
   readonly #looks = new Set<() => void>();
 
-  constructor(leases: Leases, graceMs: number, of: "elector" | "singleton") {
+  constructor(leases: LeaseClient, graceMs: number, of: "elector" | "singleton") {
     this.#leases = leases;
     this.#graceMs = graceMs;
     this.#of = of;

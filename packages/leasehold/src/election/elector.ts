@@ -29,8 +29,8 @@ import {
   checkNumber,
   type HeldLease,
   InvalidOptionError,
+  type LeaseClient,
   LeaseLostError,
-  type Leases,
   NotLeaderError,
   StaleTokenError,
 } from "../core/index.js";
@@ -76,7 +76,7 @@ class Resigned extends Error {
 }
 
 export class Elector {
-  readonly #leases: Leases;
+  readonly #leases: LeaseClient;
   readonly #acquire: AcquireOptions;
   readonly #retryDelayMs: number;
   readonly #succession: Succession;
@@ -93,7 +93,7 @@ export class Elector {
    * @throws INVALID_OPTION, CLOSED
    */
   constructor(
-    leases: Leases,
+    leases: LeaseClient,
     readonly name: string,
     options: ElectorOptions = {},
   ) {
@@ -106,7 +106,7 @@ export class Elector {
     checkNumber("retryDelayMs", retryDelayMs, 0, Number.MAX_SAFE_INTEGER);
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
     // Checks the name and what else a lease is asked with.
-    leases.lease(name, acquire);
+    leases.reusableLease(name, acquire);
     const metadata = markedAs("elector", leases, acquire.metadata);
     this.#succession = new Succession(leases, name, handoverMs);
     this.#drain = new Drain(leases, graceMs, "elector");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/electors-world.js";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
-import { Leases, StoreUnavailableError } from "../core/index.js";
+import { LeaseClient, StoreUnavailableError } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import { type LeaderChange, observeLeader } from "./observer.js";
 
@@ -9,7 +9,7 @@ it("tells nothing of what a replica answers late: the leader of before does not 
   const env = manualEnv();
   const { clock } = env;
   const store = faultyStore(env);
-  const leases = new Leases(store, { env, holder: "a" }, { close: undefined });
+  const leases = new LeaseClient(store, { env, holder: "a" }, { close: undefined });
   const read = store.get.bind(store);
   const stop = new AbortController();
   const seen: (number | null)[] = [];

@@ -4,7 +4,7 @@
  * line of candidates to be told. So while nobody leads it looks: soon, then less often.
  */
 
-import { LeaseholdError, type Leases, type LeaseView, Wakeup } from "../core/index.js";
+import { type LeaseClient, LeaseholdError, type LeaseView, Wakeup } from "../core/index.js";
 import { jittered } from "../env/index.js";
 
 export interface LeaderChange {
@@ -25,7 +25,7 @@ const RETRY_MS = 1_000;
 const AFTER_EXPIRY_MS = 1;
 
 export async function* observeLeader(
-  leases: Leases,
+  leases: LeaseClient,
   name: string,
   signal: AbortSignal,
 ): AsyncGenerator<LeaderChange, void, undefined> {
@@ -62,7 +62,7 @@ export async function* observeLeader(
   }
 }
 
-async function look(leases: Leases, name: string): Promise<LeaseView | null | "unknown"> {
+async function look(leases: LeaseClient, name: string): Promise<LeaseView | null | "unknown"> {
   try {
     return await leases.get(name);
   } catch (error) {

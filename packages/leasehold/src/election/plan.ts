@@ -3,7 +3,7 @@
  * is taken and given back for each new plan. Its token is the version of the plan.
  */
 
-import type { Leases } from "../core/index.js";
+import type { LeaseClient } from "../core/index.js";
 import { digestOf } from "../env/index.js";
 import type { Allocation } from "./allocation.js";
 
@@ -49,7 +49,7 @@ function decodePlan(metadata: string | null): Plan | null {
 }
 
 /** The newest plan; null while there is none. @throws STORE_UNAVAILABLE */
-export async function readPlan(leases: Leases, resource: string): Promise<Plan | null> {
+export async function readPlan(leases: LeaseClient, resource: string): Promise<Plan | null> {
   const view = await leases.get(resource);
   return view === null ? null : decodePlan(view.metadata);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
-import { type LeaseStore, Leases } from "../core/index.js";
+import { LeaseClient, type LeaseStore } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import { Shards, type ShardWork } from "./shards.js";
 
@@ -28,7 +28,7 @@ function world(count: number) {
       get: unlessCut(get),
       list: unlessCut(list),
     };
-    const leases = new Leases(own, { env, holder: member }, { close: undefined });
+    const leases = new LeaseClient(own, { env, holder: member }, { close: undefined });
     const work: ShardWork = async (shard, lease) => {
       starts += 1;
       if (working.has(shard)) overlaps += 1;
@@ -203,7 +203,7 @@ describe("Shards", () => {
 
   it("says at once what is wrong with its options", () => {
     const { store } = world(1);
-    const leases = new Leases(store, { env: manualEnv() }, { close: undefined });
+    const leases = new LeaseClient(store, { env: manualEnv() }, { close: undefined });
     const work: ShardWork = async () => {};
     for (const [name, options, path] of [
       ["", { count: 1, work }, "name"],

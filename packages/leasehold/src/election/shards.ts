@@ -30,8 +30,8 @@ import {
   checkNumber,
   type HeldLease,
   InvalidOptionError,
+  type LeaseClient,
   LeaseholdError,
-  type Leases,
   type LeaseView,
   Wakeup,
 } from "../core/index.js";
@@ -73,7 +73,7 @@ interface Leaving {
 
 /** A member. Joins when made, leaves when closed. */
 export class Shards implements AsyncDisposable {
-  readonly #leases: Leases;
+  readonly #leases: LeaseClient;
   readonly #count: number;
   readonly #work: ShardWork;
   readonly #lookIntervalMs: number;
@@ -90,7 +90,7 @@ export class Shards implements AsyncDisposable {
 
   /** @throws INVALID_OPTION; CLOSED when `leases` is */
   constructor(
-    leases: Leases,
+    leases: LeaseClient,
     readonly name: string,
     options: ShardsOptions,
   ) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
-import { ClosedError, Leases } from "../core/index.js";
+import { ClosedError, LeaseClient } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import { Singleton, type SingletonWork } from "./singleton.js";
 
@@ -10,7 +10,7 @@ function world() {
   const env = manualEnv();
   const store = faultyStore(env);
   const node = (holder: string, work: SingletonWork) => {
-    const leases = new Leases(store, { env, holder }, { close: undefined });
+    const leases = new LeaseClient(store, { env, holder }, { close: undefined });
     return { leases, singleton: new Singleton(leases, "job", work, { ttlMs: TTL_MS }) };
   };
   return { clock: env.clock, store, node };

@@ -14,8 +14,8 @@ import {
   ClosedError,
   checkNumber,
   type HeldLease,
+  type LeaseClient,
   LeaseLostError,
-  type Leases,
 } from "../core/index.js";
 import { jittered, sleep } from "../env/index.js";
 import { Drain } from "./drain.js";
@@ -37,7 +37,7 @@ export interface SingletonOptions extends Omit<AcquireOptions, "waitMs" | "signa
 export type SingletonWork = (lease: HeldLease) => Promise<void>;
 
 export class Singleton implements AsyncDisposable {
-  readonly #leases: Leases;
+  readonly #leases: LeaseClient;
   readonly #work: SingletonWork;
   readonly #stopping = new AbortController();
   readonly #drain: Drain;
@@ -50,7 +50,7 @@ export class Singleton implements AsyncDisposable {
    * @throws INVALID_OPTION, or CLOSED when `leases` is
    */
   constructor(
-    leases: Leases,
+    leases: LeaseClient,
     readonly resource: string,
     work: SingletonWork,
     options: SingletonOptions = {},
@@ -65,7 +65,7 @@ export class Singleton implements AsyncDisposable {
     checkNumber("maxRestartDelayMs", maxRestartDelayMs, restartDelayMs, Number.MAX_SAFE_INTEGER);
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
     // Checks resource and options: contending would fail on them again and again.
-    leases.lease(resource, acquire);
+    leases.reusableLease(resource, acquire);
     this.#leases = leases;
     this.#work = work;
     this.#drain = new Drain(leases, graceMs, "singleton");

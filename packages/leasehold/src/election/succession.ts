@@ -1,6 +1,6 @@
 /** Word of a successor, left in a lease of its own beside the election's. */
 
-import { checkName, checkNumber, type HeldLease, type Leases, Wakeup } from "../core/index.js";
+import { checkName, checkNumber, type HeldLease, type LeaseClient, Wakeup } from "../core/index.js";
 import { jittered } from "../env/index.js";
 import { observeLeader } from "./observer.js";
 
@@ -13,13 +13,13 @@ export interface Word {
 const POLL_MS = 250;
 
 export class Succession {
-  readonly #leases: Leases;
+  readonly #leases: LeaseClient;
   readonly #name: string;
   readonly #resource: string;
   readonly #handoverMs: number;
 
   /** @throws INVALID_OPTION */
-  constructor(leases: Leases, name: string, handoverMs: number) {
+  constructor(leases: LeaseClient, name: string, handoverMs: number) {
     const { minMs, maxMs } = leases.capabilities.ttl;
     checkNumber("handoverMs", handoverMs, Math.max(100, minMs), maxMs);
     this.#leases = leases;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Leases, StoreUnavailableError } from "../core/index.js";
+import { LeaseClient, StoreUnavailableError } from "../core/index.js";
 import { silentLogger } from "../env/index.js";
 import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";
@@ -10,7 +10,7 @@ it("generates at the wanted rate on one node only, stops when told on any, and i
   const { clock } = env;
   const { leases, tasks, generator: state } = await memory().open(env);
   const node = (holder: string) => {
-    const client = new Leases(leases, { env, holder }, { close: undefined });
+    const client = new LeaseClient(leases, { env, holder }, { close: undefined });
     return { client, generator: new Generator(client, tasks, state) };
   };
   const [a, b] = [node("a"), node("b")];
@@ -53,7 +53,7 @@ it("says so when the store does not take its tasks", async () => {
   tasks.enqueue = async (added) =>
     added.map(() => ({ status: "failed", applied: "no", retryable: true, error }));
   await state.write("default", { running: true, ratePerSecond: 10 });
-  const client = new Leases(leases, { env, holder: "a" }, { close: undefined });
+  const client = new LeaseClient(leases, { env, holder: "a" }, { close: undefined });
   const generator = new Generator(client, tasks, state);
   await env.clock.advance(1_000);
   expect(errors).toContainEqual({ err: error, tasks: expect.any(Number) });

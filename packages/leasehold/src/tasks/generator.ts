@@ -4,7 +4,7 @@
  * said by the lease on GENERATOR_RESOURCE.
  */
 
-import type { HeldLease, Leases } from "../core/index.js";
+import type { HeldLease, LeaseClient } from "../core/index.js";
 import { Singleton } from "../election/index.js";
 import { type Env, sleep, taskIds } from "../env/index.js";
 import { DEFAULTS } from "./client.js";
@@ -28,14 +28,14 @@ const LONGEST_BURST_MS = 1_000;
 export class Generator implements AsyncDisposable {
   readonly #store: TaskStore;
   readonly #state: GeneratorState;
-  readonly #leases: Leases;
+  readonly #leases: LeaseClient;
   readonly #make: (env: Env) => { kind: string; data: Json };
   readonly #newId: () => string;
   readonly #singleton: Singleton;
 
   /** Contends at once; generates while it holds the lease and the stored state says so. */
   constructor(
-    leases: Leases,
+    leases: LeaseClient,
     store: TaskStore,
     state: GeneratorState,
     options: GeneratorOptions = {},

@@ -12,9 +12,9 @@
 
 import {
   type HeldLease,
+  LeaseClient,
   LeaseholdError,
   type LeaseStore,
-  Leases,
   type LeaseView,
   type LostReason,
   StaleTokenError,
@@ -63,7 +63,7 @@ export class Program {
   readonly #host: Process;
   readonly #ledger: Ledger;
   readonly #resource: Resource;
-  readonly #client: Leases;
+  readonly #client: LeaseClient;
   #elector: Elector;
   #stop = new AbortController();
   #settingsAreOld = false;
@@ -84,7 +84,7 @@ export class Program {
     this.#resource = resource;
     this.#ttlMs = stage.settings.ttlMs;
     const options = { env: host.env, namespace: NAMESPACE, holder };
-    this.#client = new Leases(this.#port(), options, { close: undefined });
+    this.#client = new LeaseClient(this.#port(), options, { close: undefined });
     this.#elector = this.#newElector();
   }
 

@@ -6,9 +6,8 @@ import { batched } from "./batching.js";
 import { type LeaseContext, tracked } from "./context.js";
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
-import { acquireInOrder, checkResources, type HeldLeases } from "./held-leases.js";
 import { Keeper } from "./keeper.js";
-import { Lease } from "./lease.js";
+import { acquireInOrder, checkResources, type LeaseGroup } from "./lease-group.js";
 import { checkName } from "./names.js";
 import {
   type AcquireOptions,
@@ -31,16 +30,17 @@ import type {
   RevokeOutcome,
   WatchEvent,
 } from "./port.js";
-import { asked } from "./told.js";
+import { ReusableLease } from "./reusable-lease.js";
 import {
   type AnyLease,
   type OnUnavailable,
   type RunOptions,
-  UnprotectedLease,
+  UnfencedLease,
   type Work,
   type WorkArguments,
   workArguments,
-} from "./unprotected.js";
+} from "./run.js";
+import { asked } from "./told.js";
 import { type Held, LocalQueue, Notifications } from "./waiter.js";
 
 /** What `tryRun` answers. */
@@ -57,7 +57,7 @@ export interface Owned {
 }
 
 /** Leases on the resources of one namespace. Made by `connect()`. */
-export class Leases implements AsyncDisposable {
+export class LeaseClient implements AsyncDisposable {
   readonly #store: LeaseStore;
   readonly #context: LeaseContext;
   /** @internal */ readonly defaults: AcquireOptions;
@@ -139,7 +139,7 @@ export class Leases implements AsyncDisposable {
   /**
    * Waits for the resource, does the work, releases. The lease's signal aborts when it is lost; the
    * call then rejects with LEASE_LOST once the work has ended, whatever the work says. With
-   * `onUnavailable: "unprotected"` the work may be given an UnprotectedLease.
+   * `onUnavailable: "unfenced"` the work may be given an UnfencedLease.
    * @throws LEASE_LOST, LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, the reason of
    *   `options.signal`, or what the work threw
    */
@@ -147,9 +147,9 @@ export class Leases implements AsyncDisposable {
   run<T>(resource: string, options: RunOptions<"wait" | "fail">, work: Work<T>): Promise<T>;
   run<T>(resource: string, options: RunOptions, work: Work<T, AnyLease>): Promise<T>;
   async run<T>(resource: string, ...rest: WorkArguments<T>): Promise<T> {
-    const { options, onUnavailable, work } = workArguments(rest, ["wait", "fail", "unprotected"]);
+    const { options, onUnavailable, work } = workArguments(rest, ["wait", "fail", "unfenced"]);
     const taking = this.#acquire(resource, options, onUnavailable === "wait");
-    return this.#do(await this.#orUnprotected(taking, resource, onUnavailable), work);
+    return this.#do(await this.#orUnfenced(taking, resource, onUnavailable), work);
   }
 
   /**
@@ -160,14 +160,14 @@ export class Leases implements AsyncDisposable {
   tryRun<T>(resource: string, options: RunOptions<"fail">, work: Work<T>): Promise<TryRunResult<T>>;
   tryRun<T>(
     resource: string,
-    options: RunOptions<"fail" | "unprotected">,
+    options: RunOptions<"fail" | "unfenced">,
     work: Work<T, AnyLease>,
   ): Promise<TryRunResult<T>>;
   async tryRun<T>(resource: string, ...rest: WorkArguments<T>): Promise<TryRunResult<T>> {
-    const { options, onUnavailable, work } = workArguments(rest, ["fail", "unprotected"]);
+    const { options, onUnavailable, work } = workArguments(rest, ["fail", "unfenced"]);
     const taking = this.#attempt(resource, options);
-    const lease = await this.#orUnprotected(taking, resource, onUnavailable);
-    if (!("isProtected" in lease)) return { ran: false, ...lease };
+    const lease = await this.#orUnfenced(taking, resource, onUnavailable);
+    if (!("isFenced" in lease)) return { ran: false, ...lease };
     return { ran: true, value: await this.#do(lease, work) };
   }
 
@@ -188,7 +188,7 @@ export class Leases implements AsyncDisposable {
   async acquireAll(
     resources: readonly string[],
     options: AcquireOptions = {},
-  ): Promise<HeldLeases> {
+  ): Promise<LeaseGroup> {
     checkResources(resources);
     const { waitMs } = this.#resolve(resources[0] ?? "", options);
     for (const resource of resources) checkName("resource", resource);
@@ -214,12 +214,16 @@ export class Leases implements AsyncDisposable {
    * A Lease object for the resource: acquire(), release(), checkAlive(), onLost(). Nothing is sent yet.
    * @throws INVALID_OPTION, CLOSED
    */
-  lease(resource: string, options: LeaseOptions = {}): Lease {
+  reusableLease(resource: string, options: LeaseOptions = {}): ReusableLease {
     const { acquireRetries = 3, acquireRetryDelayMs = 200, ...own } = options;
     checkInteger("acquireRetries", acquireRetries, 0, Number.MAX_SAFE_INTEGER);
     checkNumber("acquireRetryDelayMs", acquireRetryDelayMs, 0, Number.MAX_SAFE_INTEGER);
     const resolved = this.#resolve(resource, own);
-    return new Lease(this.#context, resource, { ...resolved, acquireRetries, acquireRetryDelayMs });
+    return new ReusableLease(this.#context, resource, {
+      ...resolved,
+      acquireRetries,
+      acquireRetryDelayMs,
+    });
   }
 
   /**
@@ -330,25 +334,25 @@ export class Leases implements AsyncDisposable {
   }
 
   /** What was taken; or what stands for it where the store is away and the caller does not mind. */
-  async #orUnprotected<T>(
+  async #orUnfenced<T>(
     taking: Promise<T>,
     resource: string,
     onUnavailable: OnUnavailable,
-  ): Promise<T | UnprotectedLease> {
+  ): Promise<T | UnfencedLease> {
     try {
       return await taking;
     } catch (error) {
       const isAway = error instanceof StoreUnavailableError && !this.closing.aborted;
-      if (onUnavailable !== "unprotected" || !isAway) throw error;
-      const event = { event: "lock_unprotected", err: error, resource };
+      if (onUnavailable !== "unfenced" || !isAway) throw error;
+      const event = { event: "lease_unfenced", err: error, resource };
       this.env.logger.warn(event, "the store is unavailable: the work runs unprotected");
-      return new UnprotectedLease(resource, this.holder, this.#closing.signal);
+      return new UnfencedLease(resource, this.holder, this.#closing.signal);
     }
   }
 
   #do<T>(lease: AnyLease, work: Work<T, AnyLease>): Promise<T> {
     return this.#untilSettled(
-      lease.isProtected ? this.#doAndRelease(lease, work) : Promise.resolve(lease).then(work),
+      lease.isFenced ? this.#doAndRelease(lease, work) : Promise.resolve(lease).then(work),
     );
   }
 

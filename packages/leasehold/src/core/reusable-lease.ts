@@ -19,8 +19,8 @@ export interface LeaseRetries {
   readonly acquireRetryDelayMs: number;
 }
 
-/** A right to one resource that comes and goes. Made by `leases.lease(resource, options)`. */
-export class Lease implements AsyncDisposable {
+/** A right to one resource that comes and goes. Made by `leases.reusableLease(resource, options)`. */
+export class ReusableLease implements AsyncDisposable {
   readonly #context: LeaseContext;
   readonly #options: ResolvedOptions & LeaseRetries;
   readonly #handlers = new Set<LostHandler>();

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import { manualEnv } from "../testing/index.js";
-import { Leases } from "./leases.js";
+import { LeaseClient } from "./client.js";
 
 function world() {
   const env = manualEnv();
   const store = faultyStore(env);
-  const client = (holder: string) => new Leases(store, { env, holder }, { close: undefined });
+  const client = (holder: string) => new LeaseClient(store, { env, holder }, { close: undefined });
   return { clock: env.clock, store, a: client("a"), b: client("b") };
 }
 
@@ -38,7 +38,7 @@ it("holds none when one cannot be had in time", async () => {
 it("never waits in a circle", async () => {
   const { clock, a, b } = world();
   let [inside, rounds] = [0, 0];
-  const take = async (client: Leases, names: string[]) => {
+  const take = async (client: LeaseClient, names: string[]) => {
     for (let round = 0; round < 10; round += 1) {
       const all = await client.acquireAll(names);
       inside += 1;

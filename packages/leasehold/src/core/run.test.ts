@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import { manualEnv } from "../testing/index.js";
+import { LeaseClient } from "./client.js";
 import { ClosedError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
-import { Leases } from "./leases.js";
 import {
   type AnyLease,
   type OnUnavailable,
   type RunOptions,
-  UnprotectedLease,
+  UnfencedLease,
   type Work,
-} from "./unprotected.js";
+} from "./run.js";
 
 const TTL_MS = 3_000;
 
@@ -21,20 +21,20 @@ function world() {
   const env = { ...clocked, logger: { ...clocked.logger, warn } as typeof clocked.logger };
   const store = faultyStore(env);
   const options = { env, holder: "a", graceMs: 0, defaults: { ttlMs: TTL_MS } };
-  const leases = new Leases(store, options, { close: undefined });
+  const leases = new LeaseClient(store, options, { close: undefined });
   return { clock: env.clock, store, leases, warnings };
 }
 const eventsOf = (warnings: readonly Record<string, unknown>[]) =>
   warnings.flatMap(({ event, resource }) => (event === undefined ? [] : [{ event, resource }]));
 
 function workWith(
-  leases: Leases,
+  leases: LeaseClient,
   how: "run" | "tryRun",
   options: RunOptions,
   work: Work<string, AnyLease>,
 ): Promise<unknown> {
   if (how === "run") return leases.run("r", options, work);
-  return leases.tryRun("r", options as RunOptions<"unprotected">, work);
+  return leases.tryRun("r", options as RunOptions<"unfenced">, work);
 }
 
 describe("a store that does not answer", () => {
@@ -86,46 +86,43 @@ describe("a store that does not answer", () => {
     expect(await Promise.all([waiting, behind])).toEqual(["in the end", "last"]);
   });
 
-  it.each(["run", "tryRun"] as const)(
-    'lets %s work with "unprotected", told apart',
-    async (how) => {
-      const { leases, store, clock, warnings } = world();
-      store.faults.acquire = "refuse";
-      const options = { onUnavailable: "unprotected" } as const;
-      const running = workWith(leases, how, options, (lease) => {
-        expect(lease).toBeInstanceOf(UnprotectedLease);
-        expect(lease).toMatchObject({ resource: "r", holder: "a", isProtected: false });
-        expect(lease.checkAlive()).toBe(true);
-        expect(() => lease.token).toThrow(
-          expect.objectContaining({
-            code: "NO_TOKEN",
-            resource: "r",
-            message: expect.stringContaining("the work runs unprotected: ask lease.isProtected"),
-          }),
-        );
-        return "done";
-      });
-      await clock.advance(TTL_MS);
-      expect(await running).toEqual(how === "run" ? "done" : { ran: true, value: "done" });
-      expect(eventsOf(warnings)).toEqual([{ event: "lock_unprotected", resource: "r" }]);
-    },
-  );
+  it.each(["run", "tryRun"] as const)('lets %s work with "unfenced", told apart', async (how) => {
+    const { leases, store, clock, warnings } = world();
+    store.faults.acquire = "refuse";
+    const options = { onUnavailable: "unfenced" } as const;
+    const running = workWith(leases, how, options, (lease) => {
+      expect(lease).toBeInstanceOf(UnfencedLease);
+      expect(lease).toMatchObject({ resource: "r", holder: "a", isFenced: false });
+      expect(lease.checkAlive()).toBe(true);
+      expect(() => lease.token).toThrow(
+        expect.objectContaining({
+          code: "NO_TOKEN",
+          resource: "r",
+          message: expect.stringContaining("the work runs unprotected: ask lease.isFenced"),
+        }),
+      );
+      return "done";
+    });
+    await clock.advance(TTL_MS);
+    expect(await running).toEqual(how === "run" ? "done" : { ran: true, value: "done" });
+    expect(eventsOf(warnings)).toEqual([{ event: "lease_unfenced", resource: "r" }]);
+  });
 
-  it('gives back what it may have granted before the work begins with "unprotected"', async () => {
+  it('gives back what it may have granted before the work begins with "unfenced"', async () => {
     const { leases, store, clock } = world();
     store.faults.acquire = "cut";
-    const running = leases.run("r", { onUnavailable: "unprotected" }, () => "done");
+    const running = leases.run("r", { onUnavailable: "unfenced" }, () => "done");
     await clock.advance(TTL_MS / 2);
     expect(await running).toBe("done");
     const [view] = await store.inner.get([{ namespace: "default", resource: "r" }]);
     expect(view).toMatchObject({ state: "released" });
   });
 
-  it('tells work that runs with "unprotected" to stop when the client closes', async () => {
+  it('tells work that runs with "unfenced" to stop when the client closes', async () => {
     const { leases, store, clock } = world();
     store.faults.acquire = "refuse";
     let reason: unknown;
-    const running = leases.run("r", { onUnavailable: "unprotected" }, async (lease) => {
+    const running = leases.run("r", { onUnavailable: "unfenced" }, async (lease) => {
       await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
       expect(lease.checkAlive()).toBe(false);
       reason = lease.signal.reason;
@@ -136,13 +133,13 @@ describe("a store that does not answer", () => {
   });
 });
 
-it('"unprotected" work holds a lease wherever there is one', async () => {
+it('"unfenced" work holds a lease wherever there is one', async () => {
   const { leases, warnings } = world();
-  await leases.run("r", { onUnavailable: "unprotected" }, async (lease) => {
+  await leases.run("r", { onUnavailable: "unfenced" }, async (lease) => {
     expect(lease).toBeInstanceOf(HeldLease);
-    expect(lease.isProtected && lease.token).toBeGreaterThan(0);
+    expect(lease.isFenced && lease.token).toBeGreaterThan(0);
     // Somebody else's success is no outage.
-    const second = await leases.tryRun("r", { onUnavailable: "unprotected" }, () => "never");
+    const second = await leases.tryRun("r", { onUnavailable: "unfenced" }, () => "never");
     expect(second).toMatchObject({ ran: false, holder: "a" });
   });
   expect(eventsOf(warnings)).toEqual([]);
@@ -159,7 +156,7 @@ it.each(["run", "tryRun"] as const)("%s refuses a policy that it does not know",
 
 it("acquire, which cannot answer without a lease, does not know policies", async () => {
   const { leases } = world();
-  const options = { onUnavailable: "unprotected" };
+  const options = { onUnavailable: "unfenced" };
   await expect(leases.acquire("r", options as never)).rejects.toMatchObject({
     code: "INVALID_OPTION",
     path: "onUnavailable",

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { leasesWorld } from "../../../../tests/support/leases-world.js";
 import type { ManualClock } from "../testing/index.js";
+import { LeaseClient } from "./client.js";
 import { ClosedError } from "./errors.js";
-import { Leases } from "./leases.js";
 
-async function closeAt(leases: Leases, clock: ManualClock) {
+async function closeAt(leases: LeaseClient, clock: ManualClock) {
   const closing = leases.close();
   await clock.advance(5_000);
   await closing;
@@ -49,7 +49,7 @@ describe("close", () => {
 
   it("closes the store only when given-up grants have been released", async () => {
     const { env, clock, store, b } = leasesWorld();
-    const leases = new Leases(
+    const leases = new LeaseClient(
       store,
       { env },
       { close: async () => void (store.faults.release = "hang") },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS, leasesWorld } from "../../../../tests/support/leases-world.js";
+import { LeaseClient } from "./client.js";
 import { LeaseLostError, LeaseUnavailableError } from "./errors.js";
-import { Leases } from "./leases.js";
 
 describe("run and tryRun", () => {
   it("runs, answers the work's value, and releases", async () => {
@@ -239,7 +239,7 @@ describe("acquire", () => {
       for (const request of requests) if (request.holder === "b") asked.add(request.leaseId);
       return acquire(requests);
     };
-    const leases = new Leases(store, { env: b.env, holder: "b" }, { close: undefined });
+    const leases = new LeaseClient(store, { env: b.env, holder: "b" }, { close: undefined });
     const lease = await a.acquire("r");
     const waiting = leases.acquire("r");
     await clock.advance(20_000);

@@ -3,7 +3,7 @@
  *
  *   wait ───────▶ asks again, until it answers or `waitMs` is over
  *   fail ───────▶ STORE_UNAVAILABLE after the first attempt
- *   unprotected ▶ the work runs after the first attempt, with an UnprotectedLease
+ *   unprotected ▶ the work runs after the first attempt, with an UnfencedLease
  *
  * An attempt has been settled when it fails: a grant that it may have made is given back. So nobody
  * waits for work that runs unprotected, or has been dropped, longer than for a dead holder.
@@ -14,7 +14,7 @@ import type { HeldLease } from "./held-lease.js";
 import type { AcquireOptions } from "./options.js";
 
 /** What `run` does while the store does not answer; see `onUnavailable`. */
-export type OnUnavailable = "wait" | "fail" | "unprotected";
+export type OnUnavailable = "wait" | "fail" | "unfenced";
 
 /** Options of `run` and `tryRun`. */
 export interface RunOptions<Policy extends OnUnavailable = OnUnavailable> extends AcquireOptions {
@@ -22,7 +22,7 @@ export interface RunOptions<Policy extends OnUnavailable = OnUnavailable> extend
    * What to do when the store does not answer. `wait`: ask again within `waitMs`, the default of `run`.
    * `fail`: reject with STORE_UNAVAILABLE once the first attempt has failed, which takes half of
    * `ttlMs`, and 5 seconds at most; the default of `tryRun`, which never waits. `unprotected`: do the
-   * work then although nobody excludes others; it is given an UnprotectedLease. A lease that is held
+   * work then although nobody excludes others; it is given an UnfencedLease. A lease that is held
    * when the store goes away ends at its trusted time, whatever is said here.
    */
   onUnavailable?: Policy;
@@ -32,9 +32,9 @@ export interface RunOptions<Policy extends OnUnavailable = OnUnavailable> extend
 export type Work<T, L = HeldLease> = (lease: L) => T | PromiseLike<T>;
 
 /** In place of a lease: nobody is excluded, not even other work of this process. */
-export class UnprotectedLease {
-  /** Tells it from a HeldLease, whose `isProtected` is true. */
-  readonly isProtected = false;
+export class UnfencedLease {
+  /** Tells it from a HeldLease, whose `isFenced` is true. */
+  readonly isFenced = false;
 
   /** @internal */
   constructor(
@@ -54,7 +54,7 @@ export class UnprotectedLease {
     throw new NoTokenError(
       this.resource,
       "the store was unavailable and the work runs unprotected",
-      "ask lease.isProtected first, and leave alone what is guarded",
+      "ask lease.isFenced first, and leave alone what is guarded",
     );
   }
 
@@ -65,7 +65,7 @@ export class UnprotectedLease {
 }
 
 /** What the work may be given. */
-export type AnyLease = HeldLease | UnprotectedLease;
+export type AnyLease = HeldLease | UnfencedLease;
 
 /** Of `run` and `tryRun`, after the resource. */
 export type WorkArguments<T> =
@@ -87,6 +87,6 @@ export function workArguments<T>(rest: WorkArguments<T>, policies: readonly OnUn
     const known = policies.map((policy) => `"${policy}"`).join(" or ");
     throw new InvalidOptionError("onUnavailable", `must be ${known} here`);
   }
-  // Work for a HeldLease alone comes without "unprotected": the overloads see to it.
+  // Work for a HeldLease alone comes without "unfenced": the overloads see to it.
   return { options, onUnavailable, work: work as Work<T, AnyLease> };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import { manualEnv } from "../testing/index.js";
-import { Leases } from "./leases.js";
+import { LeaseClient } from "./client.js";
 import type { LeaseOptions } from "./options.js";
 
 const TTL_MS = 3_000;
@@ -10,7 +10,7 @@ function world() {
   const env = manualEnv();
   const store = faultyStore(env);
   const lease = (holder: string, options: LeaseOptions = {}) =>
-    new Leases(store, { env, holder }, { close: undefined }).lease("r", {
+    new LeaseClient(store, { env, holder }, { close: undefined }).reusableLease("r", {
       ttlMs: TTL_MS,
       ...options,
     });

@@ -9,7 +9,7 @@
 import { InvalidOptionError, LeaseUnavailableError } from "./errors.js";
 import type { HeldLease } from "./held-lease.js";
 
-export class HeldLeases implements AsyncDisposable {
+export class LeaseGroup implements AsyncDisposable {
   /** Aborts when the first of them is lost (LEASE_LOST), or the client closes (CLOSED). */
   readonly signal: AbortSignal;
 
@@ -48,7 +48,7 @@ export async function acquireInOrder(
   resources: readonly string[],
   acquire: (resource: string, waitMs: number) => Promise<HeldLease>,
   leftMs: () => number,
-): Promise<HeldLeases> {
+): Promise<LeaseGroup> {
   const ordered = [...resources].sort(byBytes);
   for (;;) {
     const taken = new Map<string, HeldLease>();
@@ -57,7 +57,7 @@ export async function acquireInOrder(
         taken.set(resource, await acquire(resource, Math.max(0, leftMs())));
       }
       const leases = resources.map((resource) => taken.get(resource) as HeldLease);
-      const all = new HeldLeases(leases);
+      const all = new LeaseGroup(leases);
       if (all.checkAlive()) return all;
       if (leftMs() <= 0) throw lostMeanwhile(leases);
     } catch (error) {
