@@ -11,7 +11,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { PGlite } from "@electric-sql/pglite";
-import { connectTasks, defineTask } from "leasehold";
+import { connect, defineTask } from "leasehold";
 import { pglite, postgres } from "leasehold/stores/postgres";
 import pg from "pg";
 import { z } from "zod";
@@ -22,7 +22,8 @@ const sendMail = defineTask("mail.confirm-order", {
 
 const [url] = process.argv.slice(2);
 const { source, transaction, close } = url === undefined ? await inProcess() : onServer(url);
-const tasks = await connectTasks(source, { namespace: `example-${process.pid}` });
+const leasehold = await connect(source, { namespace: `example-${process.pid}` });
+const { tasks } = leasehold;
 
 try {
   await transaction((tx) =>
@@ -36,7 +37,7 @@ try {
   tasks.work([sendMail.handle(({ order, to }) => console.log(`mail for order ${order} to ${to}`))]);
   while ((await tasks.counts()).pending > 0) await sleep(50);
 } finally {
-  await tasks.close();
+  await leasehold.close();
   await transaction((tx) => tx.query("DROP TABLE example_orders"));
   await close();
 }

@@ -41,7 +41,7 @@ try {
 }
 
 /**
- * @typedef {import("leasehold").HeldLease} HeldLease
+ * @typedef {import("leasehold").Lease} HeldLease
  *
  * @param {string} title
  * @param {string} tenant

@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 import { opendir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { connectTasks } from "leasehold";
+import { connect } from "leasehold";
 import { fileDigest } from "./files.js";
 
 /** Files that go into one statement. */
@@ -30,7 +30,8 @@ if (folder === undefined || positionals.length > 1) {
 }
 
 const found = { enqueued: 0, duplicate: 0, unnameable: 0 };
-const tasks = await connectTasks(values.store);
+const leasehold = await connect(values.store);
+const { tasks } = leasehold;
 try {
   /** @type {string[]} */
   let batch = [];
@@ -40,7 +41,7 @@ try {
   }
   await enqueue(batch);
 } finally {
-  await tasks.close();
+  await leasehold.close();
 }
 console.log(`${found.enqueued} files enqueued, ${found.duplicate} were in the queue already`);
 if (found.unnameable > 0) {

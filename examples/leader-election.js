@@ -12,7 +12,6 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, StaleTokenError } from "leasehold";
-import { Elector } from "leasehold/election";
 import { memoryGuard } from "leasehold/fence";
 import { openSource } from "./support/source.js";
 
@@ -25,8 +24,8 @@ const { source, close } = await openSource(process.argv[2]);
 
 /** As a rule each of these is a process of its own, on a machine of its own. */
 async function candidate(/** @type {string} */ name) {
-  const leases = await connect(source, { holder: name, namespace: "default" });
-  const elector = new Elector(leases, "example-cluster", { ttlMs: TTL_MS });
+  const leasehold = await connect(source, { holder: name, namespace: "default" });
+  const elector = leasehold.elector("example-cluster", { ttlMs: TTL_MS });
   const stop = new AbortController();
   const leading = elector.lead(
     async (term) => {
@@ -40,12 +39,12 @@ async function candidate(/** @type {string} */ name) {
   );
   return {
     name,
-    leases,
+    leasehold,
     elector,
     async leave() {
       stop.abort();
       await leading;
-      await leases.close();
+      await leasehold.close();
     },
   };
 }
@@ -60,7 +59,10 @@ async function leaderBut(/** @type {unknown} */ other) {
 }
 
 /** Anybody may watch, candidate or not. */
-async function watch(/** @type {Elector} */ elector, /** @type {AbortSignal} */ signal) {
+async function watch(
+  /** @type {import("leasehold").Elector} */ elector,
+  /** @type {AbortSignal} */ signal,
+) {
   for await (const { leader } of elector.observe({ signal })) {
     console.log(`seen: ${leader === null ? "nobody leads" : `${leader} leads`}`);
   }
@@ -78,22 +80,27 @@ console.log(`cid leads: ${(await leaderBut(first === cid ? null : first)) === ci
 
 let lastWritten = 0;
 
-/** A leader's write that has been asked in time, and arrives too late. */
-const late = cid.elector.leaderWrite(async (_, token) => {
+/**
+ * A leader's write that is sent in time, and arrives too late.
+ * @type {(signal: AbortSignal, token: number) => Promise<void>}
+ */
+const writeLate = async (_, token) => {
   // Nothing here looks at the signal: so does a process that is suspended.
   while (lastWritten <= token) await sleep(50);
   await guard.guard("ledger", token, () => {
     throw new Error("a stale write came through");
   });
-});
-await cid.leases.revoke("example-cluster", { free: "now" });
+};
+const late = cid.elector.runIfLeader(writeLate, { leaderWrite: true });
+await cid.leasehold.revoke("example-cluster", { free: "now" });
 const next = await leaderBut(cid);
-await next.elector.leaderWrite((_, token) =>
+/** @type {(signal: AbortSignal, token: number) => Promise<void>} */
+const write = (_, token) =>
   guard.guard("ledger", token, () => {
     lastWritten = token;
     console.log(`${next.name} writes, token ${token}`);
-  }),
-);
+  });
+await next.elector.runIfLeader(write, { leaderWrite: true });
 await late.catch((/** @type {unknown} */ error) => {
   const code = error instanceof StaleTokenError ? error.code : /** @type {any} */ (error).code;
   console.log(`cid's late write fails: ${code}`);

@@ -23,7 +23,7 @@ class ShardCoordinator {
 
   /**
    * @param {string} name
-   * @param {import("leasehold").Lease} lease
+   * @param {import("leasehold").ReusableLease} lease
    */
   constructor(name, lease) {
     this.name = name;

@@ -39,7 +39,7 @@ class Lease {
   #lease;
 
   /**
-   * @param {import("leasehold").LeaseClient} leases
+   * @param {import("leasehold").Leasehold} leases
    * @param {string} key
    * @param {number} ttlMs
    */
@@ -95,7 +95,7 @@ class LeaderLoop {
   }
 
   /**
-   * @param {(held: import("leasehold").HeldLease, signal: AbortSignal) => Promise<void>} work ends
+   * @param {(held: import("leasehold").Lease, signal: AbortSignal) => Promise<void>} work ends
    *   when the signal aborts: the lease is lost, or this node stops
    */
   async runIfLeader(work) {
@@ -171,7 +171,7 @@ class OutboxDispatcher {
 
   /**
    * @param {number} id
-   * @param {import("leasehold").HeldLease} held
+   * @param {import("leasehold").Lease} held
    */
   async #mark(id, { token }) {
     const { name } = this.leader;
@@ -198,7 +198,7 @@ const clients = [
 ];
 /** @param {number} at */
 const newLoop = (at) => {
-  const leases = /** @type {import("leasehold").LeaseClient} */ (clients[at]);
+  const leases = /** @type {import("leasehold").Leasehold} */ (clients[at]);
   return new LeaderLoop(leases.holder, new Lease(leases, KEY, TTL_MS));
 };
 // Who asks first is not always served first: the story is told of a node-1 that leads first.

@@ -14,7 +14,7 @@ import { openSource } from "./support/source.js";
 
 /**
  * One of the places, as soon as one is free.
- * @param {import("leasehold").LeaseClient} leases
+ * @param {import("leasehold").Leasehold} leases
  * @param {readonly string[]} places
  */
 async function acquirePermit(leases, places) {
@@ -38,7 +38,7 @@ const { source, close } = await openSource(process.argv[2]);
 const clients = await Promise.all(["ann", "bob"].map((holder) => connect(source, { holder })));
 let [running, most, besideCleanUp] = [0, 0, 0];
 
-/** @param {import("leasehold").LeaseClient} leases */
+/** @param {import("leasehold").Leasehold} leases */
 async function download(leases) {
   const permit = await acquirePermit(leases, PLACES);
   running += 1;
@@ -48,7 +48,7 @@ async function download(leases) {
   await permit.release();
 }
 
-/** @param {import("leasehold").LeaseClient} leases */
+/** @param {import("leasehold").Leasehold} leases */
 async function cleanUp(leases) {
   const all = await leases.acquireAll(PLACES);
   for (let step = 0; step < 5; step += 1) {

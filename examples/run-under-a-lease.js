@@ -38,7 +38,7 @@ try {
 
 /**
  * Waits for its turn, works, and gives the resource back, also when the work throws.
- * @param {import("leasehold").LeaseClient} leases
+ * @param {import("leasehold").Leasehold} leases
  */
 function bill(leases) {
   return leases.run(RESOURCE, async (lease) => {

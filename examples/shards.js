@@ -11,7 +11,6 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "leasehold";
-import { Shards } from "leasehold/election";
 import { openSource } from "./support/source.js";
 
 const COUNT = 12;
@@ -19,8 +18,8 @@ const { source, close } = await openSource(process.argv[2]);
 
 /** As a rule each of these is a process of its own, on a machine of its own. */
 async function join(/** @type {string} */ name) {
-  const leases = await connect(source, { holder: name });
-  const shards = new Shards(leases, "example-parts", {
+  const leasehold = await connect(source, { holder: name });
+  const shards = leasehold.shards("example-parts", {
     count: COUNT,
     ttlMs: 3_000,
     lookIntervalMs: 200,
@@ -31,12 +30,13 @@ async function join(/** @type {string} */ name) {
       }
     },
   });
+  shards.start();
   return {
     name,
     shards,
     async leave() {
       await shards.close();
-      await leases.close();
+      await leasehold.close();
     },
   };
 }

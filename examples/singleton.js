@@ -8,11 +8,10 @@
  *
  * You will see work that fails being started again, on whichever node is first; the other node take over
  * at once when the one at work is closed; and work that does not stop when it is told to: its lease is
- * not released but runs out, and only then does the next one begin.
+ * not released but expires, and only then does the next one begin.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, LeaseholdError } from "leasehold";
-import { Singleton } from "leasehold/election";
 import { openSource } from "./support/source.js";
 
 const { source, close } = await openSource(process.argv[2]);
@@ -23,9 +22,8 @@ let drained = Promise.resolve();
 
 /** As a rule each of these is a process of its own, on a machine of its own. */
 async function node(/** @type {string} */ name) {
-  const leases = await connect(source, { holder: name });
-  const singleton = new Singleton(
-    leases,
+  const leasehold = await connect(source, { holder: name });
+  const singleton = leasehold.singleton(
     "example-feed",
     async (lease) => {
       starts += 1;
@@ -40,7 +38,8 @@ async function node(/** @type {string} */ name) {
     },
     { ttlMs: 2_000, restartDelayMs: 200, graceMs: 500 },
   );
-  return { name, leases, singleton };
+  singleton.start();
+  return { name, leasehold, singleton };
 }
 
 async function untilAtWork(/** @type {string[]} */ ...names) {
@@ -66,12 +65,12 @@ await second.singleton.close().catch((/** @type {unknown} */ error) => {
   if (!(error instanceof LeaseholdError)) throw error;
   console.log(`the other does not stop: ${error.code}`);
 });
-const view = await cid.leases.get("example-feed");
+const view = await cid.leasehold.get("example-feed");
 console.log(`its lease is released: ${view?.state === "released"}`);
 await untilAtWork("cid");
 finish();
 await second.singleton.close();
 
 await cid.singleton.close();
-for (const { leases } of [...nodes, cid]) await leases.close();
+for (const { leasehold } of [...nodes, cid]) await leasehold.close();
 await close();

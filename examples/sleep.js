@@ -81,7 +81,7 @@ function stall(ms) {
  * What a worker must not do: speak for a task without asking `lease.checkAlive()` first.
  * @param {string} server
  * @param {string} id
- * @param {import("leasehold").HeldLease} lease
+ * @param {import("leasehold").Lease} lease
  */
 async function reportLate(server, id, { leaseId, token }) {
   await fetch(new URL(`/api/tasks/${id}/complete`, server), {

@@ -27,7 +27,7 @@ const balances = new Map([
 const balanceOf = (/** @type {string} */ account) => balances.get(account) ?? 0;
 
 /**
- * @param {import("leasehold").LeaseClient} leases
+ * @param {import("leasehold").Leasehold} leases
  * @param {string} from
  * @param {string} to
  * @param {number} amount

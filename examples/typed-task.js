@@ -11,7 +11,7 @@
  * fails, and a second one that reports its progress and succeeds.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { connectTasks, defineTask, InvalidOptionError } from "leasehold";
+import { connect, defineTask, InvalidOptionError } from "leasehold";
 import { z } from "zod";
 
 const renderReport = defineTask("report.render", {
@@ -41,7 +41,8 @@ const handler = renderReport.handle(async (report, { task, signal, progress }) =
   return { file: `${customer}.pdf`, bytes: pages * 1_000 };
 });
 
-const tasks = await connectTasks(process.argv[2] ?? "pglite:");
+const leasehold = await connect(process.argv[2] ?? "pglite:");
+const { tasks } = leasehold;
 try {
   const report = { customer: "ada", pages: 4, day: "2026-04-30" };
   try {
@@ -69,5 +70,5 @@ try {
     console.log(`attempt ${attempt} ${result}${error ? `, ${error.split("\n", 1)}` : ""}`);
   }
 } finally {
-  await tasks.close();
+  await leasehold.close();
 }

@@ -1,6 +1,6 @@
 // Our worker, by its public face: leases on each task, fenced completions, outputs and attempts kept.
 
-import { connectTasks, defineTask } from "leasehold";
+import { defineTask } from "leasehold";
 import pg from "pg";
 import { Countdown, rateDuring, startLatencies, untilNone } from "./until.js";
 
@@ -22,7 +22,8 @@ export const LOAD = `INSERT INTO leasehold.task (namespace, id, state, kind, que
 /** @param {string} url */
 export async function open(url) {
   const pool = new pg.Pool({ connectionString: url, max: 2 });
-  const tasks = await connectTasks(url);
+  const tasksClient = await connect(url);
+  const tasks = tasksClient.tasks;
   const noop = defineTask("noop");
   const done = new Countdown();
   let started = () => {};
@@ -67,7 +68,7 @@ export async function open(url) {
       return rate;
     },
     async close() {
-      await tasks.close();
+      await tasksClient.close();
       await pool.end();
     },
   };

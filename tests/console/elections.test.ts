@@ -1,7 +1,6 @@
 /** The console's elections and shards, in a browser, as leaders come and go. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { Elector, Shards, Singleton } from "../../packages/leasehold/src/election/index.js";
-import { connect, type LeaseClient } from "../../packages/leasehold/src/index.js";
+import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { describeChromium } from "../support/chromium.js";
 import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
 
@@ -16,7 +15,7 @@ const untilAborted = ({ signal }: { readonly signal: AbortSignal }) =>
 describeChromium("the console's elections", () => {
   let shown: Console;
   const ends: (() => Promise<unknown>)[] = [];
-  const client = async (holder: string): Promise<LeaseClient> => {
+  const client = async (holder: string): Promise<Leasehold> => {
     const leases = await connect(shown.url, { holder, defaults: { ttlMs: 5_000 } });
     ends.push(() => leases.close());
     return leases;
@@ -41,7 +40,7 @@ describeChromium("the console's elections", () => {
     const page = await shown.open("/elections");
     const panel = page.locator("section").filter({ hasText: "scheduler" });
     const candidacies = ["ann", "bob"].map(async (holder) => {
-      const elector = new Elector(await client(holder), "scheduler");
+      const elector = (await client(holder)).elector("scheduler");
       const stop = new AbortController();
       const led = elector.lead(untilAborted, { signal: stop.signal }).catch(() => {});
       const leave = async () => {
@@ -80,7 +79,7 @@ describeChromium("the console's elections", () => {
   });
 
   it("shows singletons", async () => {
-    const singleton = new Singleton(await client("node-1"), "outbox", untilAborted);
+    const singleton = (await client("node-1")).singleton("outbox", untilAborted).start();
     ends.push(() => singleton.close());
     const page = await shown.open("/elections");
     const panel = page.locator("section").filter({ hasText: "outbox" });
@@ -91,11 +90,12 @@ describeChromium("the console's elections", () => {
   it("shows the members of shards and what each has", async () => {
     const page = await shown.open("/elections");
     for (const holder of ["member-1", "member-2"]) {
-      const shards = new Shards(await client(holder), "ingest", {
+      const shards = (await client(holder)).shards("ingest", {
         count: SHARDS,
         lookIntervalMs: 100,
         work: (_, lease) => untilAborted(lease),
       });
+      shards.start();
       ends.push(() => shards.close());
     }
     const members = page.getByRole("list", { name: "Members of ingest" });

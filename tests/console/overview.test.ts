@@ -1,8 +1,7 @@
 /** The console's overview, in a browser, of leases and tasks that come and go. */
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { Elector } from "../../packages/leasehold/src/election/index.js";
-import { connect, connectTasks, defineTask } from "../../packages/leasehold/src/index.js";
+import { connect, defineTask } from "../../packages/leasehold/src/index.js";
 import { describeChromium } from "../support/chromium.js";
 import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
 import { leaseCalls } from "../support/lease-calls.js";
@@ -58,7 +57,8 @@ describeChromium("the console's overview", () => {
 
   it("shows tasks, the engine, and how long the store takes", async () => {
     const email = defineTask<{ to: string }>("email");
-    const tasks = await connectTasks(shown.url, { holder: "worker" });
+    const tasksClient = await connect(shown.url, { holder: "worker" });
+    const tasks = tasksClient.tasks;
     try {
       for (const to of ["ann", "bob"]) await tasks.enqueue(email, { to });
       const page = await shown.open("/");
@@ -78,13 +78,13 @@ describeChromium("the console's overview", () => {
       expect(await page.getByText("this instance", { exact: true }).count()).toBe(6);
       expect(await page.locator("canvas").count()).toBe(6);
     } finally {
-      await tasks.close();
+      await tasksClient.close();
     }
   });
 
   it("tells who leads", async () => {
     const leases = await connect(shown.url, { holder: "node-1" });
-    const elector = new Elector(leases, "scheduler", { ttlMs: 10_000 });
+    const elector = leases.elector("scheduler", { ttlMs: 10_000 });
     const stop = new AbortController();
     const leading = elector.lead(
       (term) =>

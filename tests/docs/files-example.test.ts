@@ -6,7 +6,7 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { connectTasks, type Tasks } from "../../packages/leasehold/src/index.js";
+import { connect, type Tasks } from "../../packages/leasehold/src/index.js";
 import type { TaskView } from "../../packages/leasehold/src/tasks/index.js";
 import { Cli, checkBuild, endAll, serve } from "../support/cli.js";
 
@@ -115,7 +115,8 @@ it.skipIf(missing !== null)(
     for (const holder of ["one", "two"]) {
       void new Cli(["worker", "--store", url, "--handlers", handlers, "--holder", holder]);
     }
-    await using tasks = await connectTasks(url);
+    await using tasksClient = await connect(url);
+    const tasks = tasksClient.tasks;
     await vi.waitFor(async () => expect((await tasks.counts()).done).toBe(paths.length), {
       timeout: 120_000,
       interval: 100,

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { connect, connectTasks } from "../../packages/leasehold/src/index.js";
+import { connect } from "../../packages/leasehold/src/index.js";
 import { Cli, checkBuild, endAll } from "../support/cli.js";
 import { typescript } from "../support/compile.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
@@ -19,12 +19,12 @@ const blocks = [...section.matchAll(/^```js\n([^]*?)^```$/gm)].map(([, code = ""
 const NAMES = ["lease", "fence", "task"] as const;
 /** What the code takes for granted. */
 const GRANTED = `
-import type { HeldLease } from "leasehold";
+import type { Lease } from "leasehold";
 import type { Client } from "pg";
 declare global {
   var db: Client;
   var tx: Client;
-  var lease: HeldLease;
+  var lease: Lease;
   function resizeFile(
     file: string,
     width: number,
@@ -85,7 +85,8 @@ describePostgres("the code", () => {
 
   it("does a task", async () => {
     run("task");
-    await using tasks = await connectTasks(database.url);
+    await using tasksClient = await connect(database.url);
+    const tasks = tasksClient.tasks;
     const first = async () => (await tasks.list({ limit: 1 })).items[0];
     await expect.poll(async () => (await first())?.state, { timeout: 20_000 }).toBe("done");
     const task = await tasks.get((await first())?.id ?? "");

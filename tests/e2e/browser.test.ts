@@ -3,12 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import {
-  connect,
-  connectTasks,
-  type LeaseClient,
-  openStores,
-} from "../../packages/leasehold/src/index.js";
+import { connect, type Leasehold, openStores } from "../../packages/leasehold/src/index.js";
 import { createApp, nodeHandler } from "../../packages/leasehold-server/src/http/index.js";
 // What it adds to the global object.
 import type {} from "../support/browser-page.js";
@@ -23,7 +18,7 @@ describeChromium("the client in Chromium", exercise);
 function exercise() {
   let made: Bundle;
   let url: string;
-  let operator: LeaseClient;
+  let operator: Leasehold;
   let browser: BrowserContext;
   const complaints: string[] = [];
   const ends: (() => Promise<unknown>)[] = [];
@@ -94,7 +89,8 @@ function exercise() {
     expect(await lost).toBe("LEASE_LOST");
     expect(await one.evaluate(() => globalThis.client.tryRun("door"))).toMatchObject({ ran: true });
 
-    await using tasks = await connectTasks("memory:browser");
+    await using tasksClient = await connect("memory:browser");
+    const tasks = tasksClient.tasks;
     await two.evaluate(() => globalThis.client.work());
     const id = await one.evaluate(() => globalThis.client.enqueue(21));
     expect(await one.evaluate((id) => globalThis.client.output(id), id)).toBe(42);

@@ -4,12 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import {
-  connect,
-  connectTasks,
-  defineTask,
-  type Tasks,
-} from "../../packages/leasehold/src/index.js";
+import { connect, defineTask, type Tasks } from "../../packages/leasehold/src/index.js";
 import type { TaskState } from "../../packages/leasehold/src/tasks/index.js";
 import {
   Cli,
@@ -176,8 +171,9 @@ describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
   const HANDLERS = fileURLToPath(new URL("../support/cli-handlers.js", import.meta.url));
   let tasks: Tasks;
   beforeAll(async () => {
-    tasks = await connectTasks(server.url);
-    return () => tasks.close();
+    const client = await connect(server.url);
+    tasks = client.tasks;
+    return () => client.close();
   });
 
   const worker = async (queue: string, ...args: string[]) => {
@@ -238,7 +234,8 @@ describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
     const own = await serve();
     const queue = fresh();
     const cli = await worker(queue, "--store", own.url, "--grace", "3s");
-    await using there = await connectTasks(own.url);
+    await using tasksClient = await connect(own.url);
+    const there = tasksClient.tasks;
     const wait = defineTask<number>("wait", { queue });
     const short = await there.enqueue(wait, 1_000);
     const long = await there.enqueue(wait, 600_000);

@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { connect, connectTasks, type LeaseClient } from "../../packages/leasehold/src/index.js";
+import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { Cli, checkBuild, endAll, type Serving, serve } from "../support/cli.js";
 import { freshPglite } from "../support/pglite.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
@@ -100,16 +100,18 @@ describe("close()", () => {
     expect(await leases.get("mine")).toMatchObject({ state: "released" });
   });
 
-  it("of tasks is one promise too", async () => {
-    const tasks = await connectTasks("memory:");
-    expect(tasks.close()).toBe(tasks.close());
-    await tasks.close();
+  it("closes what was used of tasks, too, in one promise", async () => {
+    const client = await connect("memory:");
+    const { tasks } = client;
+    expect(client.close()).toBe(client.close());
+    await client.close();
+    await expect(tasks.counts()).rejects.toMatchObject({ code: "CLOSED" });
   });
 });
 
 describePostgres("on a PostgreSQL server", () => {
   let database: FreshDatabase;
-  let leases: LeaseClient;
+  let leases: Leasehold;
   beforeAll(async () => {
     database = await freshDatabase();
     leases = await connect(database.url);
@@ -132,7 +134,8 @@ describePostgres("on a PostgreSQL server", () => {
       return (rows[0] as { n: number }).n;
     };
     try {
-      const [one, two] = [await connect(fresh.url), await connectTasks(fresh.url)];
+      const [one, two] = [await connect(fresh.url), await connect(fresh.url)];
+      await two.tasks.counts();
       expect(await others()).toBeGreaterThan(0);
       await Promise.all([one.close(), two.close()]);
       // The server takes note of it soon after.
@@ -158,7 +161,8 @@ describePostgres("on a PostgreSQL server", () => {
         "work: told to stop",
       ]);
       expect(await leases.get("r")).toMatchObject({ state: "released" });
-      await using tasks = await connectTasks(database.url);
+      await using tasksClient = await connect(database.url);
+      const tasks = tasksClient.tasks;
       const { items } = await tasks.list({ limit: 1 });
       expect(items).toMatchObject([{ state: "pending", failures: 0, crashes: 0 }]);
       await tasks.cancel(items[0]?.id ?? "");

@@ -1,7 +1,7 @@
 /** Those who wait on ZooKeeper, each with a session of its own: in what order they are served, and what that costs. */
 import { connect as connectTcp } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { HeldLease, LeaseStore } from "../../packages/leasehold/src/core/index.js";
+import type { Lease, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
 import { connect } from "../../packages/leasehold/src/index.js";
 import { zookeeper } from "../../packages/leasehold/src/stores/zookeeper/index.js";
@@ -53,7 +53,7 @@ describeZooKeeper("those who wait on ZooKeeper", () => {
     for (let at = 0; at < count; at += 1) {
       const before = (await ticketsOf(resource)).length;
       const leases = opened.later(await connect(counted(await openStore(), asked), { graceMs: 0 }));
-      const serve = async (lease: HeldLease) => {
+      const serve = async (lease: Lease) => {
         served.push(at);
         await lease.release();
       };

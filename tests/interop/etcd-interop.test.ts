@@ -1,7 +1,7 @@
 /** The real etcdctl and a store of ours contend for the same locks and elections, both ways. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
-import { connect, type LeaseClient } from "../../packages/leasehold/src/index.js";
+import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { etcd } from "../../packages/leasehold/src/stores/etcd/index.js";
 import type { LeaseStores } from "../../packages/leasehold/src/stores/source.js";
 import { LeaseWatching } from "../../packages/leasehold/src/testing/lease-suite/fixture.js";
@@ -15,7 +15,7 @@ const FOREVER = { ttlMs: 600_000 };
 
 describeEtcd("etcdctl and we", () => {
   let server: EtcdServer;
-  let leases: LeaseClient;
+  let leases: Leasehold;
   let stores: LeaseStores;
   let count = 0;
   let name = "";

@@ -6,8 +6,10 @@ import RedlockModule from "redlock";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import {
+  type AnyLease,
   connect,
-  type LeaseClient,
+  type Lease,
+  type Leasehold,
   type LeaseholdError,
 } from "../../packages/leasehold/src/index.js";
 import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
@@ -89,9 +91,13 @@ describeRedis("leases in the format of", () => {
 
   for (const format of ["redlock", "redis-semaphore"] as const) {
     describe(format, () => {
-      let leases: LeaseClient;
+      let leases: Leasehold<AnyLease>;
       beforeAll(async () => {
-        leases = await connect(`${server.url}?format=${format}`, { graceMs: 0, holder: "ours" });
+        leases = await connect(`${server.url}?format=${format}`, {
+          graceMs: 0,
+          holder: "ours",
+          unfenced: true,
+        });
       });
       afterAll(() => leases.close());
       let resource = "";
@@ -189,7 +195,13 @@ describeRedis("leases in the format of", () => {
       it("have no token, and say so", async () => {
         next();
         const lease = await leases.acquire(resource, { ttlMs: LONG_MS });
-        expect(() => lease.token).toThrow(expect.objectContaining({ code: "NO_TOKEN" }) as Error);
+        expect(lease).toMatchObject({ isFenced: false, isExclusive: true });
+        const refused = expect.objectContaining({ code: "NO_TOKEN" }) as Error;
+        expect(() => (lease as Lease).token).toThrow(refused);
+        await expect(connect(`${server.url}?format=${format}`)).rejects.toMatchObject({
+          code: "INVALID_OPTION",
+          path: "unfenced",
+        });
         await expect(leases.revoke(resource, { expectedToken: 1 })).rejects.toMatchObject({
           code: "NO_TOKEN",
         });

@@ -17,7 +17,7 @@ import {
   type Random,
   systemRandom,
 } from "../../packages/leasehold/src/env/index.js";
-import { connect, connectTasks, defineTask } from "../../packages/leasehold/src/index.js";
+import { connect, defineTask } from "../../packages/leasehold/src/index.js";
 import { openTelemetry } from "../../packages/leasehold/src/instrumentation/index.js";
 import { toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
 import { prometheusText } from "../../packages/leasehold-server/src/cli/prometheus.js";
@@ -260,7 +260,7 @@ it("keeps secrets out of what the client library and its worker log and throw", 
   await fails(() => connect(`http://${none}@127.0.0.1:x/`, brief));
   await fails(() => connect(`nothing://${none}@127.0.0.1/`, brief));
   await fails(() => connect(`postgres://user:${none}@127.0.0.1:1/db`, brief));
-  await fails(() => connectTasks(withKey(none), brief));
+  await fails(() => connect("memory:", { ...brief, tasks: withKey(none) }));
 
   const leases = await connect(withKey(good), { env });
   const other = await connect(withKey(good), { env, holder: "other" });
@@ -275,7 +275,8 @@ it("keeps secrets out of what the client library and its worker log and throw", 
   await fails(() => leases.acquire("canary"));
   await other.close();
 
-  const tasks = await connectTasks(withKey(narrow), { env });
+  const tasksClient = await connect(withKey(narrow), { env });
+  const tasks = tasksClient.tasks;
   const failing = defineTask("failing");
   const { id } = await tasks.enqueue(failing, 1, { maxAttempts: 1 });
   const tried = new Promise<void>((resolve) => {
@@ -288,7 +289,7 @@ it("keeps secrets out of what the client library and its worker log and throw", 
     ]);
   });
   await tried;
-  await tasks.close();
+  await tasksClient.close();
   logged.push((await ask("GET", `/api/tasks/${id}`, undefined, narrow)).text);
   const texts = thrown.map((error) => `${inspect(error, { depth: 6 })} ${JSON.stringify(error)}`);
   expect([...texts, ...shown].flatMap((each) => findIn("shown", each))).toEqual([]);

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { connect, connectTasks, defineTask } from "../../packages/leasehold/src/index.js";
+import { connect, defineTask } from "../../packages/leasehold/src/index.js";
 import { Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
 
@@ -222,7 +222,8 @@ function acts(where: () => string) {
 
   it("cancel, retry and delete tasks, one and many, and pause a queue", async () => {
     const queue = fresh("queue");
-    await using tasks = await connectTasks(where());
+    await using tasksClient = await connect(where());
+    const tasks = tasksClient.tasks;
     const task = defineTask<number>("odd-job", { queue });
     const ids = await Promise.all([1, 2, 3].map(async (n) => (await tasks.enqueue(task, n)).id));
     const [one = ""] = ids;

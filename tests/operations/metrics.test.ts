@@ -2,13 +2,11 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { StoreUnavailableError } from "../../packages/leasehold/src/core/index.js";
-import { Elector } from "../../packages/leasehold/src/election/index.js";
 import { METRICS, type MetricName, newLeaseId } from "../../packages/leasehold/src/env/index.js";
 import { systemRandom } from "../../packages/leasehold/src/env/random.js";
 import { memoryGuard } from "../../packages/leasehold/src/fence/index.js";
 import {
   connect,
-  connectTasks,
   defineTask,
   openStores,
   type Stores,
@@ -392,7 +390,7 @@ describe("a client's", () => {
   });
 
   it("terms of leaders", async () => {
-    const elector = new Elector(await open(), resource("i"), { retryDelayMs: 0 });
+    const elector = (await open()).elector(resource("i"), { retryDelayMs: 0 });
     const over = new AbortController();
     let terms = 0;
     await elector.lead(
@@ -410,10 +408,11 @@ describe("a client's", () => {
   });
 
   it("tasks of workers", async () => {
-    const tasks = await connectTasks("memory:metrics-clients", {
+    const tasksClient = await connect("memory:metrics-clients", {
       env: { telemetry: clients.telemetry },
     });
-    ends.push(() => tasks.close());
+    const tasks = tasksClient.tasks;
+    ends.push(() => tasksClient.close());
     const kind = defineTask(`${CANARY}-kind`);
     const worked = new Promise<void>((resolve) => {
       tasks.work([kind.handle(() => resolve())]);

@@ -11,9 +11,8 @@ import {
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import {
   connect,
-  connectTasks,
   defineTask,
-  type LeaseClient,
+  type Leasehold,
   openStores,
   type Stores,
   type Tasks,
@@ -36,7 +35,7 @@ const tracerProvider = new BasicTracerProvider({
 let telemetry: Telemetry;
 let stores: Stores;
 let server: Listening;
-let leases: LeaseClient;
+let leases: Leasehold;
 let tasks: Tasks;
 
 beforeAll(async () => {
@@ -48,10 +47,9 @@ beforeAll(async () => {
   server = await listen({ app, port: 0 });
   const options = { env: { telemetry }, holder: `${CANARY}-holder` };
   leases = await connect(server.url, options);
-  tasks = await connectTasks(server.url, options);
+  tasks = leases.tasks;
 });
 afterAll(async () => {
-  await tasks.close();
   await leases.close();
   await server.close();
   await stores.close();

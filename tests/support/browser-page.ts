@@ -1,10 +1,11 @@
 /** The script of a page that works with leases and tasks; a test tells it what to do. */
-import { connect, connectTasks, defineTask, type HeldLease, LeaseholdError } from "leasehold";
+import { connect, defineTask, type Lease, LeaseholdError } from "leasehold";
 
 async function open(url: string, holder: string) {
   const leases = await connect(url, { holder, defaults: { ttlMs: 3_000 } });
-  const tasks = await connectTasks(url, { holder });
-  const held = new Map<string, HeldLease>();
+  const tasksClient = await connect(url, { holder });
+  const tasks = tasksClient.tasks;
+  const held = new Map<string, Lease>();
   const double = defineTask<{ n: number }>("double");
   return {
     /** The token under which the work ran, and whether its lease outlived a renewal. */
@@ -44,7 +45,7 @@ async function open(url: string, holder: string) {
     work: () =>
       void tasks.work([double.handle(({ n }) => n * 2)], { ttlMs: 2_000, concurrency: 1 }),
     async close() {
-      await tasks.close();
+      await tasksClient.close();
       await leases.close();
     },
   };

@@ -1,8 +1,8 @@
 /** Candidates for the leadership of one cluster, in memory under a manual clock. */
 import { LeaseClient } from "../../packages/leasehold/src/core/index.js";
 import {
-  Elector,
   type ElectorOptions,
+  electorOver,
   type LeaderWork,
 } from "../../packages/leasehold/src/election/elector.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
@@ -15,7 +15,7 @@ export function electorsWorld() {
   const store = faultyStore(env);
   const node = (holder: string, options: ElectorOptions = {}) => {
     const leases = new LeaseClient(store, { env, holder }, { close: undefined });
-    const elector = new Elector(leases, "cluster", { ttlMs: ELECTOR_TTL_MS, ...options });
+    const elector = electorOver(leases, "cluster", { ttlMs: ELECTOR_TTL_MS, ...options });
     const stop = new AbortController();
     const lead = (work: LeaderWork = untilAborted) => elector.lead(work, { signal: stop.signal });
     return { leases, elector, stop, lead };

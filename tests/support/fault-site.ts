@@ -1,14 +1,9 @@
 /** What the tests of faults need: a database, who holds leases in it, and ways between them that fail. */
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
-import type {
-  AcquireOptions,
-  HeldLease,
-  LeaseClient,
-  LeaseView,
-} from "../../packages/leasehold/src/core/index.js";
+import type { AcquireOptions, Lease, LeaseView } from "../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemRandom } from "../../packages/leasehold/src/env/index.js";
-import { connect } from "../../packages/leasehold/src/index.js";
+import { connect, type Leasehold } from "../../packages/leasehold/src/index.js";
 import { until } from "../../packages/leasehold/src/testing/waiting.js";
 import { compile } from "./compile.js";
 import type { HolderSettings, Said } from "./holder.js";
@@ -49,7 +44,7 @@ export function holdersForTests(): void {
 }
 
 /** A client whose close() does not wait for what it holds. */
-export function openLeases(url: string): Promise<LeaseClient> {
+export function openLeases(url: string): Promise<Leasehold> {
   return connect(url, { graceMs: 0 });
 }
 
@@ -63,7 +58,7 @@ export class Site {
     readonly url: string,
     /** Where the registers are. */
     readonly protectedUrl: string,
-    readonly leases: LeaseClient,
+    readonly leases: Leasehold,
     readonly database: pg.Client,
   ) {}
 
@@ -113,7 +108,7 @@ export class Site {
   }
 
   /** The next one in line waits for the lease, writes, and stays. */
-  async succeed(): Promise<HeldLease> {
+  async succeed(): Promise<Lease> {
     const waitMs = TTL_MS + TAKEOVER_MS;
     const next = await this.leases.acquire(this.resource, { ttlMs: LONG_MS, waitMs });
     expect(await this.write(next.token)).toBe("written");
@@ -121,7 +116,7 @@ export class Site {
   }
 
   /** The fence has kept the late write of this token out; without one, it stands. */
-  async expectOnlyUnfencedSuffers(late: number, next: HeldLease): Promise<void> {
+  async expectOnlyUnfencedSuffers(late: number, next: Lease): Promise<void> {
     expect(next.token).toBeGreaterThan(late);
     expect(await readRegisters(this.database, this.resource)).toEqual({
       fenced: next.token,
@@ -130,7 +125,7 @@ export class Site {
   }
 
   /** The lease is this one's, and alive. */
-  async expectHeldBy({ token }: HeldLease): Promise<void> {
+  async expectHeldBy({ token }: Lease): Promise<void> {
     expect(await this.view()).toMatchObject({ token, state: "live" });
   }
 }

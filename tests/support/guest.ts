@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { expect } from "vitest";
-import { connect, connectTasks, defineTask } from "../../packages/leasehold/src/index.js";
+import { connect, defineTask } from "../../packages/leasehold/src/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import { until as untilTrue } from "../../packages/leasehold/src/testing/waiting.js";
 
@@ -49,7 +49,8 @@ async function leases(url: string): Promise<void> {
 }
 
 async function tasks(url: string): Promise<void> {
-  await using client = await connectTasks(url);
+  await using tasksClient = await connect(url);
+  const client = tasksClient.tasks;
   const double = defineTask<{ n: number; text: string }>("double");
   // Above 64 KiB, so that it comes in more than one piece.
   const text = "größer ".repeat(12_000);

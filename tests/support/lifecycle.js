@@ -2,7 +2,7 @@
  * The programs of tests/e2e/lifecycle.test.ts: `node lifecycle.js NAME SOURCE`. None of them ends itself, and
  * none closes what it has opened unless that is what it shows.
  */
-import { connect, connectTasks, defineTask, openStores } from "leasehold";
+import { connect, defineTask, openStores } from "leasehold";
 
 const [name = "", source = ""] = process.argv.slice(2);
 const say = (text) => console.log(text);
@@ -25,7 +25,7 @@ const programs = {
     await (await waiting).release();
     await one.run("r", () => {});
 
-    const tasks = await connectTasks(opened);
+    const { tasks } = await connect(opened);
     const kind = defineTask("kind");
     const done = new Promise((resolve) => {
       const worker = tasks.work([kind.handle(() => resolve(worker))]);
@@ -82,7 +82,7 @@ const programs = {
   /** Works under a lease and at a task until told to end. */
   async drains() {
     const leases = await connect(source, { closeOnSignals: true });
-    const tasks = await connectTasks(source, { closeOnSignals: ["SIGINT", "SIGTERM"] });
+    const { tasks } = await connect(source, { closeOnSignals: ["SIGINT", "SIGTERM"] });
     const kind = defineTask("kind");
     const begun = new Promise((resolve) => {
       const handler = kind.handle(async (_, { signal }) => {
@@ -133,7 +133,7 @@ const programs = {
     const plain = await connect(source);
     count();
     const one = await connect(source, { closeOnSignals: true });
-    const two = await connectTasks(source, { closeOnSignals: ["SIGTERM"] });
+    const two = await connect(source, { closeOnSignals: ["SIGTERM"] });
     count();
     await one.close();
     count();

@@ -5,7 +5,7 @@ import {
   MemoryTaskStore,
 } from "../../packages/leasehold/src/stores/memory/tasks.js";
 import { defineTask, type HandlerContext } from "../../packages/leasehold/src/tasks/define.js";
-import { type Json, type TaskStore, Tasks } from "../../packages/leasehold/src/tasks/index.js";
+import { type Json, type TaskStore, tasksOver } from "../../packages/leasehold/src/tasks/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 
 export function tasksWorld(logger = silentLogger) {
@@ -19,7 +19,8 @@ export function tasksWorld(logger = silentLogger) {
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
-    return new Tasks(own, { env, holder }, { close: undefined });
+    const { tasks, close } = tasksOver(own, { env, holder }, { close: undefined });
+    return Object.assign(tasks, { close });
   };
   return { env, clock: env.clock, store, client, tasks: client("me") };
 }

@@ -7,14 +7,14 @@
  */
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
-import type { LeaseClient, LeaseStore } from "../../packages/leasehold/src/core/index.js";
-import { connect, openStores } from "../../packages/leasehold/src/index.js";
+import type { LeaseStore } from "../../packages/leasehold/src/core/index.js";
+import { connect, type Leasehold, openStores } from "../../packages/leasehold/src/index.js";
 
 const [url = "", resource = ""] = process.argv.slice(2);
 const HELD_MS = 2;
 
 const { leases: store, close } = await openStores(url);
-const clients: LeaseClient[] = [];
+const clients: Leasehold[] = [];
 const waiting: Promise<void>[] = [];
 for await (const number of createInterface(process.stdin)) {
   const client: LeaseStore = {

@@ -13,8 +13,7 @@ import { once } from "node:events";
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Clock } from "leasehold";
-import { connect, type HeldLease, type LeaseClient, LeaseLostError, openStores } from "leasehold";
-import { Elector, Shards, Singleton } from "leasehold/election";
+import { connect, type Lease, type Leasehold, LeaseLostError, openStores } from "leasehold";
 import { systemClock } from "leasehold/internal";
 import type { Feature } from "./features.js";
 import { openRegisters, type Registers, type RegistersPlace } from "./registers.js";
@@ -44,7 +43,7 @@ export interface Said {
   readonly wrote?: string;
 }
 
-type Held = Pick<HeldLease, "token" | "signal" | "checkAlive">;
+type Held = Pick<Lease, "token" | "signal" | "checkAlive">;
 interface Right {
   readonly node: string;
   readonly feature: Feature;
@@ -101,7 +100,7 @@ const over = async (signal: AbortSignal) => {
   if (!signal.aborted) await once(signal, "abort");
 };
 
-type Join = (leases: LeaseClient, node: string) => unknown;
+type Join = (leases: Leasehold, node: string) => unknown;
 const acquire = { ttlMs };
 const untilLost = (feature: Feature): Join => {
   const resource = `${prefix}-${feature}`;
@@ -128,22 +127,22 @@ const JOINS: Readonly<Record<Feature, Join>> = {
   guard: untilLost("guard"),
   elector: (leases, node) => {
     const name = `${prefix}-elector`;
-    return new Elector(leases, name, acquire).lead(async (term) => {
+    return leases.elector(name, acquire).lead(async (term) => {
       await has(node, "elector", name, term);
       await over(term.signal);
     });
   },
   singleton: (leases, node) => {
     const name = `${prefix}-singleton`;
-    const work = async (lease: HeldLease) => {
+    const work = async (lease: Lease) => {
       await has(node, "singleton", name, lease);
       await over(lease.signal);
     };
-    return new Singleton(leases, name, work, { ...acquire, restartDelayMs: 100 });
+    return leases.singleton(name, work, { ...acquire, restartDelayMs: 100 }).start();
   },
   shards: (leases, node) => {
     const name = `${prefix}-shards`;
-    return new Shards(leases, name, {
+    const shards = leases.shards(name, {
       ...acquire,
       count: 6,
       member: node,
@@ -153,6 +152,7 @@ const JOINS: Readonly<Record<Feature, Join>> = {
         await over(lease.signal);
       },
     });
+    return shards.start();
   },
   // The first one stays as long as it can; the others are done at once, and let the next one.
   waiting: (leases, node) => {

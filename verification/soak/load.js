@@ -4,8 +4,7 @@
  * saw: { probes, accepted, lost, counts }.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect, connectTasks, defineTask } from "leasehold";
-import { Elector, Shards, Singleton } from "leasehold/election";
+import { connect, defineTask } from "leasehold";
 
 const { databaseUrl, serverUrl, ttlMs, live, liveOverHttp, tasksPerSecond, servedPerSecond } =
   JSON.parse(process.argv[2]);
@@ -112,10 +111,8 @@ async function visit() {
   const opened = [await connect(databaseUrl, { graceMs: 0 })];
   try {
     const [leases] = opened;
-    const counted = await connectTasks(databaseUrl);
-    opened.push(counted);
     await leases.acquire(`visit/${Math.floor(between(0, 5))}`, { ttlMs, waitMs: ttlMs, signal });
-    await counted.counts();
+    await leases.tasks.counts();
     counts.visits += 1;
   } finally {
     await Promise.allSettled(opened.map((client) => client.close()));
@@ -123,7 +120,7 @@ async function visit() {
 }
 
 function elections(leases, number) {
-  const elector = new Elector(leases, "soak/leader", { ttlMs, retryDelayMs: 100, graceMs: 100 });
+  const elector = leases.elector("soak/leader", { ttlMs, retryDelayMs: 100, graceMs: 100 });
   void always(() =>
     elector.lead(
       async (term) => {
@@ -134,8 +131,7 @@ function elections(leases, number) {
     ),
   );
   const singleton = () =>
-    new Singleton(
-      leases,
+    leases.singleton(
       "soak/singleton",
       async (lease) => {
         counts.singletons += 1;
@@ -143,9 +139,9 @@ function elections(leases, number) {
       },
       { ttlMs, restartDelayMs: 100, graceMs: 100 },
     );
-  let alone = singleton();
+  let alone = singleton().start();
   const shards = () =>
-    new Shards(leases, "soak/shards", {
+    leases.shards("soak/shards", {
       count: 8,
       member: `m${number}`,
       ttlMs,
@@ -155,14 +151,14 @@ function elections(leases, number) {
         await sleep(1e9, undefined, { signal: lease.signal }).catch(() => {});
       },
     });
-  let member = shards();
+  let member = shards().start();
   // Who leaves and comes back gives its part to the other one.
   void always(async () => {
     await pause(between(3 * ttlMs, 5 * ttlMs));
     await Promise.allSettled([alone.close(), member.close()]);
     if (signal.aborted) return;
-    alone = singleton();
-    member = shards();
+    alone = singleton().start();
+    member = shards().start();
   });
   void always(async () => {
     for await (const _ of elector.observe({ signal })) counts.observed += 1;
@@ -172,8 +168,9 @@ function elections(leases, number) {
 const first = await connect(databaseUrl, { holder: "soak-1", graceMs: 0 });
 const second = await connect(databaseUrl, { holder: "soak-2", graceMs: 0 });
 const overHttp = await connect(serverUrl, { holder: "soak-http", graceMs: 0 });
-const tasks = await connectTasks(databaseUrl, { holder: "soak-tasks" });
-const served = await connectTasks(serverUrl, { holder: "soak-served" });
+const worker = await connect(databaseUrl, { holder: "soak-tasks" });
+const producer = await connect(serverUrl, { holder: "soak-served" });
+const [tasks, served] = [worker.tasks, producer.tasks];
 
 for (let at = 0; at < live; at += 1) void always(() => keepLive(first, `live/${at}`));
 for (let at = 0; at < liveOverHttp; at += 1) void always(() => keepLive(overHttp, `http/${at}`));
@@ -261,7 +258,7 @@ process.on("message", async (message) => {
   if (message === "stop") stopping.abort();
   if (message !== "close") return;
   clearInterval(reporting);
-  await Promise.allSettled([first, second, overHttp, tasks, served].map((one) => one.close()));
+  await Promise.allSettled([first, second, overHttp, worker, producer].map((one) => one.close()));
   report();
   process.exit(0);
 });

@@ -1,6 +1,6 @@
 /** Clients over whatever opens their stores: every engine in Node, some of them in a browser. */
-
 import {
+  type AnyLease,
   type ClientOptions,
   checkKnown,
   InvalidOptionError,
@@ -14,101 +14,132 @@ import {
   closeOnSignals,
   type Env,
   getsSignals,
+  newHolder,
   systemEnv,
 } from "./env/index.js";
+import { type Leasehold, leaseholdOver } from "./leasehold.js";
 import { type Engines, openBy, withTasks } from "./stores/opening.js";
 import type { LeaseStores, Source } from "./stores/source.js";
-import { Tasks, type TasksOptions } from "./tasks/index.js";
+import { type TaskStore, type TasksClient, tasksOver } from "./tasks/index.js";
 
-export interface ConnectOptions {
+/** Options of `connect`. */
+export interface ConnectOptions extends ClientOptions {
+  /** Where tasks are kept, if not in the source: a source as that of `connect`. Closed with the client. */
+  tasks?: Source;
   /**
-   * How long to wait for the store, in milliseconds. Default 5,000; for PGlite 30,000, because it
-   * starts a database in this very process.
+   * Accept a store that gives no fencing tokens (`?format=`). Default false: a write of a holder that was paused past
+   * its lease could then not be refused. With `true`, what is acquired may be an `UnfencedLease`.
+   */
+  unfenced?: boolean;
+  /**
+   * How long to wait for the store, in milliseconds. Default 5,000; for PGlite 60,000, because it
+   * starts a database in this process.
    */
   connectTimeoutMs?: number;
   /**
    * Close the client when the process is told to end: `true` means at SIGINT and SIGTERM. The work
    * drains as in `close()`, then the process ends by that signal; a second one ends it at once. Where
-   * others listen to the same signal, when it ends is left to them. Default false: a library installs
+   * others listen to the same signal, they decide when the process ends. Default false: a library installs
    * no signal handlers unasked. Refused where there are no signals, as in browsers.
    */
   closeOnSignals?: boolean | readonly ClosingSignal[];
 }
 
+/** Options of `openStores`. */
 export interface OpenStoresOptions
-  extends Pick<ClientOptions & ConnectOptions, "logger" | "env" | "connectTimeoutMs"> {
+  extends Pick<ConnectOptions, "logger" | "env" | "connectTimeoutMs"> {
   /** Where tasks, the generator's state and the history of grants are kept. Default: the source. */
   control?: Source;
 }
 
-const OPEN_OPTIONS: Readonly<Record<keyof ConnectOptions, true>> = {
-  connectTimeoutMs: true,
-  closeOnSignals: true,
-};
-const TASKS_OPTIONS: Readonly<Record<keyof (TasksOptions & ConnectOptions), true>> = {
+const OPTIONS: Readonly<Record<keyof ConnectOptions, true>> = {
   namespace: true,
   holder: true,
   logger: true,
   env: true,
-  ...OPEN_OPTIONS,
-};
-const LEASES_OPTIONS: Readonly<Record<keyof (ClientOptions & ConnectOptions), true>> = {
   defaults: true,
   graceMs: true,
-  ...TASKS_OPTIONS,
+  tasks: true,
+  unfenced: true,
+  connectTimeoutMs: true,
+  closeOnSignals: true,
 };
 
 /** As `connect`. */
-export async function openLeases(
+export async function openLeasehold(
   engines: Engines,
   source: Source | LeaseStore,
-  options: ClientOptions & ConnectOptions,
-): Promise<LeaseClient> {
-  checkKnown(options, LEASES_OPTIONS);
+  options: ConnectOptions,
+): Promise<Leasehold<AnyLease>> {
+  checkKnown(options, OPTIONS);
   const signals = signalsOf(options);
   const env = envOf(options);
-  if (typeof source === "object" && "acquire" in source) {
-    return closedBy(signals, env, (forget) => {
-      return new LeaseClient(measured("leases", source, env), options, {
-        close: async () => forget(),
-      });
+  const { connectTimeoutMs } = options;
+  const isStore = typeof source === "object" && "acquire" in source;
+  const opened: LeaseStores = isStore
+    ? // What connect() did not open, it does not close.
+      { leases: source, close: async () => {} }
+    : await openBy(engines, source, env, connectTimeoutMs);
+  const closing = [opened.close.bind(opened)];
+  try {
+    let taskStore = () => withTasks(opened, isStore ? "" : source).tasks;
+    if (options.tasks !== undefined) {
+      const apart = await openBy(engines, options.tasks, env, connectTimeoutMs);
+      closing.push(apart.close.bind(apart));
+      const { tasks } = withTasks(apart, options.tasks);
+      taskStore = () => tasks;
+    }
+    if (opened.leases.capabilities.tokens === false && options.unfenced !== true) {
+      throw new InvalidOptionError(
+        "unfenced",
+        "must be true for this store, which gives no fencing tokens: a late write of a paused holder cannot be refused",
+      );
+    }
+    // A server collects by itself, and a store of the caller's is the caller's to collect.
+    const isCollected = isStore || (opened.tasks?.capabilities.reaps ?? false);
+    return clientOver(opened.leases, taskStore, { ...options, env }, signals, {
+      collect: !isCollected,
+      disconnect: async () => {
+        await Promise.all(closing.map((close) => close()));
+      },
     });
+  } catch (error) {
+    await Promise.all(closing.map((close) => close()));
+    throw error;
   }
-  const stores = await openBy(engines, source, env, options.connectTimeoutMs);
-  return closingOnError(stores, () => {
-    // A server collects by itself.
-    const tended = stores.tasks?.capabilities.reaps ?? false;
-    return closedBy(signals, env, (forget) => {
-      const leases = new LeaseClient(measured("leases", stores.leases, env), options, {
-        close: async () => {
-          await collector?.stop();
-          await stores.close().finally(forget);
-        },
-      });
-      const collector = tended ? undefined : startCollector(stores.leases, env);
-      return leases;
-    });
-  });
 }
 
-/** As `connectTasks`. */
-export async function openTasks(
-  engines: Engines,
-  source: Source,
-  options: TasksOptions & ConnectOptions,
-): Promise<Tasks> {
-  checkKnown(options, TASKS_OPTIONS);
-  const signals = signalsOf(options);
-  const env = envOf(options);
-  const stores = await openBy(engines, source, env, options.connectTimeoutMs);
-  return closingOnError(stores, () => {
-    const { tasks } = withTasks(stores, source);
-    return closedBy(signals, env, (forget) => {
-      return new Tasks(measured("tasks", tasks, env), options, {
-        close: () => stores.close().finally(forget),
-      });
-    });
+function clientOver(
+  store: LeaseStore,
+  taskStore: () => TaskStore,
+  { holder, ...options }: ConnectOptions & { readonly env: Env },
+  signals: readonly ClosingSignal[],
+  owned: { readonly collect: boolean; readonly disconnect: () => Promise<void> },
+): Leasehold {
+  const { env } = options;
+  const identity = { ...options, holder: holder ?? newHolder(env.random) };
+  const leases = new LeaseClient(measured("leases", store, env), identity, { close: undefined });
+  const collector = owned.collect ? startCollector(store, env) : undefined;
+  let tasks: TasksClient | undefined;
+  let closed: Promise<void> | undefined;
+  const close = async () => {
+    // Handlers may use leases until they have drained.
+    await tasks?.close();
+    await leases.close();
+    await collector?.stop();
+    await owned.disconnect().finally(forget);
+  };
+  const client = leaseholdOver({
+    leases,
+    // Made at first use: who holds leases alone pays for no tasks.
+    tasks() {
+      tasks ??= tasksOver(measured("tasks", taskStore(), env), identity, { close: undefined });
+      return tasks;
+    },
+    close: () => (closed ??= close()),
   });
+  const forget = closeOnSignals({ signals, logger: env.logger, close: () => client.close() });
+  return client;
 }
 
 /** @throws InvalidOptionError */
@@ -127,18 +158,7 @@ function signalsOf({ closeOnSignals }: ConnectOptions): readonly ClosingSignal[]
   return signals;
 }
 
-/** @param make is given what the client calls when it has closed */
-function closedBy<Client extends { close(): Promise<void> }>(
-  signals: readonly ClosingSignal[],
-  { logger }: Env,
-  make: (forget: () => void) => Client,
-): Client {
-  const client = make(() => forget());
-  const forget = closeOnSignals({ signals, logger, close: () => client.close() });
-  return client;
-}
-
-/** What measures a store comes with the telemetry: nobody else loads it. */
+/** The instrumentation brings what measures a store: a client without it does not load it. */
 function measured<Store extends object>(what: "leases" | "tasks", store: Store, env: Env): Store {
   return env.telemetry?.measured(what, store, env.clock) ?? store;
 }
@@ -147,14 +167,4 @@ function measured<Store extends object>(what: "leases" | "tasks", store: Store, 
 export function envOf(options: Pick<ClientOptions, "logger" | "env">): Env {
   const { logger, env } = options;
   return { ...systemEnv, ...(logger ? { logger } : {}), ...env };
-}
-
-/** A client that cannot be made leaves no store open. */
-async function closingOnError<T>(stores: LeaseStores, make: () => T): Promise<T> {
-  try {
-    return make();
-  } catch (error) {
-    await stores.close();
-    throw error;
-  }
 }

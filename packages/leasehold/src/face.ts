@@ -1,14 +1,15 @@
-/** What the package exports besides its ways to connect, in Node and in browsers alike. */
+/** What the package exports besides its functions, in Node and in browsers alike: types and errors. */
 
+export type { ConnectOptions, OpenStoresOptions } from "./connect.js";
 export {
   type AcquireOptions,
   type AnyLease,
+  type Capabilities,
   type ClientOptions,
   ClosedError,
   type ErrorCode,
-  HeldLease,
   InvalidOptionError,
-  LeaseClient,
+  type Lease,
   type LeaseGroup,
   LeaseholdError,
   LeaseLostError,
@@ -17,12 +18,14 @@ export {
   type LeaseStore,
   LeaseUnavailableError,
   type LeaseView,
+  type ListQuery,
+  type LostHandler,
   type LostReason,
   NoTokenError,
   NotLeaderError,
   type OnUnavailable,
   type Page,
-  ReusableLease,
+  type ReusableLease,
   type RevokeResult,
   type RunOptions,
   StaleTokenError,
@@ -30,11 +33,35 @@ export {
   StoreMisconfiguredError,
   StoreUnavailableError,
   type TryRunResult,
-  UnfencedLease,
+  type UnfencedLease,
   type WatchEvent,
   type Work,
 } from "./core/index.js";
-export type { Clock, ClosingSignal, Env, Logger, Random, Timer } from "./env/index.js";
+export type {
+  Elector,
+  ElectorOptions,
+  ElectorState,
+  LeaderChange,
+  LeaderWork,
+  Shards,
+  ShardsOptions,
+  ShardWork,
+  Singleton,
+  SingletonOptions,
+  SingletonWork,
+  Term,
+} from "./election/index.js";
+export type {
+  Clock,
+  ClosingSignal,
+  Env,
+  GrantId,
+  LeaseId,
+  Logger,
+  Random,
+  Timer,
+} from "./env/index.js";
+export type { Leasehold } from "./leasehold.js";
 export type { LeaseStores, Source, StoreSource, Stores } from "./stores/source.js";
 export {
   type AdminResult,
@@ -42,11 +69,20 @@ export {
   type Enqueued,
   type EnqueueTaskOptions,
   FinalTaskError,
+  type Handler,
   type HandlerContext,
+  type Json,
+  type SqlClient,
+  type TaskDefaults,
   type TaskDefinition,
+  type TaskDetails,
   type TaskHandler,
+  type TaskOptions,
+  type TaskQuery,
+  type TaskState,
   type Tasks,
-  type TasksOptions,
+  type TaskToEnqueue,
+  type TaskView,
   type Worker,
   type WorkerOptions,
 } from "./tasks/index.js";

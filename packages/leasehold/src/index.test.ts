@@ -2,14 +2,7 @@ import { describe, expect, expectTypeOf, it, onTestFinished } from "vitest";
 import { openPglite } from "../../../tests/support/pglite.js";
 import type * as browser from "./browser.js";
 import type * as node from "./index.js";
-import {
-  connect,
-  connectTasks,
-  defineTask,
-  migrate,
-  openStores,
-  type StoreSource,
-} from "./index.js";
+import { connect, defineTask, migrate, openStores, type StoreSource } from "./index.js";
 import { memory } from "./stores/memory/index.js";
 import { pglite } from "./stores/postgres/index.js";
 import { manualEnv } from "./testing/index.js";
@@ -75,19 +68,32 @@ describe("connect", () => {
         },
       }),
     };
-    const refused = { code: "INVALID_OPTION", message: /keeps leases only: keep tasks in Postgr/ };
+    const refused = {
+      code: "INVALID_OPTION",
+      message: /keeps leases only: name a store for tasks/,
+    };
     const matching = { ...refused, message: expect.stringMatching(refused.message) };
-    await expect(connectTasks(only)).rejects.toMatchObject(matching);
+    await expect(connect(only, { tasks: only })).rejects.toMatchObject(matching);
     await expect(openStores(only)).rejects.toMatchObject(matching);
     await expect(openStores("memory:", { control: only })).rejects.toMatchObject(matching);
-    expect(closed).toBe(3);
+    // Twice: for leases and for tasks.
+    expect(closed).toBe(4);
     const client = await connect(only, { env });
+    expect(() => client.tasks).toThrow(refused.message);
     await client.close();
+    const kept = await memory().open(env);
+    const leasesOnly: StoreSource = {
+      open: async () => ({ leases: kept.leases, close: kept.close }),
+    };
+    const both = await connect(leasesOnly, { env, tasks: "memory:" });
+    expect(await both.tasks.counts()).toMatchObject({ pending: 0 });
+    expect(await both.run("r", () => 1)).toBe(1);
+    await both.close();
     const stores = await openStores(only, { env, control: "memory:" });
     expect(stores.leases).toBe(leases);
     expect(await stores.tasks.counts("default")).toBeDefined();
     await stores.close();
-    expect(closed).toBe(5);
+    expect(closed).toBe(6);
   });
 
   it("closes the store when the client cannot be made", async () => {
@@ -98,7 +104,7 @@ describe("connect", () => {
     await expect(connect(source, { defaults: { ttlMs: 1 } })).rejects.toMatchObject({
       path: "ttlMs",
     });
-    await expect(connectTasks(source, { holder: "" })).rejects.toMatchObject({ path: "holder" });
+    await expect(connect(source, { holder: "" })).rejects.toMatchObject({ path: "holder" });
     await expect(connect(source, { connectTimeoutMs: 0 })).rejects.toMatchObject({
       path: "connectTimeoutMs",
     });
@@ -118,8 +124,9 @@ describe("connect", () => {
   });
 });
 
-it("connectTasks works tasks of a named store", async () => {
-  await using tasks = await connectTasks("memory:tasks");
+it("works on tasks of a named store", async () => {
+  await using tasksClient = await connect("memory:tasks");
+  const tasks = tasksClient.tasks;
   const double = defineTask<number>("double");
   const { id } = await tasks.enqueue(double, 21);
   tasks.work([double.handle((n) => 2 * n)]);

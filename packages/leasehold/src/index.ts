@@ -1,46 +1,44 @@
 /**
- * Leasehold: exclusive rights that expire, with tokens that grow.
- * Start with {@link connect} for leases and {@link connectTasks} for tasks.
+ * Leasehold: leases with fencing tokens, and the locks, elections, singletons, shards and tasks that are built on
+ * them. Start with {@link connect}.
  */
-import {
-  type ConnectOptions,
-  envOf,
-  type OpenStoresOptions,
-  openLeases,
-  openTasks,
-} from "./connect.js";
-import type { ClientOptions, LeaseClient, LeaseStore } from "./core/index.js";
+import { type ConnectOptions, envOf, type OpenStoresOptions, openLeasehold } from "./connect.js";
+import type { AnyLease, LeaseStore } from "./core/index.js";
+import type { Leasehold } from "./leasehold.js";
 import { ENGINES, openStores as open } from "./stores/open.js";
 import { migrateBy } from "./stores/opening.js";
 import type { Source, Stores } from "./stores/source.js";
-import type { Tasks, TasksOptions } from "./tasks/index.js";
 
 export * from "./face.js";
 
 /**
- * Opens a client for leases.
+ * Connects to a store and returns a client for leases, elections and tasks.
  * @param source a URL (`memory:NAME`, `pglite:DIR`, `postgres://...`, `redis://...`, `http://...`; in a
  *   browser `memory:` and `http:` alone), an engine's own source such as `postgres({ pool })`, or any
  *   LeaseStore, which stays yours to close
  * @throws INVALID_OPTION, STORE_MISCONFIGURED, STORE_UNAVAILABLE
+ * @example
+ * ```js
+ * import { connect } from "leasehold";
+ *
+ * await using leasehold = await connect("memory:", { holder: "web-1" });
+ * console.log(await leasehold.run("billing", () => "billed"));
+ * ```
  */
 export function connect(
   source: Source | LeaseStore,
-  options: ClientOptions & ConnectOptions = {},
-): Promise<LeaseClient> {
-  return openLeases(ENGINES, source, options);
-}
-
-/**
- * Opens a client for tasks.
- * @param source as for {@link connect}; tasks live in SQL, in memory, or behind a server
- * @throws INVALID_OPTION, STORE_MISCONFIGURED, STORE_UNAVAILABLE
- */
-export function connectTasks(
-  source: Source,
-  options: TasksOptions & ConnectOptions = {},
-): Promise<Tasks> {
-  return openTasks(ENGINES, source, options);
+  options?: ConnectOptions & { unfenced?: false },
+): Promise<Leasehold>;
+/** With `unfenced: true` the store may be one without fencing tokens: check `lease.isFenced`. */
+export function connect(
+  source: Source | LeaseStore,
+  options: ConnectOptions & { unfenced: true },
+): Promise<Leasehold<AnyLease>>;
+export function connect(
+  source: Source | LeaseStore,
+  options: ConnectOptions = {},
+): Promise<Leasehold<AnyLease>> {
+  return openLeasehold(ENGINES, source, options);
 }
 
 /**
@@ -69,7 +67,7 @@ export function openStores(source: Source, options: OpenStoresOptions = {}): Pro
  */
 export function migrate(
   source: Source,
-  options: Pick<ClientOptions, "logger" | "env"> = {},
+  options: Pick<ConnectOptions, "logger" | "env"> = {},
 ): Promise<readonly string[]> {
   return migrateBy(ENGINES, source, envOf(options));
 }

@@ -3,13 +3,14 @@
  * compatibility: it changes with any version, and they depend on exactly this one.
  */
 import {
-  type Capabilities,
+  type AnyLease,
   type ClientOptions,
-  type HeldLease,
+  HeldLease,
   LeaseClient,
   type LeaseStore,
   type Owned,
 } from "./core/index.js";
+import { invariant, type LeaseId } from "./env/index.js";
 
 export {
   type Act,
@@ -64,9 +65,11 @@ export {
   type Failed,
   failedMaybe,
   type Grant,
+  type HeldLease,
   instant,
   KEEP_ENDED_MS,
   type Key,
+  LeaseClient,
   type LeaseRecord,
   type ListQuery,
   type LiveWorker,
@@ -85,6 +88,7 @@ export {
   Wakeup,
   withoutUndefined,
 } from "./core/index.js";
+export { electorOver, shardsOver, singletonOver } from "./election/index.js";
 export {
   type ShardStanding,
   type Standing,
@@ -121,6 +125,7 @@ export {
   withTimeout,
 } from "./env/index.js";
 export { type Prefixed, TopPrefixes } from "./instrumentation/top-prefixes.js";
+export { leasesOf } from "./leasehold.js";
 export { MemoryLeaseState, MemoryLeaseStore } from "./stores/memory/store.js";
 export { MemoryTaskState, MemoryTaskStore } from "./stores/memory/tasks.js";
 export { type Diagnosis } from "./stores/source.js";
@@ -131,12 +136,19 @@ export {
   type ClaimOptions,
   type ClaimOutcome,
   type ClaimRequest,
+  type CompleteOutcome,
+  type CompleteRequest,
   DEFAULTS,
   type EnqueueOutcome,
+  type FailOutcome,
+  type FailRequest,
   GENERATOR_RESOURCE,
   Generator,
   type GeneratorState,
   type GeneratorWanted,
+  type GiveBackOutcome,
+  type HeartbeatOutcome,
+  type HeartbeatRequest,
   type Json,
   leasesOfTask,
   type NewTask,
@@ -148,30 +160,34 @@ export {
   TASK_STATES,
   type TaskDetails,
   type TaskEvent,
+  type TaskGrant,
   type TaskKey,
   type TaskLeaseQuery,
   type TaskListener,
   type TaskQuery,
   type TaskState,
   type TaskStore,
-  Tasks,
+  type TasksClient,
   type TaskView,
+  tasksOver,
 } from "./tasks/index.js";
 
 // What the public types of these classes hide.
 
-export function capabilitiesOf(leases: LeaseClient): Capabilities {
-  return leases.capabilities;
+/** Of a lease that a store granted, with a token or without. */
+export function leaseIdOf(lease: AnyLease): LeaseId {
+  invariant(lease instanceof HeldLease, "a store granted it");
+  return lease.leaseId;
 }
 
-/** Null where the store gives none. */
-export function tokenOf(lease: HeldLease): number | null {
-  return lease.tokenIfAny;
+/** Null where the store gives no tokens. */
+export function tokenOf(lease: AnyLease): number | null {
+  return lease.isFenced ? lease.token : null;
 }
 
-/** The end of this process does not release it: it runs out. */
-export function keepUntilExpiry(lease: HeldLease): void {
-  lease.isWorkedUnder = true;
+/** When this process ends it does not release the lease, which then expires. */
+export function keepUntilExpiry(lease: AnyLease): void {
+  if (lease instanceof HeldLease) lease.isWorkedUnder = true;
 }
 
 /** A client over a store that is open already. @param owned what closes with it */

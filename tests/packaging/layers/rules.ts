@@ -44,7 +44,7 @@ export const LIBRARY: Rules = {
     "stores/open": ["env", "stores/opening", "stores/open-anywhere", "stores/source", "stores/*"],
     testing: ["env", "core", "tasks", "control"],
     // What authors of stores import.
-    port: ["env", "core"],
+    port: ["env", "core", "tasks"],
     // The public face: it joins the core with the stores.
     index: [
       "env",
@@ -52,6 +52,7 @@ export const LIBRARY: Rules = {
       "tasks",
       "connect",
       "face",
+      "leasehold",
       "stores/open",
       "stores/opening",
       "stores/source",
@@ -61,12 +62,15 @@ export const LIBRARY: Rules = {
       "tasks",
       "connect",
       "face",
+      "leasehold",
       "stores/opening",
       "stores/open-anywhere",
       "stores/source",
     ],
-    connect: ["env", "core", "tasks", "stores/opening", "stores/source"],
-    face: ["env", "core", "election", "fence", "tasks", "control", "stores/source"],
+    // The client: the core's leases, elections and tasks as one.
+    leasehold: ["core", "election", "tasks"],
+    connect: ["env", "core", "tasks", "leasehold", "stores/opening", "stores/source"],
+    face: ["env", "core", "election", "tasks", "connect", "leasehold", "stores/source"],
     // What the server, its command line, the console and the verification share of the inside.
     internal: [
       "env",
@@ -75,12 +79,13 @@ export const LIBRARY: Rules = {
       "tasks",
       "control",
       "instrumentation",
+      "leasehold",
       "wire",
       "stores/*",
     ],
   },
   openModules: {
-    "tasks/port.ts": ["stores/", "testing/", "control/"],
+    "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/"],
     "tasks/rules.ts": ["stores/", "testing/"],
     "tasks/record.ts": ["stores/", "testing/"],
     // What a store that fails for a while is wrapped in, without the rest of what keeps tasks and controls.

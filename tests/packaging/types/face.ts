@@ -6,29 +6,33 @@ import type { PGlite, Transaction } from "@electric-sql/pglite";
 import {
   type AcquireOptions,
   type AdminResult,
+  type AnyLease,
   connect,
-  connectTasks,
   defineTask,
+  type Elector,
   type Enqueued,
   type ErrorCode,
-  type HeldLease,
+  type GrantId,
   type Lease,
-  type LeaseClient,
+  type Leasehold,
   LeaseholdError,
+  type LeaseId,
   LeaseLostError,
   type LeaseStore,
   type LeaseView,
   type Logger,
   type LostReason,
   openStores,
+  type ReusableLease,
   type RevokeResult,
+  type Shards,
+  type Singleton,
   type TaskHandler,
   type Tasks,
   type TryRunResult,
   type UnfencedLease,
   type Worker,
 } from "leasehold";
-import { Singleton } from "leasehold/election";
 import { fence } from "leasehold/fence";
 import { memory } from "leasehold/stores/memory";
 import { pglite, postgres } from "leasehold/stores/postgres";
@@ -38,28 +42,26 @@ import type { Logger as Pino } from "pino";
 import { expectTypeOf } from "vitest";
 import { z } from "zod";
 
-declare const leases: LeaseClient;
+declare const leases: Leasehold;
 declare const tasks: Tasks;
-declare const held: HeldLease;
+declare const held: Lease;
 
 // Connecting.
-expectTypeOf(connect("memory:")).resolves.toEqualTypeOf<LeaseClient>();
-expectTypeOf(connect(new URL("postgres://localhost/app"))).resolves.toEqualTypeOf<LeaseClient>();
-expectTypeOf(connectTasks("memory:")).resolves.toEqualTypeOf<Tasks>();
+expectTypeOf(connect("memory:")).resolves.toEqualTypeOf<Leasehold>();
+expectTypeOf(connect(new URL("postgres://localhost/app"))).resolves.toEqualTypeOf<Leasehold>();
+expectTypeOf(leases.tasks).toEqualTypeOf<Tasks>();
 declare const store: LeaseStore;
 declare const pool: pg.Pool;
 declare const db: PGlite;
 for (const source of [memory(), postgres({ pool }), pglite({ db }), pglite({ directory: "" })]) {
   void connect(source, { namespace: "tenant", closeOnSignals: true });
-  void connectTasks(source, { connectTimeoutMs: 1_000, closeOnSignals: ["SIGTERM"] });
+  void connect("redis://localhost", { tasks: source, closeOnSignals: ["SIGTERM"] });
 }
 void connect(store);
 // @ts-expect-error A store of leases keeps no tasks.
-void connectTasks(store);
+void connect("memory:", { tasks: store });
 // @ts-expect-error Misspelt.
 void connect("memory:", { nameSpace: "tenant" });
-// @ts-expect-error Leases are taken with defaults, tasks are not.
-void connectTasks("memory:", { defaults: { ttlMs: 1_000 } });
 // @ts-expect-error Cannot be handled.
 void connect("memory:", { closeOnSignals: ["SIGKILL"] });
 const stores = await openStores("memory:");
@@ -72,31 +74,38 @@ expectTypeOf(leases.run("r", { ttlMs: 1_000 }, async () => ["a"])).resolves.toEq
   string[]
 >();
 expectTypeOf(leases.run("r", () => {})).resolves.toBeVoid();
-void leases.run("r", (lease) => expectTypeOf(lease).toEqualTypeOf<HeldLease>());
+void leases.run("r", (lease) => expectTypeOf(lease).toEqualTypeOf<Lease>());
 // @ts-expect-error Misspelt.
 void leases.run("r", { ttl: 1_000 }, () => 1);
 // @ts-expect-error There is work to be done.
 void leases.run("r", { ttlMs: 1_000 });
 
-// Work while the store is away: it must look whether it has a lease.
-const unprotected = { onUnavailable: "unfenced" } as const;
-void leases.run("r", unprotected, (lease) => {
-  expectTypeOf(lease).toEqualTypeOf<HeldLease | UnfencedLease>();
+// A store without tokens: what is acquired may have none.
+const unfenced = await connect("redis://localhost?format=redlock", { unfenced: true });
+expectTypeOf(unfenced).toEqualTypeOf<Leasehold<AnyLease>>();
+expectTypeOf(unfenced.acquire("r")).resolves.toEqualTypeOf<AnyLease>();
+// @ts-expect-error It must be narrowed by isFenced.
+void unfenced.run("r", (lease) => lease.token);
+
+// Work while the store is unavailable: it must check whether it has a lease.
+const whileUnavailable = { onUnavailable: "unfenced" } as const;
+void leases.run("r", whileUnavailable, (lease) => {
+  expectTypeOf(lease).toEqualTypeOf<Lease | UnfencedLease>();
   // @ts-expect-error There may be no grant.
   void lease.grantId;
-  if (lease.isFenced) expectTypeOf(lease).toEqualTypeOf<HeldLease>();
+  if (lease.isFenced) expectTypeOf(lease).toEqualTypeOf<Lease>();
 });
-expectTypeOf(leases.tryRun("r", unprotected, () => 1)).resolves.toEqualTypeOf<
+expectTypeOf(leases.tryRun("r", whileUnavailable, () => 1)).resolves.toEqualTypeOf<
   TryRunResult<number>
 >();
-const needsLease = (lease: HeldLease) => lease.grantId;
+const needsLease = (lease: Lease) => lease.grantId;
 void leases.run("r", { onUnavailable: "fail" }, needsLease);
 // @ts-expect-error It may be given none.
-void leases.run("r", unprotected, needsLease);
+void leases.run("r", whileUnavailable, needsLease);
 // @ts-expect-error It never waits.
 void leases.tryRun("r", { onUnavailable: "wait" }, () => 1);
 // @ts-expect-error There is no work to run.
-void leases.acquire("r", unprotected);
+void leases.acquire("r", whileUnavailable);
 
 // Work if it is free.
 expectTypeOf(leases.tryRun("r", async () => "a")).resolves.toEqualTypeOf<TryRunResult<string>>();
@@ -113,13 +122,15 @@ if (result.ran) {
 }
 
 // A lease in the hand.
-expectTypeOf(leases.acquire("r", { waitMs: 5_000 })).resolves.toEqualTypeOf<HeldLease>();
-expectTypeOf(leases.tryAcquire("r")).resolves.toEqualTypeOf<HeldLease | null>();
+expectTypeOf(leases.acquire("r", { waitMs: 5_000 })).resolves.toEqualTypeOf<Lease>();
+expectTypeOf(leases.tryAcquire("r")).resolves.toEqualTypeOf<Lease | null>();
 expectTypeOf(held).toExtend<AsyncDisposable>();
 expectTypeOf(leases).toExtend<AsyncDisposable>();
-expectTypeOf(tasks).toExtend<AsyncDisposable>();
 expectTypeOf<Worker>().toExtend<AsyncDisposable>();
 expectTypeOf(held.token).toBeNumber();
+expectTypeOf(held.leaseId).toEqualTypeOf<LeaseId>();
+expectTypeOf(held.grantId).toEqualTypeOf<GrantId>();
+expectTypeOf(held.grantId).not.toExtend<LeaseId>();
 expectTypeOf(held.signal).toEqualTypeOf<AbortSignal>();
 expectTypeOf(held.checkAlive).returns.toBeBoolean();
 expectTypeOf(held.remainingMs).returns.toBeNumber();
@@ -140,8 +151,8 @@ interface ArticleLease {
   onLost(handler: (reason: string) => void): () => void;
 }
 leases.reusableLease("r", { acquireRetries: 3, acquireRetryDelayMs: 200 }) satisfies ArticleLease;
-expectTypeOf<Lease>().toExtend<ArticleLease & AsyncDisposable>();
-expectTypeOf<Lease["held"]>().toEqualTypeOf<HeldLease | null>();
+expectTypeOf<ReusableLease>().toExtend<ArticleLease & AsyncDisposable>();
+expectTypeOf<ReusableLease["held"]>().toEqualTypeOf<Lease | null>();
 // @ts-expect-error It does not wait: it tries again.
 leases.reusableLease("r", { waitMs: 1 });
 
@@ -174,7 +185,7 @@ void tasks.enqueue(report, { pages: "1", day: new Date() });
 void tasks.enqueue(report, { pages: 1, day: "2026-11-21" }, { dedupKey: "k" });
 const handler = report.handle(async (data, { lease, task, signal, progress, log }) => {
   expectTypeOf(data).toEqualTypeOf<{ pages: number; day: Date }>();
-  expectTypeOf(lease).toEqualTypeOf<HeldLease>();
+  expectTypeOf(lease).toEqualTypeOf<Lease>();
   expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
   expectTypeOf(log).toEqualTypeOf<Logger>();
   expectTypeOf(task.attempt).toBeNumber();
@@ -215,6 +226,9 @@ expectTypeOf(console).toExtend<Logger>();
 // Options that are put together elsewhere, also with undefined left out.
 const options: AcquireOptions = { ttlMs: 5_000, ...(pool ? { waitMs: 0 } : {}) };
 void leases.acquire("r", options);
-new Singleton(leases, "leader", async (lease) => {
-  expectTypeOf(lease).toEqualTypeOf<HeldLease>();
+expectTypeOf(leases.elector("leader")).toEqualTypeOf<Elector>();
+expectTypeOf(leases.shards("parts", { count: 2, work: async () => {} })).toEqualTypeOf<Shards>();
+const singleton = leases.singleton("leader", async (lease) => {
+  expectTypeOf(lease).toEqualTypeOf<Lease>();
 });
+expectTypeOf(singleton.start()).toEqualTypeOf<Singleton>();

@@ -7,8 +7,9 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
-import type { AcquireOptions, LeaseClient } from "../../../packages/leasehold/src/core/index.js";
+import type { AcquireOptions } from "../../../packages/leasehold/src/core/index.js";
 import { newLeaseId, systemRandom } from "../../../packages/leasehold/src/env/index.js";
+import type { Leasehold } from "../../../packages/leasehold/src/index.js";
 import { until } from "../../../packages/leasehold/src/testing/waiting.js";
 import {
   compileHolder,
@@ -39,7 +40,7 @@ export interface OpenedWorld {
   /** A process that holds the lease of the site, or waits for it. */
   hold(options: AcquireOptions, port?: number): Promise<Holder>;
   /** A client of leases with this ttl, behind a proxy. */
-  openBehind(ttlMs: number): Promise<{ readonly proxy: TcpProxy; readonly leases: LeaseClient }>;
+  openBehind(ttlMs: number): Promise<{ readonly proxy: TcpProxy; readonly leases: Leasehold }>;
   openProxy(): Promise<TcpProxy>;
 }
 

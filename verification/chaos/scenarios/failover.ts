@@ -9,7 +9,7 @@
  * is made anew, and both of its holders write.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { connect, connectTasks, type HeldLease, type LeaseClient } from "leasehold";
+import { connect, type Lease, type Leasehold } from "leasehold";
 import { Load } from "./load.js";
 import type { Pair } from "./pair.js";
 import { TaskWork } from "./task-work.js";
@@ -70,7 +70,7 @@ export interface Seen {
 }
 
 interface Held {
-  readonly lease: HeldLease;
+  readonly lease: Lease;
   readonly grant: Grant;
 }
 
@@ -81,9 +81,9 @@ export async function failover(
 ): Promise<Seen> {
   const holders = await connect(pair.url, { graceMs: 0, holder: "first" });
   const successors = await connect(pair.url, { graceMs: 0, holder: "second" });
-  const tasks = hasTasks ? new TaskWork(await connectTasks(pair.url)) : undefined;
+  const tasks = hasTasks ? new TaskWork(holders.tasks) : undefined;
   const witness = new Witness();
-  const note = (lease: HeldLease): Held => {
+  const note = (lease: Lease): Held => {
     const grant = witness.granted(lease);
     // The others have not come to it yet.
     if (grant.order % 2 === 0) witness.write(grant);
@@ -173,12 +173,12 @@ export async function failover(
     };
   } finally {
     await load.stop();
-    await Promise.all([holders.close(), successors.close(), tasks?.close()]);
+    await Promise.all([holders.close(), successors.close()]);
   }
 }
 
 /** Resolves when it has connected to the second. */
-async function isReached(leases: LeaseClient): Promise<void> {
+async function isReached(leases: Leasehold): Promise<void> {
   const untilMs = performance.now() + PATIENCE_MS;
   for (;;) {
     const error = await leases.get("kept-1").then(
@@ -192,9 +192,9 @@ async function isReached(leases: LeaseClient): Promise<void> {
 }
 
 async function takeAll(
-  leases: LeaseClient,
+  leases: Leasehold,
   name: string,
-  note: (lease: HeldLease) => Held,
+  note: (lease: Lease) => Held,
 ): Promise<Held[]> {
   const held: Held[] = [];
   for (let at = 1; at <= EACH; at += 1) {
@@ -203,13 +203,13 @@ async function takeAll(
   return held;
 }
 
-async function expiries(leases: LeaseClient, held: readonly Held[]): Promise<number[]> {
+async function expiries(leases: Leasehold, held: readonly Held[]): Promise<number[]> {
   const views = await Promise.all(held.map(({ lease }) => leases.get(lease.resource)));
   return views.map((view) => Date.parse(view?.expiresAt ?? ""));
 }
 
 /** Those that the store does not have any more. */
-async function lostOf(leases: LeaseClient, held: readonly Held[]): Promise<Held[]> {
+async function lostOf(leases: Leasehold, held: readonly Held[]): Promise<Held[]> {
   const lost: Held[] = [];
   for (const one of held) {
     const view = await leases.get(one.lease.resource);
@@ -219,7 +219,7 @@ async function lostOf(leases: LeaseClient, held: readonly Held[]): Promise<Held[
 }
 
 /** How many of them somebody else can have. */
-async function takenAnew(leases: LeaseClient, held: readonly Held[]): Promise<number> {
+async function takenAnew(leases: Leasehold, held: readonly Held[]): Promise<number> {
   let taken = 0;
   for (const { lease } of held) {
     const other = await leases.tryAcquire(lease.resource, { ttlMs: LONG_MS, autoRenew: false });
@@ -229,8 +229,8 @@ async function takenAnew(leases: LeaseClient, held: readonly Held[]): Promise<nu
 }
 
 /** Each to its next holder, who writes, and then the old one does, who knows of nothing. */
-async function grantAnew(leases: LeaseClient, lost: readonly Held[], witness: Witness) {
-  const next: HeldLease[] = [];
+async function grantAnew(leases: Leasehold, lost: readonly Held[], witness: Witness) {
+  const next: Lease[] = [];
   let [believedAtOnce, heardAtRenewal] = [0, 0];
   const options = { ttlMs: LONG_MS, waitMs: PATIENCE_MS, autoRenew: false };
   // The last one first: where tokens have gone back, its successor is the furthest behind.
@@ -253,8 +253,8 @@ async function grantAnew(leases: LeaseClient, lost: readonly Held[], witness: Wi
 /** @returns how many of the next grants are larger than all before, and pass */
 async function remedy(
   pair: Pair,
-  leases: LeaseClient,
-  held: readonly HeldLease[],
+  leases: Leasehold,
+  held: readonly Lease[],
   witness: Witness,
 ): Promise<number> {
   if (!pair.raiseTokens || witness.smallerTokens === 0) return 0;

@@ -1,6 +1,6 @@
 /** Clients that take a lease on something new, and enqueue a task, again and again until told to stop. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { HeldLease, LeaseClient } from "leasehold";
+import type { Lease, Leasehold } from "leasehold";
 import type { TaskWork } from "./task-work.js";
 
 const CLIENTS = 4;
@@ -17,8 +17,8 @@ export class Load<Held> {
   #over = false;
 
   constructor(
-    readonly leases: LeaseClient,
-    readonly note: (lease: HeldLease) => Held,
+    readonly leases: Leasehold,
+    readonly note: (lease: Lease) => Held,
     readonly tasks: TaskWork | undefined,
   ) {}
 

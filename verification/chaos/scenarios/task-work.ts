@@ -68,10 +68,6 @@ export class TaskWork {
     };
   }
 
-  close(): Promise<void> {
-    return this.tasks.close();
-  }
-
   async #enqueue(definition: typeof EARLY, answered: string[]): Promise<void> {
     const id = randomUUID();
     await this.tasks.enqueue(definition, null, { id });

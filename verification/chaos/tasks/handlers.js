@@ -3,7 +3,7 @@
  * and the write lies a window, as in any real work, and a process that is stopped in it writes late.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { defineTask } from "leasehold/tasks";
+import { defineTask } from "leasehold";
 
 const RETRY_MS = 100;
 const MOST_TRIES = 200;

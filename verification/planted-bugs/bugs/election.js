@@ -69,7 +69,7 @@ export const ELECTOR_BUGS = [
     name: "stale-leader-does-not-step-down",
     what: "A leader whose token a guard has refused goes on leading.",
     file: ELECTOR,
-    find: 'if (error instanceof StaleTokenError) lease?.lose("taken");',
+    find: 'if (options.leaderWrite && error instanceof StaleTokenError) lease.lose("taken");',
     by: "",
     check: unit(
       "packages/leasehold/src/election/elector.test.ts",
@@ -124,8 +124,8 @@ export const SHARDS_BUGS = [
     name: "shard-released-before-its-work-ended",
     what: "A shard is handed over when its work is told to stop, not when it has.",
     file: SHARDS,
-    find: "const work = (lease: HeldLease) => this.#work(shard, lease);",
-    by: 'const work = (lease: HeldLease) => {\n        const told = new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));\n        return Promise.race([this.#work(shard, lease), told]);\n      };',
+    find: "const work = (lease: Lease) => this.#work(shard, lease);",
+    by: 'const work = (lease: Lease) => {\n        const told = new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));\n        return Promise.race([this.#work(shard, lease), told]);\n      };',
     check: unit(
       "packages/leasehold/src/election/shards.test.ts",
       "waits for the drain before a shard is handed over",

@@ -3,7 +3,8 @@
  * grants of one resource never overlap in store time, tokens only grow, nothing comes back that has
  * ended, and no holder still trusts its grant when the next one is made.
  */
-import type { HeldLease } from "leasehold";
+import type { Lease } from "leasehold";
+import type { HeldLease } from "leasehold/internal";
 import type { Process } from "../machine.js";
 import type { Step } from "../observed.js";
 import type { World } from "../world.js";
@@ -43,7 +44,7 @@ export class GrantChecker {
   }
 
   /** A process has just been given this. */
-  watch(process: Process, lease: HeldLease): void {
+  watch(process: Process, lease: Lease): void {
     if (lease.remainingMs() <= 0) {
       this.#violate(
         "a grant whose trust has passed on arrival is not acquired",
@@ -51,11 +52,11 @@ export class GrantChecker {
         lease.resource,
       );
     }
-    this.#held.add({ lease, process });
+    this.#held.add({ lease: lease as HeldLease, process });
   }
 
   /** What a holder asks before each step that must not be done twice. */
-  mayGoOn(process: Process, lease: HeldLease): boolean {
+  mayGoOn(process: Process, lease: Lease): boolean {
     const alive = lease.checkAlive();
     if (alive && lease.remainingMs() <= 0) {
       this.#violate(
@@ -150,7 +151,7 @@ export class GrantChecker {
     this.#last.set(resource, { leaseId, token, untilMs, ended: false });
   }
 
-  #trusted(lease: HeldLease, process: Process): void {
+  #trusted(lease: Lease, process: Process): void {
     if (this.#untrusted.has(lease.leaseId))
       return this.#world.cover("trusted although revoked now");
     this.overlaps += 1;

@@ -1,8 +1,7 @@
 /** Candidates for one leadership, observers of it, and leaders that resign, fail and die. */
 
-import { type HeldLease, LeaseClient, LeaseholdError } from "leasehold";
-import { Elector, type Term } from "leasehold/election";
-import { sleep } from "leasehold/internal";
+import { type Elector, type Lease, LeaseholdError, type Term } from "leasehold";
+import { electorOver, LeaseClient, sleep } from "leasehold/internal";
 import { GrantChecker } from "../checkers/grants.js";
 import type { Process } from "../machine.js";
 import { Register } from "../register.js";
@@ -38,7 +37,7 @@ export function elections(sim: Simulation): Running {
 
   const lead = (host: Process, incarnation: string) => async (term: Term) => {
     // A term is a lease, but for what ends it.
-    checker.watch(host, term as HeldLease);
+    checker.watch(host, term as Lease);
     if (term.signal.aborted)
       world.violate("nothing is stopped that has not begun", `${host.name} led when it was over`);
     const running = (working.get(incarnation) ?? 0) + 1;
@@ -48,7 +47,7 @@ export function elections(sim: Simulation): Running {
     vacantSinceMs = undefined;
     const { clock, random } = host.env;
     try {
-      while (checker.mayGoOn(host, term as HeldLease) && !term.signal.aborted) {
+      while (checker.mayGoOn(host, term as Lease) && !term.signal.aborted) {
         write(host, term.token);
         await sleep(clock, ttlMs * 0.2, { signal: term.signal }).catch(() => {});
         if (!healed && random.float() < 0.01) return world.cover("a leader's work ended by itself");
@@ -71,7 +70,7 @@ export function elections(sim: Simulation): Running {
           count.resigned += 1;
           world.cover("a leader resigned");
         } else {
-          await elector.leaderWrite(async (_, token) => write(host, token));
+          await elector.runIfLeader((_, token) => write(host, token), { leaderWrite: true });
         }
       } catch (error) {
         if (!(error instanceof LeaseholdError)) throw error;
@@ -94,7 +93,7 @@ export function elections(sim: Simulation): Running {
     const holder = `${host.name}/${Math.floor(random.float() * 2 ** 32)}`;
     const options = { env: host.env, namespace: NAMESPACE, holder };
     const client = new LeaseClient(stores.leases, options, { close: undefined });
-    const elector = new Elector(client, NAME, {
+    const elector = electorOver(client, NAME, {
       ttlMs,
       driftRatio,
       retryDelayMs: 100,

@@ -1,7 +1,7 @@
 /** Processes that contend for a few resources in every way that the library offers. */
 
-import { type HeldLease, LeaseClient, LeaseholdError } from "leasehold";
-import { sleep } from "leasehold/internal";
+import { type Lease, LeaseholdError } from "leasehold";
+import { LeaseClient, sleep } from "leasehold/internal";
 import { GrantChecker } from "../checkers/grants.js";
 import type { Process } from "../machine.js";
 import { Register } from "../register.js";
@@ -24,7 +24,7 @@ export function leases(sim: Simulation): Running {
   let healed = false;
   let healedAtMs = Infinity;
 
-  const write = (host: Process, lease: HeldLease): void => {
+  const write = (host: Process, lease: Lease): void => {
     network.send(host.name, "register", () => {
       const { resource, token } = lease;
       const last = fenced.get(resource)?.lastToken ?? 0;
@@ -34,7 +34,7 @@ export function leases(sim: Simulation): Running {
     });
   };
 
-  const work = (host: Process) => async (lease: HeldLease) => {
+  const work = (host: Process) => async (lease: Lease) => {
     checker.watch(host, lease);
     waiting.delete(host.name);
     const { clock } = host.env;

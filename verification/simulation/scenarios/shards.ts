@@ -1,8 +1,7 @@
 /** Members that share the shards of one piece of work, while they come, go and fail. */
 
-import { LeaseClient } from "leasehold";
-import { Shards } from "leasehold/election";
-import { sleep } from "leasehold/internal";
+import type { Shards } from "leasehold";
+import { LeaseClient, shardsOver, sleep } from "leasehold/internal";
 import { GrantChecker } from "../checkers/grants.js";
 import { Register } from "../register.js";
 import type { Running, Simulation, Unsettled } from "../simulation.js";
@@ -28,7 +27,7 @@ export function shards(sim: Simulation): Running {
       const holder = `${host.name}/${Math.floor(random.float() * 2 ** 32)}`;
       const options = { env: host.env, namespace: NAMESPACE, holder };
       const client = new LeaseClient(stores.leases, options, { close: undefined });
-      const member = new Shards(client, NAME, {
+      const member = shardsOver(client, NAME, {
         count,
         ttlMs,
         driftRatio,
@@ -56,7 +55,7 @@ export function shards(sim: Simulation): Running {
             working.set(own, running - 1);
           }
         },
-      });
+      }).start();
       members.set(host.name, member);
     },
     revoke() {

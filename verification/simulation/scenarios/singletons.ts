@@ -1,8 +1,6 @@
 /** One piece of work that runs on exactly one node, for as long as there is one. */
 
-import { LeaseClient } from "leasehold";
-import { Singleton } from "leasehold/election";
-import { sleep } from "leasehold/internal";
+import { LeaseClient, singletonOver, sleep } from "leasehold/internal";
 import { GrantChecker } from "../checkers/grants.js";
 import { Register } from "../register.js";
 import type { Running, Simulation } from "../simulation.js";
@@ -32,7 +30,7 @@ export function singletons(sim: Simulation): Running {
         { close: undefined },
       );
       const incarnation = `${host.name}/${Math.floor(random.float() * 2 ** 32)}`;
-      new Singleton(
+      singletonOver(
         client,
         RESOURCE,
         async (lease) => {
@@ -67,7 +65,7 @@ export function singletons(sim: Simulation): Running {
           }
         },
         { ttlMs, driftRatio, restartDelayMs: 100, maxRestartDelayMs: ttlMs },
-      );
+      ).start();
     },
     revoke() {
       const free = world.chance(0.5) ? "now" : "atExpiry";

@@ -1,7 +1,7 @@
 /** Producers enqueue, workers work, both crash and pause; every task is done once, none is lost. */
 
-import { defineTask, LeaseholdError } from "leasehold";
-import { sleep, type TaskStore, Tasks } from "leasehold/internal";
+import { defineTask, LeaseholdError, type Tasks } from "leasehold";
+import { sleep, type TaskStore, tasksOver } from "leasehold/internal";
 import type { Process } from "../machine.js";
 import { Register } from "../register.js";
 import type { Running, Simulation, Unsettled } from "../simulation.js";
@@ -77,7 +77,7 @@ export function tasks(sim: Simulation): Running {
 
   return {
     start(host, stores) {
-      const client = new Tasks(
+      const { tasks: client } = tasksOver(
         stores.tasks,
         { env: host.env, namespace: NAMESPACE, holder: host.name },
         { close: undefined },

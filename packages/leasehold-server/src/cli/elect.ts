@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import type { Command } from "commander";
-import type { LeaseClient } from "leasehold";
-import { Elector, type LeaderChange } from "leasehold/election";
+import type { AnyLease, LeaderChange, Leasehold } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { Exit, UsageError } from "./failures.js";
 import {
@@ -44,26 +43,30 @@ export function addElect(program: Command): void {
       if (options.observe && words.length > 0) {
         throw new UsageError("--observe stands for no election, so it runs no command");
       }
-      const leases = await connectWithin(whereOf(command).store, options.holder);
+      const leasehold = await connectWithin(whereOf(command).store, options.holder);
       try {
-        if (options.observe) await observe(leases, name, options);
-        else throw new Exit(await lead(leases, name, words, options));
+        if (options.observe) await observe(leasehold, name, options);
+        else throw new Exit(await lead(leasehold, name, words, options));
       } finally {
-        await leases.close();
+        await leasehold.close();
       }
     });
 }
 
-async function observe(leases: LeaseClient, name: string, { json }: Options): Promise<void> {
+async function observe(
+  leasehold: Leasehold<AnyLease>,
+  name: string,
+  { json }: Options,
+): Promise<void> {
   const { signal } = listenForShutdown(systemEnv.clock);
-  for await (const change of new Elector(leases, name).observe({ signal })) {
+  for await (const change of leasehold.elector(name).observe({ signal })) {
     tell(json, { leader: change.leader, token: change.token });
   }
 }
 
 /** Resolves with the code to exit with. */
 async function lead(
-  leases: LeaseClient,
+  leasehold: Leasehold<AnyLease>,
   name: string,
   words: readonly string[],
   { ttl, grace, json }: Options,
@@ -71,13 +74,13 @@ async function lead(
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const signals = new Signals();
   const over = new AbortController();
-  const elector = new Elector(leases, name, { ttlMs: ttl, marginMs, graceMs: graceMs + DRAIN_MS });
+  const elector = leasehold.elector(name, { ttlMs: ttl, marginMs, graceMs: graceMs + DRAIN_MS });
   let code: number | undefined;
   const signal = AbortSignal.any([signals.waiting, over.signal]);
   try {
     await elector.lead(
       async (term) => {
-        const right = rightOf(term, leases);
+        const right = rightOf(term, leasehold);
         if (words.length === 0) {
           tell(json, { leader: right.holder, token: right.token });
           if (!right.signal.aborted) await once(right.signal, "abort");

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import type { Enqueued, EnqueueTaskOptions } from "leasehold";
-import { connectTasks, defineTask } from "leasehold";
+import { connect, defineTask } from "leasehold";
 import { DEFAULTS, type Json, withoutUndefined } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { integer, moment, tasksUrl, withStores } from "./options.js";
@@ -43,14 +43,14 @@ async function enqueue(url: string, kind: string, data: string, options: Options
     throw new UsageError("--dedupe-key is for one task: with - all lines would be the same task");
   }
   const only = many ? null : [parse(data, "the data")];
-  const tasks = await connectTasks(url, { connectTimeoutMs: CONNECT_TIMEOUT_MS });
+  const leasehold = await connect(url, { connectTimeoutMs: CONNECT_TIMEOUT_MS, unfenced: true });
   try {
     for await (const batch of only ? [only] : batches()) {
       const rows = batch.map((row) => ({ ...given, data: row }));
-      for (const outcome of await tasks.enqueueAll(definition, rows)) say(outcome, json);
+      for (const outcome of await leasehold.tasks.enqueueAll(definition, rows)) say(outcome, json);
     }
   } finally {
-    await tasks.close();
+    await leasehold.close();
   }
 }
 

@@ -3,10 +3,10 @@ import { text as readAll } from "node:stream/consumers";
 import { type Command, Option } from "commander";
 import { connect, LeaseLostError } from "leasehold";
 import {
-  capabilitiesOf,
   type Grant,
   instant,
   keepUntilExpiry,
+  leaseIdOf,
   systemEnv,
   tokenOf,
   trustFrom,
@@ -72,15 +72,16 @@ async function acquire(
   const leases = await connect(url, {
     namespace,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    unfenced: true,
     graceMs: 0,
     ...(holder === undefined ? {} : { holder }),
   });
   try {
-    if (capabilitiesOf(leases).grants === "bound") throw new UsageError(endsWithUs("session"));
+    if (leases.capabilities.grants === "bound") throw new UsageError(endsWithUs("session"));
     const lease = await leases.acquire(resource, { ttlMs: ttl, waitMs: wait, autoRenew: false });
     // So that the end of this process does not release it.
     keepUntilExpiry(lease);
-    const leaseId = toWireLeaseId(resource, lease.leaseId);
+    const leaseId = toWireLeaseId(resource, leaseIdOf(lease));
     const remainingMs = Math.floor(lease.remainingMs());
     return { resource, leaseId, token: tokenOf(lease), remainingMs };
   } finally {

@@ -2,8 +2,8 @@
 import { constants } from "node:os";
 import { Option } from "commander";
 import type { Clock } from "leasehold";
-import { type LeaseClient, LeaseLostError } from "leasehold";
-import { capabilitiesOf, systemEnv } from "leasehold/internal";
+import { type AnyLease, type Leasehold, LeaseLostError } from "leasehold";
+import { systemEnv } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
 import { duration } from "./options.js";
@@ -24,12 +24,12 @@ export interface Right {
 }
 
 export function rightOf(
-  lease: Omit<Right, "token"> & { token: number },
-  leases: LeaseClient,
+  lease: Omit<Right, "token"> & { readonly token?: number },
+  { capabilities }: Pick<Leasehold<AnyLease>, "capabilities">,
 ): Right {
   const { holder, signal } = lease;
-  // To ask for one that is not there throws.
-  const token = capabilitiesOf(leases).tokens === false ? null : lease.token;
+  // Reading the token of a term that has none throws.
+  const token = capabilities.tokens === false ? null : (lease.token ?? null);
   return {
     holder,
     token,

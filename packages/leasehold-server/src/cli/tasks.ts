@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { connectTasks, type Tasks } from "leasehold";
+import { connect, type Tasks } from "leasehold";
 import {
   formatDuration,
   TASK_STATES,
@@ -35,14 +35,14 @@ export function addTasks(program: Command): void {
     .option("--json", "for machines")
     .addHelpText("after", HELP)
     .action(async (id: string | undefined, options: Options, command: Command) => {
-      const client = await connectTasks(tasksUrl(command), {
+      const leasehold = await connect(tasksUrl(command), {
         connectTimeoutMs: CONNECT_TIMEOUT_MS,
       });
       try {
-        if (id === undefined) await list(client, options);
-        else await show(client, id, options.json);
+        if (id === undefined) await list(leasehold.tasks, options);
+        else await show(leasehold.tasks, id, options.json);
       } finally {
-        await client.close();
+        await leasehold.close();
       }
     });
   addTaskActs(tasks);

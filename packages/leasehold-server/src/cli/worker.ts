@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { connectTasks } from "leasehold";
+import { connect } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
@@ -55,24 +55,24 @@ async function work(url: string, options: Options): Promise<void> {
   const shutdown = listenForShutdown(clock);
   const logger = newLogger(options.logLevel);
   const handlers = await loadHandlers(options.handlers, options.option ?? {});
-  const tasks = await connectTasks(url, {
+  const leasehold = await connect(url, {
     logger,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     ...(options.holder === undefined ? {} : { holder: options.holder }),
   });
   try {
-    tasks.work(handlers, {
+    leasehold.tasks.work(handlers, {
       concurrency: options.concurrency,
       ttlMs: options.ttl,
       graceMs: options.grace,
       ...(options.queue && { queues: options.queue }),
     });
     const kinds = handlers.map((handler) => handler.kind);
-    logger.info({ holder: tasks.holder, kinds, store: shownUrl(url) }, "working");
+    logger.info({ holder: leasehold.holder, kinds, store: shownUrl(url) }, "working");
     await shutdown.requested();
-    logger.info({ holder: tasks.holder }, "draining");
+    logger.info({ holder: leasehold.holder }, "draining");
   } finally {
-    await tasks.close();
+    await leasehold.close();
   }
   // Timers and connections that handlers have left behind must not hold the process open.
   throw new Exit(0);

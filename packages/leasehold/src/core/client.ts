@@ -30,12 +30,11 @@ import type {
   RevokeOutcome,
   WatchEvent,
 } from "./port.js";
-import { ReusableLease } from "./reusable-lease.js";
+import { type ReusableLease, reusableLeaseOver } from "./reusable-lease.js";
 import {
-  type AnyLease,
+  NoLease,
   type OnUnavailable,
   type RunOptions,
-  UnfencedLease,
   type Work,
   type WorkArguments,
   workArguments,
@@ -43,24 +42,24 @@ import {
 import { asked } from "./told.js";
 import { type Held, LocalQueue, Notifications } from "./waiter.js";
 
-/** What `tryRun` answers. */
+/** The result of `tryRun`: what the work returned, or who holds the resource. */
 export type TryRunResult<T> =
   | ({ readonly ran: true } & { readonly value: T })
   | ({ readonly ran: false } & Held);
 
-/** What `revoke` answers: `notHeld` when there was nothing to end, `otherToken` when it was another's. */
+/** The result of `revoke`: `notHeld` when there was no live grant, `otherToken` when it was not the expected one. */
 export type RevokeResult = Exclude<RevokeOutcome, { status: "failed" }>;
 
-/** Closes what the client was given to own; undefined where the caller keeps it. */
+/** What a client closes at its end; `close` is undefined where the caller does. */
 export interface Owned {
   readonly close: (() => Promise<void>) | undefined;
 }
 
-/** Leases on the resources of one namespace. Made by `connect()`. */
+/** Leases on the resources of one namespace: the part of `Leasehold` that needs no other. See there for each method. */
 export class LeaseClient implements AsyncDisposable {
   readonly #store: LeaseStore;
   readonly #context: LeaseContext;
-  /** @internal */ readonly defaults: AcquireOptions;
+  readonly defaults: AcquireOptions;
   /** For those who ask for nothing else: one object for all of them. */
   readonly #resolved: ResolvedOptions;
   readonly #graceMs: number;
@@ -71,7 +70,6 @@ export class LeaseClient implements AsyncDisposable {
   readonly #cutOff = new WeakSet<HeldLease>();
   #closed: Promise<void> | undefined;
 
-  /** @internal */
   constructor(store: LeaseStore, options: ClientOptions, owned: Owned) {
     const env: Env = {
       ...systemEnv,
@@ -115,76 +113,50 @@ export class LeaseClient implements AsyncDisposable {
     return this.#context.namespace;
   }
 
-  /** Aborts when close() is called. @internal */
+  /** Aborts when close() is called. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
 
-  /** Clock, randomness and logger, for what is built on leases. @internal */
+  /** Clock, randomness and logger, for what is built on leases. */
   get env(): Env {
     return this.#context.env;
   }
 
-  /** What the store promises, for what is built on leases. @internal */
+  /** What the store promises, for what is built on leases. */
   get capabilities(): Capabilities {
     return this.#context.capabilities;
   }
 
-  /** Calls back on every hint about the resource until the returned function is called. @internal */
+  /** Calls back on every hint about the resource until the returned function is called. */
   listen(resource: string, listener: () => void): () => void {
     this.#checkOpen();
     return this.#context.notifications.subscribe(resource, listener);
   }
 
-  /**
-   * Waits for the resource, does the work, releases. The lease's signal aborts when it is lost; the
-   * call then rejects with LEASE_LOST once the work has ended, whatever the work says. With
-   * `onUnavailable: "unfenced"` the work may be given an UnfencedLease.
-   * @throws LEASE_LOST, LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, the reason of
-   *   `options.signal`, or what the work threw
-   */
-  run<T>(resource: string, work: Work<T>): Promise<T>;
-  run<T>(resource: string, options: RunOptions<"wait" | "fail">, work: Work<T>): Promise<T>;
-  run<T>(resource: string, options: RunOptions, work: Work<T, AnyLease>): Promise<T>;
-  async run<T>(resource: string, ...rest: WorkArguments<T>): Promise<T> {
+  run<T>(resource: string, work: Work<T, HeldLease>): Promise<T>;
+  run<T>(resource: string, options: RunOptions, work: Work<T, HeldLease>): Promise<T>;
+  async run<T>(resource: string, ...rest: WorkArguments<T, HeldLease>): Promise<T> {
     const { options, onUnavailable, work } = workArguments(rest, ["wait", "fail", "unfenced"]);
     const taking = this.#acquire(resource, options, onUnavailable === "wait");
     return this.#do(await this.#orUnfenced(taking, resource, onUnavailable), work);
   }
 
-  /**
-   * Does the work if the resource is free now.
-   * @throws as `run`, but never LEASE_UNAVAILABLE
-   */
-  tryRun<T>(resource: string, work: Work<T>): Promise<TryRunResult<T>>;
-  tryRun<T>(resource: string, options: RunOptions<"fail">, work: Work<T>): Promise<TryRunResult<T>>;
-  tryRun<T>(
+  async tryRun<T>(
     resource: string,
-    options: RunOptions<"fail" | "unfenced">,
-    work: Work<T, AnyLease>,
-  ): Promise<TryRunResult<T>>;
-  async tryRun<T>(resource: string, ...rest: WorkArguments<T>): Promise<TryRunResult<T>> {
+    ...rest: WorkArguments<T, HeldLease>
+  ): Promise<TryRunResult<T>> {
     const { options, onUnavailable, work } = workArguments(rest, ["fail", "unfenced"]);
     const taking = this.#attempt(resource, options);
     const lease = await this.#orUnfenced(taking, resource, onUnavailable);
-    if (!("isFenced" in lease)) return { ran: false, ...lease };
+    if (!("checkAlive" in lease)) return { ran: false, ...lease };
     return { ran: true, value: await this.#do(lease, work) };
   }
 
-  /**
-   * Waits for the resource, at most `waitMs`. The lease is renewed until released or lost.
-   * @throws LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, or the signal's reason
-   */
   acquire(resource: string, options: AcquireOptions = {}): Promise<HeldLease> {
     return this.#acquire(resource, options, true);
   }
 
-  /**
-   * Waits for all of the resources, at most `waitMs`, and holds all of them or none. Callers that want
-   * some of the same never wait for each other in a circle.
-   * @param resources at least one, each once
-   * @throws as `acquire`; LEASE_LOST when one was lost while the last moment of `waitMs` passed
-   */
   async acquireAll(
     resources: readonly string[],
     options: AcquireOptions = {},
@@ -201,35 +173,23 @@ export class LeaseClient implements AsyncDisposable {
     );
   }
 
-  /**
-   * The lease if the resource is free now, else null.
-   * @throws STORE_UNAVAILABLE when nobody can say, INVALID_OPTION, CLOSED, or the signal's reason
-   */
   async tryAcquire(resource: string, options: AcquireOptions = {}): Promise<HeldLease | null> {
     const lease = await this.#attempt(resource, options);
     return lease instanceof HeldLease ? lease : null;
   }
 
-  /**
-   * A Lease object for the resource: acquire(), release(), checkAlive(), onLost(). Nothing is sent yet.
-   * @throws INVALID_OPTION, CLOSED
-   */
   reusableLease(resource: string, options: LeaseOptions = {}): ReusableLease {
     const { acquireRetries = 3, acquireRetryDelayMs = 200, ...own } = options;
     checkInteger("acquireRetries", acquireRetries, 0, Number.MAX_SAFE_INTEGER);
     checkNumber("acquireRetryDelayMs", acquireRetryDelayMs, 0, Number.MAX_SAFE_INTEGER);
     const resolved = this.#resolve(resource, own);
-    return new ReusableLease(this.#context, resource, {
+    return reusableLeaseOver(this.#context, resource, {
       ...resolved,
       acquireRetries,
       acquireRetryDelayMs,
     });
   }
 
-  /**
-   * The last grant of a resource, live or ended; null when there is none.
-   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
-   */
   async get(resource: string): Promise<LeaseView | null> {
     this.#checkOpen();
     checkName("resource", resource);
@@ -237,23 +197,12 @@ export class LeaseClient implements AsyncDisposable {
     return view ?? null;
   }
 
-  /**
-   * The leases of this namespace, live and ended, ordered by resource, a page (100) at a time.
-   * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
-   */
   async list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
     this.#checkOpen();
     checkPage(query, { prefix: true, states: true, renewedOnly: true });
     return this.#store.list({ ...query, namespace: this.namespace });
   }
 
-  /**
-   * Ends somebody's grant. `atExpiry` (default) keeps exclusion: its renewals are refused and the
-   * resource is free when its time has passed. `now` frees at once: only the fence protects then.
-   * With `expectedToken` only that grant is ended, else `otherToken` is answered. `reason` is for the
-   * audit of a server, which may want one.
-   * @throws STORE_UNAVAILABLE (not repeated: with `outcome: "unknown"`, look first), INVALID_OPTION, CLOSED
-   */
   async revoke(
     resource: string,
     options: { expectedToken?: number; free?: "atExpiry" | "now"; reason?: string } = {},
@@ -275,22 +224,11 @@ export class LeaseClient implements AsyncDisposable {
     return outcome;
   }
 
-  /**
-   * Hints about the namespace until the signal aborts; the first is a `resync`. Subscribe first, then
-   * read: what happened in between is then told by a hint.
-   * @throws CLOSED; STORE_UNAVAILABLE when the subscription breaks
-   */
   watch(options: { signal: AbortSignal }): AsyncIterable<WatchEvent> {
     this.#checkOpen();
     return this.#store.watch(this.namespace, options);
   }
 
-  /**
-   * Stops waiters (CLOSED), tells the work to stop by its signals, waits `graceMs` for it to end,
-   * releases (under work of a Singleton or an Elector that still runs: lets expire), and disconnects a
-   * store that connect() opened. The same promise each time; every other call rejects with CLOSED from
-   * then on. What could not be released is logged.
-   */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -333,26 +271,28 @@ export class LeaseClient implements AsyncDisposable {
     return this.#untilSettled(waiting);
   }
 
-  /** What was taken; or what stands for it where the store is away and the caller does not mind. */
+  /** Falls back to a NoLease while the store is unavailable, if the caller accepts that. */
   async #orUnfenced<T>(
     taking: Promise<T>,
     resource: string,
     onUnavailable: OnUnavailable,
-  ): Promise<T | UnfencedLease> {
+  ): Promise<T | NoLease> {
     try {
       return await taking;
     } catch (error) {
-      const isAway = error instanceof StoreUnavailableError && !this.closing.aborted;
-      if (onUnavailable !== "unfenced" || !isAway) throw error;
+      const isUnavailable = error instanceof StoreUnavailableError && !this.closing.aborted;
+      if (onUnavailable !== "unfenced" || !isUnavailable) throw error;
       const event = { event: "lease_unfenced", err: error, resource };
-      this.env.logger.warn(event, "the store is unavailable: the work runs unprotected");
-      return new UnfencedLease(resource, this.holder, this.#closing.signal);
+      this.env.logger.warn(event, "the store is unavailable: the work runs unfenced");
+      return new NoLease(resource, this.holder, this.#closing.signal);
     }
   }
 
-  #do<T>(lease: AnyLease, work: Work<T, AnyLease>): Promise<T> {
+  #do<T>(lease: HeldLease | NoLease, work: Work<T, HeldLease | NoLease>): Promise<T> {
     return this.#untilSettled(
-      lease.isFenced ? this.#doAndRelease(lease, work) : Promise.resolve(lease).then(work),
+      lease instanceof HeldLease
+        ? this.#doAndRelease(lease, work)
+        : Promise.resolve(lease).then(work),
     );
   }
 
@@ -361,7 +301,7 @@ export class LeaseClient implements AsyncDisposable {
     return tracked(this.#running, running);
   }
 
-  async #doAndRelease<T>(lease: HeldLease, work: Work<T>): Promise<T> {
+  async #doAndRelease<T>(lease: HeldLease, work: Work<T, HeldLease>): Promise<T> {
     try {
       const value = await work(lease);
       lease.checkAlive();

@@ -14,7 +14,16 @@
  * process that was paused*: checkAlive() compares both clocks before any timer has run, and settles
  * the loss itself. *A blocked event loop*: the same.
  */
-import { Backoff, type Env, grantIdOf, invariant, jittered, sleep } from "../env/index.js";
+import {
+  Backoff,
+  type Env,
+  type GrantId,
+  grantIdOf,
+  invariant,
+  jittered,
+  type LeaseId,
+  sleep,
+} from "../env/index.js";
 import {
   ClosedError,
   type LeaseholdError,
@@ -23,6 +32,7 @@ import {
   NoTokenError,
 } from "./errors.js";
 import { type Keeper, type Kept, TOGETHER_MS } from "./keeper.js";
+import type { Lease, LostHandler } from "./lease.js";
 import { RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
 import { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
@@ -41,7 +51,7 @@ export interface KeepOptions {
 export interface GrantedLease {
   readonly resource: string;
   readonly holder: string;
-  readonly leaseId: string;
+  readonly leaseId: LeaseId;
   /** Null where the store has none. */
   readonly token: number | null;
   readonly remainingMs: number;
@@ -56,8 +66,6 @@ export interface GrantActions {
   ended?(lease: HeldLease): void;
 }
 
-export type LostHandler = (reason: LostReason) => void;
-
 /** So that the tries do not crowd together as trust runs out. */
 const SHORTEST_RETRY_MS = 5;
 /** A renewal is sent early by so much of its interval at most, if others are due. */
@@ -66,28 +74,21 @@ const RELEASE_TRIES = 3;
 const RELEASE_RETRY = { firstMs: 50, longestMs: 100 };
 const RELEASE_TIMEOUT_MS = 5_000;
 
-/** An exclusive right to a resource, until lost or released. Made by `leases.acquire` and its kin. */
-export class HeldLease implements Kept, AsyncDisposable {
-  /** What is leased. */
+/** A {@link Lease}, and what the core does with it. */
+export class HeldLease implements Lease, Kept {
   readonly resource: string;
-  /** Who holds it: the client's `holder`. */
   readonly holder: string;
-  /**
-   * The fencing token, a safe integer that grows with every grant of the resource: pass it to what you
-   * protect, which refuses a smaller one than it has seen.
-   * @throws NO_TOKEN where the store keeps leases in the format of a package that has none
-   */
   declare readonly token: number;
 
-  // Private, so that nobody prints it by printing the lease.
-  readonly #leaseId: string;
+  // Private, so that printing the lease does not print it.
+  readonly #leaseId: LeaseId;
   readonly #token: number | null;
   readonly #env: Env;
   readonly #keeper: Keeper;
   readonly #actions: GrantActions;
   readonly #options: KeepOptions;
   #autoRenew: boolean;
-  /** Whether it must not be released, whatever happens: work that counts on it has not ended. @internal */
+  /** Whether it must not be released, whatever happens: work that counts on it has not ended. */
   isWorkedUnder = false;
   #state: "held" | "lost" | "released" = "held";
   #lostError: LeaseLostError | undefined;
@@ -101,7 +102,7 @@ export class HeldLease implements Kept, AsyncDisposable {
   #interrupted: unknown;
   #onEnd: (() => void) | undefined;
 
-  /** @internal */
+  /** */
   constructor(
     granted: GrantedLease,
     options: KeepOptions,
@@ -131,35 +132,33 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#reschedule();
   }
 
-  /** The fencing token, or null where there is none. @internal */
+  /** The fencing token, or null where there is none. */
   get tokenIfAny(): number | null {
     return this.#token;
   }
 
-  /** Tells it from an UnfencedLease. */
+  /** False at a store without tokens: connect() says so in the type, which is UnfencedLease there. */
   get isFenced(): true {
+    return (this.#token !== null) as true;
+  }
+
+  /** Of an UnfencedLease. */
+  get isExclusive(): true {
     return true;
   }
 
-  /** Names this grant for ever. A secret: whoever knows it may renew and release. */
-  get leaseId(): string {
+  get leaseId(): LeaseId {
     return this.#leaseId;
   }
 
-  /** The public name of this grant, for logs. */
-  get grantId(): string {
+  get grantId(): GrantId {
     return grantIdOf(this.#leaseId);
   }
 
-  /** Milliseconds of trust left; 0 when lost or released. */
   remainingMs(): number {
     return this.#state === "held" ? Math.max(0, trustLeftMs(this.#trust, this.#env.clock)) : 0;
   }
 
-  /**
-   * Whether the holder may go on, by its own clocks alone: no round trip, never stale. Settles the
-   * loss at once when trust has passed. Ask before each step that must not be done twice.
-   */
   checkAlive(): boolean {
     if (this.#state !== "held") return false;
     if (trustLeftMs(this.#trust, this.#env.clock) > 0) return true;
@@ -167,7 +166,6 @@ export class HeldLease implements Kept, AsyncDisposable {
     return false;
   }
 
-  /** Aborts when the lease is lost (reason: LEASE_LOST) or its client closes (reason: CLOSED). */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
@@ -177,10 +175,6 @@ export class HeldLease implements Kept, AsyncDisposable {
     return this.#controller.signal;
   }
 
-  /**
-   * Calls `handler` once with the reason when the lease is lost; soon, if it is lost already.
-   * A handler that throws stops no other. Returns a function that unsubscribes.
-   */
   onLost(handler: LostHandler): () => void {
     if (this.#lostError) {
       const { reason } = this.#lostError;
@@ -194,11 +188,6 @@ export class HeldLease implements Kept, AsyncDisposable {
     return () => this.#handlers?.delete(own);
   }
 
-  /**
-   * Renews now, beside the automatic renewal.
-   * @throws LeaseLostError when refused; STORE_UNAVAILABLE when unknown (the lease then stands
-   *   until its trusted time passes)
-   */
   async renew(): Promise<void> {
     if (this.#state === "released") {
       throw new ClosedError("this lease (it was released)", "acquire again");
@@ -210,10 +199,6 @@ export class HeldLease implements Kept, AsyncDisposable {
     if (this.#lostError) throw this.#lostError;
   }
 
-  /**
-   * Gives the resource back. Trust ends before the store is told. A no-op when lost or released.
-   * @throws STORE_UNAVAILABLE when the store did not confirm: it is free at its expiry at the latest
-   */
   release(): Promise<void> {
     this.#releasing ??= this.#release();
     return this.#releasing;
@@ -227,17 +212,17 @@ export class HeldLease implements Kept, AsyncDisposable {
     });
   }
 
-  /** Whether it is neither lost nor released, without looking at the clock. @internal */
+  /** Whether it is neither lost nor released, without looking at the clock. */
   get isHeld(): boolean {
     return this.#state === "held";
   }
 
-  /** Why it was lost, if it was. @internal */
+  /** Why it was lost, if it was. */
   get lostError(): LeaseLostError | undefined {
     return this.#lostError;
   }
 
-  /** Tells the work to stop although the lease still stands: its client closes. @internal */
+  /** Tells the work to stop although the lease still stands: its client closes. */
   interrupt(reason: unknown): void {
     if (this.#state !== "held" || this.#interrupted !== undefined) return;
     this.#interrupted = reason;
@@ -246,7 +231,7 @@ export class HeldLease implements Kept, AsyncDisposable {
 
   /**
    * Renews no more: others wait until its time is over, unless it is released before. For work that was
-   * told to stop and does not: released, the resource would have two at work. @internal
+   * told to stop and does not: released, the resource would have two at work.
    */
   letExpire(): void {
     this.#autoRenew = false;
@@ -254,18 +239,18 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#reschedule();
   }
 
-  /** What the client does with it at last when it closes. @internal */
+  /** What the client does with it at last when it closes. */
   async letGo(): Promise<void> {
     if (this.isWorkedUnder) this.letExpire();
     else await this[Symbol.asyncDispose]();
   }
 
-  /** Calls back once when it is lost or its release has been settled. @internal */
+  /** Calls back once when it is lost or its release has been settled. */
   onEnd(callback: () => void): void {
     this.#onEnd = callback;
   }
 
-  /** Ends the holder's trust for good. @internal */
+  /** Ends the holder's trust for good. */
   lose(reason: LostReason): void {
     if (this.#state !== "held") return;
     this.#state = "lost";
@@ -280,7 +265,7 @@ export class HeldLease implements Kept, AsyncDisposable {
     this.#env.logger.warn({ resource, grantId, token, reason }, "lease lost");
   }
 
-  /** The keeper's call: trust has passed, or it is time to renew, or both soon. @internal */
+  /** The keeper's call: trust has passed, or it is time to renew, or both soon. */
   wake(): void {
     if (!this.checkAlive()) return;
     const earlyMs = Math.min(TOGETHER_MS, this.#options.renewIntervalMs * EARLY_RATIO);

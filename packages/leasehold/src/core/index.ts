@@ -22,6 +22,7 @@ export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
 export { Keeper } from "./keeper.js";
+export type { AnyLease, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
 export { checkName } from "./names.js";
 export {
@@ -38,17 +39,11 @@ export type * from "./port.js";
 export type { Ticket } from "./queue.js";
 export * as queue from "./queue.js";
 export { Retrying, retryingLeases } from "./retrying.js";
-export { ReusableLease } from "./reusable-lease.js";
+export type { ReusableLease } from "./reusable-lease.js";
 export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";
-export {
-  type AnyLease,
-  type OnUnavailable,
-  type RunOptions,
-  UnfencedLease,
-  type Work,
-} from "./run.js";
+export { NoLease, type OnUnavailable, type RunOptions, type Work } from "./run.js";
 export { instant, trustFrom, trustLeftMs } from "./trust.js";
 export { stateOf, viewOf } from "./view.js";
 export { Wakeup } from "./waiter.js";

@@ -1,42 +1,66 @@
 /**
  * Several leases as one: all or none.
  *
- * They are taken one after the other, in one order for everybody (that of the bytes of the resources).
- * So nobody can wait for what another holds who waits for what it holds itself. What is held already
- * is renewed while the rest is waited for; if one of them is lost meanwhile, all are given back, and it
- * begins anew.
+ * They are acquired one after the other, in the byte order of their resources, which is the same for every client. So
+ * no two callers can each hold what the other waits for. Those already acquired are renewed while the rest is waited
+ * for; if one of them is lost meanwhile, all are released, and acquiring starts over.
  */
 import { InvalidOptionError, LeaseUnavailableError } from "./errors.js";
 import type { HeldLease } from "./held-lease.js";
+import type { Lease } from "./lease.js";
 
-export class LeaseGroup implements AsyncDisposable {
+let groupOf: (leases: readonly HeldLease[]) => LeaseGroup;
+
+/**
+ * The leases of one `leasehold.acquireAll`: all of them are held, or none.
+ * @example
+ * ```js
+ * import { connect } from "leasehold";
+ *
+ * await using leasehold = await connect("memory:");
+ * await using group = await leasehold.acquireAll(["account-1", "account-2"]);
+ * console.log(group.leases.map(({ resource }) => resource), group.checkAlive());
+ * ```
+ */
+export class LeaseGroup<L = Lease> implements AsyncDisposable {
+  static {
+    groupOf = (leases) => new LeaseGroup(leases);
+  }
+
   /** Aborts when the first of them is lost (LEASE_LOST), or the client closes (CLOSED). */
   readonly signal: AbortSignal;
 
-  /** @param leases in the order in which they were asked for */
-  constructor(readonly leases: readonly HeldLease[]) {
-    this.signal = AbortSignal.any(leases.map(({ signal }) => signal));
+  readonly #held: readonly HeldLease[];
+
+  private constructor(held: readonly HeldLease[]) {
+    this.#held = held;
+    this.signal = AbortSignal.any(held.map(({ signal }) => signal));
   }
 
-  /** Whether the holder may go on with all of them; see HeldLease. */
+  /** In the order in which they were asked for. */
+  get leases(): readonly L[] {
+    return this.#held as readonly unknown[] as readonly L[];
+  }
+
+  /** Whether the holder may go on with all of them; see `Lease.checkAlive`. */
   checkAlive(): boolean {
-    // Each settles its own loss.
-    return this.leases.map((lease) => lease.checkAlive()).every(Boolean);
+    // Every one, so that each notices its own loss.
+    return this.#held.map((lease) => lease.checkAlive()).every(Boolean);
   }
 
   /**
-   * Gives all of them back, at once.
+   * Releases all of them at once.
    * @throws STORE_UNAVAILABLE when one was not confirmed: the first such error, when all have answered
    */
   async release(): Promise<void> {
-    const results = await Promise.allSettled(this.leases.map((lease) => lease.release()));
+    const results = await Promise.allSettled(this.#held.map((lease) => lease.release()));
     const failed = results.find((result) => result.status === "rejected");
     if (failed) throw failed.reason;
   }
 
   /** Releases; what is not confirmed is logged. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.leases.map((lease) => lease[Symbol.asyncDispose]()));
+    await Promise.all(this.#held.map((lease) => lease[Symbol.asyncDispose]()));
   }
 }
 
@@ -57,7 +81,7 @@ export async function acquireInOrder(
         taken.set(resource, await acquire(resource, Math.max(0, leftMs())));
       }
       const leases = resources.map((resource) => taken.get(resource) as HeldLease);
-      const all = new LeaseGroup(leases);
+      const all = groupOf(leases);
       if (all.checkAlive()) return all;
       if (leftMs() <= 0) throw lostMeanwhile(leases);
     } catch (error) {

@@ -1,16 +1,17 @@
 /**
- * The Lease object: acquire and release any number of times, with one set of onLost handlers.
+ * A lease that is acquired and released any number of times, with one set of onLost handlers.
  *
  *   idle ──acquire()──▶ held ──release()──▶ idle
  *                         └──── lost ─────▶ idle   (handlers fire once per loss)
  *
- * acquire and release are carried out in the order in which they were called, so an acquire that is
- * under way when release() is called is released when it arrives.
+ * Calls of acquire and release run in their order, so a release() that is called during an acquire releases what that
+ * acquire gets.
  */
 import { jittered, SerialExecutor, sleep } from "../env/index.js";
 import { attempt } from "./acquire.js";
 import type { LeaseContext } from "./context.js";
-import { HeldLease, type LostHandler } from "./held-lease.js";
+import { HeldLease } from "./held-lease.js";
+import type { Lease, LostHandler } from "./lease.js";
 import type { ResolvedOptions } from "./options.js";
 import { asked } from "./told.js";
 
@@ -19,20 +20,44 @@ export interface LeaseRetries {
   readonly acquireRetryDelayMs: number;
 }
 
-/** A right to one resource that comes and goes. Made by `leases.reusableLease(resource, options)`. */
-export class ReusableLease implements AsyncDisposable {
+/** `leasehold.reusableLease()` calls it. Apart from the class, whose public type shows no constructor. */
+export let reusableLeaseOver: (
+  context: LeaseContext,
+  resource: string,
+  options: ResolvedOptions & LeaseRetries,
+) => ReusableLease;
+
+/**
+ * A lease on one resource that can be acquired and released any number of times. Made by
+ * `leasehold.reusableLease(resource, options)`.
+ * @example
+ * ```js
+ * import { connect } from "leasehold";
+ *
+ * await using leasehold = await connect("memory:");
+ * await using lease = leasehold.reusableLease("shard-7", { ttlMs: 5_000 });
+ * lease.onLost((reason) => console.log("stop:", reason));
+ * if (await lease.acquire()) console.log(lease.checkAlive());
+ * ```
+ */
+export class ReusableLease<L = Lease> implements AsyncDisposable {
+  static {
+    reusableLeaseOver = (context, resource, options) =>
+      new ReusableLease(context, resource, options);
+  }
+
   readonly #context: LeaseContext;
   readonly #options: ResolvedOptions & LeaseRetries;
   readonly #handlers = new Set<LostHandler>();
   #held: HeldLease | null = null;
-  /** Lost, and its holder may still be stopping: given back at the next acquire or release. */
+  /** Lost, and its holder may still be stopping: released at the next acquire or release. */
   #lost: HeldLease | null = null;
   #acquiring: Promise<boolean> | undefined;
   readonly #calls = new SerialExecutor();
 
-  /** @internal */
-  constructor(
+  private constructor(
     context: LeaseContext,
+    /** What is leased while it is held. */
     readonly resource: string,
     options: ResolvedOptions & LeaseRetries,
   ) {
@@ -40,15 +65,15 @@ export class ReusableLease implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** The grant in hand, with its token and signal; null when not held. */
-  get held(): HeldLease | null {
-    return this.checkAlive() ? this.#held : null;
+  /** The current lease, with its token and signal; null when not held. */
+  get held(): L | null {
+    return this.checkAlive() ? (this.#held as L | null) : null;
   }
 
   /**
-   * `true`: held, also if it was already. `false`: somebody else definitely holds it, and still did
-   * after `acquireRetries` further tries. Concurrent calls share one attempt.
-   * @throws STORE_UNAVAILABLE when nobody can say; CLOSED; the signal's reason when aborted
+   * Resolves to `true` when this object holds the resource, also if it did before the call; to `false` when
+   * another holder has it, and still had it after `acquireRetries` retries. Concurrent calls share one attempt.
+   * @throws STORE_UNAVAILABLE when the outcome is unknown; CLOSED; the signal's reason when aborted
    */
   acquire(): Promise<boolean> {
     if (this.#acquiring) return this.#acquiring;
@@ -62,8 +87,8 @@ export class ReusableLease implements AsyncDisposable {
   }
 
   /**
-   * Gives the resource back; a no-op when not held. Resolves once the store has confirmed.
-   * @throws STORE_UNAVAILABLE when it did not: it is free at its expiry at the latest
+   * Releases the resource; does nothing when it is not held. Resolves when the store has confirmed.
+   * @throws STORE_UNAVAILABLE when the store did not confirm: the lease then expires by itself
    */
   release(): Promise<void> {
     // An acquire called after this one must not share an attempt begun before it.
@@ -71,12 +96,12 @@ export class ReusableLease implements AsyncDisposable {
     return this.#calls.run(this.resource, async () => {
       const held = this.#held;
       this.#held = null;
-      await this.#giveBackLost();
+      await this.#releaseLost();
       await held?.release();
     });
   }
 
-  /** Whether we still own it, by the local clocks: no round trip, and never stale. */
+  /** Whether it is held, by the local clocks: no round trip, and never stale. */
   checkAlive(): boolean {
     return this.#held?.checkAlive() ?? false;
   }
@@ -100,7 +125,7 @@ export class ReusableLease implements AsyncDisposable {
 
   async #acquire(): Promise<boolean> {
     if (this.checkAlive()) return true;
-    await this.#giveBackLost();
+    await this.#releaseLost();
     const { aborting, closing, env } = this.#context;
     const { acquireRetries, acquireRetryDelayMs, signal: own } = this.#options;
     return aborting.run([own, closing], async (abort) => {
@@ -120,8 +145,8 @@ export class ReusableLease implements AsyncDisposable {
     });
   }
 
-  /** The store may have renewed what we took for lost: nobody should wait for that. */
-  async #giveBackLost(): Promise<void> {
+  /** The store may have renewed a lease that was lost here: contenders should not wait for it. */
+  async #releaseLost(): Promise<void> {
     const lost = this.#lost;
     this.#lost = null;
     await lost?.release();

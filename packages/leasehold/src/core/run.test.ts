@@ -4,13 +4,7 @@ import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
 import { ClosedError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
-import {
-  type AnyLease,
-  type OnUnavailable,
-  type RunOptions,
-  UnfencedLease,
-  type Work,
-} from "./run.js";
+import { NoLease, type OnUnavailable, type RunOptions, type Work } from "./run.js";
 
 const TTL_MS = 3_000;
 
@@ -31,7 +25,7 @@ function workWith(
   leases: LeaseClient,
   how: "run" | "tryRun",
   options: RunOptions,
-  work: Work<string, AnyLease>,
+  work: Work<string, HeldLease | NoLease>,
 ): Promise<unknown> {
   if (how === "run") return leases.run("r", options, work);
   return leases.tryRun("r", options as RunOptions<"unfenced">, work);
@@ -91,14 +85,14 @@ describe("a store that does not answer", () => {
     store.faults.acquire = "refuse";
     const options = { onUnavailable: "unfenced" } as const;
     const running = workWith(leases, how, options, (lease) => {
-      expect(lease).toBeInstanceOf(UnfencedLease);
+      expect(lease).toBeInstanceOf(NoLease);
       expect(lease).toMatchObject({ resource: "r", holder: "a", isFenced: false });
       expect(lease.checkAlive()).toBe(true);
       expect(() => lease.token).toThrow(
         expect.objectContaining({
           code: "NO_TOKEN",
           resource: "r",
-          message: expect.stringContaining("the work runs unprotected: ask lease.isFenced"),
+          message: expect.stringContaining("the work runs unfenced: check lease.isFenced"),
         }),
       );
       return "done";

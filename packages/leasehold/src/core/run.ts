@@ -1,16 +1,16 @@
 /**
- * What becomes of work whose lease cannot be asked for, because the store does not answer.
+ * What `run` and `tryRun` do when the store is unavailable.
  *
- *   wait ───────▶ asks again, until it answers or `waitMs` is over
- *   fail ───────▶ STORE_UNAVAILABLE after the first attempt
- *   unprotected ▶ the work runs after the first attempt, with an UnfencedLease
+ *   wait ─────▶ retry until the store answers or `waitMs` is over
+ *   fail ─────▶ STORE_UNAVAILABLE after the first attempt
+ *   unfenced ─▶ the work runs after the first attempt, with an UnfencedLease
  *
- * An attempt has been settled when it fails: a grant that it may have made is given back. So nobody
- * waits for work that runs unprotected, or has been dropped, longer than for a dead holder.
+ * A failed attempt is settled: a grant that it may have made is released. So contenders never wait longer for work
+ * that runs unfenced, or was dropped, than for a dead holder.
  */
 
 import { InvalidOptionError, NoTokenError } from "./errors.js";
-import type { HeldLease } from "./held-lease.js";
+import type { AnyLease, Lease, UnfencedLease } from "./lease.js";
 import type { AcquireOptions } from "./options.js";
 
 /** What `run` does while the store does not answer; see `onUnavailable`. */
@@ -19,66 +19,67 @@ export type OnUnavailable = "wait" | "fail" | "unfenced";
 /** Options of `run` and `tryRun`. */
 export interface RunOptions<Policy extends OnUnavailable = OnUnavailable> extends AcquireOptions {
   /**
-   * What to do when the store does not answer. `wait`: ask again within `waitMs`, the default of `run`.
-   * `fail`: reject with STORE_UNAVAILABLE once the first attempt has failed, which takes half of
-   * `ttlMs`, and 5 seconds at most; the default of `tryRun`, which never waits. `unprotected`: do the
-   * work then although nobody excludes others; it is given an UnfencedLease. A lease that is held
-   * when the store goes away ends at its trusted time, whatever is said here.
+   * What to do while the store is unavailable. `wait`: retry within `waitMs`, the default of `run`. `fail`:
+   * reject with STORE_UNAVAILABLE when the first attempt has failed, which takes half of `ttlMs`, and 5 seconds
+   * at most; the default of `tryRun`, which never waits. `unfenced`: run the work then, although nothing excludes
+   * others; it gets an UnfencedLease. A lease that is held when the store becomes unavailable ends at its
+   * trusted time in any case.
    */
   onUnavailable?: Policy;
 }
 
 /** What the work of `run` does with its lease. */
-export type Work<T, L = HeldLease> = (lease: L) => T | PromiseLike<T>;
+export type Work<T, L = Lease> = (lease: L) => T | PromiseLike<T>;
 
-/** In place of a lease: nobody is excluded, not even other work of this process. */
-export class UnfencedLease {
-  /** Tells it from a HeldLease, whose `isFenced` is true. */
+/** What work runs under while the store is unavailable: an {@link UnfencedLease} that excludes no one. */
+export class NoLease implements UnfencedLease {
   readonly isFenced = false;
+  readonly isExclusive = false;
 
-  /** @internal */
   constructor(
-    /** What would have been leased. */
     readonly resource: string,
-    /** Who would have held it: the client's `holder`. */
     readonly holder: string,
-    /** Aborts when the client closes (reason: CLOSED), and never otherwise. */
+    /** Aborts when the client closes. */
     readonly signal: AbortSignal,
   ) {}
 
-  /**
-   * There is none: what is guarded by a token cannot be written to without a lease.
-   * @throws NO_TOKEN
-   */
+  /** Not in the type. JavaScript callers that pass it on to a guard fail here instead of there. */
   get token(): never {
     throw new NoTokenError(
       this.resource,
-      "the store was unavailable and the work runs unprotected",
-      "ask lease.isFenced first, and leave alone what is guarded",
+      "the store was unavailable and the work runs unfenced",
+      "check lease.isFenced first, and do not write to what is guarded",
     );
   }
 
-  /** Whether to go on: until the client closes. It says nothing of others. */
+  remainingMs(): number {
+    return this.checkAlive() ? Number.POSITIVE_INFINITY : 0;
+  }
+
   checkAlive(): boolean {
     return !this.signal.aborted;
   }
+
+  onLost(): () => void {
+    return () => {};
+  }
+
+  async renew(): Promise<void> {}
+
+  async release(): Promise<void> {}
+
+  async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-/** What the work may be given. */
-export type AnyLease = HeldLease | UnfencedLease;
-
 /** Of `run` and `tryRun`, after the resource. */
-export type WorkArguments<T> =
-  | [Work<T>]
-  | [RunOptions<"wait" | "fail">, Work<T>]
-  | [RunOptions, Work<T, AnyLease>];
+export type WorkArguments<T, L = AnyLease> = [Work<T, L>] | [RunOptions, Work<T, L>];
 
 /**
  * The arguments after the resource, told apart.
  * @param policies that make sense, the default first
  * @throws INVALID_OPTION
  */
-export function workArguments<T>(rest: WorkArguments<T>, policies: readonly OnUnavailable[]) {
+export function workArguments<T, L>(rest: WorkArguments<T, L>, policies: readonly OnUnavailable[]) {
   const [given, work] = rest.length === 1 ? [{}, rest[0]] : rest;
   // Options may be passed through that nobody has given.
   const { onUnavailable = policies[0], ...options }: RunOptions = given ?? {};
@@ -87,6 +88,6 @@ export function workArguments<T>(rest: WorkArguments<T>, policies: readonly OnUn
     const known = policies.map((policy) => `"${policy}"`).join(" or ");
     throw new InvalidOptionError("onUnavailable", `must be ${known} here`);
   }
-  // Work for a HeldLease alone comes without "unfenced": the overloads see to it.
-  return { options, onUnavailable, work: work as Work<T, AnyLease> };
+  // Work for a Lease alone comes without "unfenced": the overloads of Leasehold see to it.
+  return { options, onUnavailable, work: work as Work<T, L | NoLease> };
 }

@@ -12,7 +12,7 @@
  * need not attempt; but the few behind the head do when their turn has come and nothing more was
  * notified: the head may be dead.
  */
-import { type Env, grantIdOf, jittered, newLeaseId, sleep } from "../env/index.js";
+import { type Env, grantIdOf, jittered, type LeaseId, newLeaseId, sleep } from "../env/index.js";
 import type { Abort } from "./aborting.js";
 import type { Capabilities, LeaseStore } from "./port.js";
 import { MOST_AWAITED, reservedForMs } from "./queue.js";
@@ -41,13 +41,13 @@ export interface Held {
 /** Who wants a resource. */
 export interface Contender {
   /** Each attempt is made under it; in the store's wait queue it names the position. */
-  leaseId: string;
+  leaseId: LeaseId;
   /** How long the store keeps that position unless there is another attempt; 0: not at all. */
   readonly queueMs: number;
 }
 
 export class Waiter implements Contender {
-  leaseId: string;
+  leaseId: LeaseId;
   queueMs = 0;
   readonly #env: Env;
   readonly #watch: Capabilities["watch"];

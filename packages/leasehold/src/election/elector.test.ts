@@ -6,7 +6,7 @@ import {
   untilAborted,
 } from "../../../../tests/support/electors-world.js";
 import { StaleTokenError } from "../core/index.js";
-import { Elector, type LeaderWork, type Term } from "./elector.js";
+import { electorOver, type LeaderWork, type Term } from "./elector.js";
 
 describe("lead", () => {
   it("has one leader, and the next when that one stops", async () => {
@@ -212,7 +212,7 @@ describe("lead", () => {
       ["x", { handoverMs: 10 }, "handoverMs"],
       ["x", { graceMs: -1 }, "graceMs"],
     ] as const) {
-      expect(() => new Elector(leases, name, options)).toThrow(
+      expect(() => electorOver(leases, name, options)).toThrow(
         expect.objectContaining({ code: "INVALID_OPTION", path }),
       );
     }
@@ -222,7 +222,7 @@ describe("lead", () => {
   });
 });
 
-describe("runIfLeader and leaderWrite", () => {
+describe("runIfLeader", () => {
   it("run on the leader, with its signal and token, and nowhere else", async () => {
     const { clock, node } = electorsWorld();
     const [a, b] = [node("a"), node("b")];
@@ -231,7 +231,9 @@ describe("runIfLeader and leaderWrite", () => {
     const seen = await a.elector.runIfLeader((signal, token) => [signal.aborted, token]);
     expect(seen).toEqual([false, 1]);
     await expect(b.elector.runIfLeader(() => 1)).rejects.toMatchObject({ code: "NOT_LEADER" });
-    await expect(b.elector.leaderWrite(() => 1)).rejects.toMatchObject({ code: "NOT_LEADER" });
+    await expect(b.elector.runIfLeader(() => 1, { leaderWrite: true })).rejects.toMatchObject({
+      code: "NOT_LEADER",
+    });
     a.stop.abort();
     b.stop.abort();
     await clock.settle();
@@ -301,9 +303,10 @@ describe("runIfLeader and leaderWrite", () => {
       await untilAborted(term);
     });
     await clock.advance(100);
-    const stale = elector.leaderWrite((_, token) => {
+    const refused = (_: AbortSignal, token: number) => {
       throw new StaleTokenError("table", token, token + 1);
-    });
+    };
+    const stale = elector.runIfLeader(refused, { leaderWrite: true });
     await expect(stale).rejects.toMatchObject({ code: "LEASE_LOST", reason: "taken" });
     expect(terms[0]?.checkAlive()).toBe(false);
     stop.abort();

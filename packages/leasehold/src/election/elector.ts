@@ -29,6 +29,7 @@ import {
   checkNumber,
   type HeldLease,
   InvalidOptionError,
+  type Lease,
   type LeaseClient,
   LeaseLostError,
   NotLeaderError,
@@ -61,7 +62,7 @@ export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"
 
 /** One leadership, in its holder's hands: a lease, but for what ends it. */
 export type Term = Pick<
-  HeldLease,
+  Lease,
   "holder" | "token" | "grantId" | "signal" | "checkAlive" | "remainingMs" | "onLost"
 >;
 
@@ -75,7 +76,32 @@ class Resigned extends Error {
   override readonly name = "Resigned";
 }
 
+/** `leasehold.elector()` calls it. Apart from the class, whose public type shows no constructor. */
+export let electorOver: (leases: LeaseClient, name: string, options?: ElectorOptions) => Elector;
+
+/**
+ * One candidate of an election, of which at most one leads at a time. Made by `leasehold.elector(name, options)`.
+ * @example
+ * ```js
+ * import { connect } from "leasehold";
+ *
+ * await using leasehold = await connect("memory:");
+ * const elector = leasehold.elector("cluster", { ttlMs: 5_000 });
+ * const left = new AbortController();
+ * await elector.lead(
+ *   async (term) => {
+ *     console.log("leading", term.checkAlive());
+ *     left.abort();
+ *   },
+ *   { signal: left.signal },
+ * );
+ * ```
+ */
 export class Elector {
+  static {
+    electorOver = (leases, name, options = {}) => new Elector(leases, name, options);
+  }
+
   readonly #leases: LeaseClient;
   readonly #acquire: AcquireOptions;
   readonly #retryDelayMs: number;
@@ -87,15 +113,11 @@ export class Elector {
   /** Resolves when the term that is running has been given back. */
   #over: Promise<void> = Promise.resolve();
 
-  /**
-   * Sends nothing yet.
-   * @param name of the election: a resource, which leaves room for `/successor`
-   * @throws INVALID_OPTION, CLOSED
-   */
-  constructor(
+  private constructor(
     leases: LeaseClient,
+    /** The name of the election: a resource. */
     readonly name: string,
-    options: ElectorOptions = {},
+    options: ElectorOptions,
   ) {
     const {
       retryDelayMs = 1_000,
@@ -115,6 +137,7 @@ export class Elector {
     this.#retryDelayMs = retryDelayMs;
   }
 
+  /** What this candidate does now. */
   get state(): ElectorState {
     return this.#state;
   }
@@ -176,13 +199,19 @@ export class Elector {
   }
 
   /**
-   * Does the work if this node leads, under the signal of the term. A term waits for it to end, so it
-   * must stop when the signal aborts.
+   * Runs the work if this node leads, under the signal of the term. The term waits for the work to end, so it must
+   * stop when the signal aborts.
    * @param work gets the token to pass on to what it writes to
-   * @throws NOT_LEADER, before the work begins; LEASE_LOST if the term ended under the work, whatever
-   *   that says; else what the work threw
+   * @param options.leaderWrite the work writes to what a guard protects: if the guard refuses the token as stale, a
+   *   newer leader has written already, and this node steps down at once (LEASE_LOST, reason `taken`). Default false
+   * @throws NOT_LEADER, before the work begins; LEASE_LOST if the term ended during the work, whatever that
+   *   returns; else what the work threw
    */
-  runIfLeader<T>(work: (signal: AbortSignal, token: number) => T | PromiseLike<T>): Promise<T> {
+  runIfLeader<T>(
+    work: (signal: AbortSignal, token: number) => T | PromiseLike<T>,
+    options: { leaderWrite?: boolean } = {},
+  ): Promise<T> {
+    checkKnown(options, { leaderWrite: true });
     const lease = this.#lease;
     if (!lease || !this.term) return Promise.reject(new NotLeaderError(this.name));
     const running = (async () => {
@@ -192,6 +221,7 @@ export class Elector {
         if (lease.lostError) throw lease.lostError;
         return value;
       } catch (error) {
+        if (options.leaderWrite && error instanceof StaleTokenError) lease.lose("taken");
         throw lease.lostError ?? error;
       }
     })();
@@ -199,23 +229,6 @@ export class Elector {
     const forget = () => this.#running.delete(running);
     running.then(forget, forget);
     return running;
-  }
-
-  /**
-   * As `runIfLeader`, for a write to what a guard protects: if that refuses the token as stale, a newer
-   * leader has written already, and this node steps down at once.
-   * @throws NOT_LEADER, STALE_TOKEN, LEASE_LOST, or what the write threw
-   */
-  leaderWrite<T>(write: (signal: AbortSignal, token: number) => T | PromiseLike<T>): Promise<T> {
-    const lease = this.#lease;
-    return this.runIfLeader(async (signal, token) => {
-      try {
-        return await write(signal, token);
-      } catch (error) {
-        if (error instanceof StaleTokenError) lease?.lose("taken");
-        throw error;
-      }
-    });
   }
 
   /**

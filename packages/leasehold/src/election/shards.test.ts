@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import { LeaseClient, type LeaseStore } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
-import { Shards, type ShardWork } from "./shards.js";
+import { type Shards, type ShardWork, shardsOver } from "./shards.js";
 
 const TTL_MS = 3_000;
 
@@ -39,7 +39,7 @@ function world(count: number) {
       await drain();
       working.delete(shard);
     };
-    const shards = new Shards(leases, "jobs", { count, work, ttlMs: TTL_MS, graceMs });
+    const shards = shardsOver(leases, "jobs", { count, work, ttlMs: TTL_MS, graceMs }).start();
     /** Nothing of its own arrives any more. */
     const cut = () => {
       isCut = true;
@@ -216,7 +216,7 @@ describe("Shards", () => {
       ["x", { count: 1, work, graceMs: -1 }, "graceMs"],
       ["x", { count: 1, work, ttlMs: 1 }, "ttlMs"],
     ] as const) {
-      expect(() => new Shards(leases, name, options)).toThrow(
+      expect(() => shardsOver(leases, name, options)).toThrow(
         expect.objectContaining({ code: "INVALID_OPTION", path }),
       );
     }

@@ -28,8 +28,8 @@ import {
   checkInteger,
   checkName,
   checkNumber,
-  type HeldLease,
   InvalidOptionError,
+  type Lease,
   type LeaseClient,
   LeaseholdError,
   type LeaseView,
@@ -37,9 +37,9 @@ import {
 } from "../core/index.js";
 import { jittered, sleep } from "../env/index.js";
 import { type Allocation, allocate } from "./allocation.js";
-import { Elector, type Term } from "./elector.js";
+import { type Elector, electorOver, type Term } from "./elector.js";
 import { encodePlan, MOST_MEMBERS, MOST_SHARDS, readPlan, shortName } from "./plan.js";
-import { Singleton } from "./singleton.js";
+import { type Singleton, singletonOver } from "./singleton.js";
 import { markedAs } from "./standing.js";
 
 export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" | "metadata"> {
@@ -62,7 +62,7 @@ export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" 
 }
 
 /** @param shard from 0 to count - 1 */
-export type ShardWork = (shard: number, lease: HeldLease) => Promise<void>;
+export type ShardWork = (shard: number, lease: Lease) => Promise<void>;
 
 /** Work on a shard that was told to stop. */
 interface Leaving {
@@ -71,8 +71,33 @@ interface Leaving {
   readonly ended: Promise<void>;
 }
 
-/** A member. Joins when made, leaves when closed. */
+/** `leasehold.shards()` calls it. Apart from the class, whose public type shows no constructor. */
+export let shardsOver: (leases: LeaseClient, name: string, options: ShardsOptions) => Shards;
+
+/**
+ * One member of a group that shares work in shards. Made by `leasehold.shards(name, options)`; joins with
+ * {@link Shards.start} and leaves with `close()`.
+ * @example
+ * ```js
+ * import { once } from "node:events";
+ * import { connect } from "leasehold";
+ *
+ * await using leasehold = await connect("memory:");
+ * await using shards = leasehold.shards("mailboxes", {
+ *   count: 4,
+ *   work: async (shard, { signal }) => {
+ *     console.log("working on shard", shard);
+ *     await once(signal, "abort");
+ *   },
+ * });
+ * shards.start();
+ * ```
+ */
 export class Shards implements AsyncDisposable {
+  static {
+    shardsOver = (leases, name, options) => new Shards(leases, name, options);
+  }
+
   readonly #leases: LeaseClient;
   readonly #count: number;
   readonly #work: ShardWork;
@@ -82,15 +107,15 @@ export class Shards implements AsyncDisposable {
   readonly #elector: Elector;
   readonly #presence: Singleton;
   readonly #stopping = new AbortController();
-  readonly #coordinating: Promise<void>;
+  #coordinating: Promise<void> | undefined;
   readonly #working = new Map<number, Singleton>();
   readonly #graceMs: number;
   /** Relieved of, and draining. */
   readonly #leaving = new Map<number, Leaving>();
 
-  /** @throws INVALID_OPTION; CLOSED when `leases` is */
-  constructor(
+  private constructor(
     leases: LeaseClient,
+    /** The name of the group: a resource. */
     readonly name: string,
     options: ShardsOptions,
   ) {
@@ -109,14 +134,14 @@ export class Shards implements AsyncDisposable {
     this.#graceMs = graceMs;
     this.#acquire = acquire;
     this.#shortName = shortName(member);
-    this.#elector = new Elector(leases, `${name}/coordinator`, {
+    this.#elector = electorOver(leases, `${name}/coordinator`, {
       ...acquire,
       graceMs,
       metadata: markedAs("coordinator", leases),
     });
-    const follow = (lease: HeldLease) => this.#follow(lease.signal);
+    const follow = (lease: Lease) => this.#follow(lease.signal);
     const metadata = markedAs("member", leases, { member });
-    this.#presence = new Singleton(leases, `${this.#members}${member}`, follow, {
+    this.#presence = singletonOver(leases, `${this.#members}${member}`, follow, {
       ...acquire,
       metadata,
       restartDelayMs: lookIntervalMs,
@@ -124,12 +149,22 @@ export class Shards implements AsyncDisposable {
       // Its shards have theirs first.
       graceMs: 2 * graceMs,
     });
-    const signal = this.#stopping.signal;
-    this.#coordinating = this.#elector
+  }
+
+  /**
+   * Joins the group. Later calls do nothing.
+   * @throws CLOSED when this, or the client, is closed
+   */
+  start(): this {
+    const { signal } = this.#stopping;
+    this.#presence.start();
+    this.#coordinating ??= this.#elector
       .lead((term) => this.#coordinate(term), { signal })
       .catch((error: unknown) => {
-        leases.env.logger.error({ err: error, name }, "this member coordinates no more");
+        const { logger } = this.#leases.env;
+        logger.error({ err: error, name: this.name }, "this member no longer coordinates");
       });
+    return this;
   }
 
   /** The shards whose lease this member holds now, ascending. */
@@ -238,10 +273,15 @@ export class Shards implements AsyncDisposable {
     for (let shard = 0; shard < this.#count; shard++) {
       // What still drains is taken up again by the next look.
       if (!isOwn(shard) || this.#working.has(shard) || this.#leaving.has(shard)) continue;
-      const work = (lease: HeldLease) => this.#work(shard, lease);
+      const work = (lease: Lease) => this.#work(shard, lease);
       const metadata = markedAs("shard", this.#leases);
       const options = { ...this.#acquire, metadata, graceMs: this.#graceMs };
-      const singleton = new Singleton(this.#leases, `${this.#shards}${shard}`, work, options);
+      const singleton = singletonOver(
+        this.#leases,
+        `${this.#shards}${shard}`,
+        work,
+        options,
+      ).start();
       this.#working.set(shard, singleton);
     }
   }
@@ -271,11 +311,12 @@ export class Shards implements AsyncDisposable {
     if (isSame && last?.term === term.token && last.allocation.length === this.#count) return;
     const metadata = encodePlan({ term: term.token, allocation });
     // Rejects where the term has ended meanwhile: what was not written then is not.
-    await this.#elector.leaderWrite(async (signal) => {
-      const options = { ...this.#acquire, autoRenew: false, metadata, signal };
-      const lease = await this.#leases.acquire(this.#plan, options);
+    const publish = async (signal: AbortSignal) => {
+      const asked = { ...this.#acquire, autoRenew: false, metadata, signal };
+      const lease = await this.#leases.acquire(this.#plan, asked);
       await lease.release();
-    });
+    };
+    await this.#elector.runIfLeader(publish, { leaderWrite: true });
     const { name } = this;
     this.#leases.env.logger.info({ name, members: names.length }, "shards allocated");
   }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import { ClosedError, LeaseClient } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
-import { Singleton, type SingletonWork } from "./singleton.js";
+import { type SingletonWork, singletonOver } from "./singleton.js";
 
 const TTL_MS = 3_000;
 
@@ -11,7 +11,7 @@ function world() {
   const store = faultyStore(env);
   const node = (holder: string, work: SingletonWork) => {
     const leases = new LeaseClient(store, { env, holder }, { close: undefined });
-    return { leases, singleton: new Singleton(leases, "job", work, { ttlMs: TTL_MS }) };
+    return { leases, singleton: singletonOver(leases, "job", work, { ttlMs: TTL_MS }).start() };
   };
   return { clock: env.clock, store, node };
 }
@@ -220,7 +220,7 @@ describe("Singleton", () => {
       ["x", { restartDelayMs: -1 }, "restartDelayMs"],
       ["x", { graceMs: -1 }, "graceMs"],
     ] as const) {
-      expect(() => new Singleton(leases, resource, untilAborted, options)).toThrow(
+      expect(() => singletonOver(leases, resource, untilAborted, options)).toThrow(
         expect.objectContaining({ code: "INVALID_OPTION", path }),
       );
     }

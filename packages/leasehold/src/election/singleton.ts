@@ -14,6 +14,7 @@ import {
   ClosedError,
   checkNumber,
   type HeldLease,
+  type Lease,
   type LeaseClient,
   LeaseLostError,
 } from "../core/index.js";
@@ -34,26 +35,57 @@ export interface SingletonOptions extends Omit<AcquireOptions, "waitMs" | "signa
 }
 
 /** Must stop when `lease.signal` aborts; returning early counts as the work having ended. */
-export type SingletonWork = (lease: HeldLease) => Promise<void>;
+export type SingletonWork = (lease: Lease) => Promise<void>;
 
+/** `leasehold.singleton()` calls it. Apart from the class, whose public type shows no constructor. */
+export let singletonOver: (
+  leases: LeaseClient,
+  resource: string,
+  work: SingletonWork,
+  options?: SingletonOptions,
+) => Singleton;
+
+/**
+ * Work that runs on one node at a time, for as long as any node lives. Made by
+ * `leasehold.singleton(resource, work, options)`; begins with {@link Singleton.start}.
+ * @example
+ * ```js
+ * import { once } from "node:events";
+ * import { connect } from "leasehold";
+ *
+ * await using leasehold = await connect("memory:");
+ * const singleton = leasehold.singleton("outbox", async ({ signal }) => {
+ *   console.log("one of us publishes");
+ *   await once(signal, "abort");
+ * });
+ * singleton.start();
+ * setTimeout(() => singleton.close(), 100);
+ * await singleton.ended;
+ * ```
+ */
 export class Singleton implements AsyncDisposable {
+  static {
+    singletonOver = (leases, resource, work, options = {}) =>
+      new Singleton(leases, resource, work, options);
+  }
+
   readonly #leases: LeaseClient;
   readonly #work: SingletonWork;
   readonly #stopping = new AbortController();
   readonly #drain: Drain;
-  /** When all work has ended and nothing is held, for good. @internal */
+  readonly #contend: () => Promise<void>;
+  #started = false;
+  #settle: (ended: void | Promise<void>) => void = () => {};
+  /** Resolves when all work has ended and nothing is held, for good: after `close()`, or with the client. */
   readonly ended: Promise<void>;
   #lease: HeldLease | undefined;
 
-  /**
-   * Begins to contend for the lease on `resource` at once.
-   * @throws INVALID_OPTION, or CLOSED when `leases` is
-   */
-  constructor(
+  private constructor(
     leases: LeaseClient,
+    /** The resource whose lease decides which node works. */
     readonly resource: string,
     work: SingletonWork,
-    options: SingletonOptions = {},
+    options: SingletonOptions,
   ) {
     const {
       restartDelayMs = 1_000,
@@ -70,32 +102,52 @@ export class Singleton implements AsyncDisposable {
     this.#work = work;
     this.#drain = new Drain(leases, graceMs, "singleton");
     const metadata = markedAs("singleton", leases, acquire.metadata);
-    this.ended = this.#contend({ ...acquire, metadata }, restartDelayMs, maxRestartDelayMs);
+    this.ended = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    this.#contend = () =>
+      this.#alternate({ ...acquire, metadata }, restartDelayMs, maxRestartDelayMs);
+  }
+
+  /**
+   * Begins to contend for the lease. Later calls do nothing.
+   * @throws CLOSED when this, or the client, is closed
+   */
+  start(): this {
+    const { closing } = this.#leases;
+    if (this.#stopping.signal.aborted) throw this.#stopping.signal.reason;
+    if (closing.aborted) throw closing.reason;
+    if (!this.#started) {
+      this.#started = true;
+      this.#settle(this.#contend());
+    }
+    return this;
   }
 
   /** The lease of the work that runs here now; undefined while another node has it. */
-  get lease(): HeldLease | undefined {
+  get lease(): Lease | undefined {
     return this.#lease;
   }
 
   /**
-   * Tells the work to stop, waits until it has, releases.
-   * @throws STILL_RUNNING when it has not within `graceMs`: its lease is left to expire. Called again, it
+   * Aborts the signal of the work, waits until the work has ended, and releases.
+   * @throws STILL_RUNNING when it has not ended within `graceMs`: its lease is left to expire. Called again, it
    *   waits as long again
    */
   close(): Promise<void> {
     const closed = new ClosedError("this singleton");
     this.#stopping.abort(closed);
     this.#lease?.interrupt(closed);
+    if (!this.#started) this.#settle();
     return this.#drain.until(this.ended);
   }
 
-  /** Closes; work that does not stop is logged. */
+  /** Closes. Work that does not stop is logged. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close().catch(() => {});
   }
 
-  async #contend(
+  async #alternate(
     acquire: AcquireOptions,
     restartDelayMs: number,
     maxRestartDelayMs: number,

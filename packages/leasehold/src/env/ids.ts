@@ -4,17 +4,23 @@ import { v7 } from "uuid";
 import type { Clock } from "./clock.js";
 import type { Random } from "./random.js";
 
-/** 128 random bits as 32 hex digits. Whoever knows a lease id may renew and release the grant. */
-export function newLeaseId(random: Random): string {
-  return bytesToHex(random.bytes(16));
+declare const brand: unique symbol;
+/** Identifies a grant to the store. A secret: with it anyone can renew and release the lease. */
+export type LeaseId = string & { readonly [brand]: "LeaseId" };
+/** The public name of a grant, which does not reveal its {@link LeaseId}. */
+export type GrantId = string & { readonly [brand]: "GrantId" };
+
+/** 128 random bits as 32 hex digits. */
+export function newLeaseId(random: Random): LeaseId {
+  return bytesToHex(random.bytes(16)) as LeaseId;
 }
 
 /**
  * The public name of a grant: the first 16 hex digits of the SHA-256 of its lease id.
  * It may stand in logs and lists, because it does not give the lease id away.
  */
-export function grantIdOf(leaseId: string): string {
-  return digestOf(leaseId).slice(0, 16);
+export function grantIdOf(leaseId: string): GrantId {
+  return digestOf(leaseId).slice(0, 16) as GrantId;
 }
 
 /** The SHA-256 of a text as 64 hex digits: to tell long names apart, and to know a secret again. */

@@ -6,8 +6,10 @@ export { type Env, systemEnv } from "./env.js";
 export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";
 export {
   digestOf,
+  type GrantId,
   grantIdOf,
   holderLeaseId,
+  type LeaseId,
   newHolder,
   newLeaseId,
   taskIds,

@@ -56,7 +56,7 @@ const KINDS = {
 const LINKS = createContextKey("leasehold links");
 
 /**
- * Telemetry for `connect`, `connectTasks` and `createApp`, given as `env: { telemetry }`. With no SDK
+ * Telemetry for `connect` and `createApp`, given as `env: { telemetry }`. With no SDK
  * registered all of it does nothing.
  *
  * @example

@@ -80,7 +80,7 @@ export function withTasks(opened: LeaseStores, source: Source): Stores {
   const scheme = schemeOf(source);
   throw new InvalidOptionError(
     scheme ? `${scheme}:` : "this store",
-    "keeps leases only: keep tasks in PostgreSQL, PGlite or behind a server (a control store)",
+    'keeps leases only: name a store for tasks, as in connect(url, { tasks: "postgres://..." }); PostgreSQL, PGlite, memory and a server keep them (openStores and the command line: the option control)',
   );
 }
 

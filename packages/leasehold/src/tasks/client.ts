@@ -43,7 +43,7 @@ import type {
 } from "./port.js";
 import { Ready } from "./ready.js";
 import { startReaper } from "./reaper.js";
-import { Worker, type WorkerOptions } from "./worker.js";
+import { type Worker, type WorkerOptions, workerOver } from "./worker.js";
 
 export interface TasksOptions {
   /** The tenant whose tasks these are. Default `default`. */
@@ -97,8 +97,36 @@ export const DEFAULTS = {
 } as const satisfies Required<TaskDefaults>;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** The tasks of one namespace. Made by `connectTasks()`. */
-export class Tasks implements AsyncDisposable {
+/** `connect()` calls it. Apart from the class, whose public type shows no constructor. */
+export let tasksOver: (store: TaskStore, options: TasksOptions, owned: Owned) => TasksClient;
+
+/** Tasks that nothing else closes. */
+export interface TasksClient {
+  readonly tasks: Tasks;
+  /** Closes the workers, which drain (see `Worker.close`), then what is owned. The same promise each time. */
+  close(): Promise<void>;
+}
+
+/**
+ * The tasks of one namespace: `leasehold.tasks`.
+ * @example
+ * ```js
+ * import { connect, defineTask } from "leasehold";
+ *
+ * await using leasehold = await connect("memory:");
+ * const mail = defineTask("mail");
+ * await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
+ * console.log(await leasehold.tasks.counts());
+ * ```
+ */
+export class Tasks {
+  static {
+    tasksOver = (store, options, owned) => {
+      const tasks = new Tasks(store, options, owned);
+      return { tasks, close: () => (tasks.#closed ??= tasks.#close()) };
+    };
+  }
+
   /** Who we are to others: `options.holder`, or a name made for this client. */
   readonly holder: string;
   /** The tenant whose tasks these are. */
@@ -112,8 +140,7 @@ export class Tasks implements AsyncDisposable {
   #reaper: Repeating | undefined;
   #closed: Promise<void> | undefined;
 
-  /** @internal */
-  constructor(store: TaskStore, options: TasksOptions, owned: Owned) {
+  private constructor(store: TaskStore, options: TasksOptions, owned: Owned) {
     this.#env = {
       ...systemEnv,
       ...(options.logger ? { logger: options.logger } : {}),
@@ -250,23 +277,10 @@ export class Tasks implements AsyncDisposable {
       holder: this.holder,
       onClosed: () => this.#workers.delete(worker),
     };
-    const worker: Worker = new Worker(context, handlers, options);
+    const worker: Worker = workerOver(context, handlers, options);
     this.#workers.add(worker);
     this.#reaper ??= startReaper(this.#store, this.#env);
     return worker;
-  }
-
-  /**
-   * Closes the workers, which drain: see `Worker.close`. Then the store. The same promise each time;
-   * every other call rejects with CLOSED from then on.
-   */
-  close(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
   }
 
   async #close(): Promise<void> {

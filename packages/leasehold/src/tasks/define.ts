@@ -4,8 +4,8 @@ import {
   checkInteger,
   checkKnown,
   checkName,
-  type HeldLease,
   InvalidOptionError,
+  type Lease,
 } from "../core/index.js";
 import type { Logger } from "../env/index.js";
 import { describe } from "./describe.js";
@@ -40,7 +40,7 @@ export interface HandlerContext {
   /** The task as it was claimed: id, attempt, failures, crashes... */
   readonly task: Omit<ClaimedTask, "leaseId" | "data">;
   /** The lease on it. Pass `lease.token` to what you write to; ask `lease.checkAlive()` before. */
-  readonly lease: HeldLease;
+  readonly lease: Lease;
   /** Aborts when the lease is lost or the worker can wait no longer: stop then. */
   readonly signal: AbortSignal;
   /**

@@ -4,8 +4,8 @@
  * said by the lease on GENERATOR_RESOURCE.
  */
 
-import type { HeldLease, LeaseClient } from "../core/index.js";
-import { Singleton } from "../election/index.js";
+import type { Lease, LeaseClient } from "../core/index.js";
+import { type Singleton, singletonOver } from "../election/index.js";
 import { type Env, sleep, taskIds } from "../env/index.js";
 import { DEFAULTS } from "./client.js";
 import type { GeneratorState, Json, NewTask, TaskStore } from "./port.js";
@@ -46,9 +46,9 @@ export class Generator implements AsyncDisposable {
     this.#state = state;
     this.#make = make;
     this.#newId = taskIds(leases.env.clock, leases.env.random);
-    this.#singleton = new Singleton(leases, GENERATOR_RESOURCE, (lease) => this.#generate(lease), {
+    this.#singleton = singletonOver(leases, GENERATOR_RESOURCE, (lease) => this.#generate(lease), {
       ttlMs,
-    });
+    }).start();
   }
 
   /** A store that does not answer is waited for, up to the singleton's grace; then the lease expires. */
@@ -60,10 +60,10 @@ export class Generator implements AsyncDisposable {
     return this.close();
   }
 
-  async #generate(lease: HeldLease): Promise<void> {
+  async #generate(lease: Lease): Promise<void> {
     const { env, namespace } = this.#leases;
     const { clock, logger } = env;
-    logger.info({ token: lease.tokenIfAny }, "generating");
+    logger.info({ token: lease.token }, "generating");
     let lastMs = clock.monotonic();
     let owed = 0;
     while (!lease.signal.aborted) {

@@ -3,9 +3,11 @@ export {
   DEFAULTS,
   type Enqueued,
   type EnqueueTaskOptions,
-  Tasks,
+  type Tasks,
+  type TasksClient,
   type TasksOptions,
   type TaskToEnqueue,
+  tasksOver,
 } from "./client.js";
 export {
   defineTask,
@@ -24,4 +26,4 @@ export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";
 export { startReaper } from "./reaper.js";
-export { Worker, type WorkerOptions } from "./worker.js";
+export type { Worker, WorkerOptions } from "./worker.js";

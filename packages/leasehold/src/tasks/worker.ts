@@ -33,6 +33,7 @@ import {
 import {
   Backoff,
   type Env,
+  type LeaseId,
   newLeaseId,
   type OpenSpan,
   sleep,
@@ -113,8 +114,33 @@ interface Attempt {
 /** How a handler has ended. */
 type End = Pick<CompleteRequest, "output"> | Pick<FailRequest, "error" | "retryInMs" | "final">;
 
-/** Made by `tasks.work(handlers, options)`; runs until closed. */
+/** `tasks.work()` calls it. Apart from the class, whose public type shows no constructor. */
+export let workerOver: (
+  context: WorkerContext,
+  handlers: readonly TaskHandler[],
+  options: WorkerOptions,
+) => Worker;
+
+/**
+ * Claims tasks and runs their handlers until it is closed. Made by `leasehold.tasks.work(handlers, options)`.
+ * @example
+ * ```js
+ * import { connect, defineTask } from "leasehold";
+ *
+ * await using leasehold = await connect("memory:");
+ * const mail = defineTask("mail");
+ * await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
+ * const sent = new Promise((resolve) => {
+ *   leasehold.tasks.work([mail.handle(async (data) => resolve(data))]);
+ * });
+ * console.log(await sent);
+ * ```
+ */
 export class Worker implements AsyncDisposable {
+  static {
+    workerOver = (context, handlers, options) => new Worker(context, handlers, options);
+  }
+
   readonly #context: WorkerContext;
   readonly #handlers: ReadonlyMap<string, TaskHandler>;
   readonly #reports: Reports;
@@ -131,8 +157,11 @@ export class Worker implements AsyncDisposable {
   #slotFreed: (() => void) | undefined;
   #closed: Promise<void> | undefined;
 
-  /** @internal */
-  constructor(context: WorkerContext, handlers: readonly TaskHandler[], options: WorkerOptions) {
+  private constructor(
+    context: WorkerContext,
+    handlers: readonly TaskHandler[],
+    options: WorkerOptions,
+  ) {
     checkKnown(options, OPTIONS);
     const { concurrency = 8, queues = ["default"], ttlMs = 30_000, graceMs = 5_000 } = options;
     checkInteger("concurrency", concurrency, 1, 1_000);
@@ -254,7 +283,7 @@ export class Worker implements AsyncDisposable {
         resource: `task:${task.id}`,
         holder,
         sent,
-        leaseId: task.leaseId,
+        leaseId: task.leaseId as LeaseId,
         token: task.token,
         remainingMs: task.remainingMs,
       },

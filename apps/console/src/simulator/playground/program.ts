@@ -11,23 +11,25 @@
  */
 
 import {
-  type HeldLease,
-  LeaseClient,
+  type Elector,
   LeaseholdError,
   type LeaseStore,
   type LeaseView,
   type LostReason,
   StaleTokenError,
   StoreUnavailableError,
+  type Term,
 } from "leasehold";
-import { Elector, type Term } from "leasehold/election";
 import {
   type AcquireOutcome,
   type AcquireRequest,
   type CallOptions,
+  electorOver,
   type Failed,
+  type HeldLease,
   instant,
   type Key,
+  LeaseClient,
   type RenewOutcome,
   sleep,
   trustFrom,
@@ -144,7 +146,7 @@ export class Program {
   #newElector(): Elector {
     const { ttlMs, renewEveryMs: renewIntervalMs, driftRatioPercent } = this.#stage.settings;
     const driftRatio = driftRatioPercent / 100;
-    return new Elector(this.#client, NAME, {
+    return electorOver(this.#client, NAME, {
       ttlMs,
       renewIntervalMs,
       driftRatio,
@@ -190,7 +192,7 @@ export class Program {
   /** One write; what must stop the work says so by the signal of the term. */
   async #write(): Promise<void> {
     try {
-      await this.#elector.leaderWrite(async (_, token) => {
+      const write = async (_: AbortSignal, token: number) => {
         // The lease has been looked at just now. From here on nobody looks.
         this.#isChecked = true;
         const onChecked = this.#onChecked;
@@ -200,7 +202,8 @@ export class Program {
         this.#isChecked = false;
         const answer = await this.#send(token);
         if (answer && !answer.accepted) throw new StaleTokenError(NAME, token, answer.lastToken);
-      });
+      };
+      await this.#elector.runIfLeader(write, { leaderWrite: true });
     } catch (error) {
       this.#tolerate(error);
     }

@@ -1,7 +1,7 @@
 /** What whoever watches a tenant as a whole is told. */
 
-import { StoreUnavailableError } from "leasehold";
-import { Elector, Shards, Singleton } from "leasehold/election";
+import { type Elector, StoreUnavailableError } from "leasehold";
+import { electorOver, shardsOver, singletonOver } from "leasehold/internal";
 import { expect, test } from "vitest";
 import { openTestApp } from "../../../../../tests/support/app.js";
 import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
@@ -108,15 +108,19 @@ test("tells who leads what, for how long nobody did, and who works on which shar
         new Promise((resolve) => over.addEventListener("abort", () => resolve())),
       { signal },
     );
-  const first = lead(new Elector(one, "leader", { ttlMs: 3_000 }), leaving.signal);
+  const first = lead(electorOver(one, "leader", { ttlMs: 3_000 }), leaving.signal);
   await clock.settle();
   const gone = new AbortController();
-  const second = lead(new Elector(two, "leader", { ttlMs: 3_000 }), gone.signal);
+  const second = lead(electorOver(two, "leader", { ttlMs: 3_000 }), gone.signal);
   await clock.settle();
-  const singleton = new Singleton(one, "janitor", async ({ signal }) => {
+  const singleton = singletonOver(one, "janitor", async ({ signal }) => {
     await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-  });
-  const shards = new Shards(two, "part", { count: 3, work: untilStopped, lookIntervalMs: 100 });
+  }).start();
+  const shards = shardsOver(two, "part", {
+    count: 3,
+    work: untilStopped,
+    lookIntervalMs: 100,
+  }).start();
   await one.acquire("lock", { metadata: { leasehold: "nothing of ours" } });
   for (let n = 0; n < 5; n += 1) await clock.advance(300);
 

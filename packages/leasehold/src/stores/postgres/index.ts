@@ -128,7 +128,7 @@ function openBackend(source: PostgresSource, env: Env): Promise<Backend> {
   return serverBackend(url, env);
 }
 
-/** For `connect` and `connectTasks`: opens the database when they ask for it. */
+/** For `connect`: opens the database when it is called. */
 export interface PostgresStores {
   open(env: Env): Promise<PostgresDatabase>;
   migrate(env: Env): Promise<readonly string[]>;

@@ -1,0 +1,83 @@
+/** What a holder has in hand: the public types of a lease, with a fencing token or without. */
+import type { GrantId, LeaseId } from "../env/index.js";
+import type { LostReason } from "./errors.js";
+
+/** Called with the reason when a lease is lost. */
+export type LostHandler = (reason: LostReason) => void;
+
+interface HeldResource extends AsyncDisposable {
+  /** What is leased. */
+  readonly resource: string;
+  /** The holder: the `holder` of the client. */
+  readonly holder: string;
+  /** Aborts when the lease is lost (reason: LEASE_LOST) or its client closes (reason: CLOSED). */
+  readonly signal: AbortSignal;
+  /** Milliseconds for which the holder may still trust the lease; 0 when it is lost or released. */
+  remainingMs(): number;
+  /**
+   * Whether the holder may go on, by its own clocks alone: no round trip, and never stale. Ends the lease at
+   * once when its trusted time has passed. Call it before each step that must not be done twice.
+   */
+  checkAlive(): boolean;
+  /**
+   * Calls `handler` once, with the reason, when the lease is lost; soon, if it is lost already. A handler
+   * that throws stops no other.
+   * @returns a function that unsubscribes
+   */
+  onLost(handler: LostHandler): () => void;
+  /**
+   * Renews now, beside the automatic renewal.
+   * @throws LEASE_LOST when the store refuses; STORE_UNAVAILABLE when the outcome is unknown: the lease then
+   *   stands until its trusted time passes; CLOSED when it was released
+   */
+  renew(): Promise<void>;
+  /**
+   * Releases the resource. The holder's trust ends before the store is asked. Later calls return the same
+   * promise. A lost lease is released too, unless its loss says that the store has ended it.
+   * @throws STORE_UNAVAILABLE when the store did not confirm: the lease then expires by itself
+   */
+  release(): Promise<void>;
+}
+
+/**
+ * An exclusive right to a resource, until it is lost or released. Made by `leasehold.run`, `acquire` and
+ * `tryAcquire`.
+ * @example
+ * ```js
+ * import { connect } from "leasehold";
+ *
+ * await using leasehold = await connect("memory:");
+ * await using lease = await leasehold.acquire("billing");
+ * if (lease.checkAlive()) console.log(lease.resource, typeof lease.token);
+ * ```
+ */
+export interface Lease extends HeldResource {
+  /** Distinguishes it from an {@link UnfencedLease}. */
+  readonly isFenced: true;
+  /**
+   * The fencing token: a safe integer that grows with every grant of the resource. Pass it to what you
+   * protect, which refuses a token smaller than the largest it has seen.
+   */
+  readonly token: number;
+  /** Identifies this grant for ever. A secret: with it anyone can renew and release the lease. */
+  readonly leaseId: LeaseId;
+  /** The public name of this grant, for logs and lists. */
+  readonly grantId: GrantId;
+}
+
+/**
+ * A lease without a fencing token, so that nothing protects a resource from a holder that was paused past its
+ * lease. There are two kinds:
+ * - `isExclusive: true`: a store without tokens granted it (`connect(url, { unfenced: true })`);
+ * - `isExclusive: false`: the store was unavailable and the caller chose `onUnavailable: "unfenced"`. It excludes
+ *   no one, never expires, and ends when its client closes.
+ */
+export interface UnfencedLease extends HeldResource {
+  /** Distinguishes it from a {@link Lease}. */
+  readonly isFenced: false;
+  /** Whether the store granted the resource to this holder alone. */
+  readonly isExclusive: boolean;
+}
+
+/** What the work of `run` may be given. */
+export type AnyLease = Lease | UnfencedLease;
