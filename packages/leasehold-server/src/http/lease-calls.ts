@@ -27,7 +27,7 @@ import { callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
 import type { Quotas } from "./limits/quotas.js";
 import type { Pauses } from "./operations/pauses.js";
-import { type Revoked, revokeAsAct } from "./operations/revoking.js";
+import { type Revoked, revokeAudited } from "./operations/revoking.js";
 import type { AppEnv, Budget } from "./request.js";
 
 /** Which request did it, to what. */
@@ -187,7 +187,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       async revoke(request, by) {
         const asked = { namespace, ...request };
         const revoked = control
-          ? await acts.run(namespace, () => revokeAsAct(control, env, asked, by, budget))
+          ? await acts.run(namespace, () => revokeAudited(control, env, asked, by, budget))
           : { outcome: await revocations.submit(asked, timeoutMs), entry: null };
         const event = tell && revokeEvent(request, revoked.outcome, requestId);
         if (event) tell(event, namespace);

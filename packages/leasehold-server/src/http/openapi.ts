@@ -77,7 +77,7 @@ function describe(app: App, { version, basePath }: About): object {
       { name: "health", description: "For probes and tools." },
     ],
   });
-  sayAccess(document.paths ?? {});
+  addAccess(document.paths ?? {});
   return document;
 }
 
@@ -94,7 +94,7 @@ const ANYWHERE: Readonly<Record<string, ProblemCode>> = {
 };
 
 /** Adds to each operation what it needs, and how any request is refused. */
-function sayAccess(paths: Record<string, object>): void {
+function addAccess(paths: Record<string, object>): void {
   const content = {
     "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } },
   };

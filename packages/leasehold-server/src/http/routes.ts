@@ -18,7 +18,7 @@ import { auditRoutes } from "./operations/audit-routes.js";
 import { generatorRoutes } from "./operations/generator-routes.js";
 import { keyRoutes } from "./operations/keys-routes.js";
 import { pauseRoutes } from "./operations/pauses-routes.js";
-import { taskActRoutes } from "./operations/task-acts-routes.js";
+import { taskActionRoutes } from "./operations/task-actions-routes.js";
 import { tenantLimitRoutes } from "./operations/tenant-limits-routes.js";
 import type { App } from "./routing.js";
 import type { Services } from "./services.js";
@@ -28,7 +28,7 @@ export function declareRoutes(app: App, services: Services, about: About): void 
   queueRoutes(app, services);
   taskListRoutes(app, services);
   taskBatchRoutes(app, services);
-  taskActRoutes(app, services);
+  taskActionRoutes(app, services);
   holderRoutes(app, services);
   whyRoute(app, services);
   taskRoute(app, services);

@@ -13,12 +13,12 @@ import type {
 import { Batcher, type Capabilities, newLeaseId, taskIds } from "leasehold/internal";
 import type { Authenticator } from "./auth/authenticate.js";
 import { callerOf } from "./auth/caller.js";
+import { CachedRead } from "./console/cached-read.js";
 import { Contention } from "./console/contention.js";
 import { Terms } from "./console/elections.js";
-import { Fresh } from "./console/fresh.js";
 import type { Latencies } from "./console/latency.js";
 import { type Queued, type QueueKey, queuedIn } from "./console/queued.js";
-import { type Survey, surveyOf } from "./console/survey.js";
+import { statisticsOf, type TenantStatistics } from "./console/statistics.js";
 import type { Activities } from "./events/activity.js";
 import {
   type LeaseCalls,
@@ -50,9 +50,9 @@ export interface Services {
   readonly activities: Activities;
   readonly latencies: Latencies;
   /** Looks at a whole tenant, or a whole queue, of which many who watch it share each. */
-  readonly survey: Fresh<Survey>;
-  readonly counts: Fresh<Record<TaskState, number>>;
-  readonly queued: Fresh<Queued, QueueKey>;
+  readonly statistics: CachedRead<TenantStatistics>;
+  readonly counts: CachedRead<Record<TaskState, number>>;
+  readonly queued: CachedRead<Queued, QueueKey>;
   readonly terms: Terms;
   /** Names this instance to people, and when it began, by the monotonic clock. */
   readonly instance: { readonly id: string; readonly sinceMs: number };
@@ -130,9 +130,9 @@ export function newServices(
   return {
     ...ports,
     contention,
-    survey: new Fresh(env.clock, (namespace) => surveyOf(leases, namespace)),
-    counts: new Fresh(env.clock, (namespace) => tasks.counts(namespace)),
-    queued: new Fresh(env.clock, (queue) => queuedIn(tasks, queue)),
+    statistics: new CachedRead(env.clock, (namespace) => statisticsOf(leases, namespace)),
+    counts: new CachedRead(env.clock, (namespace) => tasks.counts(namespace)),
+    queued: new CachedRead(env.clock, (queue) => queuedIn(tasks, queue)),
     terms: new Terms(env.clock, ports.history),
     instance: { id: newLeaseId(env.random).slice(0, 16), sinceMs: env.clock.monotonic() },
     newTaskId: taskIds(env.clock, env.random),

@@ -46,30 +46,30 @@ export const ttl = {
   ttlSeconds: z.number().positive().max(1e7).optional(),
 };
 
-export interface SpelledTtl {
+export interface TtlFields {
   ttlMs?: number | undefined;
   ttlSeconds?: number | undefined;
 }
 
 /** The ttl in milliseconds, whichever way it was said; undefined when it was not. */
-export function withTtlIfSaid<Body extends SpelledTtl>(
+export function withOptionalTtl<Body extends TtlFields>(
   { ttlMs, ttlSeconds, ...rest }: Body,
   context: z.RefinementCtx,
-): Omit<Body, keyof SpelledTtl> & { ttlMs: number | undefined } {
+): Omit<Body, keyof TtlFields> & { ttlMs: number | undefined } {
   if (ttlMs !== undefined && ttlSeconds !== undefined) {
     const message = "must not stand beside ttlMs";
     context.addIssue({ code: "custom", path: ["ttlSeconds"], message });
   }
-  const saidMs = ttlSeconds === undefined ? undefined : Math.round(ttlSeconds * 1_000);
-  return { ...rest, ttlMs: ttlMs ?? saidMs };
+  const requestedMs = ttlSeconds === undefined ? undefined : Math.round(ttlSeconds * 1_000);
+  return { ...rest, ttlMs: ttlMs ?? requestedMs };
 }
 
 /** The same; 30 s when it was not said. */
-export function withTtlMs<Body extends SpelledTtl>(
+export function withDefaultTtl<Body extends TtlFields>(
   body: Body,
   context: z.RefinementCtx,
-): Omit<Body, keyof SpelledTtl> & { ttlMs: number } {
-  const said = withTtlIfSaid(body, context);
+): Omit<Body, keyof TtlFields> & { ttlMs: number } {
+  const said = withOptionalTtl(body, context);
   return { ...said, ttlMs: said.ttlMs ?? DEFAULT_TTL_MS };
 }
 

@@ -1,7 +1,15 @@
 /** The schemas of /api/leases. Fields of the article keep its names; ours are in camel case. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "leasehold/internal/wire";
-import { Cursor, Name, PageOf, QueryInteger, ttl, withTtlIfSaid, withTtlMs } from "./fields.js";
+import {
+  Cursor,
+  Name,
+  PageOf,
+  QueryInteger,
+  ttl,
+  withDefaultTtl,
+  withOptionalTtl,
+} from "./fields.js";
 import { Grant, GrantOfResource, LeaseState } from "./leases.js";
 
 /** One grant, live or ended: a row of the article's table. */
@@ -64,7 +72,7 @@ export const NewLeaseBody = z
     ...ttl,
     leaseId: GrantOfResource.optional(),
   })
-  .transform(withTtlMs)
+  .transform(withDefaultTtl)
   .openapi("NewLease");
 
 const grantee = {
@@ -93,7 +101,7 @@ function namesGrant({ leaseId, resource, holder }: Grantee, context: z.Refinemen
 export const RenewLeaseBody = z
   .strictObject({ ...grantee, ...ttl })
   .superRefine(namesGrant)
-  .transform(withTtlIfSaid)
+  .transform(withOptionalTtl)
   .openapi("RenewLease");
 export const ReleaseLeaseBody = z
   .strictObject(grantee)

@@ -7,8 +7,8 @@ import {
   PageOf,
   QueryInteger,
   ttl,
-  withTtlIfSaid,
-  withTtlMs,
+  withDefaultTtl,
+  withOptionalTtl,
 } from "./fields.js";
 import { GrantOfResource } from "./leases.js";
 
@@ -31,7 +31,7 @@ export const LockBody = z
     ...ttl,
     leaseId: GrantOfResource.optional(),
   })
-  .transform(withTtlMs)
+  .transform(withDefaultTtl)
   .openapi("LockRequest");
 
 const LockAcquired = z
@@ -55,7 +55,7 @@ export const LockAnswer = z.union([LockAcquired, LockHeld]).openapi("LockAnswer"
 
 export const LockRenewBody = z
   .strictObject(ttl)
-  .transform(withTtlIfSaid)
+  .transform(withOptionalTtl)
   .openapi("LockRenewRequest");
 export const LockRenewed = z
   .object({

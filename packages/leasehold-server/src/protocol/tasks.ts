@@ -14,7 +14,7 @@ import {
   Token,
   ttl,
   Uuid,
-  withTtlMs,
+  withDefaultTtl,
 } from "./fields.js";
 import type { Same } from "./same.js";
 
@@ -72,7 +72,7 @@ export const NextBody = z
       description: "Of the caller's choice: a repeated request answers the same tasks. Secret.",
     }),
   })
-  .transform(withTtlMs)
+  .transform(withDefaultTtl)
   .openapi("NextBody");
 true satisfies Same<z.input<typeof NextBody>, wire.NextRequest>;
 
@@ -90,7 +90,7 @@ export const grant = {
 
 export const HeartbeatBody = z
   .strictObject({ ...grant, ...ttl, progress: JsonValue.optional() })
-  .transform(withTtlMs)
+  .transform(withDefaultTtl)
   .openapi("HeartbeatBody");
 export const CompleteBody = z
   .strictObject({ ...grant, task_output: JsonValue.default(null) })

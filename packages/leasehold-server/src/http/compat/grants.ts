@@ -92,10 +92,10 @@ export async function renewGrant(
   services: Services,
   context: Context<AppEnv>,
   grant: NamedGrant,
-  saidMs: number | undefined,
+  requestedMs: number | undefined,
 ): Promise<Extract<RenewOutcome, { status: "renewed" }>> {
-  if (saidMs !== undefined) checkTtl("ttlMs", saidMs, services.ttl.leases);
-  const ttlMs = saidMs ?? (await lastGrant(services, context, grant.resource))?.ttlMs;
+  if (requestedMs !== undefined) checkTtl("ttlMs", requestedMs, services.ttl.leases);
+  const ttlMs = requestedMs ?? (await lastGrant(services, context, grant.resource))?.ttlMs;
   if (ttlMs === undefined) throw unknownLease();
   const outcome = await services.leaseCalls(context, [grant]).renew({ ...grant, ttlMs });
   if (outcome.status === "failed") throw failed(outcome);

@@ -19,7 +19,7 @@ import {
 } from "../../protocol/index.js";
 import { callerOf, checkResources } from "../auth/caller.js";
 import { filteredPage } from "../console/lease-filters.js";
-import { byCaller, controlOf } from "../operations/acts.js";
+import { byCaller, controlOf } from "../operations/operator-action.js";
 import { failed } from "../problems.js";
 import { checkTtl, emptyBodyIsNone, limitBody } from "../request.js";
 import {
@@ -188,8 +188,8 @@ export function lockRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const grant = grantNamed(context.req.valid("param").leaseId);
-      const { ttlMs: saidMs } = context.req.valid("json");
-      const renewed = await renewGrant(services, context, grant, saidMs);
+      const { ttlMs: requestedMs } = context.req.valid("json");
+      const renewed = await renewGrant(services, context, grant, requestedMs);
       const { token: fencingToken, ttlMs, remainingMs, expiresAt } = renewed;
       const { resource, leaseId } = grant;
       const names = { renewed: true as const, resource, grantId: grantIdOf(leaseId) };

@@ -20,7 +20,7 @@ test("of very many some are told, and that there are more", async () => {
     expiresAt: null,
     metadata: null,
   });
-  const surveyed = (count: number) => ({
+  const statisticsWith = (count: number) => ({
     held: count,
     ended: 0,
     complete: true,
@@ -35,7 +35,7 @@ test("of very many some are told, and that there are more", async () => {
     [1_000, 1_000, true],
     [1_001, 1_000, false],
   ] as const) {
-    const elections = await electionsOf(surveyed(count), terms);
+    const elections = await electionsOf(statisticsWith(count), terms);
     expect([elections.items.length, elections.complete]).toEqual([told, complete]);
   }
 });

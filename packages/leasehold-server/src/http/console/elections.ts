@@ -10,7 +10,7 @@ import {
   termsOf,
 } from "leasehold/internal";
 import type { Elections } from "leasehold/internal/wire";
-import type { Survey } from "./survey.js";
+import type { TenantStatistics } from "./statistics.js";
 
 const MOST_TERMS = 20;
 /** More than people look through, and an answer of a few hundred kilobytes. */
@@ -59,10 +59,10 @@ export class Terms {
 }
 
 export async function electionsOf(
-  survey: Survey,
+  statistics: TenantStatistics,
   terms: Terms,
 ): Promise<Pick<Elections, "items" | "shards" | "complete">> {
-  const items = survey.elections
+  const items = statistics.elections
     .slice(0, MOST_ELECTIONS)
     .map(async (standing, index) =>
       toElection(
@@ -72,8 +72,8 @@ export async function electionsOf(
     );
   return {
     items: await Promise.all(items),
-    shards: survey.shards.map(toShards),
-    complete: survey.complete && survey.elections.length <= MOST_ELECTIONS,
+    shards: statistics.shards.map(toShards),
+    complete: statistics.complete && statistics.elections.length <= MOST_ELECTIONS,
   };
 }
 

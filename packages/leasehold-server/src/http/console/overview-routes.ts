@@ -74,9 +74,9 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       const { namespace } = callerOf(context);
       const budget = services.budget(context);
       const activity = activities.of(namespace);
-      const [health, survey, counts] = await Promise.all([
+      const [health, statistics, counts] = await Promise.all([
         healthOf(services, budget),
-        orNull(budget, () => services.survey.of(namespace)),
+        orNull(budget, () => services.statistics.of(namespace)),
         orNull(budget, () => services.counts.of(namespace)),
       ]);
       if (counts) {
@@ -98,9 +98,13 @@ export function overviewRoutes(app: App, services: Services, about: About): void
           tasks: { ttl: services.ttl.tasks, watch: tasks.capabilities.watch },
         },
         health,
-        leases: survey && { held: survey.held, ended: survey.ended, complete: survey.complete },
+        leases: statistics && {
+          held: statistics.held,
+          ended: statistics.ended,
+          complete: statistics.complete,
+        },
         tasks: counts,
-        contended: activity.seen.contended(),
+        contended: activity.recent.contended(),
         series: seriesOf(services, activity, seconds),
         latency: services.latencies.byOperation(),
       };
@@ -124,7 +128,7 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       const { namespace } = callerOf(context);
       const elections = await services
         .budget(context)
-        .read(async () => electionsOf(await services.survey.of(namespace), services.terms));
+        .read(async () => electionsOf(await services.statistics.of(namespace), services.terms));
       return context.json({ ...elections, history: services.history !== undefined }, 200);
     },
   );
@@ -140,12 +144,12 @@ export function overviewRoutes(app: App, services: Services, about: About): void
     }),
     async (context) => {
       const { namespace } = callerOf(context);
-      const { seen } = activities.of(namespace);
+      const { recent } = activities.of(namespace);
       const { workers, complete } = await services
         .budget(context)
         .read(() => workersOf(services, namespace));
-      const items = withClaims(workers, seen.claimers());
-      return context.json({ items, complete, forMs: seen.forMs }, 200);
+      const items = withClaims(workers, recent.claimers());
+      return context.json({ items, complete, forMs: recent.forMs }, 200);
     },
   );
   otherMethods(app, "/v1/workers", "GET");

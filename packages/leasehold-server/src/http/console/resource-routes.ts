@@ -11,7 +11,7 @@ import { type AppEnv, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { endedAt } from "./elections.js";
-import type { Seen as SeenHere } from "./seen.js";
+import type { RecentCalls } from "./recent-calls.js";
 
 const TAGS = ["console"];
 /** The cursor of a page on which there was room for the last grant only. */
@@ -36,18 +36,18 @@ export function resourceRoutes(app: App, services: Services): void {
       const { name: resource, limit, cursor } = context.req.valid("query");
       const caller = callerOf(context);
       checkResources(caller, [resource]);
-      const { seen } = activities.of(caller.namespace);
+      const { recent } = activities.of(caller.namespace);
       const { items, nextCursor } = await grantsOf(services, context, resource, limit, cursor);
       return context.json(
         {
           resource,
-          items: items.map((view) => toGrantRecord(view, seen)),
+          items: items.map((view) => toGrantRecord(view, recent)),
           nextCursor,
           history: services.history !== undefined || resource.startsWith(TASK_PREFIX),
           pause: await pauseOf(services, context, resource),
-          forMs: seen.forMs,
-          waiters: seen.waiters(resource),
-          refusals: seen.refusals((refused) => refused === resource),
+          forMs: recent.forMs,
+          waiters: recent.waiters(resource),
+          refusals: recent.refusals((refused) => refused === resource),
         },
         200,
       );
@@ -73,13 +73,13 @@ export function resourceRoutes(app: App, services: Services): void {
       const caller = callerOf(context);
       checkResources(caller, resources);
       const { namespace } = caller;
-      const { seen } = activities.of(namespace);
+      const { recent } = activities.of(namespace);
       const keys = resources.map((resource) => ({ namespace, resource }));
       const views = await services.budget(context).read(() => services.leases.get(keys));
-      const { waiters, refusals } = seen.counts();
+      const { waiters, refusals } = recent.counts();
       const answer = resources.map((resource, index) => ({
         resource,
-        renewals: seen.grant(views[index]?.grantId ?? "")?.renewals ?? null,
+        renewals: recent.grant(views[index]?.grantId ?? "")?.renewals ?? null,
         waiters: waiters.get(resource) ?? 0,
         refusals: refusals.get(resource) ?? 0,
       }));
@@ -117,10 +117,13 @@ async function grantsOf(
   return { items: [...first, ...items], nextCursor: before.nextCursor };
 }
 
-function toGrantRecord({ namespace, resource, ...view }: LeaseView, seen: SeenHere): GrantRecord {
+function toGrantRecord(
+  { namespace, resource, ...view }: LeaseView,
+  recent: RecentCalls,
+): GrantRecord {
   return {
     ...view,
-    renewals: seen.grant(view.grantId)?.renewals ?? null,
+    renewals: recent.grant(view.grantId)?.renewals ?? null,
     endedAt: endedAt({ namespace, resource, ...view }),
   };
 }

@@ -35,7 +35,7 @@ export function whyRoute(app: App, services: Services): void {
       const reasons = explain(task, task.attempts.at(-1), {
         nowMs,
         pause: pending ? await pauseOf(services, budget, namespace, task) : null,
-        claimers: activities.of(namespace).seen.claimers(),
+        claimers: activities.of(namespace).recent.claimers(),
         ...(pending
           ? await aheadOf(services, budget, namespace, task, nowMs)
           : { ahead: 0, more: false }),

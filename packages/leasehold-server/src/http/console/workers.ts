@@ -2,7 +2,7 @@
 import { type LiveWorker, liveWorkers } from "leasehold/internal";
 import type { Workers } from "leasehold/internal/wire";
 import type { Services } from "../services.js";
-import type { Claimer } from "./seen.js";
+import type { Claimer } from "./recent-calls.js";
 
 /** So many live leases are read, of resources and of tasks each. */
 const MOST_LIVE = 1_000;

@@ -64,9 +64,9 @@ export function activityRoutes(app: App, services: Services): void {
       const { prefix = "", limit } = context.req.valid("query");
       const caller = callerOf(context);
       checkResources(caller, [prefix]);
-      const { seen } = services.activities.of(caller.namespace);
-      const items = seen.refusals((resource) => resource.startsWith(prefix), limit);
-      return context.json({ forMs: seen.forMs, items }, 200);
+      const { recent } = services.activities.of(caller.namespace);
+      const items = recent.refusals((resource) => resource.startsWith(prefix), limit);
+      return context.json({ forMs: recent.forMs, items }, 200);
     },
   );
   otherMethods(app, "/v1/refusals", "GET");

@@ -203,11 +203,11 @@ describe("what happens", () => {
       activity.noteLease({ ...event, ...grant, type: "acquired" });
       activity.noteLease({ ...event, ...grant, type: "lost", reason: "taken" });
     }
-    const { seen, figures } = activity;
+    const { recent, figures } = activity;
     expect(figures.sum("lease acquired", 300)).toBe(40_000);
-    expect(seen.grant(grantIdOf(0))).toBeUndefined();
-    expect(seen.grant(grantIdOf(39_999))).toBeDefined();
-    expect(seen.refusals(() => true)).toHaveLength(500);
+    expect(recent.grant(grantIdOf(0))).toBeUndefined();
+    expect(recent.grant(grantIdOf(39_999))).toBeDefined();
+    expect(recent.refusals(() => true)).toHaveLength(500);
     // Of ten thousand leases at once none is forgotten, in whatever order they are renewed.
     for (let round = 0; round < 3; round += 1) {
       for (let n = 30_000; n < 40_000; n += 1) {
@@ -215,7 +215,7 @@ describe("what happens", () => {
         activity.noteLease({ ...event, ...grant, type: "renewed" });
       }
     }
-    const live = Array.from({ length: 10_000 }, (_, n) => seen.grant(grantIdOf(30_000 + n)));
+    const live = Array.from({ length: 10_000 }, (_, n) => recent.grant(grantIdOf(30_000 + n)));
     expect(live.every((grant) => grant?.renewals === 3)).toBe(true);
     activity.close();
   });

@@ -3,7 +3,7 @@
  * second, and told to those who follow /v1/activity.
  *
  *   lease calls ── LeaseEvent ─┐            ┌─▶ figures of the last minutes, by second
- *   task store ─── TaskEvent ──┼─▶ tenant ──┼─▶ seen: renewals, waiters, refusals, claims
+ *   task store ─── TaskEvent ──┼─▶ tenant ──┼─▶ recent calls: renewals, waiters, refusals, claims
  *   pauses ────────────────────┘            └─▶ the last 1,000, each with the next number ─▶ streams
  *
  * Renewals are told together, once a second: with ten thousand leases nobody could read them, and all
@@ -18,7 +18,7 @@ import { nextTurn, withoutLeaseIds } from "leasehold/internal";
 import type { Activity } from "leasehold/internal/wire";
 import { MOST_RECENT, MOST_SECONDS } from "../../protocol/index.js";
 import { PerSecond } from "../console/per-second.js";
-import { Seen } from "../console/seen.js";
+import { RecentCalls } from "../console/recent-calls.js";
 import type { LeaseEvent } from "../lease-calls.js";
 import {
   activityOfExpiry,
@@ -76,7 +76,7 @@ class Told {
 export class TenantActivity {
   /** By the monotonic clock: when it was asked for last. */
   usedMs = 0;
-  readonly seen: Seen;
+  readonly recent: RecentCalls;
   readonly figures: PerSecond<Figure>;
   /** Tasks of the whole store, in the seconds in which somebody looked. */
   readonly depth: PerSecond<"pending" | "running">;
@@ -91,7 +91,7 @@ export class TenantActivity {
   constructor(env: Env) {
     const { clock, random } = env;
     this.#env = env;
-    this.seen = new Seen(clock);
+    this.recent = new RecentCalls(clock);
     this.figures = new PerSecond(clock, MOST_SECONDS);
     this.depth = new PerSecond(clock, MOST_SECONDS, -1);
     this.#ring = new Ring(random, MOST_RECENT);
@@ -103,10 +103,10 @@ export class TenantActivity {
   }
 
   noteLease(event: LeaseEvent): void {
-    const known = "grantId" in event ? this.seen.grant(event.grantId ?? "") : undefined;
+    const known = "grantId" in event ? this.recent.grant(event.grantId ?? "") : undefined;
     // Who waits asks again and again: that it still does is no news.
-    const waitsOn = event.type === "held" && this.seen.waits(event.asked);
-    if (!this.seen.note(event)) return;
+    const waitsOn = event.type === "held" && this.recent.waits(event.asked);
+    if (!this.recent.note(event)) return;
     const figure = figureOfLease(event);
     if (figure) this.figures.add(figure);
     if (event.type === "acquired" && event.replaced?.state === "expired") {
@@ -156,14 +156,15 @@ export class TenantActivity {
     last: number,
     sees: Listener["sees"],
   ): ReturnType<Followed["after"]> {
-    const seen = (news: readonly [number, Told][]) =>
+    const visible = (news: readonly [number, Told][]) =>
       news.filter(([, { activity }]) => topics.includes(activity.topic) && sees(activity.resource));
     const text = (news: readonly [number, Told][]) =>
       news.map(([number, told]) => told.textIn(this.#ring, number)).join("");
     const end = this.#ring.last;
     const missed = position === null ? null : this.#ring.after(position);
-    if (missed) return { text: text(seen(missed)), position: end };
-    const past = last > 0 ? seen(this.#ring.after(end - this.#ring.kept) ?? []).slice(-last) : [];
+    if (missed) return { text: text(visible(missed)), position: end };
+    const past =
+      last > 0 ? visible(this.#ring.after(end - this.#ring.kept) ?? []).slice(-last) : [];
     const [first] = past;
     const from = first ? first[0] - 1 : end;
     return { text: this.#ring.format(from, "resync", {}) + text(past), position: end };
@@ -210,7 +211,7 @@ export class TenantActivity {
   #noteRefusal({ at, topic, operation, reason, resource, holder, token, grantId }: Activity): void {
     if (topic === "operator" || resource === null) return;
     const why = { operation: operation ?? "", reason: reason ?? "" };
-    this.seen.refused({ at, topic, ...why, resource, holder, token, grantId });
+    this.recent.refused({ at, topic, ...why, resource, holder, token, grantId });
   }
 }
 

@@ -82,7 +82,7 @@ export interface Listener {
   readonly holds: () => Promise<boolean>;
 }
 
-export const ANYBODY: Listener = { sees: () => true, holds: async () => true };
+export const UNRESTRICTED: Listener = { sees: () => true, holds: async () => true };
 
 const encoder = new TextEncoder();
 

@@ -18,7 +18,7 @@ import type { Env, LeaseStore, Timer } from "leasehold";
 import type { TaskStore } from "leasehold/internal";
 import { jittered, sleep } from "leasehold/internal";
 import type { EventTopic } from "leasehold/internal/wire";
-import { ANYBODY, type Followed, type Listener, Ring, Streams } from "./event-stream.js";
+import { type Followed, type Listener, Ring, Streams, UNRESTRICTED } from "./event-stream.js";
 
 const KEPT_EVENTS = 1_000;
 /** How long the stores are watched for somebody who may come back. */
@@ -55,7 +55,7 @@ export class EventHub {
   stream(
     topics: readonly EventTopic[],
     lastEventId: string | undefined,
-    listener: Listener = ANYBODY,
+    listener: Listener = UNRESTRICTED,
   ): ReadableStream {
     const join = () => this.#join()?.followedBy(topics, listener.sees) ?? null;
     return this.#streams.open(lastEventId, listener, join, () => this.#left());

@@ -65,7 +65,7 @@ export class Admission {
   #lateMs = 0;
   /** Since it was last said. */
   #refused = 0;
-  #saidMs = -Infinity;
+  #requestedMs = -Infinity;
 
   constructor(
     { clock, logger }: Pick<Env, "clock" | "logger">,
@@ -113,8 +113,8 @@ export class Admission {
   refuse(): void {
     this.#refused += 1;
     const nowMs = this.#clock.monotonic();
-    if (nowMs - this.#saidMs < SAY_MS) return;
-    this.#saidMs = nowMs;
+    if (nowMs - this.#requestedMs < SAY_MS) return;
+    this.#requestedMs = nowMs;
     const counts = { refused: this.#refused, inFlight: this.#inFlight };
     const fields = { event: "overloaded", ...counts, lateMs: Math.round(this.#lateMs) };
     this.#logger.warn(fields, "more requests than this instance can do: the first are refused");

@@ -54,7 +54,7 @@ export class Tenant {
   async claim(request: ClaimRequest, options: ReadyOptions): Promise<ClaimOutcome> {
     this.#checkRoom();
     this.#claims += 1;
-    const claimed = this.#activity().seen.claiming(request);
+    const claimed = this.#activity().recent.claiming(request);
     try {
       return await this.#ready.claim(request, options);
     } finally {

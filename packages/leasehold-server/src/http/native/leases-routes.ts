@@ -22,7 +22,7 @@ import {
 } from "../../protocol/index.js";
 import { callerOf, checkResources } from "../auth/caller.js";
 import { filteredPage } from "../console/lease-filters.js";
-import { byCaller, checkReason, collectAsAct } from "../operations/acts.js";
+import { byCaller, checkReason, collectAudited } from "../operations/operator-action.js";
 import { checkTtl, limitBody } from "../request.js";
 import {
   type App,
@@ -160,7 +160,7 @@ export function leaseRoutes(app: App, services: Services): void {
       const leastMs = keyId === null ? 0 : KEEP_ENDED_MS;
       checkNumber("olderThanMs", olderThanMs, leastMs, Number.MAX_SAFE_INTEGER);
       const by = { ...byCaller(context, reason), namespace };
-      const collect = () => collectAsAct(services, olderThanMs, by);
+      const collect = () => collectAudited(services, olderThanMs, by);
       const collected = await services.budget(context).change(collect);
       return context.json({ collected }, 200);
     },

@@ -16,7 +16,7 @@ import { callerOf } from "../auth/caller.js";
 import { tooMany } from "../problems.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
-import { controlOf } from "./acts.js";
+import { controlOf } from "./operator-action.js";
 
 const TAGS = ["operator"];
 

@@ -12,7 +12,7 @@ import { type Caller, callerOf } from "../auth/caller.js";
 import { type AppEnv, type Budget, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
-import { byCaller } from "./acts.js";
+import { byCaller } from "./operator-action.js";
 
 const TAGS = ["generator"];
 

@@ -32,7 +32,7 @@ import {
   problems,
 } from "../routing.js";
 import type { Services } from "../services.js";
-import { byCaller, controlOf } from "./acts.js";
+import { byCaller, controlOf } from "./operator-action.js";
 
 const TAGS = ["keys"];
 /** The answer holds a secret. */

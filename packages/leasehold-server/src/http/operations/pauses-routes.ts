@@ -8,7 +8,7 @@ import { tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
-import { byCaller, controlOf } from "./acts.js";
+import { byCaller, controlOf } from "./operator-action.js";
 
 const PATH = "/v1/pauses";
 const TAGS = ["operator"];

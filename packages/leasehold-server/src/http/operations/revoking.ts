@@ -21,7 +21,7 @@ export interface Revoked {
 }
 
 /** Never rejects for what the stores or the request's time do. */
-export async function revokeAsAct(
+export async function revokeAudited(
   control: Control,
   { telemetry }: Pick<Env, "telemetry">,
   request: RevokeRequest,
@@ -29,11 +29,11 @@ export async function revokeAsAct(
   budget: Budget,
 ): Promise<Revoked> {
   const { namespace, resource } = request;
-  const act = { ...by, namespace, action: "lease.revoke", target: resource };
+  const action = { ...by, namespace, action: "lease.revoke", target: resource };
   let entry: AuditEntry | null = null;
   const perform = () =>
     control.perform(
-      act,
+      action,
       async ({ leases }) => {
         const [value] = await leases.revoke([request]);
         invariant(value, "one outcome per request");

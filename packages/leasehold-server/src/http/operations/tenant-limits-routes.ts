@@ -15,7 +15,7 @@ import {
   problems,
 } from "../routing.js";
 import type { Services } from "../services.js";
-import { byCaller, controlOf } from "./acts.js";
+import { byCaller, controlOf } from "./operator-action.js";
 
 const PATH = "/v1/limits";
 const TAGS = ["limits"];
@@ -58,9 +58,9 @@ export function tenantLimitRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const control = controlOf(services);
       const by = byCaller(context, reason);
-      const act = { ...by, namespace, action: "limits.set", target: namespace };
+      const action = { ...by, namespace, action: "limits.set", target: namespace };
       const set = () =>
-        control.perform(act, async ({ limits }) => {
+        control.perform(action, async ({ limits }) => {
           const value = await limits.set(namespace, defined(change));
           return { value, details: withoutUndefined(change) };
         });

@@ -20,7 +20,7 @@ interface Reading<T> {
 }
 
 /** Of tenants by default. */
-export class Fresh<T, Of = string> {
+export class CachedRead<T, Of = string> {
   readonly #clock: Clock;
   readonly #read: (of: Of) => Promise<T>;
   readonly #readings = new Recent<Reading<T>>(MOST_KEPT);

@@ -24,14 +24,14 @@ export function byCaller(context: Context<AppEnv>, reason: string | undefined): 
  * Of all tenants. In two steps on SQL stores too: it takes many statements, and in one transaction what
  * they lock would keep others from acquiring it until the last of them is done.
  */
-export function collectAsAct(
+export function collectAudited(
   { control, leases }: Pick<Services, "control" | "leases">,
   olderThanMs: number,
   by: By & { readonly namespace: string },
 ): Promise<number> {
   if (!control) return leases.collect(olderThanMs);
-  const act = { ...by, action: "lease.collect", target: "" };
-  return inTwoSteps(control.audit, control.actors).perform(act, async () => {
+  const action = { ...by, action: "lease.collect", target: "" };
+  return inTwoSteps(control.audit, control.actors).perform(action, async () => {
     const value = await leases.collect(olderThanMs);
     return { value, details: { olderThanMs, collected: value } };
   });

@@ -23,7 +23,7 @@ const CONTENDED_MS = 60_000;
 /** Who has not claimed for longer than a long poll and some, works no more. */
 const CLAIMER_MS = 120_000;
 
-interface SeenGrant extends KnownGrant {
+interface ObservedGrant extends KnownGrant {
   renewals: number;
   /** Null: nobody has been told that it is over. */
   ended: "lost" | "released" | null;
@@ -50,10 +50,10 @@ interface LastClaim extends Omit<Claimer, "at" | "waiting"> {
   readonly open: number;
 }
 
-export class Seen {
+export class RecentCalls {
   readonly #clock: Clock;
   readonly #sinceMs: number;
-  readonly #grants = new Recent<SeenGrant>(MOST_GRANTS);
+  readonly #grants = new Recent<ObservedGrant>(MOST_GRANTS);
   readonly #waiters = new Recent<Waiting>(MOST_WAITERS);
   /** By resource: when somebody met its holder. */
   readonly #contended = new Recent<number>(MOST_CONTENDED);
@@ -70,7 +70,7 @@ export class Seen {
     return Math.floor(this.#clock.monotonic() - this.#sinceMs);
   }
 
-  grant(grantId: string): Readonly<SeenGrant> | undefined {
+  grant(grantId: string): Readonly<ObservedGrant> | undefined {
     return this.#grants.get(grantId);
   }
 

@@ -16,7 +16,7 @@ import { notAllowed } from "../problems.js";
 import { limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
-import { actInBulk, actOnTasks, type TaskAct } from "./task-acts.js";
+import { runBulkAction, runTaskAction, type TaskAction } from "./task-actions.js";
 
 const TAGS = ["tasks"];
 const REFUSALS = ["UNKNOWN_TASK", "STATE_CONFLICT", "INVALID_REQUEST"] as const;
@@ -29,7 +29,7 @@ interface Said {
   readonly answer: string;
 }
 
-const ACTS: Readonly<Record<TaskAct, Said>> = {
+const ACTIONS: Readonly<Record<TaskAction, Said>> = {
   cancel: {
     method: "post",
     path: "/api/tasks/{id}/cancel",
@@ -54,9 +54,9 @@ const ACTS: Readonly<Record<TaskAct, Said>> = {
 };
 
 /** Declared before the routes of one task. */
-export function taskActRoutes(app: App, services: Services): void {
+export function taskActionRoutes(app: App, services: Services): void {
   for (const operation of ["cancel", "retry", "delete"] as const) {
-    const { method, path, one, many, answer } = ACTS[operation];
+    const { method, path, one, many, answer } = ACTIONS[operation];
     const noControl = operation === "delete" ? (["NO_CONTROL"] as const) : [];
     app.openapi(
       createRoute({
@@ -74,7 +74,7 @@ export function taskActRoutes(app: App, services: Services): void {
       async (context) => {
         const { reason } = context.req.valid("query");
         const ids = context.req.valid("json");
-        const outcomes = await actOnTasks(services, context, operation, ids, reason);
+        const outcomes = await runTaskAction(services, context, operation, ids, reason);
         return context.json(outcomes.map(toWireOutcome), 200);
       },
     );
@@ -95,7 +95,7 @@ export function taskActRoutes(app: App, services: Services): void {
       async (context) => {
         const { id } = context.req.valid("param");
         const { reason } = context.req.valid("query");
-        const [outcome] = await actOnTasks(services, context, operation, [id], reason);
+        const [outcome] = await runTaskAction(services, context, operation, [id], reason);
         invariant(outcome, "one outcome per task");
         if (outcome.status !== "ok") throw notAllowed(outcome, operation);
         return context.json({ id, state: outcome.state }, 200);
@@ -119,7 +119,7 @@ export function taskActRoutes(app: App, services: Services): void {
       },
     }),
     async (context) =>
-      context.json(await actInBulk(services, context, context.req.valid("json")), 200),
+      context.json(await runBulkAction(services, context, context.req.valid("json")), 200),
   );
   otherMethods(app, "/api/tasks/bulk", "POST");
 }

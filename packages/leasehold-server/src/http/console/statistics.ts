@@ -9,7 +9,7 @@ import { nextTurn, type ShardStanding, type Standing, standingsOf } from "leaseh
 const PAGE = 1_000;
 const MOST_PAGES = 10;
 
-export interface Survey {
+export interface TenantStatistics {
   readonly held: number;
   /** Free, with a record of the last grant. */
   readonly ended: number;
@@ -20,10 +20,10 @@ export interface Survey {
 }
 
 /** Rejects as the store does. */
-export async function surveyOf(
+export async function statisticsOf(
   leases: Pick<LeaseStore, "list">,
   namespace: string,
-): Promise<Survey> {
+): Promise<TenantStatistics> {
   let [held, ended] = [0, 0];
   const marked: LeaseView[] = [];
   let cursor: string | null | undefined;

@@ -6,9 +6,9 @@ import { callerOf } from "../auth/caller.js";
 import { ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
-import { byCaller, controlOf } from "./acts.js";
+import { byCaller, controlOf } from "./operator-action.js";
 
-export type TaskAct = "cancel" | "retry" | "delete";
+export type TaskAction = "cancel" | "retry" | "delete";
 
 /** So many in one statement. */
 const STEP = 200;
@@ -18,7 +18,7 @@ const MOST_AT_ONCE = 1_000;
 const MOST_PAGES = 100;
 
 /** The states that it makes sense for. */
-const STATES: Readonly<Record<TaskAct, readonly TaskState[]>> = {
+const STATES: Readonly<Record<TaskAction, readonly TaskState[]>> = {
   cancel: ["pending", "running"],
   retry: ["dead", "cancelled"],
   delete: ["done", "dead", "cancelled"],
@@ -33,7 +33,7 @@ interface Filter {
 }
 
 export interface Bulk {
-  readonly operation: TaskAct;
+  readonly operation: TaskAction;
   readonly filter: Filter;
   /** Nothing is done unless so many match. */
   readonly expected?: number | undefined;
@@ -45,10 +45,10 @@ export interface Bulk {
  * audit tasks are cancelled and retried all the same, as ever.
  * @throws NO_CONTROL for what needs one: only there tasks are deleted
  */
-export async function actOnTasks(
+export async function runTaskAction(
   services: Services,
   context: Context<AppEnv>,
-  operation: TaskAct,
+  operation: TaskAction,
   ids: readonly string[],
   reason: string | undefined,
   more: object = {},
@@ -60,14 +60,14 @@ export async function actOnTasks(
     return budget.change(() => services.tasks[operation](keys));
   }
   const control = controlOf(services);
-  const act = {
+  const action = {
     ...byCaller(context, reason),
     namespace,
     action: `task.${operation}`,
     target: targetOf(ids),
   };
   return budget.change(async () => {
-    const outcomes = await control.perform(act, async ({ tasks }) => {
+    const outcomes = await control.perform(action, async ({ tasks }) => {
       const value: AdminOutcome[] = [];
       for (const step of stepsOf(keys)) value.push(...(await tasks[operation](step)));
       return { value, details: { ...more, ...cameOf(ids, value) } };
@@ -78,7 +78,7 @@ export async function actOnTasks(
 }
 
 /** Looks for tasks and acts on those: at most {@link MOST_AT_ONCE}, the newest first. */
-export async function actInBulk(
+export async function runBulkAction(
   services: Services,
   context: Context<AppEnv>,
   { operation, filter, expected, reason }: Bulk,
@@ -93,7 +93,9 @@ export async function actInBulk(
     throw new ProblemError("STATE_CONFLICT", `${found} tasks match, not ${expected}`);
   }
   const outcomes =
-    ids.length === 0 ? [] : await actOnTasks(services, context, operation, ids, reason, { filter });
+    ids.length === 0
+      ? []
+      : await runTaskAction(services, context, operation, ids, reason, { filter });
   const changed = outcomes.filter(({ status }) => status === "ok").length;
   return { matched: ids.length, changed, conflicts: outcomes.length - changed, more };
 }
@@ -158,7 +160,7 @@ function saidOf(outcome: AdminOutcome): object {
 function tell(
   { onTaskEvent }: Services,
   namespace: string,
-  operation: TaskAct,
+  operation: TaskAction,
   ids: readonly string[],
   outcomes: readonly AdminOutcome[],
 ): void {
