@@ -23,7 +23,7 @@ import { tenantLimitRoutes } from "./operations/tenant-limits-routes.js";
 import type { App } from "./routing.js";
 import type { Services } from "./services.js";
 
-/** All routes, in the order that matters: names below /api/tasks/ and /api/leases/ before ids, the document last. */
+/** Declares all routes. The order matters: names below /api/tasks/ and /api/leases/ before ids, the OpenAPI document last. */
 export function declareRoutes(app: App, services: Services, about: About): void {
   queueRoutes(app, services);
   taskListRoutes(app, services);
