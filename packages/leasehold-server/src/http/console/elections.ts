@@ -1,4 +1,4 @@
-/** Who leads what of a tenant, and the terms before, as far as the history has them. */
+/** A tenant's elections with their leaders, and earlier terms from the history. */
 
 import type { Clock, LeaseView } from "leasehold";
 import type { GrantHistory } from "leasehold/internal";
@@ -13,11 +13,11 @@ import type { Elections } from "leasehold/internal/wire";
 import type { TenantStatistics } from "./statistics.js";
 
 const MOST_TERMS = 20;
-/** More than people look through, and an answer of a few hundred kilobytes. */
+/** More than people read, in a response of a few hundred kilobytes. */
 const MOST_ELECTIONS = 1_000;
-/** Of more elections only the last term is told: each costs a look into the history. */
+/** Further elections get only their last term: earlier terms cost one read of the history each. */
 const MOST_WITH_TERMS = 50;
-/** The history is written within about a second of what it tells; after that only a new term changes it. */
+/** The history is about a second behind. Once written, only a new term changes an election's history. */
 const FRESH_MS = 5_000;
 const MOST_KEPT = 1_000;
 
@@ -37,7 +37,7 @@ export class Terms {
     this.#history = history;
   }
 
-  /** Those up to this one, the newest first. Rejects as the history does. */
+  /** The terms up to this one, newest first. Rejects if the history is unavailable. */
   async of(view: LeaseView): Promise<TermRecord[]> {
     return termsOf([view, ...(await this.#before(view))]);
   }
@@ -128,7 +128,7 @@ function leaderOf({ state, holder }: LeaseView): string | null {
   return state === "live" ? holder : null;
 }
 
-/** However a grant ended, its expiry is when it did. */
+/** The store sets the expiry of an ended grant to the time of its end. */
 export function endedAt({ state, expiresAt }: LeaseView): string | null {
   return state === "live" ? null : expiresAt;
 }

@@ -1,4 +1,4 @@
-/** What whoever watches a tenant as a whole looks at: /v1/whoami, overview, elections, workers. */
+/** Routes that show a tenant as a whole: /v1/whoami, overview, elections, workers. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Overview, Series } from "leasehold/internal/wire";
 import {
@@ -32,9 +32,9 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       method: "get",
       path: "/v1/whoami",
       tags: TAGS,
-      summary: "Who the caller is to this server, and what it may do",
+      summary: "Read the caller's identity and permissions",
       responses: {
-        200: answers("As its key says.", Whoami),
+        200: answers("The identity of the caller's key.", Whoami),
         ...onlyProblems("CLOSING", "INTERNAL"),
       },
     }),
@@ -56,10 +56,10 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       method: "get",
       path: "/v1/overview",
       tags: TAGS,
-      summary: "How much is held, done and asked for, and how the store does",
+      summary: "Read counts of leases and tasks, rates, and the health of the store",
       request: { query: OverviewQuery },
       responses: {
-        200: answers("Also while the store does not answer.", OverviewSchema),
+        200: answers("Returned also while the store is unavailable.", OverviewSchema),
         ...onlyProblems(
           "INVALID_REQUEST",
           "CLOSING",
@@ -118,9 +118,9 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       method: "get",
       path: "/v1/elections",
       tags: TAGS,
-      summary: "Who leads what, the terms before, and who works on which shard",
+      summary: "List elections with their leaders, earlier terms, and shard members",
       responses: {
-        200: answers("What Elector, Singleton and Shards have taken.", Elections),
+        200: answers("Elections of Elector, Singleton and Shards.", Elections),
         ...problems(),
       },
     }),
@@ -139,8 +139,8 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       method: "get",
       path: "/v1/workers",
       tags: TAGS,
-      summary: "Who is at work, what they hold, and what they ask for",
-      responses: { 200: answers("By holder.", Workers), ...problems() },
+      summary: "List live workers, what they hold, and their last claims",
+      responses: { 200: answers("Sorted by holder.", Workers), ...problems() },
     }),
     async (context) => {
       const { namespace } = callerOf(context);
@@ -167,7 +167,7 @@ async function healthOf(services: Services, budget: Budget): Promise<Overview["h
   }
 }
 
-/** What cannot be known now is not told. */
+/** Returns null if the store is unavailable. */
 async function orNull<T>(budget: Budget, read: () => Promise<T>): Promise<T | null> {
   return budget.read(read).catch((error: unknown) => {
     if (problemOf(error).code === "INTERNAL") throw error;

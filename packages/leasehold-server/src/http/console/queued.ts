@@ -1,8 +1,8 @@
-/** The pending tasks of a queue, without what is in them, for those who ask why one of them waits. */
+/** The pending tasks of a queue without their data, to find those ahead of a task. */
 import type { TaskStore, TaskView } from "leasehold/internal";
 
 const PAGE = 200;
-/** Of the pending tasks of a queue the newest so many pages are looked at. */
+/** Only this many pages of the newest pending tasks are read. */
 const MOST_PAGES = 5;
 
 /** A queue of a tenant. */
@@ -13,13 +13,13 @@ export interface QueueKey {
 
 export interface Queued {
   readonly tasks: readonly Pick<TaskView, "id" | "priority" | "scheduledAt">[];
-  /** Whether there are more: older ones. */
+  /** Whether there are further, older tasks. */
   readonly more: boolean;
 }
 
 /**
- * The newest are listed first, and those that come first are the oldest: of very many some are missed.
- * Rejects as the store does.
+ * Stores list the newest tasks first, but the oldest are claimed first. So in a very long queue the result
+ * misses some tasks that come first. Rejects if the store is unavailable.
  */
 export async function queuedIn(
   tasks: Pick<TaskStore, "list">,

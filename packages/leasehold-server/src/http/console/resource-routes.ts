@@ -1,4 +1,4 @@
-/** /v1/resource and /v1/leases/seen: one resource's holders over time, and what no store tells of it. */
+/** /v1/resource and /v1/leases/seen: a resource's grants, and what this instance recorded about it. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { LeaseView, Page } from "leasehold";
@@ -14,7 +14,7 @@ import { endedAt } from "./elections.js";
 import type { RecentCalls } from "./recent-calls.js";
 
 const TAGS = ["console"];
-/** The cursor of a page on which there was room for the last grant only. */
+/** The cursor after a page that had room for the last grant only. */
 const BEFORE_LAST = "last";
 
 export function resourceRoutes(app: App, services: Services): void {
@@ -25,10 +25,10 @@ export function resourceRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/resource",
       tags: TAGS,
-      summary: "The holders of one resource over time, who waits for it, and who was refused",
+      summary: "Read a resource's grants over time, its waiters and refusals",
       request: { query: ResourceQuery },
       responses: {
-        200: answers("The newest grant first.", Resource),
+        200: answers("Newest grant first.", Resource),
         ...problems("INVALID_REQUEST"),
       },
     }),
@@ -60,11 +60,11 @@ export function resourceRoutes(app: App, services: Services): void {
       method: "post",
       path: "/v1/leases/seen",
       tags: TAGS,
-      summary: "What this instance has seen of the last grants of resources",
+      summary: "Read renewals, waiters and refusals that this instance recorded for resources",
       middleware: limitBody(LIMITS.batchBodyBytes),
       request: jsonBody(SeenBody),
       responses: {
-        200: answers("One per resource, in their order.", Seen),
+        200: answers("One item per resource, in order.", Seen),
         ...bodyProblems(),
       },
     }),
@@ -89,7 +89,7 @@ export function resourceRoutes(app: App, services: Services): void {
   otherMethods(app, "/v1/leases/seen", "POST");
 }
 
-/** The last one, then what it replaced. */
+/** The last grant, then the ones that it replaced. */
 async function grantsOf(
   services: Services,
   context: Context<AppEnv>,
@@ -128,7 +128,7 @@ function toGrantRecord(
   };
 }
 
-/** What keeps the resource from being granted anew. */
+/** The pause that covers the resource, if any. */
 async function pauseOf(services: Services, context: Context<AppEnv>, resource: string) {
   const { control } = services;
   if (!control) return null;

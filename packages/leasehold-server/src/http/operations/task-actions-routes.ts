@@ -1,4 +1,4 @@
-/** What operators do to tasks: one, many by their ids, or those that match a filter. */
+/** Operator actions on tasks: on one, on many by id, or on those that match a filter. */
 import { createRoute } from "@hono/zod-openapi";
 import { invariant } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
@@ -21,7 +21,7 @@ import { runBulkAction, runTaskAction, type TaskAction } from "./task-actions.js
 const TAGS = ["tasks"];
 const REFUSALS = ["UNKNOWN_TASK", "STATE_CONFLICT", "INVALID_REQUEST"] as const;
 
-interface Said {
+interface ActionTexts {
   readonly method: "post" | "delete";
   readonly path: string;
   readonly one: string;
@@ -29,27 +29,27 @@ interface Said {
   readonly answer: string;
 }
 
-const ACTIONS: Readonly<Record<TaskAction, Said>> = {
+const ACTIONS: Readonly<Record<TaskAction, ActionTexts>> = {
   cancel: {
     method: "post",
     path: "/api/tasks/{id}/cancel",
-    one: "End a pending or running task; its holder is refused from then on",
-    many: "Cancel many tasks, by their ids",
-    answer: "As wished.",
+    one: "Cancel a pending or running task; its holder is refused from then on",
+    many: "Cancel many tasks by id",
+    answer: "The new state.",
   },
   retry: {
     method: "post",
     path: "/api/tasks/{id}/retry",
-    one: "Start a dead or cancelled task over; make a pending one due now",
-    many: "Retry many tasks, by their ids",
-    answer: "As wished.",
+    one: "Retry a dead or cancelled task; make a pending one due now",
+    many: "Retry many tasks by id",
+    answer: "The new state.",
   },
   delete: {
     method: "delete",
     path: "/api/tasks/{id}",
-    one: "Forget a task that has ended, with its attempts",
-    many: "Forget many tasks that have ended",
-    answer: "It is gone: its last state.",
+    one: "Delete an ended task and its attempts",
+    many: "Delete many ended tasks by id",
+    answer: "The task's last state.",
   },
 };
 
@@ -67,7 +67,7 @@ export function taskActionRoutes(app: App, services: Services): void {
         middleware: limitBody(LIMITS.payloadBodyBytes),
         request: { query: ReasonQuery, ...jsonBody(AdminBatch) },
         responses: {
-          200: answers("One outcome per request, in their order.", AdminOutcomes),
+          200: answers("One outcome per task, in order.", AdminOutcomes),
           ...bodyProblems(...noControl),
         },
       }),
@@ -101,7 +101,7 @@ export function taskActionRoutes(app: App, services: Services): void {
         return context.json({ id, state: outcome.state }, 200);
       },
     );
-    // The path of the last one answers GET too.
+    // The path of delete also answers GET.
     if (method === "post") otherMethods(app, `/api/tasks/:id/${operation}`, "POST");
   }
 
@@ -110,11 +110,11 @@ export function taskActionRoutes(app: App, services: Services): void {
       method: "post",
       path: "/api/tasks/bulk",
       tags: TAGS,
-      summary: "Cancel, retry or delete the tasks that match a filter, as one act",
+      summary: "Cancel, retry or delete all tasks that match a filter, as one operator action",
       middleware: limitBody(LIMITS.bodyBytes),
       request: jsonBody(BulkBody),
       responses: {
-        200: answers("How many; at most 1,000 in one request.", BulkAnswer),
+        200: answers("Numbers of tasks; at most 1,000 in one request.", BulkAnswer),
         ...bodyProblems("STATE_CONFLICT", "NO_CONTROL"),
       },
     }),

@@ -1,4 +1,4 @@
-/** What operators do to tasks: acts with their entries where operators keep an audit. */
+/** Operator actions on tasks, with an audit entry if there is an audit. */
 import type { Context } from "hono";
 import type { AdminOutcome, TaskKey, TaskState, TaskView } from "leasehold/internal";
 import { telling } from "leasehold/internal";
@@ -10,14 +10,14 @@ import { byCaller, controlOf } from "./operator-action.js";
 
 export type TaskAction = "cancel" | "retry" | "delete";
 
-/** So many in one statement. */
+/** Tasks per statement. */
 const STEP = 200;
-/** So many of a bulk: in one transaction their rows are locked until the last of them is done. */
+/** Tasks per bulk request: one transaction locks their rows until the last one is done. */
 const MOST_AT_ONCE = 1_000;
-/** So many pages are looked through for them. */
+/** Pages that a bulk request reads to find its tasks. */
 const MOST_PAGES = 100;
 
-/** The states that it makes sense for. */
+/** The states that each action applies to. */
 const STATES: Readonly<Record<TaskAction, readonly TaskState[]>> = {
   cancel: ["pending", "running"],
   retry: ["dead", "cancelled"],
@@ -35,15 +35,15 @@ interface Filter {
 export interface Bulk {
   readonly operation: TaskAction;
   readonly filter: Filter;
-  /** Nothing is done unless so many match. */
+  /** If another number of tasks matches, nothing is done. */
   readonly expected?: number | undefined;
   readonly reason: string;
 }
 
 /**
- * One act, whatever the number of tasks; one outcome per task, in their order. Where nobody keeps an
- * audit tasks are cancelled and retried all the same, as ever.
- * @throws NO_CONTROL for what needs one: only there tasks are deleted
+ * Runs one operator action on any number of tasks and returns one outcome per task, in order. Cancel and
+ * retry also work without an audit.
+ * @throws NO_CONTROL for delete, which needs an audit
  */
 export async function runTaskAction(
   services: Services,
@@ -70,14 +70,14 @@ export async function runTaskAction(
     const outcomes = await control.perform(action, async ({ tasks }) => {
       const value: AdminOutcome[] = [];
       for (const step of stepsOf(keys)) value.push(...(await tasks[operation](step)));
-      return { value, details: { ...more, ...cameOf(ids, value) } };
+      return { value, details: { ...more, ...detailsOf(ids, value) } };
     });
-    tell(services, namespace, operation, ids, outcomes);
+    emit(services, namespace, operation, ids, outcomes);
     return outcomes;
   });
 }
 
-/** Looks for tasks and acts on those: at most {@link MOST_AT_ONCE}, the newest first. */
+/** Runs an action on the tasks that match a filter: at most {@link MOST_AT_ONCE}, newest first. */
 export async function runBulkAction(
   services: Services,
   context: Context<AppEnv>,
@@ -130,7 +130,7 @@ async function matching(
   return { ids: ids.slice(0, MOST_AT_ONCE), more };
 }
 
-/** What is no id may be any text. */
+/** The id of a single task, otherwise their number. An invalid id could be any text, so it is not used. */
 function targetOf(ids: readonly string[]): string {
   const [id = ""] = ids;
   return ids.length === 1 && /^[0-9a-f-]{36}$/i.test(id) ? id : `${ids.length} tasks`;
@@ -142,22 +142,22 @@ function stepsOf(keys: readonly TaskKey[]): TaskKey[][] {
   );
 }
 
-/** For the entry: each task with what came of it. */
-function cameOf(ids: readonly string[], outcomes: readonly AdminOutcome[]): object {
+/** For the audit entry: each task with its outcome. */
+function detailsOf(ids: readonly string[], outcomes: readonly AdminOutcome[]): object {
   const [only] = outcomes;
-  if (only && ids.length === 1) return saidOf(only);
+  if (only && ids.length === 1) return outcomeDetails(only);
   const changed = outcomes.filter(({ status }) => status === "ok").length;
   const tasks = Object.fromEntries(ids.map((id, index) => [id, outcomes[index]?.status]));
   return { changed, tasks };
 }
 
-function saidOf(outcome: AdminOutcome): object {
+function outcomeDetails(outcome: AdminOutcome): object {
   if (outcome.status !== "failed") return outcome;
   return { status: outcome.status, applied: outcome.applied, code: outcome.error.code };
 }
 
-/** As the task store itself tells of those calls that go through it. */
-function tell(
+/** Emits the events that the observed task store would emit for these calls. */
+function emit(
   { onTaskEvent }: Services,
   namespace: string,
   operation: TaskAction,
