@@ -5,7 +5,7 @@ import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { electionsOf, Terms } from "./elections.js";
 
-test("of very many some are told, and that there are more", async () => {
+test("a long list is truncated, and marked incomplete", async () => {
   const view = (resource: string): LeaseView => ({
     namespace: "n",
     resource,
@@ -31,11 +31,11 @@ test("of very many some are told, and that there are more", async () => {
     })),
   });
   const terms = new Terms(manualEnv().clock, undefined);
-  for (const [count, told, complete] of [
+  for (const [count, listed, complete] of [
     [1_000, 1_000, true],
     [1_001, 1_000, false],
   ] as const) {
     const elections = await electionsOf(statisticsWith(count), terms);
-    expect([elections.items.length, elections.complete]).toEqual([told, complete]);
+    expect([elections.items.length, elections.complete]).toEqual([listed, complete]);
   }
 });

@@ -6,7 +6,7 @@ import { RecentCalls } from "./recent-calls.js";
 
 const CLAIM = { namespace: "n", claimId: "c", limit: 1, ttlMs: 1_000, kinds: null };
 
-test("knows a worker for each that it asks for, the latest last, while it asks and two minutes on", async () => {
+test("keeps a worker's claims per set of queues, latest last, for two minutes", async () => {
   const { clock } = manualEnv();
   const recent = new RecentCalls(clock);
   const wordy = Array.from({ length: 200 }, (_, n) => `${n}`.padEnd(250, "."));
@@ -24,7 +24,7 @@ test("knows a worker for each that it asks for, the latest last, while it asks a
   expect(shown()).toEqual([[200, false]]);
 });
 
-test("remembers few that name very many queues, so that nobody fills the memory", () => {
+test("keeps few claims with very many queues, so that memory stays bounded", () => {
   const recent = new RecentCalls(manualEnv().clock);
   for (let n = 0; n < 2_000; n += 1) {
     const queues = Array.from({ length: 200 }, (_, index) => `${n}-${index}`.padEnd(20, "."));

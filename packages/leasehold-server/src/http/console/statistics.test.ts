@@ -1,11 +1,11 @@
-/** A statistics by itself, of more leases than stand on one page. */
+/** Statistics of more leases than fit on one page. */
 
 import { newLeaseId, systemEnv, systemRandom } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { expect, onTestFinished, test } from "vitest";
 import { statisticsOf } from "./statistics.js";
 
-test("counts page by page, and lets others be served in between", async () => {
+test("counts page by page, and lets other requests run in between", async () => {
   const { leases, close } = await memory().open(systemEnv);
   onTestFinished(() => close());
   const requests = Array.from({ length: 2_500 }, (_, index) => ({

@@ -9,7 +9,7 @@ describe("why a task does not run", () => {
       ({ code }: { code: string }) => code,
     );
 
-  test("is told by what stands in its way", async () => {
+  test("is explained by what prevents it", async () => {
     const app = await open();
     const { asked, ask, get, clock } = app;
     const add = async (task: object) =>
@@ -25,7 +25,7 @@ describe("why a task does not run", () => {
     // Of the same process, which has workers of several queues.
     await asked("POST", "/api/tasks/next", { processor: "v", queues: ["another"] });
     expect(await reasons(app, urgent)).toEqual(["running"]);
-    // The queue is looked at every 2 s at most.
+    // The queue is read at most every 2 s.
     await clock.advance(2_000);
     expect(await reasons(app, first)).toEqual(["due"]);
     const behind = await get(`/api/tasks/${second}/why`);
@@ -40,7 +40,7 @@ describe("why a task does not run", () => {
     expect((await ask("GET", `/api/tasks/${"0".repeat(36)}/why`)).body.code).toBe("UNKNOWN_TASK");
   });
 
-  test("reads a long queue, with all that is in its tasks, once for all who ask", async () => {
+  test("reads a long queue once for all callers", async () => {
     const app = await open();
     const { asked, stores, clock } = app;
     const list = vi.spyOn(stores.tasks, "list");

@@ -1,4 +1,4 @@
-/** What happens through an instance, as it is told to those who watch. */
+/** The activity of an instance, as /v1/activity streams it. */
 
 import { newLeaseId, systemEnv, systemRandom } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
@@ -23,8 +23,8 @@ function told(follower: Follower) {
   return follower.events().map(({ id, at, name, ...event }) => (name === "resync" ? name : event));
 }
 
-describe("what happens", () => {
-  test("to leases is told as it happens, never with a lease id", async () => {
+describe("activity", () => {
+  test("of leases is streamed as it happens, without lease ids", async () => {
     const { call, grant, clock, follow } = await open();
     const follower = follow();
     await clock.settle();
@@ -69,7 +69,7 @@ describe("what happens", () => {
     }
   });
 
-  test("to tasks and pauses is told too, and one may choose", async () => {
+  test("of tasks and pauses is streamed too, filtered by topic", async () => {
     const { asked, ask, clock, follow } = await open();
     const [all, operators] = [follow("?of=task"), follow("?of=operator")];
     await clock.settle();
@@ -103,7 +103,7 @@ describe("what happens", () => {
     ]);
   });
 
-  test("goes on where a reader was, and begins with as much of the past as it asks for", async () => {
+  test("resumes at the client's position, or begins with as many past activities as requested", async () => {
     const { call, grant, clock, follow } = await open();
     const acquire = (resource: string) =>
       call("acquire", { leaseId: grant(resource).leaseId, holder: "a", ttlMs: 5_000 });
@@ -125,7 +125,7 @@ describe("what happens", () => {
     expect(names(elsewhere)).toEqual(["resync", "five"]);
   });
 
-  test("is told once of somebody who waits, and counted each time that it asks", async () => {
+  test("reports a waiter once, and counts each of its attempts", async () => {
     const { call, grant, clock, follow, get } = await open();
     const follower = follow();
     const ask = (leaseId: string, holder: string) =>
@@ -139,12 +139,12 @@ describe("what happens", () => {
     await clock.advance(5_000);
     await ask(b, "b");
     await clock.settle();
-    expect(contended(), "back in line").toHaveLength(2);
+    expect(contended(), "back in the queue").toHaveLength(2);
     const { series } = await get("/v1/overview?seconds=60");
     expect(series.leases.contended.reduce((sum: number, n: number) => sum + n, 0)).toBe(4);
   });
 
-  test("begins with as many as it asks for of what it shows, whatever else happened", async () => {
+  test("begins with as many visible activities as requested, regardless of hidden ones", async () => {
     const { call, grant, clock, follow, asked } = await open();
     for (const task_data of [1, 2, 3]) await asked("POST", "/api/tasks", { task_data });
     for (let n = 0; n < 20; n += 1) {
@@ -156,21 +156,21 @@ describe("what happens", () => {
     expect(events.map((event) => event.type ?? event)).toEqual(["resync", "enqueued", "enqueued"]);
     const again = follow("?of=task", follower.events()[0].id);
     await clock.settle();
-    expect(told(again), "goes on after the resync").toEqual(events.slice(1));
+    expect(told(again), "resumes after the resync").toEqual(events.slice(1));
   });
 
-  test("keeps a line open on which nothing is told, however much happens elsewhere", async () => {
+  test("keeps a silent connection alive while only hidden activities happen", async () => {
     const { call, grant, clock, follow } = await open();
     const follower = follow("?of=operator");
     for (let second = 0; second < 40; second += 1) {
       await call("acquire", { leaseId: grant(`${second}`).leaseId, holder: "a", ttlMs: 5_000 });
       await clock.advance(1_000);
     }
-    // The first one stands at the beginning.
+    // The first one is at the beginning.
     expect(follower.state.text.match(/^: alive$/gm)).toHaveLength(3);
   });
 
-  test("tells no part of a lease id where it cuts an error", async () => {
+  test("contains no part of a lease id where it truncates an error", async () => {
     const { asked, clock, follow } = await open();
     const follower = follow("?of=task");
     const { id } = await asked("POST", "/api/tasks", { task_data: 1 });
@@ -183,7 +183,7 @@ describe("what happens", () => {
     expect(reason).toBe(`${"lost [lease] ".padEnd(455, ".")}...`);
   });
 
-  test("ends when the server closes, and takes part in the limit of what waits", async () => {
+  test("ends when the server closes, and counts towards the limit of waiting requests", async () => {
     const app = await open({ limits: { waiters: 1, shortestTtlMs: 1 } });
     const follower = app.follow();
     await app.clock.settle();
@@ -194,7 +194,7 @@ describe("what happens", () => {
     expect(follower.state.ended).toBe(true);
   });
 
-  test("is kept in bounded space, and counted on while nobody reads", async () => {
+  test("is kept in bounded memory, and counted without readers", async () => {
     const activity = new TenantActivity(systemEnv);
     const event = { requestId: "q", ttlMs: 1, holder: "a", token: 1, replaced: null };
     const grantIdOf = (n: number) => `${n}`.padStart(16, "0");
@@ -221,7 +221,7 @@ describe("what happens", () => {
   });
 });
 
-test("tells no tenant of another, and no holder of what is not below its prefixes", async () => {
+test("shows a tenant nothing of others, and a holder only resources below its prefixes", async () => {
   const env = systemEnv;
   const stores = await memory().open(env);
   const { app, ask, newKey } = openTenants(stores, env);

@@ -1,4 +1,4 @@
-/** The hub by itself, on stores whose hints a test gives, and the route over stores in memory. */
+/** The hub with stores whose notifications the test sends, and the route over stores in memory. */
 
 import type { WatchEvent } from "leasehold";
 import { newLeaseId, systemRandom } from "leasehold/internal";
@@ -73,7 +73,7 @@ function setUp() {
     })();
     return reading;
   };
-  /** Both watches stand. */
+  /** Establishes both watches. */
   const stand = async () => {
     await env.clock.settle();
     leases.state.push({ type: "resync" });
@@ -104,12 +104,12 @@ function lastId({ text }: { text: string }): string {
 }
 
 describe("the hub", () => {
-  test("watches while somebody follows and for a minute after, with one watch each", async () => {
+  test("watches each store once, from the first stream until a minute after the last", async () => {
     const { clock, hub, leases, tasks, follow, stand } = setUp();
     expect(leases.watches + tasks.watches).toBe(0);
     const unread = hub.stream(["leases"], undefined);
     await clock.settle();
-    expect(leases.watches + tasks.watches, "what nobody reads watches nothing").toBe(0);
+    expect(leases.watches + tasks.watches, "an unread stream causes no watch").toBe(0);
     await unread.cancel();
 
     const first = follow();
@@ -131,7 +131,7 @@ describe("the hub", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test("begins with something at once, and with a resync when all that is followed stands", async () => {
+  test("sends a comment at once, and a resync when all watches are established", async () => {
     const { clock, leases, tasks, changed, follow } = setUp();
     const both = follow();
     const ofTasks = follow(["tasks"]);
@@ -151,7 +151,7 @@ describe("the hub", () => {
     expect(both.text).toMatch(/^id: [0-9a-f]{16}\.\d+\nevent: lease\ndata: .*\n\n/m);
   });
 
-  test("goes on after the event that was received last", async () => {
+  test("resumes after the last received event", async () => {
     const { clock, tasks, changed, follow, stand } = setUp();
     const first = follow();
     await stand();
@@ -173,7 +173,7 @@ describe("the hub", () => {
     expect(events(upToDate)).toEqual(["lease c"]);
   });
 
-  test("says resync to whoever was elsewhere, too far back, or ahead of us", async () => {
+  test("sends a resync for an id of another feed, a position too far back, or one ahead", async () => {
     const { clock, changed, follow, stand } = setUp();
     const first = follow();
     await stand();
@@ -199,7 +199,7 @@ describe("the hub", () => {
     }
   });
 
-  test("forgets what it kept when it stops watching", async () => {
+  test("drops its events when it stops watching", async () => {
     const { clock, follow, stand, changed } = setUp();
     const first = follow();
     await stand();
@@ -212,7 +212,7 @@ describe("the hub", () => {
     expect(events(second)).toEqual(["resync"]);
   });
 
-  test("tells those who follow it when a watch stands again after it broke", async () => {
+  test("sends a resync to its streams when a broken watch is re-established", async () => {
     const { clock, leases, tasks, changed, follow, stand } = setUp();
     const [both, ofTasks] = [follow(), follow(["tasks"])];
     await stand();
@@ -231,7 +231,7 @@ describe("the hub", () => {
     expect(events(ofTasks)).toEqual(["resync", "task q"]);
   });
 
-  test("says every 15 s that it is alive, and only then", async () => {
+  test("sends a comment every 15 s of silence", async () => {
     const { clock, changed, follow, stand } = setUp();
     const first = follow();
     await stand();
@@ -245,7 +245,7 @@ describe("the hub", () => {
     expect(first.text.match(/: alive/g)).toHaveLength(3);
   });
 
-  test("keeps nothing for a reader that does not read, which then reads everything again", async () => {
+  test("buffers nothing for a slow reader, which then gets a resync", async () => {
     const { clock, hub, changed, stand } = setUp();
     const reader = hub.stream(["leases"], undefined).getReader();
     const read = async () => new TextDecoder().decode((await reader.read()).value as Uint8Array);
@@ -261,7 +261,7 @@ describe("the hub", () => {
     await reader.cancel();
   });
 
-  test("ends all streams when it closes, and takes no more", async () => {
+  test("ends all streams when it closes, and opens no new ones", async () => {
     const { clock, hub, leases, tasks, follow, stand } = setUp();
     const streams = [follow(), follow(["tasks"])];
     await stand();
@@ -288,7 +288,7 @@ describe("GET /v1/events", () => {
     return app;
   }
 
-  test("is a stream that nobody between may keep or hold back", async () => {
+  test("forbids proxies to cache or buffer the stream", async () => {
     const { app, ask } = await open();
     const headers = { "leasehold-budget-ms": "1" };
     const request = new Request("http://localhost/v1/events?of=tasks", { headers });
@@ -313,7 +313,7 @@ describe("GET /v1/events", () => {
     expectProblem(await ask("GET", "/v1/events"), 503, "CLOSING");
   });
 
-  test("ends at once when the server closes, and leaves nothing of a caller who has gone", async () => {
+  test("ends at once when the server closes, and frees the streams of disconnected callers", async () => {
     const env = manualEnv();
     const leases = watched<WatchEvent>();
     const stores = await memory().open(env);
@@ -334,7 +334,7 @@ describe("GET /v1/events", () => {
     await follow(gone.signal);
     expect(leases.state.watches).toBe(1);
     gone.abort();
-    // The server hears of it in its own time.
+    // The server notices the disconnect later.
     while (leases.state.ended === 0) await env.clock.advance(60_000);
     const reader = await follow();
     expect(leases.state.watches).toBe(2);
@@ -343,7 +343,7 @@ describe("GET /v1/events", () => {
     expect(leases.state.ended).toBe(2);
   });
 
-  test("knows what it can be asked for", async () => {
+  test("validates its query", async () => {
     const { app, ask } = await open();
     for (const query of ["of=locks", "of=leases&of=tasks", "off=leases"]) {
       expectProblem(await ask("GET", `/v1/events?${query}`), 422, "INVALID_REQUEST");
