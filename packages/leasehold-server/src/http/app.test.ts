@@ -116,7 +116,7 @@ test("an array of tasks is answered by an array, in its order", async () => {
     "duplicate",
   ]);
   expect([body[1].id, body[2].id]).toEqual([UUID, UUID]);
-  // Repeated with its own id: nothing is added.
+  // Repeated with the same id: nothing is enqueued.
   expect((await ask("POST", "/api/tasks", own)).body).toEqual({ id: UUID, status: "enqueued" });
   const next = await ask("POST", "/api/tasks/next", { processor: "p", limit: 100 });
   expect(next.body.tasks.map((task: { task_data: unknown }) => task.task_data)).toEqual([2, 1]);

@@ -1,4 +1,4 @@
-/** Whatever is sent, the answer is a problem that names it: never a 500, never a crash. */
+/** Invalid input always gets a problem that names it, never a 500 or a crash. */
 import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/app.js";
@@ -12,7 +12,7 @@ afterAll(() => app.close());
 
 const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 
-/** Method, path, body as it is sent, and the path of the first field that is refused. */
+/** Method, path, body as sent, and the path of the first invalid field. */
 const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/api/tasks", {}, "task_data"],
   ["POST", "/api/tasks", 3, ""],
@@ -132,7 +132,7 @@ describe("a problem names the invalid field", () => {
       expect(reply.status).toBe(422);
       expect(reply.body.errors.length).toBeGreaterThan(0);
       const [first] = reply.body.errors;
-      // A fault deep within data is named by its whole path.
+      // The problem has the whole path of a nested field.
       if (path === "/api/tasks" && String(body).includes("[[[")) {
         expect(first.path.startsWith(field)).toBe(true);
       } else expect(first.path).toBe(field);

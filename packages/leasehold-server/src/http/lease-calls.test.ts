@@ -122,7 +122,7 @@ test("emits failures, and whether the outcome is unknown", async () => {
   const failing = async (requests: readonly unknown[]) =>
     requests.map(() => ({ status: "failed", applied: "maybe", retryable: true, error }) as const);
   const failures = { acquire: failing, renew: failing, release: failing, revoke: failing };
-  // With a control store it is that which revokes.
+  // With a control store, revocations go through it.
   const { events, call, grant, acquire } = await open(failures, { control: undefined });
   const { leaseId, grantId } = grant();
   expect(await acquire({ leaseId })).toMatchObject({ status: "failed", applied: "maybe" });

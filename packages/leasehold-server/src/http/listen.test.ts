@@ -31,7 +31,7 @@ afterEach(async () => {
   }
 });
 
-/** Sends bytes; everything that comes back until the server closes the connection. */
+/** Sends bytes and returns all that the server sends until it closes the connection. */
 function raw(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket: Socket = createConnection(port, "127.0.0.1", () => socket.write(text));
@@ -171,7 +171,7 @@ test("bodies are limited, with a declared length and in chunks", async () => {
   expect(await send(`content-length: ${large.length}`, large)).toContain("HTTP/1.1 413 ");
   const largeChunk = `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`;
   expect(await send("transfer-encoding: chunked", largeChunk)).toContain("HTTP/1.1 413 ");
-  // A declared length is believed before anything is read.
+  // The declared length decides before the body is read.
   expect(await send("content-length: 99999999999", "")).toContain("HTTP/1.1 413 ");
 });
 

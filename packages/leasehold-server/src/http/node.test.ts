@@ -19,7 +19,7 @@ async function open(options: Parameters<typeof openApp>[0] = {}): Promise<Asked>
   return asked;
 }
 
-/** @returns its origin */
+/** @returns the server's origin */
 async function serve(host: Parameters<typeof createServer>[1]): Promise<[string, Server]> {
   const server = createServer(host).listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
@@ -52,7 +52,7 @@ test("serves behind a body parser and below mounts that strip their prefix", asy
   host.use("/api", (_incoming, _outgoing, next) => next(), inner);
   const [origin, server] = await serve(host);
   await exerciseGuest({ url: `${origin}/api/leasehold`, server, stores });
-  // In the parser's words.
+  // The message comes from the parser.
   expect((await post(`${origin}/api/leasehold/api/tasks`, "{")).status).toBe(400);
 });
 
@@ -69,7 +69,7 @@ test("an app with a base path works below mounts", async () => {
   });
   const document = await (await fetch(`${origin}/api/leasehold/openapi.json`)).json();
   expect(document).toMatchObject({ servers: [{ url: "/api/leasehold" }] });
-  // As Express has left them.
+  // Unchanged from Express.
   expect(seen).toEqual(["/api/leasehold/openapi.json", "/openapi.json"]);
 });
 
@@ -100,7 +100,7 @@ const readers: Readonly<Record<string, (incoming: Incoming) => Promise<void>>> =
 };
 type Incoming = IncomingMessage & { body?: unknown; rawBody?: unknown };
 
-/** With and without a length declared. */
+/** With and without a declared length. */
 const framings: readonly ((url: string) => Promise<number | undefined>)[] = [
   async (url) => (await post(url, BODY)).status,
   (url) =>
@@ -140,7 +140,7 @@ test("reports a body that another handler has read and not kept", async () => {
     500,
     { code: "INTERNAL", detail: expect.stringContaining("read by another handler") },
   ]);
-  // What has no body misses none.
+  // A request without a body has nothing to lose.
   expect((await fetch(`${origin}/healthz`)).status).toBe(200);
   expect((await fetch(`${origin}/api/generator/stop`, { method: "POST" })).status).toBe(200);
 });

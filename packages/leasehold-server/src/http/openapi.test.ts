@@ -41,7 +41,7 @@ function operations(): [path: string, method: string, operation: Operation][] {
   );
 }
 
-/** Every object within the document. */
+/** All objects in the document. */
 function* objects(value: unknown): Generator<Json> {
   if (typeof value !== "object" || value === null) return;
   yield value as Json;
@@ -55,7 +55,7 @@ test("is OpenAPI 3.1 of this version", () => {
 
 test("lists exactly the declared routes", () => {
   const declared = newApp("");
-  // No route calls a service while it is declared.
+  // Declaring a route calls no service.
   const services = { env: {}, leases: {}, tasks: {}, generator: {} } as Parameters<
     typeof declareRoutes
   >[1];

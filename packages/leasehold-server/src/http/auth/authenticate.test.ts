@@ -15,7 +15,7 @@ const ANYONE: Caller = {
   keyId: null,
 };
 
-/** Keys as a test wants them, and how often they were asked for. */
+/** A key store that the test controls, with a count of its reads. */
 function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
   const env = manualEnv();
   const records = new Map<string, KeyRecord>();
@@ -164,7 +164,7 @@ test("renewals may use keys read in the last ten minutes while the store is unav
   state.fails = true;
   await come(`Bearer ${text}`, true);
   state.fails = false;
-  // Nor is a store that hangs waited for long.
+  // Requests do not wait long for a store that hangs either.
   state.waits = new Promise(() => {});
   await env.clock.advance(539_000);
   let known = false;

@@ -55,7 +55,7 @@ describe("requests in the compatibility format", () => {
     const released = await app.ask("DELETE", "/api/leases/release", body);
     expect(released.body).toMatchObject({ id: again.body.id, state: "released", remainingMs: 0 });
     expect(released.body.released_at).toBe(released.body.expires_at);
-    // The answer may have been lost.
+    // As if the response was lost.
     expect(await app.ask("DELETE", "/api/leases/release", body)).toMatchObject({ status: 200 });
   });
 

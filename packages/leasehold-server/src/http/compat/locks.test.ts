@@ -136,7 +136,7 @@ test("release frees the lock at once, and can be repeated", async () => {
   expect((await acquire("to release", { ownerId: "next" })).body.acquired).toBe(true);
   expect(await app.ask("DELETE", path)).toMatchObject({ status: 200, body: { released: false } });
   expect(await app.ask("DELETE", "/v1/locks/lease_abc")).toMatchObject({ status: 404 });
-  // The late release has not freed the successor.
+  // The late release did not end the next grant.
   expect((await acquire("to release")).body).toMatchObject({ acquired: false, ownerId: "next" });
 });
 

@@ -1,4 +1,4 @@
-/** Very many elections at once. */
+/** Very many elections. */
 
 import type { LeaseView } from "leasehold";
 import { manualEnv } from "leasehold/testing";

@@ -23,7 +23,7 @@ const list = async (path: string) =>
     state,
   ]);
 
-/** A resource of each state, each with a predecessor of another one; a running and a done task. */
+/** A resource in each state, each with an earlier grant in another state; a running and a done task. */
 async function fill(): Promise<{ running: string; done: string }> {
   await post("a");
   await act("DELETE", "release", "a");

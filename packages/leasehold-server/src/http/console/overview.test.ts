@@ -34,7 +34,7 @@ test("counts held leases, and events per second", async () => {
   const renewed = { store: "leases", operation: "renew", calls: 3 };
   expect(first.latency).toContainEqual(expect.objectContaining(renewed));
 
-  // The waiter has not asked again, and the holder is late.
+  // The waiter has stopped polling, and the holder renews too late.
   await clock.advance(61_000);
   await call("renew", { leaseId: a.leaseId, ttlMs: 10_000 });
   expect(await get("/v1/overview?seconds=1")).toMatchObject({

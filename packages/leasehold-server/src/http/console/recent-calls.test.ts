@@ -1,4 +1,4 @@
-/** What an instance remembers of workers, by itself. */
+/** The claims that an instance records. */
 
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** What is known of single resources. */
+/** The routes of a single resource. */
 import { describe, expect, test } from "vitest";
 import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
 

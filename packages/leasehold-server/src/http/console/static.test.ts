@@ -9,7 +9,7 @@ import { type ConsoleFiles, consoleFiles } from "../index.js";
 const PAGE = '<!doctype html><html><head lang="en"><title>x</title></head><body></body></html>';
 const SCRIPT = `console.log(${JSON.stringify("x".repeat(1_000))});`;
 
-/** As a build leaves it. */
+/** Files like those of a build. */
 async function built(files: Readonly<Record<string, string>>): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "console-"));
   onTestFinished(() => rm(directory, { recursive: true }));
@@ -93,7 +93,7 @@ describe("the console's files", () => {
       return user / 1_000;
     };
     await cpuMs(1);
-    // Where each blank begins a search of its own it takes minutes.
+    // A quadratic search from each blank would take minutes.
     expect(await cpuMs(200_000)).toBeLessThan(10_000);
   });
 

@@ -1,4 +1,4 @@
-/** Why a task waits, as a server knows it. */
+/** The reasons that the server gives for a task that does not run. */
 import { describe, expect, test, vi } from "vitest";
 import type { Asked } from "../../../../../tests/support/app.js";
 import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
@@ -22,7 +22,7 @@ describe("why a task does not run", () => {
     await asked("POST", "/api/tasks/next", { processor: "w", queues: ["q"], kinds: ["other"] });
     expect(await reasons(app, first)).toEqual(["noWorker", "behind"]);
     await asked("POST", "/api/tasks/next", { processor: "v", queues: ["q"] });
-    // Of the same process, which has workers of several queues.
+    // Another worker of the same process, with another queue.
     await asked("POST", "/api/tasks/next", { processor: "v", queues: ["another"] });
     expect(await reasons(app, urgent)).toEqual(["running"]);
     // The queue is read at most every 2 s.

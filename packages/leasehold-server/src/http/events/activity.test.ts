@@ -18,8 +18,8 @@ const NOTHING = {
   count: 1,
 };
 
-/** Without when it was. */
-function told(follower: Follower) {
+/** The received events without their times. */
+function received(follower: Follower) {
   return follower.events().map(({ id, at, name, ...event }) => (name === "resync" ? name : event));
 }
 
@@ -28,7 +28,7 @@ describe("activity", () => {
     const { call, grant, clock, follow } = await open();
     const follower = follow();
     await clock.settle();
-    expect(told(follower)).toEqual(["resync"]);
+    expect(received(follower)).toEqual(["resync"]);
 
     const [a, b] = [grant("r"), grant("r")];
     const taken = await call("acquire", { leaseId: a.leaseId, holder: "a", ttlMs: 5_000 });
@@ -46,7 +46,7 @@ describe("activity", () => {
     const lease = { ...NOTHING, topic: "lease", resource: "r" };
     const ofA = { ...lease, holder: "a", token: taken.token, grantId: a.grantId };
     const ofB = { ...lease, holder: "b", token: next.token, grantId: b.grantId };
-    expect(told(follower)).toEqual([
+    expect(received(follower)).toEqual([
       "resync",
       { ...ofA, type: "acquired" },
       { ...ofA, type: "contended", holder: "b", token: null, other: "a" },
@@ -87,7 +87,7 @@ describe("activity", () => {
     const task = { ...NOTHING, topic: "task", resource: `task:${id}`, kind: "mail" };
     const unknown = { holder: null, token: null, grantId: null };
     const held = { holder: "w", token: fencingToken, grantId: null };
-    expect(told(all)).toEqual([
+    expect(received(all)).toEqual([
       "resync",
       { ...task, ...unknown, type: "enqueued", queue: "default" },
       { ...task, ...held, type: "claimed", queue: "default" },
@@ -95,11 +95,11 @@ describe("activity", () => {
       { ...task, ...held, type: "refused", operation: "complete", reason: "expired" },
       { ...task, ...unknown, type: "cancelled", kind: null },
     ]);
-    const act = { ...NOTHING, ...unknown, topic: "operator", resource: null, holder: "anyone" };
-    expect(told(operators)).toEqual([
+    const pause = { ...NOTHING, ...unknown, topic: "operator", resource: null, holder: "anyone" };
+    expect(received(operators)).toEqual([
       "resync",
-      { ...act, type: "paused", other: "queue default", reason: "upgrade" },
-      { ...act, type: "resumed", other: "queue default" },
+      { ...pause, type: "paused", other: "queue default", reason: "upgrade" },
+      { ...pause, type: "resumed", other: "queue default" },
     ]);
   });
 
@@ -134,7 +134,7 @@ describe("activity", () => {
     await ask(a, "a");
     for (let n = 0; n < 3; n += 1) await ask(b, "b");
     await clock.settle();
-    const contended = () => told(follower).filter(({ type }) => type === "contended");
+    const contended = () => received(follower).filter(({ type }) => type === "contended");
     expect(contended()).toMatchObject([{ holder: "b", other: "a" }]);
     await clock.advance(5_000);
     await ask(b, "b");
@@ -152,11 +152,11 @@ describe("activity", () => {
     }
     const follower = follow("?of=task&last=2");
     await clock.settle();
-    const events = told(follower);
+    const events = received(follower);
     expect(events.map((event) => event.type ?? event)).toEqual(["resync", "enqueued", "enqueued"]);
     const again = follow("?of=task", follower.events()[0].id);
     await clock.settle();
-    expect(told(again), "resumes after the resync").toEqual(events.slice(1));
+    expect(received(again), "resumes after the resync").toEqual(events.slice(1));
   });
 
   test("keeps a silent connection alive while only hidden activities happen", async () => {
@@ -208,7 +208,7 @@ describe("activity", () => {
     expect(recent.grant(grantIdOf(0))).toBeUndefined();
     expect(recent.grant(grantIdOf(39_999))).toBeDefined();
     expect(recent.refusals(() => true)).toHaveLength(500);
-    // Of ten thousand leases at once none is forgotten, in whatever order they are renewed.
+    // All of ten thousand live leases are kept, in any order of renewal.
     for (let round = 0; round < 3; round += 1) {
       for (let n = 30_000; n < 40_000; n += 1) {
         const grant = { resource: `r${n}`, grantId: grantIdOf(n) };
@@ -229,7 +229,7 @@ test("shows a tenant nothing of others, and a holder only resources below its pr
   onTestFinished(() => stores.close());
   const key = async (tenant: string, prefixes?: string[]) =>
     (await newKey(tenant, prefixes ? "holder" : "admin", prefixes ? { prefixes } : {})).text;
-  const [ours, theirs] = [await key("a"), await key("b")];
+  const [ours, others] = [await key("a"), await key("b")];
   const narrow = await key("b", ["own/"]);
   const send = async (who: string, method: string, path: string, body?: unknown) => {
     const { status, text } = await ask(who, { method, path, ...(body ? { body } : {}) });
@@ -248,8 +248,8 @@ test("shows a tenant nothing of others, and a holder only resources below its pr
   await late(ours, "own/1", "ours");
   await send(ours, "POST", "/api/tasks", { task_data: 1, kind: "ours" });
   await send(ours, "POST", "/api/tasks/next", { processor: "ours" });
-  await late(theirs, "own/1", "theirs");
-  await late(theirs, "other/1", "theirs");
+  await late(others, "own/1", "others");
+  await late(others, "other/1", "others");
 
   for (const path of [
     "/v1/elections",
@@ -258,11 +258,11 @@ test("shows a tenant nothing of others, and a holder only resources below its pr
     "/v1/resource?name=own/1",
     "/v1/overview?seconds=60",
   ]) {
-    const text = await send(theirs, "GET", path);
+    const text = await send(others, "GET", path);
     expect(text, path).not.toContain("ours");
     if (!path.includes("overview")) expect(await send(ours, "GET", path)).toContain("ours");
   }
-  const { series } = JSON.parse(await send(theirs, "GET", "/v1/overview?seconds=60"));
+  const { series } = JSON.parse(await send(others, "GET", "/v1/overview?seconds=60"));
   expect(series.leases.acquired.reduce((sum: number, count: number) => sum + count, 0)).toBe(2);
   expect(series.tasks.claimed.every((count: number) => count === 0)).toBe(true);
 
@@ -276,7 +276,7 @@ test("shows a tenant nothing of others, and a holder only resources below its pr
     await reader.cancel();
     return new TextDecoder().decode(value);
   };
-  const [all, some] = [await past(theirs), await past(narrow)];
+  const [all, some] = [await past(others), await past(narrow)];
   expect(all).not.toContain("ours");
   expect(all).toContain("other/1");
   expect(some).toContain("own/1");

@@ -61,13 +61,13 @@ class LazyActivity {
     this.#make = make;
   }
 
-  get activity(): Activity {
+  get value(): Activity {
     this.#activity ??= this.#make();
     return this.#activity;
   }
 
   textIn(ring: Ring<LazyActivity>, number: number): string {
-    this.#text ??= ring.format(number, "activity", this.activity);
+    this.#text ??= ring.format(number, "activity", this.value);
     return this.#text;
   }
 }
@@ -157,7 +157,7 @@ export class TenantActivity {
     sees: Listener["sees"],
   ): ReturnType<Followed["after"]> {
     const visible = (news: readonly [number, LazyActivity][]) =>
-      news.filter(([, { activity }]) => topics.includes(activity.topic) && sees(activity.resource));
+      news.filter(([, { value }]) => topics.includes(value.topic) && sees(value.resource));
     const text = (news: readonly [number, LazyActivity][]) =>
       news.map(([number, activity]) => activity.textIn(this.#ring, number)).join("");
     const end = this.#ring.last;
@@ -194,7 +194,7 @@ export class TenantActivity {
     const dated = () => ({ at: new Date(atMs).toISOString(), ...make() });
     const activity = new LazyActivity(dated);
     this.#ring.add(activity);
-    if (isRefusal) this.#noteRefusal(activity.activity);
+    if (isRefusal) this.#noteRefusal(activity.value);
     this.#wake();
   }
 
@@ -215,10 +215,13 @@ export class TenantActivity {
   }
 }
 
-/** Of a text that may be of megabytes: as a copy, for a part of a text keeps all of it. */
+/**
+ * The beginning of a task's error, without lease ids. It is a copy: a slice would keep the whole text,
+ * perhaps megabytes, in memory.
+ */
 function beginningOf(text: string): string {
   if (text.length <= MOST_OF_ERROR) return withoutLeaseIds(text);
-  // Nobody would know half of a lease id for what it is.
+  // Drops a trailing piece of hex: a truncated lease id would not be recognized as one.
   const whole = text.slice(0, MOST_OF_ERROR).replace(/[0-9a-f]+$/i, "");
   const beginning = new TextEncoder().encode(withoutLeaseIds(whole).toWellFormed());
   return `${new TextDecoder().decode(beginning)}...`;

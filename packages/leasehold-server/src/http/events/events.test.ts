@@ -11,7 +11,7 @@ import type { TaskWatchEvent } from "../../../../leasehold/src/tasks/index.js";
 import { createApp, listen } from "../index.js";
 import { EventHub } from "./events.js";
 
-/** A watch that says what a test pushes. */
+/** A watch that yields what the test pushes. */
 function watched<Event>() {
   const state = {
     watches: 0,
@@ -74,7 +74,7 @@ function setUp() {
     return reading;
   };
   /** Establishes both watches. */
-  const stand = async () => {
+  const establish = async () => {
     await env.clock.settle();
     leases.state.push({ type: "resync" });
     tasks.state.push({ type: "resync" });
@@ -88,11 +88,11 @@ function setUp() {
     tasks: tasks.state,
     changed,
     follow,
-    stand,
+    establish,
   };
 }
 
-/** Without ids. */
+/** The events without their ids. */
 function events({ text }: { text: string }): string[] {
   return [...text.matchAll(/^event: (.*)\ndata: (.*)\n\n/gm)].map(([, name, data]) => {
     const value = Object.values(JSON.parse(data ?? "") as object).join();
@@ -105,7 +105,7 @@ function lastId({ text }: { text: string }): string {
 
 describe("the hub", () => {
   test("watches each store once, from the first stream until a minute after the last", async () => {
-    const { clock, hub, leases, tasks, follow, stand } = setUp();
+    const { clock, hub, leases, tasks, follow, establish } = setUp();
     expect(leases.watches + tasks.watches).toBe(0);
     const unread = hub.stream(["leases"], undefined);
     await clock.settle();
@@ -113,7 +113,7 @@ describe("the hub", () => {
     await unread.cancel();
 
     const first = follow();
-    await stand();
+    await establish();
     const second = follow(["tasks"]);
     await clock.settle();
     expect([leases.watches, tasks.watches]).toEqual([1, 1]);
@@ -152,9 +152,9 @@ describe("the hub", () => {
   });
 
   test("resumes after the last received event", async () => {
-    const { clock, tasks, changed, follow, stand } = setUp();
+    const { clock, tasks, changed, follow, establish } = setUp();
     const first = follow();
-    await stand();
+    await establish();
     changed("a");
     await clock.settle();
     const id = lastId(first);
@@ -174,9 +174,9 @@ describe("the hub", () => {
   });
 
   test("sends a resync for an id of another feed, a position too far back, or one ahead", async () => {
-    const { clock, changed, follow, stand } = setUp();
+    const { clock, changed, follow, establish } = setUp();
     const first = follow();
-    await stand();
+    await establish();
     const start = lastId(first);
     for (let count = 0; count < 990; count++) changed("x");
     await clock.settle();
@@ -200,22 +200,22 @@ describe("the hub", () => {
   });
 
   test("drops its events when it stops watching", async () => {
-    const { clock, follow, stand, changed } = setUp();
+    const { clock, follow, establish, changed } = setUp();
     const first = follow();
-    await stand();
+    await establish();
     changed("a");
     await clock.settle();
     await first.cancel();
     await clock.advance(61_000);
     const second = follow(["leases", "tasks"], lastId(first));
-    await stand();
+    await establish();
     expect(events(second)).toEqual(["resync"]);
   });
 
   test("sends a resync to its streams when a broken watch is re-established", async () => {
-    const { clock, leases, tasks, changed, follow, stand } = setUp();
+    const { clock, leases, tasks, changed, follow, establish } = setUp();
     const [both, ofTasks] = [follow(), follow(["tasks"])];
-    await stand();
+    await establish();
     leases.fail(new Error("lost"));
     await clock.settle();
     const newcomer = follow(["leases"]);
@@ -232,9 +232,9 @@ describe("the hub", () => {
   });
 
   test("sends a comment every 15 s of silence", async () => {
-    const { clock, changed, follow, stand } = setUp();
+    const { clock, changed, follow, establish } = setUp();
     const first = follow();
-    await stand();
+    await establish();
     first.text = "";
     await clock.advance(44_000);
     expect(first.text).toBe(": alive\n\n".repeat(2));
@@ -246,11 +246,11 @@ describe("the hub", () => {
   });
 
   test("buffers nothing for a slow reader, which then gets a resync", async () => {
-    const { clock, hub, changed, stand } = setUp();
+    const { clock, hub, changed, establish } = setUp();
     const reader = hub.stream(["leases"], undefined).getReader();
     const read = async () => new TextDecoder().decode((await reader.read()).value as Uint8Array);
     await read();
-    await stand();
+    await establish();
     expect(await read()).toContain("event: resync");
     for (let count = 0; count < 5_000; count++) changed("x");
     await clock.settle();
@@ -262,9 +262,9 @@ describe("the hub", () => {
   });
 
   test("ends all streams when it closes, and opens no new ones", async () => {
-    const { clock, hub, leases, tasks, follow, stand } = setUp();
+    const { clock, hub, leases, tasks, follow, establish } = setUp();
     const streams = [follow(), follow(["tasks"])];
-    await stand();
+    await establish();
     await hub.close();
     await clock.settle();
     expect(streams.map(({ ended }) => ended)).toEqual([true, true]);

@@ -16,7 +16,7 @@ it("accepts TTLs of one second to one hour, within the store's limits", () => {
 it.each<[limits: object, path: string]>([
   [{ inFlight: 0 }, "limits.inFlight"],
   [{ ratePerSecond: 1.5 }, "limits.ratePerSecond"],
-  // As `--limits inFlight=none` says: nothing would be below none.
+  // As `--limits inFlight=none` sets it: no limit would refuse every request.
   [{ inFlight: null }, "limits.inFlight"],
   [{ lease: 1 }, "lease"],
 ])("refuses %o, naming it", (limits, path) => {
@@ -111,7 +111,7 @@ it("counts a tenant's leases periodically, and adds changes in between", async (
   quotas.note("leases", "a", 499);
   expect(await quotas.room("leases", "a", 2_000)).toBe(1);
   expect(await quotas.take("leases", "a", 2, 2_000)).toBe(false);
-  // Much has ended: who is short of room finds it sooner.
+  // Much has ended: the count is repeated before a refusal.
   live = 10;
   await clock.advance(500);
   expect(await quotas.take("leases", "a", 2, 2_000)).toBe(true);
@@ -164,7 +164,7 @@ it("adapts the limit to as many demands as do not queue", async () => {
     return leaving.length;
   };
   expect([await round(10), await round(10)]).toEqual([256, 257]);
-  // Each waits as long as all others together take.
+  // Each demand waits for all others.
   const rooms = [await round(1_010), await round(360), await round(260)];
   expect(rooms).toEqual([258, 64, 46]);
   for (let rounds = 0; rounds < 20; rounds += 1) await round(1_000);

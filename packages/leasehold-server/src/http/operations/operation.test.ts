@@ -1,4 +1,4 @@
-/** How the server behaves around its routes: waits, budgets, failing stores, logs, events, the end. */
+/** Behaviour that routes share: waits, budgets, failing stores, logs, events, closing. */
 
 import type { Logger } from "leasehold";
 import { type LeaseStore, StoreUnavailableError } from "leasehold";
@@ -130,7 +130,7 @@ test("tasks that wait for a dedupeKey delay no others", async () => {
 });
 
 const down = (outcome: "none" | "unknown") => new StoreUnavailableError("it is down", { outcome });
-/** Stores on which every call fails. */
+/** Stores whose calls all fail. */
 function failing(applied: "no" | "maybe"): { leases: LeaseStore; tasks: TaskStore } {
   const error = down(applied === "no" ? "none" : "unknown");
   const failed = { status: "failed", applied, retryable: true, error } as const;
@@ -158,7 +158,7 @@ test("a failed store is 503 if nothing was done, 504 if the outcome is unknown",
     ["no", 503, "STORE_UNAVAILABLE"],
     ["maybe", 504, "OUTCOME_UNKNOWN"],
   ] as const) {
-    // With a control store it is that which cancels.
+    // With a control store, cancel goes through it.
     const { ask } = await open({ ...failing(applied), control: undefined });
     for (const [method, path, body] of [
       ["POST", "/api/tasks", { task_data: 1 }],
@@ -174,7 +174,7 @@ test("a failed store is 503 if nothing was done, 504 if the outcome is unknown",
       ["GET", "/readyz", undefined],
     ] as const) {
       const reply = await ask(method, path, body);
-      // Whatever becomes of a read, it has done nothing.
+      // A failed read has always done nothing.
       if (method === "GET") expectProblem(reply, 503, "STORE_UNAVAILABLE");
       else expectProblem(reply, status, code);
       expect(reply.headers.get("retry-after")).toBe(reply.status === 503 ? "1" : null);
