@@ -23,7 +23,7 @@ import {
   withoutLeaseIds,
 } from "leasehold/internal";
 import { REQUEST_ID_HEADER } from "leasehold/internal/wire";
-import { MOST_SECONDS } from "../protocol/index.js";
+import { MAX_SECONDS } from "../protocol/index.js";
 import { checkMay, needOf } from "./auth/access.js";
 import { type Auth, Authenticator } from "./auth/authenticate.js";
 import type { Caller } from "./auth/caller.js";
@@ -148,7 +148,7 @@ export function createApp(options: AppOptions): ServerApp {
   const env: Env = { ...systemEnv, ...options.env };
   const { telemetry, clock } = env;
   const serving = { serves: true, prefixesOf: namespace };
-  const latencies = new Latencies(clock, MOST_SECONDS);
+  const latencies = new Latencies(clock, MAX_SECONDS);
   const activities = new Activities(env);
   const noteTask: TaskListener = (event, tenant) => {
     activities.of(tenant).noteTask(event);
@@ -325,7 +325,7 @@ function logAnswer(logger: Logger, context: Context<AppEnv>, durationMs: number)
   const fields = {
     requestId: context.get("requestId"),
     method: context.req.method,
-    path: shownPath(context.req.path),
+    path: loggedPath(context.req.path),
     status,
     durationMs: Math.round(durationMs),
     ...(caller?.keyId && { actor: caller.actor }),
@@ -346,7 +346,7 @@ function logAnswer(logger: Logger, context: Context<AppEnv>, durationMs: number)
 }
 
 /** Some routes have a lease id in the path, and clients may send one to any path, in any encoding. */
-function shownPath(path: string): string {
+function loggedPath(path: string): string {
   const spelled = path.replace(/%([2-7][0-9a-f])/gi, (_, code: string) =>
     String.fromCharCode(Number.parseInt(code, 16)),
   );

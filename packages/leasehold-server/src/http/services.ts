@@ -67,7 +67,7 @@ export interface Services {
    * acquire call returns the reservations of leases that are not granted.
    * @throws LIMIT_REACHED
    */
-  takeRoom(context: Context<AppEnv>, quota: Quota, more: number): Promise<void>;
+  reserveQuota(context: Context<AppEnv>, quota: Quota, more: number): Promise<void>;
   /** Draws ids for tasks without one. The ids of one request are in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
@@ -142,7 +142,7 @@ export function newServices(
       leases: servedTtl(leases.capabilities.ttl, limits),
       tasks: servedTtl(tasks.capabilities.ttl, limits),
     },
-    async takeRoom(context, quota, more) {
+    async reserveQuota(context, quota, more) {
       const { namespace } = callerOf(context);
       const most = (await tenantsLimits.of(namespace))[quota];
       if (most === null) return;

@@ -10,10 +10,10 @@ import type { AppEnv } from "./request.js";
 /** Counting tasks reads all tasks of a tenant, so scrapers share a sample for this long. */
 const SAMPLE_EVERY_MS = 15_000;
 /** Pages of live grants that are read to find a tenant's oldest. */
-const MOST_PAGES = 5;
+const MAX_PAGES = 5;
 const PAGE = 200;
 /** Tenants of this instance whose tasks and grants are sampled: the first ones that sent requests. */
-const MOST_TENANTS = 100;
+const MAX_TENANTS = 100;
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
@@ -40,7 +40,7 @@ export function measuredRequests(
       telemetry.measure("http.server.request.duration", labels, clock.monotonic() - sinceMs);
     });
     const tenant = context.get("caller")?.namespace;
-    if (tenant !== undefined && tenants.size < MOST_TENANTS) tenants.add(tenant);
+    if (tenant !== undefined && tenants.size < MAX_TENANTS) tenants.add(tenant);
   };
 }
 
@@ -100,7 +100,7 @@ export function observeStores(telemetry: Telemetry, sampled: Sampled): () => voi
 async function oldestMs(leases: LeaseStore, namespace: string): Promise<number> {
   let oldest = 0;
   let cursor: string | null | undefined;
-  for (let pages = 0; pages < MOST_PAGES && cursor !== null; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES && cursor !== null; pages += 1) {
     const after = cursor === undefined ? {} : { cursor };
     const page = await leases.list({ namespace, states: ["live"], limit: PAGE, ...after });
     for (const { grantedAt, expiresAt, remainingMs } of page.items) {

@@ -13,9 +13,9 @@ import type { Same } from "./same.js";
 import { Counts, State } from "./tasks.js";
 
 /** Seconds for which an instance keeps figures. */
-export const MOST_SECONDS = 300;
+export const MAX_SECONDS = 300;
 /** Activities that an instance keeps for each tenant. */
-export const MOST_RECENT = 1_000;
+export const MAX_ACTIVITIES = 1_000;
 
 const forMs = z
   .number()
@@ -40,7 +40,7 @@ export const Whoami = z
   .openapi("Whoami");
 true satisfies Same<z.infer<typeof Whoami>, wire.Whoami>;
 
-export const OverviewQuery = z.strictObject({ seconds: QueryInteger(1, MOST_SECONDS, 60) });
+export const OverviewQuery = z.strictObject({ seconds: QueryInteger(1, MAX_SECONDS, 60) });
 
 const PerSecond = z.array(z.int()).openapi({ description: "Per second, oldest first." });
 const Sampled = z
@@ -154,7 +154,7 @@ true satisfies Same<(typeof ACTIVITY_TOPICS)[number], wire.Activity["topic"]>;
 
 export const ActivityQuery = z.strictObject({
   of: z.enum(ACTIVITY_TOPICS).optional().openapi({ description: "Default: all." }),
-  last: QueryInteger(0, MOST_RECENT, 0).openapi({
+  last: QueryInteger(0, MAX_ACTIVITIES, 0).openapi({
     description: "How many past activities to send first if the stream does not resume.",
   }),
 });

@@ -11,7 +11,7 @@ const LONGEST_LIFETIME_MS = 10 * 365 * 24 * 3_600_000;
 const LONGEST_OVERLAP_MS = 90 * 24 * 3_600_000;
 /** A day, for operators who replace the key on some machines by hand. */
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
-const MOST_PREFIXES = 100;
+const MAX_PREFIXES = 100;
 
 export const Reason = z
   .string()
@@ -63,7 +63,7 @@ export const KeyBody = z
   .strictObject({
     name: Name.openapi({ description: "A label for people, such as the owner." }),
     role: z.enum(KEY_ROLES),
-    prefixes: z.array(Prefix).min(1).max(MOST_PREFIXES).optional().openapi({
+    prefixes: z.array(Prefix).min(1).max(MAX_PREFIXES).optional().openapi({
       description:
         "For a holder: the resources that it may lease begin with one of these. Default: any resource.",
     }),

@@ -19,9 +19,9 @@ import { type Caller, covers, describePrefixes, TASK_PREFIX } from "./caller.js"
  * public: no key; read: named resources; readTasks: tasks and their generator; readAll: lists of
  * everything; hold: leases; work: tasks; operate: leases and tasks of others; administer: keys and limits.
  */
-export type Need = keyof typeof WHO;
+export type Need = keyof typeof NEEDS;
 
-interface Who {
+interface Requirement {
   readonly roles: readonly Role[];
   /** For holders: one of the key's prefixes must be a prefix of this. */
   readonly below?: string;
@@ -29,7 +29,7 @@ interface Who {
 
 const ALL = ["viewer", "holder", "operator", "admin"] as const;
 
-const WHO = {
+const NEEDS = {
   public: { roles: ALL },
   read: { roles: ALL },
   readTasks: { roles: ALL, below: TASK_PREFIX },
@@ -38,7 +38,7 @@ const WHO = {
   work: { roles: ["holder", "admin"], below: TASK_PREFIX },
   operate: { roles: ["operator", "admin"] },
   administer: { roles: ["admin"] },
-} as const satisfies Record<string, Who>;
+} as const satisfies Record<string, Requirement>;
 
 /** By method and path, as in the OpenAPI document. */
 export const ACCESS: Readonly<Record<string, Need>> = {
@@ -149,9 +149,9 @@ export function needOf(context: Context<AppEnv>): Need | null | undefined {
 
 /** The needs that the caller satisfies. */
 export function mayOf(caller: Caller): Need[] {
-  const needs = Object.keys(WHO) as Need[];
+  const needs = Object.keys(NEEDS) as Need[];
   return needs.filter((need) => {
-    const { roles, below }: Who = WHO[need];
+    const { roles, below }: Requirement = NEEDS[need];
     const may = roles.includes(caller.role) && (below === undefined || covers(caller, below));
     return may && need !== "public";
   });
@@ -161,7 +161,7 @@ export function mayOf(caller: Caller): Need[] {
 export function checkMay(caller: Caller, need: Need | null | undefined): void {
   if (need === null) return;
   if (need === undefined) throw new ProblemError("FORBIDDEN", "this route has no access rule");
-  const { roles, below }: Who = WHO[need];
+  const { roles, below }: Requirement = NEEDS[need];
   if (!roles.includes(caller.role)) {
     const others = roles.join(" or ");
     throw new ProblemError(

@@ -40,10 +40,10 @@ const STALE_MS = 600_000;
 /** Records older than this are refreshed in the background while they still count. */
 const AGEING_MS = 2_500;
 const CHECK_FOR_KEYS_MS = 2_000;
-const MOST_KNOWN = 10_000;
-const MOST_UNKNOWN = 1_000;
+const MAX_KNOWN = 10_000;
+const MAX_UNKNOWN = 1_000;
 /** Maximum number of concurrent reads of keys. */
-const MOST_READING = 100;
+const MAX_READING = 100;
 
 export interface AuthOptions {
   readonly auth: Auth;
@@ -170,7 +170,7 @@ export class Authenticator {
     if (known && ageMs < FRESH_MS) return known;
     const unknown = this.#unknown.get(id);
     if (unknown && nowMs - unknown.atMs < FRESH_MS) return null;
-    if (!known && !this.#reading.has(id) && this.#reading.size >= MOST_READING) {
+    if (!known && !this.#reading.has(id) && this.#reading.size >= MAX_READING) {
       throw tooMany("OVERLOADED", "too many keys are read at once", 1_000);
     }
     const stale = keeps && known && ageMs < STALE_MS ? known : undefined;
@@ -204,8 +204,8 @@ export class Authenticator {
 
   #remember(id: string, { value, atMs }: Found<KeyRecord | null>): void {
     this.#known.delete(id);
-    if (value) put(this.#known, id, { value, atMs }, MOST_KNOWN);
-    else put(this.#unknown, id, { value, atMs }, MOST_UNKNOWN);
+    if (value) put(this.#known, id, { value, atMs }, MAX_KNOWN);
+    else put(this.#unknown, id, { value, atMs }, MAX_UNKNOWN);
   }
 
   async #inTime<T>(reading: Promise<T>, timeoutMs = READ_MS): Promise<T> {
@@ -234,7 +234,7 @@ export class Authenticator {
   async #readWhetherKeysExist(): Promise<void> {
     const any = (await this.#keys?.any()) ?? false;
     if (any && this.#requiresKeys !== true) {
-      this.#env.logger.info({ event: "keys_asked_for" }, "there are keys: requests need one");
+      this.#env.logger.info({ event: "keys_required" }, "an API key exists: requests now need one");
     }
     this.#requiresKeys = any;
   }

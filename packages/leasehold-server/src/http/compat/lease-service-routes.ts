@@ -66,7 +66,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       const grant = chosen
         ? own
         : newGrantByHolder(services, callerOf(context).namespace, resource, holder);
-      await services.takeRoom(context, "leases", 1);
+      await services.reserveQuota(context, "leases", 1);
       const calls = services.leaseCalls(context, [{ resource }]);
       const outcome = acquiredOrHeld(await calls.acquire({ resource, holder, ttlMs, ...grant }));
       if (outcome.status === "held") {
@@ -75,7 +75,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
           extra: { holder: by, grantId, remainingMs },
         });
       }
-      const view = await grantNow(services, context, { resource, leaseId: grant.leaseId });
+      const view = await readGrant(services, context, { resource, leaseId: grant.leaseId });
       const leaseId = toWireLeaseId(resource, grant.leaseId);
       return context.json({ ...toLeaseRecord(view), leaseId }, 201);
     },
@@ -98,7 +98,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       const { ttlMs, ...grantee } = context.req.valid("json");
       const grant = await identifyGrant(services, context, grantee);
       await renewGrant(services, context, grant, ttlMs);
-      return context.json(toLeaseRecord(await grantNow(services, context, grant)), 200);
+      return context.json(toLeaseRecord(await readGrant(services, context, grant)), 200);
     },
   );
   otherMethods(app, "/api/leases/renew", "PUT");
@@ -175,7 +175,7 @@ async function identifyGrant(
 }
 
 /** Reads the grant after it was granted or renewed. */
-async function grantNow(
+async function readGrant(
   services: Services,
   context: Context<AppEnv>,
   { resource, leaseId }: NamedGrant,

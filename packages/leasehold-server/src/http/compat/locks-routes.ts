@@ -67,7 +67,7 @@ export function lockRoutes(app: App, services: Services): void {
       checkTtl("ttlMs", ttlMs, services.ttl.leases);
       const leaseId = chosenLeaseId(services, resource, chosen);
       const request = { resource, leaseId, holder: ownerId, ttlMs };
-      await services.takeRoom(context, "leases", 1);
+      await services.reserveQuota(context, "leases", 1);
       const outcome = acquiredOrHeld(
         await services.leaseCalls(context, [request]).acquire(request),
       );

@@ -7,10 +7,10 @@ import { Recent } from "leasehold/internal";
 
 const EVERY_MS = 2_000;
 /** Maximum share of time spent reading. */
-const MOST_SHARE = 0.1;
+const MAX_SHARE = 0.1;
 /** A read that takes longer is abandoned: the store may hang. */
 const OVERDUE_MS = 10_000;
-const MOST_KEPT = 100;
+const MAX_KEPT = 100;
 
 interface Reading<T> {
   readonly atMs: number;
@@ -23,7 +23,7 @@ interface Reading<T> {
 export class CachedRead<T, Of = string> {
   readonly #clock: Clock;
   readonly #read: (of: Of) => Promise<T>;
-  readonly #readings = new Recent<Reading<T>>(MOST_KEPT);
+  readonly #readings = new Recent<Reading<T>>(MAX_KEPT);
 
   constructor(clock: Clock, read: (of: Of) => Promise<T>) {
     this.#clock = clock;
@@ -55,5 +55,5 @@ export class CachedRead<T, Of = string> {
 }
 
 function goodForMs({ tookMs }: Reading<unknown>): number {
-  return tookMs === undefined ? OVERDUE_MS : Math.max(EVERY_MS, tookMs / MOST_SHARE);
+  return tookMs === undefined ? OVERDUE_MS : Math.max(EVERY_MS, tookMs / MAX_SHARE);
 }

@@ -12,14 +12,14 @@ import {
 import type { Elections } from "leasehold/internal/wire";
 import type { TenantStatistics } from "./statistics.js";
 
-const MOST_TERMS = 20;
+const MAX_TERMS = 20;
 /** More than people read, in a response of a few hundred kilobytes. */
-const MOST_ELECTIONS = 1_000;
+const MAX_ELECTIONS = 1_000;
 /** Further elections get only their last term: earlier terms cost one read of the history each. */
-const MOST_WITH_TERMS = 50;
+const MAX_WITH_TERMS = 50;
 /** The history is about a second behind. Once written, only a new term changes an election's history. */
 const FRESH_MS = 5_000;
-const MOST_KEPT = 1_000;
+const MAX_KEPT = 1_000;
 
 interface Known {
   readonly token: number;
@@ -30,7 +30,7 @@ interface Known {
 export class Terms {
   readonly #clock: Clock;
   readonly #history: Pick<GrantHistory, "list"> | undefined;
-  readonly #known = new Recent<Known>(MOST_KEPT);
+  readonly #known = new Recent<Known>(MAX_KEPT);
 
   constructor(clock: Clock, history: Pick<GrantHistory, "list"> | undefined) {
     this.#clock = clock;
@@ -50,7 +50,7 @@ export class Terms {
     const known = this.#known.get(key);
     if (known?.token === token && nowMs - known.atMs < FRESH_MS) return known.before;
     const before = history
-      .list({ namespace, resource, limit: MOST_TERMS - 1 })
+      .list({ namespace, resource, limit: MAX_TERMS - 1 })
       .then(({ items }) => items.filter((ended) => ended.grantId !== grantId));
     this.#known.set(key, { token, atMs: nowMs, before });
     before.catch(() => this.#known.delete(key));
@@ -63,17 +63,17 @@ export async function electionsOf(
   terms: Terms,
 ): Promise<Pick<Elections, "items" | "shards" | "complete">> {
   const items = statistics.elections
-    .slice(0, MOST_ELECTIONS)
+    .slice(0, MAX_ELECTIONS)
     .map(async (standing, index) =>
       toElection(
         standing,
-        index < MOST_WITH_TERMS ? await terms.of(standing.view) : termsOf([standing.view]),
+        index < MAX_WITH_TERMS ? await terms.of(standing.view) : termsOf([standing.view]),
       ),
     );
   return {
     items: await Promise.all(items),
     shards: statistics.shards.map(toShards),
-    complete: statistics.complete && statistics.elections.length <= MOST_ELECTIONS,
+    complete: statistics.complete && statistics.elections.length <= MAX_ELECTIONS,
   };
 }
 

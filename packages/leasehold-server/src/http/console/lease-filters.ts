@@ -11,7 +11,7 @@ type Filter = Pick<ListQuery, "holder" | "expiringWithinMs" | "heldForMs">;
 
 /** Leases per read, and reads per request. */
 const READ_AT_ONCE = 1_000;
-const MOST_READS = 10;
+const MAX_READS = 10;
 
 /** @param read reads a page of the store, filtered or not */
 export async function filteredPage(
@@ -23,7 +23,7 @@ export async function filteredPage(
   if (isPlain) return read(query);
   const items: LeaseView[] = [];
   let next: ListQuery = { ...query, limit: READ_AT_ONCE };
-  for (let reads = 0; reads < MOST_READS; reads += 1) {
+  for (let reads = 0; reads < MAX_READS; reads += 1) {
     const { items: found, nextCursor } = await read(next);
     items.push(...found.filter((view) => matches(view, query)));
     if (items.length > limit) {

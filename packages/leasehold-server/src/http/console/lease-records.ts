@@ -28,7 +28,7 @@ interface PageQuery {
 type Source = (limit: number, cursor: string | undefined) => Promise<Page<LeaseView>>;
 
 /** Maximum number of reads to fill a page from the sources. */
-const MOST_READS = 10;
+const MAX_READS = 10;
 
 export function toLeaseRecord(view: LeaseView): LeaseRecord {
   const { resource, holder, state, grantId, token, ttlMs, remainingMs } = view;
@@ -60,7 +60,7 @@ export async function pageOfLeases(
   const sources = sourcesOf(services, callerOf(context).namespace, wanted);
   let [source, inner] = cursor === undefined ? [0, undefined] : parseCursor(cursor, sources.length);
   const items: LeaseRecord[] = [];
-  for (let reads = 0; items.length < limit && reads < MOST_READS; reads++) {
+  for (let reads = 0; items.length < limit && reads < MAX_READS; reads++) {
     const read = sources[source];
     if (!read) break;
     const page = await budget.read(() => read(limit - items.length, inner));

@@ -3,7 +3,7 @@ import type { TaskStore, TaskView } from "leasehold/internal";
 
 const PAGE = 200;
 /** Only this many pages of the newest pending tasks are read. */
-const MOST_PAGES = 5;
+const MAX_PAGES = 5;
 
 /** A queue of a tenant. */
 export interface QueueKey {
@@ -27,7 +27,7 @@ export async function queuedIn(
 ): Promise<Queued> {
   const queued: Pick<TaskView, "id" | "priority" | "scheduledAt">[] = [];
   let cursor: string | null | undefined;
-  for (let pages = 0; pages < MOST_PAGES && cursor !== null; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES && cursor !== null; pages += 1) {
     const from = cursor === undefined ? {} : { cursor };
     const query = { namespace, states: ["pending"] as const, queue, limit: PAGE };
     const page = await tasks.list({ ...query, ...from });

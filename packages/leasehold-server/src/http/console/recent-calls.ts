@@ -11,13 +11,13 @@ import type { KnownGrant } from "../events/activities.js";
 import type { LeaseEvent } from "../lease-calls.js";
 
 /** At least the latest half is kept, so this many grants can be live and renewed in turn. */
-const MOST_GRANTS = 20_000;
-const MOST_WAITERS = 2_000;
-const MOST_REFUSALS = 500;
-const MOST_CONTENDED = 2_000;
-const MOST_CLAIMERS = 1_000;
+const MAX_GRANTS = 20_000;
+const MAX_WAITERS = 2_000;
+const MAX_REFUSALS = 500;
+const MAX_CONTENDED = 2_000;
+const MAX_CLAIMERS = 1_000;
 /** Fewer claimers are kept if their names and queues are long: a request may have 400 names of 256 bytes. */
-const [LONG_CHARACTERS, MOST_LONG] = [2_000, 50];
+const [LONG_CHARACTERS, MAX_LONG] = [2_000, 50];
 /** A resource counts as contended for this long after a refused acquire. */
 const CONTENDED_MS = 60_000;
 /** A worker without a claim for this long, which exceeds a long poll, has stopped. */
@@ -53,12 +53,12 @@ interface LastClaim extends Omit<Claimer, "at" | "waiting"> {
 export class RecentCalls {
   readonly #clock: Clock;
   readonly #sinceMs: number;
-  readonly #grants = new Recent<ObservedGrant>(MOST_GRANTS);
-  readonly #waiters = new Recent<Waiting>(MOST_WAITERS);
+  readonly #grants = new Recent<ObservedGrant>(MAX_GRANTS);
+  readonly #waiters = new Recent<Waiting>(MAX_WAITERS);
   /** By resource: time of the last refused acquire. */
-  readonly #contended = new Recent<number>(MOST_CONTENDED);
-  readonly #claimers = new Recent<LastClaim>(MOST_CLAIMERS);
-  readonly #longClaimers = new Recent<LastClaim>(MOST_LONG);
+  readonly #contended = new Recent<number>(MAX_CONTENDED);
+  readonly #claimers = new Recent<LastClaim>(MAX_CLAIMERS);
+  readonly #longClaimers = new Recent<LastClaim>(MAX_LONG);
   readonly #refusals: Refusal[] = [];
 
   constructor(clock: Clock) {
@@ -120,11 +120,11 @@ export class RecentCalls {
 
   refused(refusal: Refusal): void {
     this.#refusals.push(refusal);
-    if (this.#refusals.length > MOST_REFUSALS) this.#refusals.shift();
+    if (this.#refusals.length > MAX_REFUSALS) this.#refusals.shift();
   }
 
   /** Latest first. */
-  refusals(covers: (resource: string) => boolean, most: number = MOST_REFUSALS): Refusal[] {
+  refusals(covers: (resource: string) => boolean, most: number = MAX_REFUSALS): Refusal[] {
     return this.#refusals
       .filter(({ resource }) => covers(resource))
       .slice(-most)

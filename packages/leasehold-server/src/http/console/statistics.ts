@@ -7,7 +7,7 @@ import type { LeaseStore, LeaseView } from "leasehold";
 import { nextTurn, type ShardStanding, type Standing, standingsOf } from "leasehold/internal";
 
 const PAGE = 1_000;
-const MOST_PAGES = 10;
+const MAX_PAGES = 10;
 
 export interface TenantStatistics {
   readonly held: number;
@@ -27,7 +27,7 @@ export async function statisticsOf(
   let [held, ended] = [0, 0];
   const marked: LeaseView[] = [];
   let cursor: string | null | undefined;
-  for (let pages = 0; pages < MOST_PAGES && cursor !== null; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES && cursor !== null; pages += 1) {
     const from = cursor === undefined ? {} : { cursor };
     const page = await leases.list({ namespace, limit: PAGE, ...from });
     for (const { state } of page.items) {

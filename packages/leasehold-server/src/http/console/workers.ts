@@ -5,14 +5,14 @@ import type { Services } from "../services.js";
 import type { Claimer } from "./recent-calls.js";
 
 /** Live leases that are read, of resources and of tasks each. */
-const MOST_LIVE = 1_000;
+const MAX_LIVE = 1_000;
 
 /** Rejects if a store is unavailable. */
 export async function workersOf(
   { leases, tasks }: Pick<Services, "leases" | "tasks">,
   namespace: string,
 ): Promise<{ readonly workers: LiveWorker[]; readonly complete: boolean }> {
-  const live = { namespace, states: ["live"] as const, limit: MOST_LIVE };
+  const live = { namespace, states: ["live"] as const, limit: MAX_LIVE };
   const [ofResources, ofTasks] = await Promise.all([leases.list(live), tasks.leases(live)]);
   return {
     workers: liveWorkers([...ofResources.items, ...ofTasks.items]),

@@ -16,7 +16,7 @@ import type { Env, Timer } from "leasehold";
 import type { TaskEvent } from "leasehold/internal";
 import { nextTurn, withoutLeaseIds } from "leasehold/internal";
 import type { Activity } from "leasehold/internal/wire";
-import { MOST_RECENT, MOST_SECONDS } from "../../protocol/index.js";
+import { MAX_ACTIVITIES, MAX_SECONDS } from "../../protocol/index.js";
 import { PerSecond } from "../console/per-second.js";
 import { RecentCalls } from "../console/recent-calls.js";
 import type { LeaseEvent } from "../lease-calls.js";
@@ -30,10 +30,10 @@ import {
 import { type Followed, type Listener, Ring, Streams } from "./event-stream.js";
 
 /** Characters of a task's error; the task's record has the whole text. */
-const MOST_OF_ERROR = 500;
+const MAX_ERROR_CHARACTERS = 500;
 const RENEWALS_EVERY_MS = 1_000;
 /** Tenants that are kept: the most recently used ones. */
-const MOST_TENANTS = 50;
+const MAX_TENANTS = 50;
 
 type Topic = Activity["topic"];
 
@@ -92,9 +92,9 @@ export class TenantActivity {
     const { clock, random } = env;
     this.#env = env;
     this.recent = new RecentCalls(clock);
-    this.figures = new PerSecond(clock, MOST_SECONDS);
-    this.depth = new PerSecond(clock, MOST_SECONDS, -1);
-    this.#ring = new Ring(random, MOST_RECENT);
+    this.figures = new PerSecond(clock, MAX_SECONDS);
+    this.depth = new PerSecond(clock, MAX_SECONDS, -1);
+    this.#ring = new Ring(random, MAX_ACTIVITIES);
     this.#streams = new Streams(clock);
   }
 
@@ -220,9 +220,9 @@ export class TenantActivity {
  * perhaps megabytes, in memory.
  */
 function beginningOf(text: string): string {
-  if (text.length <= MOST_OF_ERROR) return withoutLeaseIds(text);
+  if (text.length <= MAX_ERROR_CHARACTERS) return withoutLeaseIds(text);
   // Drops a trailing piece of hex: a truncated lease id would not be recognized as one.
-  const whole = text.slice(0, MOST_OF_ERROR).replace(/[0-9a-f]+$/i, "");
+  const whole = text.slice(0, MAX_ERROR_CHARACTERS).replace(/[0-9a-f]+$/i, "");
   const beginning = new TextEncoder().encode(withoutLeaseIds(whole).toWellFormed());
   return `${new TextDecoder().decode(beginning)}...`;
 }
@@ -280,7 +280,7 @@ export class Activities {
   of(namespace: string): TenantActivity {
     let tenant = this.#tenants.get(namespace);
     if (!tenant) {
-      if (this.#tenants.size >= MOST_TENANTS) this.#forgetOne();
+      if (this.#tenants.size >= MAX_TENANTS) this.#forgetOne();
       tenant = new TenantActivity(this.#env);
       this.#tenants.set(namespace, tenant);
     }

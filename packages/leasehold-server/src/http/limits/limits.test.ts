@@ -107,17 +107,17 @@ it("counts a tenant's leases periodically, and adds changes in between", async (
     counts: async () => ({ pending: 2, running: 3 }),
   } as unknown as ConstructorParameters<typeof Quotas>[2];
   const quotas = new Quotas(clock, leases, tasks);
-  expect(await quotas.room("leases", "a", 2_000)).toBe(500);
+  expect(await quotas.remaining("leases", "a", 2_000)).toBe(500);
   quotas.note("leases", "a", 499);
-  expect(await quotas.room("leases", "a", 2_000)).toBe(1);
+  expect(await quotas.remaining("leases", "a", 2_000)).toBe(1);
   expect(await quotas.take("leases", "a", 2, 2_000)).toBe(false);
   // Much has ended: the count is repeated before a refusal.
   live = 10;
   await clock.advance(500);
   expect(await quotas.take("leases", "a", 2, 2_000)).toBe(true);
   await clock.advance(5_000);
-  expect(await quotas.room("leases", "a", 2_000)).toBe(1_990);
-  expect(await quotas.room("tasks", "a", 5)).toBe(0);
+  expect(await quotas.remaining("leases", "a", 2_000)).toBe(1_990);
+  expect(await quotas.remaining("tasks", "a", 5)).toBe(0);
 });
 
 it.each([

@@ -36,7 +36,7 @@ export class Quotas {
   }
 
   /** The remaining quota; 0 or less: none. Rejects if the store is unavailable. */
-  async room(
+  async remaining(
     quota: Quota,
     namespace: string,
     most: number,
@@ -52,7 +52,7 @@ export class Quotas {
   /** Reserves `more` of the quota; false if less remains. Rejects if the store is unavailable. */
   async take(quota: Quota, namespace: string, more: number, most: number): Promise<boolean> {
     for (const freshMs of [FRESH_MS, SHORT_OF_ROOM_MS]) {
-      if ((await this.room(quota, namespace, most, freshMs)) < more) continue;
+      if ((await this.remaining(quota, namespace, most, freshMs)) < more) continue;
       // Other requests may have reserved it during the count.
       const known = this.#counts.get(`${quota}:${namespace}`);
       if (known && most - known.value < more) continue;

@@ -52,7 +52,7 @@ export class Tenant {
 
   /** @throws LIMIT_REACHED */
   async claim(request: ClaimRequest, options: ReadyOptions): Promise<ClaimOutcome> {
-    this.#checkRoom();
+    this.#checkWaiters();
     this.#claims += 1;
     const claimed = this.#activity().recent.claiming(request);
     try {
@@ -69,13 +69,13 @@ export class Tenant {
     lastEventId: string | undefined,
     listener: Listener,
   ): ReadableStream {
-    this.#checkRoom();
+    this.#checkWaiters();
     return this.#events.stream(topics, lastEventId, listener);
   }
 
   /** @throws LIMIT_REACHED */
   activity(followers: Followers): ReadableStream {
-    this.#checkRoom();
+    this.#checkWaiters();
     return this.#activity().stream(followers);
   }
 
@@ -84,7 +84,7 @@ export class Tenant {
     await Promise.all([this.#ready.close(), this.#events.close()]);
   }
 
-  #checkRoom(): void {
+  #checkWaiters(): void {
     const streams = this.#events.streams + this.#activity().streams;
     if (this.#claims + streams < this.#mostWaiters) return;
     const detail = `a tenant may have at most ${this.#mostWaiters} waiting claims and event streams`;

@@ -63,7 +63,7 @@ export function leaseRoutes(app: App, services: Services): void {
         checkTtl(`${index}.ttlMs`, request.ttlMs, services.ttl.leases);
         return { ...grant, ...defined(request) };
       });
-      await services.takeRoom(context, "leases", requests.length);
+      await services.reserveQuota(context, "leases", requests.length);
       const calls = services.leaseCalls(context, requests);
       const outcomes = await Promise.all(requests.map(calls.acquire));
       return context.json(outcomes.map(toWireAcquired), 200);

@@ -55,7 +55,7 @@ export function queueRoutes(app: App, services: Services): void {
       const body = context.req.valid("json");
       const { namespace } = callerOf(context);
       const wanted = Array.isArray(body) ? body : [body];
-      await services.takeRoom(context, "tasks", wanted.length);
+      await services.reserveQuota(context, "tasks", wanted.length);
       const timeoutMs = services.budget(context).storeMs();
       const added = wanted.map((task) => newTask(task, namespace, services));
       const enqueued = allEnqueued(await batchedTasks.enqueue(added, timeoutMs));

@@ -82,7 +82,7 @@ export function keyRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
       const make = () => createKey(control, random, { ...wanted, namespace, prefixes }, by);
-      const made = await services.budget(context).change(make).catch(withoutRoom);
+      const made = await services.budget(context).change(make).catch(limitReached);
       return context.json(toWireMade(made), 201, NO_STORE);
     },
   );
@@ -108,7 +108,7 @@ export function keyRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
       const rotate = () => rotateKey(control, random, { namespace, id, overlapMs }, by);
-      const made = await services.budget(context).change(rotate).catch(withoutRoom);
+      const made = await services.budget(context).change(rotate).catch(limitReached);
       if (!made) throw unknownKey();
       services.authenticator.forget(id);
       return context.json(toWireMade(made), 201, NO_STORE);
@@ -154,7 +154,7 @@ function keyId(text: string): string {
 const FULL_FOR_MS = 60_000;
 
 /** @throws LIMIT_REACHED if there are too many keys, otherwise the error itself */
-function withoutRoom(error: unknown): never {
+function limitReached(error: unknown): never {
   if (error instanceof TooManyKeysError) {
     throw tooMany("LIMIT_REACHED", error.message, FULL_FOR_MS);
   }

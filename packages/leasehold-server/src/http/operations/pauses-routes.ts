@@ -13,7 +13,7 @@ import { byCaller, controlOf } from "./operator-action.js";
 const PATH = "/v1/pauses";
 const TAGS = ["operator"];
 /** Per tenant: every server reads the pauses of all tenants every second. */
-const MOST_PAUSES = 1_000;
+const MAX_PAUSES = 1_000;
 
 export function pauseRoutes(app: App, services: Services): void {
   app.openapi(
@@ -54,8 +54,8 @@ export function pauseRoutes(app: App, services: Services): void {
       const { namespace, actor } = callerOf(context);
       const known = await services.budget(context).read(() => control.pauses.list(namespace));
       const again = known.some((pause) => pause.kind === kind && pause.name === name);
-      if (!again && known.length >= MOST_PAUSES) {
-        const detail = `a tenant may have at most ${MOST_PAUSES} pauses: end some, or pause a prefix`;
+      if (!again && known.length >= MAX_PAUSES) {
+        const detail = `a tenant may have at most ${MAX_PAUSES} pauses: end some, or pause a prefix`;
         throw tooMany("LIMIT_REACHED", detail, 5_000);
       }
       const pause = () => setPause(control, { namespace, kind, name }, { actor, reason });

@@ -13,9 +13,9 @@ export type TaskAction = "cancel" | "retry" | "delete";
 /** Tasks per statement. */
 const STEP = 200;
 /** Tasks per bulk request: one transaction locks their rows until the last one is done. */
-const MOST_AT_ONCE = 1_000;
+const MAX_BULK_TASKS = 1_000;
 /** Pages that a bulk request reads to find its tasks. */
-const MOST_PAGES = 100;
+const MAX_PAGES = 100;
 
 /** The states that each action applies to. */
 const STATES: Readonly<Record<TaskAction, readonly TaskState[]>> = {
@@ -77,7 +77,7 @@ export async function runTaskAction(
   });
 }
 
-/** Runs an action on the tasks that match a filter: at most {@link MOST_AT_ONCE}, newest first. */
+/** Runs an action on the tasks that match a filter: at most {@link MAX_BULK_TASKS}, newest first. */
 export async function runBulkAction(
   services: Services,
   context: Context<AppEnv>,
@@ -125,9 +125,9 @@ async function matching(
     ids.push(...page.items.filter(fits).map(({ id }) => id));
     cursor = page.nextCursor ?? undefined;
     pages += 1;
-  } while (cursor !== undefined && ids.length <= MOST_AT_ONCE && pages < MOST_PAGES);
-  const more = cursor !== undefined || ids.length > MOST_AT_ONCE;
-  return { ids: ids.slice(0, MOST_AT_ONCE), more };
+  } while (cursor !== undefined && ids.length <= MAX_BULK_TASKS && pages < MAX_PAGES);
+  const more = cursor !== undefined || ids.length > MAX_BULK_TASKS;
+  return { ids: ids.slice(0, MAX_BULK_TASKS), more };
 }
 
 /** The id of a single task, otherwise their number. An invalid id could be any text, so it is not used. */
