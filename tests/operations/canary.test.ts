@@ -332,7 +332,7 @@ it("keeps secrets out of what the command line prints and logs", async () => {
   const { key } = (await made.json()) as { key: string };
   secrets.push(key.split("_")[2]!);
   // From now on, and within seconds, every request needs one.
-  await cli.until(({ err }) => err.find((line) => line.includes('"keys_asked_for"')));
+  await cli.until(({ err }) => err.find((line) => line.includes('"keys_required"')));
   const withKey = url.replace("//", `//${key}@`);
   const wrongKey = url.replace("//", `//${key.slice(0, -1)}x@`);
   const asked = [withKey, wrongKey, `http://${key}@127.0.0.1:1`];

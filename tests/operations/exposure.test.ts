@@ -20,7 +20,7 @@ async function newKey(url: string, role = "admin"): Promise<string> {
 
 /** Until the server has seen that there is a key. */
 function asksForKeys(cli: Cli): Promise<string> {
-  return cli.until(({ err }) => err.find((line) => line.includes('"keys_asked_for"')));
+  return cli.until(({ err }) => err.find((line) => line.includes('"keys_required"')));
 }
 
 async function statusOf({ url }: Serving, key?: string): Promise<number> {

@@ -13,7 +13,7 @@ const STARTS_MS = Date.UTC(2026, 3, 8, 10, 15, 30);
 const DOCUMENTED_URL = /\b(?:http:\/\/)?localhost:4040\b/g;
 
 /** Whoever serves the app gives it its metrics: those of `leasehold serve` have tests of their own. */
-const METRICS = `# HELP leasehold_lease_acquire_attempts_total Requests to the store to take a lease; those that were held are contention.
+const METRICS = `# HELP leasehold_lease_acquire_attempts_total Acquire requests to the store. The outcome \`held\` is contention.
 # TYPE leasehold_lease_acquire_attempts_total counter
 leasehold_lease_acquire_attempts_total{outcome="acquired"} 1842
 leasehold_lease_acquire_attempts_total{outcome="held"} 97

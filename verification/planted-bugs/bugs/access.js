@@ -35,8 +35,8 @@ export const ACCESS = [
     name: "first-of-a-batch-is-checked",
     what: "Only the first resource of a batch must be the caller's.",
     file: CALLER,
-    find: "const foreign = resources.find((resource) => !covers(caller, resource));",
-    by: "const foreign = resources.slice(0, 1).find((resource) => !covers(caller, resource));",
+    find: "const forbidden = resources.find((resource) => !covers(caller, resource));",
+    by: "const forbidden = resources.slice(0, 1).find((resource) => !covers(caller, resource));",
     check: integration(
       "tests/operations/tenants.test.ts",
       "refuses a batch with one resource outside of the prefixes",

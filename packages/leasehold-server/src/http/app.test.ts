@@ -17,7 +17,7 @@ import {
 
 const UUID = "01890000-0000-7000-8000-000000000000";
 
-test("a task is added, taken, kept alive and completed", async () => {
+test("a task is enqueued, claimed, renewed and completed", async () => {
   const app = await open();
   const added = await app.ask("POST", "/api/tasks", { task_data: { sleep_duration_seconds: 5 } });
   expect(added.status).toBe(201);
@@ -86,7 +86,7 @@ test("a task is added, taken, kept alive and completed", async () => {
   expect(processed.body.items.map((item: { id: string }) => item.id)).toEqual([id]);
 });
 
-test("no task is 204, whatever is asked for", async () => {
+test("no task is 204, for any query", async () => {
   const { ask } = await open();
   await ask("POST", "/api/tasks", { task_data: 1, queue: "other", kind: "a" });
   for (const change of [
@@ -116,13 +116,13 @@ test("an array of tasks is answered by an array, in its order", async () => {
     "duplicate",
   ]);
   expect([body[1].id, body[2].id]).toEqual([UUID, UUID]);
-  // Repeated with its own id: nothing is added.
+  // Repeated with the same id: nothing is enqueued.
   expect((await ask("POST", "/api/tasks", own)).body).toEqual({ id: UUID, status: "enqueued" });
   const next = await ask("POST", "/api/tasks/next", { processor: "p", limit: 100 });
   expect(next.body.tasks.map((task: { task_data: unknown }) => task.task_data)).toEqual([2, 1]);
 });
 
-test("a repeated request for the next tasks answers the same ones", async () => {
+test("a repeated claim returns the same tasks", async () => {
   const { ask } = await open();
   await ask("POST", "/api/tasks", [{ task_data: 1 }, { task_data: 2 }]);
   const request = { processor: "p", claimId: newLeaseId(systemRandom) };
@@ -132,7 +132,7 @@ test("a repeated request for the next tasks answers the same ones", async () => 
   expect(grant(second)).toEqual(grant(first));
 });
 
-test("who is not the holder is refused, with the reason", async () => {
+test("a request of a former holder is refused with the reason", async () => {
   const app = await open();
   const { id, path, grant } = await held(app);
   const operations = {
@@ -166,7 +166,7 @@ test("who is not the holder is refused, with the reason", async () => {
   expect(conflict.body.state).toBe("done");
 });
 
-test("a task whose lease ran out is reaped, and its holder refused", async () => {
+test("a task whose lease expired is reaped, and its holder is refused", async () => {
   const app = await open();
   const { path, grant } = await held(app, {}, { ttlMs: 100 });
   for (let state = "running"; state === "running"; await sleep(systemClock, 20)) {
@@ -182,7 +182,7 @@ test("a task whose lease ran out is reaped, and its holder refused", async () =>
   });
 });
 
-test("a failed task is tried again or dead; a returned one is pending at once", async () => {
+test("a failed task is retried or dead; a requeued one is pending at once", async () => {
   const app = await open();
   const first = await held(app, { maxAttempts: 2 });
   const failed = await app.ask("PUT", `${first.path}/fail`, {
@@ -211,7 +211,7 @@ test("a failed task is tried again or dead; a returned one is pending at once", 
   expect(body.items[0]).toMatchObject({ id: first.id, error: "it broke again" });
 });
 
-test("what there is not is 404", async () => {
+test("an unknown task or route is 404", async () => {
   const { ask } = await open();
   const grant = { leaseId: "0".repeat(32), fencingToken: 1 };
   for (const id of [UUID, "1", "%ZZ", "..%2f", "null"]) {
@@ -257,7 +257,7 @@ test("lists are filtered and paged", async () => {
   });
 });
 
-test("batches answer one outcome per request", async () => {
+test("batches return one outcome per request", async () => {
   const app = await open();
   const { id, grant } = await held(app);
   const other = { id: UUID, leaseId: grant.leaseId, fencingToken: 1 };
@@ -278,7 +278,7 @@ test("batches answer one outcome per request", async () => {
   expect((await app.ask("POST", "/api/tasks/retry", [UUID])).body).toEqual([{ status: "unknown" }]);
 });
 
-test("leases are taken, renewed, listed, revoked and released", async () => {
+test("leases are acquired, renewed, listed, revoked and released", async () => {
   const { ask } = await open();
   const grant = (resource: string) => toWireLeaseId(resource, newLeaseId(systemRandom));
   const mine = grant("orders/ä");
@@ -318,7 +318,7 @@ test("leases are taken, renewed, listed, revoked and released", async () => {
   expect(collected.body).toEqual({ collected: 0 });
 });
 
-test("the generator's status is that of the store and of the lease", async () => {
+test("the generator's status comes from the store and the lease", async () => {
   const { ask, stores } = await open();
   const idle = { holder: null, fencingToken: null, remainingMs: null };
   expect((await ask("GET", "/api/generator")).body).toEqual({

@@ -1,7 +1,7 @@
 /**
- * The server as a fetch handler: (Request) => Response over the ports. It keeps no state of its own,
- * so any number of instances may stand before one database. No logic of leases or tasks is here:
- * routes check their input, call the port, and turn outcomes into statuses.
+ * The server as a fetch handler, (Request) => Response, over the ports. It keeps no state of its own,
+ * so any number of instances can share one database. It has no logic of leases or tasks: routes check
+ * their input, call the port, and turn outcomes into statuses.
  */
 import type { Context } from "hono";
 import type { Env, Logger } from "leasehold";
@@ -23,7 +23,7 @@ import {
   withoutLeaseIds,
 } from "leasehold/internal";
 import { REQUEST_ID_HEADER } from "leasehold/internal/wire";
-import { MOST_SECONDS } from "../protocol/index.js";
+import { MAX_SECONDS } from "../protocol/index.js";
 import { checkMay, needOf } from "./auth/access.js";
 import { type Auth, Authenticator } from "./auth/authenticate.js";
 import type { Caller } from "./auth/caller.js";
@@ -55,57 +55,57 @@ export interface AppOptions {
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
   /**
-   * Where grants go that newer ones replace: written after the fact, about once a second, and kept
-   * for a week. Default: they are forgotten.
+   * Stores grants that newer ones replaced. The app writes them about once a second, after the new
+   * grant, and keeps them for a week. Default: replaced grants are not kept.
    */
   readonly history?: GrantHistory | undefined;
-  /** Keys, the audit, pauses and limits. Default: there are none, and what needs them answers 501. */
+  /** Keys, the audit, pauses and limits. Default: none; routes that need them return 501. */
   readonly control?: Control | undefined;
   /**
-   * Whether requests need a key: `keys`, always; `ifAny`, as soon as the control store has one, which
-   * is looked for every 2 s, and from then on; `none`, never: whoever reaches the app may do
-   * everything. Default `ifAny`. With a key its namespace is served, without one that below.
+   * Whether requests need a key. `keys`: always. `ifAny`: from when the control store first has one;
+   * the app checks every 2 s. `none`: never, and every caller is an admin. Default `ifAny`. A request
+   * with a key uses the key's namespace, a request without one uses {@link AppOptions.namespace}.
    */
   readonly auth?: Auth;
   /**
-   * While no key is asked for, requests are answered only if their Host, and the Origin that browsers
-   * send, name one of these, like `localhost` or `[::1]`: or any web page could use the browser of
-   * whoever looks at it. Default: any host, for apps that check themselves.
+   * Host names that requests without a key must use, in Host and in the Origin that browsers send, like
+   * `localhost` or `[::1]`. Otherwise any web page could send requests through a visitor's browser.
+   * Default: any host, for apps that check hosts themselves.
    */
   readonly trustedHosts?: readonly string[];
-  /** What this instance takes on. Default: {@link DEFAULT_LIMITS}. */
+  /** Limits of this instance. Default: {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<ServerLimits>;
-  /** Clock, randomness, logger and telemetry. Default: the real ones, silent. */
+  /** Clock, randomness, logger and telemetry. Default: the system's, without logs and metrics. */
   readonly env?: Partial<Env>;
-  /** What GET /metrics answers, in Prometheus's text format. Default: nobody keeps metrics, 501. */
+  /** Returns the metrics in Prometheus's text format, for GET /metrics. Default: it returns 501. */
   readonly metrics?: () => Promise<string>;
-  /** Whose resources and tasks are served. Default `default`. */
+  /** The namespace of requests without a key. Default `default`. */
   readonly namespace?: string;
   /**
-   * The path below which the app is served, as its clients see it, like `/leasehold`; requests for
-   * others are 404. Default none: it is the whole origin, or a mount takes the path away.
+   * The path below which clients reach the app, like `/leasehold`. Other paths return 404. Default
+   * none: the app is the whole origin, or a mount strips the path.
    */
   readonly basePath?: string;
   /** Shown by /healthz and in the OpenAPI document. */
   readonly version: string;
   /** The console to serve beside the API, as `consoleFiles()` reads it on Node. Default: none. */
   readonly console?: ConsoleFiles | null;
-  /** What the stores are, for people: `postgres`, `memory`. Default: not said. */
+  /** Name of the stores' engine, for people: `postgres`, `memory`. Default: not shown. */
   readonly engine?: string;
-  /** Told what happens to tasks through this instance. */
+  /** Receives the task events of this instance. */
   readonly onTaskEvent?: TaskListener;
-  /** Told what happens to leases through this instance. */
+  /** Receives the lease events of this instance. */
   readonly onLeaseEvent?: LeaseListener;
 }
 
 export interface ServerApp {
-  /** As it was given; absent: none. */
+  /** The option of the same name; absent: none. */
   readonly basePath?: string;
-  /** Answers any request; never rejects. */
+  /** Answers any request. Never rejects. */
   fetch(request: Request): Promise<Response>;
   /**
-   * What `fetch` would answer to a request of this head because the instance is overloaded; null: it
-   * would not. For hosts that can answer so before they make a Request: that costs several times as much.
+   * The response of `fetch` to a request with this head if the instance is overloaded, otherwise null.
+   * Hosts can send it before they create a Request, which costs several times as much.
    */
   refusal?(head: {
     readonly method: string;
@@ -113,15 +113,15 @@ export interface ServerApp {
     readonly requestId: string | undefined;
   }): Refusal | null;
   /**
-   * Ends the waits of /api/tasks/next and the streams of /v1/events, refuses what comes later (503),
-   * writes what the history still lacks and stops the background work. The stores stay open: whoever
-   * opened them closes them.
+   * Ends the waits of /api/tasks/next and the streams of /v1/events, refuses later requests (503),
+   * writes pending history and stops the background work. The stores stay open: the caller that opened
+   * them closes them.
    */
   close(): Promise<void>;
 }
 
-const OVERLOADED = tooMany("OVERLOADED", "this instance has more to do than it can", 1_000);
-/** Renewals come several times in each ttl of everything that one has asked for. */
+const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
+/** A caller renews each lease that it acquires several times within each TTL. */
 const KEEPING_RATIO = 10;
 
 export function createApp(options: AppOptions): ServerApp {
@@ -139,16 +139,16 @@ export function createApp(options: AppOptions): ServerApp {
   } = options;
   checkBasePath(basePath);
   if (auth === "keys" && !control) {
-    throw new InvalidOptionError("auth", "cannot be keys without a control store that keeps them");
+    throw new InvalidOptionError("auth", "cannot be keys without a control store");
   }
-  // Its answers tell tokens, and those who ask fence with them.
+  // Clients fence with the tokens in its responses.
   if (options.leases.capabilities.tokens === false) {
     throw new InvalidOptionError("leases", "without fencing tokens cannot be served");
   }
   const env: Env = { ...systemEnv, ...options.env };
   const { telemetry, clock } = env;
   const serving = { serves: true, prefixesOf: namespace };
-  const latencies = new Latencies(clock, MOST_SECONDS);
+  const latencies = new Latencies(clock, MAX_SECONDS);
   const activities = new Activities(env);
   const noteTask: TaskListener = (event, tenant) => {
     activities.of(tenant).noteTask(event);
@@ -226,16 +226,16 @@ export function createApp(options: AppOptions): ServerApp {
     logAnswer(env.logger, context, env.clock.monotonic() - startMs);
   });
   if (options.console) app.use(servesConsole(options.console, basePath));
-  // Apart from the above, which goes on when this throws.
+  // A separate middleware: the one above continues when this one throws.
   app.use(async (context, next) => {
     context.set("budgetMs", budgetOf(context.req.raw));
     if (closing && context.req.path !== "/healthz") {
-      throw new ProblemError("CLOSING", "this instance is closing; another one may serve you");
+      throw new ProblemError("CLOSING", "this instance is closing; retry on another one");
     }
     const need = needOf(context);
     if (need !== "public") {
       const urgency = urgencyOf(context.req.method, context.req.path);
-      // Not so what operators do at any time: by a key that was revoked they do nothing.
+      // Operator actions never use a cached key: a revoked key must not work for them.
       const keeps = urgency === "keeps" && (need === "hold" || need === "work");
       const caller = await authenticator.callerOf(context.req.raw, keeps);
       context.set("caller", caller);
@@ -244,9 +244,9 @@ export function createApp(options: AppOptions): ServerApp {
     }
     await next();
   });
-  /** What keeps a lease must come through when much else is asked for. */
+  /** Renewals and releases have a budget of their own, so that other requests cannot use it up. */
   const checkRate = async ({ namespace: tenant, actor }: Caller, urgency: Urgency) => {
-    // Without keys nobody is told from anybody.
+    // Without keys, callers cannot be distinguished.
     if (actor === anyone.actor) return;
     const { ratePerSecond } = await tenantsLimits.of(tenant);
     if (ratePerSecond === null) return;
@@ -256,7 +256,11 @@ export function createApp(options: AppOptions): ServerApp {
       keeps ? ratePerSecond * KEEPING_RATIO : ratePerSecond,
     );
     if (waitMs === 0) return;
-    throw tooMany("TOO_MANY_REQUESTS", `this key may send ${ratePerSecond} per second`, waitMs);
+    throw tooMany(
+      "TOO_MANY_REQUESTS",
+      `this key may send ${ratePerSecond} requests per second`,
+      waitMs,
+    );
   };
   app.onError((error, context) => toResponse(problemOf(error), context.get("requestId")));
   app.notFound(() => {
@@ -313,15 +317,15 @@ export function createApp(options: AppOptions): ServerApp {
   };
 }
 
-/** One line per request. Bodies and queries may hold lease ids, so they are never logged. */
+/** Logs one line per request. Bodies and queries may contain lease ids, so they are never logged. */
 function logAnswer(logger: Logger, context: Context<AppEnv>, durationMs: number): void {
   const { status } = context.res;
-  // Nobody was asked, or nobody was known.
+  // Undefined on public routes, and if the caller was not authenticated.
   const caller = context.get("caller") as Caller | undefined;
   const fields = {
     requestId: context.get("requestId"),
     method: context.req.method,
-    path: shownPath(context.req.path),
+    path: loggedPath(context.req.path),
     status,
     durationMs: Math.round(durationMs),
     ...(caller?.keyId && { actor: caller.actor }),
@@ -341,8 +345,8 @@ function logAnswer(logger: Logger, context: Context<AppEnv>, durationMs: number)
   else logger.warn(failure, "request failed");
 }
 
-/** Some routes name a lease by its id, and somebody may send one to any other, in any spelling. */
-function shownPath(path: string): string {
+/** Some routes have a lease id in the path, and clients may send one to any path, in any encoding. */
+function loggedPath(path: string): string {
   const spelled = path.replace(/%([2-7][0-9a-f])/gi, (_, code: string) =>
     String.fromCharCode(Number.parseInt(code, 16)),
   );

@@ -1,4 +1,4 @@
-/** Whatever is sent, the answer is a problem that names it: never a 500, never a crash. */
+/** Invalid input always gets a problem that names it, never a 500 or a crash. */
 import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/app.js";
@@ -12,7 +12,7 @@ afterAll(() => app.close());
 
 const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 
-/** Method, path, body as it is sent, and the path of the first field that is refused. */
+/** Method, path, body as sent, and the path of the first invalid field. */
 const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/api/tasks", {}, "task_data"],
   ["POST", "/api/tasks", 3, ""],
@@ -123,7 +123,7 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["GET", "/api/tasks?__proto__=1", undefined, "__proto__"],
 ];
 
-describe("a field that is wrong is named", () => {
+describe("a problem names the invalid field", () => {
   for (const [method, path, body, field] of INVALID) {
     const shown = (typeof body === "string" ? body : JSON.stringify(body))?.slice(0, 60) ?? "";
     test(`${method} ${path.replace(ID, "{id}")} ${shown}`, async () => {
@@ -132,7 +132,7 @@ describe("a field that is wrong is named", () => {
       expect(reply.status).toBe(422);
       expect(reply.body.errors.length).toBeGreaterThan(0);
       const [first] = reply.body.errors;
-      // A fault deep within data is named by its whole path.
+      // The problem has the whole path of a nested field.
       if (path === "/api/tasks" && String(body).includes("[[[")) {
         expect(first.path.startsWith(field)).toBe(true);
       } else expect(first.path).toBe(field);
@@ -141,14 +141,14 @@ describe("a field that is wrong is named", () => {
   }
 });
 
-test("what is no JSON is 400", async () => {
+test("a body that is not JSON is 400", async () => {
   for (const body of ["", "{", "{'a':1}", "undefined", "NaN", '{"a":1}}', "\u0000", "[1,]"]) {
     const { status, body: problem } = await app.ask("POST", "/api/tasks", body);
     expect([body, status, problem.code]).toEqual([body, 400, "MALFORMED_JSON"]);
   }
 });
 
-test("a body of another type, or of none, is 415", async () => {
+test("a body with another content type, or none, is 415", async () => {
   for (const type of [
     "text/plain",
     "application/x-www-form-urlencoded",
@@ -164,7 +164,7 @@ test("a body of another type, or of none, is 415", async () => {
   expect((await app.app.fetch(bare)).status).toBe(415);
 });
 
-test("JSON may say its charset, begin with a byte order mark and repeat keys", async () => {
+test("JSON may have a charset, a byte order mark and repeated keys", async () => {
   for (const [body, type] of [
     ['{"task_data":1}', "application/json; charset=utf-8"],
     ['\ufeff{"task_data":1}', "application/json"],
@@ -176,7 +176,7 @@ test("JSON may say its charset, begin with a byte order mark and repeat keys", a
   }
 });
 
-test("task data comes back as it was sent, odd keys too", async () => {
+test("task data is returned as it was sent, unusual keys included", async () => {
   const text = '{"__proto__":{"x":1},"constructor":null,"":[],"\\u0000":"\\ud800"}';
   const { body } = await app.ask("POST", "/api/tasks", `{"task_data":${text}}`);
   const { body: task } = await app.ask("GET", `/api/tasks/${body.id}`);
@@ -184,7 +184,7 @@ test("task data comes back as it was sent, odd keys too", async () => {
   expect(({} as { x?: number }).x).toBe(undefined);
 });
 
-test("bodies are limited to the byte, with a declared length and without", async () => {
+test("the body limit is exact to the byte, with and without a declared length", async () => {
   const limits = [
     ["PUT", "/api/generator/rate", LIMITS.bodyBytes],
     ["POST", "/api/tasks/next", LIMITS.bodyBytes],
@@ -207,7 +207,7 @@ test("bodies are limited to the byte, with a declared length and without", async
   }
 });
 
-test("a method that a path does not know is 405 with those that it does", async () => {
+test("an unknown method of a path is 405 with the allowed methods", async () => {
   for (const [method, path, allow] of [
     ["DELETE", "/api/tasks", "GET, POST"],
     ["PATCH", `/api/tasks/${ID}`, "GET, DELETE"],

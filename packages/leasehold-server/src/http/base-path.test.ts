@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { openApp } from "../../../../tests/support/app.js";
 
-it("finds the routes below the base, and nothing outside", async () => {
+it("serves the routes below the base, and nothing outside it", async () => {
   const { ask, close } = await openApp({ basePath: "/a.b/c~d" });
   for (const [path, status] of [
     ["/a.b/c~d/healthz", 200],

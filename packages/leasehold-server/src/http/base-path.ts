@@ -1,11 +1,11 @@
-/** Apps that are served below a path of somebody else's origin. */
+/** Support for apps that are served below a path of another origin. */
 import { getPath } from "hono/utils/url";
 import { InvalidOptionError } from "leasehold";
 
-/** Segments that no URL writes in two ways. */
+/** Only segments that have a single encoding in URLs. */
 const BASE_PATH = /^(\/(?!\.\.?(\/|$))[\w.~-]+)+$/;
 
-/** @throws InvalidOptionError unless it is none at all, or a path without a slash at its end */
+/** @throws InvalidOptionError unless it is empty, or a path without a trailing slash */
 export function checkBasePath(basePath: string): void {
   if (basePath === "" || BASE_PATH.test(basePath)) return;
   throw new InvalidOptionError(
@@ -14,7 +14,7 @@ export function checkBasePath(basePath: string): void {
   );
 }
 
-/** From a request to the path that the routes know; what lies outside of the base is no route. */
+/** Strips the base from a request's path. Paths outside the base match no route. */
 export function pathBelow(basePath: string): (request: Request) => string {
   return (request) => {
     const path = getPath(request);

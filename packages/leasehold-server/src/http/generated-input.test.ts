@@ -1,4 +1,4 @@
-/** Whatever is generated, the answer is never a 500. */
+/** Generated input never gets a 500. */
 import fc from "fast-check";
 import { systemEnv } from "leasehold/internal";
 import { pglite } from "leasehold/stores/postgres";
@@ -15,7 +15,7 @@ afterAll(() => app.close());
 
 describe("generated requests", () => {
   const LEASE = { leaseId: LEASE_ID };
-  /** Requests that are right, to be spoilt. */
+  /** Valid requests to corrupt. */
   const RIGHT: readonly (readonly [string, string, unknown])[] = [
     ["POST", "/api/tasks", { task_data: 1 }],
     ["POST", "/api/tasks", [{ task_data: 1 }, { task_data: 2, queue: "q" }]],
@@ -103,16 +103,16 @@ describe("generated requests", () => {
     { weight: 8, arbitrary: fc.dictionary(fc.constantFrom(...KEYS), value, { maxKeys: 2 }) },
     { weight: 1, arbitrary: value },
   );
-  /** The changes laid over the body, or the body replaced. */
+  /** Merges changes into the body, or replaces it. */
   const spoil = (body: unknown, change: unknown): unknown => {
     if (typeof change !== "object" || change === null || Array.isArray(change)) return change;
     if (Array.isArray(body)) return body.map((item) => spoil(item, change));
     return typeof body === "object" && body !== null ? { ...body, ...change } : body;
   };
-  // A wait for a task is no fault, but the test has no time for it.
+  // Waiting for a task is valid, but takes too long for the test.
   const noWait = (text: string) => text.replace(/"waitMs":\d[^,}]*/g, '"waitMs":0');
 
-  /** Asks an app with spoilt requests; the statuses that it answered. */
+  /** Sends corrupted requests to an app and returns the statuses. */
   async function spoilAll({ ask }: Asked, numRuns: number): Promise<Set<number>> {
     const statuses = new Set<number>();
     await fc.assert(
@@ -131,13 +131,13 @@ describe("generated requests", () => {
     return statuses;
   }
 
-  test("of known fields with any values never fail the server", async () => {
+  test("with known fields and any values never fail the server", async () => {
     const statuses = await spoilAll(app, 1_500);
-    // It reaches beyond the first check.
+    // Some requests pass the first check.
     for (const status of [200, 201, 404, 422]) expect(statuses).toContain(status);
   });
 
-  test("nor do they reach the database as what it cannot take", async () => {
+  test("never reach the database with values that it cannot store", async () => {
     const db = await openPglite();
     const stores = await pglite({ db }).open(systemEnv);
     const onSql = await openApp(stores);
@@ -150,7 +150,7 @@ describe("generated requests", () => {
     }
   });
 
-  test("of any bytes, paths and queries never fail the server", async () => {
+  test("with any bytes, paths and queries never fail the server", async () => {
     const path = fc.oneof(
       fc.webPath(),
       fc.constantFrom(...PATHS).map((path) => path.replace("a", "%61")),

@@ -4,10 +4,10 @@ import type { Services } from "./services.js";
 
 const TAGS = ["health"];
 const Ok = z.object({ status: z.literal("ok"), version: z.string() }).openapi("Health");
-/** A resource that nobody leases: reading it shows that the store answers. */
+/** A resource that is never leased: reading it shows that the store is available. */
 const PROBE = { namespace: "default", resource: "leasehold/readyz" };
 
-/** Rejects unless the stores answer. */
+/** Rejects if a store is unavailable. */
 export async function probe({
   leases,
   generator,
@@ -21,7 +21,7 @@ export function healthRoutes(app: App, services: Services, version: string): voi
       method: "get",
       path: "/healthz",
       tags: TAGS,
-      summary: "The process is up, whatever its store does",
+      summary: "Check that the process is up, without its stores",
       responses: { 200: answers("Up.", Ok) },
     }),
     (context) => context.json({ status: "ok" as const, version }, 200),
@@ -33,7 +33,7 @@ export function healthRoutes(app: App, services: Services, version: string): voi
       method: "get",
       path: "/readyz",
       tags: TAGS,
-      summary: "The stores answer",
+      summary: "Check that the stores are available",
       responses: {
         200: answers("Ready.", Ok),
         ...onlyProblems("STORE_UNAVAILABLE", "CLOSING", "INTERNAL"),

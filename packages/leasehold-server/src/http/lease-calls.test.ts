@@ -48,7 +48,7 @@ async function open(change: Partial<LeaseStore> = {}, options: Parameters<typeof
   return { app, stores, env, events, call, grant, acquire };
 }
 
-test("tells each change of a lease with the id of its request", async () => {
+test("emits each change of a lease with its request id", async () => {
   const { env, events, call, grant, acquire } = await open();
   const [a, b, c] = [grant(), grant(), grant()] as const;
   const { token } = await acquire(a, "a", "q1");
@@ -113,16 +113,16 @@ test("tells each change of a lease with the id of its request", async () => {
     { type: "released", ...cause("q10"), grantId: c.grantId },
     { type: "notHeld", ...cause("q11"), grantId: a.grantId },
   ]);
-  const told = JSON.stringify(events);
-  for (const { leaseId } of [a, b, c]) expect(told).not.toContain(leaseId.split(".")[1]);
+  const text = JSON.stringify(events);
+  for (const { leaseId } of [a, b, c]) expect(text).not.toContain(leaseId.split(".")[1]);
 });
 
-test("tells what failed, and that nobody may know", async () => {
+test("emits failures, and whether the outcome is unknown", async () => {
   const error = asStoreError(new Error("cut"), "maybe");
   const failing = async (requests: readonly unknown[]) =>
     requests.map(() => ({ status: "failed", applied: "maybe", retryable: true, error }) as const);
   const failures = { acquire: failing, renew: failing, release: failing, revoke: failing };
-  // With a control store it is that which revokes.
+  // With a control store, revocations go through it.
   const { events, call, grant, acquire } = await open(failures, { control: undefined });
   const { leaseId, grantId } = grant();
   expect(await acquire({ leaseId })).toMatchObject({ status: "failed", applied: "maybe" });
@@ -160,7 +160,7 @@ test("a listener that throws fails no request", async () => {
   }
 });
 
-test("a batch of revocations is one call where each needs no entry in an audit", async () => {
+test("a batch of revocations is one call if there is no audit", async () => {
   const sizes: number[] = [];
   const revoke: LeaseStore["revoke"] = (requests, options) => {
     sizes.push(requests.length);
@@ -175,7 +175,7 @@ test("a batch of revocations is one call where each needs no entry in an audit",
   expect(sizes).toEqual([50]);
 });
 
-test("what a grant replaces is in the history a second later, and its answer says nothing of it", async () => {
+test("a replaced grant is in the history a second later, and not in the response", async () => {
   const { env, stores, call, grant, acquire } = await open();
   const [a, b, c] = [grant(), grant(), grant()] as const;
   const first = await acquire(a, "a");
@@ -202,7 +202,7 @@ test("what a grant replaces is in the history a second later, and its answer say
   ]);
 });
 
-test("closing writes what the history still lacks; a week later it is gone", async () => {
+test("closing writes pending history, which is collected a week later", async () => {
   const { app, env, stores, grant, acquire } = await open();
   const a = grant();
   await acquire(a);

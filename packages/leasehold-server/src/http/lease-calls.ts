@@ -1,6 +1,6 @@
 /**
- * The one way in which routes act on leases: batched, within the request's budget, told to whoever
- * listens, and with what a grant replaced handed to the history.
+ * The only way for routes to change leases. It batches calls, applies the request's budget, emits lease
+ * events, and passes replaced grants to the history.
  */
 import type { Context } from "hono";
 import type { Env, ErrorCode, LeaseState, LeaseStore, LeaseView } from "leasehold";
@@ -27,40 +27,40 @@ import { callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
 import type { Quotas } from "./limits/quotas.js";
 import type { Pauses } from "./operations/pauses.js";
-import { type Revoked, revokeAsAct } from "./operations/revoking.js";
+import { type Revoked, revokeAudited } from "./operations/revoking.js";
 import type { AppEnv, Budget } from "./request.js";
 
-/** Which request did it, to what. */
+/** The request that caused an event, and the resource. */
 interface Cause {
   readonly requestId: string;
   readonly resource: string;
 }
 
-/** One thing that happened to one lease through this instance. Never with a lease id. */
+/** An event of one lease in this instance. It never contains a lease id. */
 export type LeaseEvent =
-  /** Also for the answer to a repeated request, which grants nothing new. */
+  /** Also emitted for a repeated request, which grants nothing new. */
   | ({
       readonly type: "acquired";
       readonly holder: string;
-      /** Public name of the grant: the same in all events about it, and in lists. */
+      /** Public name of the grant, the same in all its events and in lists. */
       readonly grantId: string;
       readonly token: number;
       readonly ttlMs: number;
-      /** The grant whose place it took: one that ran out says so here only. */
+      /** The grant that it replaced. The expiry of a grant is reported only here. */
       readonly replaced: Replaced | null;
     } & Cause)
-  /** Somebody asked for what another one holds. */
+  /** An acquire found the resource held. */
   | ({
       readonly type: "held";
       readonly holder: string;
-      /** Of the grant that was asked for. */
+      /** Grant id of the refused request. */
       readonly asked: string;
       readonly heldBy: string;
-      /** The grant in the way, where the store can tell. */
+      /** Grant id of the current grant, if the store reports it. */
       readonly grantId: string | null;
-      /** How long it said it waits, until it asks again; null: it does not. */
+      /** How long the waiter keeps its queue position without polling; null: it does not wait. */
       readonly queueMs: number | null;
-      /** How many wait before it, where the store queues. */
+      /** Number of waiters ahead of it, if the store has a wait queue. */
       readonly ahead: number | null;
     } & Cause)
   | ({
@@ -76,25 +76,25 @@ export type LeaseEvent =
       readonly reason: "expired" | "revoked" | "taken" | "gone";
     } & Cause)
   | ({ readonly type: "released"; readonly grantId: string } & Cause)
-  /** A release of what was not held, or not any more; also how those who waited say that they do not. */
+  /** A release of a lease that was not held. Waiters also release to leave the wait queue. */
   | ({ readonly type: "notHeld"; readonly grantId: string } & Cause)
   | ({
       readonly type: "revoked";
       readonly token: number;
       readonly free: RevokeRequest["free"];
     } & Cause)
-  /** The store did not do it, or nobody knows. */
+  /** The store did not apply the operation, or its outcome is unknown. */
   | ({
       readonly type: "failed";
       readonly operation: "acquire" | "renew" | "release" | "revoke";
-      /** Null for a revocation, which names none. */
+      /** Null for a revocation, which names no grant. */
       readonly grantId: string | null;
       readonly applied: Failed["applied"];
       readonly code: ErrorCode;
       readonly message: string;
     } & Cause);
 
-/** @param namespace whose lease it is */
+/** @param namespace of the lease */
 export type LeaseListener = (event: LeaseEvent, namespace: string) => void;
 
 interface Replaced {
@@ -106,7 +106,7 @@ interface Replaced {
 
 type InNamespace<Request> = Omit<Request, "namespace">;
 
-/** The changes of the port for one request of HTTP; never reject. */
+/** The port's operations that change leases, for one HTTP request. They never reject. */
 export interface LeaseCalls {
   readonly acquire: (request: InNamespace<AcquireRequest>) => Promise<AcquireOutcome>;
   readonly renew: (request: InNamespace<RenewRequest>) => Promise<RenewOutcome>;
@@ -120,30 +120,30 @@ export interface LeaseCallsOptions {
   readonly quotas: Pick<Quotas, "note">;
   readonly pauses: Pick<Pauses, "covers">;
   readonly contention: Pick<Contention, "note">;
-  /** Where revocations are acts, with an entry in the audit; undefined: they are known to the log alone. */
+  /** Audits revocations; undefined: they appear only in the log. */
   readonly control: Control | undefined;
   readonly onLeaseEvent?: LeaseListener | undefined;
-  /** Given the ended grants that new ones replaced. */
+  /** Receives ended grants that new ones replaced. */
   readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
 }
 
-/** What a request is about. */
+/** A lease that a request names. */
 export interface Named {
   readonly resource: string;
 }
 
 /**
- * @returns what makes the calls for a request about what it names: all of that must be the caller's,
- *   or it throws FORBIDDEN and nothing is done. It reads the request's budget then, once, so make it
- *   right before its first call: a batch is sent as a whole, or refused with BUDGET_SPENT.
+ * @returns a function that creates the calls of one request. It throws FORBIDDEN unless the caller may
+ *   use all named resources. It reads the request's budget once, so call it right before the first
+ *   change: a batch is sent as a whole or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
   const { env, leases, quotas, pauses, contention, control, onReplaced } = options;
   const tellReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { tellReplaced }, env.telemetry);
-  // Also gathers the revocations of one request into one call.
+  // Also combines the revocations of one request into one call.
   const revocations = new Batcher(leases.revoke.bind(leases), env.clock, env.telemetry);
-  const tell = options.onLeaseEvent && telling(options.onLeaseEvent);
+  const emit = options.onLeaseEvent && telling(options.onLeaseEvent);
 
   return (context: Context<AppEnv>, budget: Budget, named: readonly Named[]): LeaseCalls => {
     const caller = callerOf(context);
@@ -154,43 +154,43 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
     );
     const timeoutMs = budget.storeMs();
     const requestId = context.get("requestId");
-    // One act after the other: entries of the audit have one order anyway.
-    const acts = new SerialExecutor();
+    // One at a time: the entries of the audit have a single order anyway.
+    const audited = new SerialExecutor();
     return {
       async acquire(request) {
         const asked = { namespace, ...request };
         const paused = pauses.covers(asked);
         const outcome =
-          (paused && (await heldBack(paused, leases, asked))) ||
+          (paused && (await refuseIfPaused(paused, leases, asked))) ||
           (await lanes.acquire(asked, timeoutMs));
         if (outcome.status === "held") contention.note("held", namespace, request.resource);
-        // Room for it was taken before.
+        // The route reserved quota for it.
         if (outcome.status !== "acquired") quotas.note("leases", namespace, -1);
         const replaced = outcome.status === "acquired" ? outcome.replaced : undefined;
         if (replaced && replaced.state !== "live") onReplaced?.(replaced);
-        const event = tell && acquireEvent(request, outcome, requestId);
-        if (event) tell(event, namespace);
+        const event = emit && acquireEvent(request, outcome, requestId);
+        if (event) emit(event, namespace);
         return outcome;
       },
       async renew(request) {
         const outcome = await lanes.renew({ namespace, ...request }, timeoutMs);
         if (outcome.status === "lost") contention.note("lost", namespace, request.resource);
-        tell?.(renewEvent(request, outcome, requestId), namespace);
+        emit?.(renewEvent(request, outcome, requestId), namespace);
         return outcome;
       },
       async release(request) {
         const outcome = await lanes.release({ namespace, ...request }, timeoutMs);
         if (outcome.status === "released") quotas.note("leases", namespace, -1);
-        tell?.(releaseEvent(request, outcome, requestId), namespace);
+        emit?.(releaseEvent(request, outcome, requestId), namespace);
         return outcome;
       },
       async revoke(request, by) {
         const asked = { namespace, ...request };
         const revoked = control
-          ? await acts.run(namespace, () => revokeAsAct(control, env, asked, by, budget))
+          ? await audited.run(namespace, () => revokeAudited(control, env, asked, by, budget))
           : { outcome: await revocations.submit(asked, timeoutMs), entry: null };
-        const event = tell && revokeEvent(request, revoked.outcome, requestId);
-        if (event) tell(event, namespace);
+        const event = emit && revokeEvent(request, revoked.outcome, requestId);
+        if (event) emit(event, namespace);
         return revoked;
       },
     };
@@ -198,10 +198,10 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
 }
 
 /**
- * What is paused is held, but for whoever repeats the request that it was granted by; null: it is not
- * paused, as far as this server has to say.
+ * The outcome of an acquire for a paused resource: `held`. Null if the resource is not paused, or if the
+ * request repeats the one that the current grant came from.
  */
-async function heldBack(
+async function refuseIfPaused(
   paused: boolean | Promise<boolean>,
   leases: Pick<LeaseStore, "get">,
   { namespace, resource, leaseId }: AcquireRequest,

@@ -31,7 +31,7 @@ afterEach(async () => {
   }
 });
 
-/** Sends bytes; everything that comes back until the server closes the connection. */
+/** Sends bytes and returns all that the server sends until it closes the connection. */
 function raw(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket: Socket = createConnection(port, "127.0.0.1", () => socket.write(text));
@@ -49,7 +49,7 @@ async function until(isTrue: () => Promise<boolean>): Promise<void> {
   while (!(await isTrue())) await sleep(systemClock, 5);
 }
 
-test("serves on a free port of loopback, and says where", async () => {
+test("serves on a free port of loopback and returns its URL", async () => {
   const { server } = await open();
   expect(server.url).toBe(`http://127.0.0.1:${server.port}`);
   const reply = await fetch(`${server.url}/healthz`);
@@ -57,7 +57,7 @@ test("serves on a free port of loopback, and says where", async () => {
   await expect(open({ port: server.port })).rejects.toMatchObject({ code: "EADDRINUSE" });
 });
 
-test("a caller that disconnects takes no task", async () => {
+test("a caller that disconnects claims no task", async () => {
   const { stores, post } = await open();
   const gone = new AbortController();
   let claims = 0;
@@ -76,7 +76,7 @@ test("a caller that disconnects takes no task", async () => {
   await until(async () => claims > 0);
   gone.abort();
   await expect(lost).rejects.toThrow();
-  // The server hears of it in its own time; a task that came sooner would be given back.
+  // The server notices the disconnect later; it would requeue a task that came before.
   const waiting = post("/api/tasks/next", { processor: "here", waitMs: 20_000 });
   await post("/api/tasks", { task_data: 1 });
   const { tasks } = (await (await waiting).json()) as { tasks: { processor: string }[] };
@@ -84,7 +84,7 @@ test("a caller that disconnects takes no task", async () => {
   expect((await stores.tasks.counts("default")).running).toBe(1);
 });
 
-test("close ends waits, lets requests end, refuses what comes later", async () => {
+test("close ends waits, lets requests end, and refuses later ones", async () => {
   const { server, stores, post } = await open();
   let answer: (() => void) | undefined;
   const counts = stores.tasks.counts.bind(stores.tasks);
@@ -114,7 +114,7 @@ test("close ends waits, lets requests end, refuses what comes later", async () =
   await server.close();
 });
 
-test("close cuts off what does not end in time", async () => {
+test("close cuts off requests that do not end in time", async () => {
   const { server, stores } = await open({ graceMs: 50 });
   let asked = false;
   stores.tasks.counts = () => {
@@ -128,7 +128,7 @@ test("close cuts off what does not end in time", async () => {
   await expect(never).rejects.toThrow();
 });
 
-test("what is no proper HTTP is refused, and the server goes on", async () => {
+test("malformed HTTP is refused, and the server continues", async () => {
   const { server } = await open();
   const head = (line: string, headers = "host: x\r\n") =>
     `${line}\r\n${headers}connection: close\r\n\r\n`;
@@ -171,11 +171,11 @@ test("bodies are limited, with a declared length and in chunks", async () => {
   expect(await send(`content-length: ${large.length}`, large)).toContain("HTTP/1.1 413 ");
   const largeChunk = `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`;
   expect(await send("transfer-encoding: chunked", largeChunk)).toContain("HTTP/1.1 413 ");
-  // A declared length is believed before anything is read.
+  // The declared length decides before the body is read.
   expect(await send("content-length: 99999999999", "")).toContain("HTTP/1.1 413 ");
 });
 
-test("a body that ends early hurts nobody", async () => {
+test("a body that ends early does not affect other requests", async () => {
   const { server } = await open();
   const socket = createConnection(server.port, "127.0.0.1");
   socket.write(
@@ -194,13 +194,13 @@ test.each([
   "a caller that disconnects in the middle of a body %s is no failure of the server",
   async (_, body, code) => {
     const stores = await memory().open(systemEnv);
-    const told: object[] = [];
+    const lines: object[] = [];
     let answered = () => {};
     const refused = new Promise<void>((resolve) => {
       answered = resolve;
     });
     const note = (level: string) => (fields: object) => {
-      told.push({ level, ...fields });
+      lines.push({ level, ...fields });
       if ("status" in fields) answered();
     };
     const env = {
@@ -221,11 +221,11 @@ test.each([
     socket.on("error", () => {});
     await refused;
     const line = { level: "info", status: 400, code };
-    expect(told.filter((each) => "status" in each)).toMatchObject([line]);
+    expect(lines.filter((each) => "status" in each)).toMatchObject([line]);
   },
 );
 
-test("keeps nothing of answers in line when their connection is cut", async () => {
+test("frees pipelined responses when their connection is cut", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const { server } = await open();

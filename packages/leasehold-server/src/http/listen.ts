@@ -1,4 +1,4 @@
-/** The app over an HTTP server of its own. */
+/** Serves the app with an HTTP server of its own. */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -8,17 +8,17 @@ import type { ServerApp } from "./app.js";
 import { requestListener } from "./node.js";
 
 export interface ListenOptions {
-  /** Closed with the server. */
+  /** Closed together with the server. */
   readonly app: ServerApp;
-  /** Default `127.0.0.1`: to serve other machines is a decision. */
+  /** Default `127.0.0.1`: serving other machines must be a choice. */
   readonly host?: string;
-  /** 0 chooses a free one. */
+  /** 0 chooses a free port. */
   readonly port: number;
-  /** Connections above this many are refused. Default 10,000. */
+  /** Maximum number of connections; further ones are refused. Default 10,000. */
   readonly maxConnections?: number;
-  /** How long `close()` lets requests end before it cuts them off, in milliseconds. Default 5,000. */
+  /** How long `close()` waits for requests before it cuts them off, in milliseconds. Default 5,000. */
   readonly graceMs?: number;
-  /** Told when a connection cannot be accepted (too many open files). Default: silent. */
+  /** Logs when a connection cannot be accepted, as with too many open files. Default: silent. */
   readonly logger?: Logger;
   /** Default: the machine's. */
   readonly clock?: Clock;
@@ -29,18 +29,18 @@ export interface Listening {
   readonly port: number;
   /** `http://host:port`. */
   readonly url: string;
-  /** Accepts nothing more, ends the waits, lets requests end within `graceMs`, cuts off the rest. */
+  /** Stops accepting, ends the waits, waits `graceMs` for other requests, then cuts them off. */
   close(): Promise<void>;
 }
 
-/** For a request's head: nobody needs longer, and a slow drip would hold the connection. */
+/** For a request's head. No client needs longer, and a slow sender would occupy the connection. */
 const HEADERS_TIMEOUT_MS = 10_000;
 /** For a whole request to arrive. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Longer than the idle time of common load balancers (60 s), so that they close first, not we. */
+/** Longer than the idle timeout of common load balancers (60 s), so that they close first. */
 const KEEP_ALIVE_MS = 65_000;
 const CHECK_TIMEOUTS_MS = 2_000;
-/** On a new connection a request may be on its way: it is answered 503 rather than cut off. */
+/** On a new connection a request may be on its way: it gets 503 rather than a cut connection. */
 const LINGER_MS = 100;
 
 /** Rejects with node's own error (EADDRINUSE, EACCES) when the address cannot be used. */
@@ -55,9 +55,9 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   });
   server.maxConnections = options.maxConnections ?? 10_000;
   let closing = false;
-  // Node's own closeIdleConnections() overlooks connections on which no request has come yet.
+  // Node's closeIdleConnections() skips connections that have not received a request yet.
   const idle = new Set<Socket>();
-  // By connection: an answer in line behind another one has no end of its own when that is cut.
+  // By connection: a pipelined response does not emit `close` when its connection is cut.
   const answering = new Map<Socket, Set<ServerResponse>>();
   server.on("connection", (socket) => {
     idle.add(socket);
@@ -88,7 +88,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
 
   const close = async () => {
     closing = true;
-    // Connections end with the answers that are under way.
+    // Connections end with their current responses.
     for (const outgoing of [...answering.values()].flatMap((set) => [...set])) {
       outgoing.shouldKeepAlive = false;
     }

@@ -5,10 +5,10 @@ import { ProblemError } from "./problems.js";
 import { type App, onlyProblems, otherMethods } from "./routing.js";
 
 const PATH = "/metrics";
-/** As Prometheus has it. */
+/** Prometheus's media type. */
 const MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Of all prefixes but the one that stands for the rest. */
+/** Lines with a prefix label, except the one for all other prefixes. */
 const NAMES = /^.*[{,]prefix="(?!other").*\n/gm;
 
 export function metricsRoute(
@@ -20,17 +20,17 @@ export function metricsRoute(
       method: "get",
       path: PATH,
       tags: ["health"],
-      summary: "What this instance measures, for Prometheus",
+      summary: "Metrics of this instance, for Prometheus",
       responses: {
         200: {
-          description: "In Prometheus's text format.",
+          description: "Metrics in Prometheus's text format.",
           content: { "text/plain": { schema: z.string() } },
         },
         ...onlyProblems("NO_METRICS", "CLOSING", "INTERNAL"),
       },
     }),
     async (context) => {
-      if (!read) throw new ProblemError("NO_METRICS", "start the app with metrics of its own");
+      if (!read) throw new ProblemError("NO_METRICS", "this server keeps no metrics");
       const all = await read();
       const text = seesNames(callerOf(context), namespace) ? all : all.replace(NAMES, "");
       return context.text(text, 200, { "content-type": MEDIA_TYPE });
@@ -39,7 +39,7 @@ export function metricsRoute(
   otherMethods(app, PATH, "GET");
 }
 
-/** Prefixes are what names of the server's own namespace begin with: for those who may list them all. */
+/** Prefixes reveal names of the server's own namespace, so only callers that may list them all see them. */
 function seesNames(caller: Caller, namespace: string): boolean {
   return caller.namespace === namespace && covers(caller, "");
 }

@@ -19,7 +19,7 @@ async function open(options: Parameters<typeof openApp>[0] = {}): Promise<Asked>
   return asked;
 }
 
-/** @returns its origin */
+/** @returns the server's origin */
 async function serve(host: Parameters<typeof createServer>[1]): Promise<[string, Server]> {
   const server = createServer(host).listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
@@ -45,18 +45,18 @@ test("leaves the global Request and Response to its host", async () => {
   expect([globalThis.Request, globalThis.Response]).toEqual([Request, Response]);
 });
 
-test("serves behind a body parser and below mounts that take their prefixes away", async () => {
+test("serves behind a body parser and below mounts that strip their prefix", async () => {
   const { app, stores } = await open();
   const inner = express.Router().use("/leasehold", nodeHandler(app));
   const host = express().use(express.json({ limit: "4mb" }));
   host.use("/api", (_incoming, _outgoing, next) => next(), inner);
   const [origin, server] = await serve(host);
   await exerciseGuest({ url: `${origin}/api/leasehold`, server, stores });
-  // In the parser's words.
+  // The message comes from the parser.
   expect((await post(`${origin}/api/leasehold/api/tasks`, "{")).status).toBe(400);
 });
 
-test("an app that knows its base finds it through mounts", async () => {
+test("an app with a base path works below mounts", async () => {
   const { app } = await open({ basePath: "/api/leasehold" });
   const seen: string[] = [];
   const host = express();
@@ -69,13 +69,13 @@ test("an app that knows its base finds it through mounts", async () => {
   });
   const document = await (await fetch(`${origin}/api/leasehold/openapi.json`)).json();
   expect(document).toMatchObject({ servers: [{ url: "/api/leasehold" }] });
-  // As Express has left them.
+  // Unchanged from Express.
   expect(seen).toEqual(["/api/leasehold/openapi.json", "/openapi.json"]);
 });
 
 const BODY = '{ "task_data": "größer" }';
 
-/** What stands before the app: how it reads the body, and where it keeps what it has read. */
+/** Handlers before the app: how they read the body, and where they keep it. */
 const readers: Readonly<Record<string, (incoming: Incoming) => Promise<void>>> = {
   "reads nothing": async () => {},
   "leaves an empty object and the stream, as Express 4 did": async (incoming) => {
@@ -100,7 +100,7 @@ const readers: Readonly<Record<string, (incoming: Incoming) => Promise<void>>> =
 };
 type Incoming = IncomingMessage & { body?: unknown; rawBody?: unknown };
 
-/** With and without a length declared. */
+/** With and without a declared length. */
 const framings: readonly ((url: string) => Promise<number | undefined>)[] = [
   async (url) => (await post(url, BODY)).status,
   (url) =>
@@ -113,7 +113,7 @@ const framings: readonly ((url: string) => Promise<number | undefined>)[] = [
     }),
 ];
 
-test.each(Object.entries(readers))("serves where a host %s", async (_, read) => {
+test.each(Object.entries(readers))("serves in a host that %s", async (_, read) => {
   const { app, stores } = await open();
   const handle = nodeHandler(app);
   const [origin] = await serve((incoming, outgoing) => {
@@ -129,7 +129,7 @@ test.each(Object.entries(readers))("serves where a host %s", async (_, read) => 
   expect(data).toEqual(["größer", "größer"]);
 });
 
-test("says so when the body was read and kept nowhere", async () => {
+test("reports a body that another handler has read and not kept", async () => {
   const { app } = await open();
   const handle = nodeHandler(app);
   const [origin] = await serve((incoming, outgoing) => {
@@ -140,12 +140,12 @@ test("says so when the body was read and kept nowhere", async () => {
     500,
     { code: "INTERNAL", detail: expect.stringContaining("read by another handler") },
   ]);
-  // What has no body misses none.
+  // A request without a body has nothing to lose.
   expect((await fetch(`${origin}/healthz`)).status).toBe(200);
   expect((await fetch(`${origin}/api/generator/stop`, { method: "POST" })).status).toBe(200);
 });
 
-test("judges a parsed body like any other", async () => {
+test("validates a parsed body like any other", async () => {
   const { app } = await open();
   const host = express().use(express.json({ strict: false, limit: "9mb" }), nodeHandler(app));
   const [origin] = await serve(host);
@@ -164,7 +164,7 @@ test("judges a parsed body like any other", async () => {
   expect((await post(`${origin}/api/tasks`, "task_data=1", form)).status).toBe(415);
 });
 
-test("answers what is no request of the app", async () => {
+test("answers requests that cannot be parsed", async () => {
   const { app } = await open();
   const [origin] = await serve(nodeHandler(app));
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {

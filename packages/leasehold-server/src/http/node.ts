@@ -1,4 +1,4 @@
-/** The app as a request handler of node's HTTP server, and of the frameworks that are built on it. */
+/** The app as a request handler for node's HTTP server and the frameworks built on it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { systemClock } from "leasehold/internal";
@@ -6,14 +6,14 @@ import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { ServerApp } from "./app.js";
 import { ProblemError, toResponse } from "./problems.js";
 
-/** Node's IncomingMessage, with what frameworks add to it. */
+/** Node's IncomingMessage with the properties that frameworks add. */
 export interface NodeRequest {
   readonly headers: object;
-  /** By Express and Connect: the URL before a mount took its prefix away. */
+  /** Set by Express and Connect: the URL before a mount stripped its prefix. */
   readonly originalUrl?: string;
-  /** By body parsers: what they made of the body. */
+  /** Set by body parsers: the parsed body. */
   readonly body?: unknown;
-  /** By some hosts: the bytes of the body. */
+  /** Set by some hosts: the bytes of the body. */
   readonly rawBody?: unknown;
 }
 
@@ -22,16 +22,16 @@ export interface NodeResponse {
   readonly writableFinished: boolean;
 }
 
-/** With 10,000 connections that is at most 5,000 refusals a second, which an instance can do beside its work. */
+/** With 10,000 connections this makes at most 5,000 refusals per second, which an instance can afford. */
 const REFUSED_AFTER_MS = 2_000;
 
 type Incoming = IncomingMessage & NodeRequest;
 
 /**
- * The app for `http.createServer()`, Express, Fastify and all that have node's request and response.
- * Where a body parser was faster, its `req.body` (or `req.rawBody`) is taken. It answers whatever
- * comes, and never calls `next`.
- * @param app which stays yours to close, before the server
+ * The app for `http.createServer()`, Express, Fastify and other hosts with node's request and response.
+ * If a body parser has already read the body, it uses `req.body` or `req.rawBody`. It answers every
+ * request and never calls `next`.
+ * @param app the caller closes it, before the server
  */
 export function nodeHandler(
   app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,
@@ -40,9 +40,9 @@ export function nodeHandler(
 }
 
 /**
- * @param options.overrideGlobalObjects replaces the global Request and Response by faster ones, which
- *   serve a fifth more requests; but what fetch answers is then no `instanceof Response` any more, so
- *   guests leave them alone
+ * @param options.overrideGlobalObjects replaces the global Request and Response with faster ones, which
+ *   serve a fifth more requests. The results of the global fetch are then no longer `instanceof
+ *   Response`, so an app inside another host must not do this
  */
 export function requestListener(
   app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,
@@ -69,7 +69,7 @@ export function requestListener(
       });
       return;
     }
-    // An app that knows its base wants to see it. The URL is read before the call returns.
+    // An app with a base path needs the whole URL. The call reads it before it returns.
     if (app.basePath) incoming.url = incoming.originalUrl ?? url;
     void handle(incoming, outgoing);
     incoming.url = url;
@@ -77,8 +77,8 @@ export function requestListener(
 }
 
 /**
- * Refusals of an overloaded instance are held back for a while: who asks again at once would keep it
- * from all others, those among them who only want to renew. Within half of what the caller will wait.
+ * How long to delay the refusals of an overloaded instance: clients that retry at once would crowd out
+ * all others, renewals included. At most half of the time that the caller waits.
  */
 function refusedAfterMs(budget: string | string[] | undefined): number {
   const halfMs = Number(budget ?? Infinity) / 2;
@@ -86,12 +86,12 @@ function refusedAfterMs(budget: string | string[] | undefined): number {
 }
 
 /**
- * The request with its body from where it is now:
+ * The request with its body from its current location:
  *
- *   nobody has read it ─────────────▶ the wire (in chunks: through a Request that others can copy)
- *   read, and kept as it came ──────▶ rawBody
- *   read, and parsed ───────────────▶ body, as text again
- *   read, and kept nowhere we know ─▶ a problem, rather than a request without a body
+ *   not read yet ───────────────────▶ the connection (if chunked: through a Request that can be copied)
+ *   read, and kept unchanged ───────▶ rawBody
+ *   read, and parsed ───────────────▶ body, serialized again
+ *   read, and kept nowhere known ───▶ a problem, rather than a request without a body
  */
 function withBody(request: Request, incoming: Incoming): Request | ProblemError {
   const { method } = request;
@@ -99,12 +99,11 @@ function withBody(request: Request, incoming: Incoming): Request | ProblemError 
   const { body, rawBody } = incoming;
   if (isText(rawBody)) return copy(request, rawBody);
   if (!incoming.readableDidRead) {
-    // Such a body is counted as it comes, and copying needs a Request of the platform's own.
+    // A chunked body is counted while it is read, and copying needs a Request of the platform.
     return "transfer-encoding" in incoming.headers ? copy(request, request.body) : request;
   }
   if (body === undefined) {
-    const remedy =
-      "let nodeHandler come before it, or keep what it read as req.body or req.rawBody";
+    const remedy = "put nodeHandler before it, or keep the body as req.body or req.rawBody";
     return new ProblemError("INTERNAL", `the body was read by another handler: ${remedy}`);
   }
   return copy(request, isText(body) ? body : JSON.stringify(body));
@@ -121,13 +120,13 @@ function isText(body: unknown): body is string | Uint8Array<ArrayBuffer> {
   return typeof body === "string" || body instanceof Uint8Array;
 }
 
-/** What never became a request of the app. */
+/** The problem of a request that could not be parsed. */
 function malformed(error: unknown): ProblemError {
   const detail = error instanceof Error ? error.message : "the request cannot be read";
   return new ProblemError("MALFORMED_REQUEST", detail);
 }
 
-/** The app numbers requests; these did not reach it. */
+/** Without a request id: the app draws it, and these requests did not reach the app. */
 function answer(problem: ProblemError): Response {
   return toResponse(problem, "none");
 }

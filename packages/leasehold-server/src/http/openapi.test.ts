@@ -41,7 +41,7 @@ function operations(): [path: string, method: string, operation: Operation][] {
   );
 }
 
-/** Every object within the document. */
+/** All objects in the document. */
 function* objects(value: unknown): Generator<Json> {
   if (typeof value !== "object" || value === null) return;
   yield value as Json;
@@ -53,9 +53,9 @@ test("is OpenAPI 3.1 of this version", () => {
   expect(document.info).toMatchObject({ title: "Leasehold", version: "1.2.3" });
 });
 
-test("has every route that there is, and no other", () => {
+test("lists exactly the declared routes", () => {
   const declared = newApp("");
-  // No route calls a service while it is declared.
+  // Declaring a route calls no service.
   const services = { env: {}, leases: {}, tasks: {}, generator: {} } as Parameters<
     typeof declareRoutes
   >[1];
@@ -69,7 +69,7 @@ test("has every route that there is, and no other", () => {
   expect(documented.length).toBeGreaterThan(30);
 });
 
-test("has no reference that leads nowhere, and no schema that nobody uses", () => {
+test("has no dangling reference and no unused schema", () => {
   const used = new Set<string>();
   for (const { $ref } of objects(document)) if (typeof $ref === "string") used.add($ref);
   const known = Object.keys(document.components.schemas).map(
@@ -78,7 +78,7 @@ test("has no reference that leads nowhere, and no schema that nobody uses", () =
   expect([...used].sort()).toEqual(known.sort());
 });
 
-test("says of each operation what it takes and answers", () => {
+test("describes the request and responses of each operation", () => {
   const tags = new Set(document.tags.map(({ name }) => name));
   for (const [path, method, operation] of operations()) {
     const name = `${method} ${path}`;
@@ -118,7 +118,7 @@ test("says of each operation what it takes and answers", () => {
   }
 });
 
-test("tells every union of outcomes apart by its status", () => {
+test("discriminates each union of outcomes by status", () => {
   let unions = 0;
   for (const [name, schema] of Object.entries(document.components.schemas)) {
     if (!schema["oneOf"]) continue;
@@ -156,7 +156,7 @@ test("refuses unknown fields in every schema of a request, as the routes do", ()
   }
 });
 
-test("documents what any request may meet: a budget that is none, too much to do, a closing server", async () => {
+test("documents the problems of any request: an invalid budget, an overload, a closing server", async () => {
   const headers = { "leasehold-budget-ms": "soon" };
   const { status } = await app.ask("GET", "/v1/capabilities", undefined, { headers });
   expect(status).toBe(422);

@@ -10,27 +10,27 @@ import { type App, answers, otherMethods } from "./routing.js";
 
 const PATH = "/openapi.json";
 
-/** What the document says besides its routes. */
+/** Properties of the server that the document and some routes show. */
 export interface About {
   readonly version: string;
-  /** `""`: the app is its whole origin. */
+  /** `""`: the app is the whole origin. */
   readonly basePath: string;
-  /** The server's own, of which metrics tell names. */
+  /** The server's own namespace, whose names appear in metrics. */
   readonly namespace: string;
-  /** What the stores are, for people; undefined: not said. */
+  /** Name of the stores' engine, for people; undefined: not shown. */
   readonly engine?: string | undefined;
-  /** All metrics, in Prometheus's text format; undefined: nobody keeps them. */
+  /** Returns all metrics in Prometheus's text format; undefined: none are kept. */
   readonly metrics?: (() => Promise<string>) | undefined;
 }
 
-/** The description of all routes. Declared last: it is made of those before it. */
+/** Serves the description of all routes. Declared last: it covers the routes before it. */
 export function openApiRoute(app: App, about: About): void {
   let text: string | undefined;
   app.openAPIRegistry.registerComponent("securitySchemes", "key", {
     type: "http",
     scheme: "bearer",
     bearerFormat: "lh_<id>_<secret>",
-    description: "An API key, where the server asks for one.",
+    description: "An API key, if the server requires one.",
   });
   const route = createRoute({
     method: "get",
@@ -55,29 +55,29 @@ function describe(app: App, { version, basePath }: About): object {
       version,
       license: { name: "MIT" },
       description: [
-        "Leases with fencing tokens, and tasks that workers do under them.",
-        `Send \`${BUDGET_HEADER}\` (whole milliseconds) to say how long you will wait: past it nothing is done.`,
-        "A problem with status 503 or 429 means that nothing was done; with another 5xx, that it may have been.",
-        `Every answer carries \`${REQUEST_ID_HEADER}\`.`,
+        "Leases with fencing tokens, and tasks that workers run under leases.",
+        `Send \`${BUDGET_HEADER}\` (whole milliseconds) to state how long you wait: after that time the server does not start the work.`,
+        "A problem with status 503 or 429 means that nothing was done. After another 5xx, the request may have been carried out.",
+        `Every response carries \`${REQUEST_ID_HEADER}\`.`,
       ].join("\n\n"),
     },
     servers: [{ url: basePath || "/" }],
     security: [{ key: [] }],
     tags: [
-      { name: "tasks", description: "Work for workers of any language." },
-      { name: "generator", description: "The sample source of tasks." },
-      { name: "lease service", description: "Leases as records, and who is at work." },
-      { name: "locks", description: "One lock at a time, for anything that speaks HTTP." },
-      { name: "leases", description: "The lease store itself, in batches." },
-      { name: "operator", description: "Pauses, the audit, and where leases are contended for." },
-      { name: "keys", description: "Who may do what." },
-      { name: "limits", description: "How much a tenant may have." },
-      { name: "console", description: "What happens, for whoever watches." },
-      { name: "events", description: "What has changed, as it changes." },
-      { name: "health", description: "For probes and tools." },
+      { name: "tasks", description: "Tasks for workers in any language." },
+      { name: "generator", description: "The sample generator of tasks." },
+      { name: "lease service", description: "Leases as records, and the live workers." },
+      { name: "locks", description: "One lock per request, for any HTTP client." },
+      { name: "leases", description: "The lease store, in batches." },
+      { name: "operator", description: "Pauses, the audit, and contention by prefix." },
+      { name: "keys", description: "API keys and their roles." },
+      { name: "limits", description: "Limits of a tenant." },
+      { name: "console", description: "Activity and statistics, for people." },
+      { name: "events", description: "Notifications of changes." },
+      { name: "health", description: "Health checks, metrics and this document." },
     ],
   });
-  sayAccess(document.paths ?? {});
+  addAccess(document.paths ?? {});
   return document;
 }
 
@@ -86,15 +86,15 @@ const REFUSALS: Readonly<Record<string, ProblemCode>> = {
   403: "FORBIDDEN",
 };
 
-/** Whatever is asked for: a budget that is none, too much to do, an instance that is closing. */
+/** Any request can get these: an invalid budget, an overloaded instance, a closing instance. */
 const ANYWHERE: Readonly<Record<string, ProblemCode>> = {
   422: "INVALID_REQUEST",
   429: "OVERLOADED",
   503: "CLOSING",
 };
 
-/** Adds to each operation what it needs, and how any request is refused. */
-function sayAccess(paths: Record<string, object>): void {
+/** Adds the required access and the common refusals to each operation. */
+function addAccess(paths: Record<string, object>): void {
   const content = {
     "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } },
   };

@@ -1,4 +1,4 @@
-/** Everything that goes wrong leaves the server as problem+json (RFC 9457) with a stable code. */
+/** Every error response is problem+json (RFC 9457) with a stable code. */
 import type { z } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { InvalidOptionError, LeaseholdError } from "leasehold";
@@ -17,11 +17,11 @@ interface ProblemInit {
     "errors" | "reason" | "state" | "holder" | "grantId" | "remainingMs"
   >;
   readonly headers?: Readonly<Record<string, string>>;
-  /** For the log; never answered. */
+  /** For the log only; never sent. */
   readonly cause?: unknown;
 }
 
-/** Thrown by routes; answered by the app. */
+/** Routes throw it; the app turns it into a response. */
 export class ProblemError extends Error {
   override readonly name = "ProblemError";
 
@@ -38,10 +38,10 @@ export class ProblemError extends Error {
   }
 }
 
-/** How soon a caller should try again, in seconds: databases fail over in about that time. */
+/** When to retry, in seconds: databases fail over in about that time. */
 const RETRY_AFTER = { "retry-after": "1" };
 
-/** An answer as any host can send it. */
+/** A response that any host can send. */
 export interface Refusal {
   readonly status: number;
   readonly headers: Record<string, string>;
@@ -73,7 +73,7 @@ export function refusalOf(problem: ProblemError, requestId: string): Refusal {
   return { status, headers, body: JSON.stringify(body) };
 }
 
-/** The problem that an error of any origin amounts to. */
+/** Maps any error to a problem. */
 export function problemOf(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
   if (error instanceof HTTPException) {
@@ -87,12 +87,12 @@ export function problemOf(error: unknown): ProblemError {
   }
   if (error instanceof LeaseholdError) return storeProblem(error, error.outcome === "none");
   if (isHangUp(error)) return new ProblemError("MALFORMED_REQUEST", "the body ended too soon");
-  return new ProblemError("INTERNAL", "an unexpected error; the log has it under the request id", {
+  return new ProblemError("INTERNAL", "an unexpected error; find it in the log by the request id", {
     cause: error,
   });
 }
 
-/** Node's error for a body whose sender went away. Nobody gets the answer; it is for the log. */
+/** Node's error for a body whose sender disconnected. The response is never received; the log has it. */
 function isHangUp(error: unknown): boolean {
   return (
     error instanceof Error &&
@@ -102,7 +102,7 @@ function isHangUp(error: unknown): boolean {
   );
 }
 
-/** Nothing was done; again later. */
+/** Nothing was done; the caller should retry later. */
 export function tooMany(
   code: "OVERLOADED" | "TOO_MANY_REQUESTS" | "LIMIT_REACHED",
   detail: string,
@@ -116,7 +116,7 @@ export function failed({ applied, error }: Failed): ProblemError {
   return storeProblem(error, applied === "no");
 }
 
-/** @param nothingDone otherwise nobody knows */
+/** @param nothingDone false: the outcome is unknown */
 export function storeProblem(error: LeaseholdError, nothingDone: boolean): ProblemError {
   const detail = `${error.code}: ${error.message}`;
   return new ProblemError(nothingDone ? "STORE_UNAVAILABLE" : "OUTCOME_UNKNOWN", detail, {
@@ -125,7 +125,7 @@ export function storeProblem(error: LeaseholdError, nothingDone: boolean): Probl
 }
 
 const REFUSED = {
-  expired: { code: "LEASE_EXPIRED", detail: "the time of this grant has passed; abandon the work" },
+  expired: { code: "LEASE_EXPIRED", detail: "this grant has expired; abandon the work" },
   taken: { code: "LEASE_TAKEN", detail: "a newer grant exists; abandon the work" },
   cancelled: { code: "TASK_CANCELLED", detail: "the task was cancelled; abandon the work" },
   finished: { code: "TASK_FINISHED", detail: "the task has ended; abandon the work" },
@@ -142,7 +142,7 @@ export function refused({ reason }: Refused): ProblemError {
   return new ProblemError(code, detail, { extra: { reason } });
 }
 
-/** Why an operator's wish could not be granted. */
+/** The problem of an operator action that a task's state does not allow. */
 export function notAllowed(
   outcome: Exclude<AdminOutcome, { status: "ok" }>,
   operation: string,
@@ -161,7 +161,7 @@ export function invalid(errors: NonNullable<Problem["errors"]>): ProblemError {
   return new ProblemError("INVALID_REQUEST", detail, { extra: { errors } });
 }
 
-/** The fields that a schema refused. */
+/** The invalid fields by a schema's issues. */
 export function fieldErrors(
   issues: readonly z.core.$ZodIssue[],
 ): { path: string; problem: string }[] {
@@ -173,7 +173,7 @@ export function fieldErrors(
       }));
     }
     if (issue.code === "invalid_union") {
-      // The alternative that was meant: the first one that fits on the outside, or just the first.
+      // The alternative that the caller probably meant: the first whose outer type fits, or the first.
       const fits = (branch: typeof issues) => branch.some(({ path }) => path.length > 0);
       const meant = issue.errors.find(fits) ?? issue.errors[0] ?? [];
       return fieldErrors(

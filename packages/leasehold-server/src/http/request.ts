@@ -1,4 +1,4 @@
-/** What belongs to one request: its id, its time budget, the limit of its body. */
+/** Per-request helpers: the request id, the time budget, the limit of the body. */
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type { Clock, Env } from "leasehold";
@@ -13,29 +13,29 @@ export interface AppEnv {
     requestId: string;
     caller: Caller;
     arrivedMs: number;
-    /** From its arrival on; null when the caller has not said how long it will wait. */
+    /** How long the caller waits, from the request's arrival; null: unknown. */
     budgetMs: number | null;
   };
 }
 
-/** Of a call to the store; for callers that do not say how long they will wait, and at most. */
+/** The maximum timeout of a store call, and the default if the caller sends no budget. */
 const LONGEST_STORE_CALL_MS = 10_000;
 /**
- * Concurrent callers share a statement, whose timeout is that of the least patient one: a caller
- * with next to no time left must not make it fail for the others.
+ * The minimum timeout of a store call. Concurrent callers share a statement with the shortest of their
+ * timeouts: a caller with little time left must not make it fail for the others.
  */
 const SHORTEST_STORE_CALL_MS = 250;
-/** So that the answer to a wait is on its way before the caller's time is over. */
+/** Reserved so that the response to a wait is sent before the caller's time is over. */
 const ANSWER_MS = 250;
 
 const CHOSEN_ID = /^[\w.:-]{1,64}$/;
 
-/** @param chosen by the caller */
+/** @param chosen the id that the caller sent */
 export function requestIdOf(chosen: string | undefined, env: Env): string {
   return chosen && CHOSEN_ID.test(chosen) ? chosen : newLeaseId(env.random).slice(0, 16);
 }
 
-/** What the caller says of it. */
+/** Parses the budget header; null if absent. */
 export function budgetOf(request: Request): number | null {
   const text = request.headers.get(BUDGET_HEADER);
   if (text === null) return null;
@@ -43,7 +43,7 @@ export function budgetOf(request: Request): number | null {
   throw invalid([{ path: BUDGET_HEADER, problem: "must be whole milliseconds" }]);
 }
 
-/** What is left of a request's budget. Asked for right before the store is called. */
+/** The remaining budget of a request. Routes read it right before they call the store. */
 export class Budget {
   readonly #deadlineMs: number;
   readonly #clock: Clock;
@@ -65,12 +65,12 @@ export class Budget {
     return Math.min(LONGEST_STORE_CALL_MS, Math.max(SHORTEST_STORE_CALL_MS, this.#leftMs()));
   }
 
-  /** How long to wait of what was asked for. */
+  /** How long to wait: the requested time, or less if the budget ends earlier. */
   waitMs(wantedMs: number): number {
     return Math.max(0, Math.min(wantedMs, this.#leftMs() - ANSWER_MS));
   }
 
-  /** What a call that changes nothing answers; whatever becomes of it, nothing was done. */
+  /** Runs a call that changes nothing. Its failures always mean that nothing was done. */
   async read<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await this.#within(call, "STORE_UNAVAILABLE");
@@ -81,7 +81,7 @@ export class Budget {
     }
   }
 
-  /** What a call answers that changes something and takes no timeout itself. */
+  /** Runs a call that changes something and has no timeout of its own. */
   change<T>(call: () => Promise<T>): Promise<T> {
     return this.#within(call, "OUTCOME_UNKNOWN");
   }
@@ -94,12 +94,12 @@ export class Budget {
     const giveUp = () => {
       throw new ProblemError(late, `no answer within ${Math.round(timeoutMs)} ms`);
     };
-    // The client's connection holds the process open; once it is cut, nothing needs to.
+    // The client's connection keeps the process running. Once it is cut, the timer need not.
     return withTimeout(this.#clock, timeoutMs, call(), giveUp, { background: true });
   }
 }
 
-/** Refuses a body above the limit, by its declared length where there is one. */
+/** Refuses a body above the limit, by its declared length if it has one. */
 export function limitBody(maxBytes: number): MiddlewareHandler {
   const onError = () => {
     throw new ProblemError("BODY_TOO_LARGE", `at most ${maxBytes} bytes`);
@@ -109,14 +109,14 @@ export function limitBody(maxBytes: number): MiddlewareHandler {
     const { headers } = context.req.raw;
     const declared = headers.get("content-length");
     if (declared === null || headers.has("transfer-encoding")) return counting(context, next);
-    // Reading the body stream here would cost node's fast path to it.
+    // Reading the body stream here would disable node's fast path for it.
     return Number(declared) > maxBytes ? onError() : next();
   };
 }
 
 /**
- * For routes whose body may be left out: many clients name its type all the same. An empty one counts
- * as none.
+ * Treats an empty body as absent, for routes whose body is optional: many clients send its type
+ * without a body.
  */
 export const emptyBodyIsNone: MiddlewareHandler = (context, next) => {
   const { raw } = context.req;
@@ -129,7 +129,7 @@ export const emptyBodyIsNone: MiddlewareHandler = (context, next) => {
   return next();
 };
 
-/** @throws InvalidOptionError naming `path` when the ttl is not served */
+/** @throws InvalidOptionError naming `path` if the server does not accept the TTL */
 export function checkTtl(path: string, ttlMs: number, served: Capabilities["ttl"]): void {
   checkInteger(path, ttlMs, served.minMs, served.maxMs);
 }

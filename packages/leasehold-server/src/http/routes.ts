@@ -18,17 +18,17 @@ import { auditRoutes } from "./operations/audit-routes.js";
 import { generatorRoutes } from "./operations/generator-routes.js";
 import { keyRoutes } from "./operations/keys-routes.js";
 import { pauseRoutes } from "./operations/pauses-routes.js";
-import { taskActRoutes } from "./operations/task-acts-routes.js";
+import { taskActionRoutes } from "./operations/task-actions-routes.js";
 import { tenantLimitRoutes } from "./operations/tenant-limits-routes.js";
 import type { App } from "./routing.js";
 import type { Services } from "./services.js";
 
-/** All routes, in the order that matters: names below /api/tasks/ and /api/leases/ before ids, the document last. */
+/** Declares all routes. The order matters: names below /api/tasks/ and /api/leases/ before ids, the OpenAPI document last. */
 export function declareRoutes(app: App, services: Services, about: About): void {
   queueRoutes(app, services);
   taskListRoutes(app, services);
   taskBatchRoutes(app, services);
-  taskActRoutes(app, services);
+  taskActionRoutes(app, services);
   holderRoutes(app, services);
   whyRoute(app, services);
   taskRoute(app, services);

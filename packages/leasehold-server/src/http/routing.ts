@@ -1,4 +1,4 @@
-/** How routes are declared: one list per path, so that the path knows which methods it has. */
+/** Helpers to declare routes and their OpenAPI descriptions. */
 import { OpenAPIHono, type z } from "@hono/zod-openapi";
 import { withoutUndefined } from "leasehold/internal";
 import { PROBLEMS, type ProblemCode } from "leasehold/internal/wire";
@@ -14,18 +14,18 @@ export function newApp(basePath: string): App {
     getPath: pathBelow(basePath),
     defaultHook(result) {
       if (result.success) return;
-      // What is no id of a task is the id of no task.
+      // A malformed task id names no task.
       if (result.target === "param") throw unknownTask();
       throw invalid(fieldErrors(result.error.issues));
     },
   });
 }
 
-/** Everything else at the path is 405, naming the methods that are known. Declare them first. */
+/** Answers all other methods of a path with 405 and the allowed methods. Declare those first. */
 export function otherMethods(app: App, path: string, ...allowed: string[]): void {
   const allow = allowed.join(", ");
   app.all(path, (context) => {
-    const detail = `${context.req.method} is not known here; ${allow} is`;
+    const detail = `${context.req.method} is not allowed here; use ${allow}`;
     throw new ProblemError("METHOD_NOT_ALLOWED", detail, { headers: { allow } });
   });
 }
@@ -36,7 +36,7 @@ export function jsonBody<Schema extends z.ZodType>(schema: Schema) {
   return { body: { required: true as const, content: { "application/json": { schema } } } };
 }
 
-/** For requests that mean something without a body too; every field of it is optional then. */
+/** For requests whose body is optional; then all its fields are optional too. */
 export function optionalJsonBody<Schema extends z.ZodType>(schema: Schema) {
   return { body: { required: false as const, content: { "application/json": { schema } } } };
 }
@@ -58,8 +58,8 @@ export function answers<Schema extends z.ZodType>(
 }
 
 /**
- * The problems that a route can answer with, for the OpenAPI document, and no others. Handlers throw
- * them, so the type of what they answer does not know them.
+ * The problems of a route, for the OpenAPI document. Handlers throw them, so they are not part of the
+ * handlers' return types.
  */
 export function onlyProblems(...codes: ProblemCode[]): Record<never, never> {
   const descriptions = new Map<number, string[]>();
@@ -77,12 +77,12 @@ export function onlyProblems(...codes: ProblemCode[]): Record<never, never> {
   );
 }
 
-/** The problems of a route that reaches a store: `codes`, and what any of them can answer with. */
+/** The problems of a route that calls a store: `codes`, and those that all such routes share. */
 export function problems(...codes: ProblemCode[]): Record<never, never> {
   return onlyProblems(...codes, ...STORE_PROBLEMS);
 }
 
-/** The problems of a route that reaches a store and takes a body. */
+/** The problems of a route that calls a store and takes a body. */
 export function bodyProblems(...codes: ProblemCode[]): Record<never, never> {
   return onlyProblems(...codes, ...BODY_PROBLEMS, ...STORE_PROBLEMS);
 }
@@ -103,7 +103,7 @@ const BODY_PROBLEMS = [
   "INVALID_REQUEST",
 ] as const;
 
-/** Schemas allow absent fields only; their types allow undefined ones too. */
+/** Removes undefined fields, which the schemas' types allow although a parsed body never has them. */
 export function defined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return withoutUndefined(value) as { [K in keyof T]: Exclude<T[K], undefined> };
 }

@@ -1,4 +1,4 @@
-/** What the routes work with: the ports, and the concurrent callers of each gathered into batches. */
+/** What the routes share: the ports, batchers over them, and cached reads. */
 import type { Context } from "hono";
 import type { Env, LeaseStore } from "leasehold";
 import type {
@@ -13,12 +13,12 @@ import type {
 import { Batcher, type Capabilities, newLeaseId, taskIds } from "leasehold/internal";
 import type { Authenticator } from "./auth/authenticate.js";
 import { callerOf } from "./auth/caller.js";
+import { CachedRead } from "./console/cached-read.js";
 import { Contention } from "./console/contention.js";
 import { Terms } from "./console/elections.js";
-import { Fresh } from "./console/fresh.js";
 import type { Latencies } from "./console/latency.js";
 import { type Queued, type QueueKey, queuedIn } from "./console/queued.js";
-import { type Survey, surveyOf } from "./console/survey.js";
+import { statisticsOf, type TenantStatistics } from "./console/statistics.js";
 import type { Activities } from "./events/activity.js";
 import {
   type LeaseCalls,
@@ -38,43 +38,43 @@ export interface Services {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
-  /** What ended and was replaced, with all that this instance has recorded; undefined: nobody keeps it. */
+  /** Replaced grants, including those that this instance has not written yet; undefined: not kept. */
   readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
   readonly tenants: Tenants;
   readonly authenticator: Pick<Authenticator, "holds" | "forget">;
-  /** Undefined: there are no keys, limits, pauses and no audit. */
+  /** Keys, limits, pauses and the audit; undefined: none. */
   readonly control: Control | undefined;
   readonly pauses: Pick<Pauses, "covers" | "refresh">;
   readonly contention: Contention;
-  /** What happens through this instance, by tenant. */
+  /** Activity of this instance, by tenant. */
   readonly activities: Activities;
   readonly latencies: Latencies;
-  /** Looks at a whole tenant, or a whole queue, of which many who watch it share each. */
-  readonly survey: Fresh<Survey>;
-  readonly counts: Fresh<Record<TaskState, number>>;
-  readonly queued: Fresh<Queued, QueueKey>;
+  /** Reads of a whole tenant or queue, shared by all callers that ask for it. */
+  readonly statistics: CachedRead<TenantStatistics>;
+  readonly counts: CachedRead<Record<TaskState, number>>;
+  readonly queued: CachedRead<Queued, QueueKey>;
   readonly terms: Terms;
-  /** Names this instance to people, and when it began, by the monotonic clock. */
+  /** The public name of this instance, and its start by the monotonic clock. */
   readonly instance: { readonly id: string; readonly sinceMs: number };
-  /** Told of what acts do to tasks, past the task store. */
+  /** Receives task events of operator actions, which do not go through the observed task store. */
   readonly onTaskEvent: TaskListener | undefined;
   readonly limits: ServerLimits;
   readonly tenantsLimits: TenantsLimits;
-  /** The durations that are served. */
+  /** The TTLs that this server accepts. */
   readonly ttl: { readonly leases: Capabilities["ttl"]; readonly tasks: Capabilities["ttl"] };
   /**
-   * Before a tenant gets more of something, which counts from then on: leases that are not granted are
-   * taken off again by the call that asks for them.
+   * Reserves part of the tenant's quota. A route calls it before it creates leases or tasks; the
+   * acquire call returns the reservations of leases that are not granted.
    * @throws LIMIT_REACHED
    */
-  takeRoom(context: Context<AppEnv>, quota: Quota, more: number): Promise<void>;
-  /** For tasks that come without an id: those of one request in its order. */
+  reserveQuota(context: Context<AppEnv>, quota: Quota, more: number): Promise<void>;
+  /** Draws ids for tasks without one. The ids of one request are in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
   budget(context: Context<AppEnv>): Budget;
   /**
-   * For all changes of leases: of those that are named. Reads the request's budget, once: ask for it
-   * right before the first.
+   * Returns the calls that change the named leases. It reads the request's budget once, so call it
+   * right before the first change.
    * @throws BUDGET_SPENT, FORBIDDEN
    */
   leaseCalls(context: Context<AppEnv>, named: readonly Named[]): LeaseCalls;
@@ -84,10 +84,10 @@ export type BatchedTasks = ReturnType<typeof batchTasks>;
 
 export function batchTasks(store: TaskStore, { clock, telemetry }: Env) {
   const plain = new Batcher(store.enqueue.bind(store), clock, telemetry);
-  // Somebody's open transaction on a dedupeKey holds up those that come with one, not the others.
+  // An open transaction on a dedupeKey delays tasks that have one, and no others.
   const deduped = new Batcher(store.enqueue.bind(store), clock, telemetry);
   return {
-    /** In one lane: what is added together keeps its order. */
+    /** Uses one lane per request, so that its tasks keep their order. */
     enqueue: (tasks: readonly NewTask[], timeoutMs: number) => {
       const lane = tasks.every(({ dedupeKey }) => dedupeKey === null) ? plain : deduped;
       return Promise.all(tasks.map((task) => lane.submit(task, timeoutMs)));
@@ -130,9 +130,9 @@ export function newServices(
   return {
     ...ports,
     contention,
-    survey: new Fresh(env.clock, (namespace) => surveyOf(leases, namespace)),
-    counts: new Fresh(env.clock, (namespace) => tasks.counts(namespace)),
-    queued: new Fresh(env.clock, (queue) => queuedIn(tasks, queue)),
+    statistics: new CachedRead(env.clock, (namespace) => statisticsOf(leases, namespace)),
+    counts: new CachedRead(env.clock, (namespace) => tasks.counts(namespace)),
+    queued: new CachedRead(env.clock, (queue) => queuedIn(tasks, queue)),
     terms: new Terms(env.clock, ports.history),
     instance: { id: newLeaseId(env.random).slice(0, 16), sinceMs: env.clock.monotonic() },
     newTaskId: taskIds(env.clock, env.random),
@@ -142,13 +142,13 @@ export function newServices(
       leases: servedTtl(leases.capabilities.ttl, limits),
       tasks: servedTtl(tasks.capabilities.ttl, limits),
     },
-    async takeRoom(context, quota, more) {
+    async reserveQuota(context, quota, more) {
       const { namespace } = callerOf(context);
       const most = (await tenantsLimits.of(namespace))[quota];
       if (most === null) return;
       const take = () => quotas.take(quota, namespace, more, most);
       if (await budget(context).read(take)) return;
-      throw tooMany("LIMIT_REACHED", `at most ${most} ${quota} of one tenant at once`, 5_000);
+      throw tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
     },
     leaseCalls: (context, named) => callsOf(context, budget(context), named),
   };

@@ -1,4 +1,4 @@
-/** What a server measures beside its stores' calls: its requests, and what its stores hold. */
+/** The server's own metrics: its requests, and samples of its stores. */
 import type { Context, MiddlewareHandler } from "hono";
 import type { Clock, Env, LeaseStore } from "leasehold";
 import type { MetricName, Observation } from "leasehold/internal";
@@ -7,17 +7,17 @@ import type { Telemetry } from "leasehold/telemetry";
 import { routeOf } from "./auth/access.js";
 import type { AppEnv } from "./request.js";
 
-/** Counting tasks reads all of a tenant's, so no scraper may ask for it more often. */
+/** Counting tasks reads all tasks of a tenant, so scrapers share a sample for this long. */
 const SAMPLE_EVERY_MS = 15_000;
-/** Of a tenant, live grants are looked through for the oldest up to this many pages. */
-const MOST_PAGES = 5;
+/** Pages of live grants that are read to find a tenant's oldest. */
+const MAX_PAGES = 5;
 const PAGE = 200;
-/** Tenants of this instance whose tasks and grants are sampled: those that came first. */
-const MOST_TENANTS = 100;
+/** Tenants of this instance whose tasks and grants are sampled: the first ones that sent requests. */
+const MAX_TENANTS = 100;
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
-/** Times and traces each request by the pattern of its route, and notes which tenants there are. */
+/** Measures and traces each request by its route pattern, and adds its tenant to `tenants`. */
 export function measuredRequests(
   { telemetry, clock }: Env & { telemetry: Telemetry },
   tenants: Set<string>,
@@ -40,11 +40,11 @@ export function measuredRequests(
       telemetry.measure("http.server.request.duration", labels, clock.monotonic() - sinceMs);
     });
     const tenant = context.get("caller")?.namespace;
-    if (tenant !== undefined && tenants.size < MOST_TENANTS) tenants.add(tenant);
+    if (tenant !== undefined && tenants.size < MAX_TENANTS) tenants.add(tenant);
   };
 }
 
-/** Of a request for no route: paths are the callers' own. */
+/** `none` for unknown routes: their paths are the callers' text and must not become labels. */
 function patternOf(context: Context<AppEnv>): string {
   return routeOf(context)?.replace(/^\w+ /, "") ?? "none";
 }
@@ -54,13 +54,13 @@ export interface Sampled {
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
   readonly clock: Clock;
-  /** Whose tasks and grants are counted, together. */
+  /** Tenants whose tasks and grants are sampled, as one sum. */
   readonly tenants: ReadonlySet<string>;
-  /** Whose generator it is. */
+  /** Namespace of the generator. */
   readonly namespace: string;
 }
 
-/** Tells how much there is to do and to hold; the returned function ends it. */
+/** Observes tasks, grants and the generator. The returned function ends it. */
 export function observeStores(telemetry: Telemetry, sampled: Sampled): () => void {
   const { leases, tasks, generator, clock, tenants, namespace } = sampled;
   const sample = <Name extends MetricName>(read: () => Promise<Observation<Name>[]>) =>
@@ -96,11 +96,11 @@ export function observeStores(telemetry: Telemetry, sampled: Sampled): () => voi
   };
 }
 
-/** Age of the oldest live grant, by the store's clock alone. */
+/** Age of the oldest live grant, by the store's clock only. */
 async function oldestMs(leases: LeaseStore, namespace: string): Promise<number> {
   let oldest = 0;
   let cursor: string | null | undefined;
-  for (let pages = 0; pages < MOST_PAGES && cursor !== null; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES && cursor !== null; pages += 1) {
     const after = cursor === undefined ? {} : { cursor };
     const page = await leases.list({ namespace, states: ["live"], limit: PAGE, ...after });
     for (const { grantedAt, expiresAt, remainingMs } of page.items) {
@@ -112,7 +112,7 @@ async function oldestMs(leases: LeaseStore, namespace: string): Promise<number> 
   return oldest;
 }
 
-/** The last answer while it is younger; one call at a time. A failure is not kept. */
+/** Reuses the last result until it is `everyMs` old. A failure is not kept. */
 function atMostEvery<T>(clock: Clock, everyMs: number, read: () => Promise<T>): () => Promise<T> {
   let last: { readonly atMs: number; readonly answer: Promise<T> } | undefined;
   return () => {

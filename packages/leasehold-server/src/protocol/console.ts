@@ -1,6 +1,6 @@
 /**
- * The schemas of what consoles ask for. Figures of the store are everybody's; what one instance has seen
- * happen is said to be so: `forMs` is since when it looks, and what went through others is not in it.
+ * Schemas of the console's routes. Some figures describe the whole store. Others describe one instance:
+ * they cover the calls that went through it since `forMs` ago, and none that went through others.
  */
 import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
@@ -12,54 +12,60 @@ import { Pause } from "./operator.js";
 import type { Same } from "./same.js";
 import { Counts, State } from "./tasks.js";
 
-/** Of which a server keeps figures. */
-export const MOST_SECONDS = 300;
-/** What has happened that a server keeps of a tenant. */
-export const MOST_RECENT = 1_000;
+/** Seconds for which an instance keeps figures. */
+export const MAX_SECONDS = 300;
+/** Activities that an instance keeps for each tenant. */
+export const MAX_ACTIVITIES = 1_000;
 
-const forMs = z.number().openapi({ description: "Since when this instance has looked." });
+const forMs = z
+  .number()
+  .openapi({ description: "How long this instance has been recording, in milliseconds." });
 
 export const Whoami = z
   .object({
     namespace: z.string(),
     role: ApiKey.shape.role,
     prefixes: z.array(z.string()),
-    actor: z.string().openapi({ description: "As in the audit." }),
-    keyId: z.string().nullable().openapi({ description: "null: no key is asked for." }),
+    actor: z.string().openapi({ description: "The caller's name in the audit." }),
+    keyId: z.string().nullable().openapi({ description: "null: the server requires no key." }),
     may: z.array(z.string()).openapi({
-      description: "Which of the values of `x-needs` this caller has, each within its prefixes.",
+      description: "The values of `x-needs` that this caller satisfies, within its prefixes.",
     }),
-    control: z.boolean().openapi({ description: "Whether there are pauses, an audit and keys." }),
-    history: z.boolean().openapi({ description: "Whether replaced grants are kept." }),
+    control: z
+      .boolean()
+      .openapi({ description: "Whether the server has pauses, an audit and keys." }),
+    history: z.boolean().openapi({ description: "Whether the server keeps replaced grants." }),
     version: z.string(),
   })
   .openapi("Whoami");
 true satisfies Same<z.infer<typeof Whoami>, wire.Whoami>;
 
-export const OverviewQuery = z.strictObject({ seconds: QueryInteger(1, MOST_SECONDS, 60) });
+export const OverviewQuery = z.strictObject({ seconds: QueryInteger(1, MAX_SECONDS, 60) });
 
-const PerSecond = z.array(z.int()).openapi({ description: "Per second, the oldest first." });
+const PerSecond = z.array(z.int()).openapi({ description: "Per second, oldest first." });
 const Sampled = z
   .array(z.int().nullable())
-  .openapi({ description: "Of the whole store; null: not looked at in that second." });
+  .openapi({ description: "Per second, for the whole store; null: not sampled in that second." });
 const PerSecondMs = z
   .array(z.number().nullable())
-  .openapi({ description: "null: no call ended in that second." });
+  .openapi({ description: "Per second; null: no call ended in that second." });
 
 const Series = z
   .object({
-    from: z.string().openapi({ description: "When the first second began." }),
-    seconds: z.int().openapi({ description: "The last one is under way." }),
+    from: z.string().openapi({ description: "Start of the first second." }),
+    seconds: z
+      .int()
+      .openapi({ description: "Number of seconds. The last one is still in progress." }),
     leases: z.object({
       acquired: PerSecond,
       contended: PerSecond,
       renewed: PerSecond,
       released: PerSecond,
       revoked: PerSecond,
-      reclaimed: PerSecond.openapi({ description: "Expired grants that a new one replaced." }),
+      reclaimed: PerSecond.openapi({ description: "Expired grants that a new grant replaced." }),
       lost: z
         .object({ expired: PerSecond, revoked: PerSecond, taken: PerSecond, gone: PerSecond })
-        .openapi({ description: "Renewals that were refused, by reason." }),
+        .openapi({ description: "Refused renewals, by reason." }),
     }),
     tasks: z.object({
       enqueued: PerSecond,
@@ -74,7 +80,7 @@ const Series = z
     }),
     store: z
       .object({ p50Ms: PerSecondMs, p99Ms: PerSecondMs })
-      .openapi({ description: "Of this instance's calls, of all tenants." }),
+      .openapi({ description: "Latency of this instance's calls to the store, for all tenants." }),
   })
   .openapi("Series");
 
@@ -91,9 +97,7 @@ const Latency = z
 export const Overview = z
   .object({
     instance: z.object({
-      id: z
-        .string()
-        .openapi({ description: "Of this process's app: another one after a restart." }),
+      id: z.string().openapi({ description: "Names this instance. It changes with a restart." }),
       version: z.string(),
       upForMs: z.number(),
       now: z.string(),
@@ -102,37 +106,45 @@ export const Overview = z
       name: z
         .string()
         .nullable()
-        .openapi({ description: "`postgres`, `memory` ...; null: not said." }),
+        .openapi({ description: "`postgres`, `memory` ...; null: unknown." }),
       ...Capabilities.shape,
     }),
     health: z.object({
-      ok: z.boolean().openapi({ description: "The stores answer, as /readyz asks them." }),
+      ok: z
+        .boolean()
+        .openapi({ description: "The stores are available, by the check of /readyz." }),
       tookMs: z.number(),
       detail: z.string().nullable(),
     }),
     leases: z
       .object({
         held: z.int(),
-        ended: z.int().openapi({ description: "Free, with a record of the last grant." }),
-        complete: z.boolean().openapi({ description: "false: there are more than were counted." }),
+        ended: z
+          .int()
+          .openapi({ description: "Free resources with a record of their last grant." }),
+        complete: z
+          .boolean()
+          .openapi({ description: "false: there are more leases than the server counted." }),
       })
       .nullable()
       .openapi({
-        description: "Of the whole store, looked at every 2 s at most; null: it does not answer.",
+        description: "For the whole store, read at most every 2 s; null: the store is unavailable.",
       }),
     tasks: z.union([Counts, z.null()]),
     contended: z
       .object({
-        resources: z.int().openapi({ description: "That met a holder within the last minute." }),
-        waiting: z.int().openapi({ description: "Who was refused and will ask again." }),
+        resources: z
+          .int()
+          .openapi({ description: "Resources with a refused acquire within the last minute." }),
+        waiting: z.int().openapi({ description: "Waiters." }),
       })
-      .openapi({ description: "As this instance has seen it." }),
+      .openapi({ description: "Contention that this instance has recorded." }),
     series: Series.openapi({
-      description: "What went through this instance, of this tenant but for `store`.",
+      description: "Calls of this tenant through this instance; `store` covers all tenants.",
     }),
-    latency: z
-      .array(Latency)
-      .openapi({ description: "Of this instance's calls of the last minute, of all tenants." }),
+    latency: z.array(Latency).openapi({
+      description: "Latency of this instance's calls within the last minute, for all tenants.",
+    }),
   })
   .openapi("Overview");
 true satisfies Same<z.infer<typeof Overview>, wire.Overview>;
@@ -141,9 +153,9 @@ export const ACTIVITY_TOPICS = ["lease", "task", "operator"] as const;
 true satisfies Same<(typeof ACTIVITY_TOPICS)[number], wire.Activity["topic"]>;
 
 export const ActivityQuery = z.strictObject({
-  of: z.enum(ACTIVITY_TOPICS).optional().openapi({ description: "Default: of all." }),
-  last: QueryInteger(0, MOST_RECENT, 0).openapi({
-    description: "How many of the past to begin with, where the stream does not go on.",
+  of: z.enum(ACTIVITY_TOPICS).optional().openapi({ description: "Default: all." }),
+  last: QueryInteger(0, MAX_ACTIVITIES, 0).openapi({
+    description: "How many past activities to send first if the stream does not resume.",
   }),
 });
 
@@ -159,8 +171,8 @@ const Refusal = z
     holder: z
       .string()
       .nullable()
-      .openapi({ description: "null: granted before this instance looked." }),
-    token: z.int().nullable().openapi({ description: "As whoever was refused has said it." }),
+      .openapi({ description: "null: granted before this instance began recording." }),
+    token: z.int().nullable().openapi({ description: "The token in the refused request." }),
     grantId: z.string().nullable(),
   })
   .openapi("RefusedCall");
@@ -170,7 +182,7 @@ export const RefusalsQuery = z.strictObject({
   limit: QueryInteger(1, LIMITS.page, 100),
 });
 export const Refusals = z
-  .object({ forMs, items: z.array(Refusal).openapi({ description: "The latest first." }) })
+  .object({ forMs, items: z.array(Refusal).openapi({ description: "Latest first." }) })
   .openapi("RefusedCalls");
 true satisfies Same<z.infer<typeof Refusals>, wire.Refusals>;
 
@@ -181,15 +193,14 @@ const Waiter = z
     ahead: z
       .int()
       .nullable()
-      .openapi({ description: "In line before it, where the store queues." }),
+      .openapi({ description: "Waiters ahead of it, if the store has a wait queue." }),
     askedAt: z.string(),
   })
   .openapi("Waiter");
 
-const renewals = z
-  .int()
-  .nullable()
-  .openapi({ description: "Through this instance; null: it has not seen the grant." });
+const renewals = z.int().nullable().openapi({
+  description: "Renewals through this instance; null: this instance has not recorded the grant.",
+});
 
 const GrantRecord = LeaseView.omit({ resource: true })
   .extend({ renewals, endedAt: z.string().nullable() })
@@ -207,10 +218,12 @@ export const Resource = z
     history: z.boolean().openapi({ description: "false: only the last grant is known." }),
     pause: z.union([Pause, z.null()]),
     forMs,
-    waiters: z.array(Waiter).openapi({ description: "As this instance has seen them, in line." }),
+    waiters: z
+      .array(Waiter)
+      .openapi({ description: "Waiters that this instance has recorded, in queue order." }),
     refusals: z
       .array(Refusal)
-      .openapi({ description: "As this instance has seen them, the latest first." }),
+      .openapi({ description: "Refusals that this instance has recorded, latest first." }),
   })
   .openapi("Resource");
 true satisfies Same<z.infer<typeof Resource>, wire.Resource>;
@@ -234,16 +247,16 @@ const Term = z
     endedAt: z.string().nullable(),
     state: LeaseState,
     vacantMs: z.number().nullable().openapi({
-      description: "From the end of the term before it; null: that is not known.",
+      description: "Time without a leader before this term; null: unknown.",
     }),
   })
   .openapi("ElectionTerm");
 const Election = z
   .object({
-    name: z.string().openapi({ description: "The resource of its lease." }),
+    name: z.string().openapi({ description: "The resource of the election's lease." }),
     kind: z.enum(["elector", "singleton"]),
-    leader: z.string().nullable().openapi({ description: "null: nobody leads now." }),
-    token: Token.openapi({ description: "Of the last term." }),
+    leader: z.string().nullable().openapi({ description: "null: there is no leader now." }),
+    token: Token.openapi({ description: "Fencing token of the last term." }),
     grantId: z.string(),
     since: z.string().nullable(),
     endedAt: z.string().nullable(),
@@ -252,7 +265,7 @@ const Election = z
     remainingMs: z.number(),
     terms: z
       .array(Term)
-      .openapi({ description: "The newest first, this one included; 20 at most." }),
+      .openapi({ description: "Newest first, including the current term; at most 20." }),
   })
   .openapi("Election");
 const ShardGroup = z
@@ -263,7 +276,10 @@ const ShardGroup = z
     shards: z.array(
       z.object({
         shard: z.int(),
-        holder: z.string().nullable().openapi({ description: "null: nobody works on it now." }),
+        holder: z
+          .string()
+          .nullable()
+          .openapi({ description: "null: no member holds the shard now." }),
         token: Token,
         since: z.string().nullable(),
         remainingMs: z.number(),
@@ -273,12 +289,14 @@ const ShardGroup = z
   .openapi("ShardGroup");
 export const Elections = z
   .object({
-    items: z.array(Election).openapi({ description: "By name; 1,000 at most." }),
+    items: z.array(Election).openapi({ description: "By name; at most 1,000." }),
     shards: z.array(ShardGroup).openapi({ description: "By name." }),
     complete: z
       .boolean()
-      .openapi({ description: "false: there are more elections, or leases, than were looked at." }),
-    history: z.boolean().openapi({ description: "false: of each only the last term is known." }),
+      .openapi({ description: "false: there are more elections or leases than the server read." }),
+    history: z
+      .boolean()
+      .openapi({ description: "false: only the last term of each election is known." }),
   })
   .openapi("Elections");
 true satisfies Same<z.infer<typeof Elections>, wire.Elections>;
@@ -293,10 +311,12 @@ const Workers_ = z
         queues: z.array(z.string()),
         kinds: z.array(z.string()).nullable().openapi({ description: "null: any." }),
         at: z.string(),
-        waiting: z.boolean().openapi({ description: "It waits for a task now." }),
+        waiting: z.boolean().openapi({ description: "The worker waits for a task now." }),
       })
       .nullable()
-      .openapi({ description: "The last one that this instance has seen; null: none of late." }),
+      .openapi({
+        description: "The last claim that this instance has recorded; null: no recent claim.",
+      }),
   })
   .openapi("Worker");
 export const Workers = z
@@ -304,7 +324,7 @@ export const Workers = z
     items: z.array(Workers_).openapi({ description: "By holder." }),
     complete: z
       .boolean()
-      .openapi({ description: "false: there are more live leases than were read." }),
+      .openapi({ description: "false: there are more live leases than the server read." }),
     forMs,
   })
   .openapi("Workers");
@@ -330,15 +350,18 @@ export const Why = z
       .array(
         z.object({
           code: z.enum(WHY_CODES as unknown as [string, ...string[]]),
-          text: z.string().openapi({ description: "A sentence for people." }),
+          text: z.string().openapi({ description: "Explanation for people." }),
           inMs: z
             .number()
             .nullable()
-            .openapi({ description: "scheduled, retrying: when it is due." }),
-          ahead: z.int().nullable().openapi({ description: "behind: tasks that come before it." }),
+            .openapi({ description: "For scheduled and retrying: time until the task is due." }),
+          ahead: z
+            .int()
+            .nullable()
+            .openapi({ description: "For behind: number of tasks ahead of it." }),
         }),
       )
-      .openapi({ description: "The most decisive first." }),
+      .openapi({ description: "Most decisive first." }),
   })
   .openapi("Why");
 true satisfies Same<z.infer<typeof Why>, wire.Why>;

@@ -1,4 +1,4 @@
-/** What the query and the headers of /v1/events say. */
+/** Schemas of the query and the headers of /v1/events. */
 import { z } from "@hono/zod-openapi";
 import type { EventTopic } from "leasehold/internal/wire";
 import type { Same } from "./same.js";
@@ -7,11 +7,11 @@ const EVENT_TOPICS = ["leases", "tasks"] as const;
 true satisfies Same<(typeof EVENT_TOPICS)[number], EventTopic>;
 
 export const EventsQuery = z.strictObject({
-  of: z.enum(EVENT_TOPICS).optional().openapi({ description: "Default: of both." }),
+  of: z.enum(EVENT_TOPICS).optional().openapi({ description: "Default: both." }),
 });
 export const EventsHeaders = z.object({
   "last-event-id": z
     .string()
     .optional()
-    .openapi({ description: "The `id` of the last event received: go on after it." }),
+    .openapi({ description: "The `id` of the last event received. The stream resumes after it." }),
 });

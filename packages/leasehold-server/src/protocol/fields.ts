@@ -1,4 +1,4 @@
-/** Fields that many schemas share. Everything is strict: an unknown field is refused, not ignored. */
+/** Fields that several schemas share. Schemas of requests are strict: they refuse unknown fields. */
 import { z } from "@hono/zod-openapi";
 import { type ErrorCode, InvalidOptionError } from "leasehold";
 import type { Json } from "leasehold/internal";
@@ -29,63 +29,63 @@ export const Uuid = z
 export const TaskLeaseId = z
   .string()
   .regex(/^[0-9a-f]{32}$/, "must be 32 hex digits in lower case")
-  .openapi({ description: "Secret: whoever knows it may renew and end the grant." });
+  .openapi({ description: "Secret: it authorizes renewing and ending the grant." });
 
 export const Token = z.int().min(1).openapi({ description: "The fencing token of the grant." });
 
 export const TtlMs = z.int().min(1).openapi({
-  description: "Duration of the lease in milliseconds, within what the store can do.",
+  description: "Duration of the grant in milliseconds, within the store's limits.",
   example: 30_000,
 });
 
 const DEFAULT_TTL_MS = 30_000;
 
-/** The two spellings of a ttl, of which at most one may stand. */
+/** The two units of a TTL. A request has at most one of them. */
 export const ttl = {
   ttlMs: TtlMs.optional(),
   ttlSeconds: z.number().positive().max(1e7).optional(),
 };
 
-export interface SpelledTtl {
+export interface TtlFields {
   ttlMs?: number | undefined;
   ttlSeconds?: number | undefined;
 }
 
-/** The ttl in milliseconds, whichever way it was said; undefined when it was not. */
-export function withTtlIfSaid<Body extends SpelledTtl>(
+/** Converts the TTL to milliseconds; undefined if the request has none. */
+export function withOptionalTtl<Body extends TtlFields>(
   { ttlMs, ttlSeconds, ...rest }: Body,
   context: z.RefinementCtx,
-): Omit<Body, keyof SpelledTtl> & { ttlMs: number | undefined } {
+): Omit<Body, keyof TtlFields> & { ttlMs: number | undefined } {
   if (ttlMs !== undefined && ttlSeconds !== undefined) {
-    const message = "must not stand beside ttlMs";
+    const message = "must not be combined with ttlMs";
     context.addIssue({ code: "custom", path: ["ttlSeconds"], message });
   }
-  const saidMs = ttlSeconds === undefined ? undefined : Math.round(ttlSeconds * 1_000);
-  return { ...rest, ttlMs: ttlMs ?? saidMs };
+  const requestedMs = ttlSeconds === undefined ? undefined : Math.round(ttlSeconds * 1_000);
+  return { ...rest, ttlMs: ttlMs ?? requestedMs };
 }
 
-/** The same; 30 s when it was not said. */
-export function withTtlMs<Body extends SpelledTtl>(
+/** Converts the TTL to milliseconds; the default is 30 s. */
+export function withDefaultTtl<Body extends TtlFields>(
   body: Body,
   context: z.RefinementCtx,
-): Omit<Body, keyof SpelledTtl> & { ttlMs: number } {
-  const said = withTtlIfSaid(body, context);
+): Omit<Body, keyof TtlFields> & { ttlMs: number } {
+  const said = withOptionalTtl(body, context);
   return { ...said, ttlMs: said.ttlMs ?? DEFAULT_TTL_MS };
 }
 
 const FIRST_MS = Date.parse("0001-01-01T00:00:00Z");
 const LAST_MS = Date.parse("9999-12-31T23:59:59.999Z");
 
-/** A time with its zone, in years of four digits; kept as UTC. */
+/** A time with a time zone and a year of four digits, converted to UTC. */
 export const Time = z.iso
-  .datetime({ offset: true, error: "must be a time with its zone, as ISO 8601" })
+  .datetime({ offset: true, error: "must be an ISO 8601 time with a time zone" })
   .refine((text) => Date.parse(text) >= FIRST_MS && Date.parse(text) <= LAST_MS, {
-    error: "must be a time of the years 1 to 9999",
+    error: "must be a time in the years 1 to 9999",
   })
   .transform((text) => new Date(text).toISOString())
   .openapi({ type: "string", format: "date-time" });
 
-/** Anything that JSON can say; deep nesting and numbers that are no numbers are refused. */
+/** Any JSON value, except for deep nesting and numbers that are not finite. */
 export const JsonValue = (z.unknown() as z.ZodType<Json, Json>)
   .superRefine((value, context) => {
     const fault = findFault(value, LIMITS.depth);
@@ -93,7 +93,7 @@ export const JsonValue = (z.unknown() as z.ZodType<Json, Json>)
   })
   .openapi({ description: "Any JSON value." });
 
-/** Recursion is bounded by the depth that is allowed. */
+/** The allowed depth bounds the recursion. */
 function findFault(
   value: Json | undefined,
   depth: number,
@@ -110,7 +110,7 @@ function findFault(
   }
 }
 
-/** A whole number in a query. */
+/** An integer in a query. */
 export function QueryInteger(min: number, max: number, byDefault: number) {
   return z
     .string()
@@ -126,18 +126,18 @@ const Duration = z
   .regex(/^\d{1,12}$/, "must be whole milliseconds")
   .transform(Number)
   .optional();
-/** By which lists of leases can be narrowed; a page may then have fewer than `limit`. */
+/** Filters of lists of leases. A filtered page may have fewer items than `limit`. */
 export const leaseFilters = {
-  holder: Name.optional().openapi({ description: "Held by this one." }),
+  holder: Name.optional().openapi({ description: "Only leases of this holder." }),
   expiringWithinMs: Duration.openapi({
     type: "integer",
     minimum: 0,
-    description: "Live, and at its end by then unless it is renewed.",
+    description: "Only live leases that expire within this time unless they are renewed.",
   }),
   heldForMs: Duration.openapi({
     type: "integer",
     minimum: 0,
-    description: "Live, and granted at least this long ago.",
+    description: "Only live leases that were granted at least this long ago.",
   }),
 };
 
@@ -145,7 +145,7 @@ export const Cursor = z
   .string()
   .min(1)
   .max(1_024)
-  .openapi({ description: "`nextCursor` of the page before." });
+  .openapi({ description: "`nextCursor` of the previous page." });
 
 /** A page of a list. */
 export function PageOf<Item extends z.ZodType>(item: Item) {
@@ -155,10 +155,10 @@ export function PageOf<Item extends z.ZodType>(item: Item) {
   });
 }
 
-/** An array of requests, each of which gets one outcome. */
+/** An array of requests. The response has one outcome for each. */
 export const batch = <Item extends z.ZodType>(item: Item) => z.array(item).min(1).max(LIMITS.batch);
 
-/** The outcome of a request that was not carried out (`no`), or of which nobody can say (`maybe`). */
+/** The outcome of a failed request. `applied`: whether the store may have carried it out. */
 export const Failed = z
   .object({
     status: z.literal("failed"),

@@ -6,13 +6,13 @@ import type { Same } from "./same.js";
 
 const Rate = z.number().min(0.01).max(1_000).openapi({ description: "Tasks per second." });
 
-/** The same on every instance: what is wanted is stored, who does it is said by the lease. */
+/** The same on every instance: the wanted state is stored, and the lease names the running generator. */
 export const GeneratorStatus = z
   .object({
     status: z.enum(["STARTED", "STOPPED"]).openapi({
-      description: "STARTED: it is wanted, and a live holder of the lease generates.",
+      description: "STARTED: it should run, and a live holder of its lease generates tasks.",
     }),
-    running: z.boolean().openapi({ description: "Whether it is wanted." }),
+    running: z.boolean().openapi({ description: "Whether it should run." }),
     ratePerSecond: Rate,
     holder: z.string().nullable(),
     fencingToken: Token.nullable(),

@@ -1,4 +1,4 @@
-/** The schemas of /v1/keys and /v1/limits. */
+/** Schemas of /v1/keys and /v1/limits. */
 import { z } from "@hono/zod-openapi";
 import { InvalidOptionError } from "leasehold";
 import type { Role } from "leasehold/internal";
@@ -9,18 +9,18 @@ import { Cursor, Name, PageOf, QueryInteger } from "./fields.js";
 const KEY_ROLES = ["viewer", "holder", "operator", "admin"] as const satisfies readonly Role[];
 const LONGEST_LIFETIME_MS = 10 * 365 * 24 * 3_600_000;
 const LONGEST_OVERLAP_MS = 90 * 24 * 3_600_000;
-/** For whoever has to change the key on some machines by hand. */
+/** A day, for operators who replace the key on some machines by hand. */
 const DEFAULT_OVERLAP_MS = 24 * 3_600_000;
-const MOST_PREFIXES = 100;
+const MAX_PREFIXES = 100;
 
 export const Reason = z
   .string()
   .min(1)
   .max(1_000)
   .refine((text) => text.isWellFormed() && !text.includes("\0"), "must be well-formed")
-  .openapi({ description: "Why, for the audit." });
+  .openapi({ description: "Reason for the audit." });
 
-/** As a name, but it may be empty: then it is the beginning of everything. */
+/** A name or the empty string, which every name begins with. */
 export const Prefix = z
   .string()
   .superRefine((value, context) => {
@@ -42,13 +42,15 @@ export const ApiKey = z
     prefixes: z.array(z.string()),
     createdAt: z.string(),
     expiresAt: z.string().nullable().openapi({ description: "null: never." }),
-    remainingMs: z.number().nullable().openapi({ description: "null: no end; 0: it is over." }),
+    remainingMs: z.number().nullable().openapi({ description: "null: never expires; 0: expired." }),
     revoked: z.boolean(),
   })
   .openapi("ApiKey");
 
 export const NewApiKey = ApiKey.extend({
-  key: z.string().openapi({ description: "Secret: told once, and stored nowhere." }),
+  key: z
+    .string()
+    .openapi({ description: "Secret. Returned once; the server stores only a digest." }),
 }).openapi("NewApiKey");
 
 export const ApiKeyPage = PageOf(ApiKey).openapi("ApiKeyPage");
@@ -59,13 +61,14 @@ export const KeyListQuery = z.strictObject({
 
 export const KeyBody = z
   .strictObject({
-    name: Name.openapi({ description: "For people: whose it is." }),
+    name: Name.openapi({ description: "A label for people, such as the owner." }),
     role: z.enum(KEY_ROLES),
-    prefixes: z.array(Prefix).min(1).max(MOST_PREFIXES).optional().openapi({
-      description: "Of a holder: what it may lease begins with one of these. Default: anything.",
+    prefixes: z.array(Prefix).min(1).max(MAX_PREFIXES).optional().openapi({
+      description:
+        "For a holder: the resources that it may lease begin with one of these. Default: any resource.",
     }),
     lifetimeMs: z.int().min(1_000).max(LONGEST_LIFETIME_MS).nullable().default(null).openapi({
-      description: "null: no end. A key that takes its place will live as long.",
+      description: "null: never expires. Rotation gives the new key the same lifetime.",
     }),
     reason: Reason.optional(),
   })
@@ -79,7 +82,7 @@ export const KeyBody = z
 export const RotateBody = z
   .strictObject({
     overlapMs: z.int().min(0).max(LONGEST_OVERLAP_MS).default(DEFAULT_OVERLAP_MS).openapi({
-      description: "How long the old key goes on beside the new one.",
+      description: "How long the old key stays valid beside the new one.",
     }),
     reason: Reason.optional(),
   })
@@ -89,14 +92,16 @@ export const KeyParams = z.object({ id: z.string() });
 
 const Limit = z.int().min(1).max(1e9).nullable();
 const limits = {
-  leases: Limit.openapi({ description: "Live leases at once. null: the server's own limit." }),
-  tasks: Limit.openapi({ description: "Pending and running tasks at once." }),
+  leases: Limit.openapi({
+    description: "Maximum number of live leases. null: the server's own limit.",
+  }),
+  tasks: Limit.openapi({ description: "Maximum number of pending and running tasks." }),
   ratePerSecond: z
     .number()
     .positive()
     .max(1e9)
     .nullable()
-    .openapi({ description: "Requests per second of one key." }),
+    .openapi({ description: "Maximum requests per second of one key." }),
 };
 export const TenantLimits = z.object(limits).openapi("TenantLimits");
 export const LimitsBody = z

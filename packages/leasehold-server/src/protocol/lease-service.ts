@@ -1,10 +1,18 @@
-/** The schemas of /api/leases. Fields of the article keep its names; ours are in camel case. */
+/** Schemas of /api/leases. Fields in snake case follow the compatibility format; additions are in camel case. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "leasehold/internal/wire";
-import { Cursor, Name, PageOf, QueryInteger, ttl, withTtlIfSaid, withTtlMs } from "./fields.js";
+import {
+  Cursor,
+  Name,
+  PageOf,
+  QueryInteger,
+  ttl,
+  withDefaultTtl,
+  withOptionalTtl,
+} from "./fields.js";
 import { Grant, GrantOfResource, LeaseState } from "./leases.js";
 
-/** One grant, live or ended: a row of the article's table. */
+/** One grant, live or ended. */
 export const LeaseRecord = z
   .object({
     id: z.string().openapi({ description: "base64url(resource) + '.' + grantId. Public." }),
@@ -18,13 +26,13 @@ export const LeaseRecord = z
     grantId: z.string(),
     fencingToken: z.int().min(1),
     ttlMs: z.number(),
-    remainingMs: z.number().openapi({ description: "0 when it has ended." }),
+    remainingMs: z.number().openapi({ description: "0 once the grant has ended." }),
   })
   .openapi("LeaseRecord");
 export type LeaseRecord = z.infer<typeof LeaseRecord>;
 
 export const NewLeaseRecord = LeaseRecord.extend({
-  leaseId: z.string().openapi({ description: "Secret: whoever knows it may renew and release." }),
+  leaseId: z.string().openapi({ description: "Secret: it authorizes renewal and release." }),
 }).openapi("NewLeaseRecord");
 
 const Worker = z
@@ -39,12 +47,12 @@ export const LeaseRecordPage = PageOf(LeaseRecord).openapi("LeaseRecordPage");
 export const LeaseOverview = z
   .object({
     ...LeaseRecordPage.shape,
-    workers: z.array(Worker).openapi({ description: "Who holds a live lease, by name." }),
+    workers: z.array(Worker).openapi({ description: "Holders of live leases, by name." }),
     workersComplete: z.boolean().openapi({
-      description: "false: there are more live leases than were read for this.",
+      description: "false: there are more live leases than the server read for this list.",
     }),
     history: z.boolean().openapi({
-      description: "false: of each resource only the last grant is known.",
+      description: "false: only the last grant of each resource is known.",
     }),
   })
   .openapi("LeaseOverview");
@@ -54,24 +62,27 @@ export const LeaseRecordsQuery = z.strictObject({
   cursor: Cursor.optional(),
 });
 export const LeaseRecordParams = z.object({
-  id: z.string().openapi({ description: "Of a LeaseRecord." }),
+  id: z.string().openapi({ description: "The id of a LeaseRecord." }),
 });
 
 export const NewLeaseBody = z
   .strictObject({
     resource: Name,
-    holder: Name.openapi({ description: "Identity of the process, shown to others." }),
+    holder: Name.openapi({ description: "Identity of the holder's process. Public." }),
     ...ttl,
     leaseId: GrantOfResource.optional(),
   })
-  .transform(withTtlMs)
+  .transform(withDefaultTtl)
   .openapi("NewLease");
 
 const grantee = {
   leaseId: Grant.optional(),
   resource: Name.optional(),
   holder: Name.optional(),
-  fencingToken: z.int().optional().openapi({ description: "Only the grant with this token." }),
+  fencingToken: z
+    .int()
+    .optional()
+    .openapi({ description: "Only the grant with this fencing token." }),
 };
 
 interface Grantee {
@@ -80,7 +91,7 @@ interface Grantee {
   holder?: string | undefined;
 }
 
-/** Which grant is meant: its leaseId, or else resource and holder. */
+/** Requires a leaseId, or else resource and holder. */
 function namesGrant({ leaseId, resource, holder }: Grantee, context: z.RefinementCtx): void {
   if (leaseId !== undefined) return;
   for (const [path, value] of Object.entries({ resource, holder })) {
@@ -93,7 +104,7 @@ function namesGrant({ leaseId, resource, holder }: Grantee, context: z.Refinemen
 export const RenewLeaseBody = z
   .strictObject({ ...grantee, ...ttl })
   .superRefine(namesGrant)
-  .transform(withTtlIfSaid)
+  .transform(withOptionalTtl)
   .openapi("RenewLease");
 export const ReleaseLeaseBody = z
   .strictObject(grantee)

@@ -1,4 +1,4 @@
-/** The schemas of /v1/leases: the LeaseStore port, as JSON. The namespace comes from the server. */
+/** Schemas of /v1/leases: the LeaseStore port as JSON. The server adds the namespace. */
 import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
 import { fromWireLeaseId, LIMITS } from "leasehold/internal/wire";
@@ -17,10 +17,10 @@ import { Reason } from "./keys.js";
 import type { Same } from "./same.js";
 
 const LONGEST_METADATA = 4_096;
-/** A century: beyond it lie the limits of databases. */
+/** A century. Longer ages exceed what the databases can represent. */
 const LONGEST_AGE_MS = 100 * 365 * 24 * 3_600_000;
 
-/** A lease id of the wire, taken apart. */
+/** A lease id in its wire format, parsed into resource and id. */
 export const Grant = z
   .string()
   .transform((text, context) => {
@@ -38,10 +38,10 @@ export const Grant = z
     example: "b3JkZXJz.00112233445566778899aabbccddeeff",
   });
 
-/** The same, of the caller's own choice, so that a request can be repeated without harm. */
+/** A lease id that the caller chooses, which makes the request idempotent. */
 export const GrantOfResource = Grant.openapi({
   description:
-    "Of the caller's choice: a repeated request answers the same grant. Must name `resource`.",
+    "Chosen by the caller: a repeated request returns the same grant. Must name `resource`.",
 });
 
 const Metadata = z
@@ -105,7 +105,7 @@ export const AcquireBody = batch(
       ttlMs: TtlMs,
       queueMs: z.number().min(0).max(LIMITS.queueMs).optional().openapi({
         description:
-          "The caller waits, and asks again within this time: its place in line is kept that long.",
+          "The caller waits and polls again within this time: the store keeps its queue position that long.",
       }),
       metadata: Metadata.optional(),
     })
@@ -127,7 +127,7 @@ export const RevokeBody = batch(
         description: "`atExpiry` keeps exclusion; after `now` only the fencing token protects.",
       }),
       reason: Reason.optional().openapi({
-        description: "Why, for the audit: required from whoever has a key.",
+        description: "Reason for the audit. Required from callers with a key.",
       }),
     })
     .openapi("RevokeRequest"),
@@ -137,7 +137,7 @@ true satisfies Same<z.input<typeof RevokeBody>, readonly wire.RevokeRequest[]>;
 const LEASE_STATES = ["live", "expired", "released", "revoked"] as const;
 export const LeaseState = z.enum(LEASE_STATES);
 
-/** A grant without its secret. */
+/** A grant without its lease id, which is secret. */
 export const LeaseView = z
   .object({
     resource: z.string(),
@@ -163,7 +163,7 @@ export const CollectBody = z
       .number()
       .min(0)
       .max(LONGEST_AGE_MS)
-      .openapi({ description: "Ended longer ago than this." }),
+      .openapi({ description: "Delete records of grants that ended longer ago than this." }),
     reason: Reason.optional(),
   })
   .openapi("CollectRequest");
@@ -172,7 +172,7 @@ export const CollectAnswer = z.object({ collected: z.int() }).openapi("CollectAn
 true satisfies Same<z.infer<typeof CollectAnswer>, wire.CollectAnswer>;
 
 export const GetBody = batch(Name);
-// Not nullable(): of a schema with a name, OpenAPI would be told that null is no answer.
+// Not nullable(): for a named schema the OpenAPI document would then not list null.
 export const GetAnswer = z.array(z.union([LeaseView, z.null()]));
 true satisfies Same<z.infer<typeof GetAnswer>, wire.GetAnswer>;
 
@@ -192,8 +192,8 @@ export const LeaseListQuery = z.strictObject({
     .openapi({ type: "boolean" }),
   ...leaseFilters,
   limit: QueryInteger(1, LIMITS.page, 100),
-  // The last resource of the page before.
-  cursor: Name.openapi({ description: "`nextCursor` of the page before." }).optional(),
+  // The last resource of the previous page.
+  cursor: Name.openapi({ description: "`nextCursor` of the previous page." }).optional(),
 });
 
 export const TaskLeaseListQuery = LeaseListQuery.omit({
@@ -208,8 +208,8 @@ export const TaskLeaseListQuery = LeaseListQuery.omit({
 const Ttl = z.object({ minMs: z.number(), maxMs: z.number(), stepMs: z.number() });
 const Watch = z
   .enum(["push", "poll"])
-  .openapi({ description: "`push`: /v1/events tells of changes." });
-/** What the server's stores promise. */
+  .openapi({ description: "`push`: /v1/events sends notifications of changes." });
+/** Capabilities of the server's stores. */
 export const Capabilities = z
   .object({
     leases: z.object({

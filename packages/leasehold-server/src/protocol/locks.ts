@@ -1,4 +1,4 @@
-/** The schemas of /v1/locks. Fields of the article keep its names. */
+/** Schemas of /v1/locks. Field names follow the compatibility format. */
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "leasehold/internal/wire";
 import {
@@ -7,8 +7,8 @@ import {
   PageOf,
   QueryInteger,
   ttl,
-  withTtlIfSaid,
-  withTtlMs,
+  withDefaultTtl,
+  withOptionalTtl,
 } from "./fields.js";
 import { GrantOfResource } from "./leases.js";
 
@@ -21,23 +21,23 @@ const identity = {
   resource: z.string(),
   ownerId: z.string(),
   grantId: z.string().openapi({ description: "Public name of the grant." }),
-  fencingToken: z.int().min(1).openapi({ description: "Grows with every grant of the resource." }),
+  fencingToken: z.int().min(1).openapi({ description: "Grows with each grant of the resource." }),
 };
 
 export const LockBody = z
   .strictObject({
     resource: Name,
-    ownerId: Name.openapi({ description: "Identity of the process, shown to others." }),
+    ownerId: Name.openapi({ description: "Identity of the holder's process. Public." }),
     ...ttl,
     leaseId: GrantOfResource.optional(),
   })
-  .transform(withTtlMs)
+  .transform(withDefaultTtl)
   .openapi("LockRequest");
 
 const LockAcquired = z
   .object({
     acquired: z.literal(true),
-    leaseId: z.string().openapi({ description: "Secret: whoever knows it may renew and release." }),
+    leaseId: z.string().openapi({ description: "Secret: it authorizes renewal and release." }),
     ...identity,
     ...term,
   })
@@ -46,7 +46,7 @@ const LockHeld = z
   .object({
     acquired: z.literal(false),
     resource: z.string(),
-    ownerId: z.string().openapi({ description: "Who holds it." }),
+    ownerId: z.string().openapi({ description: "The current holder." }),
     grantId: z.string().nullable(),
     remainingMs: z.number().nullable(),
   })
@@ -55,7 +55,7 @@ export const LockAnswer = z.union([LockAcquired, LockHeld]).openapi("LockAnswer"
 
 export const LockRenewBody = z
   .strictObject(ttl)
-  .transform(withTtlIfSaid)
+  .transform(withOptionalTtl)
   .openapi("LockRenewRequest");
 export const LockRenewed = z
   .object({
@@ -69,12 +69,12 @@ export const LockRenewed = z
 export const LockReleased = z
   .object({
     released: z.boolean().openapi({
-      description: "false: this grant had ended otherwise before. Either way it holds nothing now.",
+      description: "false: the grant had already ended. Either way the lock is not held by it.",
     }),
   })
   .openapi("LockReleased");
 
-/** What somebody holds, without the secret. */
+/** A held lock, without its lease id. */
 export const Lock = z
   .object({
     ...identity,
@@ -91,13 +91,13 @@ export const LockListQuery = z.strictObject({
   prefix: z
     .union([z.literal(""), Name])
     .optional()
-    .openapi({ type: "string", description: "Literal: no character in it is a wildcard." }),
-  resource: Name.optional().openapi({ description: "Exactly this one." }),
+    .openapi({ type: "string", description: "Literal prefix: no wildcards." }),
+  resource: Name.optional().openapi({ description: "Only this resource." }),
   ...leaseFilters,
   limit: QueryInteger(1, LIMITS.page, 100),
-  cursor: Name.openapi({ description: "`nextCursor` of the page before." }).optional(),
+  cursor: Name.openapi({ description: "`nextCursor` of the previous page." }).optional(),
 });
 
 export const LeaseIdParams = z.object({
-  leaseId: z.string().openapi({ description: "From the answer of acquire. Secret." }),
+  leaseId: z.string().openapi({ description: "From the response to acquire. Secret." }),
 });

@@ -1,4 +1,4 @@
-/** The schemas of what operators ask for: pauses, the audit, force unlock, acts on tasks, contention. */
+/** Schemas of operator actions: pauses, the audit, force unlock, tasks, contention. */
 import { z } from "@hono/zod-openapi";
 import type { AuditPhase, Pause as StoredPause } from "leasehold/internal";
 import { TASK_STATES, type TaskState } from "leasehold/internal";
@@ -11,13 +11,13 @@ import type { Same } from "./same.js";
 const PAUSE_KINDS = ["resource", "prefix", "queue"] as const satisfies StoredPause["kind"][];
 const PHASES = ["done", "intent", "result"] as const satisfies AuditPhase[];
 
-/** Of acts that need no body otherwise. */
+/** For operator actions without a body. */
 export const ReasonQuery = z.strictObject({ reason: Reason.optional() });
 
 const paused = {
   kind: z.enum(PAUSE_KINDS),
   name: Prefix.openapi({
-    description: "The resource, what resources begin with (empty: all of them), or the queue.",
+    description: "The resource, a prefix of resources (empty: all resources), or the queue.",
   }),
 };
 
@@ -61,7 +61,7 @@ true satisfies Same<z.infer<typeof Resumed>, wire.Resumed>;
 
 const AuditEntry = z
   .object({
-    seq: z.int().openapi({ description: "Its place in the chain, which all tenants share." }),
+    seq: z.int().openapi({ description: "Position in the chain, which all tenants share." }),
     at: z.string(),
     actor: z.string().openapi({ description: "`key:ID`, `anyone` without keys, `cli:USER`." }),
     action: z.string().openapi({ description: "`lease.revoke`, `task.cancel`, `key.create` ..." }),
@@ -69,9 +69,9 @@ const AuditEntry = z
     reason: z.string().nullable(),
     phase: z.enum(PHASES).openapi({
       description:
-        "`done` together with the act; where they are kept apart, `intent` before and `result` after it.",
+        "`done`: written together with the action. If audit and action are in separate stores: `intent` before and `result` after the action.",
     }),
-    details: z.record(z.string(), z.unknown()).openapi({ description: "What came of it." }),
+    details: z.record(z.string(), z.unknown()).openapi({ description: "The outcome." }),
     hash: z.string(),
   })
   .openapi("AuditEntry");
@@ -96,7 +96,7 @@ export const VerifyQuery = z
       .regex(/^\d{1,15}$/, "must be a whole number")
       .transform(Number)
       .optional()
-      .openapi({ type: "integer", description: "Of a checkpoint that was kept elsewhere." }),
+      .openapi({ type: "integer", description: "Of a checkpoint that was stored elsewhere." }),
     hash: Hash.optional(),
   })
   .superRefine(({ seq, hash }, context) => {
@@ -107,8 +107,8 @@ export const VerifyQuery = z
 export const Verification = z
   .object({
     ok: z.boolean(),
-    seq: z.int().openapi({ description: "Of the last entry; or the first place that is wrong." }),
-    hash: z.string().nullable().openapi({ description: "Of the last entry; null: not ok." }),
+    seq: z.int().openapi({ description: "Of the last entry, or of the first wrong one." }),
+    hash: z.string().nullable().openapi({ description: "Of the last entry; null if not ok." }),
     problem: z.string().nullable(),
   })
   .openapi("Verification");
@@ -123,7 +123,7 @@ export const ForceUnlockBody = z
     }),
   })
   .openapi("ForceUnlockRequest");
-/** The audit's entry as the article shows it, and what came of the act. */
+/** The audit entry in the compatibility format, and the outcome of the action. */
 export const ForceUnlock = z
   .object({
     action: z.literal("FORCE_UNLOCK"),
@@ -131,10 +131,10 @@ export const ForceUnlock = z
     actorId: z.string(),
     reason: z.string(),
     createdAt: z.string(),
-    auditSeq: z.int().openapi({ description: "Of the entry." }),
+    auditSeq: z.int().openapi({ description: "The sequence number of the entry." }),
     unlocked: z.boolean(),
     why: z.enum(["notHeld", "otherToken"]).nullable().openapi({
-      description: "Why nothing was done; null: it was.",
+      description: "Why nothing was unlocked; null: it was.",
     }),
     fencingToken: z.int().nullable(),
     freeInMs: z.number().nullable(),
@@ -149,7 +149,7 @@ export const BulkBody = z
     filter: z
       .strictObject({
         states: TaskStates.optional().openapi({
-          description: "Default: those that the operation is for.",
+          description: "Default: the states that the operation applies to.",
         }),
         queue: Name.optional(),
         kind: Name.optional(),
@@ -157,7 +157,7 @@ export const BulkBody = z
       })
       .openapi("TaskFilter"),
     expected: z.int().min(0).optional().openapi({
-      description: "How many must match, or nothing is done.",
+      description: "If another number of tasks matches, nothing is done.",
     }),
     reason: Reason,
   })
@@ -167,21 +167,26 @@ export const BulkAnswer = z
   .object({
     matched: z.int(),
     changed: z.int(),
-    conflicts: z.int().openapi({ description: "Their state did not allow it." }),
-    more: z.boolean().openapi({ description: "There may be others: send it again." }),
+    conflicts: z.int().openapi({ description: "Tasks whose state did not allow the operation." }),
+    more: z.boolean().openapi({ description: "More tasks may match: send the request again." }),
   })
   .openapi("BulkAnswer");
 true satisfies Same<z.infer<typeof BulkAnswer>, wire.BulkAnswer>;
 
 export const Contention = z
   .object({
-    forMs: z.number().openapi({ description: "Since when this instance has counted." }),
+    forMs: z
+      .number()
+      .openapi({ description: "How long this instance has been counting, in milliseconds." }),
     items: z.array(
       z
         .object({
-          prefix: z.string().nullable().openapi({ description: "null: all others together." }),
-          held: z.int().openapi({ description: "Acquires that somebody was in the way of." }),
-          lost: z.int().openapi({ description: "Renewals that were refused." }),
+          prefix: z
+            .string()
+            .nullable()
+            .openapi({ description: "null: all other prefixes together." }),
+          held: z.int().openapi({ description: "Acquires that found the resource held." }),
+          lost: z.int().openapi({ description: "Refused renewals." }),
         })
         .openapi("PrefixTrouble"),
     ),

@@ -3,7 +3,7 @@ import type * as wire from "leasehold/internal/wire";
 import { PROBLEMS, type ProblemCode } from "leasehold/internal/wire";
 import type { Same } from "./same.js";
 
-/** One field that was refused. */
+/** One invalid field. */
 const FieldError = z
   .object({
     path: z.string().openapi({ example: "0.task_data", description: "Empty: the body itself." }),
@@ -24,14 +24,18 @@ export const Problem = z
     reason: z
       .enum(["expired", "taken", "cancelled", "finished", "revoked", "gone"])
       .optional()
-      .openapi({ description: "Why a holder was refused." }),
-    holder: z.string().optional().openapi({ description: "Who holds the resource." }),
-    grantId: z.string().nullable().optional().openapi({ description: "Of the grant in the way." }),
+      .openapi({ description: "Why the holder was refused." }),
+    holder: z.string().optional().openapi({ description: "The current holder of the resource." }),
+    grantId: z
+      .string()
+      .nullable()
+      .optional()
+      .openapi({ description: "Public name of the current grant." }),
     remainingMs: z.number().nullable().optional().openapi({
-      description: "What is left of that grant's time.",
+      description: "Remaining time of the current grant.",
     }),
     state: z.enum(["pending", "running", "done", "dead", "cancelled"]).optional().openapi({
-      description: "The state that does not allow what was asked for.",
+      description: "The current state, which does not allow the operation.",
     }),
   })
   .openapi("Problem");

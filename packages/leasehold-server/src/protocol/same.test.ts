@@ -3,15 +3,15 @@ import type { Json } from "leasehold/internal";
 import { expectTypeOf, test } from "vitest";
 import type { Same } from "./same.js";
 
-// The compiler is the test: `npm run typecheck` reads this file too.
-test("types are the same if their JSON is", () => {
+// The compiler runs this test: `npm run typecheck` includes this file.
+test("types with the same JSON form are equal", () => {
   expectTypeOf<Same<{ a: string[] }, { readonly a: readonly string[] }>>().toEqualTypeOf<true>();
   expectTypeOf<Same<{ a?: string | undefined }, { a?: string }>>().toEqualTypeOf<true>();
   expectTypeOf<Same<{ s: "a" } | { s: "b" }, { s: "a" | "b" }>>().toEqualTypeOf<true>();
   expectTypeOf<Same<{ a: Json }, { a: Json }>>().toEqualTypeOf<true>();
 });
 
-test("types differ by a member, by whether it is optional, and by what it may be", () => {
+test("types differ if a member, its optionality or its type differs", () => {
   expectTypeOf<Same<{ a: 1 }, { a: 1; b: 2 }>>().toEqualTypeOf<false>();
   expectTypeOf<Same<{ a: 1; b: 2 }, { a: 1 }>>().toEqualTypeOf<false>();
   expectTypeOf<Same<{ a: 1 }, { a: 1; b?: 2 }>>().toEqualTypeOf<false>();
@@ -19,7 +19,7 @@ test("types differ by a member, by whether it is optional, and by what it may be
   expectTypeOf<Same<{ a: 1 }, { a?: 1 }>>().toEqualTypeOf<false>();
   expectTypeOf<Same<{ a: 1 }, { a: 1 | null }>>().toEqualTypeOf<false>();
   expectTypeOf<Same<{ a: 1 }, { a: unknown }>>().toEqualTypeOf<false>();
-  // A schema may infer it by mistake.
+  // Schemas can infer it by mistake.
   expectTypeOf<Same<{ a: 1 }, { a: any }>>().toEqualTypeOf<false>();
 });
 

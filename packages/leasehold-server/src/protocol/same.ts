@@ -2,9 +2,9 @@ declare const ABSENT: unique symbol;
 declare const ANY: unique symbol;
 
 /**
- * What is left of a type as JSON: without `readonly`, and with an undefined member the same as an
- * absent one (zod infers `x?: T | undefined` where a plain type says `x?: T`). `any` becomes a type
- * of its own: otherwise it would equal everything.
+ * The JSON form of a type. It ignores `readonly`, and an undefined member equals an absent one (zod
+ * infers `x?: T | undefined` where a plain type has `x?: T`). `any` becomes a distinct type: otherwise
+ * it would equal every type.
  */
 type InJson<T> = 0 extends 1 & T
   ? typeof ANY
@@ -19,7 +19,7 @@ type InJson<T> = 0 extends 1 & T
       : T;
 
 /**
- * Whether two types are the same JSON. Each schema that has a plain type in leasehold/internal/wire is held to it:
+ * Whether two types have the same JSON form. A schema with a plain type in leasehold/internal/wire is compared to it:
  *
  *   true satisfies Same<z.infer<typeof Schema>, wire.Type>;
  */

@@ -1,20 +1,20 @@
 /**
- * The schemas of what holders and operators say about many tasks at once. Outcomes are values, as at
- * /v1/leases: one per request, in order.
+ * Schemas of batch requests for tasks, by holders and operators. As at /v1/leases, the response has one
+ * outcome per request, in order.
  */
 import { z } from "@hono/zod-openapi";
 import type * as wire from "leasehold/internal/wire";
-import { batch, Failed, JsonValue, ttl, withTtlMs } from "./fields.js";
+import { batch, Failed, JsonValue, ttl, withDefaultTtl } from "./fields.js";
 import type { Same } from "./same.js";
 import { failure, grant, State } from "./tasks.js";
 
-/** What is no id of a task is the id of no task. */
+/** Any text: a malformed id names no task, so its outcome is `unknown`. */
 const id = z.string().max(256);
 
 export const HeartbeatBatch = batch(
   z
     .strictObject({ id, ...grant, ...ttl, progress: JsonValue.optional() })
-    .transform(withTtlMs)
+    .transform(withDefaultTtl)
     .openapi("HeartbeatRequest"),
 );
 true satisfies Same<z.input<typeof HeartbeatBatch>, readonly wire.HeartbeatRequest[]>;

@@ -1,4 +1,4 @@
-/** The schemas of /api/tasks. Fields of the article keep its names; ours are in camel case. */
+/** Schemas of /api/tasks. Fields in snake case follow the compatibility format; additions are in camel case. */
 import { z } from "@hono/zod-openapi";
 import { DEFAULTS, TASK_STATES, type TaskState } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
@@ -14,7 +14,7 @@ import {
   Token,
   ttl,
   Uuid,
-  withTtlMs,
+  withDefaultTtl,
 } from "./fields.js";
 import type { Same } from "./same.js";
 
@@ -33,7 +33,7 @@ const NewTask = z
       .default(null)
       .openapi({
         type: ["string", "null"],
-        description: "null: at once.",
+        description: "When the task becomes due; null: at once.",
       }),
     dedupeKey: Name.nullable().default(null).openapi({
       description: "At most one unfinished task per kind and key.",
@@ -43,7 +43,7 @@ const NewTask = z
     backoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoffMs),
     maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs),
     id: Uuid.optional().openapi({
-      description: "Of the caller's choice: the request can then be repeated without harm.",
+      description: "Chosen by the caller, which makes the request idempotent.",
     }),
   })
   .openapi("NewTask");
@@ -61,36 +61,39 @@ export const NextBody = z
     processor: Name.openapi({ description: "Identity of the worker's process." }),
     limit: z.int().min(1).max(LIMITS.claim).default(1),
     waitMs: z.int().min(0).max(LIMITS.waitMs).default(0).openapi({
-      description: "How long to wait for a task when there is none.",
+      description: "How long to wait for a task if none is due.",
     }),
     ...ttl,
     queues: z.array(Name).min(1).max(LIMITS.names).default([DEFAULTS.queue]),
     kinds: z.array(Name).max(LIMITS.names).nullable().default(null).openapi({
-      description: "Only tasks of these kinds; null: of any.",
+      description: "Only tasks of these kinds; null: any kind.",
     }),
     claimId: TaskLeaseId.optional().openapi({
-      description: "Of the caller's choice: a repeated request answers the same tasks. Secret.",
+      description: "Chosen by the caller: a repeated request returns the same tasks. Secret.",
     }),
   })
-  .transform(withTtlMs)
+  .transform(withDefaultTtl)
   .openapi("NextBody");
 true satisfies Same<z.input<typeof NextBody>, wire.NextRequest>;
 
-/** Part of what every holder says about its task. What was never granted is refused, not malformed. */
+/**
+ * Part of every request of a task's holder. The lease id has a loose format: a lease id that was never
+ * granted is refused, not malformed.
+ */
 export const grant = {
   processor: Name.optional().openapi({
-    description: "For the reader; who may speak for a task is decided by leaseId and fencingToken.",
+    description: "For readers only: leaseId and fencingToken alone authorize the request.",
   }),
   leaseId: z
     .string()
     .regex(/^[!-~]{0,128}$/, "must be at most 128 visible ASCII characters")
-    .openapi({ description: "From the answer of next. Secret." }),
+    .openapi({ description: "From the response to next. Secret." }),
   fencingToken: z.int().openapi({ description: "The fencing token of the grant." }),
 };
 
 export const HeartbeatBody = z
   .strictObject({ ...grant, ...ttl, progress: JsonValue.optional() })
-  .transform(withTtlMs)
+  .transform(withDefaultTtl)
   .openapi("HeartbeatBody");
 export const CompleteBody = z
   .strictObject({ ...grant, task_output: JsonValue.default(null) })
@@ -100,7 +103,10 @@ export const failure = {
   retryInMs: z.int().min(0).max(LONGEST_BACKOFF_MS).nullable().default(null).openapi({
     description: "Overrides the task's backoff.",
   }),
-  final: z.boolean().default(false).openapi({ description: "Dead at once: do not try again." }),
+  final: z
+    .boolean()
+    .default(false)
+    .openapi({ description: "Make the task dead at once: do not retry." }),
 };
 export const FailBody = z.strictObject({ ...grant, ...failure }).openapi("FailBody");
 export const ReturnBody = z.strictObject(grant).openapi("ReturnBody");
@@ -113,7 +119,7 @@ const identity = {
   queue: z.string(),
   priority: z.int(),
   state: State,
-  attempt: z.int().openapi({ description: "How often it was claimed." }),
+  attempt: z.int().openapi({ description: "Number of claims." }),
   failures: z.int(),
   crashes: z.int(),
   maxAttempts: z.int(),
@@ -130,7 +136,7 @@ const ClaimedTask = z
     remainingMs: z.int(),
     must_heartbeat_before: z.string().nullable(),
     previousProcessor: z.string().nullable().openapi({
-      description: "Who held it before, when it was handed over.",
+      description: "The previous holder, if the task was taken over.",
     }),
   })
   .openapi("ClaimedTask");
@@ -150,8 +156,10 @@ export const CompleteAnswer = z
   .object({
     id: z.string(),
     state: z.literal("done"),
-    task_output: JsonValue.openapi({ description: "As it is stored." }),
-    repeated: z.boolean().openapi({ description: "This grant had completed it before." }),
+    task_output: JsonValue.openapi({ description: "As stored." }),
+    repeated: z
+      .boolean()
+      .openapi({ description: "true: this grant had already completed the task." }),
   })
   .openapi("CompleteAnswer");
 export const FailAnswer = z
@@ -190,10 +198,10 @@ const Attempt = z
     fencingToken: Token,
     ttlMs: z.int(),
     startedAt: z.string(),
-    heartbeatAt: z.string().nullable().openapi({ description: "The last one." }),
+    heartbeatAt: z.string().nullable().openapi({ description: "The last heartbeat." }),
     endedAt: z.string().nullable(),
     result: z.enum(["done", "failed", "expired", "returned", "cancelled"]).nullable().openapi({
-      description: "null while it runs.",
+      description: "null while the attempt runs.",
     }),
     error: z.string().nullable(),
     progress: JsonValue,
@@ -220,7 +228,7 @@ const filters = {
   limit: QueryInteger(1, LIMITS.page, 100),
   cursor: Cursor.optional(),
 };
-/** Of the lists that are of one state already. */
+/** For lists whose path names the state. */
 export const StateListQuery = z.strictObject(filters);
 export const ListQuery = z.strictObject({
   ...filters,

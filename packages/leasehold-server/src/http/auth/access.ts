@@ -1,13 +1,12 @@
 /**
- * Who may send what: one table of all routes, looked at before any of them begins.
+ * Access control: one table of all routes, checked before a route's handler runs.
  *
- *   request ──▶ its route ──▶ what that needs ──▶ public: on
- *                  │               └─▶ a key? its role? its prefixes? ──▶ on, or 401, 403
- *                  ├── not in the table ──▶ 403: what nobody thought of is open to nobody
- *                  └── none (404, 405) ──▶ any key will do, so that nobody else learns what there is
+ *   request ──▶ route ──▶ its need ──▶ public: continue
+ *                 │          └─▶ key, role and prefixes sufficient? ──▶ continue, or 401, 403
+ *                 ├── not in the table ──▶ 403: access must be granted explicitly
+ *                 └── no route (404, 405) ──▶ requires any key, so that only callers learn which routes exist
  *
- * Which of the tenant's resources a holder may name, the routes' common calls say (lease-calls.ts,
- * grants.ts), by `checkResources` of caller.ts.
+ * lease-calls.ts and grants.ts check which resources a holder may use, with `checkResources` of caller.ts.
  */
 import type { Context } from "hono";
 import { matchedRoutes } from "hono/route";
@@ -17,20 +16,20 @@ import type { AppEnv } from "../request.js";
 import { type Caller, covers, describePrefixes, TASK_PREFIX } from "./caller.js";
 
 /**
- * public: anybody; read: resources that it names; readTasks: tasks and their source; readAll: lists of
- * everything; hold: leases; work: tasks; operate: what others hold; administer: keys and limits.
+ * public: no key; read: named resources; readTasks: tasks and their generator; readAll: lists of
+ * everything; hold: leases; work: tasks; operate: leases and tasks of others; administer: keys and limits.
  */
-export type Need = keyof typeof WHO;
+export type Need = keyof typeof NEEDS;
 
-interface Who {
+interface Requirement {
   readonly roles: readonly Role[];
-  /** One of a holder's prefixes must be a beginning of this. */
+  /** For holders: one of the key's prefixes must be a prefix of this. */
   readonly below?: string;
 }
 
 const ALL = ["viewer", "holder", "operator", "admin"] as const;
 
-const WHO = {
+const NEEDS = {
   public: { roles: ALL },
   read: { roles: ALL },
   readTasks: { roles: ALL, below: TASK_PREFIX },
@@ -39,9 +38,9 @@ const WHO = {
   work: { roles: ["holder", "admin"], below: TASK_PREFIX },
   operate: { roles: ["operator", "admin"] },
   administer: { roles: ["admin"] },
-} as const satisfies Record<string, Who>;
+} as const satisfies Record<string, Requirement>;
 
-/** Method and path, as in the OpenAPI document. */
+/** By method and path, as in the OpenAPI document. */
 export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /healthz": "public",
   "GET /readyz": "public",
@@ -134,25 +133,25 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "PUT /v1/limits": "administer",
 };
 
-/** The route that will answer, as in the table; null: none will. */
+/** The matching route in the table's spelling; null: none. */
 export function routeOf(context: Context<AppEnv>): string | null {
-  // The first that is no middleware of all routes; HEAD is answered by GET.
+  // The first match that is not a middleware of all routes. GET routes also answer HEAD.
   const route = matchedRoutes(context).find(({ path }) => path !== "/*");
   if (!route || route.method === "ALL") return null;
   return `${route.method} ${route.path.replaceAll(/:(\w+)/g, "{$1}")}`;
 }
 
-/** What the route that will answer needs; null: none will; undefined: nobody has thought of it. */
+/** The need of the matching route; null: no route; undefined: a route without an entry in the table. */
 export function needOf(context: Context<AppEnv>): Need | null | undefined {
   const route = routeOf(context);
   return route === null ? null : ACCESS[route];
 }
 
-/** All that the caller may do, as operations say that they need it. */
+/** The needs that the caller satisfies. */
 export function mayOf(caller: Caller): Need[] {
-  const needs = Object.keys(WHO) as Need[];
+  const needs = Object.keys(NEEDS) as Need[];
   return needs.filter((need) => {
-    const { roles, below }: Who = WHO[need];
+    const { roles, below }: Requirement = NEEDS[need];
     const may = roles.includes(caller.role) && (below === undefined || covers(caller, below));
     return may && need !== "public";
   });
@@ -161,17 +160,17 @@ export function mayOf(caller: Caller): Need[] {
 /** @throws FORBIDDEN */
 export function checkMay(caller: Caller, need: Need | null | undefined): void {
   if (need === null) return;
-  if (need === undefined) throw new ProblemError("FORBIDDEN", "this route is open to nobody");
-  const { roles, below }: Who = WHO[need];
+  if (need === undefined) throw new ProblemError("FORBIDDEN", "this route has no access rule");
+  const { roles, below }: Requirement = NEEDS[need];
   if (!roles.includes(caller.role)) {
     const others = roles.join(" or ");
     throw new ProblemError(
       "FORBIDDEN",
-      `a ${caller.role}'s key cannot do this: use one of ${others}`,
+      `a ${caller.role}'s key cannot do this: use a key of ${others}`,
     );
   }
   if (below !== undefined && !covers(caller, below)) {
-    const what = below === "" ? 'the prefix ""' : `a prefix that is a beginning of "${below}"`;
+    const what = below === "" ? 'the prefix ""' : `a prefix of "${below}"`;
     throw new ProblemError("FORBIDDEN", `this needs ${what}: ${describePrefixes(caller)}`);
   }
 }

@@ -15,7 +15,7 @@ const ANYONE: Caller = {
   keyId: null,
 };
 
-/** Keys as a test wants them, and how often they were asked for. */
+/** A key store that the test controls, with a count of its reads. */
 function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
   const env = manualEnv();
   const records = new Map<string, KeyRecord>();
@@ -25,13 +25,13 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
     async find(id) {
       asked.push(id);
       await state.waits;
-      if (state.fails) throw new StoreUnavailableError("away", { outcome: "none" });
+      if (state.fails) throw new StoreUnavailableError("unavailable", { outcome: "none" });
       return records.get(id) ?? null;
     },
-    list: () => Promise.reject(new Error("nobody lists")),
-    collect: () => Promise.reject(new Error("nobody collects")),
+    list: () => Promise.reject(new Error("list is not called")),
+    collect: () => Promise.reject(new Error("collect is not called")),
     async any() {
-      if (state.fails) throw new StoreUnavailableError("away", { outcome: "none" });
+      if (state.fails) throw new StoreUnavailableError("unavailable", { outcome: "none" });
       return records.size > 0;
     },
   };
@@ -64,7 +64,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
 
 const refused = { code: "UNAUTHENTICATED" };
 
-test("a key says namespace, role, prefixes and actor", async () => {
+test("a key determines namespace, role, prefixes and actor", async () => {
   const { add, come } = setUp();
   const { id, text } = add({ namespace: "t", role: "holder", prefixes: ["p/"] });
   const caller = { namespace: "t", role: "holder", prefixes: ["p/"], keyId: id };
@@ -89,7 +89,7 @@ test.each([
   expect(JSON.stringify([error, String(error)])).not.toContain(text.slice(-32));
 });
 
-test("a key is read once in a while, and those who come together share a reading", async () => {
+test("a key is read periodically, and concurrent requests share a read", async () => {
   const { add, come, asked, env } = setUp();
   const { text } = add();
   await Promise.all(Array.from({ length: 20 }, () => come(`Bearer ${text}`)));
@@ -97,13 +97,13 @@ test("a key is read once in a while, and those who come together share a reading
   await env.clock.advance(2_000);
   await come(`Bearer ${text}`);
   expect(asked).toHaveLength(1);
-  // Read again while it still counts: nobody waits.
+  // Refreshed while it still counts: requests do not wait.
   await env.clock.advance(1_000);
   await come(`Bearer ${text}`);
   expect(asked).toHaveLength(2);
 });
 
-test("a revocation elsewhere takes effect within 5 s, one that this instance is told of at once", async () => {
+test("a revocation elsewhere takes effect within 5 s, one through this instance at once", async () => {
   const { add, come, authenticator, env } = setUp();
   const [elsewhere, here] = [add(), add()];
   await Promise.all([elsewhere, here].map(({ text }) => come(`Bearer ${text}`)));
@@ -118,7 +118,7 @@ test("a revocation elsewhere takes effect within 5 s, one that this instance is 
   expect(await authenticator.holds(caller)).toBe(false);
 });
 
-test("what was read before a key was changed here does not count afterwards", async () => {
+test("a read from before a key's change is ignored after it", async () => {
   const { add, come, authenticator, state } = setUp();
   const key = add();
   let answer = () => {};
@@ -131,7 +131,7 @@ test("what was read before a key was changed here does not count afterwards", as
   await expect(come(`Bearer ${key.text}`)).rejects.toMatchObject(refused);
 });
 
-test("a key's time is over by the store's own count, whatever was read when", async () => {
+test("a key expires by the store's own count, regardless of when it was read", async () => {
   const { add, come, env, asked } = setUp();
   const { text } = add({ remainingMs: 2_000 });
   await come(`Bearer ${text}`);
@@ -142,7 +142,7 @@ test("a key's time is over by the store's own count, whatever was read when", as
   expect(asked).toHaveLength(1);
 });
 
-test("keys that were read count for 5 s while the store is away; then nobody can be known", async () => {
+test("cached keys count for 5 s while the store is unavailable; then requests fail", async () => {
   const { add, come, state, env, authenticator } = setUp();
   const { text } = add();
   const caller = await come(`Bearer ${text}`);
@@ -156,7 +156,7 @@ test("keys that were read count for 5 s while the store is away; then nobody can
   await come(`Bearer ${text}`);
 });
 
-test("who keeps a lease is known by what was read in the last ten minutes while the store is away", async () => {
+test("renewals may use keys read in the last ten minutes while the store is unavailable", async () => {
   const { add, come, state, env } = setUp();
   const { text } = add();
   await come(`Bearer ${text}`);
@@ -164,7 +164,7 @@ test("who keeps a lease is known by what was read in the last ten minutes while 
   state.fails = true;
   await come(`Bearer ${text}`, true);
   state.fails = false;
-  // Nor is a store that hangs waited for long.
+  // Requests do not wait long for a store that hangs either.
   state.waits = new Promise(() => {});
   await env.clock.advance(539_000);
   let known = false;
@@ -180,7 +180,7 @@ test("who keeps a lease is known by what was read in the last ten minutes while 
   expect(await late).toMatchObject({ code: "STORE_UNAVAILABLE" });
 });
 
-test("who keeps a lease by a key that was revoked meanwhile is refused", async () => {
+test("a renewal with a key that was revoked meanwhile is refused", async () => {
   const { add, come, env } = setUp();
   const { text, revoke } = add();
   await come(`Bearer ${text}`, true);
@@ -203,7 +203,7 @@ test.each([
   else await expect(coming).rejects.toMatchObject({ code: "FORBIDDEN" });
 });
 
-test("a store that hangs is not waited for", async () => {
+test("requests do not wait for a store that hangs", async () => {
   const { add, come, state, env } = setUp();
   const { text } = add();
   state.waits = new Promise(() => {});
@@ -212,7 +212,7 @@ test("a store that hangs is not waited for", async () => {
   expect(await coming).toMatchObject({ code: "STORE_UNAVAILABLE" });
 });
 
-test("who guesses ids asks the store once for each, and pushes out no key that is in use", async () => {
+test("guessed ids cause one read each and displace no key that is in use", async () => {
   const { add, come, asked } = setUp();
   const { text } = add();
   await come(`Bearer ${text}`);
@@ -225,7 +225,7 @@ test("who guesses ids asks the store once for each, and pushes out no key that i
   expect(asked).toHaveLength(2_001);
 });
 
-test("who guesses ids faster than the store answers does not fill its queue, nor keep out who is known", async () => {
+test("guessed ids do not fill the store's queue and do not block known keys", async () => {
   const { add, come, asked, state, env } = setUp();
   const { text } = add();
   await come(`Bearer ${text}`);
@@ -241,7 +241,7 @@ test("who guesses ids faster than the store answers does not fill its queue, nor
   expect(await guesses[0]).toMatchObject({ code: "STORE_UNAVAILABLE" });
 });
 
-test("without a key anybody comes in, and from the first one on nobody without", async () => {
+test("requests need no key until the first one exists, and need one from then on", async () => {
   const { add, come, records, authenticator, env } = setUp("ifAny");
   expect(await come(null)).toBe(ANYONE);
   expect(await authenticator.holds(ANYONE)).toBe(true);
@@ -250,14 +250,14 @@ test("without a key anybody comes in, and from the first one on nobody without",
   await expect(come(null)).rejects.toMatchObject(refused);
   expect(await authenticator.holds(ANYONE)).toBe(false);
   await come(`Bearer ${text}`);
-  // The last one has gone: the door stays shut.
+  // The last key is deleted: requests still need one.
   records.clear();
   await env.clock.advance(60_000);
   await expect(come(null)).rejects.toMatchObject(refused);
   await authenticator.stop();
 });
 
-test("nobody comes in before it is known whether there are keys", async () => {
+test("requests wait until it is known whether there are keys", async () => {
   const { come, state } = setUp("ifAny");
   state.fails = true;
   await expect(come(null)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
@@ -265,7 +265,7 @@ test("nobody comes in before it is known whether there are keys", async () => {
   expect(await come(null)).toBe(ANYONE);
 });
 
-test("a key's text has 128 random bits, and is known again by nothing but them", () => {
+test("a key's text has 128 random bits, and only they identify it", () => {
   const { random } = manualEnv();
   const made = newKeyText(random);
   expect(made.text).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}$/);

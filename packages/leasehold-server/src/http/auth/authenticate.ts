@@ -1,17 +1,17 @@
 /**
- * From the key that a request carries to its caller.
+ * Authenticates the key of a request.
  *
  *   Authorization: Bearer lh_<id>_<secret>
- *        └─▶ record by id (read at most 5 s ago) ─▶ digests equal? ─▶ not over? ─▶ caller
+ *        └─▶ record by id (at most 5 s old) ─▶ digests equal? ─▶ still valid? ─▶ caller
  *
- * - A key that is revoked is refused within 5 s by every instance, at once by the one that is told.
- * - While the control store does not answer, keys read within the last 5 s still count, and for what
- *   keeps a lease those of the last 10 minutes: nobody loses one because another database is away.
- *   Then 503.
- * - Ids that nobody has are remembered too, a bounded number, and few keys are looked for at once:
- *   guessing costs the store little.
- * - Where keys are asked for as soon as there is one, that is looked for every 2 s. An instance that
- *   has begun to ask goes on until it ends: when the last key is over, nobody comes in.
+ * - The instance that revokes a key refuses it at once, the others within 5 s.
+ * - While the control store is unavailable, records of the last 5 s still count. For renewals and
+ *   releases, records of the last 10 minutes count, so that holders do not lose their leases because
+ *   another database is unavailable. After that the server returns 503.
+ * - Unknown ids are cached too, in bounded memory, and few keys are read at once. So guessing keys puts
+ *   little load on the store.
+ * - With `ifAny`, the server checks every 2 s whether there is a key. Once it requires keys it does so
+ *   until it stops: when the last key has ended, all requests are refused.
  */
 
 import type { Env } from "leasehold";
@@ -28,36 +28,36 @@ import {
 import { ProblemError, storeProblem, tooMany } from "../problems.js";
 import type { Caller } from "./caller.js";
 
-/** `none`: anybody is an admin; `ifAny`: as long as there is no key; `keys`: nobody without one. */
+/** `none`: every caller is an admin; `ifAny`: the same until there is a key; `keys`: a key is required. */
 export type Auth = "none" | "ifAny" | "keys";
 
-/** Of a look into the control store, whatever the request's own budget: others wait for it too. */
+/** Timeout of a read of the control store, regardless of the request's budget, because requests share it. */
 const READ_MS = 5_000;
-/** Of one for whom a record that is older would do. */
-const READ_TO_KEEP_MS = 250;
+/** Timeout for requests that may use an older record. */
+const READ_WITH_STALE_MS = 250;
 const FRESH_MS = 5_000;
-const KEEPING_MS = 600_000;
-/** From this age on a record is read again while it still counts, so that nobody waits for it. */
+const STALE_MS = 600_000;
+/** Records older than this are refreshed in the background while they still count. */
 const AGEING_MS = 2_500;
-const LOOK_FOR_KEYS_MS = 2_000;
-const MOST_KNOWN = 10_000;
-const MOST_UNKNOWN = 1_000;
-/** Of keys that are looked for at once. */
-const MOST_READING = 100;
+const CHECK_FOR_KEYS_MS = 2_000;
+const MAX_KNOWN = 10_000;
+const MAX_UNKNOWN = 1_000;
+/** Maximum number of concurrent reads of keys. */
+const MAX_READING = 100;
 
 export interface AuthOptions {
   readonly auth: Auth;
-  /** Undefined: there are none. */
+  /** Undefined: there are no keys. */
   readonly keys: KeyStore | undefined;
-  /** The caller where no key is asked for. */
+  /** The caller of requests without a key, while none is required. */
   readonly anyone: Caller;
-  /** By which such a caller must have named this server; undefined: any name. */
+  /** Host names that requests without a key must use; undefined: any. */
   readonly hosts: readonly string[] | undefined;
 }
 
 interface Found<T> {
   readonly value: T;
-  /** When the reading began. */
+  /** When the read began. */
   readonly atMs: number;
 }
 
@@ -69,30 +69,29 @@ export class Authenticator {
   readonly #known = new Map<string, Found<KeyRecord>>();
   readonly #unknown = new Map<string, Found<null>>();
   readonly #reading = new Map<string, Promise<Found<KeyRecord | null>>>();
-  /** Null: nobody has looked yet. */
-  #asks: boolean | null;
-  #looking: Promise<void> | undefined;
-  readonly #look: Repeating | undefined;
+  /** Null until the first check. */
+  #requiresKeys: boolean | null;
+  #checking: Promise<void> | undefined;
+  readonly #keyCheck: Repeating | undefined;
 
   constructor({ auth, keys, anyone, hosts }: AuthOptions, env: Env) {
     this.#keys = keys;
     this.#env = env;
     this.#anyone = anyone;
     this.#hosts = hosts;
-    this.#asks = auth === "keys" ? true : auth === "none" || !keys ? false : null;
-    if (this.#asks === null) {
-      this.#look = repeat(env, "look for keys", LOOK_FOR_KEYS_MS, () => this.#lookForKeys());
+    this.#requiresKeys = auth === "keys" ? true : auth === "none" || !keys ? false : null;
+    if (this.#requiresKeys === null) {
+      this.#keyCheck = repeat(env, "check for keys", CHECK_FOR_KEYS_MS, () => this.#checkForKeys());
     }
   }
 
   /**
-   * @param keeps whether the request keeps what its caller has
-   * @throws UNAUTHENTICATED; FORBIDDEN for a host that is not known; STORE_UNAVAILABLE when it cannot
-   *   be known
+   * @param keeps whether the request renews or releases what its caller holds
+   * @throws UNAUTHENTICATED; FORBIDDEN for an untrusted host; STORE_UNAVAILABLE if the key cannot be read
    */
   async callerOf(request: Request, keeps: boolean): Promise<Caller> {
-    if (this.#asks === null) await this.#inTime(this.#lookForKeys());
-    if (!this.#asks) {
+    if (this.#requiresKeys === null) await this.#inTime(this.#checkForKeys());
+    if (!this.#requiresKeys) {
       this.#checkHosts(request);
       return this.#anyone;
     }
@@ -103,7 +102,7 @@ export class Authenticator {
       throw unauthenticated(
         header === null
           ? "send authorization: Bearer KEY, with a key of this server"
-          : "what authorization says is no key of this server: Bearer lh_ID_SECRET",
+          : "the authorization header has no key of this server: send Bearer lh_ID_SECRET",
         header !== null,
       );
     }
@@ -117,8 +116,8 @@ export class Authenticator {
   }
 
   /**
-   * A web page of somebody else must not send a browser here that runs on this machine: neither by its
-   * own requests, which name their origin, nor under a name of its own that leads to this address.
+   * Protects a local server from web pages in a browser on the same machine: from their requests, which
+   * carry the page's origin, and from DNS rebinding, which uses the page's host name.
    */
   #checkHosts({ url, headers }: Request): void {
     if (!this.#hosts) return;
@@ -127,13 +126,13 @@ export class Authenticator {
       const host = URL.canParse(from) ? new URL(from).hostname : from;
       if (this.#hosts.includes(host)) continue;
       const known = this.#hosts.join(", ");
-      throw new ProblemError("FORBIDDEN", `without keys only ${known} may be asked, not ${host}`);
+      throw new ProblemError("FORBIDDEN", `without a key, requests must use ${known}, not ${host}`);
     }
   }
 
-  /** Whether a caller who was let in would still be, for what lasts long. */
+  /** Whether the caller's key is still valid. For long requests and streams. */
   async holds({ keyId }: Caller): Promise<boolean> {
-    if (keyId === null) return !this.#asks;
+    if (keyId === null) return !this.#requiresKeys;
     try {
       const record = await this.#recordOf(keyId);
       if (!record) return false;
@@ -144,21 +143,21 @@ export class Authenticator {
     }
   }
 
-  /** The key was changed through this instance. */
+  /** Drops a key from the cache, after a change through this instance. */
   forget(keyId: string): void {
     this.#known.delete(keyId);
     this.#reading.delete(keyId);
   }
 
   async stop(): Promise<void> {
-    await this.#look?.stop();
+    await this.#keyCheck?.stop();
   }
 
   #checkNotOver({ value: { revoked, remainingMs }, atMs }: Found<KeyRecord>): void {
     if (revoked) throw unauthenticated("this key was revoked");
     const passedMs = this.#env.clock.monotonic() - atMs;
     if (remainingMs !== null && remainingMs <= passedMs) {
-      throw unauthenticated("this key's time is over");
+      throw unauthenticated("this key has expired");
     }
   }
 
@@ -166,26 +165,26 @@ export class Authenticator {
     const nowMs = this.#env.clock.monotonic();
     const known = this.#known.get(id);
     const ageMs = known ? nowMs - known.atMs : Infinity;
-    // A reading that fails is tried again by whoever comes next.
+    // The next request retries a failed read.
     if (known && ageMs >= AGEING_MS) this.#read(id).catch(() => {});
     if (known && ageMs < FRESH_MS) return known;
     const unknown = this.#unknown.get(id);
     if (unknown && nowMs - unknown.atMs < FRESH_MS) return null;
-    if (!known && !this.#reading.has(id) && this.#reading.size >= MOST_READING) {
-      throw tooMany("OVERLOADED", "too many keys are looked for at once", 1_000);
+    if (!known && !this.#reading.has(id) && this.#reading.size >= MAX_READING) {
+      throw tooMany("OVERLOADED", "too many keys are read at once", 1_000);
     }
-    const wouldDo = keeps && known && ageMs < KEEPING_MS ? known : undefined;
+    const stale = keeps && known && ageMs < STALE_MS ? known : undefined;
     try {
-      const reading = this.#inTime(this.#read(id), wouldDo ? READ_TO_KEEP_MS : READ_MS);
+      const reading = this.#inTime(this.#read(id), stale ? READ_WITH_STALE_MS : READ_MS);
       const { value, atMs } = await reading;
       return value && { value, atMs };
     } catch (error) {
-      if (wouldDo) return wouldDo;
+      if (stale) return stale;
       throw error;
     }
   }
 
-  /** Those who ask at the same time share one. */
+  /** Concurrent requests share a read. */
   #read(id: string): Promise<Found<KeyRecord | null>> {
     const underWay = this.#reading.get(id);
     if (underWay) return underWay;
@@ -194,7 +193,7 @@ export class Authenticator {
     const reading = finding.then((value) => ({ value, atMs }));
     this.#reading.set(id, reading);
     const settled = (found?: Found<KeyRecord | null>) => {
-      // What was read before the key was changed does not count.
+      // Ignore a read from before the key was changed.
       if (this.#reading.get(id) !== reading) return;
       this.#reading.delete(id);
       if (found) this.#remember(id, found);
@@ -205,13 +204,16 @@ export class Authenticator {
 
   #remember(id: string, { value, atMs }: Found<KeyRecord | null>): void {
     this.#known.delete(id);
-    if (value) put(this.#known, id, { value, atMs }, MOST_KNOWN);
-    else put(this.#unknown, id, { value, atMs }, MOST_UNKNOWN);
+    if (value) put(this.#known, id, { value, atMs }, MAX_KNOWN);
+    else put(this.#unknown, id, { value, atMs }, MAX_UNKNOWN);
   }
 
   async #inTime<T>(reading: Promise<T>, timeoutMs = READ_MS): Promise<T> {
     const giveUp = () => {
-      throw new ProblemError("STORE_UNAVAILABLE", "keys cannot be read now; nothing was done");
+      throw new ProblemError(
+        "STORE_UNAVAILABLE",
+        "keys cannot be read: the control store is unavailable; nothing was done",
+      );
     };
     try {
       const { clock } = this.#env;
@@ -221,24 +223,24 @@ export class Authenticator {
     }
   }
 
-  #lookForKeys(): Promise<void> {
-    if (this.#asks) return Promise.resolve();
-    this.#looking ??= this.#lookNow().finally(() => {
-      this.#looking = undefined;
+  #checkForKeys(): Promise<void> {
+    if (this.#requiresKeys) return Promise.resolve();
+    this.#checking ??= this.#readWhetherKeysExist().finally(() => {
+      this.#checking = undefined;
     });
-    return this.#looking;
+    return this.#checking;
   }
 
-  async #lookNow(): Promise<void> {
+  async #readWhetherKeysExist(): Promise<void> {
     const any = (await this.#keys?.any()) ?? false;
-    if (any && this.#asks !== true) {
-      this.#env.logger.info({ event: "keys_asked_for" }, "there are keys: requests need one");
+    if (any && this.#requiresKeys !== true) {
+      this.#env.logger.info({ event: "keys_required" }, "an API key exists: requests now need one");
     }
-    this.#asks = any;
+    this.#requiresKeys = any;
   }
 }
 
-/** As the newest; the oldest goes when there are too many. */
+/** Adds an entry as the newest, and drops the oldest if there are too many. */
 function put<T>(kept: Map<string, T>, id: string, found: T, most: number): void {
   kept.delete(id);
   kept.set(id, found);
@@ -249,7 +251,7 @@ function put<T>(kept: Map<string, T>, id: string, found: T, most: number): void 
   }
 }
 
-/** @param sent whether there was something that could have been a key (RFC 6750) */
+/** @param sent whether the request had credentials (RFC 6750) */
 function unauthenticated(detail: string, sent = true): ProblemError {
   const challenge = 'Bearer realm="leasehold"';
   return new ProblemError("UNAUTHENTICATED", detail, {

@@ -1,19 +1,19 @@
-/** Who sends a request, as its credential says: never anything in the request itself. */
+/** The caller of a request. It comes from the credential only, never from the request's content. */
 import type { Role } from "leasehold/internal";
 import { ProblemError } from "../problems.js";
 
-/** Tasks have leases of their own, which are listed under these names. */
+/** Leases on tasks are listed as resources with this prefix. */
 export const TASK_PREFIX = "task:";
 
 export interface Caller {
-  /** Whose resources and tasks these are. */
+  /** The tenant. */
   readonly namespace: string;
   readonly role: Role;
-  /** Of a holder: what it may lease begins with one of these; `""` is any. */
+  /** For a holder: the resources that it may lease begin with one of these; `""` allows all. */
   readonly prefixes: readonly string[];
-  /** For the audit and the logs: `key:<id>`, or `anyone` where no key is asked for. */
+  /** For the audit and the logs: `key:<id>`, or `anyone` while no key is required. */
   readonly actor: string;
-  /** The id of its key; null where none is asked for. */
+  /** The id of its key; null while none is required. */
   readonly keyId: string | null;
 }
 
@@ -21,22 +21,22 @@ export function callerOf(context: { get(name: "caller"): Caller }): Caller {
   return context.get("caller");
 }
 
-/** Whether all that begins with `prefix`, itself included, is the caller's to name. */
+/** Whether the caller may use all resources that begin with `prefix`. */
 export function covers({ role, prefixes }: Caller, prefix: string): boolean {
   return role !== "holder" || prefixes.some((own) => prefix.startsWith(own));
 }
 
 /**
- * For resources, and for the prefix of a list.
- * @throws FORBIDDEN naming the first that is not the caller's to name
+ * Checks resources, or the prefix of a list.
+ * @throws FORBIDDEN naming the first one that the caller may not use
  */
 export function checkResources(caller: Caller, resources: readonly string[]): void {
-  const foreign = resources.find((resource) => !covers(caller, resource));
-  if (foreign === undefined) return;
-  const what = `what begins with ${JSON.stringify(foreign)}`;
+  const forbidden = resources.find((resource) => !covers(caller, resource));
+  if (forbidden === undefined) return;
+  const what = `resources that begin with ${JSON.stringify(forbidden)}`;
   throw new ProblemError("FORBIDDEN", `not ${what}: ${describePrefixes(caller)}`);
 }
 
 export function describePrefixes({ prefixes }: Caller): string {
-  return `this key is for what begins with ${prefixes.map((own) => JSON.stringify(own)).join(", ")}`;
+  return `this key is limited to resources that begin with ${prefixes.map((own) => JSON.stringify(own)).join(", ")}`;
 }

@@ -1,16 +1,15 @@
 /**
- * Grants that their holder's name addresses, as in the article of the task processor, whose requests
- * name a resource and a holder and no more. Leases are renewed and released by leaseId alone, also
- * these: theirs follows from the record, by a nonce that stands in its metadata, so that any server
- * can work it out again.
+ * Grants that are addressed by their holder's name. Requests in the compatibility format name only a
+ * resource and a holder. Stores renew and release by leaseId only, so the server derives the leaseId
+ * from the record and a nonce in its metadata. Any server can derive it again.
  *
  *   POST { resource, holder }        leaseId = hash(namespace, resource, holder, nonce)
  *        └─▶ acquire(leaseId, metadata { byHolder: nonce })
  *   PUT renew { resource, holder }   the last grant's nonce ─▶ the same leaseId ─▶ renew(leaseId)
  *
- * What that cannot do: tell two processes with one name apart, once the first one's lease has run
- * out; nor a late duplicate of a request from the request about the next grant. A grant that was made
- * under a leaseId of its holder's choice is not addressed by a name.
+ * Limitations: it cannot distinguish two processes with the same name once the lease of the first has
+ * expired, nor a late duplicate of a request from a request for the next grant. A grant whose holder
+ * chose the leaseId cannot be addressed by name.
  */
 
 import type { LeaseView } from "leasehold";
@@ -19,7 +18,7 @@ import { ProblemError } from "../problems.js";
 import type { Services } from "../services.js";
 import type { NamedGrant } from "./grants.js";
 
-/** A new grant for this holder: its lease id, and the metadata by which it is found again. */
+/** The lease id and metadata of a new grant that its holder's name addresses. */
 export function newGrantByHolder(
   { env }: Services,
   namespace: string,
@@ -31,14 +30,14 @@ export function newGrantByHolder(
   return { leaseId, metadata: JSON.stringify({ byHolder: nonce }) };
 }
 
-/** @throws LEASE_ID_REQUIRED when the grant is not addressed by a name */
+/** @throws LEASE_ID_REQUIRED if the grant cannot be addressed by name */
 export function grantByHolder(view: LeaseView): NamedGrant {
   const { namespace, resource, holder } = view;
   const nonce = nonceOf(view.metadata);
   if (nonce === null) {
     throw new ProblemError(
       "LEASE_ID_REQUIRED",
-      "this grant was made under a leaseId of its holder's own: send that leaseId",
+      "the holder chose the leaseId of this grant: send that leaseId",
     );
   }
   return { resource, leaseId: holderLeaseId(namespace, resource, holder, nonce) };

@@ -1,4 +1,4 @@
-/** What the two dialects for single leases share: ids from the wire, and outcomes as problems. */
+/** Shared by the compatibility formats for single leases: parsing ids, and outcomes as problems. */
 import type { Context } from "hono";
 import type { LeaseView } from "leasehold";
 import type { AcquireOutcome, RenewOutcome } from "leasehold/internal";
@@ -9,13 +9,13 @@ import { failed, invalid, ProblemError } from "../problems.js";
 import { type AppEnv, checkTtl } from "../request.js";
 import type { Services } from "../services.js";
 
-/** What a lease id of the wire names. */
+/** A parsed lease id. */
 export interface NamedGrant {
   readonly resource: string;
   readonly leaseId: string;
 }
 
-/** @throws UNKNOWN_LEASE for a text that is no lease id */
+/** @throws UNKNOWN_LEASE if the text is not a lease id */
 export function grantNamed(text: string): NamedGrant {
   const grant = fromWireLeaseId(text);
   if (!grant) throw unknownLease();
@@ -26,14 +26,14 @@ export function unknownLease(): ProblemError {
   return new ProblemError("UNKNOWN_LEASE", "no lease has this id, or it ended long ago");
 }
 
-/** @throws INVALID_REQUEST when the id names another resource, or the resource is a task's */
+/** @throws INVALID_REQUEST if the id names another resource, or the resource is a task's */
 export function chosenLeaseId(
   services: Services,
   resource: string,
   chosen: NamedGrant | undefined,
 ): string {
   if (resource.startsWith(TASK_PREFIX)) {
-    const problem = `must not begin with ${TASK_PREFIX}: the leases on tasks are taken by /api/tasks/next`;
+    const problem = `must not begin with ${TASK_PREFIX}: /api/tasks/next acquires the leases on tasks`;
     throw invalid([{ path: "resource", problem }]);
   }
   if (chosen && chosen.resource !== resource) {
@@ -49,15 +49,18 @@ export type Held = Extract<AcquireOutcome, { status: "held" }>;
 export function acquiredOrHeld(outcome: AcquireOutcome): Acquired | Held {
   if (outcome.status === "failed") throw failed(outcome);
   if (outcome.status !== "ended") return outcome;
-  throw new ProblemError("LEASE_ENDED", "a grant under this leaseId has ended: choose a new one");
+  throw new ProblemError(
+    "LEASE_ENDED",
+    "a grant under this leaseId has ended: choose a new leaseId",
+  );
 }
 
 type LossReason = Extract<RenewOutcome, { status: "lost" }>["reason"];
 
 const LOST: Readonly<Record<LossReason, readonly [ProblemCode, string]>> = {
-  expired: ["LEASE_EXPIRED", "the time of this grant has passed; stop"],
+  expired: ["LEASE_EXPIRED", "this grant has expired; stop"],
   taken: ["LEASE_TAKEN", "the resource has been granted anew; stop"],
-  revoked: ["LEASE_REVOKED", "an operator has ended this grant; stop"],
+  revoked: ["LEASE_REVOKED", "an operator has revoked this grant; stop"],
   gone: ["UNKNOWN_LEASE", "the store does not know this grant; stop"],
 };
 
@@ -67,8 +70,8 @@ export function lost(reason: LossReason): ProblemError {
 }
 
 /**
- * The last grant of the resource; null when there is none.
- * @throws FORBIDDEN when the resource is not the caller's to name
+ * The last grant of the resource; null if there is none.
+ * @throws FORBIDDEN if the caller may not use the resource
  */
 export async function lastGrant(
   services: Services,
@@ -85,17 +88,17 @@ export async function lastGrant(
 }
 
 /**
- * Renews for as long as was said, or else as long as it was granted for.
- * @throws what became of a grant that is lost; UNKNOWN_LEASE; STORE_UNAVAILABLE, OUTCOME_UNKNOWN
+ * Renews with the requested TTL, or else with the TTL of the grant.
+ * @throws LEASE_EXPIRED, LEASE_TAKEN, LEASE_REVOKED, UNKNOWN_LEASE, STORE_UNAVAILABLE, OUTCOME_UNKNOWN
  */
 export async function renewGrant(
   services: Services,
   context: Context<AppEnv>,
   grant: NamedGrant,
-  saidMs: number | undefined,
+  requestedMs: number | undefined,
 ): Promise<Extract<RenewOutcome, { status: "renewed" }>> {
-  if (saidMs !== undefined) checkTtl("ttlMs", saidMs, services.ttl.leases);
-  const ttlMs = saidMs ?? (await lastGrant(services, context, grant.resource))?.ttlMs;
+  if (requestedMs !== undefined) checkTtl("ttlMs", requestedMs, services.ttl.leases);
+  const ttlMs = requestedMs ?? (await lastGrant(services, context, grant.resource))?.ttlMs;
   if (ttlMs === undefined) throw unknownLease();
   const outcome = await services.leaseCalls(context, [grant]).renew({ ...grant, ttlMs });
   if (outcome.status === "failed") throw failed(outcome);

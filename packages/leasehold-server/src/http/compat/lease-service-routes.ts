@@ -1,4 +1,4 @@
-/** /api/leases for holders: the lease service of the article. */
+/** /api/leases for holders, in the compatibility format of the lease service. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { LeaseView } from "leasehold";
@@ -40,7 +40,7 @@ const REFUSALS = bodyProblems(
   "LEASE_ID_REQUIRED",
 );
 
-/** What a holder says of the grant that it means. */
+/** The fields that identify a grant in a request. */
 type Grantee = z.infer<typeof ReleaseBody>;
 
 export function leaseServiceRoutes(app: App, services: Services): void {
@@ -51,11 +51,11 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       method: "post",
       path: "/api/leases",
       tags: TAGS,
-      summary: "Take a lease if the resource is free",
+      summary: "Acquire a lease if the resource is free",
       middleware,
       request: jsonBody(NewLeaseBody),
       responses: {
-        201: answers("It is yours.", NewLeaseRecord),
+        201: answers("The new lease.", NewLeaseRecord),
         ...bodyProblems("LEASE_HELD", "LEASE_ENDED", "LIMIT_REACHED"),
       },
     }),
@@ -66,16 +66,16 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       const grant = chosen
         ? own
         : newGrantByHolder(services, callerOf(context).namespace, resource, holder);
-      await services.takeRoom(context, "leases", 1);
+      await services.reserveQuota(context, "leases", 1);
       const calls = services.leaseCalls(context, [{ resource }]);
       const outcome = acquiredOrHeld(await calls.acquire({ resource, holder, ttlMs, ...grant }));
       if (outcome.status === "held") {
         const { holder: by, grantId, remainingMs } = outcome;
-        throw new ProblemError("LEASE_HELD", `${by} holds it`, {
+        throw new ProblemError("LEASE_HELD", `the lease is held by ${by}`, {
           extra: { holder: by, grantId, remainingMs },
         });
       }
-      const view = await grantNow(services, context, { resource, leaseId: grant.leaseId });
+      const view = await readGrant(services, context, { resource, leaseId: grant.leaseId });
       const leaseId = toWireLeaseId(resource, grant.leaseId);
       return context.json({ ...toLeaseRecord(view), leaseId }, 201);
     },
@@ -86,19 +86,19 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       method: "put",
       path: "/api/leases/renew",
       tags: TAGS,
-      summary: "Extend a lease; without a ttl, for as long as it was granted",
+      summary: "Renew a lease; default TTL: that of the grant",
       middleware,
       request: jsonBody(RenewLeaseBody),
       responses: {
-        200: answers("Extended, under the same token.", LeaseRecord),
+        200: answers("Renewed. The token stays the same.", LeaseRecord),
         ...REFUSALS,
       },
     }),
     async (context) => {
       const { ttlMs, ...grantee } = context.req.valid("json");
-      const grant = await meant(services, context, grantee);
+      const grant = await identifyGrant(services, context, grantee);
       await renewGrant(services, context, grant, ttlMs);
-      return context.json(toLeaseRecord(await grantNow(services, context, grant)), 200);
+      return context.json(toLeaseRecord(await readGrant(services, context, grant)), 200);
     },
   );
   otherMethods(app, "/api/leases/renew", "PUT");
@@ -112,12 +112,12 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       middleware,
       request: jsonBody(ReleaseLeaseBody),
       responses: {
-        200: answers("Also when it is repeated.", LeaseRecord),
+        200: answers("Released. The same for a repeated request.", LeaseRecord),
         ...REFUSALS,
       },
     }),
     async (context) => {
-      const grant = await meant(services, context, context.req.valid("json"));
+      const grant = await identifyGrant(services, context, context.req.valid("json"));
       return context.json(await release(services, context, grant), 200);
     },
   );
@@ -128,20 +128,22 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       method: "delete",
       path: "/api/leases/{id}",
       tags: TAGS,
-      summary: "Release this lease and no other",
+      summary: "Release one lease, by its id",
       middleware,
       request: { params: LeaseRecordParams, ...jsonBody(ReleaseLeaseBody) },
       responses: {
-        200: answers("Also when it is repeated.", LeaseRecord),
+        200: answers("Released. The same for a repeated request.", LeaseRecord),
         ...REFUSALS,
       },
     }),
     async (context) => {
       const named = fromWireGrantId(context.req.valid("param").id);
       if (!named) throw unknownLease();
-      const grant = await meant(services, context, context.req.valid("json"));
+      const grant = await identifyGrant(services, context, context.req.valid("json"));
       if (grant.resource !== named.resource) {
-        throw invalid([{ path: "resource", problem: "must be that of the lease in the path" }]);
+        throw invalid([
+          { path: "resource", problem: "must name the resource of the lease in the path" },
+        ]);
       }
       if (grantIdOf(grant.leaseId) !== named.grantId) throw lost("taken");
       return context.json(await release(services, context, grant), 200);
@@ -150,10 +152,10 @@ export function leaseServiceRoutes(app: App, services: Services): void {
 }
 
 /**
- * The grant that a body means: by its leaseId, or the last one of the resource if the holder's name
- * addresses it.
+ * The grant that a body identifies: by leaseId, or the last grant of the resource if it is addressed by
+ * its holder's name.
  */
-async function meant(
+async function identifyGrant(
   services: Services,
   context: Context<AppEnv>,
   { leaseId: grant, resource, holder, fencingToken }: Grantee,
@@ -172,14 +174,14 @@ async function meant(
   return grant ?? grantByHolder(view);
 }
 
-/** What the store says of the grant after it has been granted or extended. */
-async function grantNow(
+/** Reads the grant after it was granted or renewed. */
+async function readGrant(
   services: Services,
   context: Context<AppEnv>,
   { resource, leaseId }: NamedGrant,
 ): Promise<LeaseView> {
   const view = await lastGrant(services, context, resource);
-  // It may have run out or been ended in between.
+  // It may have expired or ended in between.
   if (view?.grantId !== grantIdOf(leaseId)) throw lost("taken");
   return view;
 }
@@ -195,7 +197,7 @@ async function release(services: Services, context: Context<AppEnv>, grant: Name
     throw lost(own && (state === "expired" || state === "revoked") ? state : "taken");
   }
   const after = await lastGrant(services, context, grant.resource);
-  // A successor may be there already: then what we know is how it was, and that it has ended.
+  // A new grant may exist already: then return the earlier state, marked as released.
   const ended =
     after?.grantId === before.grantId
       ? after

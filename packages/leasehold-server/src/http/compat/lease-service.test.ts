@@ -18,10 +18,10 @@ const renew = (body: object) => app.ask("PUT", "/api/leases/renew", body);
 const release = (body: object) => app.ask("DELETE", "/api/leases/release", body);
 const said = ({ status, body }: Reply) => [status, body.code, body.reason];
 
-describe("the article's own requests", () => {
+describe("requests in the compatibility format", () => {
   const body = { resource: "resource_name", holder: "holder_name" };
 
-  test("take, extend and release by resource and holder", async () => {
+  test("acquire, renew and release by resource and holder", async () => {
     const taken = await app.ask("POST", "/api/leases", body);
     expect(taken.status).toBe(201);
     expect(taken.body).toEqual({
@@ -55,11 +55,11 @@ describe("the article's own requests", () => {
     const released = await app.ask("DELETE", "/api/leases/release", body);
     expect(released.body).toMatchObject({ id: again.body.id, state: "released", remainingMs: 0 });
     expect(released.body.released_at).toBe(released.body.expires_at);
-    // The answer may have been lost.
+    // As if the response was lost.
     expect(await app.ask("DELETE", "/api/leases/release", body)).toMatchObject({ status: 200 });
   });
 
-  test("are refused when somebody else is meant, or nobody", async () => {
+  test("are refused if the grant has another holder, or if there is none", async () => {
     await post("mine", "me");
     expect(said(await renew({ resource: "mine", holder: "you" }))).toEqual([
       409,
@@ -96,11 +96,11 @@ describe("a name", () => {
     expect(body.remainingMs).toBe(30_000);
   });
 
-  test("does not speak for a grant under a leaseId of its holder's own", async () => {
+  test("does not address a grant whose holder chose the leaseId", async () => {
     const leaseId = toWireLeaseId("secretive", "abcdef0123456789".repeat(2));
     await post("secretive", "me", { leaseId });
-    for (const act of [renew, release]) {
-      const byName = await act({ resource: "secretive", holder: "me" });
+    for (const operation of [renew, release]) {
+      const byName = await operation({ resource: "secretive", holder: "me" });
       expect(said(byName)).toEqual([409, "LEASE_ID_REQUIRED", undefined]);
     }
     expect((await renew({ leaseId })).status).toBe(200);
@@ -111,7 +111,7 @@ describe("a name", () => {
     expect(said(lock)[1]).toBe("LEASE_ID_REQUIRED");
   });
 
-  test("means one grant only, when its token or its id is said with it", async () => {
+  test("addresses only the grant with the given token or id", async () => {
     const first = (await post("again", "me")).body;
     await clock.advance(30_000);
     const second = (await post("again", "me")).body;
@@ -130,7 +130,7 @@ describe("a name", () => {
   });
 });
 
-test("a repeated POST under the same leaseId answers the same grant", async () => {
+test("a repeated POST with the same leaseId returns the same grant", async () => {
   const leaseId = toWireLeaseId("repeated", "0123456789abcdef".repeat(2));
   const first = await post("repeated", "me", { leaseId, ttlSeconds: 5 });
   const again = await post("repeated", "me", { leaseId, ttlSeconds: 5 });
@@ -139,7 +139,7 @@ test("a repeated POST under the same leaseId answers the same grant", async () =
   expect(said(await post("repeated", "me", { leaseId }))[1]).toBe("LEASE_ENDED");
 });
 
-test("bad input is named, and nothing is granted", async () => {
+test("invalid input is reported, and nothing is granted", async () => {
   const fields = async (reply: Promise<Reply>) => {
     const { status, body } = await reply;
     return [status, ...body.errors.map(({ path }: { path: string }) => path)];

@@ -1,4 +1,4 @@
-/** /v1/locks: one lock at a time, for anything that speaks HTTP. */
+/** /v1/locks: one lock per request, for any HTTP client. */
 import { createRoute } from "@hono/zod-openapi";
 import type { LeaseView } from "leasehold";
 import { grantIdOf, invariant } from "leasehold/internal";
@@ -19,7 +19,7 @@ import {
 } from "../../protocol/index.js";
 import { callerOf, checkResources } from "../auth/caller.js";
 import { filteredPage } from "../console/lease-filters.js";
-import { byCaller, controlOf } from "../operations/acts.js";
+import { byCaller, controlOf } from "../operations/operator-action.js";
 import { failed } from "../problems.js";
 import { checkTtl, emptyBodyIsNone, limitBody } from "../request.js";
 import {
@@ -54,11 +54,11 @@ export function lockRoutes(app: App, services: Services): void {
       method: "post",
       path: "/v1/locks/acquire",
       tags: TAGS,
-      summary: "Take a lock if it is free",
+      summary: "Acquire a lock if it is free",
       middleware,
       request: jsonBody(LockBody),
       responses: {
-        200: answers("It is yours, or who has it.", LockAnswer),
+        200: answers("The new lock, or the current holder.", LockAnswer),
         ...bodyProblems("LEASE_ENDED", "LIMIT_REACHED"),
       },
     }),
@@ -67,7 +67,7 @@ export function lockRoutes(app: App, services: Services): void {
       checkTtl("ttlMs", ttlMs, services.ttl.leases);
       const leaseId = chosenLeaseId(services, resource, chosen);
       const request = { resource, leaseId, holder: ownerId, ttlMs };
-      await services.takeRoom(context, "leases", 1);
+      await services.reserveQuota(context, "leases", 1);
       const outcome = acquiredOrHeld(
         await services.leaseCalls(context, [request]).acquire(request),
       );
@@ -104,11 +104,11 @@ export function lockRoutes(app: App, services: Services): void {
       method: "post",
       path: "/v1/locks/force-unlock",
       tags: TAGS,
-      summary: "End somebody's lock, as an operator, with an entry in the audit",
+      summary: "Revoke a lock of any holder, as an operator, with an audit entry",
       middleware,
       request: jsonBody(ForceUnlockBody),
       responses: {
-        200: answers("The entry, and what came of it.", ForceUnlock),
+        200: answers("The audit entry and the outcome.", ForceUnlock),
         ...bodyProblems("NO_CONTROL"),
       },
     }),
@@ -118,7 +118,7 @@ export function lockRoutes(app: App, services: Services): void {
       const calls = services.leaseCalls(context, [request]);
       const { outcome, entry } = await calls.revoke(defined(request), byCaller(context, reason));
       if (outcome.status === "failed") throw failed(outcome);
-      invariant(entry, "what was done has its entry");
+      invariant(entry, "each audited revocation has an entry");
       const { actor: actorId, at: createdAt, seq: auditSeq } = entry;
       const done = outcome.status === "revoked" ? outcome : null;
       return context.json(
@@ -145,10 +145,10 @@ export function lockRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/locks",
       tags: TAGS,
-      summary: "Locks that are held, by prefix of their resource",
+      summary: "List held locks by prefix of the resource",
       request: { query: LockListQuery },
       responses: {
-        200: answers("By resource, byte by byte.", LockPage),
+        200: answers("Sorted by resource, in byte order.", LockPage),
         ...problems("INVALID_REQUEST"),
       },
     }),
@@ -178,18 +178,18 @@ export function lockRoutes(app: App, services: Services): void {
       method: "post",
       path: "/v1/locks/{leaseId}/renew",
       tags: TAGS,
-      summary: "Extend a lock; without a body, for as long as it was granted",
+      summary: "Renew a lock; default TTL: that of the grant",
       middleware: [emptyBodyIsNone, middleware] as const,
       request: { params: LeaseIdParams, ...optionalJsonBody(LockRenewBody) },
       responses: {
-        200: answers("Extended, under the same token.", LockRenewed),
+        200: answers("Renewed. The token stays the same.", LockRenewed),
         ...bodyProblems(...LOST_PROBLEMS),
       },
     }),
     async (context) => {
       const grant = grantNamed(context.req.valid("param").leaseId);
-      const { ttlMs: saidMs } = context.req.valid("json");
-      const renewed = await renewGrant(services, context, grant, saidMs);
+      const { ttlMs: requestedMs } = context.req.valid("json");
+      const renewed = await renewGrant(services, context, grant, requestedMs);
       const { token: fencingToken, ttlMs, remainingMs, expiresAt } = renewed;
       const { resource, leaseId } = grant;
       const names = { renewed: true as const, resource, grantId: grantIdOf(leaseId) };
@@ -206,7 +206,7 @@ export function lockRoutes(app: App, services: Services): void {
       summary: "Release a lock",
       request: { params: LeaseIdParams },
       responses: {
-        200: answers("Also when it is repeated.", LockReleased),
+        200: answers("Released, now or before.", LockReleased),
         ...problems("UNKNOWN_LEASE"),
       },
     }),
@@ -223,10 +223,10 @@ export function lockRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/locks/{leaseId}",
       tags: TAGS,
-      summary: "The lock, as long as it is held under this id",
+      summary: "Read a lock that is held under this lease id",
       request: { params: LeaseIdParams },
       responses: {
-        200: answers("What is held.", LockSchema),
+        200: answers("The lock.", LockSchema),
         ...problems("UNKNOWN_LEASE"),
       },
     }),

@@ -17,7 +17,7 @@ const acquire = (resource: string, more: object = {}) =>
   app.ask("POST", "/v1/locks/acquire", { resource, ownerId: "worker-7", ttlSeconds: 60, ...more });
 
 describe("acquire", () => {
-  test("grants what the article asks for", async () => {
+  test("grants a request in the compatibility format", async () => {
     const { status, body } = await app.ask("POST", "/v1/locks/acquire", {
       resource: "tenant_123:billing-close:2026-04",
       ownerId: "worker-7",
@@ -39,7 +39,7 @@ describe("acquire", () => {
     });
   });
 
-  test("says who holds it, with 200, until it has expired; the token grows", async () => {
+  test("returns the holder, with 200, until the lease expires; the token grows", async () => {
     const first = await acquire("held");
     await clock.advance(59_999);
     const second = await acquire("held", { ownerId: "worker-8" });
@@ -57,13 +57,13 @@ describe("acquire", () => {
     expect(third.body.fencingToken).toBeGreaterThan(first.body.fencingToken);
   });
 
-  test("grants for 30 s when nothing is said, or for milliseconds", async () => {
+  test("grants for 30 s by default, or for a TTL in milliseconds", async () => {
     const plain = await app.ask("POST", "/v1/locks/acquire", { resource: "d", ownerId: "w" });
     expect(plain.body.ttlMs).toBe(30_000);
     expect((await acquire("ms", { ttlSeconds: undefined, ttlMs: 250 })).body.ttlMs).toBe(250);
   });
 
-  test("may be repeated under a leaseId of one's own, until that has ended", async () => {
+  test("can be repeated under a chosen leaseId until that grant has ended", async () => {
     const leaseId = toWireLeaseId("own", "0123456789abcdef".repeat(2));
     const first = await acquire("own", { leaseId });
     await clock.advance(1_000);
@@ -78,14 +78,14 @@ describe("acquire", () => {
     ]);
   });
 
-  test("leaves the leases of tasks to the tasks", async () => {
+  test("refuses resources of tasks", async () => {
     const { status, body } = await acquire("task:1");
     expect([status, body.errors[0].path]).toEqual([422, "resource"]);
   });
 });
 
 describe("renew", () => {
-  test("extends under the same token, as long as it was granted for or as is said", async () => {
+  test("renews under the same token, with the grant's TTL or the requested one", async () => {
     const { body: lock } = await acquire("renewed");
     await clock.advance(50_000);
     const plain = await app.ask("POST", `/v1/locks/${lock.leaseId}/renew`);
@@ -106,7 +106,7 @@ describe("renew", () => {
     expect(longer.body).toMatchObject({ ttlMs: 90_000, remainingMs: 90_000 });
   });
 
-  test("tells why it is lost", async () => {
+  test("returns the reason of a lost lease", async () => {
     const refusal = async (leaseId: string) => {
       const { status, body } = await app.ask("POST", `/v1/locks/${leaseId}/renew`);
       return [status, body.code, body.reason];
@@ -128,7 +128,7 @@ describe("renew", () => {
   });
 });
 
-test("release frees at once, and may be repeated", async () => {
+test("release frees the lock at once, and can be repeated", async () => {
   const { body: lock } = await acquire("to release");
   const path = `/v1/locks/${lock.leaseId}`;
   expect(await app.ask("DELETE", path)).toMatchObject({ status: 200, body: { released: true } });
@@ -136,11 +136,11 @@ test("release frees at once, and may be repeated", async () => {
   expect((await acquire("to release", { ownerId: "next" })).body.acquired).toBe(true);
   expect(await app.ask("DELETE", path)).toMatchObject({ status: 200, body: { released: false } });
   expect(await app.ask("DELETE", "/v1/locks/lease_abc")).toMatchObject({ status: 404 });
-  // The late release has not freed the successor.
+  // The late release did not end the next grant.
   expect((await acquire("to release")).body).toMatchObject({ acquired: false, ownerId: "next" });
 });
 
-test("lists what is held by prefix, page by page, without secrets", async () => {
+test("lists held locks by prefix, page by page, without secrets", async () => {
   const locks = [];
   for (const name of ["list/a", "list/b%", "list/c"]) locks.push((await acquire(name)).body);
   await app.ask("DELETE", `/v1/locks/${locks[0].leaseId}`);

@@ -1,4 +1,4 @@
-/** The console's files as the package brings them, for servers that run on Node. */
+/** Reads the console's files from the package, for servers that run on Node. */
 import { readdir, readFile } from "node:fs/promises";
 import { extname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { ConsoleFile, ConsoleFiles } from "./static.js";
 
-/** Beside this file's folder once it is built. */
+/** The location in the built package, relative to this file. */
 const BUILT = new URL("../../web/", import.meta.url);
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -21,13 +21,13 @@ const TYPES: Readonly<Record<string, string>> = {
   ".ico": "image/x-icon",
   ".woff2": "font/woff2",
 };
-/** These are compressed already. */
+/** Already compressed formats. */
 const DENSE = [".png", ".woff2"];
 
 /**
  * Reads the console for `createApp({ console })`, and compresses it.
- * @param directory where it was built to; default: the one that came with this package
- * @returns null where there is none: the package was built without
+ * @param directory the console's build output; default: the one in this package
+ * @returns null if the package was built without a console
  */
 export async function consoleFiles(directory: string | URL = BUILT): Promise<ConsoleFiles | null> {
   const root = directory instanceof URL ? fileURLToPath(directory) : directory;

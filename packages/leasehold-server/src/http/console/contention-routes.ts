@@ -1,4 +1,4 @@
-/** /v1/contention: where the tenant's leases are contended for. */
+/** /v1/contention: contention for the tenant's leases, by prefix. */
 import { createRoute } from "@hono/zod-openapi";
 import { Contention } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
@@ -13,9 +13,9 @@ export function contentionRoute(app: App, services: Services): void {
       method: "get",
       path: PATH,
       tags: ["operator"],
-      summary: "Acquires that met a holder, and renewals that were refused, by prefix",
+      summary: "List refused acquires and renewals by prefix",
       responses: {
-        200: answers("As this instance has seen it; most first.", Contention),
+        200: answers("Counts of this instance, highest first.", Contention),
         ...onlyProblems("CLOSING", "OVERLOADED", "TOO_MANY_REQUESTS", "INTERNAL"),
       },
     }),

@@ -1,15 +1,15 @@
 /**
- * Where a tenant's leases are contended for or get lost, by the prefixes with most of it: bounded, and
- * each tenant sees its own alone. Counted by this instance since it began, and kept nowhere.
+ * Counts of contended and lost leases of each tenant, for the prefixes with the most. The counts are
+ * bounded, cover this instance since its start, and are not stored.
  */
 import type { Clock } from "leasehold";
 import { type Prefixed, TopPrefixes } from "leasehold/internal";
 
-/** held: acquires that somebody else's lease was in the way of; lost: renewals that were refused. */
+/** held: acquires that found the resource held; lost: refused renewals. */
 type Trouble = "held" | "lost";
 
 export interface PrefixTrouble {
-  /** What resources begin with, up to the first `/` or `:`; null: all others together. */
+  /** The beginning of resources up to the first `/` or `:`; null: all other prefixes together. */
   readonly prefix: string | null;
   readonly held: number;
   readonly lost: number;
@@ -34,7 +34,7 @@ export class Contention {
     own[trouble].add(resource);
   }
 
-  /** Those with most trouble first, the rest last. */
+  /** Highest counts first, all other prefixes last. */
   of(namespace: string): { readonly forMs: number; readonly items: PrefixTrouble[] } {
     const own = this.#tenants.get(namespace);
     const held = split(own?.held);
@@ -48,7 +48,7 @@ export class Contention {
   }
 }
 
-/** The last of the list stands for all others. */
+/** The last item of the list counts all other prefixes. */
 function split(counted: TopPrefixes | undefined): {
   top: ReadonlyMap<string, number>;
   rest: number;

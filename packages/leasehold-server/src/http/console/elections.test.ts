@@ -1,11 +1,11 @@
-/** Very many elections at once. */
+/** Very many elections. */
 
 import type { LeaseView } from "leasehold";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { electionsOf, Terms } from "./elections.js";
 
-test("of very many some are told, and that there are more", async () => {
+test("a long list is truncated, and marked incomplete", async () => {
   const view = (resource: string): LeaseView => ({
     namespace: "n",
     resource,
@@ -20,7 +20,7 @@ test("of very many some are told, and that there are more", async () => {
     expiresAt: null,
     metadata: null,
   });
-  const surveyed = (count: number) => ({
+  const statisticsWith = (count: number) => ({
     held: count,
     ended: 0,
     complete: true,
@@ -31,11 +31,11 @@ test("of very many some are told, and that there are more", async () => {
     })),
   });
   const terms = new Terms(manualEnv().clock, undefined);
-  for (const [count, told, complete] of [
+  for (const [count, listed, complete] of [
     [1_000, 1_000, true],
     [1_001, 1_000, false],
   ] as const) {
-    const elections = await electionsOf(surveyed(count), terms);
-    expect([elections.items.length, elections.complete]).toEqual([told, complete]);
+    const elections = await electionsOf(statisticsWith(count), terms);
+    expect([elections.items.length, elections.complete]).toEqual([listed, complete]);
   }
 });

@@ -1,4 +1,4 @@
-/** Who leads what of a tenant, and the terms before, as far as the history has them. */
+/** A tenant's elections with their leaders, and earlier terms from the history. */
 
 import type { Clock, LeaseView } from "leasehold";
 import type { GrantHistory } from "leasehold/internal";
@@ -10,16 +10,16 @@ import {
   termsOf,
 } from "leasehold/internal";
 import type { Elections } from "leasehold/internal/wire";
-import type { Survey } from "./survey.js";
+import type { TenantStatistics } from "./statistics.js";
 
-const MOST_TERMS = 20;
-/** More than people look through, and an answer of a few hundred kilobytes. */
-const MOST_ELECTIONS = 1_000;
-/** Of more elections only the last term is told: each costs a look into the history. */
-const MOST_WITH_TERMS = 50;
-/** The history is written within about a second of what it tells; after that only a new term changes it. */
+const MAX_TERMS = 20;
+/** More than people read, in a response of a few hundred kilobytes. */
+const MAX_ELECTIONS = 1_000;
+/** Further elections get only their last term: earlier terms cost one read of the history each. */
+const MAX_WITH_TERMS = 50;
+/** The history is about a second behind. Once written, only a new term changes an election's history. */
 const FRESH_MS = 5_000;
-const MOST_KEPT = 1_000;
+const MAX_KEPT = 1_000;
 
 interface Known {
   readonly token: number;
@@ -30,14 +30,14 @@ interface Known {
 export class Terms {
   readonly #clock: Clock;
   readonly #history: Pick<GrantHistory, "list"> | undefined;
-  readonly #known = new Recent<Known>(MOST_KEPT);
+  readonly #known = new Recent<Known>(MAX_KEPT);
 
   constructor(clock: Clock, history: Pick<GrantHistory, "list"> | undefined) {
     this.#clock = clock;
     this.#history = history;
   }
 
-  /** Those up to this one, the newest first. Rejects as the history does. */
+  /** The terms up to this one, newest first. Rejects if the history is unavailable. */
   async of(view: LeaseView): Promise<TermRecord[]> {
     return termsOf([view, ...(await this.#before(view))]);
   }
@@ -50,7 +50,7 @@ export class Terms {
     const known = this.#known.get(key);
     if (known?.token === token && nowMs - known.atMs < FRESH_MS) return known.before;
     const before = history
-      .list({ namespace, resource, limit: MOST_TERMS - 1 })
+      .list({ namespace, resource, limit: MAX_TERMS - 1 })
       .then(({ items }) => items.filter((ended) => ended.grantId !== grantId));
     this.#known.set(key, { token, atMs: nowMs, before });
     before.catch(() => this.#known.delete(key));
@@ -59,21 +59,21 @@ export class Terms {
 }
 
 export async function electionsOf(
-  survey: Survey,
+  statistics: TenantStatistics,
   terms: Terms,
 ): Promise<Pick<Elections, "items" | "shards" | "complete">> {
-  const items = survey.elections
-    .slice(0, MOST_ELECTIONS)
+  const items = statistics.elections
+    .slice(0, MAX_ELECTIONS)
     .map(async (standing, index) =>
       toElection(
         standing,
-        index < MOST_WITH_TERMS ? await terms.of(standing.view) : termsOf([standing.view]),
+        index < MAX_WITH_TERMS ? await terms.of(standing.view) : termsOf([standing.view]),
       ),
     );
   return {
     items: await Promise.all(items),
-    shards: survey.shards.map(toShards),
-    complete: survey.complete && survey.elections.length <= MOST_ELECTIONS,
+    shards: statistics.shards.map(toShards),
+    complete: statistics.complete && statistics.elections.length <= MAX_ELECTIONS,
   };
 }
 
@@ -128,7 +128,7 @@ function leaderOf({ state, holder }: LeaseView): string | null {
   return state === "live" ? holder : null;
 }
 
-/** However a grant ended, its expiry is when it did. */
+/** The store sets the expiry of an ended grant to the time of its end. */
 export function endedAt({ state, expiresAt }: LeaseView): string | null {
   return state === "live" ? null : expiresAt;
 }

@@ -1,6 +1,6 @@
 /**
- * How long a store takes to answer, of late: in classes of which each is a quarter wider than the one
- * before, so that a percentile is right to about a tenth, whatever its size.
+ * Recent latencies of the store, in classes that are each a quarter wider than the previous one. So a
+ * percentile is accurate to about a tenth of its value.
  */
 import type { Clock, LeaseStore } from "leasehold";
 import type { TaskStore } from "leasehold/internal";
@@ -8,9 +8,9 @@ import { PerSecond } from "./per-second.js";
 
 const FIRST_MS = 0.05;
 const RATIO = 1.25;
-/** The last class is of what takes longer than a minute. */
+/** The last class holds calls of more than a minute. */
 const CLASSES = 64;
-/** That percentiles of an operation are of. */
+/** The window of an operation's percentiles. */
 const LATEST_S = 60;
 
 type ClassName = `${number}`;
@@ -28,7 +28,7 @@ export class Latencies {
   readonly #all: PerSecond<ClassName>;
   readonly #operations = new Map<string, PerSecond<ClassName>>();
 
-  /** @param seconds of which the percentiles of each are kept */
+  /** @param seconds the number of seconds for which {@link series} has percentiles */
   constructor(clock: Clock, seconds: number) {
     this.#clock = clock;
     this.#all = new PerSecond(clock, seconds);
@@ -46,7 +46,7 @@ export class Latencies {
     this.#all.add(name);
   }
 
-  /** Of the last minute; what was not called in it is not there. */
+  /** Latencies of the last minute, without operations that were not called in it. */
   byOperation(): Latency[] {
     return [...this.#operations].flatMap(([key, own]) => {
       const counts = NAMES.map((name) => own.sum(name, LATEST_S));
@@ -58,7 +58,7 @@ export class Latencies {
     });
   }
 
-  /** Of each of the last seconds; null where no call ended. */
+  /** Percentiles of each of the last seconds; null where no call ended. */
   series(seconds: number): { p50Ms: (number | null)[]; p99Ms: (number | null)[] } {
     const rows = NAMES.map((name) => this.#all.of(name, seconds));
     const calls = Array.from({ length: seconds }, (_, second) =>
@@ -81,7 +81,7 @@ function classOf(tookMs: number): ClassName {
   return `${Math.min(index, CLASSES - 1)}`;
 }
 
-/** The middle of the class in which it lies. */
+/** The middle of the class that contains the percentile. */
 function percentile(counts: readonly number[], calls: number, share: number): number {
   let left = Math.ceil(calls * share);
   const index = counts.findIndex((count) => {
@@ -127,7 +127,7 @@ export function timedTasks(store: TaskStore, clock: Clock, latencies: Latencies)
     capabilities: store.capabilities,
     enqueue: (tasks, options) => timed("enqueue", () => store.enqueue(tasks, options)),
     claim(request, options) {
-      // An empty claim may wait in the store: how long is not the store's latency.
+      // A claim may wait in the store. The wait is not the store's latency.
       const waits = request.waitMs && store.capabilities.remoteWait;
       const call = () => store.claim(request, options);
       return waits ? call() : timed("claim", call);

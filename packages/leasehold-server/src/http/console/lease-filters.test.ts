@@ -18,7 +18,7 @@ const view = (n: number): LeaseView => ({
   expiresAt: null,
 });
 
-/** A store of so many leases that leaves filters to whoever asks. */
+/** A store with many leases that ignores filters. */
 function storeOf(count: number) {
   const all = Array.from({ length: count }, (_, n) => view(n));
   const reads: ListQuery[] = [];
@@ -60,14 +60,14 @@ it.each([
   },
 );
 
-it("looks at 10,000 leases in one request, and goes on in the next", async () => {
+it("reads 10,000 leases in one request, and continues in the next", async () => {
   const { reads, read } = storeOf(25_000);
-  const { found, sizes } = await everything(read, { holder: "nobody" });
+  const { found, sizes } = await everything(read, { holder: "absent" });
   expect([found, sizes]).toEqual([[], [0, 0, 0]]);
   expect(reads.map(({ limit }) => limit)).toEqual(Array.from({ length: 25 }, () => 1_000));
 });
 
-it("asks as it was asked where nothing is to be filtered", async () => {
+it("passes the query on if there is no filter", async () => {
   const { reads, read } = storeOf(10);
   await filteredPage(read, { namespace: "n", limit: 3, prefix: "r" });
   expect(reads).toEqual([{ namespace: "n", limit: 3, prefix: "r" }]);

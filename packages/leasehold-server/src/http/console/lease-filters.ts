@@ -1,19 +1,19 @@
 /**
- * Lists of leases by what stores have no index for: who holds them, how soon they end, how long they
- * have been held. SQL stores look for them themselves. Of others pages are read until there are enough;
- * of one request so many leases are looked at, so that a page may have fewer than were asked for, or
- * none, and yet a next one.
+ * Lists of leases by filters that stores have no index for: holder, time to expiry, time held. SQL stores
+ * apply the filters themselves. For other stores, pages are read until enough leases match. One request
+ * reads a bounded number of leases, so a page may have fewer items than requested, or none, and still a
+ * cursor for the next page.
  */
 import type { LeaseView, Page } from "leasehold";
 import type { ListQuery } from "leasehold/internal";
 
 type Filter = Pick<ListQuery, "holder" | "expiringWithinMs" | "heldForMs">;
 
-/** Of one read, and of one request. */
+/** Leases per read, and reads per request. */
 const READ_AT_ONCE = 1_000;
-const MOST_READS = 10;
+const MAX_READS = 10;
 
-/** @param read a page of the store, which may have been filtered, or not */
+/** @param read reads a page of the store, filtered or not */
 export async function filteredPage(
   read: (query: ListQuery) => Promise<Page<LeaseView>>,
   query: ListQuery & { readonly limit: number },
@@ -23,12 +23,12 @@ export async function filteredPage(
   if (isPlain) return read(query);
   const items: LeaseView[] = [];
   let next: ListQuery = { ...query, limit: READ_AT_ONCE };
-  for (let reads = 0; reads < MOST_READS; reads += 1) {
+  for (let reads = 0; reads < MAX_READS; reads += 1) {
     const { items: found, nextCursor } = await read(next);
     items.push(...found.filter((view) => matches(view, query)));
     if (items.length > limit) {
       const kept = items.slice(0, limit);
-      // Where a page ends is said by the resource of its last lease.
+      // The cursor is the resource of the page's last lease.
       return { items: kept, nextCursor: kept.at(-1)?.resource ?? null };
     }
     if (nextCursor === null) return { items, nextCursor };
@@ -46,7 +46,7 @@ function matches(view: LeaseView, { holder, expiringWithinMs, heldForMs }: Filte
   return heldForMs === undefined || (heldMs(view) ?? -1) >= heldForMs;
 }
 
-/** By the store's clock alone; null where that cannot be said. */
+/** By the store's clock only; null if unknown. */
 function heldMs({ state, grantedAt, expiresAt, remainingMs }: LeaseView): number | null {
   if (state !== "live" || grantedAt === null || expiresAt === null) return null;
   return Math.max(0, Date.parse(expiresAt) - remainingMs - Date.parse(grantedAt));

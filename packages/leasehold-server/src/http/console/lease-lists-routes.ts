@@ -1,4 +1,4 @@
-/** /api/leases for readers: all leases, by what became of them, one of them; and who is at work. */
+/** /api/leases for readers: lists by state, one lease by id, and the live workers. */
 import { createRoute } from "@hono/zod-openapi";
 import {
   LeaseOverview,
@@ -15,7 +15,7 @@ import { workersOf } from "./workers.js";
 
 const TAGS = ["lease service"];
 
-/** Names of the article. */
+/** Path names of the compatibility format. */
 const LISTS: Readonly<Record<string, Wanted & { readonly ended?: true }>> = {
   active: { states: ["live"] },
   expired: { states: ["expired"], ended: true },
@@ -32,10 +32,10 @@ export function leaseListRoutes(app: App, services: Services): void {
       method: "get",
       path: "/api/leases",
       tags: TAGS,
-      summary: "All leases, live and ended, and who is at work",
+      summary: "List all leases, live and ended, with the live workers",
       request: { query: LeaseRecordsQuery },
       responses: {
-        200: answers("Of resources, then of tasks, then what those replaced.", LeaseOverview),
+        200: answers("Leases on resources, then on tasks, then replaced ones.", LeaseOverview),
         ...wrong,
       },
     }),
@@ -63,10 +63,10 @@ export function leaseListRoutes(app: App, services: Services): void {
         method: "get",
         path: `/api/leases/${name}`,
         tags: TAGS,
-        summary: `Leases that are ${name}`,
+        summary: `List ${name} leases`,
         request: { query: LeaseRecordsQuery },
         responses: {
-          200: answers("Of resources, then of tasks, then what those replaced.", LeaseRecordPage),
+          200: answers("Leases on resources, then on tasks, then replaced ones.", LeaseRecordPage),
           ...(ended ? problems("INVALID_REQUEST", "NO_HISTORY") : wrong),
         },
       }),
@@ -83,14 +83,14 @@ export function leaseListRoutes(app: App, services: Services): void {
   }
 }
 
-/** Declared after every other route under /api/leases/: an id could be any of their names. */
+/** Declared after all other routes under /api/leases/, because an id matches any of their names. */
 export function leaseRecordRoute(app: App, services: Services): void {
   app.openapi(
     createRoute({
       method: "get",
       path: "/api/leases/{id}",
       tags: TAGS,
-      summary: "One lease, live or ended",
+      summary: "Read a lease, live or ended",
       request: { params: LeaseRecordParams },
       responses: {
         200: answers("The lease.", LeaseRecord),

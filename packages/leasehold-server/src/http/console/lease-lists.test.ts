@@ -23,7 +23,7 @@ const list = async (path: string) =>
     state,
   ]);
 
-/** A resource of each state, each with a predecessor of another one; a running and a done task. */
+/** A resource in each state, each with an earlier grant in another state; a running and a done task. */
 async function fill(): Promise<{ running: string; done: string }> {
   await post("a");
   await act("DELETE", "release", "a");
@@ -51,7 +51,7 @@ async function fill(): Promise<{ running: string; done: string }> {
   return { running, done };
 }
 
-test("leases are listed by what became of them: resources, tasks, then what was replaced", async () => {
+test("leases are listed by state: on resources, on tasks, then replaced ones", async () => {
   const { running, done } = await fill();
   expect(await list("/active")).toEqual([
     ["b", "live"],
@@ -80,7 +80,7 @@ test("leases are listed by what became of them: resources, tasks, then what was 
   );
 });
 
-test("all of them come once, whatever the size of the pages", async () => {
+test("each lease is listed once, with any page size", async () => {
   await fill();
   const whole = await get("");
   for (const limit of [1, 2, 3]) {
@@ -101,7 +101,7 @@ test("all of them come once, whatever the size of the pages", async () => {
   }
 });
 
-test("the overview says who is at work, since when and with what", async () => {
+test("the overview lists workers, their heartbeats and what they hold", async () => {
   const { running } = await fill();
   await clock.advance(2_000);
   await act("PUT", "renew", "b");
@@ -114,7 +114,7 @@ test("the overview says who is at work, since when and with what", async () => {
   expect([workersComplete, history]).toEqual([true, true]);
 });
 
-test("one is found by its id: live, ended, replaced, or on a task", async () => {
+test("a lease is found by its id: live, ended, replaced, or on a task", async () => {
   await fill();
   const { items } = await get("");
   for (const item of items) expect(await get(`/${item.id}`)).toEqual(item);
@@ -127,7 +127,7 @@ test("one is found by its id: live, ended, replaced, or on a task", async () => 
   }
 });
 
-test("without a history, what needs one says so, and the rest says what it knows", async () => {
+test("without a history, lists of ended leases are refused and the others are incomplete", async () => {
   await app.close();
   const env = manualEnv();
   clock = env.clock;
@@ -143,7 +143,7 @@ test("without a history, what needs one says so, and the rest says what it knows
   expect(await list("/active")).toHaveLength(2);
 });
 
-test("no secret is in any list", async () => {
+test("no list contains a secret", async () => {
   const { leaseId } = await post("secret", "me", {
     leaseId: "c2VjcmV0." + "0123456789abcdef".repeat(2),
   });

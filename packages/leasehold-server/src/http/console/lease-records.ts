@@ -1,7 +1,7 @@
 /**
- * All leases as one list, from three places one after the other: the last grant of each resource from
- * the lease store, the grants on tasks from the task store, and from the history what the last
- * grants replaced. The cursor says the place and how far one has come in it.
+ * All leases as one list from three sources in order: the last grant of each resource from the lease
+ * store, the grants on tasks from the task store, and replaced grants from the history. The cursor names
+ * the source and the position in it.
  */
 import type { Context } from "hono";
 import { InvalidOptionError, type LeaseState, type LeaseView, type Page } from "leasehold";
@@ -14,7 +14,7 @@ import { ProblemError } from "../problems.js";
 import type { AppEnv, Budget } from "../request.js";
 import type { Services } from "../services.js";
 
-/** Which leases a list is of. */
+/** The filter of a list. */
 export interface Wanted {
   readonly states?: readonly LeaseState[];
   readonly renewedOnly?: boolean;
@@ -25,10 +25,10 @@ interface PageQuery {
   readonly cursor?: string | undefined;
 }
 
-type Place = (limit: number, cursor: string | undefined) => Promise<Page<LeaseView>>;
+type Source = (limit: number, cursor: string | undefined) => Promise<Page<LeaseView>>;
 
-/** A page is filled from one place after the other; from one place it is asked for at most so often. */
-const MOST_READS = 10;
+/** Maximum number of reads to fill a page from the sources. */
+const MAX_READS = 10;
 
 export function toLeaseRecord(view: LeaseView): LeaseRecord {
   const { resource, holder, state, grantId, token, ttlMs, remainingMs } = view;
@@ -38,7 +38,7 @@ export function toLeaseRecord(view: LeaseView): LeaseRecord {
     holder,
     created_at: view.grantedAt,
     renewed_at: view.renewedAt,
-    // However a grant ended, its expiry is when it did.
+    // The store sets the expiry of an ended grant to the time of its end.
     released_at: state === "released" ? view.expiresAt : null,
     expires_at: view.expiresAt,
     state,
@@ -49,7 +49,7 @@ export function toLeaseRecord(view: LeaseView): LeaseRecord {
   };
 }
 
-/** @throws INVALID_REQUEST for a cursor that no page has given */
+/** @throws INVALID_REQUEST for a cursor that is not from a page of this list */
 export async function pageOfLeases(
   services: Services,
   context: Context<AppEnv>,
@@ -57,25 +57,25 @@ export async function pageOfLeases(
   wanted: Wanted,
   { limit, cursor }: PageQuery,
 ): Promise<{ items: LeaseRecord[]; nextCursor: string | null }> {
-  const places = placesOf(services, callerOf(context).namespace, wanted);
-  let [place, inner] = cursor === undefined ? [0, undefined] : parseCursor(cursor, places.length);
+  const sources = sourcesOf(services, callerOf(context).namespace, wanted);
+  let [source, inner] = cursor === undefined ? [0, undefined] : parseCursor(cursor, sources.length);
   const items: LeaseRecord[] = [];
-  for (let reads = 0; items.length < limit && reads < MOST_READS; reads++) {
-    const read = places[place];
+  for (let reads = 0; items.length < limit && reads < MAX_READS; reads++) {
+    const read = sources[source];
     if (!read) break;
     const page = await budget.read(() => read(limit - items.length, inner));
     items.push(...page.items.map(toLeaseRecord));
-    if (page.nextCursor === null) place += 1;
+    if (page.nextCursor === null) source += 1;
     inner = page.nextCursor ?? undefined;
   }
-  return { items, nextCursor: place < places.length ? formatCursor(place, inner) : null };
+  return { items, nextCursor: source < sources.length ? formatCursor(source, inner) : null };
 }
 
-function placesOf(
+function sourcesOf(
   { leases, tasks, history }: Services,
   namespace: string,
   wanted: Wanted,
-): Place[] {
+): Source[] {
   const { states, renewedOnly = false } = wanted;
   const query = (limit: number, cursor: string | undefined) => ({
     namespace,
@@ -84,13 +84,13 @@ function placesOf(
     ...(states && { states }),
     ...(cursor !== undefined && { cursor }),
   });
-  const places: Place[] = [
+  const sources: Source[] = [
     (limit, cursor) => leases.list(query(limit, cursor)),
     (limit, cursor) => tasks.leases(query(limit, cursor)),
   ];
   const ended = states?.filter((state) => state !== "live");
   if (history && ended?.length !== 0) {
-    places.push(async (limit, cursor) => {
+    sources.push(async (limit, cursor) => {
       const page = await history.list({
         namespace,
         limit,
@@ -101,10 +101,10 @@ function placesOf(
       return { ...page, items: page.items.filter(({ renewedAt }) => renewedAt !== null) };
     });
   }
-  return places;
+  return sources;
 }
 
-/** One grant, wherever it is kept. */
+/** Finds a grant in any of the sources. */
 export async function findLease(
   services: Services,
   context: Context<AppEnv>,
@@ -134,27 +134,27 @@ export async function findLease(
 export function noHistory(): ProblemError {
   return new ProblemError(
     "NO_HISTORY",
-    "leases that were replaced are kept in PostgreSQL or PGlite only: give the server a --control database",
+    "replaced leases are kept in PostgreSQL or PGlite only: start the server with a --control database",
   );
 }
 
-function formatCursor(place: number, inner: string | undefined): string {
-  const bytes = new TextEncoder().encode(JSON.stringify([place, inner ?? null]));
+function formatCursor(source: number, inner: string | undefined): string {
+  const bytes = new TextEncoder().encode(JSON.stringify([source, inner ?? null]));
   const base64 = btoa(String.fromCharCode(...bytes));
   return base64.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
-function parseCursor(text: string, places: number): [number, string | undefined] {
+function parseCursor(text: string, sources: number): [number, string | undefined] {
   try {
     const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
     const bytes = Uint8Array.from(binary, (char) => char.charCodeAt(0));
-    const [place, inner] = JSON.parse(new TextDecoder().decode(bytes)) as [unknown, unknown];
-    const known = Number.isInteger(place) && Number(place) >= 0 && Number(place) < places;
+    const [source, inner] = JSON.parse(new TextDecoder().decode(bytes)) as [unknown, unknown];
+    const known = Number.isInteger(source) && Number(source) >= 0 && Number(source) < sources;
     if (known && (inner === null || typeof inner === "string")) {
-      return [Number(place), inner ?? undefined];
+      return [Number(source), inner ?? undefined];
     }
   } catch {
-    // Not one of ours: see below.
+    // Not a cursor of this list: see below.
   }
   throw new InvalidOptionError("cursor", "must come from a page of this list");
 }

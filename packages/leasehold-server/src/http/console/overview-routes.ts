@@ -1,4 +1,4 @@
-/** What whoever watches a tenant as a whole looks at: /v1/whoami, overview, elections, workers. */
+/** Routes that show a tenant as a whole: /v1/whoami, overview, elections, workers. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Overview, Series } from "leasehold/internal/wire";
 import {
@@ -32,9 +32,9 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       method: "get",
       path: "/v1/whoami",
       tags: TAGS,
-      summary: "Who the caller is to this server, and what it may do",
+      summary: "Read the caller's identity and permissions",
       responses: {
-        200: answers("As its key says.", Whoami),
+        200: answers("The identity of the caller's key.", Whoami),
         ...onlyProblems("CLOSING", "INTERNAL"),
       },
     }),
@@ -56,10 +56,10 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       method: "get",
       path: "/v1/overview",
       tags: TAGS,
-      summary: "How much is held, done and asked for, and how the store does",
+      summary: "Read counts of leases and tasks, rates, and the health of the store",
       request: { query: OverviewQuery },
       responses: {
-        200: answers("Also while the store does not answer.", OverviewSchema),
+        200: answers("Returned also while the store is unavailable.", OverviewSchema),
         ...onlyProblems(
           "INVALID_REQUEST",
           "CLOSING",
@@ -74,9 +74,9 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       const { namespace } = callerOf(context);
       const budget = services.budget(context);
       const activity = activities.of(namespace);
-      const [health, survey, counts] = await Promise.all([
+      const [health, statistics, counts] = await Promise.all([
         healthOf(services, budget),
-        orNull(budget, () => services.survey.of(namespace)),
+        orNull(budget, () => services.statistics.of(namespace)),
         orNull(budget, () => services.counts.of(namespace)),
       ]);
       if (counts) {
@@ -98,9 +98,13 @@ export function overviewRoutes(app: App, services: Services, about: About): void
           tasks: { ttl: services.ttl.tasks, watch: tasks.capabilities.watch },
         },
         health,
-        leases: survey && { held: survey.held, ended: survey.ended, complete: survey.complete },
+        leases: statistics && {
+          held: statistics.held,
+          ended: statistics.ended,
+          complete: statistics.complete,
+        },
         tasks: counts,
-        contended: activity.seen.contended(),
+        contended: activity.recent.contended(),
         series: seriesOf(services, activity, seconds),
         latency: services.latencies.byOperation(),
       };
@@ -114,9 +118,9 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       method: "get",
       path: "/v1/elections",
       tags: TAGS,
-      summary: "Who leads what, the terms before, and who works on which shard",
+      summary: "List elections with their leaders, earlier terms, and shard members",
       responses: {
-        200: answers("What Elector, Singleton and Shards have taken.", Elections),
+        200: answers("Elections of Elector, Singleton and Shards.", Elections),
         ...problems(),
       },
     }),
@@ -124,7 +128,7 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       const { namespace } = callerOf(context);
       const elections = await services
         .budget(context)
-        .read(async () => electionsOf(await services.survey.of(namespace), services.terms));
+        .read(async () => electionsOf(await services.statistics.of(namespace), services.terms));
       return context.json({ ...elections, history: services.history !== undefined }, 200);
     },
   );
@@ -135,17 +139,17 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       method: "get",
       path: "/v1/workers",
       tags: TAGS,
-      summary: "Who is at work, what they hold, and what they ask for",
-      responses: { 200: answers("By holder.", Workers), ...problems() },
+      summary: "List live workers, what they hold, and their last claims",
+      responses: { 200: answers("Sorted by holder.", Workers), ...problems() },
     }),
     async (context) => {
       const { namespace } = callerOf(context);
-      const { seen } = activities.of(namespace);
+      const { recent } = activities.of(namespace);
       const { workers, complete } = await services
         .budget(context)
         .read(() => workersOf(services, namespace));
-      const items = withClaims(workers, seen.claimers());
-      return context.json({ items, complete, forMs: seen.forMs }, 200);
+      const items = withClaims(workers, recent.claimers());
+      return context.json({ items, complete, forMs: recent.forMs }, 200);
     },
   );
   otherMethods(app, "/v1/workers", "GET");
@@ -163,7 +167,7 @@ async function healthOf(services: Services, budget: Budget): Promise<Overview["h
   }
 }
 
-/** What cannot be known now is not told. */
+/** Returns null if the store is unavailable. */
 async function orNull<T>(budget: Budget, read: () => Promise<T>): Promise<T | null> {
   return budget.read(read).catch((error: unknown) => {
     if (problemOf(error).code === "INTERNAL") throw error;

@@ -1,4 +1,4 @@
-/** What whoever watches a tenant as a whole is told. */
+/** The routes that show a tenant as a whole. */
 
 import { type Elector, StoreUnavailableError } from "leasehold";
 import { electorOver, shardsOver, singletonOver } from "leasehold/internal";
@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { openTestApp } from "../../../../../tests/support/app.js";
 import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
 
-test("counts what is held and what happens, by second", async () => {
+test("counts held leases, and events per second", async () => {
   const { call, grant, get, clock } = await open({ engine: "memory" });
   const [a, b, c] = [grant("r"), grant("r"), grant("free")];
   await call("acquire", { leaseId: a.leaseId, holder: "a", ttlMs: 10_000 });
@@ -34,7 +34,7 @@ test("counts what is held and what happens, by second", async () => {
   const renewed = { store: "leases", operation: "renew", calls: 3 };
   expect(first.latency).toContainEqual(expect.objectContaining(renewed));
 
-  // The waiter has not asked again, and the holder is late.
+  // The waiter has stopped polling, and the holder renews too late.
   await clock.advance(61_000);
   await call("renew", { leaseId: a.leaseId, ttlMs: 10_000 });
   expect(await get("/v1/overview?seconds=1")).toMatchObject({
@@ -48,7 +48,7 @@ test("counts what is held and what happens, by second", async () => {
   expect(acquired).toEqual(Array(300).fill(0));
 });
 
-test("counts what happens to tasks", async () => {
+test("counts task events", async () => {
   const { ask, asked, get, clock } = await open();
   await asked("POST", "/api/tasks", [{ task_data: 1 }, { task_data: 2 }, { task_data: 3 }]);
   const { tasks } = await asked("POST", "/api/tasks/next", { processor: "w", limit: 2 });
@@ -76,29 +76,30 @@ test("counts what happens to tasks", async () => {
   });
 });
 
-test("is told also while the store does not answer", async () => {
+test("is returned also while the store is unavailable", async () => {
   const { stores } = await openTestApp();
-  const away = () => Promise.reject(new StoreUnavailableError("away", { outcome: "none" }));
+  const unavailable = () =>
+    Promise.reject(new StoreUnavailableError("unavailable", { outcome: "none" }));
   const leases = Object.create(stores.leases, {
     capabilities: { value: stores.leases.capabilities },
-    get: { value: away },
-    list: { value: away },
+    get: { value: unavailable },
+    list: { value: unavailable },
     close: { value: async () => {} },
   });
   const tasks = Object.create(stores.tasks, {
     capabilities: { value: stores.tasks.capabilities },
-    counts: { value: away },
+    counts: { value: unavailable },
     reap: { value: async () => [] },
   });
   const { get } = await open({ leases, tasks });
   expect(await get("/v1/overview?seconds=1")).toMatchObject({
-    health: { ok: false, detail: expect.stringContaining("away") },
+    health: { ok: false, detail: expect.stringContaining("unavailable") },
     leases: null,
     tasks: null,
   });
 });
 
-test("tells who leads what, for how long nobody did, and who works on which shard", async () => {
+test("lists leaders, vacancies and the members of shards", async () => {
   const { get, client, clock } = await open();
   const [one, two] = [client("one"), client("two")];
   const leaving = new AbortController();
@@ -165,7 +166,7 @@ async function untilStopped(_: number, { signal }: { signal: AbortSignal }): Pro
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
 }
 
-test("tells the terms before, and the vacancies between them", async () => {
+test("lists earlier terms and the vacancies between them", async () => {
   const { call, grant, get, clock } = await open();
   const metadata = JSON.stringify({ leasehold: "elector" });
   const take = async (holder: string) => {
@@ -194,7 +195,7 @@ test("tells the terms before, and the vacancies between them", async () => {
   ]);
 });
 
-test("tells who works, who only asks, and to whom one is what", async () => {
+test("lists workers with their claims, and the caller's identity", async () => {
   const { asked, get, call, grant } = await open();
   await asked("POST", "/api/tasks", { task_data: 1, kind: "resize", queue: "images" });
   await asked("POST", "/api/tasks/next", { processor: "busy", queues: ["images"] });

@@ -1,18 +1,18 @@
-/** Figures of the last minutes, by second, in space that does not grow. */
+/** Counts per second of the last minutes, in bounded memory. */
 import type { Clock } from "leasehold";
 
 const SECOND_MS = 1_000;
 
-/** Rows of whole numbers, one column for each of the last seconds. */
+/** Rows of integers with one column for each of the last seconds. */
 export class PerSecond<Name extends string> {
   readonly #clock: Clock;
   readonly #seconds: number;
   readonly #empty: number;
   readonly #rows = new Map<Name, Int32Array>();
-  /** The latest second that has a column. */
+  /** The latest second with a column. */
   #latest: number;
 
-  /** @param empty what stands where nothing was noted; default 0 */
+  /** @param empty the value of a second without entries; default 0 */
   constructor(clock: Clock, seconds: number, empty = 0) {
     this.#clock = clock;
     this.#seconds = seconds;
@@ -26,13 +26,13 @@ export class PerSecond<Name extends string> {
     row[column] = (row[column] ?? 0) + by;
   }
 
-  /** The last one of a second counts. */
+  /** Sets the value of the current second; the last call wins. */
   set(name: Name, value: number): void {
     const column = this.#column();
     this.#row(name)[column] = value;
   }
 
-  /** Of the last seconds, the oldest first; the last one is under way. */
+  /** Values of the last seconds, oldest first. The last second is still in progress. */
   of(name: Name, seconds: number): number[] {
     this.#column();
     const row = this.#rows.get(name);
@@ -42,9 +42,9 @@ export class PerSecond<Name extends string> {
     });
   }
 
-  /** Adds those of the last seconds. */
+  /** Sum over the last seconds. */
   sum(name: Name, seconds: number): number {
-    // Most names of many are never noted.
+    // Most names never have a value.
     if (!this.#rows.has(name)) return this.#empty * seconds;
     return this.of(name, seconds).reduce((sum, value) => sum + value, 0);
   }
@@ -58,7 +58,7 @@ export class PerSecond<Name extends string> {
     return row;
   }
 
-  /** That of now, and none of a time before the last minutes. */
+  /** Returns the current second's column and clears the columns of seconds that have passed. */
   #column(): number {
     const now = secondOf(this.#clock);
     const passed = Math.min(now - this.#latest, this.#seconds);
@@ -74,7 +74,7 @@ export class PerSecond<Name extends string> {
   }
 }
 
-/** When the first of the last seconds began, by the wall. */
+/** Wall-clock time at which the first of the last seconds began. */
 export function beganAt(clock: Clock, seconds: number): string {
   const intoMs = clock.monotonic() - secondOf(clock) * SECOND_MS;
   return new Date(Math.round(clock.wall() - intoMs - (seconds - 1) * SECOND_MS)).toISOString();

@@ -1,9 +1,9 @@
-/** The pending tasks of a queue, without what is in them, for those who ask why one of them waits. */
+/** The pending tasks of a queue without their data, to find those ahead of a task. */
 import type { TaskStore, TaskView } from "leasehold/internal";
 
 const PAGE = 200;
-/** Of the pending tasks of a queue the newest so many pages are looked at. */
-const MOST_PAGES = 5;
+/** Only this many pages of the newest pending tasks are read. */
+const MAX_PAGES = 5;
 
 /** A queue of a tenant. */
 export interface QueueKey {
@@ -13,13 +13,13 @@ export interface QueueKey {
 
 export interface Queued {
   readonly tasks: readonly Pick<TaskView, "id" | "priority" | "scheduledAt">[];
-  /** Whether there are more: older ones. */
+  /** Whether there are further, older tasks. */
   readonly more: boolean;
 }
 
 /**
- * The newest are listed first, and those that come first are the oldest: of very many some are missed.
- * Rejects as the store does.
+ * Stores list the newest tasks first, but the oldest are claimed first. So in a very long queue the result
+ * misses some tasks that come first. Rejects if the store is unavailable.
  */
 export async function queuedIn(
   tasks: Pick<TaskStore, "list">,
@@ -27,7 +27,7 @@ export async function queuedIn(
 ): Promise<Queued> {
   const queued: Pick<TaskView, "id" | "priority" | "scheduledAt">[] = [];
   let cursor: string | null | undefined;
-  for (let pages = 0; pages < MOST_PAGES && cursor !== null; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES && cursor !== null; pages += 1) {
     const from = cursor === undefined ? {} : { cursor };
     const query = { namespace, states: ["pending"] as const, queue, limit: PAGE };
     const page = await tasks.list({ ...query, ...from });

@@ -1,4 +1,4 @@
-/** What is known of single resources. */
+/** The routes of a single resource. */
 import { describe, expect, test } from "vitest";
 import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
 
@@ -13,7 +13,7 @@ describe("a resource", () => {
     return { leaseId, grantId, outcome };
   };
 
-  test("is shown with its holders over time, its waiters and who was refused", async () => {
+  test("is returned with its grants, waiters and refusals", async () => {
     const app = await open();
     const { call, clock, get, asked } = app;
     const first = await take(app, "r", "first");
@@ -26,7 +26,7 @@ describe("a resource", () => {
     await clock.advance(1_000);
     const [third, fourth] = [await take(app, "r", "third"), await take(app, "r", "fourth")];
     await call("release", { leaseId: fourth.leaseId });
-    await asked("PUT", "/v1/pauses", { kind: "prefix", name: "r", reason: "look" });
+    await asked("PUT", "/v1/pauses", { kind: "prefix", name: "r", reason: "check" });
 
     const shown = await get("/v1/resource?name=r");
     expect(shown).toMatchObject({
@@ -34,7 +34,7 @@ describe("a resource", () => {
       nextCursor: null,
       history: true,
       forMs: 9_000,
-      pause: { kind: "prefix", name: "r", actor: "anyone", reason: "look" },
+      pause: { kind: "prefix", name: "r", actor: "anyone", reason: "check" },
       waiters: [{ grantId: third.grantId, holder: "third", ahead: 0, askedAt: expect.any(String) }],
       refusals: [{ operation: "renew", reason: "taken", holder: "first", token: 1 }],
       items: [
@@ -48,9 +48,9 @@ describe("a resource", () => {
         },
       ],
     });
-    expect(await asked("POST", "/v1/leases/seen", ["r", "nobody's"])).toEqual([
+    expect(await asked("POST", "/v1/leases/seen", ["r", "unknown"])).toEqual([
       { resource: "r", renewals: 0, waiters: 1, refusals: 1 },
-      { resource: "nobody's", renewals: null, waiters: 0, refusals: 0 },
+      { resource: "unknown", renewals: null, waiters: 0, refusals: 0 },
     ]);
     expect(await get("/v1/refusals?prefix=r")).toMatchObject({ items: [{ resource: "r" }] });
     expect((await get("/v1/refusals?prefix=x")).items).toEqual([]);
@@ -59,7 +59,7 @@ describe("a resource", () => {
     }
   });
 
-  test("has pages, each grant once", async () => {
+  test("is paged, with each grant once", async () => {
     const app = await open();
     for (let n = 1; n <= 7; n += 1) {
       const { leaseId } = await take(app, "r", `holder-${n}`);
@@ -79,7 +79,7 @@ describe("a resource", () => {
     }
   });
 
-  test("may be a task, and is nothing where nobody knows it", async () => {
+  test("may be a task, and is empty if unknown", async () => {
     const { asked, get } = await open();
     const { id } = await asked("POST", "/api/tasks", { task_data: 1 });
     await asked("POST", "/api/tasks/next", { processor: "w" });

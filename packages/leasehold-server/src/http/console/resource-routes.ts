@@ -1,4 +1,4 @@
-/** /v1/resource and /v1/leases/seen: one resource's holders over time, and what no store tells of it. */
+/** /v1/resource and /v1/leases/seen: a resource's grants, and what this instance recorded about it. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { LeaseView, Page } from "leasehold";
@@ -11,10 +11,10 @@ import { type AppEnv, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
 import { endedAt } from "./elections.js";
-import type { Seen as SeenHere } from "./seen.js";
+import type { RecentCalls } from "./recent-calls.js";
 
 const TAGS = ["console"];
-/** The cursor of a page on which there was room for the last grant only. */
+/** The cursor after a page that had room for the last grant only. */
 const BEFORE_LAST = "last";
 
 export function resourceRoutes(app: App, services: Services): void {
@@ -25,10 +25,10 @@ export function resourceRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/resource",
       tags: TAGS,
-      summary: "The holders of one resource over time, who waits for it, and who was refused",
+      summary: "Read a resource's grants over time, its waiters and refusals",
       request: { query: ResourceQuery },
       responses: {
-        200: answers("The newest grant first.", Resource),
+        200: answers("Newest grant first.", Resource),
         ...problems("INVALID_REQUEST"),
       },
     }),
@@ -36,18 +36,18 @@ export function resourceRoutes(app: App, services: Services): void {
       const { name: resource, limit, cursor } = context.req.valid("query");
       const caller = callerOf(context);
       checkResources(caller, [resource]);
-      const { seen } = activities.of(caller.namespace);
+      const { recent } = activities.of(caller.namespace);
       const { items, nextCursor } = await grantsOf(services, context, resource, limit, cursor);
       return context.json(
         {
           resource,
-          items: items.map((view) => toGrantRecord(view, seen)),
+          items: items.map((view) => toGrantRecord(view, recent)),
           nextCursor,
           history: services.history !== undefined || resource.startsWith(TASK_PREFIX),
           pause: await pauseOf(services, context, resource),
-          forMs: seen.forMs,
-          waiters: seen.waiters(resource),
-          refusals: seen.refusals((refused) => refused === resource),
+          forMs: recent.forMs,
+          waiters: recent.waiters(resource),
+          refusals: recent.refusals((refused) => refused === resource),
         },
         200,
       );
@@ -60,11 +60,11 @@ export function resourceRoutes(app: App, services: Services): void {
       method: "post",
       path: "/v1/leases/seen",
       tags: TAGS,
-      summary: "What this instance has seen of the last grants of resources",
+      summary: "Read renewals, waiters and refusals that this instance recorded for resources",
       middleware: limitBody(LIMITS.batchBodyBytes),
       request: jsonBody(SeenBody),
       responses: {
-        200: answers("One per resource, in their order.", Seen),
+        200: answers("One item per resource, in order.", Seen),
         ...bodyProblems(),
       },
     }),
@@ -73,13 +73,13 @@ export function resourceRoutes(app: App, services: Services): void {
       const caller = callerOf(context);
       checkResources(caller, resources);
       const { namespace } = caller;
-      const { seen } = activities.of(namespace);
+      const { recent } = activities.of(namespace);
       const keys = resources.map((resource) => ({ namespace, resource }));
       const views = await services.budget(context).read(() => services.leases.get(keys));
-      const { waiters, refusals } = seen.counts();
+      const { waiters, refusals } = recent.counts();
       const answer = resources.map((resource, index) => ({
         resource,
-        renewals: seen.grant(views[index]?.grantId ?? "")?.renewals ?? null,
+        renewals: recent.grant(views[index]?.grantId ?? "")?.renewals ?? null,
         waiters: waiters.get(resource) ?? 0,
         refusals: refusals.get(resource) ?? 0,
       }));
@@ -89,7 +89,7 @@ export function resourceRoutes(app: App, services: Services): void {
   otherMethods(app, "/v1/leases/seen", "POST");
 }
 
-/** The last one, then what it replaced. */
+/** The last grant, then the ones that it replaced. */
 async function grantsOf(
   services: Services,
   context: Context<AppEnv>,
@@ -117,15 +117,18 @@ async function grantsOf(
   return { items: [...first, ...items], nextCursor: before.nextCursor };
 }
 
-function toGrantRecord({ namespace, resource, ...view }: LeaseView, seen: SeenHere): GrantRecord {
+function toGrantRecord(
+  { namespace, resource, ...view }: LeaseView,
+  recent: RecentCalls,
+): GrantRecord {
   return {
     ...view,
-    renewals: seen.grant(view.grantId)?.renewals ?? null,
+    renewals: recent.grant(view.grantId)?.renewals ?? null,
     endedAt: endedAt({ namespace, resource, ...view }),
   };
 }
 
-/** What keeps the resource from being granted anew. */
+/** The pause that covers the resource, if any. */
 async function pauseOf(services: Services, context: Context<AppEnv>, resource: string) {
   const { control } = services;
   if (!control) return null;

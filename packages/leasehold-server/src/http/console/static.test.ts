@@ -9,7 +9,7 @@ import { type ConsoleFiles, consoleFiles } from "../index.js";
 const PAGE = '<!doctype html><html><head lang="en"><title>x</title></head><body></body></html>';
 const SCRIPT = `console.log(${JSON.stringify("x".repeat(1_000))});`;
 
-/** As a build leaves it. */
+/** Files like those of a build. */
 async function built(files: Readonly<Record<string, string>>): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "console-"));
   onTestFinished(() => rm(directory, { recursive: true }));
@@ -30,7 +30,7 @@ async function open(basePath = "") {
 const OPENED = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 
 describe("the console's files", () => {
-  test("are served to anybody, under a policy that lets in nothing else", async () => {
+  test("are public, with a policy that allows no other sources", async () => {
     const get = await open();
     const script = await get("/assets/main-1a2b3c.js");
     expect(script.status).toBe(200);
@@ -55,7 +55,7 @@ describe("the console's files", () => {
     expect(plain.headers.get("content-encoding")).toBeNull();
   });
 
-  test("are a page wherever a browser opens one, which finds the console's root", async () => {
+  test("are a page at any path that a browser opens, with a base that leads to the root", async () => {
     const get = await open();
     for (const [path, root] of [
       ["/", "./"],
@@ -83,7 +83,7 @@ describe("the console's files", () => {
     expect(await (await get("/", OPENED, "HEAD")).text()).toBe("");
   });
 
-  test("are looked for in a time that grows with the request, no faster", async () => {
+  test("are matched in time linear in the request", async () => {
     const get = await open();
     const cpuMs = async (blanks: number) => {
       const header = `"a"${" ".repeat(blanks)}b`;
@@ -93,11 +93,11 @@ describe("the console's files", () => {
       return user / 1_000;
     };
     await cpuMs(1);
-    // Where each blank begins a search of its own it takes minutes.
+    // A quadratic search from each blank would take minutes.
     expect(await cpuMs(200_000)).toBeLessThan(10_000);
   });
 
-  test("never stand in the API's way", async () => {
+  test("never replace the API", async () => {
     const get = await open();
     for (const path of ["/v1/nothing", "/api/nothing", "/api", "/v1/leases/nothing"]) {
       const answer = await get(path, OPENED);
@@ -116,18 +116,18 @@ describe("the console's files", () => {
     expect((await get("/assets/../index.html/x", { accept: "*/*" })).status).toBe(404);
   });
 
-  test("are served below a base, and the base itself leads there", async () => {
+  test("are served below a base, and the base itself redirects to them", async () => {
     const get = await open("/lease");
     const page = await get("/lease/leases/x", OPENED);
     expect(await page.text()).toContain('<base href="../">');
     expect((await get("/lease/favicon.svg")).headers.get("content-type")).toBe("image/svg+xml");
-    const away = await get("/lease", OPENED);
-    expect([away.status, away.headers.get("location")]).toEqual([308, "/lease/"]);
+    const redirected = await get("/lease", OPENED);
+    expect([redirected.status, redirected.headers.get("location")]).toEqual([308, "/lease/"]);
     expect((await get("/other", OPENED)).status).toBe(404);
     expect((await get("/other/lease/", OPENED)).status).toBe(404);
   });
 
-  test("are not there where none was built, and the app is as without", async () => {
+  test("are absent if none were built, and the app works without them", async () => {
     expect(await consoleFiles(join(tmpdir(), "no-such-directory"))).toBeNull();
     expect(await consoleFiles(await built({ "assets/main.js": SCRIPT }))).toBeNull();
     const { app } = await openTestApp({ console: null });
@@ -136,7 +136,7 @@ describe("the console's files", () => {
     );
   });
 
-  test("keep their order of bytes whatever they are", async () => {
+  test("keep their bytes", async () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, byte) => byte);
     const files: ConsoleFiles = new Map([
       ["index.html", { body: new TextEncoder().encode(PAGE), type: "text/html" }],

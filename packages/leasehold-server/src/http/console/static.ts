@@ -1,14 +1,14 @@
 /**
- * The console's files beside the API: given as a value, so that any host can serve them.
+ * Serves the console's files beside the API. The files are a value, so any host can serve them.
  *
- *   /api/..., /v1/..., /healthz and their like ─▶ the API, always
+ *   /api/..., /v1/..., /healthz and the like   ─▶ the API, always
  *   a path of a file                           ─▶ the file
  *   below /assets/, but no file                ─▶ 404
- *   /, and any other path that a browser opens ─▶ index.html: the page knows what it shows there
- *   all else                                   ─▶ the API, which knows no such route
+ *   /, and any other path that a browser opens ─▶ index.html, which has the pages' routes
+ *   all else                                   ─▶ the API, which returns 404
  *
- * The files are open to anybody; what they show needs a key where one is asked for. A page learns by its
- * `<base>` where the console's root is, as a path from its own: so it works below any base and mount.
+ * The files are public; the data that they show needs a key if the server requires one. A page's `<base>`
+ * is the console's root relative to the page, so the console works below any base path and mount.
  */
 import type { Context, MiddlewareHandler } from "hono";
 import { digestOf } from "leasehold/internal";
@@ -19,19 +19,19 @@ export interface ConsoleFile {
   readonly body: Uint8Array<ArrayBuffer>;
   /** Its media type. */
   readonly type: string;
-  /** The same as gzip; absent: not worth it. */
+  /** The gzipped body; absent if compression does not pay. */
   readonly gzip?: Uint8Array<ArrayBuffer>;
 }
 
-/** By path from the console's root, like `index.html`. What is below `assets/` never changes. */
+/** By path from the console's root, like `index.html`. Files below `assets/` never change. */
 export type ConsoleFiles = ReadonlyMap<string, ConsoleFile>;
 
-/** The API's, and what is not below the base. */
+/** Paths of the API, and paths outside the base. */
 const OTHERS = /^\/((api|v1)(\/|$)|(healthz|readyz|metrics|openapi\.json)$|\.\.\/)/;
 const PAGE = "index.html";
 const ASSETS = "/assets/";
 
-/** Scripts, styles and data from here alone, and nobody may put the console into a frame. */
+/** Scripts, styles and data from this origin only, and no framing. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -53,12 +53,12 @@ const HEADERS = {
 const VARY = { vary: "accept-encoding" };
 const FOR_EVER = "public, max-age=31536000, immutable";
 
-/** @param basePath as the app's; `""`: none, or a mount takes it away */
+/** @param basePath the app's; `""`: none, or a mount strips it */
 export function servesConsole(files: ConsoleFiles, basePath: string): MiddlewareHandler<AppEnv> {
   return async (context, next) => {
     const { method, path } = context.req;
     if ((method !== "GET" && method !== "HEAD") || OTHERS.test(path)) return next();
-    // From there a page would look for its files beside its root.
+    // At this path, relative links of the page would lead outside the base.
     if (basePath !== "" && new URL(context.req.url).pathname === basePath) {
       return context.redirect(`${basePath}/`, 308);
     }
@@ -96,7 +96,7 @@ function send(
   return new Response(gzip, { headers: { ...headers, "content-encoding": "gzip" } });
 }
 
-/** Pages are small: they are not compressed anew for each depth. */
+/** Pages are small, so they are sent uncompressed rather than compressed for each depth. */
 function withBase({ body, type }: ConsoleFile, path: string): ConsoleFile {
   const root = "../".repeat(depthOf(path)) || "./";
   const page = new TextDecoder().decode(body);
@@ -104,7 +104,7 @@ function withBase({ body, type }: ConsoleFile, path: string): ConsoleFile {
   return { body: new TextEncoder().encode(based), type };
 }
 
-/** How many folders a page's path is below the root. */
+/** Number of folders between the root and a page's path. */
 function depthOf(path: string): number {
   return path.split("/").length - 2;
 }

@@ -1,4 +1,4 @@
-/** Why a task waits, as a server knows it. */
+/** The reasons that the server gives for a task that does not run. */
 import { describe, expect, test, vi } from "vitest";
 import type { Asked } from "../../../../../tests/support/app.js";
 import { openTestConsoleApp as open } from "../../../../../tests/support/console-app.js";
@@ -9,7 +9,7 @@ describe("why a task does not run", () => {
       ({ code }: { code: string }) => code,
     );
 
-  test("is told by what stands in its way", async () => {
+  test("is explained by what prevents it", async () => {
     const app = await open();
     const { asked, ask, get, clock } = app;
     const add = async (task: object) =>
@@ -22,10 +22,10 @@ describe("why a task does not run", () => {
     await asked("POST", "/api/tasks/next", { processor: "w", queues: ["q"], kinds: ["other"] });
     expect(await reasons(app, first)).toEqual(["noWorker", "behind"]);
     await asked("POST", "/api/tasks/next", { processor: "v", queues: ["q"] });
-    // Of the same process, which has workers of several queues.
+    // Another worker of the same process, with another queue.
     await asked("POST", "/api/tasks/next", { processor: "v", queues: ["another"] });
     expect(await reasons(app, urgent)).toEqual(["running"]);
-    // The queue is looked at every 2 s at most.
+    // The queue is read at most every 2 s.
     await clock.advance(2_000);
     expect(await reasons(app, first)).toEqual(["due"]);
     const behind = await get(`/api/tasks/${second}/why`);
@@ -40,7 +40,7 @@ describe("why a task does not run", () => {
     expect((await ask("GET", `/api/tasks/${"0".repeat(36)}/why`)).body.code).toBe("UNKNOWN_TASK");
   });
 
-  test("reads a long queue, with all that is in its tasks, once for all who ask", async () => {
+  test("reads a long queue once for all callers", async () => {
     const app = await open();
     const { asked, stores, clock } = app;
     const list = vi.spyOn(stores.tasks, "list");

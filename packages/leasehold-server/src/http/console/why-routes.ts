@@ -1,4 +1,4 @@
-/** GET /api/tasks/{id}/why: for whoever asks why a task does not run. */
+/** GET /api/tasks/{id}/why: why a task does not run. */
 import { createRoute } from "@hono/zod-openapi";
 import type { TaskDetails } from "leasehold/internal";
 import { comesBefore, explain } from "leasehold/internal";
@@ -17,10 +17,10 @@ export function whyRoute(app: App, services: Services): void {
       method: "get",
       path: "/api/tasks/{id}/why",
       tags: ["console"],
-      summary: "Why a task is not running, or that it is",
+      summary: "Explain why a task is not running",
       request: { params: TaskParams },
       responses: {
-        200: answers("The most decisive reason first.", Why),
+        200: answers("Most decisive reason first.", Why),
         ...problems("UNKNOWN_TASK"),
       },
     }),
@@ -35,7 +35,7 @@ export function whyRoute(app: App, services: Services): void {
       const reasons = explain(task, task.attempts.at(-1), {
         nowMs,
         pause: pending ? await pauseOf(services, budget, namespace, task) : null,
-        claimers: activities.of(namespace).seen.claimers(),
+        claimers: activities.of(namespace).recent.claimers(),
         ...(pending
           ? await aheadOf(services, budget, namespace, task, nowMs)
           : { ahead: 0, more: false }),
@@ -57,7 +57,7 @@ async function pauseOf(
   return pauses.find(({ kind, name }) => kind === "queue" && name === queue) ?? null;
 }
 
-/** As of a few seconds ago. */
+/** Counts tasks ahead of this one, as of a few seconds ago. */
 async function aheadOf(
   { queued }: Services,
   budget: Budget,

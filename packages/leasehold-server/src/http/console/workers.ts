@@ -1,18 +1,18 @@
-/** Who is at work for a tenant: by the live leases of the store, and by who asks for tasks here. */
+/** The live workers of a tenant: holders of live leases, and callers that claim tasks here. */
 import { type LiveWorker, liveWorkers } from "leasehold/internal";
 import type { Workers } from "leasehold/internal/wire";
 import type { Services } from "../services.js";
-import type { Claimer } from "./seen.js";
+import type { Claimer } from "./recent-calls.js";
 
-/** So many live leases are read, of resources and of tasks each. */
-const MOST_LIVE = 1_000;
+/** Live leases that are read, of resources and of tasks each. */
+const MAX_LIVE = 1_000;
 
-/** Rejects as the stores do. */
+/** Rejects if a store is unavailable. */
 export async function workersOf(
   { leases, tasks }: Pick<Services, "leases" | "tasks">,
   namespace: string,
 ): Promise<{ readonly workers: LiveWorker[]; readonly complete: boolean }> {
-  const live = { namespace, states: ["live"] as const, limit: MOST_LIVE };
+  const live = { namespace, states: ["live"] as const, limit: MAX_LIVE };
   const [ofResources, ofTasks] = await Promise.all([leases.list(live), tasks.leases(live)]);
   return {
     workers: liveWorkers([...ofResources.items, ...ofTasks.items]),
@@ -21,9 +21,8 @@ export async function workersOf(
 }
 
 /**
- * Those that hold something, and those that ask for tasks and hold nothing now; by name, each with its
- * latest claim.
- * @param claimers the latest last
+ * Adds workers that claim tasks and hold none, and the latest claim of each worker. Sorted by name.
+ * @param claimers latest last
  */
 export function withClaims(
   workers: readonly LiveWorker[],

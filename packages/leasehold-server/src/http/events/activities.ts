@@ -1,16 +1,16 @@
-/** What happens to leases and tasks, as people are told it: one shape for all, and never a lease id. */
+/** Maps events of leases and tasks to activities, which have one shape and never contain a lease id. */
 import type { TaskEvent } from "leasehold/internal";
 import type { Activity } from "leasehold/internal/wire";
 import { TASK_PREFIX } from "../auth/caller.js";
 import type { LeaseEvent } from "../lease-calls.js";
 
-/** Whose a grant is, as far as this instance has seen it begin. */
+/** Holder and token of a grant that began through this instance. */
 export interface KnownGrant {
   readonly holder: string;
   readonly token: number;
 }
 
-type Told = Omit<Activity, "at">;
+type UndatedActivity = Omit<Activity, "at">;
 
 const NOTHING = {
   resource: null,
@@ -25,14 +25,17 @@ const NOTHING = {
   count: 1,
 } as const;
 
-/** @param known the grant that the event names */
+/** @param known the grant that the event names, if this instance recorded it */
 export function activityOfLease(
   event: Exclude<LeaseEvent, { type: "renewed" }>,
   known: KnownGrant | undefined,
-): Told {
+): UndatedActivity {
   const { resource } = event;
   const grant = { resource, ...grantOf(event, known) };
-  const told = (type: Activity["type"], more: Partial<Told> = {}): Told => ({
+  const activity = (
+    type: Activity["type"],
+    more: Partial<UndatedActivity> = {},
+  ): UndatedActivity => ({
     ...NOTHING,
     topic: "lease",
     type,
@@ -41,36 +44,39 @@ export function activityOfLease(
   });
   switch (event.type) {
     case "acquired":
-      return told("acquired", { other: event.replaced?.holder ?? null });
+      return activity("acquired", { other: event.replaced?.holder ?? null });
     case "held":
-      return told("contended", { holder: event.holder, other: event.heldBy });
+      return activity("contended", { holder: event.holder, other: event.heldBy });
     case "lost":
-      return told("refused", { operation: "renew", reason: event.reason });
+      return activity("refused", { operation: "renew", reason: event.reason });
     case "notHeld":
-      return told("refused", { operation: "release", reason: "notHeld" });
+      return activity("refused", { operation: "release", reason: "notHeld" });
     case "released":
-      return told("released");
+      return activity("released");
     case "revoked":
-      return told("revoked", { token: event.token, reason: event.free });
+      return activity("revoked", { token: event.token, reason: event.free });
     case "failed":
-      return told("failed", { operation: event.operation, reason: event.code });
+      return activity("failed", { operation: event.operation, reason: event.code });
   }
 }
 
-/** The grant that ran out, which nobody tells of before its place is taken. */
+/** The expiry of a grant, which is reported only when a new grant replaces it. */
 export function activityOfExpiry(
   resource: string,
   { holder, token, grantId }: KnownGrant & { readonly grantId: string },
   other: string,
-): Told {
+): UndatedActivity {
   const grant = { resource, holder, token, grantId };
   return { ...NOTHING, topic: "lease", type: "expired", ...grant, other };
 }
 
-/** @param event of a failure, the part of its error that is to be told */
-export function activityOfTask(event: Exclude<TaskEvent, { type: "renewed" }>): Told {
+/** @param event for a failure, with the part of the error to publish */
+export function activityOfTask(event: Exclude<TaskEvent, { type: "renewed" }>): UndatedActivity {
   const grantee = "token" in event ? { holder: event.holder, token: event.token } : {};
-  const told = (type: Activity["type"], more: Partial<Told> = {}): Told => ({
+  const activity = (
+    type: Activity["type"],
+    more: Partial<UndatedActivity> = {},
+  ): UndatedActivity => ({
     ...NOTHING,
     topic: "task",
     type,
@@ -81,35 +87,38 @@ export function activityOfTask(event: Exclude<TaskEvent, { type: "renewed" }>): 
   });
   switch (event.type) {
     case "enqueued":
-      return told("enqueued", { queue: event.queue, reason: event.duplicate ? "duplicate" : null });
+      return activity("enqueued", {
+        queue: event.queue,
+        reason: event.duplicate ? "duplicate" : null,
+      });
     case "claimed":
-      return told("claimed", { queue: event.queue, other: event.previousHolder });
+      return activity("claimed", { queue: event.queue, other: event.previousHolder });
     case "failed":
-      return told("failed", { reason: event.error });
+      return activity("failed", { reason: event.error });
     case "refused":
-      return told("refused", { operation: event.operation, reason: event.reason });
+      return activity("refused", { operation: event.operation, reason: event.reason });
     case "expired":
-      return told("expired", { reason: event.state === "dead" ? "dead" : null });
+      return activity("expired", { reason: event.state === "dead" ? "dead" : null });
     case "completed":
-      return told("completed", { reason: event.repeated ? "repeated" : null });
+      return activity("completed", { reason: event.repeated ? "repeated" : null });
     case "returned":
     case "cancelled":
     case "retried":
-      return told(event.type);
+      return activity(event.type);
   }
 }
 
-/** Many renewals as one. */
-export function renewals(topic: "lease" | "task", count: number): Told {
+/** Many renewals as one activity. */
+export function renewals(topic: "lease" | "task", count: number): UndatedActivity {
   return { ...NOTHING, topic, type: "renewed", count };
 }
 
-/** What an operator has paused, or taken back. */
+/** The start or the end of a pause. */
 export function activityOfPause(
   type: "paused" | "resumed",
   what: { readonly kind: string; readonly name: string },
   by: { readonly actor: string; readonly reason: string | null },
-): Told {
+): UndatedActivity {
   const { actor: holder, reason } = by;
   return {
     ...NOTHING,

@@ -1,4 +1,4 @@
-/** /v1/activity and /v1/refusals: what happens through this instance, for people to watch. */
+/** /v1/activity and /v1/refusals: activity of this instance, for people. */
 import { createRoute, z } from "@hono/zod-openapi";
 import {
   ACTIVITY_TOPICS,
@@ -20,7 +20,7 @@ export function activityRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/activity",
       tags: TAGS,
-      summary: "What happens to leases and tasks through this instance, as it happens",
+      summary: "Stream the activity of leases and tasks in this instance",
       request: { query: ActivityQuery, headers: EventsHeaders },
       responses: {
         200: {
@@ -38,7 +38,7 @@ export function activityRoutes(app: App, services: Services): void {
         last,
         lastEventId: context.req.valid("header")["last-event-id"],
         listener: {
-          // What tells of many is for those who may list them all.
+          // Activities without a resource cover many, so they require permission to list all.
           sees: (resource) => covers(caller, resource ?? ""),
           holds: () => services.authenticator.holds(caller),
         },
@@ -53,10 +53,10 @@ export function activityRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/refusals",
       tags: TAGS,
-      summary: "Late holders that this instance has refused: renewals, releases, reports of tasks",
+      summary: "List requests of late holders that this instance refused",
       request: { query: RefusalsQuery },
       responses: {
-        200: answers("The latest first; 500 are kept.", Refusals),
+        200: answers("Latest first. The instance keeps 500.", Refusals),
         ...onlyProblems("INVALID_REQUEST", "CLOSING", "INTERNAL"),
       },
     }),
@@ -64,9 +64,9 @@ export function activityRoutes(app: App, services: Services): void {
       const { prefix = "", limit } = context.req.valid("query");
       const caller = callerOf(context);
       checkResources(caller, [prefix]);
-      const { seen } = services.activities.of(caller.namespace);
-      const items = seen.refusals((resource) => resource.startsWith(prefix), limit);
-      return context.json({ forMs: seen.forMs, items }, 200);
+      const { recent } = services.activities.of(caller.namespace);
+      const items = recent.refusals((resource) => resource.startsWith(prefix), limit);
+      return context.json({ forMs: recent.forMs, items }, 200);
     },
   );
   otherMethods(app, "/v1/refusals", "GET");

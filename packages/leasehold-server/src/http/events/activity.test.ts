@@ -1,4 +1,4 @@
-/** What happens through an instance, as it is told to those who watch. */
+/** The activity of an instance, as /v1/activity streams it. */
 
 import { newLeaseId, systemEnv, systemRandom } from "leasehold/internal";
 import { toWireLeaseId } from "leasehold/internal/wire";
@@ -18,17 +18,17 @@ const NOTHING = {
   count: 1,
 };
 
-/** Without when it was. */
-function told(follower: Follower) {
+/** The received events without their times. */
+function received(follower: Follower) {
   return follower.events().map(({ id, at, name, ...event }) => (name === "resync" ? name : event));
 }
 
-describe("what happens", () => {
-  test("to leases is told as it happens, never with a lease id", async () => {
+describe("activity", () => {
+  test("of leases is streamed as it happens, without lease ids", async () => {
     const { call, grant, clock, follow } = await open();
     const follower = follow();
     await clock.settle();
-    expect(told(follower)).toEqual(["resync"]);
+    expect(received(follower)).toEqual(["resync"]);
 
     const [a, b] = [grant("r"), grant("r")];
     const taken = await call("acquire", { leaseId: a.leaseId, holder: "a", ttlMs: 5_000 });
@@ -46,7 +46,7 @@ describe("what happens", () => {
     const lease = { ...NOTHING, topic: "lease", resource: "r" };
     const ofA = { ...lease, holder: "a", token: taken.token, grantId: a.grantId };
     const ofB = { ...lease, holder: "b", token: next.token, grantId: b.grantId };
-    expect(told(follower)).toEqual([
+    expect(received(follower)).toEqual([
       "resync",
       { ...ofA, type: "acquired" },
       { ...ofA, type: "contended", holder: "b", token: null, other: "a" },
@@ -69,7 +69,7 @@ describe("what happens", () => {
     }
   });
 
-  test("to tasks and pauses is told too, and one may choose", async () => {
+  test("of tasks and pauses is streamed too, filtered by topic", async () => {
     const { asked, ask, clock, follow } = await open();
     const [all, operators] = [follow("?of=task"), follow("?of=operator")];
     await clock.settle();
@@ -87,7 +87,7 @@ describe("what happens", () => {
     const task = { ...NOTHING, topic: "task", resource: `task:${id}`, kind: "mail" };
     const unknown = { holder: null, token: null, grantId: null };
     const held = { holder: "w", token: fencingToken, grantId: null };
-    expect(told(all)).toEqual([
+    expect(received(all)).toEqual([
       "resync",
       { ...task, ...unknown, type: "enqueued", queue: "default" },
       { ...task, ...held, type: "claimed", queue: "default" },
@@ -95,15 +95,15 @@ describe("what happens", () => {
       { ...task, ...held, type: "refused", operation: "complete", reason: "expired" },
       { ...task, ...unknown, type: "cancelled", kind: null },
     ]);
-    const act = { ...NOTHING, ...unknown, topic: "operator", resource: null, holder: "anyone" };
-    expect(told(operators)).toEqual([
+    const pause = { ...NOTHING, ...unknown, topic: "operator", resource: null, holder: "anyone" };
+    expect(received(operators)).toEqual([
       "resync",
-      { ...act, type: "paused", other: "queue default", reason: "upgrade" },
-      { ...act, type: "resumed", other: "queue default" },
+      { ...pause, type: "paused", other: "queue default", reason: "upgrade" },
+      { ...pause, type: "resumed", other: "queue default" },
     ]);
   });
 
-  test("goes on where a reader was, and begins with as much of the past as it asks for", async () => {
+  test("resumes at the client's position, or begins with as many past activities as requested", async () => {
     const { call, grant, clock, follow } = await open();
     const acquire = (resource: string) =>
       call("acquire", { leaseId: grant(resource).leaseId, holder: "a", ttlMs: 5_000 });
@@ -125,7 +125,7 @@ describe("what happens", () => {
     expect(names(elsewhere)).toEqual(["resync", "five"]);
   });
 
-  test("is told once of somebody who waits, and counted each time that it asks", async () => {
+  test("reports a waiter once, and counts each of its attempts", async () => {
     const { call, grant, clock, follow, get } = await open();
     const follower = follow();
     const ask = (leaseId: string, holder: string) =>
@@ -134,17 +134,17 @@ describe("what happens", () => {
     await ask(a, "a");
     for (let n = 0; n < 3; n += 1) await ask(b, "b");
     await clock.settle();
-    const contended = () => told(follower).filter(({ type }) => type === "contended");
+    const contended = () => received(follower).filter(({ type }) => type === "contended");
     expect(contended()).toMatchObject([{ holder: "b", other: "a" }]);
     await clock.advance(5_000);
     await ask(b, "b");
     await clock.settle();
-    expect(contended(), "back in line").toHaveLength(2);
+    expect(contended(), "back in the queue").toHaveLength(2);
     const { series } = await get("/v1/overview?seconds=60");
     expect(series.leases.contended.reduce((sum: number, n: number) => sum + n, 0)).toBe(4);
   });
 
-  test("begins with as many as it asks for of what it shows, whatever else happened", async () => {
+  test("begins with as many visible activities as requested, regardless of hidden ones", async () => {
     const { call, grant, clock, follow, asked } = await open();
     for (const task_data of [1, 2, 3]) await asked("POST", "/api/tasks", { task_data });
     for (let n = 0; n < 20; n += 1) {
@@ -152,25 +152,25 @@ describe("what happens", () => {
     }
     const follower = follow("?of=task&last=2");
     await clock.settle();
-    const events = told(follower);
+    const events = received(follower);
     expect(events.map((event) => event.type ?? event)).toEqual(["resync", "enqueued", "enqueued"]);
     const again = follow("?of=task", follower.events()[0].id);
     await clock.settle();
-    expect(told(again), "goes on after the resync").toEqual(events.slice(1));
+    expect(received(again), "resumes after the resync").toEqual(events.slice(1));
   });
 
-  test("keeps a line open on which nothing is told, however much happens elsewhere", async () => {
+  test("keeps a silent connection alive while only hidden activities happen", async () => {
     const { call, grant, clock, follow } = await open();
     const follower = follow("?of=operator");
     for (let second = 0; second < 40; second += 1) {
       await call("acquire", { leaseId: grant(`${second}`).leaseId, holder: "a", ttlMs: 5_000 });
       await clock.advance(1_000);
     }
-    // The first one stands at the beginning.
+    // The first one is at the beginning.
     expect(follower.state.text.match(/^: alive$/gm)).toHaveLength(3);
   });
 
-  test("tells no part of a lease id where it cuts an error", async () => {
+  test("contains no part of a lease id where it truncates an error", async () => {
     const { asked, clock, follow } = await open();
     const follower = follow("?of=task");
     const { id } = await asked("POST", "/api/tasks", { task_data: 1 });
@@ -183,7 +183,7 @@ describe("what happens", () => {
     expect(reason).toBe(`${"lost [lease] ".padEnd(455, ".")}...`);
   });
 
-  test("ends when the server closes, and takes part in the limit of what waits", async () => {
+  test("ends when the server closes, and counts towards the limit of waiting requests", async () => {
     const app = await open({ limits: { waiters: 1, shortestTtlMs: 1 } });
     const follower = app.follow();
     await app.clock.settle();
@@ -194,7 +194,7 @@ describe("what happens", () => {
     expect(follower.state.ended).toBe(true);
   });
 
-  test("is kept in bounded space, and counted on while nobody reads", async () => {
+  test("is kept in bounded memory, and counted without readers", async () => {
     const activity = new TenantActivity(systemEnv);
     const event = { requestId: "q", ttlMs: 1, holder: "a", token: 1, replaced: null };
     const grantIdOf = (n: number) => `${n}`.padStart(16, "0");
@@ -203,25 +203,25 @@ describe("what happens", () => {
       activity.noteLease({ ...event, ...grant, type: "acquired" });
       activity.noteLease({ ...event, ...grant, type: "lost", reason: "taken" });
     }
-    const { seen, figures } = activity;
+    const { recent, figures } = activity;
     expect(figures.sum("lease acquired", 300)).toBe(40_000);
-    expect(seen.grant(grantIdOf(0))).toBeUndefined();
-    expect(seen.grant(grantIdOf(39_999))).toBeDefined();
-    expect(seen.refusals(() => true)).toHaveLength(500);
-    // Of ten thousand leases at once none is forgotten, in whatever order they are renewed.
+    expect(recent.grant(grantIdOf(0))).toBeUndefined();
+    expect(recent.grant(grantIdOf(39_999))).toBeDefined();
+    expect(recent.refusals(() => true)).toHaveLength(500);
+    // All of ten thousand live leases are kept, in any order of renewal.
     for (let round = 0; round < 3; round += 1) {
       for (let n = 30_000; n < 40_000; n += 1) {
         const grant = { resource: `r${n}`, grantId: grantIdOf(n) };
         activity.noteLease({ ...event, ...grant, type: "renewed" });
       }
     }
-    const live = Array.from({ length: 10_000 }, (_, n) => seen.grant(grantIdOf(30_000 + n)));
+    const live = Array.from({ length: 10_000 }, (_, n) => recent.grant(grantIdOf(30_000 + n)));
     expect(live.every((grant) => grant?.renewals === 3)).toBe(true);
     activity.close();
   });
 });
 
-test("tells no tenant of another, and no holder of what is not below its prefixes", async () => {
+test("shows a tenant nothing of others, and a holder only resources below its prefixes", async () => {
   const env = systemEnv;
   const stores = await memory().open(env);
   const { app, ask, newKey } = openTenants(stores, env);
@@ -229,7 +229,7 @@ test("tells no tenant of another, and no holder of what is not below its prefixe
   onTestFinished(() => stores.close());
   const key = async (tenant: string, prefixes?: string[]) =>
     (await newKey(tenant, prefixes ? "holder" : "admin", prefixes ? { prefixes } : {})).text;
-  const [ours, theirs] = [await key("a"), await key("b")];
+  const [ours, others] = [await key("a"), await key("b")];
   const narrow = await key("b", ["own/"]);
   const send = async (who: string, method: string, path: string, body?: unknown) => {
     const { status, text } = await ask(who, { method, path, ...(body ? { body } : {}) });
@@ -248,8 +248,8 @@ test("tells no tenant of another, and no holder of what is not below its prefixe
   await late(ours, "own/1", "ours");
   await send(ours, "POST", "/api/tasks", { task_data: 1, kind: "ours" });
   await send(ours, "POST", "/api/tasks/next", { processor: "ours" });
-  await late(theirs, "own/1", "theirs");
-  await late(theirs, "other/1", "theirs");
+  await late(others, "own/1", "others");
+  await late(others, "other/1", "others");
 
   for (const path of [
     "/v1/elections",
@@ -258,11 +258,11 @@ test("tells no tenant of another, and no holder of what is not below its prefixe
     "/v1/resource?name=own/1",
     "/v1/overview?seconds=60",
   ]) {
-    const text = await send(theirs, "GET", path);
+    const text = await send(others, "GET", path);
     expect(text, path).not.toContain("ours");
     if (!path.includes("overview")) expect(await send(ours, "GET", path)).toContain("ours");
   }
-  const { series } = JSON.parse(await send(theirs, "GET", "/v1/overview?seconds=60"));
+  const { series } = JSON.parse(await send(others, "GET", "/v1/overview?seconds=60"));
   expect(series.leases.acquired.reduce((sum: number, count: number) => sum + count, 0)).toBe(2);
   expect(series.tasks.claimed.every((count: number) => count === 0)).toBe(true);
 
@@ -276,7 +276,7 @@ test("tells no tenant of another, and no holder of what is not below its prefixe
     await reader.cancel();
     return new TextDecoder().decode(value);
   };
-  const [all, some] = [await past(theirs), await past(narrow)];
+  const [all, some] = [await past(others), await past(narrow)];
   expect(all).not.toContain("ours");
   expect(all).toContain("other/1");
   expect(some).toContain("own/1");

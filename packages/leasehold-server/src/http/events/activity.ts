@@ -1,24 +1,24 @@
 /**
- * What happens through this instance, for people to watch: kept by tenant in bounded space, counted by
- * second, and told to those who follow /v1/activity.
+ * The activity of this instance, for people: kept per tenant in bounded memory, counted per second, and
+ * streamed by /v1/activity.
  *
- *   lease calls ── LeaseEvent ─┐            ┌─▶ figures of the last minutes, by second
- *   task store ─── TaskEvent ──┼─▶ tenant ──┼─▶ seen: renewals, waiters, refusals, claims
+ *   lease calls ── LeaseEvent ─┐            ┌─▶ counts per second of the last minutes
+ *   task store ─── TaskEvent ──┼─▶ tenant ──┼─▶ recent calls: renewals, waiters, refusals, claims
  *   pauses ────────────────────┘            └─▶ the last 1,000, each with the next number ─▶ streams
  *
- * Renewals are told together, once a second: with ten thousand leases nobody could read them, and all
- * else would be pushed out. Who waits in line is told of once.
+ * Renewals become one activity per second: with ten thousand leases, single ones would be unreadable and
+ * would displace all others. A waiter is reported once, however often it polls.
  *
- *   a new stream, another epoch, too much missed ─▶ `resync`, then as many of the past as were asked for
- *   a number that is kept                        ─▶ what came after it
+ *   a new stream, another epoch, too much missed ─▶ `resync`, then as many past activities as requested
+ *   a number that is still kept                  ─▶ the activities after it
  */
 import type { Env, Timer } from "leasehold";
 import type { TaskEvent } from "leasehold/internal";
 import { nextTurn, withoutLeaseIds } from "leasehold/internal";
 import type { Activity } from "leasehold/internal/wire";
-import { MOST_RECENT, MOST_SECONDS } from "../../protocol/index.js";
+import { MAX_ACTIVITIES, MAX_SECONDS } from "../../protocol/index.js";
 import { PerSecond } from "../console/per-second.js";
-import { Seen } from "../console/seen.js";
+import { RecentCalls } from "../console/recent-calls.js";
 import type { LeaseEvent } from "../lease-calls.js";
 import {
   activityOfExpiry,
@@ -29,15 +29,15 @@ import {
 } from "./activities.js";
 import { type Followed, type Listener, Ring, Streams } from "./event-stream.js";
 
-/** Characters of a task's error; its record has all of it. */
-const MOST_OF_ERROR = 500;
+/** Characters of a task's error; the task's record has the whole text. */
+const MAX_ERROR_CHARACTERS = 500;
 const RENEWALS_EVERY_MS = 1_000;
-/** Of so many tenants: those of which something was heard last. */
-const MOST_TENANTS = 50;
+/** Tenants that are kept: the most recently used ones. */
+const MAX_TENANTS = 50;
 
 type Topic = Activity["topic"];
 
-/** What is counted by second. */
+/** The names of the counts per second. */
 export type Figure =
   | `lease ${"acquired" | "contended" | "renewed" | "released" | "revoked" | "reclaimed"}`
   | `lost ${"expired" | "revoked" | "taken" | "gone"}`
@@ -45,14 +45,14 @@ export type Figure =
 
 export interface Followers {
   readonly topics: readonly Topic[];
-  /** How many of the past a stream begins with that cannot go on. */
+  /** Number of past activities that a stream sends first if it cannot resume. */
   readonly last: number;
   readonly lastEventId: string | undefined;
   readonly listener: Listener;
 }
 
-/** Made when somebody reads, for most of what happens nobody looks at; and once for all who do. */
-class Told {
+/** Created on its first read, because most activities are never read, and then shared by all readers. */
+class LazyActivity {
   readonly #make: () => Activity;
   #activity: Activity | undefined;
   #text: string | undefined;
@@ -61,27 +61,27 @@ class Told {
     this.#make = make;
   }
 
-  get activity(): Activity {
+  get value(): Activity {
     this.#activity ??= this.#make();
     return this.#activity;
   }
 
-  textIn(ring: Ring<Told>, number: number): string {
-    this.#text ??= ring.format(number, "activity", this.activity);
+  textIn(ring: Ring<LazyActivity>, number: number): string {
+    this.#text ??= ring.format(number, "activity", this.value);
     return this.#text;
   }
 }
 
-/** Of one tenant. */
+/** The activity of one tenant. */
 export class TenantActivity {
-  /** By the monotonic clock: when it was asked for last. */
+  /** Time of the last use, by the monotonic clock. */
   usedMs = 0;
-  readonly seen: Seen;
+  readonly recent: RecentCalls;
   readonly figures: PerSecond<Figure>;
-  /** Tasks of the whole store, in the seconds in which somebody looked. */
+  /** Numbers of tasks in the store, for seconds in which the overview was read. */
   readonly depth: PerSecond<"pending" | "running">;
   readonly #env: Env;
-  readonly #ring: Ring<Told>;
+  readonly #ring: Ring<LazyActivity>;
   readonly #streams: Streams;
   readonly #renewed = { lease: 0, task: 0 };
   #timer: Timer | undefined;
@@ -91,10 +91,10 @@ export class TenantActivity {
   constructor(env: Env) {
     const { clock, random } = env;
     this.#env = env;
-    this.seen = new Seen(clock);
-    this.figures = new PerSecond(clock, MOST_SECONDS);
-    this.depth = new PerSecond(clock, MOST_SECONDS, -1);
-    this.#ring = new Ring(random, MOST_RECENT);
+    this.recent = new RecentCalls(clock);
+    this.figures = new PerSecond(clock, MAX_SECONDS);
+    this.depth = new PerSecond(clock, MAX_SECONDS, -1);
+    this.#ring = new Ring(random, MAX_ACTIVITIES);
     this.#streams = new Streams(clock);
   }
 
@@ -103,19 +103,19 @@ export class TenantActivity {
   }
 
   noteLease(event: LeaseEvent): void {
-    const known = "grantId" in event ? this.seen.grant(event.grantId ?? "") : undefined;
-    // Who waits asks again and again: that it still does is no news.
-    const waitsOn = event.type === "held" && this.seen.waits(event.asked);
-    if (!this.seen.note(event)) return;
+    const known = "grantId" in event ? this.recent.grant(event.grantId ?? "") : undefined;
+    // A waiter polls repeatedly. Only its first refusal is an activity.
+    const waitsOn = event.type === "held" && this.recent.waits(event.asked);
+    if (!this.recent.note(event)) return;
     const figure = figureOfLease(event);
     if (figure) this.figures.add(figure);
     if (event.type === "acquired" && event.replaced?.state === "expired") {
       const { resource, holder, replaced } = event;
       this.figures.add("lease reclaimed");
-      this.#tell(() => activityOfExpiry(resource, replaced, holder));
+      this.#publish(() => activityOfExpiry(resource, replaced, holder));
     }
     if (event.type === "renewed") this.#renew("lease");
-    else if (!waitsOn) this.#tell(() => activityOfLease(event, known), isLate(event));
+    else if (!waitsOn) this.#publish(() => activityOfLease(event, known), isLate(event));
   }
 
   noteTask(event: TaskEvent): void {
@@ -124,12 +124,12 @@ export class TenantActivity {
     if (event.type === "renewed") this.#renew("task");
     else if (event.type === "failed") {
       const short = { ...event, error: beginningOf(event.error) };
-      this.#tell(() => activityOfTask(short));
-    } else this.#tell(() => activityOfTask(event), event.type === "refused");
+      this.#publish(() => activityOfTask(short));
+    } else this.#publish(() => activityOfTask(event), event.type === "refused");
   }
 
   notePause(...pause: Parameters<typeof activityOfPause>): void {
-    this.#tell(() => activityOfPause(...pause));
+    this.#publish(() => activityOfPause(...pause));
   }
 
   stream({ topics, last, lastEventId, listener }: Followers): ReadableStream {
@@ -156,14 +156,15 @@ export class TenantActivity {
     last: number,
     sees: Listener["sees"],
   ): ReturnType<Followed["after"]> {
-    const seen = (news: readonly [number, Told][]) =>
-      news.filter(([, { activity }]) => topics.includes(activity.topic) && sees(activity.resource));
-    const text = (news: readonly [number, Told][]) =>
-      news.map(([number, told]) => told.textIn(this.#ring, number)).join("");
+    const visible = (news: readonly [number, LazyActivity][]) =>
+      news.filter(([, { value }]) => topics.includes(value.topic) && sees(value.resource));
+    const text = (news: readonly [number, LazyActivity][]) =>
+      news.map(([number, activity]) => activity.textIn(this.#ring, number)).join("");
     const end = this.#ring.last;
     const missed = position === null ? null : this.#ring.after(position);
-    if (missed) return { text: text(seen(missed)), position: end };
-    const past = last > 0 ? seen(this.#ring.after(end - this.#ring.kept) ?? []).slice(-last) : [];
+    if (missed) return { text: text(visible(missed)), position: end };
+    const past =
+      last > 0 ? visible(this.#ring.after(end - this.#ring.kept) ?? []).slice(-last) : [];
     const [first] = past;
     const from = first ? first[0] - 1 : end;
     return { text: this.#ring.format(from, "resync", {}) + text(past), position: end };
@@ -173,31 +174,31 @@ export class TenantActivity {
     if (this.#closed) return;
     this.#renewed[topic] += 1;
     const { clock } = this.#env;
-    this.#timer ??= clock.timer(RENEWALS_EVERY_MS, () => this.#tellRenewals(), {
+    this.#timer ??= clock.timer(RENEWALS_EVERY_MS, () => this.#publishRenewals(), {
       background: true,
     });
   }
 
-  #tellRenewals(): void {
+  #publishRenewals(): void {
     this.#timer = undefined;
     for (const topic of ["lease", "task"] as const) {
       const count = this.#renewed[topic];
       this.#renewed[topic] = 0;
-      if (count > 0) this.#tell(() => renewals(topic, count));
+      if (count > 0) this.#publish(() => renewals(topic, count));
     }
   }
 
-  #tell(make: () => Omit<Activity, "at">, isRefusal = false): void {
+  #publish(make: () => Omit<Activity, "at">, isRefusal = false): void {
     if (this.#closed) return;
     const atMs = this.#env.clock.wall();
     const dated = () => ({ at: new Date(atMs).toISOString(), ...make() });
-    const told = new Told(dated);
-    this.#ring.add(told);
-    if (isRefusal) this.#noteRefusal(told.activity);
+    const activity = new LazyActivity(dated);
+    this.#ring.add(activity);
+    if (isRefusal) this.#noteRefusal(activity.value);
     this.#wake();
   }
 
-  /** Once for all that happens in one turn: the more there is to do, the more of it. */
+  /** Wakes the streams once per turn of the event loop, which batches activities under load. */
   #wake(): void {
     if (this.#waking || this.streams === 0) return;
     this.#waking = true;
@@ -210,20 +211,23 @@ export class TenantActivity {
   #noteRefusal({ at, topic, operation, reason, resource, holder, token, grantId }: Activity): void {
     if (topic === "operator" || resource === null) return;
     const why = { operation: operation ?? "", reason: reason ?? "" };
-    this.seen.refused({ at, topic, ...why, resource, holder, token, grantId });
+    this.recent.refused({ at, topic, ...why, resource, holder, token, grantId });
   }
 }
 
-/** Of a text that may be of megabytes: as a copy, for a part of a text keeps all of it. */
+/**
+ * The beginning of a task's error, without lease ids. It is a copy: a slice would keep the whole text,
+ * perhaps megabytes, in memory.
+ */
 function beginningOf(text: string): string {
-  if (text.length <= MOST_OF_ERROR) return withoutLeaseIds(text);
-  // Nobody would know half of a lease id for what it is.
-  const whole = text.slice(0, MOST_OF_ERROR).replace(/[0-9a-f]+$/i, "");
+  if (text.length <= MAX_ERROR_CHARACTERS) return withoutLeaseIds(text);
+  // Drops a trailing piece of hex: a truncated lease id would not be recognized as one.
+  const whole = text.slice(0, MAX_ERROR_CHARACTERS).replace(/[0-9a-f]+$/i, "");
   const beginning = new TextEncoder().encode(withoutLeaseIds(whole).toWellFormed());
   return `${new TextDecoder().decode(beginning)}...`;
 }
 
-/** By a holder whose grant is over. */
+/** Whether the event is a refused request of a late holder. */
 function isLate({ type }: LeaseEvent): boolean {
   return type === "lost" || type === "notHeld";
 }
@@ -264,7 +268,7 @@ function figureOfTask(event: TaskEvent): Figure | null {
   }
 }
 
-/** Of all tenants, as many as there is room for: of others nothing is known but what happens from now on. */
+/** The activity of the most recently used tenants. Another tenant starts without past activities. */
 export class Activities {
   readonly #env: Env;
   readonly #tenants = new Map<string, TenantActivity>();
@@ -276,7 +280,7 @@ export class Activities {
   of(namespace: string): TenantActivity {
     let tenant = this.#tenants.get(namespace);
     if (!tenant) {
-      if (this.#tenants.size >= MOST_TENANTS) this.#forgetOne();
+      if (this.#tenants.size >= MAX_TENANTS) this.#forgetOne();
       tenant = new TenantActivity(this.#env);
       this.#tenants.set(namespace, tenant);
     }
@@ -288,7 +292,7 @@ export class Activities {
     for (const tenant of this.#tenants.values()) tenant.close();
   }
 
-  /** The one that was quiet for longest, of those that nobody follows. */
+  /** Drops the least recently used tenant without streams. */
   #forgetOne(): void {
     const [quietest] = [...this.#tenants]
       .filter(([, { streams }]) => streams === 0)

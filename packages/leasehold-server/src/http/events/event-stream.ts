@@ -1,24 +1,24 @@
 /**
- * Server-sent events as answers: what was told of late, numbered, and streams that each take it from
- * their own position on when their reader asks. A stream has no queue of its own.
+ * Server-sent events: a ring of recent, numbered events, and streams that read it from their own position
+ * when their client reads. A stream has no queue of its own.
  */
 import type { Clock, Random } from "leasehold";
 import { newLeaseId } from "leasehold/internal";
 
-/** Proxies and clients give up on connections that are silent for longer. */
+/** Proxies and clients close connections that are silent for longer. */
 const ALIVE_MS = 15_000;
-/** So much later than its key is over a silent stream ends. */
-const ASK_LISTENER_MS = 5_000;
+/** A silent stream ends within this time after its key has ended. */
+const CHECK_LISTENER_MS = 5_000;
 const ALIVE = ": alive\n\n";
 
-/** The last of what was told, each with the next number. An event is `<epoch>.<number>` to its readers. */
+/** The latest events, numbered in order. Clients see the id `<epoch>.<number>`. */
 export class Ring<Event> {
   readonly #epoch: string;
   readonly #most: number;
   readonly #kept: Event[] = [];
   #last = 0;
 
-  /** @param random draws the epoch, so that nobody goes on in another ring */
+  /** @param random draws the epoch, so that no client resumes in another ring */
   constructor(random: Random, most: number) {
     this.#epoch = newLeaseId(random).slice(0, 16);
     this.#most = most;
@@ -29,7 +29,7 @@ export class Ring<Event> {
     return this.#last;
   }
 
-  /** How many are kept. */
+  /** Number of events that are kept. */
   get kept(): number {
     return this.#kept.length;
   }
@@ -39,13 +39,13 @@ export class Ring<Event> {
     this.#last += 1;
   }
 
-  /** The position of who has received that event last; null if nobody can have. */
+  /** The position after the given event; null if it is not from this ring. */
   positionOf(lastEventId: string | undefined): number | null {
     const [, epoch, number] = /^([0-9a-f]{16})\.(\d{1,15})$/.exec(lastEventId ?? "") ?? [];
     return epoch === this.#epoch && Number(number) <= this.#last ? Number(number) : null;
   }
 
-  /** What came after a position, each with its number; null where some of it is not kept any more. */
+  /** The numbered events after a position; null if some of them are no longer kept. */
   after(position: number): [number, Event][] | null {
     if (this.#last - position > this.kept) return null;
     return Array.from({ length: this.#last - position }, (_, index) => {
@@ -59,34 +59,34 @@ export class Ring<Event> {
   }
 }
 
-/** What a stream follows. */
+/** A source of events for streams. */
 export interface Followed {
   readonly stopped: boolean;
-  /** The position of who has received that event last; null if nobody can have. */
+  /** The position after the given event; null if it is unknown. */
   positionOf(lastEventId: string | undefined): number | null;
-  /** What came after a position, and the next one; null while there is nothing to say yet. */
+  /** The text after a position, and the new position; null while there is nothing to send. */
   after(position: number | null): { readonly text: string; readonly position: number } | null;
 }
 
 export interface Membership {
-  /** Null when nobody can take part any more. */
+  /** Null once the source is closed. */
   readonly join: () => Followed | null;
   readonly leave: () => void;
 }
 
-/** What a reader may know, and for how long. */
+/** The permissions of a stream's caller. */
 export interface Listener {
-  /** Whether it may learn that something of this resource, or of any task (null), has changed. */
+  /** Whether it may receive events of this resource, or of tasks in general (null). */
   readonly sees: (resource: string | null) => boolean;
-  /** False ends its stream. Asked again and again, so it answers at once as a rule. */
+  /** False ends the stream. Called often, so it should usually resolve at once. */
   readonly holds: () => Promise<boolean>;
 }
 
-export const ANYBODY: Listener = { sees: () => true, holds: async () => true };
+export const UNRESTRICTED: Listener = { sees: () => true, holds: async () => true };
 
 const encoder = new TextEncoder();
 
-/** The source of one answer's body. */
+/** The source of a response's body. */
 export class EventStream {
   #feed: Followed | null = null;
   #position: number | null = null;
@@ -121,31 +121,31 @@ export class EventStream {
     this.#woken();
   }
 
-  /** Something at once: what stands before the server may hold back an answer that has no body yet. */
+  /** Sends a comment at once: a proxy may hold back a response without a body. */
   #begin(): string | null {
     this.#feed = this.membership.join();
     this.#position = this.#feed?.positionOf(this.lastEventId) ?? null;
     return this.#feed && ALIVE;
   }
 
-  /** Resolves when there is something to say; null at the end. */
+  /** Resolves with the next text to send, or null at the end. */
   async #next(feed: Followed): Promise<string | null> {
     const sinceMs = this.clock.monotonic();
     while (!feed.stopped && !this.#left && (await this.listener.holds())) {
       const next = feed.after(this.#position);
       if (next) this.#position = next.position;
       if (next?.text) return next.text;
-      // Much may happen that is not for this reader: its line is silent all the same.
+      // Events that this caller may not see do not keep its connection alive.
       if (this.clock.monotonic() - sinceMs >= ALIVE_MS) return ALIVE;
-      await this.#news();
+      await this.#nextEvent();
     }
     return null;
   }
 
-  /** There may be some, or the listener is to be asked again. */
-  #news(): Promise<void> {
+  /** Resolves when there may be events, or when the listener must be checked. */
+  #nextEvent(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = this.clock.timer(ASK_LISTENER_MS, resolve, { background: true });
+      const timer = this.clock.timer(CHECK_LISTENER_MS, resolve, { background: true });
       this.#woken = () => {
         timer.cancel();
         resolve();
@@ -154,7 +154,7 @@ export class EventStream {
   }
 }
 
-/** Streams that take part from their first read on, until they are cancelled or all end. */
+/** A set of streams. Each joins at its first read and leaves when it is cancelled or ends. */
 export class Streams {
   readonly #clock: Clock;
   readonly #open = new Set<EventStream>();
@@ -163,12 +163,12 @@ export class Streams {
     this.#clock = clock;
   }
 
-  /** How many are followed now. */
+  /** Number of open streams. */
   get size(): number {
     return this.#open.size;
   }
 
-  /** @param left called after a stream has gone */
+  /** @param left called after a stream has left */
   open(
     lastEventId: string | undefined,
     listener: Listener,
@@ -186,7 +186,7 @@ export class Streams {
         left();
       },
     });
-    // Not read ahead: what nobody reads holds nothing.
+    // No reading ahead: an unread stream uses no memory.
     return new ReadableStream(stream, { highWaterMark: 0 });
   }
 

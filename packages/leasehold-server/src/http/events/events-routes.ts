@@ -8,7 +8,7 @@ const PATH = "/v1/events";
 
 export const STREAM_HEADERS = {
   "content-type": "text/event-stream",
-  // Hosts that compress, and nginx, would hold the events back until they have a buffer full.
+  // Compressing hosts and nginx would otherwise hold events back until a buffer is full.
   "cache-control": "no-store, no-transform",
   "x-accel-buffering": "no",
 };
@@ -19,7 +19,7 @@ export function eventRoutes(app: App, services: Services): void {
       method: "get",
       path: PATH,
       tags: ["events"],
-      summary: "Hints that leases or tasks may have changed, as they come",
+      summary: "Stream notifications that leases or tasks may have changed",
       request: { query: EventsQuery, headers: EventsHeaders },
       responses: {
         200: {

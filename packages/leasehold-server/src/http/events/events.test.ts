@@ -1,4 +1,4 @@
-/** The hub by itself, on stores whose hints a test gives, and the route over stores in memory. */
+/** The hub with stores whose notifications the test sends, and the route over stores in memory. */
 
 import type { WatchEvent } from "leasehold";
 import { newLeaseId, systemRandom } from "leasehold/internal";
@@ -11,7 +11,7 @@ import type { TaskWatchEvent } from "../../../../leasehold/src/tasks/index.js";
 import { createApp, listen } from "../index.js";
 import { EventHub } from "./events.js";
 
-/** A watch that says what a test pushes. */
+/** A watch that yields what the test pushes. */
 function watched<Event>() {
   const state = {
     watches: 0,
@@ -73,8 +73,8 @@ function setUp() {
     })();
     return reading;
   };
-  /** Both watches stand. */
-  const stand = async () => {
+  /** Establishes both watches. */
+  const establish = async () => {
     await env.clock.settle();
     leases.state.push({ type: "resync" });
     tasks.state.push({ type: "resync" });
@@ -88,11 +88,11 @@ function setUp() {
     tasks: tasks.state,
     changed,
     follow,
-    stand,
+    establish,
   };
 }
 
-/** Without ids. */
+/** The events without their ids. */
 function events({ text }: { text: string }): string[] {
   return [...text.matchAll(/^event: (.*)\ndata: (.*)\n\n/gm)].map(([, name, data]) => {
     const value = Object.values(JSON.parse(data ?? "") as object).join();
@@ -104,16 +104,16 @@ function lastId({ text }: { text: string }): string {
 }
 
 describe("the hub", () => {
-  test("watches while somebody follows and for a minute after, with one watch each", async () => {
-    const { clock, hub, leases, tasks, follow, stand } = setUp();
+  test("watches each store once, from the first stream until a minute after the last", async () => {
+    const { clock, hub, leases, tasks, follow, establish } = setUp();
     expect(leases.watches + tasks.watches).toBe(0);
     const unread = hub.stream(["leases"], undefined);
     await clock.settle();
-    expect(leases.watches + tasks.watches, "what nobody reads watches nothing").toBe(0);
+    expect(leases.watches + tasks.watches, "an unread stream causes no watch").toBe(0);
     await unread.cancel();
 
     const first = follow();
-    await stand();
+    await establish();
     const second = follow(["tasks"]);
     await clock.settle();
     expect([leases.watches, tasks.watches]).toEqual([1, 1]);
@@ -131,7 +131,7 @@ describe("the hub", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test("begins with something at once, and with a resync when all that is followed stands", async () => {
+  test("sends a comment at once, and a resync when all watches are established", async () => {
     const { clock, leases, tasks, changed, follow } = setUp();
     const both = follow();
     const ofTasks = follow(["tasks"]);
@@ -151,10 +151,10 @@ describe("the hub", () => {
     expect(both.text).toMatch(/^id: [0-9a-f]{16}\.\d+\nevent: lease\ndata: .*\n\n/m);
   });
 
-  test("goes on after the event that was received last", async () => {
-    const { clock, tasks, changed, follow, stand } = setUp();
+  test("resumes after the last received event", async () => {
+    const { clock, tasks, changed, follow, establish } = setUp();
     const first = follow();
-    await stand();
+    await establish();
     changed("a");
     await clock.settle();
     const id = lastId(first);
@@ -173,10 +173,10 @@ describe("the hub", () => {
     expect(events(upToDate)).toEqual(["lease c"]);
   });
 
-  test("says resync to whoever was elsewhere, too far back, or ahead of us", async () => {
-    const { clock, changed, follow, stand } = setUp();
+  test("sends a resync for an id of another feed, a position too far back, or one ahead", async () => {
+    const { clock, changed, follow, establish } = setUp();
     const first = follow();
-    await stand();
+    await establish();
     const start = lastId(first);
     for (let count = 0; count < 990; count++) changed("x");
     await clock.settle();
@@ -199,23 +199,23 @@ describe("the hub", () => {
     }
   });
 
-  test("forgets what it kept when it stops watching", async () => {
-    const { clock, follow, stand, changed } = setUp();
+  test("drops its events when it stops watching", async () => {
+    const { clock, follow, establish, changed } = setUp();
     const first = follow();
-    await stand();
+    await establish();
     changed("a");
     await clock.settle();
     await first.cancel();
     await clock.advance(61_000);
     const second = follow(["leases", "tasks"], lastId(first));
-    await stand();
+    await establish();
     expect(events(second)).toEqual(["resync"]);
   });
 
-  test("tells those who follow it when a watch stands again after it broke", async () => {
-    const { clock, leases, tasks, changed, follow, stand } = setUp();
+  test("sends a resync to its streams when a broken watch is re-established", async () => {
+    const { clock, leases, tasks, changed, follow, establish } = setUp();
     const [both, ofTasks] = [follow(), follow(["tasks"])];
-    await stand();
+    await establish();
     leases.fail(new Error("lost"));
     await clock.settle();
     const newcomer = follow(["leases"]);
@@ -231,10 +231,10 @@ describe("the hub", () => {
     expect(events(ofTasks)).toEqual(["resync", "task q"]);
   });
 
-  test("says every 15 s that it is alive, and only then", async () => {
-    const { clock, changed, follow, stand } = setUp();
+  test("sends a comment every 15 s of silence", async () => {
+    const { clock, changed, follow, establish } = setUp();
     const first = follow();
-    await stand();
+    await establish();
     first.text = "";
     await clock.advance(44_000);
     expect(first.text).toBe(": alive\n\n".repeat(2));
@@ -245,12 +245,12 @@ describe("the hub", () => {
     expect(first.text.match(/: alive/g)).toHaveLength(3);
   });
 
-  test("keeps nothing for a reader that does not read, which then reads everything again", async () => {
-    const { clock, hub, changed, stand } = setUp();
+  test("buffers nothing for a slow reader, which then gets a resync", async () => {
+    const { clock, hub, changed, establish } = setUp();
     const reader = hub.stream(["leases"], undefined).getReader();
     const read = async () => new TextDecoder().decode((await reader.read()).value as Uint8Array);
     await read();
-    await stand();
+    await establish();
     expect(await read()).toContain("event: resync");
     for (let count = 0; count < 5_000; count++) changed("x");
     await clock.settle();
@@ -261,10 +261,10 @@ describe("the hub", () => {
     await reader.cancel();
   });
 
-  test("ends all streams when it closes, and takes no more", async () => {
-    const { clock, hub, leases, tasks, follow, stand } = setUp();
+  test("ends all streams when it closes, and opens no new ones", async () => {
+    const { clock, hub, leases, tasks, follow, establish } = setUp();
     const streams = [follow(), follow(["tasks"])];
-    await stand();
+    await establish();
     await hub.close();
     await clock.settle();
     expect(streams.map(({ ended }) => ended)).toEqual([true, true]);
@@ -288,7 +288,7 @@ describe("GET /v1/events", () => {
     return app;
   }
 
-  test("is a stream that nobody between may keep or hold back", async () => {
+  test("forbids proxies to cache or buffer the stream", async () => {
     const { app, ask } = await open();
     const headers = { "leasehold-budget-ms": "1" };
     const request = new Request("http://localhost/v1/events?of=tasks", { headers });
@@ -313,7 +313,7 @@ describe("GET /v1/events", () => {
     expectProblem(await ask("GET", "/v1/events"), 503, "CLOSING");
   });
 
-  test("ends at once when the server closes, and leaves nothing of a caller who has gone", async () => {
+  test("ends at once when the server closes, and frees the streams of disconnected callers", async () => {
     const env = manualEnv();
     const leases = watched<WatchEvent>();
     const stores = await memory().open(env);
@@ -334,7 +334,7 @@ describe("GET /v1/events", () => {
     await follow(gone.signal);
     expect(leases.state.watches).toBe(1);
     gone.abort();
-    // The server hears of it in its own time.
+    // The server notices the disconnect later.
     while (leases.state.ended === 0) await env.clock.advance(60_000);
     const reader = await follow();
     expect(leases.state.watches).toBe(2);
@@ -343,7 +343,7 @@ describe("GET /v1/events", () => {
     expect(leases.state.ended).toBe(2);
   });
 
-  test("knows what it can be asked for", async () => {
+  test("validates its query", async () => {
     const { app, ask } = await open();
     for (const query of ["of=locks", "of=leases&of=tasks", "off=leases"]) {
       expectProblem(await ask("GET", `/v1/events?${query}`), 422, "INVALID_REQUEST");

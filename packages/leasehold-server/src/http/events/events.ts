@@ -1,27 +1,27 @@
 /**
- * The hints of the stores for all who follow this instance by /v1/events.
+ * Forwards the stores' notifications to the streams of /v1/events.
  *
  *   leases.watch ─┐                              ┌─▶ stream, at its own position
  *                 ├─▶ the last 1,000 events ─────┼─▶ stream
  *   tasks.watch  ─┘   each with the next number  └─▶ stream
  *
- * The stores are watched once, from the first stream on until a minute after the last, so that whoever
- * reconnects goes on where it was. Events are `<epoch>.<number>`; the epoch is drawn with each watch.
+ * The hub watches the stores once, from the first stream until a minute after the last, so that clients
+ * that reconnect can resume. Event ids are `<epoch>.<number>`; each feed draws a new epoch.
  *
- *   a new stream, another epoch,          ─▶ `resync` as soon as all of the stream's watches stand,
- *   a number that is not kept any more       then what comes after it
- *   a number that is kept                 ─▶ what came after it
- *   a watch breaks and stands again       ─▶ `resync` for its streams, in the place of what was missed
- *   a reader that falls behind            ─▶ its number is not kept any more: as above
+ *   a new stream, another epoch,          ─▶ `resync` once all of the stream's watches are established,
+ *   a number that is no longer kept          then the events after it
+ *   a number that is still kept           ─▶ the events after it
+ *   a watch breaks and is re-established  ─▶ `resync` for its streams, instead of the missed events
+ *   a reader that falls behind            ─▶ its number is no longer kept: as above
  */
 import type { Env, LeaseStore, Timer } from "leasehold";
 import type { TaskStore } from "leasehold/internal";
 import { jittered, sleep } from "leasehold/internal";
 import type { EventTopic } from "leasehold/internal/wire";
-import { ANYBODY, type Followed, type Listener, Ring, Streams } from "./event-stream.js";
+import { type Followed, type Listener, Ring, Streams, UNRESTRICTED } from "./event-stream.js";
 
 const KEPT_EVENTS = 1_000;
-/** How long the stores are watched for somebody who may come back. */
+/** How long the watches stay after the last stream, for clients that reconnect. */
 const LINGER_MS = 60_000;
 const RESUBSCRIBE_MS = 1_000;
 
@@ -51,17 +51,17 @@ export class EventHub {
     this.#streams = new Streams(watched.env.clock);
   }
 
-  /** An event stream that takes part from its first read on, until it is cancelled or the hub closes. */
+  /** A stream that joins at its first read and ends when it is cancelled or the hub closes. */
   stream(
     topics: readonly EventTopic[],
     lastEventId: string | undefined,
-    listener: Listener = ANYBODY,
+    listener: Listener = UNRESTRICTED,
   ): ReadableStream {
     const join = () => this.#join()?.followedBy(topics, listener.sees) ?? null;
     return this.#streams.open(lastEventId, listener, join, () => this.#left());
   }
 
-  /** How many are followed now. */
+  /** Number of open streams. */
   get streams(): number {
     return this.#streams.size;
   }
@@ -97,11 +97,11 @@ export class EventHub {
   }
 }
 
-/** What was told since the stores are watched, as far as it is kept. */
+/** The recent events of one period of watching. */
 class Feed {
   readonly #ring: Ring<Event>;
   readonly #onChange: () => void;
-  readonly #standing = new Set<EventTopic>();
+  readonly #established = new Set<EventTopic>();
   readonly #stopping = new AbortController();
   readonly #following: Promise<unknown>;
 
@@ -112,7 +112,7 @@ class Feed {
     this.#following = Promise.all([
       this.#follow(env, "leases", async () => {
         for await (const event of leases.watch(namespace, { signal })) {
-          if (event.type === "resync") this.#stands("leases");
+          if (event.type === "resync") this.#onEstablished("leases");
           else {
             const { resource, wakes } = event;
             const data = { resource, ...(wakes !== undefined && { wakes }) };
@@ -122,7 +122,7 @@ class Feed {
       }),
       this.#follow(env, "tasks", async () => {
         for await (const event of tasks.watch(namespace, { signal })) {
-          if (event.type === "resync") this.#stands("tasks");
+          if (event.type === "resync") this.#onEstablished("tasks");
           else this.#add({ topic: "tasks", name: "task", data: { queue: event.queue } });
         }
       }),
@@ -145,7 +145,7 @@ class Feed {
     };
   }
 
-  /** Null while a `resync` must wait. */
+  /** Null while a `resync` must wait for a watch. */
   #after(
     position: number | null,
     topics: readonly EventTopic[],
@@ -153,13 +153,13 @@ class Feed {
   ): ReturnType<Followed["after"]> {
     const { last } = this.#ring;
     const news = position === null ? null : this.#ring.after(position);
-    if (!news && !topics.every((topic) => this.#standing.has(topic))) return null;
+    if (!news && !topics.every((topic) => this.#established.has(topic))) return null;
     const resync = { text: this.#ring.format(last, "resync", {}), position: last };
     if (!news) return resync;
     const texts: string[] = [];
     for (const [number, { topic, name, data }] of news) {
       if (!topics.includes(topic)) continue;
-      // Who reads everything again need not be told what else there was.
+      // After a resync the client reads everything again, so the other events are unnecessary.
       if (name === "resync") return resync;
       if (!sees("resource" in data ? data.resource : null)) continue;
       texts.push(this.#ring.format(number, name, data));
@@ -167,8 +167,8 @@ class Feed {
     return { text: texts.join(""), position: last };
   }
 
-  #stands(topic: EventTopic): void {
-    this.#standing.add(topic);
+  #onEstablished(topic: EventTopic): void {
+    this.#established.add(topic);
     this.#add({ topic, name: "resync", data: {} });
   }
 
@@ -184,11 +184,11 @@ class Feed {
         await watch();
       } catch (err) {
         if (signal.aborted) return;
-        env.logger.warn({ err, topic }, "watch broke; subscribing again");
+        env.logger.warn({ err, topic }, "watch failed; subscribing again");
       }
-      this.#standing.delete(topic);
-      const pauseMs = jittered(env.random, RESUBSCRIBE_MS, 0.5);
-      await sleep(env.clock, pauseMs, { signal, background: true }).catch(() => {});
+      this.#established.delete(topic);
+      const backoffMs = jittered(env.random, RESUBSCRIBE_MS, 0.5);
+      await sleep(env.clock, backoffMs, { signal, background: true }).catch(() => {});
     }
   }
 }

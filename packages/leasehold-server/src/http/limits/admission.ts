@@ -1,33 +1,32 @@
 /**
- * Who is served first when there is more to do than can be done: those who keep what they hold.
+ * Load shedding. An overloaded instance serves requests of holders first.
  *
  *   keeps    renew, release, heartbeat, complete, fail, return, /healthz, /metrics,
- *            revoke, force-unlock, /v1/pauses: what ends an overload                 always
- *   waits    /api/tasks/next, /v1/events, /v1/activity          as many as one tenant may have
- *   demands  all else: acquire, enqueue, lists                  while few are under way and the event
- *                                                               loop comes round in time, else 429
+ *            revoke, force-unlock, /v1/pauses: they can end an overload              always
+ *   waits    /api/tasks/next, /v1/events, /v1/activity          up to the tenant's limit
+ *   demands  all else: acquire, enqueue, lists                  while few are in flight and the event
+ *                                                               loop is on time, else 429
  *
- * How few is learnt: as many as the store serves without keeping them waiting, so that a renewal that
- * comes behind them does not wait either. A store that is far away or slow is none that has a queue:
- * what counts is how much longer than the fastest the others take.
+ * The limit of demands in flight adapts: as many as the store serves without queueing them, so that a
+ * renewal behind them does not wait either. A slow or distant store does not count as queueing: the
+ * measure is how much longer demands take than the fastest recent one.
  *
- * A flood of demands would otherwise fill the queue before each store and the event loop itself, and
- * renewals would arrive after their leases' time. A demand that is refused costs next to nothing: it is
- * answered before its body is read.
+ * Without it, a flood of demands would fill the stores' queues and the event loop, and renewals would
+ * arrive after their leases' expiry. Refusing a demand is cheap: it happens before its body is read.
  */
 import type { Clock, Env, Logger, Timer } from "leasehold";
 import type { ServerLimits } from "./limits.js";
 
 export type Urgency = "keeps" | "waits" | "demands";
 
-/** By the last parts of the path: the same words in all dialects. */
+/** By the last part of the path, which is the same in all formats. */
 const KEEPING =
   /\/(renew|release|heartbeat|complete|fail|return|revoke|force-unlock|pauses|healthz|metrics)$/;
 /** `DELETE /v1/locks/{leaseId}` and `DELETE /api/leases/{id}` release. */
 const RELEASING = /\/(v1\/locks|api\/leases)(\/[^/]+)?$/;
 const WAITING = /\/(api\/tasks\/next|v1\/(events|activity))$/;
 
-/** @param url whole, or from the path on */
+/** @param url absolute, or beginning with the path */
 export function urgencyOf(method: string, url: string): Urgency {
   const query = url.indexOf("?");
   const path = query < 0 ? url : url.slice(0, query);
@@ -35,19 +34,19 @@ export function urgencyOf(method: string, url: string): Urgency {
   return WAITING.test(path) ? "waits" : "demands";
 }
 
-/** The event loop is looked at this often while demands are under way. */
-const LOOK_MS = 50;
-/** For so many at once there is room at first, and always. */
+/** How often the lateness of the event loop is sampled while demands are in flight. */
+const SAMPLE_MS = 50;
+/** The initial and the minimum limit. */
 const [FIRST_ROOM, LEAST_ROOM] = [256, 32];
-/** At least this share of the room is left when those in it have waited for too long. */
+/** One reduction leaves at least this share of the limit. */
 const LARGEST_STEP = 0.25;
-/** The fastest that any counts as: of 0 there is no share by which it could grow. */
+/** Lower bound of the fastest time, which grows by a factor and so must not be 0. */
 const LEAST_MS = 1;
-/** A store that has become slower is known as such after some thousand demands. */
+/** Growth of the fastest time per demand: a store that has become slower is recognized after some thousand demands. */
 const LEAST_GROWS = 1.001;
-/** How often it is said that demands are refused. */
-const SAY_MS = 10_000;
-/** How much of the lateness seen before counts beside the latest: one long pause is no overload. */
+/** Minimum time between log lines about refused demands. */
+const LOG_EVERY_MS = 10_000;
+/** Weight of earlier samples of lateness: a single long pause is not an overload. */
 const SMOOTHING = 0.8;
 
 export class Admission {
@@ -56,16 +55,16 @@ export class Admission {
   readonly #most: number;
   readonly #latestMs: number;
   #room: number;
-  /** The shortest that a demand has taken of late: what the store needs when nothing waits. */
+  /** The shortest recent time of a demand: the store's time without queueing. */
   #leastMs = Infinity;
-  /** When the room was made smaller. */
+  /** When the limit was last reduced. */
   #shrunkMs = -Infinity;
   #inFlight = 0;
-  #look: Timer | undefined;
+  #sampling: Timer | undefined;
   #lateMs = 0;
-  /** Since it was last said. */
+  /** Refused demands since the last log line. */
   #refused = 0;
-  #saidMs = -Infinity;
+  #loggedMs = -Infinity;
 
   constructor(
     { clock, logger }: Pick<Env, "clock" | "logger">,
@@ -82,12 +81,12 @@ export class Admission {
     return this.#inFlight >= this.#room || this.#lateMs > this.#latestMs;
   }
 
-  /** @returns what to call when the demand is answered; null: not now */
+  /** @returns the function to call when the demand is answered; null if it is refused */
   enter(): (() => void) | null {
     if (this.isFull) return null;
     const wasFull = this.#inFlight + 1 >= this.#room;
     this.#inFlight += 1;
-    this.#lookOn();
+    this.#scheduleSample();
     const beginMs = this.#clock.monotonic();
     return () => {
       this.#inFlight -= 1;
@@ -95,46 +94,46 @@ export class Admission {
     };
   }
 
-  /** One more after the other while none waits for too long; else as many as would not have waited. */
+  /** Raises the limit by one while demands do not queue; otherwise reduces it to what the store can serve. */
   #learn(tookMs: number, beginMs: number, wasFull: boolean): void {
     this.#leastMs = Math.max(LEAST_MS, Math.min(this.#leastMs * LEAST_GROWS, tookMs));
     if (tookMs - this.#leastMs <= this.#latestMs) {
       if (wasFull) this.#room = Math.min(this.#most, this.#room + 1);
       return;
     }
-    // Once for all that were under way at the time.
+    // Only one reduction for all demands that were in flight at the time.
     if (beginMs < this.#shrunkMs) return;
     this.#shrunkMs = this.#clock.monotonic();
     const share = Math.max(LARGEST_STEP, this.#latestMs / (tookMs - this.#leastMs));
     this.#room = Math.min(this.#most, Math.max(LEAST_ROOM, Math.floor(this.#room * share)));
   }
 
-  /** Says so, one line for many: to write one for each would be more to do. */
+  /** Counts a refused demand. One log line covers many: logging each would add to the load. */
   refuse(): void {
     this.#refused += 1;
     const nowMs = this.#clock.monotonic();
-    if (nowMs - this.#saidMs < SAY_MS) return;
-    this.#saidMs = nowMs;
+    if (nowMs - this.#loggedMs < LOG_EVERY_MS) return;
+    this.#loggedMs = nowMs;
     const counts = { refused: this.#refused, inFlight: this.#inFlight };
     const fields = { event: "overloaded", ...counts, lateMs: Math.round(this.#lateMs) };
-    this.#logger.warn(fields, "more requests than this instance can do: the first are refused");
+    this.#logger.warn(fields, "this instance is overloaded and refuses requests");
     this.#refused = 0;
   }
 
   close(): void {
-    this.#look?.cancel();
+    this.#sampling?.cancel();
   }
 
-  /** Looks on until the loop is in time and nothing is under way. */
-  #lookOn(): void {
-    if (this.#look) return;
-    const dueMs = this.#clock.monotonic() + LOOK_MS;
-    const look = () => {
-      this.#look = undefined;
+  /** Samples until the event loop is on time and no demand is in flight. */
+  #scheduleSample(): void {
+    if (this.#sampling) return;
+    const dueMs = this.#clock.monotonic() + SAMPLE_MS;
+    const sample = () => {
+      this.#sampling = undefined;
       const lateMs = this.#clock.monotonic() - dueMs;
       this.#lateMs = SMOOTHING * this.#lateMs + (1 - SMOOTHING) * lateMs;
-      if (this.#inFlight > 0 || this.#lateMs > this.#latestMs) this.#lookOn();
+      if (this.#inFlight > 0 || this.#lateMs > this.#latestMs) this.#scheduleSample();
     };
-    this.#look = this.#clock.timer(LOOK_MS, look, { background: true });
+    this.#sampling = this.#clock.timer(SAMPLE_MS, sample, { background: true });
   }
 }

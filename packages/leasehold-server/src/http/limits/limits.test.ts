@@ -6,7 +6,7 @@ import { Quotas } from "./quotas.js";
 
 const RANGE = { minMs: 1, maxMs: 2 ** 31, stepMs: 1 };
 
-it("serves ttls of a second to an hour, within what the store can do", () => {
+it("accepts TTLs of one second to one hour, within the store's limits", () => {
   const limits = resolveLimits();
   expect(servedTtl(RANGE, limits)).toEqual({ minMs: 1_000, maxMs: 3_600_000, stepMs: 1 });
   const coarse = { minMs: 4_000_000, maxMs: 9_000_000, stepMs: 1_000 };
@@ -16,14 +16,14 @@ it("serves ttls of a second to an hour, within what the store can do", () => {
 it.each<[limits: object, path: string]>([
   [{ inFlight: 0 }, "limits.inFlight"],
   [{ ratePerSecond: 1.5 }, "limits.ratePerSecond"],
-  // As `--limits inFlight=none` says: nothing would be below none.
+  // As `--limits inFlight=none` sets it: no limit would refuse every request.
   [{ inFlight: null }, "limits.inFlight"],
   [{ lease: 1 }, "lease"],
 ])("refuses %o, naming it", (limits, path) => {
   expect(() => resolveLimits(limits)).toThrow(expect.objectContaining({ path }));
 });
 
-it("lets each have a second's worth at once, and then as many as come due", async () => {
+it("allows a burst of one second's worth, then the rate", async () => {
   const clock = manualClock();
   const rates = new Rates(clock);
   const taken = (who: string) => {
@@ -42,7 +42,7 @@ it("lets each have a second's worth at once, and then as many as come due", asyn
   expect(taken("a")).toBe(0);
 });
 
-it("lets one in every two seconds where that is the rate", async () => {
+it("allows one request every two seconds if that is the rate", async () => {
   const clock = manualClock();
   const rates = new Rates(clock);
   expect(rates.take("a", 0.5)).toBe(0);
@@ -51,7 +51,7 @@ it("lets one in every two seconds where that is the rate", async () => {
   expect(rates.take("a", 0.5)).toBe(0);
 });
 
-it("reads a tenant's limits again after five seconds, and keeps those it knows while it cannot", async () => {
+it("reads a tenant's limits again after five seconds, and keeps the known ones while reads fail", async () => {
   const clock = manualClock();
   let leases: number | null | Error = 7;
   const read = async () => {
@@ -66,12 +66,12 @@ it("reads a tenant's limits again after five seconds, and keeps those it knows w
   expect(await limits.of("a")).toEqual(own);
   await clock.advance(5_000);
   expect(await limits.of("a")).toEqual({ ...own, leases: 8 });
-  leases = new Error("away");
+  leases = new Error("unavailable");
   await clock.advance(5_000);
   expect(await limits.of("a")).toEqual({ ...own, leases: 8 });
 });
 
-it("does not wait long for a store that hangs, and takes what it answers in the end", async () => {
+it("does not wait long for a store that hangs, and uses its late answer", async () => {
   const clock = manualClock();
   const answers: ((leases: number) => void)[] = [];
   const read = () =>
@@ -87,14 +87,14 @@ it("does not wait long for a store that hangs, and takes what it answers in the 
   const second = limits.of("a");
   await clock.advance(250);
   expect(await second).toMatchObject({ leases: 7 });
-  // Nobody waits again for the same answer.
+  // A second call does not wait for the same read.
   expect(await limits.of("a")).toMatchObject({ leases: 7 });
   answers[1]?.(8);
   await clock.advance(0);
   expect(await limits.of("a")).toMatchObject({ leases: 8 });
 });
 
-it("counts a tenant's leases now and then, and what was added in between", async () => {
+it("counts a tenant's leases periodically, and adds changes in between", async () => {
   const clock = manualClock();
   let live = 1_500;
   const list = async ({ cursor = "0" }: { cursor?: string }) => {
@@ -107,17 +107,17 @@ it("counts a tenant's leases now and then, and what was added in between", async
     counts: async () => ({ pending: 2, running: 3 }),
   } as unknown as ConstructorParameters<typeof Quotas>[2];
   const quotas = new Quotas(clock, leases, tasks);
-  expect(await quotas.room("leases", "a", 2_000)).toBe(500);
+  expect(await quotas.remaining("leases", "a", 2_000)).toBe(500);
   quotas.note("leases", "a", 499);
-  expect(await quotas.room("leases", "a", 2_000)).toBe(1);
+  expect(await quotas.remaining("leases", "a", 2_000)).toBe(1);
   expect(await quotas.take("leases", "a", 2, 2_000)).toBe(false);
-  // Much has ended: who is short of room finds it sooner.
+  // Much has ended: the count is repeated before a refusal.
   live = 10;
   await clock.advance(500);
   expect(await quotas.take("leases", "a", 2, 2_000)).toBe(true);
   await clock.advance(5_000);
-  expect(await quotas.room("leases", "a", 2_000)).toBe(1_990);
-  expect(await quotas.room("tasks", "a", 5)).toBe(0);
+  expect(await quotas.remaining("leases", "a", 2_000)).toBe(1_990);
+  expect(await quotas.remaining("tasks", "a", 5)).toBe(0);
 });
 
 it.each([
@@ -139,7 +139,7 @@ it.each([
   expect(urgencyOf(method, `http://a${path}?state=renew`)).toBe(urgency);
 });
 
-it("admits so many demands at once, and the next when one has left", () => {
+it("admits demands up to the limit, and the next one when one has ended", () => {
   const admission = new Admission(manualEnv(), { inFlight: 2, lateMs: null });
   const leave = admission.enter();
   expect(admission.enter()).not.toBeNull();
@@ -149,7 +149,7 @@ it("admits so many demands at once, and the next when one has left", () => {
   admission.close();
 });
 
-it("makes room for as many as do not wait for each other", async () => {
+it("adapts the limit to as many demands as do not queue", async () => {
   const env = manualEnv();
   const admission = new Admission(env, { inFlight: 1_000, lateMs: 250 });
   const fill = () => {
@@ -164,18 +164,18 @@ it("makes room for as many as do not wait for each other", async () => {
     return leaving.length;
   };
   expect([await round(10), await round(10)]).toEqual([256, 257]);
-  // Each waits as long as all others together take.
+  // Each demand waits for all others.
   const rooms = [await round(1_010), await round(360), await round(260)];
   expect(rooms).toEqual([258, 64, 46]);
   for (let rounds = 0; rounds < 20; rounds += 1) await round(1_000);
   expect(await round(1_000)).toBe(32);
-  // A store that is just far away takes long for all of them.
+  // A distant store takes long for every demand.
   for (let rounds = 0; rounds < 2_000; rounds += 1) await round(400);
   expect(await round(400)).toBeGreaterThan(500);
   admission.close();
 });
 
-it("makes room again in a store that has become slower, though it once took no time at all", async () => {
+it("raises the limit again for a store that has become slower than its fastest answer", async () => {
   const env = manualEnv();
   const admission = new Admission(env, { inFlight: 64, lateMs: 250 });
   const round = async (ms: number) => {
@@ -192,14 +192,14 @@ it("makes room again in a store that has become slower, though it once took no t
   admission.close();
 });
 
-it("admits none while the event loop keeps coming round late, and again when it is in time", async () => {
+it("admits no demands while the event loop is late, and admits them again when it is on time", async () => {
   const { clock, logger } = manualEnv();
   let lateMs = 0;
   const late = { ...clock, monotonic: () => clock.monotonic() + lateMs };
   const admission = new Admission({ clock: late, logger }, { inFlight: 1_000, lateMs: 250 });
   expect(admission.enter()).not.toBeNull();
-  // Each look comes a second later than it was due.
-  for (let looks = 0; looks < 10; looks += 1) {
+  // Each sample is a second late.
+  for (let samples = 0; samples < 10; samples += 1) {
     lateMs += 1_000;
     await clock.advance(50);
   }

@@ -1,4 +1,4 @@
-/** What one instance takes on, and what of it one tenant or one key may have. */
+/** Limits of an instance, of a tenant and of a key. */
 
 import type { Clock } from "leasehold";
 import {
@@ -13,27 +13,27 @@ import {
 } from "leasehold/internal";
 
 export interface ServerLimits {
-  /** Shorter leases are refused: 1,000 ms, below which networks are too coarse for clients far away. */
+  /** The shortest TTL. Default 1,000 ms: shorter ones do not survive the latency of distant clients. */
   readonly shortestTtlMs: number;
-  /** Longer leases are refused: 3,600,000 ms; work of hours renews, so that a crash costs minutes. */
+  /** The longest TTL. Default 3,600,000 ms: longer work renews, so that a crash does not block for long. */
   readonly longestTtlMs: number;
-  /** At most so many requests at once wait for a store, but for those that keep what is held: 1,000. */
+  /** Maximum number of concurrent requests, without renewals, releases and waits. Default 1,000. */
   readonly inFlight: number;
   /**
-   * There are fewer such requests at once while they wait for each other for longer than this, in
-   * milliseconds, and none while the event loop comes round this much too late: renewals wait as long.
-   * Default 250, a quarter of the shortest ttl; null: neither counts.
+   * Longest acceptable queueing delay, in milliseconds. While such requests delay each other for longer,
+   * the instance admits fewer; while the event loop is this late, it admits none, because renewals are as
+   * late. Default 250, a quarter of the shortest TTL; null: no adaptation.
    */
   readonly lateMs: number | null;
-  /** Claims that wait and event streams of one tenant. Default 1,000. */
+  /** Maximum number of waiting claims and event streams of one tenant. Default 1,000. */
   readonly waiters: number;
-  /** Live leases of a tenant that has no limit of its own; null: any number, the default. */
+  /** Live leases of a tenant without a limit of its own. Default null: unlimited. */
   readonly leases: number | null;
-  /** Unfinished tasks of a tenant that has no limit of its own; null: any number, the default. */
+  /** Unfinished tasks of a tenant without a limit of its own. Default null: unlimited. */
   readonly tasks: number | null;
   /**
-   * Requests per second of one key at this instance, where its tenant has no limit of its own; ten
-   * times as many that keep what is held. Default 1,000; null: any number.
+   * Requests per second of one key at this instance, if its tenant has no limit of its own. Renewals and
+   * releases have a limit ten times as high. Default 1,000; null: unlimited.
    */
   readonly ratePerSecond: number | null;
 }
@@ -49,7 +49,7 @@ export const DEFAULT_LIMITS: ServerLimits = {
   ratePerSecond: 1_000,
 };
 
-/** Of which there may be any number. The others an instance cannot do without. */
+/** Limits that may be null. The others are required. */
 const UNLIMITED: ReadonlySet<string> = new Set(["lateMs", "leases", "tasks", "ratePerSecond"]);
 
 /** @throws InvalidOptionError */
@@ -72,7 +72,7 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
   return resolved;
 }
 
-/** What of a store's durations is served. */
+/** The TTLs that the server accepts, within those of the store. */
 export function servedTtl(
   ttl: Capabilities["ttl"],
   { shortestTtlMs, longestTtlMs }: ServerLimits,
@@ -81,12 +81,12 @@ export function servedTtl(
   return { ...ttl, minMs, maxMs: Math.max(minMs, Math.min(longestTtlMs, ttl.maxMs)) };
 }
 
-/** Limits are read again after this long: what an admin has set takes effect within it. */
+/** Limits are read again after this time, so a change takes effect within it. */
 const FRESH_MS = 5_000;
-/** No longer is a reading waited for: renewals are among those who wait. */
+/** Timeout of a read, because renewals wait for it too. */
 const READ_MS = 250;
 
-/** The limits of tenants: their own, or else the server's. */
+/** The limits of tenants: their own, or the server's. */
 export class TenantsLimits {
   readonly #server: ServerLimits;
   readonly #store: LimitStore | undefined;
@@ -117,7 +117,7 @@ export class TenantsLimits {
     const nowMs = this.#clock.monotonic();
     const known = this.#read.get(namespace);
     if (known && nowMs - known.atMs < FRESH_MS) return known.limits;
-    // A limit that cannot be read is that of before: it must not stop those who hold something.
+    // If the limit cannot be read, the previous one applies: holders must be able to renew.
     const before = known?.limits ?? Promise.resolve(NO_LIMITS);
     const reading = this.#store.read(namespace);
     const asBefore = () => before;
@@ -125,17 +125,17 @@ export class TenantsLimits {
       asBefore,
     );
     this.#read.set(namespace, { limits, atMs: nowMs });
-    // What comes later than that counts from then on.
+    // A read that succeeds after the timeout still updates the cache.
     const late = () => this.#read.set(namespace, { limits: reading, atMs: nowMs });
     reading.then(late, () => {});
     return limits;
   }
 }
 
-/** So many requests at once of one who has asked for nothing for a second. */
+/** Bucket size in seconds of the rate. */
 const BURST_S = 1;
 
-/** How often each may ask: a bucket that fills by `ratePerSecond` and holds a second's worth. */
+/** Token buckets, one per client. Each fills at `ratePerSecond` and holds one second's worth. */
 export class Rates {
   readonly #clock: Clock;
   readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
@@ -144,24 +144,24 @@ export class Rates {
     this.#clock = clock;
   }
 
-  /** Takes one of `who`'s requests; 0, or how long until there is one again, in milliseconds. */
-  take(who: string, ratePerSecond: number): number {
+  /** Takes a token of `client`; returns 0, or the time until the next token in milliseconds. */
+  take(client: string, ratePerSecond: number): number {
     const nowMs = this.#clock.monotonic();
-    // Of a rate below one a second's worth would never let anybody in.
+    // With a rate below 1, a second's worth would never be a whole token.
     const most = Math.max(1, ratePerSecond * BURST_S);
-    const before = this.#buckets.get(who) ?? { tokens: most, atMs: nowMs };
+    const before = this.#buckets.get(client) ?? { tokens: most, atMs: nowMs };
     const filled = before.tokens + ((nowMs - before.atMs) / 1_000) * ratePerSecond;
     const tokens = Math.min(most, filled);
     const taken = tokens >= 1;
-    this.#buckets.set(who, { tokens: taken ? tokens - 1 : tokens, atMs: nowMs });
+    this.#buckets.set(client, { tokens: taken ? tokens - 1 : tokens, atMs: nowMs });
     return taken ? 0 : Math.ceil(((1 - tokens) / ratePerSecond) * 1_000);
   }
 
-  /** Forgets who has not asked for so long that its bucket is full. */
+  /** Drops full buckets. */
   forget(): void {
     const nowMs = this.#clock.monotonic();
-    for (const [who, { atMs }] of this.#buckets) {
-      if (nowMs - atMs > BURST_S * 1_000) this.#buckets.delete(who);
+    for (const [client, { atMs }] of this.#buckets) {
+      if (nowMs - atMs > BURST_S * 1_000) this.#buckets.delete(client);
     }
   }
 }

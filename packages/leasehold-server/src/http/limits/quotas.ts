@@ -1,7 +1,7 @@
 /**
- * How many live leases and unfinished tasks a tenant has, for those who may not have any number. The
- * stores are counted at most every few seconds, and what this instance does in between is added up:
- * several instances together may let a few seconds' worth too many in, and count them at the next look.
+ * Live leases and unfinished tasks of tenants with a limit. The stores are counted at most every few
+ * seconds, and this instance adds its own changes in between. Several instances together may exceed a
+ * limit by a few seconds' worth, until the next count.
  */
 import type { Clock, LeaseStore } from "leasehold";
 import type { TaskStore } from "leasehold/internal";
@@ -9,7 +9,7 @@ import type { TaskStore } from "leasehold/internal";
 export type Quota = "leases" | "tasks";
 
 const FRESH_MS = 5_000;
-/** What there is no room for by a count of this age is looked for anew: much may have ended since. */
+/** Before a refusal, a count older than this is repeated: much may have ended since. */
 const SHORT_OF_ROOM_MS = 500;
 const PAGE = 1_000;
 
@@ -35,8 +35,8 @@ export class Quotas {
     };
   }
 
-  /** How many more there may be; 0 or less: none. Rejects as the store does. */
-  async room(
+  /** The remaining quota; 0 or less: none. Rejects if the store is unavailable. */
+  async remaining(
     quota: Quota,
     namespace: string,
     most: number,
@@ -49,11 +49,11 @@ export class Quotas {
     return most - value;
   }
 
-  /** Takes room for so many, unless there is less. Rejects as the store does. */
+  /** Reserves `more` of the quota; false if less remains. Rejects if the store is unavailable. */
   async take(quota: Quota, namespace: string, more: number, most: number): Promise<boolean> {
     for (const freshMs of [FRESH_MS, SHORT_OF_ROOM_MS]) {
-      if ((await this.room(quota, namespace, most, freshMs)) < more) continue;
-      // Others may have taken it since that was known.
+      if ((await this.remaining(quota, namespace, most, freshMs)) < more) continue;
+      // Other requests may have reserved it during the count.
       const known = this.#counts.get(`${quota}:${namespace}`);
       if (known && most - known.value < more) continue;
       this.note(quota, namespace, more);
@@ -62,7 +62,7 @@ export class Quotas {
     return false;
   }
 
-  /** What this instance has added, or taken away. */
+  /** Adds a change that this instance made. */
   note(quota: Quota, namespace: string, change: number): void {
     const known = this.#counts.get(`${quota}:${namespace}`);
     if (known) known.value += change;
@@ -85,7 +85,7 @@ export class Quotas {
   }
 }
 
-/** Counts no further than it matters. */
+/** Stops counting at the limit. */
 async function countLive(
   leases: Pick<LeaseStore, "list">,
   namespace: string,

@@ -1,4 +1,4 @@
-/** What a tenant has of an instance: its claims that wait, and the events that are followed. */
+/** The long-running requests of a tenant: waiting claims and event streams. */
 import type { Env, LeaseStore } from "leasehold";
 import {
   type ClaimOptions,
@@ -21,7 +21,7 @@ interface Shared {
   readonly tasks: TaskStore;
   readonly pauses: Pick<Pauses, "openQueues">;
   readonly activities: Activities;
-  /** Of one tenant: claims that wait, and event streams. */
+  /** Maximum number of waiting claims and event streams of one tenant. */
   readonly mostWaiters: number;
 }
 
@@ -46,15 +46,15 @@ export class Tenant {
     this.#ready = new Ready(claims, namespace, env);
     this.#events = new EventHub({ env, namespace, leases, tasks });
     this.#mostWaiters = mostWaiters;
-    // Asked for anew each time: of tenants that are quiet it is forgotten.
+    // Read each time: the activity of an unused tenant may have been dropped.
     this.#activity = () => activities.of(namespace);
   }
 
   /** @throws LIMIT_REACHED */
   async claim(request: ClaimRequest, options: ReadyOptions): Promise<ClaimOutcome> {
-    this.#checkRoom();
+    this.#checkWaiters();
     this.#claims += 1;
-    const claimed = this.#activity().seen.claiming(request);
+    const claimed = this.#activity().recent.claiming(request);
     try {
       return await this.#ready.claim(request, options);
     } finally {
@@ -69,30 +69,30 @@ export class Tenant {
     lastEventId: string | undefined,
     listener: Listener,
   ): ReadableStream {
-    this.#checkRoom();
+    this.#checkWaiters();
     return this.#events.stream(topics, lastEventId, listener);
   }
 
   /** @throws LIMIT_REACHED */
   activity(followers: Followers): ReadableStream {
-    this.#checkRoom();
+    this.#checkWaiters();
     return this.#activity().stream(followers);
   }
 
-  /** Ends the waits and the streams of hints. */
+  /** Ends the waits and the notification streams. */
   async close(): Promise<void> {
     await Promise.all([this.#ready.close(), this.#events.close()]);
   }
 
-  #checkRoom(): void {
+  #checkWaiters(): void {
     const streams = this.#events.streams + this.#activity().streams;
     if (this.#claims + streams < this.#mostWaiters) return;
-    const detail = `at most ${this.#mostWaiters} claims that wait and event streams of one tenant`;
+    const detail = `a tenant may have at most ${this.#mostWaiters} waiting claims and event streams`;
     throw tooMany("LIMIT_REACHED", detail, 1_000);
   }
 }
 
-/** Made when first asked for, and kept: there are as many as have keys, and an idle one does nothing. */
+/** Created on first use and kept: only tenants with keys exist, and an idle one costs nothing. */
 export class Tenants {
   readonly #shared: Shared;
   readonly #tenants = new Map<string, Tenant>();

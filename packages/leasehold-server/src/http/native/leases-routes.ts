@@ -1,4 +1,4 @@
-/** /v1/leases: the LeaseStore port itself, in batches. Outcomes are values here: the status is 200. */
+/** /v1/leases: the LeaseStore port, in batches. Outcomes are values: the status is always 200. */
 import { createRoute } from "@hono/zod-openapi";
 import type { LeaseView as View } from "leasehold";
 import { type AcquireOutcome, checkNumber, KEEP_ENDED_MS } from "leasehold/internal";
@@ -22,7 +22,7 @@ import {
 } from "../../protocol/index.js";
 import { callerOf, checkResources } from "../auth/caller.js";
 import { filteredPage } from "../console/lease-filters.js";
-import { byCaller, checkReason, collectAsAct } from "../operations/acts.js";
+import { byCaller, checkReason, collectAudited } from "../operations/operator-action.js";
 import { checkTtl, limitBody } from "../request.js";
 import {
   type App,
@@ -46,12 +46,12 @@ export function leaseRoutes(app: App, services: Services): void {
     const middleware = limitBody(LIMITS.batchBodyBytes);
     return { method: "post" as const, path, tags: TAGS, summary, middleware };
   };
-  const ONE_EACH = "One outcome per request, in their order.";
+  const ONE_EACH = "One outcome per request, in order.";
   const wrong = bodyProblems();
 
   app.openapi(
     createRoute({
-      ...operation("acquire", "Take leases; a repeated request answers the same grant"),
+      ...operation("acquire", "Acquire leases; a repeated request returns the same grant"),
       request: jsonBody(AcquireBody),
       responses: {
         200: answers(ONE_EACH, AcquireAnswer),
@@ -63,7 +63,7 @@ export function leaseRoutes(app: App, services: Services): void {
         checkTtl(`${index}.ttlMs`, request.ttlMs, services.ttl.leases);
         return { ...grant, ...defined(request) };
       });
-      await services.takeRoom(context, "leases", requests.length);
+      await services.reserveQuota(context, "leases", requests.length);
       const calls = services.leaseCalls(context, requests);
       const outcomes = await Promise.all(requests.map(calls.acquire));
       return context.json(outcomes.map(toWireAcquired), 200);
@@ -72,7 +72,7 @@ export function leaseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("renew", "Extend grants"),
+      ...operation("renew", "Renew leases"),
       request: jsonBody(RenewBody),
       responses: { 200: answers(ONE_EACH, RenewAnswer), ...wrong },
     }),
@@ -89,7 +89,7 @@ export function leaseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("release", "End grants"),
+      ...operation("release", "Release leases"),
       request: jsonBody(ReleaseBody),
       responses: { 200: answers(ONE_EACH, ReleaseAnswer), ...wrong },
     }),
@@ -103,7 +103,7 @@ export function leaseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("revoke", "End anybody's grants, as an operator"),
+      ...operation("revoke", "Revoke leases of any holder, as an operator"),
       request: jsonBody(RevokeBody),
       responses: { 200: answers(ONE_EACH, RevokeAnswer), ...wrong },
     }),
@@ -128,9 +128,12 @@ export function leaseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("get", "The last grant of each resource"),
+      ...operation("get", "Read the last grant of each resource"),
       request: jsonBody(GetBody),
-      responses: { 200: answers("A grant, or null, per resource.", GetAnswer), ...wrong },
+      responses: {
+        200: answers("A grant or null for each resource, in order.", GetAnswer),
+        ...wrong,
+      },
     }),
     async (context) => {
       const caller = callerOf(context);
@@ -151,16 +154,16 @@ export function leaseRoutes(app: App, services: Services): void {
     createRoute({
       ...operation("collect", "Delete records of ended grants; tokens keep growing"),
       request: jsonBody(CollectBody),
-      responses: { 200: answers("How many.", CollectAnswer), ...wrong },
+      responses: { 200: answers("Number of deleted records.", CollectAnswer), ...wrong },
     }),
     async (context) => {
       const { olderThanMs, reason } = context.req.valid("json");
       const { namespace, keyId } = callerOf(context);
-      // It reaches the records of all tenants: no more than what is done every hour anyway.
+      // It deletes records of all tenants, so a key may delete no more than the hourly collector does.
       const leastMs = keyId === null ? 0 : KEEP_ENDED_MS;
       checkNumber("olderThanMs", olderThanMs, leastMs, Number.MAX_SAFE_INTEGER);
       const by = { ...byCaller(context, reason), namespace };
-      const collect = () => collectAsAct(services, olderThanMs, by);
+      const collect = () => collectAudited(services, olderThanMs, by);
       const collected = await services.budget(context).change(collect);
       return context.json({ collected }, 200);
     },
@@ -174,10 +177,10 @@ export function leaseRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/leases",
       tags: TAGS,
-      summary: "Grants by prefix of their resource",
+      summary: "List leases by prefix of the resource",
       request: { query: LeaseListQuery },
       responses: {
-        200: answers("By resource, byte by byte.", LeasePage),
+        200: answers("Sorted by resource, in byte order.", LeasePage),
         ...problems("INVALID_REQUEST"),
       },
     }),
@@ -202,8 +205,11 @@ export function leaseRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/capabilities",
       tags: TAGS,
-      summary: "What the stores of this server promise",
-      responses: { 200: answers("By store.", Capabilities), ...onlyProblems("INTERNAL") },
+      summary: "Capabilities of this server's stores",
+      responses: {
+        200: answers("Capabilities by store.", Capabilities),
+        ...onlyProblems("INTERNAL"),
+      },
     }),
     (context) =>
       context.json(
@@ -220,7 +226,7 @@ export function leaseRoutes(app: App, services: Services): void {
   otherMethods(app, "/v1/capabilities", "GET");
 }
 
-/** What the new grant replaced is for this server's history. */
+/** Leaves out the replaced grant, which is for the server's history only. */
 function toWireAcquired(outcome: AcquireOutcome) {
   if (outcome.status !== "acquired") return toWireOutcome(outcome);
   const { replaced, ...answer } = outcome;

@@ -1,6 +1,6 @@
 import type { Failed } from "leasehold/internal";
 
-/** An outcome as it travels in a batch: a failure with its error as code and message. */
+/** The wire format of an outcome: the error of a failure becomes a code and a message. */
 export function toWireOutcome<Outcome extends { status: string }>(outcome: Outcome | Failed) {
   if (!isFailed(outcome)) return outcome;
   const { status, applied, retryable, error } = outcome;

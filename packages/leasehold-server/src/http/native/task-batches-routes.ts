@@ -1,4 +1,4 @@
-/** /api/tasks/{operation}: what holders say about many tasks in one request. */
+/** /api/tasks/{operation}: operations of holders on many tasks in one request. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { LIMITS } from "leasehold/internal/wire";
@@ -18,7 +18,7 @@ import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../rout
 import type { Services } from "../services.js";
 import { toWireOutcome } from "./outcomes.js";
 
-const ONE_EACH = "One outcome per request, in their order.";
+const ONE_EACH = "One outcome per request, in order.";
 const WRONG = bodyProblems();
 
 /** Declared before the routes of one task. */
@@ -62,7 +62,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("complete", "End many tasks with their outputs"),
+      ...operation("complete", "Complete many tasks with their outputs"),
       request: jsonBody(CompleteBatch),
       responses: { 200: answers(ONE_EACH, CompleteOutcomes), ...WRONG },
     }),
@@ -85,7 +85,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("fail", "Report that attempts of many tasks have failed"),
+      ...operation("fail", "Report failed attempts of many tasks"),
       request: jsonBody(FailBatch),
       responses: { 200: answers(ONE_EACH, FailOutcomes), ...WRONG },
     }),
@@ -106,7 +106,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("return", "Give many tasks back undone"),
+      ...operation("return", "Requeue many tasks"),
       request: jsonBody(ReturnBatch),
       responses: { 200: answers(ONE_EACH, ReturnOutcomes), ...WRONG },
     }),

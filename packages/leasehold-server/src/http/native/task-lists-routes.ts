@@ -1,4 +1,4 @@
-/** /api/tasks for readers: lists by state, counts, one task with its attempts. */
+/** /api/tasks for readers: lists by state, counts, and a task with its attempts. */
 import { createRoute, type z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { TaskLeaseQuery, TaskQuery, TaskState } from "leasehold/internal";
@@ -24,7 +24,7 @@ const TAGS = ["tasks"];
 
 type Filters = z.infer<typeof StateListQuery> & { states?: TaskState[] | undefined };
 
-/** Names of the article, and ours beside them. */
+/** Path names and their states. `started` and `processed` are names of the compatibility format. */
 const LISTS: Readonly<Record<string, TaskState>> = {
   pending: "pending",
   started: "running",
@@ -52,7 +52,7 @@ export function taskListRoutes(app: App, services: Services): void {
       method: "get",
       path: "/api/tasks",
       tags: TAGS,
-      summary: "All tasks, or those in some states",
+      summary: "List tasks, optionally by state",
       request: { query: ListQuery },
       responses,
     }),
@@ -69,7 +69,7 @@ export function taskListRoutes(app: App, services: Services): void {
         method: "get",
         path: `/api/tasks/${name}`,
         tags: TAGS,
-        summary: `Tasks that are ${state}`,
+        summary: `List ${state} tasks`,
         request: { query: StateListQuery },
         responses,
       }),
@@ -86,8 +86,8 @@ export function taskListRoutes(app: App, services: Services): void {
       method: "get",
       path: "/api/tasks/counts",
       tags: TAGS,
-      summary: "How many tasks are in each state",
-      responses: { 200: answers("By state.", Counts), ...problems() },
+      summary: "Count tasks by state",
+      responses: { 200: answers("Counts by state.", Counts), ...problems() },
     }),
     async (context) => {
       const budget = services.budget(context);
@@ -103,10 +103,10 @@ export function taskListRoutes(app: App, services: Services): void {
       method: "get",
       path: "/api/tasks/leases",
       tags: TAGS,
-      summary: "Grants on tasks, running and ended, as leases on `task:ID`",
+      summary: "List leases on tasks, live and ended, as leases on `task:ID`",
       request: { query: TaskLeaseListQuery },
       responses: {
-        200: answers("Of the newest task first, of one task the newest grant first.", LeasePage),
+        200: answers("Newest task first; within a task, newest grant first.", LeasePage),
         ...problems("INVALID_REQUEST"),
       },
     }),
@@ -123,7 +123,7 @@ export function taskListRoutes(app: App, services: Services): void {
   otherMethods(app, "/api/tasks/leases", "GET");
 }
 
-/** Declared after every other route under /api/tasks/: an id could be any of their names. */
+/** Declared after all other routes under /api/tasks/, because an id matches any of their names. */
 export function taskRoute(app: App, services: Services): void {
   const { tasks } = services;
   app.openapi(
@@ -131,7 +131,7 @@ export function taskRoute(app: App, services: Services): void {
       method: "get",
       path: "/api/tasks/{id}",
       tags: TAGS,
-      summary: "One task with its attempts",
+      summary: "Read a task with its attempts",
       request: { params: TaskParams },
       responses: {
         200: answers("The task.", TaskDetails),

@@ -1,4 +1,4 @@
-/** /api/tasks: work for the workers of any language. */
+/** /api/tasks: enqueueing, claiming and the operations of holders. */
 import { createRoute } from "@hono/zod-openapi";
 import type { ClaimedTask, EnqueueOutcome } from "leasehold/internal";
 import { invariant, newLeaseId } from "leasehold/internal";
@@ -25,7 +25,7 @@ import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../rout
 import type { Services } from "../services.js";
 
 const TAGS = ["tasks"];
-const GIVE_BACK_MS = 1_000;
+const REQUEUE_MS = 1_000;
 const HOLDER_PROBLEMS = bodyProblems(
   "UNKNOWN_TASK",
   "LEASE_EXPIRED",
@@ -34,7 +34,7 @@ const HOLDER_PROBLEMS = bodyProblems(
   "TASK_FINISHED",
 );
 
-/** Adding, and taking from the queue. Declared before the routes of one task: `next` is no id. */
+/** Enqueueing and claiming. Declared before the routes of one task, because `next` is no id. */
 export function queueRoutes(app: App, services: Services): void {
   const { env, tenants, batchedTasks } = services;
 
@@ -43,7 +43,7 @@ export function queueRoutes(app: App, services: Services): void {
       method: "post",
       path: "/api/tasks",
       tags: TAGS,
-      summary: "Add a task, or an array of tasks",
+      summary: "Enqueue a task or an array of tasks",
       middleware: limitBody(LIMITS.payloadBodyBytes),
       request: jsonBody(EnqueueBody),
       responses: {
@@ -55,7 +55,7 @@ export function queueRoutes(app: App, services: Services): void {
       const body = context.req.valid("json");
       const { namespace } = callerOf(context);
       const wanted = Array.isArray(body) ? body : [body];
-      await services.takeRoom(context, "tasks", wanted.length);
+      await services.reserveQuota(context, "tasks", wanted.length);
       const timeoutMs = services.budget(context).storeMs();
       const added = wanted.map((task) => newTask(task, namespace, services));
       const enqueued = allEnqueued(await batchedTasks.enqueue(added, timeoutMs));
@@ -70,12 +70,12 @@ export function queueRoutes(app: App, services: Services): void {
       method: "post",
       path: "/api/tasks/next",
       tags: TAGS,
-      summary: "Take tasks, under a lease on each",
+      summary: "Claim tasks, with a lease on each",
       middleware: limitBody(LIMITS.bodyBytes),
       request: jsonBody(NextBody),
       responses: {
         200: answers("At least one task.", NextAnswer),
-        204: { description: "There is no task to take." },
+        204: { description: "No task is due." },
         ...bodyProblems("LIMIT_REACHED"),
       },
     }),
@@ -96,13 +96,13 @@ export function queueRoutes(app: App, services: Services): void {
       const outcome = await tenants.of(namespace).claim(request, {
         signal,
         timeoutMs: budget.storeMs(),
-        // Nobody else knows an id that we have drawn.
+        // A claim can be repeated only if its caller knows the id.
         repeatable: claimId !== undefined,
       });
       if (outcome.status === "failed") throw failed(outcome);
       if (request.waitMs > 0 && !(await services.authenticator.holds(caller))) {
-        await giveBack(services, namespace, outcome.tasks);
-        throw new ProblemError("UNAUTHENTICATED", "this key came to its end while it waited");
+        await requeue(services, namespace, outcome.tasks);
+        throw new ProblemError("UNAUTHENTICATED", "this key expired while the request waited");
       }
       if (outcome.tasks.length === 0) return context.body(null, 204);
       const claimed = outcome.tasks.map((task) => toWireClaimed(task, processor));
@@ -112,17 +112,17 @@ export function queueRoutes(app: App, services: Services): void {
   otherMethods(app, "/api/tasks/next", "POST");
 }
 
-/** What is not handed out comes back at once; where that fails, when its lease has run out. */
-async function giveBack(
+/** Requeues claimed tasks that are not handed out. If that fails, their leases expire. */
+async function requeue(
   { batchedTasks }: Services,
   namespace: string,
   tasks: readonly ClaimedTask[],
 ): Promise<void> {
   const grants = tasks.map(({ id, leaseId, token }) => ({ namespace, id, leaseId, token }));
-  await Promise.all(grants.map((grant) => batchedTasks.giveBack.submit(grant, GIVE_BACK_MS)));
+  await Promise.all(grants.map((grant) => batchedTasks.giveBack.submit(grant, REQUEUE_MS)));
 }
 
-/** What a holder says about its task. */
+/** Operations of a task's holder. */
 export function holderRoutes(app: App, services: Services): void {
   const { batchedTasks } = services;
   const about = (operation: string, summary: string) => ({
@@ -159,7 +159,7 @@ export function holderRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...about("complete", "End a task with its output"),
+      ...about("complete", "Complete a task with its output"),
       request: { params: TaskParams, ...jsonBody(CompleteBody) },
       responses: {
         202: answers("Done, now or by an earlier request of the same grant.", CompleteAnswer),
@@ -183,10 +183,10 @@ export function holderRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...about("fail", "Report that an attempt has failed"),
+      ...about("fail", "Report a failed attempt"),
       request: { params: TaskParams, ...jsonBody(FailBody) },
       responses: {
-        202: answers("Recorded: to be tried again, or dead.", FailAnswer),
+        202: answers("Recorded: the task is pending again, or dead.", FailAnswer),
         ...HOLDER_PROBLEMS,
       },
     }),
@@ -206,7 +206,7 @@ export function holderRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...about("return", "Give a task back undone, at once and without counting a failure"),
+      ...about("return", "Requeue a task at once, without counting a failure"),
       request: { params: TaskParams, ...jsonBody(ReturnBody) },
       responses: { 202: answers("Pending again.", StateAnswer), ...HOLDER_PROBLEMS },
     }),
@@ -244,7 +244,7 @@ function newTask(
   };
 }
 
-/** All of them, or what their failure means: if only some were added, nobody can say which. */
+/** Throws unless all tasks were enqueued. If only some were, the outcome of the request is unknown. */
 function allEnqueued(outcomes: readonly EnqueueOutcome[]) {
   const enqueued = outcomes.filter((outcome) => outcome.status !== "failed");
   const failures = outcomes.filter((outcome) => outcome.status === "failed");

@@ -1,4 +1,4 @@
-/** /v1/audit: what was done to the tenant's own things, and whether the chain of all is whole. */
+/** /v1/audit: the tenant's audit entries, and verification of the chain of all tenants. */
 import { createRoute } from "@hono/zod-openapi";
 import {
   type AuditEntry as Entry,
@@ -16,12 +16,12 @@ import { callerOf } from "../auth/caller.js";
 import { tooMany } from "../problems.js";
 import { type App, answers, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
-import { controlOf } from "./acts.js";
+import { controlOf } from "./operator-action.js";
 
 const TAGS = ["operator"];
 
 export function auditRoutes(app: App, services: Services): void {
-  /** The chain may be long, and is read also for those who have gone meanwhile: once at a time. */
+  /** One verification at a time: the chain may be long, and the read continues if the client disconnects. */
   let verifying = false;
   const refusals = problems("INVALID_REQUEST", "NO_CONTROL");
 
@@ -30,9 +30,9 @@ export function auditRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/audit",
       tags: TAGS,
-      summary: "What operators and admins of the tenant have done",
+      summary: "List actions of the tenant's operators and admins",
       request: { query: AuditListQuery },
-      responses: { 200: answers("The latest first.", AuditPage), ...refusals },
+      responses: { 200: answers("Latest first.", AuditPage), ...refusals },
     }),
     async (context) => {
       const { audit } = controlOf(services);
@@ -56,15 +56,18 @@ export function auditRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/audit/verify",
       tags: TAGS,
-      summary: "Read the whole chain, of all tenants, and say whether it is what was written",
+      summary: "Verify the whole audit chain, of all tenants",
       request: { query: VerifyQuery },
-      responses: { 200: answers("Whether it is, or where it is not.", Verification), ...refusals },
+      responses: {
+        200: answers("Whether the chain is intact, or its first wrong entry.", Verification),
+        ...refusals,
+      },
     }),
     async (context) => {
       const { audit } = controlOf(services);
       const { seq, hash } = context.req.valid("query");
       const kept = seq === undefined || hash === undefined ? undefined : { seq, hash };
-      if (verifying) throw tooMany("OVERLOADED", "this instance reads the chain already", 1_000);
+      if (verifying) throw tooMany("OVERLOADED", "this instance already verifies the chain", 1_000);
       const verify = () => {
         verifying = true;
         return verifyAudit(audit, kept).finally(() => {
@@ -82,7 +85,7 @@ export function auditRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/audit/checkpoint",
       tags: TAGS,
-      summary: "The end of the chain, to be kept elsewhere: it tells of an end that is cut off",
+      summary: "Read the end of the chain; store it elsewhere to detect a truncated chain",
       responses: { 200: answers("The last entry.", Checkpoint), ...refusals },
     }),
     async (context) => {
@@ -98,13 +101,13 @@ function toWireEntry({ namespace, details, ...entry }: Entry) {
   return { ...entry, details: detailsOf(details) };
 }
 
-/** Somebody may have written into the table by hand. */
+/** Falls back to the raw text: the table may have been edited by hand. */
 function detailsOf(text: string): Record<string, unknown> {
   try {
     const details: unknown = JSON.parse(text);
     if (typeof details === "object" && details !== null) return { ...details };
   } catch {
-    // As below.
+    // Not JSON: return the raw text below.
   }
   return { unreadable: text };
 }

@@ -1,4 +1,7 @@
-/** /api/generator: what is wanted is stored and who does it is said by the lease, so that every instance answers alike. */
+/**
+ * /api/generator. The wanted state is stored and the lease names the running generator, so every
+ * instance returns the same status.
+ */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { GENERATOR_RESOURCE, type GeneratorWanted, steerGenerator } from "leasehold/internal";
@@ -12,7 +15,7 @@ import { type Caller, callerOf } from "../auth/caller.js";
 import { type AppEnv, type Budget, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
-import { byCaller } from "./acts.js";
+import { byCaller } from "./operator-action.js";
 
 const TAGS = ["generator"];
 
@@ -35,7 +38,7 @@ export function generatorRoutes(app: App, services: Services): void {
       remainingMs: live?.remainingMs ?? null,
     };
   };
-  /** An act where operators keep an audit. */
+  /** Changes the wanted state, with an audit entry if there is an audit. */
   const steer = async (
     context: Context<AppEnv>,
     change: Partial<GeneratorWanted>,
@@ -43,7 +46,7 @@ export function generatorRoutes(app: App, services: Services): void {
   ) => {
     const [caller, budget] = [callerOf(context), services.budget(context)];
     const { namespace } = caller;
-    // Writing the same again is harmless, so a late answer is no worse than none.
+    // Repeating the write is harmless, so a late response does no damage.
     const write = () =>
       control
         ? steerGenerator(control, namespace, change, byCaller(context, reason))
@@ -57,7 +60,7 @@ export function generatorRoutes(app: App, services: Services): void {
       method: "get",
       path: "/api/generator",
       tags: TAGS,
-      summary: "Whether tasks are being generated, how fast, and by whom",
+      summary: "Read the generator's status",
       responses: { ...STATUS, ...problems() },
     }),
     async (context) => {
@@ -74,7 +77,7 @@ export function generatorRoutes(app: App, services: Services): void {
         method: "post",
         path: `/api/generator/${action}` as const,
         tags: TAGS,
-        summary: `Wish that the generator ${action}s`,
+        summary: action === "start" ? "Start the generator" : "Stop the generator",
         request: { query: ReasonQuery },
         responses: { ...STATUS, ...problems("INVALID_REQUEST") },
       }),
@@ -92,7 +95,7 @@ export function generatorRoutes(app: App, services: Services): void {
       method: "put",
       path: "/api/generator/rate",
       tags: TAGS,
-      summary: "Set how many tasks are generated per second",
+      summary: "Set the generator's rate in tasks per second",
       middleware: limitBody(LIMITS.bodyBytes),
       request: jsonBody(RateBody),
       responses: { ...STATUS, ...bodyProblems() },

@@ -1,4 +1,4 @@
-/** /v1/keys: the keys of the caller's own tenant, for its admins. */
+/** /v1/keys: the API keys of the caller's tenant, for its admins. */
 import { createRoute } from "@hono/zod-openapi";
 import {
   type ApiKey,
@@ -32,10 +32,10 @@ import {
   problems,
 } from "../routing.js";
 import type { Services } from "../services.js";
-import { byCaller, controlOf } from "./acts.js";
+import { byCaller, controlOf } from "./operator-action.js";
 
 const TAGS = ["keys"];
-/** The answer holds a secret. */
+/** The response contains a secret. */
 const NO_STORE = { "cache-control": "no-store" };
 
 export function keyRoutes(app: App, services: Services): void {
@@ -47,10 +47,10 @@ export function keyRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/keys",
       tags: TAGS,
-      summary: "Keys of the tenant, ended ones too, without their secrets",
+      summary: "List the tenant's keys, ended ones included, without their secrets",
       request: { query: KeyListQuery },
       responses: {
-        200: answers("The newest first.", ApiKeyPage),
+        200: answers("Newest first.", ApiKeyPage),
         ...problems("INVALID_REQUEST", "NO_CONTROL"),
       },
     }),
@@ -68,11 +68,11 @@ export function keyRoutes(app: App, services: Services): void {
       method: "post",
       path: "/v1/keys",
       tags: TAGS,
-      summary: "Make a key; this answer alone has its text",
+      summary: "Create a key; only this response contains its text",
       middleware,
       request: jsonBody(KeyBody),
       responses: {
-        201: answers("The key, to be kept now.", NewApiKey),
+        201: answers("The key. Store it now: it is not shown again.", NewApiKey),
         ...bodyProblems("LIMIT_REACHED", "NO_CONTROL"),
       },
     }),
@@ -82,7 +82,7 @@ export function keyRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
       const make = () => createKey(control, random, { ...wanted, namespace, prefixes }, by);
-      const made = await services.budget(context).change(make).catch(withoutRoom);
+      const made = await services.budget(context).change(make).catch(limitReached);
       return context.json(toWireMade(made), 201, NO_STORE);
     },
   );
@@ -93,11 +93,11 @@ export function keyRoutes(app: App, services: Services): void {
       method: "post",
       path: "/v1/keys/{id}/rotate",
       tags: TAGS,
-      summary: "Make a key in the place of one, which goes on for a while",
+      summary: "Replace a key; the old one stays valid for a while",
       middleware,
       request: { params: KeyParams, ...jsonBody(RotateBody) },
       responses: {
-        201: answers("The new key, to be kept now.", NewApiKey),
+        201: answers("The new key. Store it now: it is not shown again.", NewApiKey),
         ...bodyProblems("UNKNOWN_KEY", "LIMIT_REACHED", "NO_CONTROL"),
       },
     }),
@@ -108,7 +108,7 @@ export function keyRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
       const rotate = () => rotateKey(control, random, { namespace, id, overlapMs }, by);
-      const made = await services.budget(context).change(rotate).catch(withoutRoom);
+      const made = await services.budget(context).change(rotate).catch(limitReached);
       if (!made) throw unknownKey();
       services.authenticator.forget(id);
       return context.json(toWireMade(made), 201, NO_STORE);
@@ -121,10 +121,10 @@ export function keyRoutes(app: App, services: Services): void {
       method: "delete",
       path: "/v1/keys/{id}",
       tags: TAGS,
-      summary: "Revoke a key: refused at once here, and within 5 s by other instances",
+      summary: "Revoke a key; this instance refuses it at once, others within 5 s",
       request: { params: KeyParams, query: ReasonQuery },
       responses: {
-        200: answers("As it is now; also when it is repeated.", ApiKeySchema),
+        200: answers("The revoked key. The same for a repeated request.", ApiKeySchema),
         ...problems("UNKNOWN_KEY", "INVALID_REQUEST", "NO_CONTROL"),
       },
     }),
@@ -144,26 +144,26 @@ export function keyRoutes(app: App, services: Services): void {
   otherMethods(app, "/v1/keys/:id", "DELETE");
 }
 
-/** What is no id of a key is the id of no key. */
+/** A malformed id names no key. */
 function keyId(text: string): string {
   if (/^[0-9a-f]{12}$/.test(text)) return text;
   throw unknownKey();
 }
 
-/** For how long nobody needs to try again: somebody has to revoke one first. */
+/** Retry-After when there are too many keys: an admin has to revoke one first. */
 const FULL_FOR_MS = 60_000;
 
-/** @throws LIMIT_REACHED where there are too many, else as it was */
-function withoutRoom(error: unknown): never {
+/** @throws LIMIT_REACHED if there are too many keys, otherwise the error itself */
+function limitReached(error: unknown): never {
   if (error instanceof TooManyKeysError) {
     throw tooMany("LIMIT_REACHED", error.message, FULL_FOR_MS);
   }
   throw error;
 }
 
-/** Alike for keys of other tenants. */
+/** The same problem for keys of other tenants. */
 function unknownKey(): ProblemError {
-  return new ProblemError("UNKNOWN_KEY", "no key has this id, or its time is over");
+  return new ProblemError("UNKNOWN_KEY", "no key has this id, or it has ended");
 }
 
 function toWireKey(key: ApiKey) {

@@ -1,4 +1,4 @@
-/** How the server behaves around its routes: waits, budgets, failing stores, logs, events, the end. */
+/** Behaviour that routes share: waits, budgets, failing stores, logs, events, closing. */
 
 import type { Logger } from "leasehold";
 import { type LeaseStore, StoreUnavailableError } from "leasehold";
@@ -30,7 +30,7 @@ test("a wait ends with the first task, and wakes no more callers than there are 
   expect(data.sort()).toEqual([1, 2, 3]);
 });
 
-test("a wait ends when its time is over, when its budget is, and when the app closes", async () => {
+test("a wait ends with its time, with its budget, and when the app closes", async () => {
   const app = await open();
   const wait = (waitMs: number, headers = {}) =>
     app.ask("POST", "/api/tasks/next", { processor: "p", waitMs }, { headers });
@@ -46,7 +46,7 @@ test("a wait ends when its time is over, when its budget is, and when the app cl
   expect((await app.ask("GET", "/healthz")).status).toBe(200);
 });
 
-test("who has gone away takes no task", async () => {
+test("a disconnected caller claims no task", async () => {
   const app = await open();
   const gone = new AbortController();
   const lost = app.ask(
@@ -60,7 +60,7 @@ test("who has gone away takes no task", async () => {
   expect((await waiting).body.tasks[0]).toMatchObject({ processor: "here", attempt: 1 });
 });
 
-test("a claim whose id the caller chose is not undone when its connection breaks", async () => {
+test("a claim with a chosen id is kept when its connection breaks", async () => {
   const claimId = newLeaseId(systemRandom);
   for (const [chosen, state] of [
     [{ claimId }, "running"],
@@ -89,7 +89,7 @@ test("a claim whose id the caller chose is not undone when its connection breaks
   }
 });
 
-test("tasks of one request are added together, whatever their dedupeKeys", async () => {
+test("tasks of one request are enqueued together, with or without dedupeKeys", async () => {
   const { tasks } = await memory().open(systemEnv);
   const batches: unknown[][] = [];
   const enqueue = tasks.enqueue.bind(tasks);
@@ -103,7 +103,7 @@ test("tasks of one request are added together, whatever their dedupeKeys", async
   expect(batches).toEqual([[1, 2, 3]]);
 });
 
-test("tasks that wait for somebody's dedupeKey hold up no others", async () => {
+test("tasks that wait for a dedupeKey delay no others", async () => {
   const stores = await memory().open(systemEnv);
   let unlock = () => {};
   const gate = new Promise<void>((resolve) => {
@@ -130,7 +130,7 @@ test("tasks that wait for somebody's dedupeKey hold up no others", async () => {
 });
 
 const down = (outcome: "none" | "unknown") => new StoreUnavailableError("it is down", { outcome });
-/** Stores on which every call fails. */
+/** Stores whose calls all fail. */
 function failing(applied: "no" | "maybe"): { leases: LeaseStore; tasks: TaskStore } {
   const error = down(applied === "no" ? "none" : "unknown");
   const failed = { status: "failed", applied, retryable: true, error } as const;
@@ -152,13 +152,13 @@ function failing(applied: "no" | "maybe"): { leases: LeaseStore; tasks: TaskStor
   };
 }
 
-test("a store that fails is 503 when nothing was done, 504 when nobody knows", async () => {
+test("a failed store is 503 if nothing was done, 504 if the outcome is unknown", async () => {
   const grant = { leaseId: "0".repeat(32), fencingToken: 1 };
   for (const [applied, status, code] of [
     ["no", 503, "STORE_UNAVAILABLE"],
     ["maybe", 504, "OUTCOME_UNKNOWN"],
   ] as const) {
-    // With a control store it is that which cancels.
+    // With a control store, cancel goes through it.
     const { ask } = await open({ ...failing(applied), control: undefined });
     for (const [method, path, body] of [
       ["POST", "/api/tasks", { task_data: 1 }],
@@ -174,7 +174,7 @@ test("a store that fails is 503 when nothing was done, 504 when nobody knows", a
       ["GET", "/readyz", undefined],
     ] as const) {
       const reply = await ask(method, path, body);
-      // Whatever becomes of a read, it has done nothing.
+      // A failed read has always done nothing.
       if (method === "GET") expectProblem(reply, 503, "STORE_UNAVAILABLE");
       else expectProblem(reply, status, code);
       expect(reply.headers.get("retry-after")).toBe(reply.status === 503 ? "1" : null);
@@ -217,7 +217,7 @@ test("the server recovers by itself with its store", async () => {
   expect((await working("GET", "/readyz")).status).toBe(200);
 });
 
-test("a bug is a 500 that says nothing, and the log says all", async () => {
+test("a bug is a 500 without details, which are in the log", async () => {
   const lines: { level: string; fields: Record<string, unknown> }[] = [];
   const log = (level: string) => (fields: object) =>
     void lines.push({ level, fields: fields as Record<string, unknown> });
@@ -273,7 +273,7 @@ test("a bug is a 500 that says nothing, and the log says all", async () => {
   expect(JSON.stringify(lines)).not.toContain(leaseId);
 });
 
-test("what its caller no longer waits for is not done", async () => {
+test("a request whose budget is spent is not carried out", async () => {
   const { ask } = await open();
   for (const budget of ["0", "-5"]) {
     const headers = { "leasehold-budget-ms": budget };
@@ -287,7 +287,7 @@ test("what its caller no longer waits for is not done", async () => {
   expect(malformed.body.errors[0].path).toBe("leasehold-budget-ms");
 });
 
-test("events tell what happened, without lease ids", async () => {
+test("events have the outcome, without lease ids", async () => {
   const events: TaskEvent[] = [];
   const app = await open({ onTaskEvent: (event) => void events.push(event) });
   const { id, path, grant } = await held(app);

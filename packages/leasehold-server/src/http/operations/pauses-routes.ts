@@ -1,4 +1,4 @@
-/** /v1/pauses: what the tenant's operators have closed for a while. */
+/** /v1/pauses: the tenant's paused resources, prefixes and queues. */
 import { createRoute } from "@hono/zod-openapi";
 import { clearPause, type Pause as StoredPause, setPause } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
@@ -8,12 +8,12 @@ import { tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
-import { byCaller, controlOf } from "./acts.js";
+import { byCaller, controlOf } from "./operator-action.js";
 
 const PATH = "/v1/pauses";
 const TAGS = ["operator"];
-/** Of one tenant: every server reads those of all tenants every second. */
-const MOST_PAUSES = 1_000;
+/** Per tenant: every server reads the pauses of all tenants every second. */
+const MAX_PAUSES = 1_000;
 
 export function pauseRoutes(app: App, services: Services): void {
   app.openapi(
@@ -21,9 +21,9 @@ export function pauseRoutes(app: App, services: Services): void {
       method: "get",
       path: PATH,
       tags: TAGS,
-      summary: "What is paused",
+      summary: "List pauses",
       responses: {
-        200: answers("By kind and name.", PauseList),
+        200: answers("Sorted by kind and name.", PauseList),
         ...problems("NO_CONTROL"),
       },
     }),
@@ -40,11 +40,11 @@ export function pauseRoutes(app: App, services: Services): void {
       method: "put",
       path: PATH,
       tags: TAGS,
-      summary: "Grant a resource, what is below a prefix, or a queue's tasks to nobody from now on",
+      summary: "Pause grants of a resource, of a prefix, or of a queue's tasks",
       middleware: limitBody(LIMITS.bodyBytes),
       request: jsonBody(PauseBody),
       responses: {
-        200: answers("Also when it was paused before: since then.", Pause),
+        200: answers("The pause. An existing pause is returned unchanged.", Pause),
         ...bodyProblems("LIMIT_REACHED", "NO_CONTROL"),
       },
     }),
@@ -54,8 +54,8 @@ export function pauseRoutes(app: App, services: Services): void {
       const { namespace, actor } = callerOf(context);
       const known = await services.budget(context).read(() => control.pauses.list(namespace));
       const again = known.some((pause) => pause.kind === kind && pause.name === name);
-      if (!again && known.length >= MOST_PAUSES) {
-        const detail = `at most ${MOST_PAUSES} pauses of one tenant: take some back, or pause a prefix`;
+      if (!again && known.length >= MAX_PAUSES) {
+        const detail = `a tenant may have at most ${MAX_PAUSES} pauses: end some, or pause a prefix`;
         throw tooMany("LIMIT_REACHED", detail, 5_000);
       }
       const pause = () => setPause(control, { namespace, kind, name }, { actor, reason });
@@ -71,10 +71,10 @@ export function pauseRoutes(app: App, services: Services): void {
       method: "delete",
       path: PATH,
       tags: TAGS,
-      summary: "Take a pause back",
+      summary: "End a pause",
       request: { query: ResumeQuery },
       responses: {
-        200: answers("Also when it is repeated.", Resumed),
+        200: answers("Ended, now or before.", Resumed),
         ...problems("INVALID_REQUEST", "NO_CONTROL"),
       },
     }),
@@ -93,10 +93,10 @@ export function pauseRoutes(app: App, services: Services): void {
   otherMethods(app, PATH, "GET", "PUT", "DELETE");
 }
 
-/** What was done was done: if it cannot be read now, it is within a second. */
+/** Applies the change here at once. A failed read is only logged: the next one follows within a second. */
 async function refresh({ pauses, env }: Services): Promise<void> {
   await pauses.refresh().catch((err: unknown) => {
-    env.logger.warn({ err }, "could not read the pauses; trying again within a second");
+    env.logger.warn({ err }, "could not read the pauses; retrying within a second");
   });
 }
 

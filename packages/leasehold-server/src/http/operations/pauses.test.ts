@@ -31,7 +31,7 @@ function open(leasesApart = false) {
   };
 }
 
-it("refuses what begins with a paused prefix, and resources only where their store does not", async () => {
+it("refuses resources below a paused prefix, and paused resources only if their store does not", async () => {
   for (const apart of [false, true]) {
     const { pauses, answers } = open(apart);
     answers(async () => [pause("prefix", "billing/"), pause("resource", "r"), pause("queue", "q")]);
@@ -45,14 +45,14 @@ it("refuses what begins with a paused prefix, and resources only where their sto
   }
 });
 
-it("grants nothing before it has read them, then goes on with those it knows", async () => {
+it("grants nothing before the first read, then continues with the known pauses", async () => {
   const { env, pauses, answers } = open();
-  answers(async () => Promise.reject(new Error("away")));
-  await expect(pauses.covers(key("r"))).rejects.toThrow("away");
-  await expect(pauses.openQueues("n", ["q"])).rejects.toThrow("away");
+  answers(async () => Promise.reject(new Error("unavailable")));
+  await expect(pauses.covers(key("r"))).rejects.toThrow("unavailable");
+  await expect(pauses.openQueues("n", ["q"])).rejects.toThrow("unavailable");
   answers(async () => [pause("prefix", "r")]);
   expect(await pauses.covers(key("r"))).toBe(true);
-  answers(async () => Promise.reject(new Error("away")));
+  answers(async () => Promise.reject(new Error("unavailable")));
   await env.clock.advance(5_000);
   expect(pauses.covers(key("r"))).toBe(true);
   answers(async () => []);
@@ -60,7 +60,7 @@ it("grants nothing before it has read them, then goes on with those it knows", a
   expect(pauses.covers(key("r"))).toBe(false);
 });
 
-it("does not fall back to a list that was read before the last one", async () => {
+it("ignores a list that was read before the last one", async () => {
   const { pauses, answers } = open();
   let endFirst = (_: readonly Pause[]) => {};
   answers(
@@ -77,7 +77,7 @@ it("does not fall back to a list that was read before the last one", async () =>
   expect(pauses.covers(key("r"))).toBe(true);
 });
 
-it("pauses a resource whose lease is kept by another store than the pause", async () => {
+it("pauses a resource whose lease is in another store than the pause", async () => {
   const env = manualEnv();
   const [leases, kept] = [await memory().open(env), await memory().open(env)];
   if (!kept.control) throw new Error("memory keeps a control");

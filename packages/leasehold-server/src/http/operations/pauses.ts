@@ -1,14 +1,15 @@
 /**
- * What operators have paused, as this instance knows it. A store refuses what it keeps the pause of
- * itself; prefixes, queues, and resources whose leases are kept apart from the pauses are refused here:
+ * The pauses that this instance knows. A store that holds both a resource's lease and its pause refuses
+ * the grant itself. This class covers the rest: prefixes, queues, and resources whose leases are in
+ * another store than the pauses.
  *
  *   pauses.list ── before the first grant, then every second ──▶ known ──▶ acquire: held by "paused"
- *   PUT, DELETE /v1/pauses ── and at once where they were sent ──┘    └──▶ claim: finds nothing
+ *   PUT, DELETE /v1/pauses ── at once on the instance called ────┘    └──▶ claim: finds nothing
  *
- * - Another instance grants for about a second more: whoever must know that nobody will be granted a
- *   resource pauses the resource itself, on a store that keeps both.
- * - An instance that cannot read them goes on with those it knows. One that has never read them grants
- *   nothing.
+ * - Other instances may still grant for about a second. For an immediate effect, pause the resource
+ *   itself on a store that holds both.
+ * - An instance that cannot read the pauses continues with those it knows. If it has never read them, it
+ *   grants nothing.
  */
 
 import type { Env } from "leasehold";
@@ -16,7 +17,7 @@ import type { Control, Key, Pause } from "leasehold/internal";
 import { type Repeating, repeat } from "leasehold/internal";
 
 const REFRESH_MS = 1_000;
-/** The name of no queue. */
+/** A name that no queue can have. */
 const NOWHERE = "";
 
 interface Known {
@@ -28,20 +29,20 @@ interface Known {
 export class Pauses {
   readonly #control: Pick<Control, "pauses" | "leasesApart"> | undefined;
   readonly #refreshing: Repeating | undefined;
-  /** By namespace; null: never read. */
+  /** By namespace; null until the first read. */
   #known: ReadonlyMap<string, Known> | null = null;
   #first: Promise<void> | undefined;
   #begun = 0;
   #applied = 0;
 
-  /** @param control undefined: nothing is ever paused */
+  /** @param control undefined: there are no pauses */
   constructor(control: Pick<Control, "pauses" | "leasesApart"> | undefined, env: Env) {
     this.#control = control;
     if (!control) return;
     this.#refreshing = repeat(env, "read the pauses", REFRESH_MS, () => this.refresh());
   }
 
-  /** Reads them anew. Of reads that overtake each other the one that began last counts. */
+  /** Reads the pauses. Of concurrent reads, the one that began last takes effect. */
   async refresh(): Promise<void> {
     if (!this.#control) return;
     this.#begun += 1;
@@ -53,8 +54,8 @@ export class Pauses {
   }
 
   /**
-   * Whether this server has to refuse grants of the resource: a promise only before the first read, which
-   * rejects when nobody can know.
+   * Whether this server must refuse grants of the resource. It returns a promise only until the first
+   * read has succeeded; the promise rejects if the read fails.
    */
   covers(key: Key): boolean | Promise<boolean> {
     if (!this.#control) return false;
@@ -62,8 +63,8 @@ export class Pauses {
   }
 
   /**
-   * Those that are not paused, or one in which nothing is: a repeated claim then still finds the tasks
-   * that it had.
+   * The queues that are not paused; if all are, a queue without tasks, so that a repeated claim still
+   * returns its tasks.
    */
   async openQueues(namespace: string, queues: readonly string[]): Promise<readonly string[]> {
     if (!this.#control) return queues;

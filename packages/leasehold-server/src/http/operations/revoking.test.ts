@@ -3,7 +3,7 @@ import { manualEnv } from "leasehold/testing";
 import { expect, it } from "vitest";
 import { openApp } from "../../../../../tests/support/app.js";
 
-it("answers for each of a batch, also for those whose turn came after the request's time", async () => {
+it("returns an outcome for each request of a batch, also after the budget is spent", async () => {
   const env = manualEnv();
   const { ask, stores, close } = await openApp({ env });
   const { control } = stores;

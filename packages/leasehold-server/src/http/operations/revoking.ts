@@ -1,4 +1,4 @@
-/** Revocations where operators keep an audit: each is an act of its own, with its entry. */
+/** Audited revocations: each has its own audit entry. */
 
 import type { Env } from "leasehold";
 import { LeaseholdError, StoreUnavailableError } from "leasehold";
@@ -16,12 +16,12 @@ import type { Budget } from "../request.js";
 
 export interface Revoked {
   readonly outcome: RevokeOutcome;
-  /** Null where nobody keeps an audit, or it cannot be said. */
+  /** Null if there is no audit, or if the outcome is unknown. */
   readonly entry: AuditEntry | null;
 }
 
-/** Never rejects for what the stores or the request's time do. */
-export async function revokeAsAct(
+/** Never rejects for a failed store or a spent budget. */
+export async function revokeAudited(
   control: Control,
   { telemetry }: Pick<Env, "telemetry">,
   request: RevokeRequest,
@@ -29,18 +29,18 @@ export async function revokeAsAct(
   budget: Budget,
 ): Promise<Revoked> {
   const { namespace, resource } = request;
-  const act = { ...by, namespace, action: "lease.revoke", target: resource };
+  const action = { ...by, namespace, action: "lease.revoke", target: resource };
   let entry: AuditEntry | null = null;
   const perform = () =>
     control.perform(
-      act,
+      action,
       async ({ leases }) => {
         const [value] = await leases.revoke([request]);
         invariant(value, "one outcome per request");
         return { value, details: detailsOf(request, value) };
       },
-      (told) => {
-        entry = told;
+      (written) => {
+        entry = written;
       },
     );
   const outcome = await budget.change(perform).catch(failureOf);

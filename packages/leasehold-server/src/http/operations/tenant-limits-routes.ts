@@ -1,4 +1,4 @@
-/** /v1/limits: how much the caller's tenant may have. */
+/** /v1/limits: the limits of the caller's tenant. */
 import { createRoute } from "@hono/zod-openapi";
 import { withoutUndefined } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
@@ -15,7 +15,7 @@ import {
   problems,
 } from "../routing.js";
 import type { Services } from "../services.js";
-import { byCaller, controlOf } from "./acts.js";
+import { byCaller, controlOf } from "./operator-action.js";
 
 const PATH = "/v1/limits";
 const TAGS = ["limits"];
@@ -26,9 +26,9 @@ export function tenantLimitRoutes(app: App, services: Services): void {
       method: "get",
       path: PATH,
       tags: TAGS,
-      summary: "The limits that the tenant has of its own",
+      summary: "Read the tenant's own limits",
       responses: {
-        200: answers("null: the server's own limit.", TenantLimits),
+        200: answers("The limits. null: the server's own limit applies.", TenantLimits),
         ...problems("NO_CONTROL"),
       },
     }),
@@ -45,11 +45,11 @@ export function tenantLimitRoutes(app: App, services: Services): void {
       method: "put",
       path: PATH,
       tags: TAGS,
-      summary: "Change limits; what is not named stays, null takes one away",
+      summary: "Change limits; absent fields stay unchanged, null removes a limit",
       middleware: limitBody(LIMITS.bodyBytes),
       request: jsonBody(LimitsBody),
       responses: {
-        200: answers("As they are now.", TenantLimits),
+        200: answers("The new limits.", TenantLimits),
         ...bodyProblems("NO_CONTROL"),
       },
     }),
@@ -58,9 +58,9 @@ export function tenantLimitRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const control = controlOf(services);
       const by = byCaller(context, reason);
-      const act = { ...by, namespace, action: "limits.set", target: namespace };
+      const action = { ...by, namespace, action: "limits.set", target: namespace };
       const set = () =>
-        control.perform(act, async ({ limits }) => {
+        control.perform(action, async ({ limits }) => {
           const value = await limits.set(namespace, defined(change));
           return { value, details: withoutUndefined(change) };
         });

@@ -1,11 +1,11 @@
-/** A survey by itself, of more leases than stand on one page. */
+/** Statistics of more leases than fit on one page. */
 
 import { newLeaseId, systemEnv, systemRandom } from "leasehold/internal";
 import { memory } from "leasehold/stores/memory";
 import { expect, onTestFinished, test } from "vitest";
-import { surveyOf } from "./survey.js";
+import { statisticsOf } from "./statistics.js";
 
-test("counts page by page, and lets others be served in between", async () => {
+test("counts page by page, and lets other requests run in between", async () => {
   const { leases, close } = await memory().open(systemEnv);
   onTestFinished(() => close());
   const requests = Array.from({ length: 2_500 }, (_, index) => ({
@@ -22,8 +22,8 @@ test("counts page by page, and lets others be served in between", async () => {
     turns += 1;
     next = setImmediate(count);
   });
-  const survey = await surveyOf(leases, "n");
+  const statistics = await statisticsOf(leases, "n");
   clearImmediate(next);
-  expect(survey).toMatchObject({ held: 2_000, ended: 500, complete: true });
+  expect(statistics).toMatchObject({ held: 2_000, ended: 500, complete: true });
   expect(turns).toBeGreaterThanOrEqual(2);
 });

@@ -1,33 +1,33 @@
 /**
- * A tenant's leases, looked through as a whole for those who watch them: how many are held, and who leads
- * what. Stores have an index for neither.
+ * Statistics of a tenant: counts of its leases, and its elections. Stores have no index for either, so
+ * this reads all of the tenant's leases, up to a bound.
  */
 
 import type { LeaseStore, LeaseView } from "leasehold";
 import { nextTurn, type ShardStanding, type Standing, standingsOf } from "leasehold/internal";
 
 const PAGE = 1_000;
-const MOST_PAGES = 10;
+const MAX_PAGES = 10;
 
-export interface Survey {
+export interface TenantStatistics {
   readonly held: number;
-  /** Free, with a record of the last grant. */
+  /** Free resources with a record of their last grant. */
   readonly ended: number;
-  /** False: there are more leases than were looked at. */
+  /** False: there are more leases than were read. */
   readonly complete: boolean;
   readonly elections: readonly Standing[];
   readonly shards: readonly ShardStanding[];
 }
 
-/** Rejects as the store does. */
-export async function surveyOf(
+/** Rejects if the store is unavailable. */
+export async function statisticsOf(
   leases: Pick<LeaseStore, "list">,
   namespace: string,
-): Promise<Survey> {
+): Promise<TenantStatistics> {
   let [held, ended] = [0, 0];
   const marked: LeaseView[] = [];
   let cursor: string | null | undefined;
-  for (let pages = 0; pages < MOST_PAGES && cursor !== null; pages += 1) {
+  for (let pages = 0; pages < MAX_PAGES && cursor !== null; pages += 1) {
     const from = cursor === undefined ? {} : { cursor };
     const page = await leases.list({ namespace, limit: PAGE, ...from });
     for (const { state } of page.items) {
@@ -36,7 +36,7 @@ export async function surveyOf(
     }
     marked.push(...page.items.filter(({ metadata }) => metadata !== null));
     cursor = page.nextCursor;
-    // A store in this process answers within one turn: others are served in between.
+    // A store in this process never yields by itself; let other requests run between pages.
     await nextTurn();
   }
   return { held, ended, complete: cursor === null, ...standingsOf(marked) };

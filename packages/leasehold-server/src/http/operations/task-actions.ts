@@ -1,4 +1,4 @@
-/** What operators do to tasks: acts with their entries where operators keep an audit. */
+/** Operator actions on tasks, with an audit entry if there is an audit. */
 import type { Context } from "hono";
 import type { AdminOutcome, TaskKey, TaskState, TaskView } from "leasehold/internal";
 import { telling } from "leasehold/internal";
@@ -6,19 +6,19 @@ import { callerOf } from "../auth/caller.js";
 import { ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
-import { byCaller, controlOf } from "./acts.js";
+import { byCaller, controlOf } from "./operator-action.js";
 
-export type TaskAct = "cancel" | "retry" | "delete";
+export type TaskAction = "cancel" | "retry" | "delete";
 
-/** So many in one statement. */
+/** Tasks per statement. */
 const STEP = 200;
-/** So many of a bulk: in one transaction their rows are locked until the last of them is done. */
-const MOST_AT_ONCE = 1_000;
-/** So many pages are looked through for them. */
-const MOST_PAGES = 100;
+/** Tasks per bulk request: one transaction locks their rows until the last one is done. */
+const MAX_BULK_TASKS = 1_000;
+/** Pages that a bulk request reads to find its tasks. */
+const MAX_PAGES = 100;
 
-/** The states that it makes sense for. */
-const STATES: Readonly<Record<TaskAct, readonly TaskState[]>> = {
+/** The states that each action applies to. */
+const STATES: Readonly<Record<TaskAction, readonly TaskState[]>> = {
   cancel: ["pending", "running"],
   retry: ["dead", "cancelled"],
   delete: ["done", "dead", "cancelled"],
@@ -33,22 +33,22 @@ interface Filter {
 }
 
 export interface Bulk {
-  readonly operation: TaskAct;
+  readonly operation: TaskAction;
   readonly filter: Filter;
-  /** Nothing is done unless so many match. */
+  /** If another number of tasks matches, nothing is done. */
   readonly expected?: number | undefined;
   readonly reason: string;
 }
 
 /**
- * One act, whatever the number of tasks; one outcome per task, in their order. Where nobody keeps an
- * audit tasks are cancelled and retried all the same, as ever.
- * @throws NO_CONTROL for what needs one: only there tasks are deleted
+ * Runs one operator action on any number of tasks and returns one outcome per task, in order. Cancel and
+ * retry also work without an audit.
+ * @throws NO_CONTROL for delete, which needs an audit
  */
-export async function actOnTasks(
+export async function runTaskAction(
   services: Services,
   context: Context<AppEnv>,
-  operation: TaskAct,
+  operation: TaskAction,
   ids: readonly string[],
   reason: string | undefined,
   more: object = {},
@@ -60,25 +60,25 @@ export async function actOnTasks(
     return budget.change(() => services.tasks[operation](keys));
   }
   const control = controlOf(services);
-  const act = {
+  const action = {
     ...byCaller(context, reason),
     namespace,
     action: `task.${operation}`,
     target: targetOf(ids),
   };
   return budget.change(async () => {
-    const outcomes = await control.perform(act, async ({ tasks }) => {
+    const outcomes = await control.perform(action, async ({ tasks }) => {
       const value: AdminOutcome[] = [];
       for (const step of stepsOf(keys)) value.push(...(await tasks[operation](step)));
-      return { value, details: { ...more, ...cameOf(ids, value) } };
+      return { value, details: { ...more, ...detailsOf(ids, value) } };
     });
-    tell(services, namespace, operation, ids, outcomes);
+    emit(services, namespace, operation, ids, outcomes);
     return outcomes;
   });
 }
 
-/** Looks for tasks and acts on those: at most {@link MOST_AT_ONCE}, the newest first. */
-export async function actInBulk(
+/** Runs an action on the tasks that match a filter: at most {@link MAX_BULK_TASKS}, newest first. */
+export async function runBulkAction(
   services: Services,
   context: Context<AppEnv>,
   { operation, filter, expected, reason }: Bulk,
@@ -93,7 +93,9 @@ export async function actInBulk(
     throw new ProblemError("STATE_CONFLICT", `${found} tasks match, not ${expected}`);
   }
   const outcomes =
-    ids.length === 0 ? [] : await actOnTasks(services, context, operation, ids, reason, { filter });
+    ids.length === 0
+      ? []
+      : await runTaskAction(services, context, operation, ids, reason, { filter });
   const changed = outcomes.filter(({ status }) => status === "ok").length;
   return { matched: ids.length, changed, conflicts: outcomes.length - changed, more };
 }
@@ -123,12 +125,12 @@ async function matching(
     ids.push(...page.items.filter(fits).map(({ id }) => id));
     cursor = page.nextCursor ?? undefined;
     pages += 1;
-  } while (cursor !== undefined && ids.length <= MOST_AT_ONCE && pages < MOST_PAGES);
-  const more = cursor !== undefined || ids.length > MOST_AT_ONCE;
-  return { ids: ids.slice(0, MOST_AT_ONCE), more };
+  } while (cursor !== undefined && ids.length <= MAX_BULK_TASKS && pages < MAX_PAGES);
+  const more = cursor !== undefined || ids.length > MAX_BULK_TASKS;
+  return { ids: ids.slice(0, MAX_BULK_TASKS), more };
 }
 
-/** What is no id may be any text. */
+/** The id of a single task, otherwise their number. An invalid id could be any text, so it is not used. */
 function targetOf(ids: readonly string[]): string {
   const [id = ""] = ids;
   return ids.length === 1 && /^[0-9a-f-]{36}$/i.test(id) ? id : `${ids.length} tasks`;
@@ -140,25 +142,25 @@ function stepsOf(keys: readonly TaskKey[]): TaskKey[][] {
   );
 }
 
-/** For the entry: each task with what came of it. */
-function cameOf(ids: readonly string[], outcomes: readonly AdminOutcome[]): object {
+/** For the audit entry: each task with its outcome. */
+function detailsOf(ids: readonly string[], outcomes: readonly AdminOutcome[]): object {
   const [only] = outcomes;
-  if (only && ids.length === 1) return saidOf(only);
+  if (only && ids.length === 1) return outcomeDetails(only);
   const changed = outcomes.filter(({ status }) => status === "ok").length;
   const tasks = Object.fromEntries(ids.map((id, index) => [id, outcomes[index]?.status]));
   return { changed, tasks };
 }
 
-function saidOf(outcome: AdminOutcome): object {
+function outcomeDetails(outcome: AdminOutcome): object {
   if (outcome.status !== "failed") return outcome;
   return { status: outcome.status, applied: outcome.applied, code: outcome.error.code };
 }
 
-/** As the task store itself tells of those calls that go through it. */
-function tell(
+/** Emits the events that the observed task store would emit for these calls. */
+function emit(
   { onTaskEvent }: Services,
   namespace: string,
-  operation: TaskAct,
+  operation: TaskAction,
   ids: readonly string[],
   outcomes: readonly AdminOutcome[],
 ): void {

@@ -1,19 +1,19 @@
-/** What an instance remembers of workers, by itself. */
+/** The claims that an instance records. */
 
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
-import { Seen } from "./seen.js";
+import { RecentCalls } from "./recent-calls.js";
 
 const CLAIM = { namespace: "n", claimId: "c", limit: 1, ttlMs: 1_000, kinds: null };
 
-test("knows a worker for each that it asks for, the latest last, while it asks and two minutes on", async () => {
+test("keeps a worker's claims per set of queues, latest last, for two minutes", async () => {
   const { clock } = manualEnv();
-  const seen = new Seen(clock);
+  const recent = new RecentCalls(clock);
   const wordy = Array.from({ length: 200 }, (_, n) => `${n}`.padEnd(250, "."));
-  const answered = seen.claiming({ ...CLAIM, holder: "a", queues: wordy });
+  const answered = recent.claiming({ ...CLAIM, holder: "a", queues: wordy });
   await clock.advance(1);
-  seen.claiming({ ...CLAIM, holder: "a", queues: ["q"] })();
-  const shown = () => seen.claimers().map(({ queues, waiting }) => [queues.length, waiting]);
+  recent.claiming({ ...CLAIM, holder: "a", queues: ["q"] })();
+  const shown = () => recent.claimers().map(({ queues, waiting }) => [queues.length, waiting]);
   expect(shown()).toEqual([
     [200, true],
     [1, false],
@@ -24,14 +24,14 @@ test("knows a worker for each that it asks for, the latest last, while it asks a
   expect(shown()).toEqual([[200, false]]);
 });
 
-test("remembers few that name very many queues, so that nobody fills the memory", () => {
-  const seen = new Seen(manualEnv().clock);
+test("keeps few claims with very many queues, so that memory stays bounded", () => {
+  const recent = new RecentCalls(manualEnv().clock);
   for (let n = 0; n < 2_000; n += 1) {
     const queues = Array.from({ length: 200 }, (_, index) => `${n}-${index}`.padEnd(20, "."));
-    seen.claiming({ ...CLAIM, holder: `long-${n}`, queues })();
-    seen.claiming({ ...CLAIM, holder: `short-${n}`, queues: ["q"] })();
+    recent.claiming({ ...CLAIM, holder: `long-${n}`, queues })();
+    recent.claiming({ ...CLAIM, holder: `short-${n}`, queues: ["q"] })();
   }
-  const holders = seen.claimers().map(({ holder }) => holder);
+  const holders = recent.claimers().map(({ holder }) => holder);
   const many = (of: string) => holders.filter((holder) => holder.startsWith(of)).length;
   expect(many("long")).toBeLessThanOrEqual(50);
   expect(many("short")).toBeGreaterThanOrEqual(500);

@@ -1,7 +1,7 @@
 /**
- * What an instance has seen of a tenant's leases that no store tells: how often a grant was renewed, who
- * waits, who was refused because its grant was over, where one contends. Bounded: of each the latest are
- * kept. What went through other instances, or straight to the store, is not in it.
+ * What an instance records about a tenant's calls, because stores do not keep it: renewals of each grant,
+ * waiters, refused late holders, contended resources, and claims of workers. Each list is bounded and
+ * keeps the latest entries. It does not cover calls through other instances or directly to the store.
  */
 import type { Clock } from "leasehold";
 import type { ClaimRequest } from "leasehold/internal";
@@ -10,29 +10,29 @@ import type { Refusal, Waiter } from "leasehold/internal/wire";
 import type { KnownGrant } from "../events/activities.js";
 import type { LeaseEvent } from "../lease-calls.js";
 
-/** The latest half surely: so many may live at once, and be renewed one after the other. */
-const MOST_GRANTS = 20_000;
-const MOST_WAITERS = 2_000;
-const MOST_REFUSALS = 500;
-const MOST_CONTENDED = 2_000;
-const MOST_CLAIMERS = 1_000;
-/** Of those whose names and queues are many characters, fewer: a request may name 400 of 256. */
-const [MANY_CHARACTERS, MOST_WORDY] = [2_000, 50];
-/** Who met a holder within this time contends. */
+/** At least the latest half is kept, so this many grants can be live and renewed in turn. */
+const MAX_GRANTS = 20_000;
+const MAX_WAITERS = 2_000;
+const MAX_REFUSALS = 500;
+const MAX_CONTENDED = 2_000;
+const MAX_CLAIMERS = 1_000;
+/** Fewer claimers are kept if their names and queues are long: a request may have 400 names of 256 bytes. */
+const [LONG_CHARACTERS, MAX_LONG] = [2_000, 50];
+/** A resource counts as contended for this long after a refused acquire. */
 const CONTENDED_MS = 60_000;
-/** Who has not claimed for longer than a long poll and some, works no more. */
+/** A worker without a claim for this long, which exceeds a long poll, has stopped. */
 const CLAIMER_MS = 120_000;
 
-interface SeenGrant extends KnownGrant {
+interface ObservedGrant extends KnownGrant {
   renewals: number;
-  /** Null: nobody has been told that it is over. */
+  /** Null: no response has reported its end yet. */
   ended: "lost" | "released" | null;
 }
 
 interface Waiting extends Omit<Waiter, "askedAt"> {
   readonly resource: string;
   readonly askedAtMs: number;
-  /** By the monotonic clock: unless it asks again before. */
+  /** When it stops counting as a waiter unless it polls again, by the monotonic clock. */
   readonly untilMs: number;
 }
 
@@ -40,25 +40,25 @@ interface Waiting extends Omit<Waiter, "askedAt"> {
 export interface Claimer extends Pick<ClaimRequest, "holder" | "queues" | "kinds"> {
   /** By this instance's clock. */
   readonly at: string;
-  /** It waits for a task now. */
+  /** Whether it waits for a task now. */
   readonly waiting: boolean;
 }
 
 interface LastClaim extends Omit<Claimer, "at" | "waiting"> {
   readonly atMs: number;
-  /** How many of its claims are not answered yet. */
+  /** Number of its open claims. */
   readonly open: number;
 }
 
-export class Seen {
+export class RecentCalls {
   readonly #clock: Clock;
   readonly #sinceMs: number;
-  readonly #grants = new Recent<SeenGrant>(MOST_GRANTS);
-  readonly #waiters = new Recent<Waiting>(MOST_WAITERS);
-  /** By resource: when somebody met its holder. */
-  readonly #contended = new Recent<number>(MOST_CONTENDED);
-  readonly #claimers = new Recent<LastClaim>(MOST_CLAIMERS);
-  readonly #wordy = new Recent<LastClaim>(MOST_WORDY);
+  readonly #grants = new Recent<ObservedGrant>(MAX_GRANTS);
+  readonly #waiters = new Recent<Waiting>(MAX_WAITERS);
+  /** By resource: time of the last refused acquire. */
+  readonly #contended = new Recent<number>(MAX_CONTENDED);
+  readonly #claimers = new Recent<LastClaim>(MAX_CLAIMERS);
+  readonly #longClaimers = new Recent<LastClaim>(MAX_LONG);
   readonly #refusals: Refusal[] = [];
 
   constructor(clock: Clock) {
@@ -70,13 +70,13 @@ export class Seen {
     return Math.floor(this.#clock.monotonic() - this.#sinceMs);
   }
 
-  grant(grantId: string): Readonly<SeenGrant> | undefined {
+  grant(grantId: string): Readonly<ObservedGrant> | undefined {
     return this.#grants.get(grantId);
   }
 
   /**
-   * Notes what an event says of grants and waiters.
-   * @returns false for what is no news: a repeated request, a release by who only waited
+   * Records an event of a grant or a waiter.
+   * @returns false if nothing happened: for a repeated request, and for a release by a mere waiter
    */
   note(event: LeaseEvent): boolean {
     switch (event.type) {
@@ -91,7 +91,7 @@ export class Seen {
         const known = this.#grants.get(event.grantId);
         if (!known) return true;
         known.renewals += 1;
-        // As the newest: what lasts long must not make room for what comes and goes.
+        // Makes it the newest entry: short grants must not displace long ones that are still renewed.
         this.#grants.set(event.grantId, known);
         return true;
       }
@@ -120,24 +120,24 @@ export class Seen {
 
   refused(refusal: Refusal): void {
     this.#refusals.push(refusal);
-    if (this.#refusals.length > MOST_REFUSALS) this.#refusals.shift();
+    if (this.#refusals.length > MAX_REFUSALS) this.#refusals.shift();
   }
 
-  /** The latest first. */
-  refusals(covers: (resource: string) => boolean, most: number = MOST_REFUSALS): Refusal[] {
+  /** Latest first. */
+  refusals(covers: (resource: string) => boolean, most: number = MAX_REFUSALS): Refusal[] {
     return this.#refusals
       .filter(({ resource }) => covers(resource))
       .slice(-most)
       .reverse();
   }
 
-  /** Whether who asked for this grant is known to wait for it. */
+  /** Whether the contender with this grant id is a known waiter. */
   waits(grantId: string): boolean {
     const waiting = this.#waiters.get(grantId);
     return waiting !== undefined && waiting.untilMs > this.#clock.monotonic();
   }
 
-  /** How many wait for each resource now, and were refused of late; of what is not there nobody. */
+  /** Numbers of waiters and of recent refusals by resource, without zeros. */
   counts(): { readonly waiters: Counts; readonly refusals: Counts } {
     return {
       waiters: countsOf(this.#live(this.#clock.monotonic())),
@@ -145,7 +145,7 @@ export class Seen {
     };
   }
 
-  /** In line, as far as the store says it, then by when they asked. */
+  /** Sorted by queue position if the store reports it, then by the time of their first attempt. */
   waiters(resource: string): Waiter[] {
     const nowMs = this.#clock.monotonic();
     return this.#live(nowMs)
@@ -159,18 +159,18 @@ export class Seen {
       }));
   }
 
-  /** Now, and within the last minute. */
+  /** Resources contended within the last minute, and current waiters. */
   contended(): { readonly resources: number; readonly waiting: number } {
     const nowMs = this.#clock.monotonic();
     const recent = valuesOf(this.#contended).filter((atMs) => nowMs - atMs <= CONTENDED_MS);
     return { resources: recent.length, waiting: this.#live(nowMs).length };
   }
 
-  /** A worker asks for tasks; to be called when it has been answered. */
+  /** Records a claim. Call the returned function when it has been answered. */
   claiming({ holder, queues, kinds }: ClaimRequest): () => void {
-    // Several workers of one process have one name, and each its own queues.
+    // Workers of one process share a name, but not always their queues.
     const name = JSON.stringify([holder, queues, kinds]);
-    const claimers = name.length > MANY_CHARACTERS ? this.#wordy : this.#claimers;
+    const claimers = name.length > LONG_CHARACTERS ? this.#longClaimers : this.#claimers;
     const claim = (change: 1 | -1) => {
       const open = Math.max(0, (claimers.get(name)?.open ?? 0) + change);
       const atMs = this.#clock.monotonic();
@@ -180,10 +180,10 @@ export class Seen {
     return () => claim(-1);
   }
 
-  /** What is asked for, or was of late, the latest last: of one holder several where it asks for several. */
+  /** Open and recent claims, latest last. A holder has one for each set of queues and kinds. */
   claimers(): Claimer[] {
     const nowMs = this.#clock.monotonic();
-    return [...valuesOf(this.#claimers), ...valuesOf(this.#wordy)]
+    return [...valuesOf(this.#claimers), ...valuesOf(this.#longClaimers)]
       .filter(({ atMs, open }) => open > 0 || nowMs - atMs <= CLAIMER_MS)
       .sort((a, b) => a.atMs - b.atMs)
       .map(({ open, atMs, ...claim }) => ({

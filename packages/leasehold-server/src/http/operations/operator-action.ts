@@ -1,4 +1,4 @@
-/** Acts of a request's caller: none without its entry in the audit. */
+/** Helpers for operator actions, which always have an audit entry. */
 import type { Context } from "hono";
 import { type By, type Control, inTwoSteps } from "leasehold/internal";
 import { callerOf } from "../auth/caller.js";
@@ -11,34 +11,35 @@ export function controlOf({ control }: Pick<Services, "control">): Control {
   if (control) return control;
   throw new ProblemError(
     "NO_CONTROL",
-    "keys, limits, pauses and the audit are kept in PostgreSQL or PGlite: give the server a --control database",
+    "keys, limits, pauses and the audit need PostgreSQL or PGlite: start the server with a --control database",
   );
 }
 
-/** Who asks, and why, for the audit. */
+/** The caller and the reason, for the audit. */
 export function byCaller(context: Context<AppEnv>, reason: string | undefined): By {
   return { actor: callerOf(context).actor, reason: reason ?? null };
 }
 
 /**
- * Of all tenants. In two steps on SQL stores too: it takes many statements, and in one transaction what
- * they lock would keep others from acquiring it until the last of them is done.
+ * Collects ended grants of all tenants. It writes intent and result as two audit entries on SQL stores
+ * too: it runs many statements, and one transaction would hold all their row locks until the end, so
+ * that other callers could not acquire those resources.
  */
-export function collectAsAct(
+export function collectAudited(
   { control, leases }: Pick<Services, "control" | "leases">,
   olderThanMs: number,
   by: By & { readonly namespace: string },
 ): Promise<number> {
   if (!control) return leases.collect(olderThanMs);
-  const act = { ...by, action: "lease.collect", target: "" };
-  return inTwoSteps(control.audit, control.actors).perform(act, async () => {
+  const action = { ...by, action: "lease.collect", target: "" };
+  return inTwoSteps(control.audit, control.actors).perform(action, async () => {
     const value = await leases.collect(olderThanMs);
     return { value, details: { olderThanMs, collected: value } };
   });
 }
 
 /**
- * Whoever is known by a key says why.
+ * Requires a reason from callers with a key.
  * @throws INVALID_REQUEST
  */
 export function checkReason(
@@ -47,5 +48,5 @@ export function checkReason(
   reason: string | undefined,
 ): void {
   if (reason !== undefined || callerOf(context).keyId === null) return;
-  throw invalid([{ path, problem: "is missing: the audit keeps why" }]);
+  throw invalid([{ path, problem: "is missing: the audit requires it" }]);
 }

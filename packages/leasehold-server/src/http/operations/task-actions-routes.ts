@@ -1,4 +1,4 @@
-/** What operators do to tasks: one, many by their ids, or those that match a filter. */
+/** Operator actions on tasks: on one, on many by id, or on those that match a filter. */
 import { createRoute } from "@hono/zod-openapi";
 import { invariant } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
@@ -16,12 +16,12 @@ import { notAllowed } from "../problems.js";
 import { limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
 import type { Services } from "../services.js";
-import { actInBulk, actOnTasks, type TaskAct } from "./task-acts.js";
+import { runBulkAction, runTaskAction, type TaskAction } from "./task-actions.js";
 
 const TAGS = ["tasks"];
 const REFUSALS = ["UNKNOWN_TASK", "STATE_CONFLICT", "INVALID_REQUEST"] as const;
 
-interface Said {
+interface ActionTexts {
   readonly method: "post" | "delete";
   readonly path: string;
   readonly one: string;
@@ -29,34 +29,34 @@ interface Said {
   readonly answer: string;
 }
 
-const ACTS: Readonly<Record<TaskAct, Said>> = {
+const ACTIONS: Readonly<Record<TaskAction, ActionTexts>> = {
   cancel: {
     method: "post",
     path: "/api/tasks/{id}/cancel",
-    one: "End a pending or running task; its holder is refused from then on",
-    many: "Cancel many tasks, by their ids",
-    answer: "As wished.",
+    one: "Cancel a pending or running task; its holder is refused from then on",
+    many: "Cancel many tasks by id",
+    answer: "The new state.",
   },
   retry: {
     method: "post",
     path: "/api/tasks/{id}/retry",
-    one: "Start a dead or cancelled task over; make a pending one due now",
-    many: "Retry many tasks, by their ids",
-    answer: "As wished.",
+    one: "Retry a dead or cancelled task; make a pending one due now",
+    many: "Retry many tasks by id",
+    answer: "The new state.",
   },
   delete: {
     method: "delete",
     path: "/api/tasks/{id}",
-    one: "Forget a task that has ended, with its attempts",
-    many: "Forget many tasks that have ended",
-    answer: "It is gone: its last state.",
+    one: "Delete an ended task and its attempts",
+    many: "Delete many ended tasks by id",
+    answer: "The task's last state.",
   },
 };
 
 /** Declared before the routes of one task. */
-export function taskActRoutes(app: App, services: Services): void {
+export function taskActionRoutes(app: App, services: Services): void {
   for (const operation of ["cancel", "retry", "delete"] as const) {
-    const { method, path, one, many, answer } = ACTS[operation];
+    const { method, path, one, many, answer } = ACTIONS[operation];
     const noControl = operation === "delete" ? (["NO_CONTROL"] as const) : [];
     app.openapi(
       createRoute({
@@ -67,14 +67,14 @@ export function taskActRoutes(app: App, services: Services): void {
         middleware: limitBody(LIMITS.payloadBodyBytes),
         request: { query: ReasonQuery, ...jsonBody(AdminBatch) },
         responses: {
-          200: answers("One outcome per request, in their order.", AdminOutcomes),
+          200: answers("One outcome per task, in order.", AdminOutcomes),
           ...bodyProblems(...noControl),
         },
       }),
       async (context) => {
         const { reason } = context.req.valid("query");
         const ids = context.req.valid("json");
-        const outcomes = await actOnTasks(services, context, operation, ids, reason);
+        const outcomes = await runTaskAction(services, context, operation, ids, reason);
         return context.json(outcomes.map(toWireOutcome), 200);
       },
     );
@@ -95,13 +95,13 @@ export function taskActRoutes(app: App, services: Services): void {
       async (context) => {
         const { id } = context.req.valid("param");
         const { reason } = context.req.valid("query");
-        const [outcome] = await actOnTasks(services, context, operation, [id], reason);
+        const [outcome] = await runTaskAction(services, context, operation, [id], reason);
         invariant(outcome, "one outcome per task");
         if (outcome.status !== "ok") throw notAllowed(outcome, operation);
         return context.json({ id, state: outcome.state }, 200);
       },
     );
-    // The path of the last one answers GET too.
+    // The path of delete also answers GET.
     if (method === "post") otherMethods(app, `/api/tasks/:id/${operation}`, "POST");
   }
 
@@ -110,16 +110,16 @@ export function taskActRoutes(app: App, services: Services): void {
       method: "post",
       path: "/api/tasks/bulk",
       tags: TAGS,
-      summary: "Cancel, retry or delete the tasks that match a filter, as one act",
+      summary: "Cancel, retry or delete all tasks that match a filter, as one operator action",
       middleware: limitBody(LIMITS.bodyBytes),
       request: jsonBody(BulkBody),
       responses: {
-        200: answers("How many; at most 1,000 in one request.", BulkAnswer),
+        200: answers("Numbers of tasks; at most 1,000 in one request.", BulkAnswer),
         ...bodyProblems("STATE_CONFLICT", "NO_CONTROL"),
       },
     }),
     async (context) =>
-      context.json(await actInBulk(services, context, context.req.valid("json")), 200),
+      context.json(await runBulkAction(services, context, context.req.valid("json")), 200),
   );
   otherMethods(app, "/api/tasks/bulk", "POST");
 }

@@ -1,36 +1,36 @@
 /**
- * What many ask the store for and few need anew: by what it is of, read every few seconds at most however
- * many ask, and more rarely where it takes long.
+ * A read of the store that concurrent and successive callers share. It runs every few seconds at most,
+ * and less often if it is slow.
  */
 import type { Clock } from "leasehold";
 import { Recent } from "leasehold/internal";
 
 const EVERY_MS = 2_000;
-/** So much of the time at most is spent on it. */
-const MOST_SHARE = 0.1;
-/** A reading that has not ended by then is given up: the store may have hung. */
+/** Maximum share of time spent reading. */
+const MAX_SHARE = 0.1;
+/** A read that takes longer is abandoned: the store may hang. */
 const OVERDUE_MS = 10_000;
-const MOST_KEPT = 100;
+const MAX_KEPT = 100;
 
 interface Reading<T> {
   readonly atMs: number;
   readonly answer: Promise<T>;
-  /** Undefined while it goes on. */
+  /** Undefined while the read runs. */
   tookMs: number | undefined;
 }
 
-/** Of tenants by default. */
-export class Fresh<T, Of = string> {
+/** Keyed by namespace, or by any JSON value. */
+export class CachedRead<T, Of = string> {
   readonly #clock: Clock;
   readonly #read: (of: Of) => Promise<T>;
-  readonly #readings = new Recent<Reading<T>>(MOST_KEPT);
+  readonly #readings = new Recent<Reading<T>>(MAX_KEPT);
 
   constructor(clock: Clock, read: (of: Of) => Promise<T>) {
     this.#clock = clock;
     this.#read = read;
   }
 
-  /** As of a few seconds ago at most, or longer where it takes long. A failure is not kept. */
+  /** Returns a result that is a few seconds old at most, or older if the read is slow. Does not keep failures. */
   of(what: Of): Promise<T> {
     const name = JSON.stringify(what);
     const nowMs = this.#clock.monotonic();
@@ -55,5 +55,5 @@ export class Fresh<T, Of = string> {
 }
 
 function goodForMs({ tookMs }: Reading<unknown>): number {
-  return tookMs === undefined ? OVERDUE_MS : Math.max(EVERY_MS, tookMs / MOST_SHARE);
+  return tookMs === undefined ? OVERDUE_MS : Math.max(EVERY_MS, tookMs / MAX_SHARE);
 }
