@@ -1,4 +1,4 @@
-/** What must always hold, checked at every moment; red is what was promised and does not hold. */
+/** The invariants, checked at every moment. Red: guaranteed, but broken. */
 import { useState } from "react";
 import { classNames } from "../ui/class-names.js";
 import { Icon, type IconName } from "../ui/icon.js";
@@ -19,7 +19,7 @@ const BROKEN: Look = {
 const NOT_PROMISED: Look = {
   sign: "warning",
   tone: "border-warn bg-warn-soft text-warn",
-  state: "broken, and not promised under these conditions",
+  state: "broken, but not guaranteed under these conditions",
 };
 
 function lookOf({ holds, promised }: InvariantFrame): Look {
@@ -30,13 +30,13 @@ function lookOf({ holds, promised }: InvariantFrame): Look {
 export function Invariants() {
   const { invariants } = useCalmView().frame;
   const [chosen, setChosen] = useState<string | null>(null);
-  const told =
+  const detailed =
     invariants.find(({ id }) => id === chosen) ?? invariants.find(({ holds }) => !holds) ?? null;
   return (
     <section aria-label="Invariants">
       <ul className="flex flex-wrap items-center gap-1.5">
         <li aria-hidden="true" className="mr-1 text-xs text-muted">
-          Checked all the time
+          Checked continuously
         </li>
         {invariants.map((invariant) => {
           const { sign, tone, state } = lookOf(invariant);
@@ -45,7 +45,7 @@ export function Invariants() {
             <li key={id}>
               <button
                 type="button"
-                aria-expanded={told?.id === id}
+                aria-expanded={detailed?.id === id}
                 aria-label={`${name}: ${state}`}
                 onClick={() => setChosen(chosen === id ? null : id)}
                 className={classNames(
@@ -61,15 +61,15 @@ export function Invariants() {
           );
         })}
       </ul>
-      {told && (
+      {detailed && (
         <p className="mt-2 text-sm text-muted" aria-live="polite">
-          {told.sinceMs !== null && (
-            <b className={told.promised ? "text-danger" : "text-warn"}>
-              {told.promised ? "Broken" : "Not promised here, and broken"} since{" "}
-              {(told.sinceMs / 1_000).toFixed(2)} s:{" "}
+          {detailed.sinceMs !== null && (
+            <b className={detailed.promised ? "text-danger" : "text-warn"}>
+              {detailed.promised ? "Broken" : "Broken, but not guaranteed here,"} since{" "}
+              {(detailed.sinceMs / 1_000).toFixed(2)} s:{" "}
             </b>
           )}
-          {told.detail}
+          {detailed.detail}
         </p>
       )}
     </section>
