@@ -55,7 +55,7 @@ describe("bars of holders", () => {
     ]);
     expect(holderBars([expired], NOW)[0]?.ending).toMatch(/not renewed in time/);
     const blocking = grant(5, 55, { state: "revoked", expiresAt: at(65) });
-    expect(holderBars([blocking], NOW)[0]?.ending).toMatch(/not free before its expiry/);
+    expect(holderBars([blocking], NOW)[0]?.ending).toMatch(/blocked until its expiry/);
   });
 
   it("have no position on the axis if the store reports no times", () => {

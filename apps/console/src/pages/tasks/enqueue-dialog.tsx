@@ -141,7 +141,7 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
             Back
           </Button>
           <Button look="primary" type="submit">
-            Add task
+            Add
           </Button>
         </div>
       </form>
