@@ -5,24 +5,24 @@ import { Icon, type IconName } from "../ui/icon.js";
 import type { InvariantFrame } from "./playground/index.js";
 import { useCalmView } from "./use-player.js";
 
-interface Look {
+interface Style {
   readonly sign: IconName;
   readonly tone: string;
   readonly state: string;
 }
-const HOLDS: Look = { sign: "check", tone: "border-ok/30 bg-ok-soft text-ok", state: "holds" };
-const BROKEN: Look = {
+const HOLDS: Style = { sign: "check", tone: "border-ok/30 bg-ok-soft text-ok", state: "holds" };
+const BROKEN: Style = {
   sign: "close",
   tone: "border-danger bg-danger-soft text-danger",
   state: "broken",
 };
-const NOT_PROMISED: Look = {
+const NOT_PROMISED: Style = {
   sign: "warning",
   tone: "border-warn bg-warn-soft text-warn",
   state: "broken, but not guaranteed under these conditions",
 };
 
-function lookOf({ holds, promised }: InvariantFrame): Look {
+function styleOf({ holds, promised }: InvariantFrame): Style {
   if (holds) return HOLDS;
   return promised ? BROKEN : NOT_PROMISED;
 }
@@ -39,7 +39,7 @@ export function Invariants() {
           Checked continuously
         </li>
         {invariants.map((invariant) => {
-          const { sign, tone, state } = lookOf(invariant);
+          const { sign, tone, state } = styleOf(invariant);
           const { id, name, breaches } = invariant;
           return (
             <li key={id}>

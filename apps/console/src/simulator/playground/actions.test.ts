@@ -15,7 +15,7 @@ async function after(
   }
   const frame = await playground.runTo(untilMs);
   const node = (name: string) => frame.nodes.find((one) => one.name === name);
-  return { playground, frame, node, told: playground.log.map(({ text }) => text).join("\n") };
+  return { playground, frame, node, logText: playground.log.map(({ text }) => text).join("\n") };
 }
 
 const grantsOf = ({ store }: Frame) =>
@@ -83,7 +83,7 @@ describe("processes", () => {
   });
 
   it("log actions that are impossible", async () => {
-    const { frame, told, playground } = await after(
+    const { frame, logText, playground } = await after(
       [
         [4_000, { kind: "restart", node: "P1" }],
         [4_000, { kind: "resume", node: "P1" }],
@@ -110,7 +110,7 @@ describe("processes", () => {
       "The store is up, so there is nothing to restart.",
       "Message 1 is no longer in flight.",
     ]) {
-      expect(told).toContain(what);
+      expect(logText).toContain(what);
     }
     expect(playground.script.actions).toHaveLength(10);
   });
@@ -154,10 +154,10 @@ describe("the store", () => {
   });
 
   it("ends a lease early: only the fence protects", async () => {
-    const { frame, told } = await after([[8_000, { kind: "expire" }]], 12_000);
+    const { frame, logText } = await after([[8_000, { kind: "expire" }]], 12_000);
     expect(frame.store.grants[0]).toMatchObject({ token: 1, ended: "forced", endedAtMs: 8_000 });
     expect(frame.store.token).toBe(2);
-    expect(told).toContain("was forced to expire in the store, and P1 does not know.");
+    expect(logText).toContain("was forced to expire in the store, and P1 does not know.");
     expect(brokenPromises(frame)).toEqual([]);
     expect(frame.counters.falseExpirations).toBe(0);
   });
@@ -170,13 +170,13 @@ describe("the store", () => {
     const later = await after([[8_000, { kind: "revoke", free: "atExpiry" }]], 20_000);
     expect(later.frame.store.grants[0]).toMatchObject({ ended: "revoked", endedAtMs: 8_000 });
     // The holder learns of it at its next renewal and releases the rest.
-    expect(later.told).toContain("The store refused to renew token 1: an operator revoked it.");
+    expect(later.logText).toContain("The store refused to renew token 1: an operator revoked it.");
     expect(later.frame.store.token).toBe(2);
     expect(later.frame.invariants.every(({ holds }) => holds)).toBe(true);
   });
 
   it("has nothing to end when there is no lease", async () => {
-    const { told } = await after(
+    const { logText } = await after(
       [
         [0, { kind: "expire" }],
         [0, { kind: "revoke", free: "now" }],
@@ -184,9 +184,9 @@ describe("the store", () => {
       ],
       1_000,
     );
-    expect(told).toContain("There is no lease to expire.");
-    expect(told).toContain("There is no lease to revoke.");
-    expect(told).toContain("There is no leader that could resign.");
+    expect(logText).toContain("There is no lease to expire.");
+    expect(logText).toContain("There is no lease to revoke.");
+    expect(logText).toContain("There is no leader that could resign.");
   });
 });
 
@@ -199,10 +199,10 @@ describe("the leader", () => {
   });
 
   it("names a successor, and the others let it go first", async () => {
-    const { frame, told } = await after([[8_000, { kind: "resign", successor: "P5" }]], 16_000);
+    const { frame, logText } = await after([[8_000, { kind: "resign", successor: "P5" }]], 16_000);
     expect(frame.store.holder).toBe("P5");
     expect(frame.nodes[4]?.role).toBe("leader");
-    expect(told).toContain("P1 recorded in the store that P5 leads next.");
+    expect(logText).toContain("P1 recorded in the store that P5 leads next.");
     expect(frame.invariants.every(({ holds }) => holds)).toBe(true);
   });
 });
@@ -258,7 +258,7 @@ describe("the network", () => {
     "loses the next answer: %s",
     async (of) => {
       const node = of === "acquire" ? "P3" : "P1";
-      const { frame, told } = await after(
+      const { frame, logText } = await after(
         [
           [4_000, { kind: "dropAnswer", node, of }],
           [8_000, of === "release" ? { kind: "resign" } : { kind: "fence", on: true }],
@@ -266,7 +266,7 @@ describe("the network", () => {
         14_000,
       );
       expect(frame.counters.messagesLost).toBe(1);
-      expect(told).toMatch(new RegExp(`The answer ".*" to ${node} was lost`));
+      expect(logText).toMatch(new RegExp(`The answer ".*" to ${node} was lost`));
       expect(frame.store.lease).toBe("live");
       expect(frame.invariants.every(({ holds }) => holds)).toBe(true);
     },
@@ -287,7 +287,7 @@ describe("clocks", () => {
 
   it("jump: forward, and the holder stops early; back, without an effect", async () => {
     const forward = await after([[5_000, { kind: "jump", node: "P1", ms: 60_000 }]], 9_000);
-    expect(forward.told).toContain("P1 no longer trusts token 1");
+    expect(forward.logText).toContain("P1 no longer trusts token 1");
     expect(forward.frame.invariants.every(({ holds }) => holds)).toBe(true);
     const back = await after([[5_000, { kind: "jump", node: "P1", ms: -60_000 }]], 9_000);
     expect(back.node("P1")).toMatchObject({ role: "leader", token: 1 });
