@@ -57,7 +57,7 @@ export function Resource({ resource, geometry }: Props) {
                 fenced ? "border-ok/40 text-ok" : "border-warn/50 text-warn",
               )}
             >
-              fencing {fenced ? "on" : "off"}
+              fence {fenced ? "on" : "off"}
             </button>
           </div>
           <p className="mt-0.5 flex items-center gap-1.5 text-xs text-muted">

@@ -31,7 +31,7 @@ export function Figures({ overview: { leases, tasks, contended } }: { overview: 
       <Panel title="Tasks" aside={isMissing ? "store unavailable" : "whole store"}>
         <Row>
           <Figure name="Pending" value={count(tasks?.pending)} note="due or scheduled" />
-          <Figure name="Running" value={count(tasks?.running)} note="leased by workers" />
+          <Figure name="Running" value={count(tasks?.running)} note="under lease" />
           <Figure name="Done" value={count(tasks?.done)} note="within retention" />
           <Figure
             name="Dead"

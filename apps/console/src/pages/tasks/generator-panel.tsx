@@ -60,7 +60,8 @@ const dotOf = ({ status, running }: GeneratorStatus) =>
 
 function statusText({ status, running, ratePerSecond }: GeneratorStatus): string {
   if (!running) return "stopped";
-  if (status === "STARTED") return `adds ${ratePerSecond} tasks a second`;
+  if (status === "STARTED")
+    return `adds ${ratePerSecond} ${ratePerSecond === 1 ? "task" : "tasks"} a second`;
   return "started, but no process runs it. Run `leasehold generate run`.";
 }
 

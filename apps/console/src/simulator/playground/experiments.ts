@@ -50,7 +50,7 @@ const PLANS: readonly Plan[] = [
     untilMs: 30_000,
     question: "The lease lasts 10 s and is renewed every 3.3 s. How often is it renewed in 30 s?",
     choices: {
-      never: "Never: no other process is leading",
+      never: "Never: no other process wants to lead",
       few: "About 3 times: once per TTL",
       steady: "About 9 times: once per renewal interval",
     },
