@@ -15,8 +15,8 @@ export default defineConfig({
     react(),
     tailwindcss(),
     {
-      // The server tells a page where the console's root is; Vite's own is at /.
-      name: "base-of-the-development-server",
+      // In production the server adds this element, with the path at which it mounts the console.
+      name: "development-base",
       apply: "serve",
       transformIndexHtml: () => [{ tag: "base", attrs: { href: "/" }, injectTo: "head-prepend" }],
     },
@@ -25,7 +25,7 @@ export default defineConfig({
     outDir: here("../../packages/leasehold-server/dist/web"),
     emptyOutDir: true,
     target: "es2022",
-    // Small files would become data: URLs, which the console's content security policy forbids in scripts.
+    // Vite would inline small files as data: URLs, which the content security policy forbids in scripts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

@@ -13,7 +13,7 @@ import { taskWorld } from "../support/task-world.js";
 describeChromium("the console's audit", () => {
   let console: Console;
   let ask: ReturnType<typeof taskWorld>["ask"];
-  /** Somebody has changed the entry with this number, past the server. */
+  /** The number of an entry that was changed behind the server's back. */
   let changed: number | undefined;
   beforeAll(async () => {
     const stores = await memory().open(systemEnv);
@@ -40,25 +40,25 @@ describeChromium("the console's audit", () => {
   const pause = (name: string, reason: string) =>
     ask("PUT", "/v1/pauses", { kind: "queue", name, reason });
 
-  it("is empty at first, and intact", async () => {
+  it("is empty and intact at first", async () => {
     const page = await open("/audit");
-    await page.getByText("No entry yet").waitFor();
+    await page.getByText("No entries yet").waitFor();
     await button(page, "Verify").click();
     await page.getByText("Intact", { exact: true }).waitFor();
-    await page.getByText("There is no entry yet.").waitFor();
+    await page.getByText("There are no entries yet.").waitFor();
   });
 
-  it("lists who did what to what and why, as it is done; filters stay in the URL", async () => {
+  it("lists actions with target, actor and reason live; the URL keeps the filters", async () => {
     const page = await open("/audit");
-    await page.getByText("No entry yet").waitFor();
+    await page.getByText("No entries yet").waitFor();
     await pause("nightly", "the books are open");
     await rows(page).first().getByText("queue.pause").waitFor();
     await rows(page).first().getByText("the books are open").waitFor();
     await ask("PUT", "/api/generator/rate", { ratePerSecond: 3, reason: "slowly" });
     await waitForCount(rows(page), 4);
-    await page.getByLabel("Act", { exact: true }).selectOption("generator.rate");
+    await page.getByLabel("Action", { exact: true }).selectOption("generator.rate");
     await waitForCount(rows(page), 2);
-    await page.getByLabel("Act", { exact: true }).selectOption("");
+    await page.getByLabel("Action", { exact: true }).selectOption("");
     await page.getByRole("searchbox", { name: "Target" }).fill("nightly");
     await waitForCount(rows(page), 2);
     await page.getByRole("searchbox", { name: "Actor" }).fill("any");
@@ -71,11 +71,11 @@ describeChromium("the console's audit", () => {
     await page.keyboard.press("Enter");
     const details = page.getByRole("region", { name: "details of entry 2" });
     await details.getByText('"kind": "queue"').waitFor();
-    await page.getByRole("searchbox", { name: "Actor" }).fill("nobody");
-    await page.getByText("No entry fits the filters").waitFor();
+    await page.getByRole("searchbox", { name: "Actor" }).fill("absent");
+    await page.getByText("No entries match the filters").waitFor();
   });
 
-  it("reads on as somebody scrolls, and exports all of it", async () => {
+  it("loads more entries on scroll, and exports all of them", async () => {
     for (let n = 0; n < 60; n += 1) await pause(`many-${n}`, "page after page");
     const page = await open("/audit");
     await waitForCount(rows(page), 100);
@@ -89,11 +89,11 @@ describeChromium("the console's audit", () => {
     expect(entries[0]).toMatchObject({ action: "queue.pause", target: "many-59" });
   });
 
-  it("is verified, also against a checkpoint that was kept; says where it is broken", async () => {
+  it("verifies the chain, also against a checkpoint, and shows where it is broken", async () => {
     await pause("verified", "to have an entry");
     const page = await open("/audit?target=verified");
     const download = page.waitForEvent("download");
-    await button(page, "Download a checkpoint").click();
+    await button(page, "Download checkpoint").click();
     const path = await (await download).path();
     const kept = JSON.parse(await readFile(path, "utf8")) as { seq: number; hash: string };
     expect(kept).toEqual(await ask("GET", "/v1/audit/checkpoint"));
@@ -102,19 +102,19 @@ describeChromium("the console's audit", () => {
     await button(page, "Verify").click();
     await said.getByText(`All ${kept.seq + 2} entries, of all tenants`).waitFor();
 
-    await button(page, "Against a checkpoint").click();
-    await page.getByLabel("Read a checkpoint from a file").setInputFiles(path);
+    await button(page, "Verify against a checkpoint").click();
+    await page.getByLabel("Load a checkpoint from a file").setInputFiles(path);
     await expect
       .poll(() => page.getByLabel("Checkpoint", { exact: true }).inputValue())
       .not.toBe("");
-    await button(page, "Verify against it").click();
-    await said.getByText(`still holds your checkpoint at ${kept.seq}`).waitFor();
+    await button(page, "Verify against this checkpoint").click();
+    await said.getByText(`contains your checkpoint at entry ${kept.seq}`).waitFor();
     const other = JSON.stringify({ seq: kept.seq, hash: "0".repeat(64) });
     await page.getByLabel("Checkpoint", { exact: true }).fill(other);
-    await button(page, "Verify against it").click();
+    await button(page, "Verify against this checkpoint").click();
     await said.getByText("Broken at entry").waitFor();
     await page.getByLabel("Checkpoint", { exact: true }).fill("{}");
-    await button(page, "Verify against it").click();
+    await button(page, "Verify against this checkpoint").click();
     await page.getByRole("alert").filter({ hasText: "A checkpoint is" }).waitFor();
 
     changed = 2;
@@ -128,7 +128,7 @@ describeChromium("the console's audit", () => {
     await page.getByText("Intact", { exact: true }).waitFor();
   });
 
-  it.each(["light", "dark"] as const)("can be used by everybody, %s", async (theme) => {
+  it.each(["light", "dark"] as const)("has no accessibility findings, %s", async (theme) => {
     await pause(`looks-${theme}`, "to be seen");
     const page = await open(`/audit?target=looks-${theme}`, { theme });
     await rows(page).first().waitFor();
@@ -140,7 +140,7 @@ describeChromium("the console's audit", () => {
     expect(await overflows(page)).toBe(false);
   });
 
-  it("has made nobody complain", () => {
+  it("has logged no errors in the browser", () => {
     expect(console.complaints).toEqual([]);
   });
 });
@@ -150,10 +150,10 @@ describeChromium("the console's audit, where it cannot be read", () => {
   afterAll(() => console.close());
   const open = openedPages(() => console);
 
-  it("says that the server keeps none, or that this key may not read it", async () => {
+  it("explains that the server keeps none, or that this key may not read it", async () => {
     console = await openConsole({ control: undefined });
     const page = await open("/audit");
-    await page.getByText("This server keeps no audit").waitFor();
+    await page.getByText("This server keeps no audit log").waitFor();
     expect(await axe(page)).toEqual([]);
     await console.close();
 
@@ -161,6 +161,6 @@ describeChromium("the console's audit, where it cannot be read", () => {
     const other = await open("/audit");
     await other.getByLabel("API key").fill(await newKey(console.stores, "viewer"));
     await button(other, "Sign in").click();
-    await other.getByText("The audit is for operators and admins").waitFor();
+    await other.getByText("Only operators and admins can read the audit log").waitFor();
   });
 });

@@ -5,7 +5,7 @@ import { describeChromium } from "../support/chromium.js";
 import { axe, type Console, openConsole, overflows, PHONE } from "../support/console.js";
 
 const SHARDS = 6;
-/** Works until it is told to stop. */
+/** Works until its signal aborts. */
 const untilAborted = ({ signal }: { readonly signal: AbortSignal }) =>
   new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
@@ -31,12 +31,12 @@ describeChromium("the console's elections", () => {
     expect(shown.complaints).toEqual([]);
   });
 
-  it("tells that there is none", async () => {
+  it("shows that there are none", async () => {
     const page = await shown.open("/elections");
-    await page.getByText("There is no election and no singleton").waitFor();
+    await page.getByText("No elections or singletons").waitFor();
   });
 
-  it("shows leader, term, changes and how long nobody led", async () => {
+  it("shows leader, term, changes and the time without a leader", async () => {
     const page = await shown.open("/elections");
     const panel = page.locator("section").filter({ hasText: "scheduler" });
     const candidacies = ["ann", "bob"].map(async (holder) => {
@@ -54,9 +54,9 @@ describeChromium("the console's elections", () => {
     await expect.poll(() => both.some(({ elector }) => elector.state === "leading")).toBe(true);
     const first = both.find(({ elector }) => elector.state === "leading");
     const second = both.find((one) => one !== first);
-    if (!first || !second) throw new Error("nobody leads");
+    if (!first || !second) throw new Error("there is no leader");
     await panel.getByText(first.holder).first().waitFor();
-    await panel.getByText("one term is known").waitFor();
+    await panel.getByText("one known term").waitFor();
 
     await first.leave();
     await panel.getByText("among 2 terms").waitFor();
@@ -68,12 +68,12 @@ describeChromium("the console's elections", () => {
       .toEqual([
         expect.stringMatching("Leader"),
         expect.stringMatching(new RegExp(`^2${second.holder}.*live.*\\d (ms|s)$`)),
-        expect.stringMatching(new RegExp(`^1${first.holder}.*released.*not known$`)),
+        expect.stringMatching(new RegExp(`^1${first.holder}.*released.*unknown$`)),
       ]);
-    await panel.getByText(/nobody led for so long/).waitFor();
+    await panel.getByText(/time without a leader/).waitFor();
 
     await second.leave();
-    await panel.getByText("nobody", { exact: false }).first().waitFor();
+    await panel.getByText("no leader", { exact: false }).first().waitFor();
     await page.getByRole("link", { name: "scheduler" }).click();
     await page.getByRole("heading", { name: "scheduler" }).waitFor();
   });
@@ -108,7 +108,7 @@ describeChromium("the console's elections", () => {
     await page.getByRole("heading", { name: /^ingest\/shards\/\d/ }).waitFor();
   });
 
-  it.each(["light", "dark"] as const)("can be used by everybody, %s", async (theme) => {
+  it.each(["light", "dark"] as const)("has no accessibility findings, %s", async (theme) => {
     const page = await shown.open("/elections", { theme });
     await page.getByText("The last 2 terms").click();
     expect(await axe(page)).toEqual([]);

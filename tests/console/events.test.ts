@@ -23,13 +23,13 @@ describeChromium("the console's events", () => {
     page.getByRole("region", { name: "Events", exact: true }).getByRole("listitem");
   const live = (page: Page) => page.getByText("Live", { exact: true }).waitFor();
 
-  it("shows what happens as it happens, of leases, tasks and operators", async () => {
+  it("shows events of leases, tasks and operators live", async () => {
     const page = await open("/events");
     await live(page);
     const { token } = await calls.take("doors/front", "ann");
     await calls.take("doors/front", "ben");
     const front = rows(page).filter({ hasText: "doors/front" });
-    await front.filter({ hasText: "contended" }).filter({ hasText: "ann has it" }).waitFor();
+    await front.filter({ hasText: "contended" }).filter({ hasText: "held by ann" }).waitFor();
     await front
       .filter({ hasText: "acquired" })
       .getByTitle(`fencing token ${token}`)
@@ -46,24 +46,24 @@ describeChromium("the console's events", () => {
     await rows(page).filter({ hasText: "queue told: it rings" }).waitFor();
     await told.first().getByRole("link").click();
     await page.getByRole("heading", { level: 1, name: "bell" }).waitFor();
-    // What came while another page was shown is there all the same.
+    // Events that arrive while another page is open are kept.
     await calls.take("doors/back", "ann");
     await page.goBack();
     await rows(page).filter({ hasText: "doors/back" }).waitFor();
   });
 
-  it("is held still while it is paused, and says how many wait", async () => {
+  it("stops while it is paused, and counts the new events", async () => {
     const page = await open("/events?resource=paused/");
     await live(page);
     await calls.take("paused/1", "ann");
     await waitForCount(rows(page), 1);
     await page.keyboard.press("p");
-    await page.getByText("Paused: 0 events wait").waitFor();
+    await page.getByText("Paused: 0 new events").waitFor();
     await calls.take("paused/2", "ann");
-    await page.getByText("Paused: 1 event waits").waitFor();
+    await page.getByText("Paused: 1 new event").waitFor();
     await calls.take("paused/3", "ann");
     await calls.take("elsewhere", "ann");
-    await page.getByText("Paused: 2 events wait").waitFor();
+    await page.getByText("Paused: 2 new events").waitFor();
     expect(await rows(page).count()).toBe(1);
     await button(page, "Resume").click();
     await waitForCount(rows(page), 3);
@@ -79,7 +79,7 @@ describeChromium("the console's events", () => {
     await page.getByLabel("Type").selectOption("contended");
     await waitForCount(rows(page), 1);
     await page.getByLabel("Topic").selectOption("task");
-    await page.getByText("No event fits the filters").waitFor();
+    await page.getByText("No events match the filters").waitFor();
     await page.getByLabel("Topic").selectOption("");
     await page.getByLabel("Type").selectOption("acquired");
     await page.getByRole("searchbox", { name: "Holder" }).fill("DAVE");
@@ -91,7 +91,7 @@ describeChromium("the console's events", () => {
     await waitForCount(rows(page), 1);
   });
 
-  it("draws what is in view alone, and keeps the place of who reads on", async () => {
+  it("renders only the rows in view, and keeps the scroll position", async () => {
     const page = await open("/events?holder=crowd");
     await live(page);
     const batch = Array.from({ length: 300 }, (_, n) => ({
@@ -115,7 +115,7 @@ describeChromium("the console's events", () => {
     await page.getByRole("heading", { level: 1, name: "crowds/" }).waitFor();
   });
 
-  it("goes on after a broken connection, without a gap or a repetition", async () => {
+  it("resumes after a broken connection, without a gap or a repetition", async () => {
     const { hostname, port } = new URL(console.url);
     const proxy = await openTcpProxy({ host: hostname, port: Number(port) });
     try {
@@ -139,25 +139,25 @@ describeChromium("the console's events", () => {
     }
   });
 
-  it("shows the writes that were refused, of who had lost a lease", async () => {
+  it("shows refused writes of holders that had lost a lease", async () => {
     const world = taskWorld(console.url);
     const late = await calls.take("ledger/april", "ann");
     const act = { resource: "ledger/april", reason: "it hangs", free: "now" };
     await world.ask("POST", "/v1/leases/revoke", [act]);
     const page = await open("/events");
     await page.getByRole("link", { name: "Refused writes" }).click();
-    await page.getByText("Nothing was refused").waitFor();
+    await page.getByText("No refused writes").waitFor();
     expect(await late.renew()).toMatchObject({ status: "lost" });
     const refused = page.getByRole("list", { name: "Refused" }).getByRole("listitem");
     await refused.getByText("ledger/april").waitFor();
-    await refused.getByText("revoked: an operator had ended it").waitFor();
+    await refused.getByText("revoked: an operator revoked the lease").waitFor();
     await refused.getByTitle(`fencing token ${late.token}`).waitFor();
     await page.getByRole("searchbox").fill("payroll/");
-    await page.getByText("Nothing was refused").waitFor();
+    await page.getByText("No refused writes").waitFor();
     expect(new URL(page.url()).search).toBe("?view=refused&prefix=payroll%2F");
   });
 
-  it.each(["light", "dark"] as const)("can be used by everybody, %s", async (theme) => {
+  it.each(["light", "dark"] as const)("has no accessibility findings, %s", async (theme) => {
     await calls.take(`looks/${theme}`, "ann");
     for (const path of [`/events?resource=looks/${theme}`, "/events?view=refused"]) {
       const page = await open(path, { theme });
@@ -170,7 +170,7 @@ describeChromium("the console's events", () => {
     }
   });
 
-  it("has made nobody complain", () => {
+  it("has logged no errors in the browser", () => {
     expect(console.complaints).toEqual([]);
   });
 });

@@ -10,7 +10,7 @@ import { leaseCalls } from "../support/lease-calls.js";
 const IN_PAGE = readFileSync(new URL("../support/page-watch.js", import.meta.url), "utf8");
 const MANY = 10_000;
 const AT_ONCE = 1_000;
-/** What is in view, what is just beyond it, and the head. */
+/** The rows in view, some beyond them, and the head. */
 const MOST_ROWS = 60;
 
 const row = (page: Page, name: string | RegExp) => page.getByRole("row").filter({ hasText: name });
@@ -30,9 +30,9 @@ describeChromium("the console's leases", () => {
     expect(shown.complaints).toEqual([]);
   });
 
-  it("tells that nobody has had a lease yet, and shows the first one as it comes", async () => {
+  it("is empty at first, and shows the first lease live", async () => {
     const page = await shown.open("/leases");
-    await page.getByText("Nobody has had a lease yet").waitFor();
+    await page.getByText("No leases yet").waitFor();
     await calls.take("billing/nightly", "worker-1");
     await row(page, "billing/nightly").getByText("worker-1").waitFor();
   });
@@ -49,7 +49,7 @@ describeChromium("the console's leases", () => {
       await calls.take("orders/with/slashes?&# %41", "ann");
     });
 
-    it("shows holder, token, renewals and who waits", async () => {
+    it("shows holder, token, renewals and waiters", async () => {
       const page = await shown.open("/leases?q=orders/");
       const cells = row(page, "orders/1").getByRole("cell");
       await expect
@@ -59,7 +59,7 @@ describeChromium("the console's leases", () => {
       expect(await row(page, "orders/3").getByRole("cell").nth(1).textContent()).toBe("revoked");
     });
 
-    it("searches by words, and keeps them in the URL", async () => {
+    it("searches by filters, and keeps them in the URL", async () => {
       const page = await shown.open("/leases");
       await row(page, "billing/nightly").waitFor();
       await page.keyboard.press("/");
@@ -76,13 +76,13 @@ describeChromium("the console's leases", () => {
         "orders/ holder:bob state:revoked",
       );
       await page.getByRole("searchbox").fill("state:asleep");
-      await page.getByRole("alert").filter({ hasText: "state: is one of" }).waitFor();
-      await page.getByRole("searchbox").fill("nobody/has/this");
+      await page.getByRole("alert").filter({ hasText: "state: must be one of" }).waitFor();
+      await page.getByRole("searchbox").fill("no/such/prefix");
       await page.getByRole("button", { name: "Show all" }).click();
       await row(page, "billing/nightly").waitFor();
     });
 
-    it("goes by keys, and opens a name with any signs", async () => {
+    it("supports the keyboard, and opens a name with any characters", async () => {
       const page = await shown.open("/leases?q=orders/");
       await row(page, "orders/with").waitFor();
       for (const key of ["j", "j", "k", "j", "j", "j", "j"]) await page.keyboard.press(key);
@@ -97,7 +97,7 @@ describeChromium("the console's leases", () => {
       expect(new URL(page.url()).searchParams.get("q")).toBe("orders/");
     });
 
-    it.each(["light", "dark"] as const)("can be used by everybody, %s", async (theme) => {
+    it.each(["light", "dark"] as const)("has no accessibility findings, %s", async (theme) => {
       const page = await shown.open("/leases", { theme });
       await row(page, "orders/1").waitFor();
       expect(await axe(page)).toEqual([]);
@@ -107,7 +107,7 @@ describeChromium("the console's leases", () => {
       expect(await overflows(page)).toBe(false);
     });
 
-    it("says when the server cannot be asked, and asks again", async () => {
+    it("shows an error of the server, and retries", async () => {
       const page = await shown.open("/leases");
       await row(page, "orders/1").waitFor();
       const before = shown.complaints.length;
@@ -117,15 +117,15 @@ describeChromium("the console's leases", () => {
       await page.unroute("**/v1/leases?*");
       await page.getByRole("button", { name: "Try again" }).click();
       await row(page, "orders/1").waitFor();
-      // Of those answers alone the browser complained.
+      // The browser logged errors only for those responses.
       const own = shown.complaints.splice(before);
       for (const complaint of own) expect(complaint).toContain("503");
     });
   });
 
-  it("shows what has changed on the server because it was told, not because it asked", async () => {
+  it("shows a change because of a notification, not of a poll", async () => {
     const page = await shown.open("/leases?q=told/");
-    await page.getByText("No lease is like that").waitFor();
+    await page.getByText("No matching leases").waitFor();
     await page.evaluate(IN_PAGE);
     await page.evaluate("watchFor('told/now')");
     await calls.take("told/now", "ann");
@@ -136,9 +136,9 @@ describeChromium("the console's leases", () => {
     console.info(`a change was shown ${(seen?.atMs ?? 0) - (event?.atMs ?? 0)} ms after its event`);
   });
 
-  it("leaves the streams to others while nobody looks, and goes on where it was", async () => {
+  it("closes its streams while the page is hidden, and resumes them", async () => {
     const page = await shown.open("/leases?q=later/");
-    await page.getByText("No lease is like that").waitFor();
+    await page.getByText("No matching leases").waitFor();
     const look = (hidden: boolean) =>
       page.evaluate(`
         Object.defineProperty(document, "hidden", { value: ${hidden}, configurable: true });
@@ -165,7 +165,7 @@ describeChromium("the console's leases", () => {
       "10,000",
     );
 
-    // A change far up and one in view, of which that in view is read again at once.
+    // Of a change in view and one far above, the one in view is refetched at once.
     await calls.revoke(`many/${String(MANY - 2).padStart(5, "0")}`, "tested");
     await row(page, `many/${String(MANY - 2).padStart(5, "0")}`)
       .getByText("revoked")

@@ -47,7 +47,7 @@ describeChromium("the console's overview", () => {
       .toMatch(/renewed at most 1\/s/);
     await expect
       .poll(() => chart(page, "Grants per second").getAttribute("aria-label"))
-      .toMatch(/acquired at most [1-3]\/s, released at most 1\/s, met a holder at most [12]\/s/);
+      .toMatch(/acquired at most [1-3]\/s, released at most 1\/s, contended at most [12]\/s/);
 
     await calls.revoke("b", "tested");
     await expect
@@ -69,7 +69,7 @@ describeChromium("the console's overview", () => {
         .poll(() => chart(page, "Tasks per second").getAttribute("aria-label"), { timeout: 30_000 })
         .toMatch(/added at most [12]\/s/);
       await page.getByRole("heading", { name: "Engine: memory" }).waitFor();
-      await page.getByText("well", { exact: true }).waitFor();
+      await page.getByText("healthy", { exact: true }).waitFor();
       await page.getByRole("cell", { name: "tasks.enqueue" }).waitFor();
       await expect
         .poll(() => chart(page, "Store latency").getAttribute("aria-label"))
@@ -82,7 +82,7 @@ describeChromium("the console's overview", () => {
     }
   });
 
-  it("tells who leads", async () => {
+  it("shows the leaders", async () => {
     const leases = await connect(shown.url, { holder: "node-1" });
     const elector = leases.elector("scheduler", { ttlMs: 10_000 });
     const stop = new AbortController();
@@ -99,7 +99,7 @@ describeChromium("the console's overview", () => {
       await line.getByText("node-1").waitFor();
       stop.abort();
       await leading.catch(() => {});
-      await line.getByText("nobody").waitFor();
+      await line.getByText("no leader").waitFor();
     } finally {
       stop.abort();
       await leading.catch(() => {});
@@ -116,14 +116,14 @@ describeChromium("the console's overview", () => {
     expect(await button.getAttribute("aria-pressed")).toBe("true");
   });
 
-  it("says when the server does not answer, with what it knew", async () => {
+  it("shows that the server is unavailable, with the last figures", async () => {
     const page = await shown.open("/");
     await figure(page, "Held").waitFor();
     const before = shown.complaints.length;
     await page.route("**/v1/overview?*", (route) =>
       route.fulfill({ status: 503, contentType: "application/problem+json", body: "{}" }),
     );
-    await page.getByRole("alert").getByText("The server does not answer").waitFor();
+    await page.getByRole("alert").getByText("The server is unavailable").waitFor();
     expect(await figure(page, "Held").count()).toBe(1);
     await page.reload();
     await page.getByRole("button", { name: "Try again" }).waitFor();
@@ -133,7 +133,7 @@ describeChromium("the console's overview", () => {
     for (const complaint of shown.complaints.splice(before)) expect(complaint).toContain("503");
   });
 
-  it.each(["light", "dark"] as const)("can be used by everybody, %s", async (theme) => {
+  it.each(["light", "dark"] as const)("has no accessibility findings, %s", async (theme) => {
     const page = await shown.open("/", { theme });
     await chart(page, "Store latency").waitFor();
     expect(await axe(page)).toEqual([]);

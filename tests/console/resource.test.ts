@@ -1,4 +1,4 @@
-/** The console's page of one resource: who had it when, who came too late, and what operators do with it. */
+/** The console's page of one resource: holders over time, late calls, and operator actions. */
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { describeChromium } from "../support/chromium.js";
@@ -23,7 +23,7 @@ describeChromium("the console's page of a resource", () => {
     expect(shown.complaints).toEqual([]);
   });
 
-  it("shows a bar per token, why each ended, who waits, and who came too late", async () => {
+  it("shows a bar per token, why each ended, the waiters, and the refused late calls", async () => {
     const ann = await calls.take("billing", "ann");
     await ann.renew();
     await ann.renew();
@@ -40,13 +40,13 @@ describeChromium("the console's page of a resource", () => {
 
     const page = await shown.open(pathOf("billing"));
     await page.getByText("Held by dan").waitFor();
-    const bars = page.getByRole("list", { name: "Grants, the newest first" });
+    const bars = page.getByRole("list", { name: "Grants, newest first" });
     await expect
       .poll(() => bars.getByRole("button").allTextContents())
       .toEqual([
-        expect.stringMatching(/^token4danheld for .*, holds it now, free for /),
+        expect.stringMatching(/^token4danheld for .*, current holder, free for /),
         expect.stringMatching(/^token3cidheld for .*, revoked by an operator, free for /),
-        expect.stringMatching(/^token2bobheld for .*, expired, then taken by cid, free for /),
+        expect.stringMatching(/^token2bobheld for .*, expired, then acquired by cid, free for /),
         expect.stringMatching(/^token1annheld for .*, released by its holder$/),
       ]);
     // Each in the colour of its token.
@@ -55,7 +55,7 @@ describeChromium("the console's page of a resource", () => {
       .evaluateAll((all) => all.map((one) => one.parentElement?.getAttribute("style")));
     expect(new Set(styles).size).toBe(4);
 
-    const details = page.getByRole("region", { name: "The marked grant" });
+    const details = page.getByRole("region", { name: "Selected grant" });
     await grant(page, "1 ").focus();
     await details.getByText("released by its holder").waitFor();
     expect(await details.getByRole("definition").allTextContents()).toContain("2");
@@ -70,7 +70,7 @@ describeChromium("the console's page of a resource", () => {
     await page.getByRole("listitem").getByText("eve", { exact: true }).waitFor();
   });
 
-  it("revokes with a reason, which the audit keeps and the page shows", async () => {
+  it("revokes with a reason, which the audit log keeps and the page shows", async () => {
     const ann = await calls.take("revoked", "ann");
     const page = await shown.open(pathOf("revoked"));
     await page.getByRole("button", { name: "Revoke…" }).click();
@@ -87,16 +87,16 @@ describeChromium("the console's page of a resource", () => {
     expect(await ann.renew()).toMatchObject({ status: "lost", reason: "revoked" });
     expect((await calls.take("revoked", "bob")).status).toBe("held");
     await grant(page, "1 ann held for").waitFor();
-    await page.getByRole("definition").getByText("not free before its expiry").waitFor();
+    await page.getByRole("definition").getByText("blocked until its expiry").waitFor();
 
     const audit = await fetch(`${shown.url}/v1/audit?target=revoked&action=lease.revoke`);
     const { items } = (await audit.json()) as { items: { reason: string }[] };
     expect(items.map(({ reason }) => reason)).toContain("its host burns");
 
-    // What still blocks the resource can be freed at once.
+    // A second revocation frees a resource that is still blocked.
     await page.getByRole("button", { name: "Revoke…" }).click();
     expect(await dialog.getByRole("radio", { name: "Free now" }).isChecked()).toBe(true);
-    await dialog.getByText("Only what checks fencing tokens is protected").waitFor();
+    await dialog.getByText("Only resources that check fencing tokens are protected").waitFor();
     await dialog.getByRole("textbox", { name: "Reason" }).fill("it was switched off");
     await dialog.getByRole("button", { name: "Revoke" }).click();
     await dialog.waitFor({ state: "hidden" });
@@ -104,14 +104,14 @@ describeChromium("the console's page of a resource", () => {
     expect(await calls.take("revoked", "bob")).toMatchObject({ status: "acquired", token: 2 });
   });
 
-  it("revokes nobody else than who was looked at", async () => {
+  it("revokes only the grant that the operator saw", async () => {
     const ann = await calls.take("taken", "ann");
     const page = await shown.open(pathOf("taken"));
     await page.getByRole("button", { name: "Revoke…" }).click();
     const dialog = page.getByRole("dialog");
     await ann.release();
     const bob = await calls.take("taken", "bob");
-    await dialog.getByText("It has another grant by now, with token 2").waitFor();
+    await dialog.getByText("The lease has a newer grant with token 2").waitFor();
     await dialog.getByRole("textbox", { name: "Reason" }).fill("ann is gone");
     await dialog.getByRole("button", { name: "Revoke" }).click();
     await dialog.getByText("Nothing was revoked: token 1 is not the current one").waitFor();
@@ -126,19 +126,19 @@ describeChromium("the console's page of a resource", () => {
     await page.getByRole("button", { name: "Pause…" }).click();
     await page.getByRole("textbox", { name: "Reason" }).fill("the disk is swapped");
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
-    await page.getByText("granted to nobody").waitFor();
+    await page.getByText("no new grants").waitFor();
     await expect.poll(async () => (await calls.take("paused", "bob")).status).toBe("held");
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
-    await page.getByText("granted to nobody").waitFor({ state: "hidden" });
+    await page.getByText("no new grants").waitFor({ state: "hidden" });
     await expect.poll(async () => (await calls.take("paused", "cid")).status).toBe("acquired");
     await page.getByText("Held by cid").waitFor();
     await page.getByText("resource.resume").first().waitFor();
   });
 
-  it("says that nobody has had it, and follows the first who does", async () => {
+  it("is empty at first, and shows the first grant live", async () => {
     const page = await shown.open(pathOf("new/one"));
-    await page.getByText("Nobody has had it yet").waitFor();
+    await page.getByText("No grants yet").waitFor();
     await calls.take("new/one", "ann");
     await grant(page, "1 ann").waitFor();
     await page.getByRole("button", { name: "last 10m" }).click();
@@ -159,7 +159,7 @@ describeChromium("the console's page of a resource", () => {
     expect(await page.getByRole("button", { name: "Earlier holders" }).count()).toBe(0);
   });
 
-  it("has the page that was asked for, also if something changes just then", async () => {
+  it("loads the next page even if a change arrives meanwhile", async () => {
     for (let term = 0; term < 60; term += 1) {
       await (await calls.take("busy", `worker-${term}`)).release();
     }
@@ -174,7 +174,7 @@ describeChromium("the console's page of a resource", () => {
       await readAgain;
       await route.continue();
     });
-    // With the audit, all that is shown is read again, when an operator has done something.
+    // An operator action refetches the visible queries, the audit log among them.
     const readAgain = page.waitForRequest(/\/v1\/audit/);
     await page.getByRole("button", { name: "Earlier holders" }).click();
     await asked;
@@ -186,7 +186,7 @@ describeChromium("the console's page of a resource", () => {
     await grant(page, "1 ").waitFor();
   });
 
-  it.each(["light", "dark"] as const)("can be used by everybody, %s", async (theme) => {
+  it.each(["light", "dark"] as const)("has no accessibility findings, %s", async (theme) => {
     const page = await shown.open(pathOf("billing"), { theme });
     await grant(page, "4 ").waitFor();
     expect(await axe(page)).toEqual([]);
@@ -195,7 +195,7 @@ describeChromium("the console's page of a resource", () => {
     expect(await overflows(page)).toBe(false);
   });
 
-  it("shows a viewer no acts, and no audit", async () => {
+  it("shows a viewer no actions and no audit log", async () => {
     const guarded = await openConsole();
     try {
       await leaseCalls(guarded.url).take("seen", "ann");
@@ -205,8 +205,8 @@ describeChromium("the console's page of a resource", () => {
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByText("Held by ann").waitFor();
       await page.getByText("viewer", { exact: true }).waitFor();
-      for (const act of ["Revoke…", "Pause…"]) {
-        expect(await page.getByRole("button", { name: act }).count()).toBe(0);
+      for (const name of ["Revoke…", "Pause…"]) {
+        expect(await page.getByRole("button", { name }).count()).toBe(0);
       }
       expect(await page.getByRole("heading", { name: "Audit" }).count()).toBe(0);
     } finally {

@@ -1,4 +1,4 @@
-/** What is around every page: navigation, sign-in, keys, themes, and what the first load weighs. */
+/** The frame of every page: navigation, sign-in, shortcuts, themes, and the size of the first load. */
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { consoleFiles } from "../../packages/leasehold-server/src/http/index.js";
@@ -26,7 +26,7 @@ describeChromium("the console in Chromium", () => {
     await page.close();
   });
 
-  it("is as usable on a phone, in the dark", async () => {
+  it("works on a phone, in the dark theme", async () => {
     const page = await console.open("/", { viewport: PHONE, theme: "dark" });
     for (const name of PAGES) {
       await page.getByRole("button", { name: "Menu" }).click();
@@ -39,7 +39,7 @@ describeChromium("the console in Chromium", () => {
     await page.close();
   });
 
-  it("goes by keys: g and a letter, the palette, the search", async () => {
+  it("supports shortcuts: g and a letter, the palette, the search", async () => {
     const page = await console.open("/");
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
     await page.keyboard.press("g");
@@ -54,13 +54,13 @@ describeChromium("the console in Chromium", () => {
     await page.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
     expect(new URL(page.url()).pathname).toBe("/audit");
     await page.keyboard.press("?");
-    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
     await page.keyboard.press("Escape");
-    await page.getByRole("dialog", { name: "Keys" }).waitFor({ state: "hidden" });
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor({ state: "hidden" });
     await page.close();
   });
 
-  it("keeps the theme that was chosen", async () => {
+  it("keeps the chosen theme", async () => {
     const page = await console.open("/");
     const theme = () => page.evaluate("document.documentElement.dataset.theme");
     expect(await theme()).toBe("light");
@@ -72,7 +72,7 @@ describeChromium("the console in Chromium", () => {
     await page.close();
   });
 
-  it("is small: what the first page loads, as gzip", async () => {
+  it("loads little for the first page, as gzip", async () => {
     const page = await console.open("/");
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
     const loaded = await page.evaluate<string[]>(
@@ -93,14 +93,14 @@ describeChromium("the console in Chromium", () => {
     globalThis.console.info(`the first load: ${bytes} bytes as gzip\n${sizes.join("\n")}`);
     expect(sizes.length).toBeGreaterThan(2);
     expect(bytes).toBeLessThan(MOST_FIRST_LOAD_BYTES);
-    // The simulator comes when it is asked for.
+    // The simulator is loaded on demand.
     expect(loaded.filter((path) => /simulator|playground/.test(path))).toEqual([]);
     await page.close();
   });
 });
 
 describeChromium("signing in", () => {
-  it("asks for a key, tells a wrong one, and shows what the role may see", async () => {
+  it("requires a key, refuses a wrong one, and shows what the role may see", async () => {
     const console = await openConsole({ auth: "keys" });
     try {
       const page = await console.open("/leases");
@@ -112,7 +112,7 @@ describeChromium("signing in", () => {
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByRole("heading", { level: 1, name: "Leases" }).waitFor();
       await page.getByText("viewer", { exact: true }).waitFor();
-      // The key lives in this tab, not in its URL or in what outlives it.
+      // The key is kept for this tab only: not in its URL or in storage that outlives it.
       expect(page.url()).not.toContain("lh_");
       expect(await page.evaluate("JSON.stringify({ ...localStorage })")).not.toContain("lh_");
       await page.reload();

@@ -1,4 +1,4 @@
-/** The simulator, driven as a person does: its stories, acts, links, keys, experiments and quiz. */
+/** The simulator, driven like a user: scenarios, actions, links, shortcuts, experiments and quiz. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Locator, Page } from "playwright-core";
@@ -10,17 +10,17 @@ import { axe, type Console, openConsole, overflows, PHONE } from "../support/con
 const TTL_MS = 10_000;
 const RENEW_EVERY_MS = 3_300;
 
-/** However slow the machine is. */
+/** Patient, for slow machines. */
 function eventually<Value>(value: () => Value | Promise<Value>) {
   return expect.poll(value, { timeout: 30_000 });
 }
 
-/** Nothing plays by itself here: a test goes to the moments that it looks at. */
+/** Nothing plays by itself here: a test seeks the moments that it checks. */
 class Simulator {
   constructor(readonly page: Page) {}
 
   get timeline(): Locator {
-    return this.page.getByRole("slider", { name: "Time of the run" });
+    return this.page.getByRole("slider", { name: "Timeline" });
   }
   get store(): Locator {
     return this.page.getByRole("region", { name: "Store" });
@@ -43,7 +43,7 @@ class Simulator {
       .click();
     await this.page.getByRole("heading", { level: 2, name: scenario }).waitFor();
   }
-  /** To a whole second, which may lie before. */
+  /** Seeks a whole second, forward or back. */
   async goTo(seconds: number): Promise<void> {
     await this.timeline.press("Home");
     for (let tens = 0; tens < Math.floor(seconds / 10); tens++) await this.timeline.press("PageUp");
@@ -73,7 +73,7 @@ class Simulator {
   async lastMessages(): Promise<string> {
     return (await this.page.getByRole("log").textContent()) ?? "";
   }
-  get acts(): string {
+  get actions(): string {
     return decodeURIComponent(new URL(this.page.url()).hash);
   }
 }
@@ -101,37 +101,37 @@ describeChromium("the simulator in Chromium", () => {
     return new Simulator(page);
   }
 
-  it("acquires and renews: token 1 stays, the others stand in line", async () => {
+  it("acquires and renews: token 1 stays, the others wait in the queue", async () => {
     const simulator = await open();
     expect(await simulator.store.textContent()).toContain("never held");
     await simulator.goTo(14);
-    expect(await simulator.store.textContent()).toMatch(/P1.*1.*then P3 P2 P4 P5/);
+    expect(await simulator.store.textContent()).toMatch(/P1.*1.*queue P3 P2 P4 P5/);
     expect(await simulator.nodes()).toEqual([
       "P1: leader, believes in token 1",
-      "P2: 2nd in line",
-      "P3: 1st in line",
-      "P4: 3rd in line",
-      "P5: 4th in line",
+      "P2: 2nd in queue",
+      "P3: 1st in queue",
+      "P4: 3rd in queue",
+      "P5: 4th in queue",
     ]);
     expect(await simulator.lastMessages()).toContain("P1 renewed its lease");
     expect(await simulator.counter("Refused writes")).toBe("0");
   });
 
-  it("replaces a leader that crashes, when what was left of its lease is over", async () => {
+  it("replaces a crashed leader when its lease has expired", async () => {
     const simulator = await open();
     await simulator.play("Leader crash");
     await simulator.goTo(9);
-    expect(await simulator.node("P1").getAttribute("aria-label")).toBe("P1: dead");
+    expect(await simulator.node("P1").getAttribute("aria-label")).toBe("P1: crashed");
     expect(await simulator.store.textContent()).toMatch(/P1.*1/);
     await simulator.goTo(24);
     expect(await simulator.node("P3").getAttribute("aria-label")).toMatch(/leader.*token 2/);
-    expect(await simulator.store.textContent()).toMatch(/P3.*2.*then P2 P4 P5/);
+    expect(await simulator.store.textContent()).toMatch(/P3.*2.*queue P2 P4 P5/);
     const failOverMs = await simulator.failOverMs();
     expect(failOverMs).toBeGreaterThan(1_000);
     expect(failOverMs).toBeLessThanOrEqual(TTL_MS + RENEW_EVERY_MS);
   });
 
-  it("refuses the write of a leader that slept too long: two believe, one may write", async () => {
+  it("refuses the write of a leader that was paused too long: two believe, one may write", async () => {
     const simulator = await open();
     await simulator.play("GC pause and fence");
     await simulator.goTo(18);
@@ -139,64 +139,64 @@ describeChromium("the simulator in Chromium", () => {
     expect(await simulator.node("P3").getAttribute("aria-label")).toMatch(/leader.*token 2/);
     await simulator.goTo(29);
     expect(await simulator.counter("Refused writes")).toBe("1");
-    expect(await simulator.counter("Stale writes let through")).toBe("0");
+    expect(await simulator.counter("Stale writes accepted")).toBe("0");
     const writes = simulator.page.getByRole("list", { name: "Writes, oldest first" });
     await writes.getByText("P1, token 1, refused").waitFor({ state: "attached" });
-    expect(await simulator.node("P1").getAttribute("aria-label")).toContain("in line");
+    expect(await simulator.node("P1").getAttribute("aria-label")).toContain("in queue");
     for (const invariant of await simulator.invariants()) expect(invariant).toMatch(/: holds$/);
   });
 
-  it("lets the same write through where nothing fences, and says that none promised otherwise", async () => {
+  it("accepts the same write without fencing, and shows that this was not guaranteed", async () => {
     const simulator = await open();
     await simulator.play("Unfenced");
     await simulator.goTo(29);
-    expect(await simulator.counter("Stale writes let through")).toBe("1");
+    expect(await simulator.counter("Stale writes accepted")).toBe("1");
     expect(await simulator.invariants()).toContain(
-      "No stale write: broken, and not promised under these conditions",
+      "No stale write: broken, but not guaranteed under these conditions",
     );
   });
 
-  it("is free to be broken: a release hands over at once, a follower's death changes nothing", async () => {
+  it("allows any action: a release hands over at once, a crashed candidate changes nothing", async () => {
     const simulator = await open();
     await simulator.play("Free play");
     await simulator.goTo(5);
     await simulator.choose(simulator.node("P5"), "Crash");
-    await eventually(() => simulator.node("P5").getAttribute("aria-label")).toBe("P5: dead");
-    expect(simulator.acts).toContain("5000.crash.P5");
+    await eventually(() => simulator.node("P5").getAttribute("aria-label")).toBe("P5: crashed");
+    expect(simulator.actions).toContain("5000.crash.P5");
     const end = async (how: string) => {
       await simulator.store.getByRole("button", { name: how }).click();
       for (const _ of Array(3)) await simulator.timeline.press("ArrowRight");
     };
     await end("Release");
-    await eventually(() => simulator.store.textContent()).toMatch(/^StoreP32then/);
+    await eventually(() => simulator.store.textContent()).toMatch(/^StoreP32queue/);
     await eventually(() => simulator.failOverMs()).toBeLessThan(1_000);
     await end("Expire");
-    await eventually(() => simulator.store.textContent()).toMatch(/^StoreP[1-4]3then/);
+    await eventually(() => simulator.store.textContent()).toMatch(/^StoreP[1-4]3queue/);
     await end("Revoke");
-    await eventually(() => simulator.store.textContent()).toMatch(/^StoreP[1-4]4then/);
+    await eventually(() => simulator.store.textContent()).toMatch(/^StoreP[1-4]4queue/);
   });
 
-  it("takes settings: for the whole run at its beginning, later as an act", async () => {
+  it("applies settings to the whole run at its start, later as an action", async () => {
     const simulator = await open();
     await simulator.page.getByRole("tab", { name: "Tune" }).click();
-    const ttl = simulator.page.getByRole("slider", { name: "Lease time (ttl)" });
+    const ttl = simulator.page.getByRole("slider", { name: "Lease TTL" });
     await ttl.press("PageDown");
-    await eventually(() => simulator.acts).toContain("ttlMs.");
+    await eventually(() => simulator.actions).toContain("ttlMs.");
     await simulator.goTo(6);
     const latency = simulator.page.getByRole("slider", { name: "Network latency" });
     await latency.press("ArrowRight");
-    await eventually(() => simulator.acts).toContain("6000.set.latencyMs.");
-    await simulator.page.getByRole("button", { name: "Undo my acts" }).click();
-    await eventually(() => simulator.acts).not.toContain("set.latencyMs");
+    await eventually(() => simulator.actions).toContain("6000.set.latencyMs.");
+    await simulator.page.getByRole("button", { name: "Undo my actions" }).click();
+    await eventually(() => simulator.actions).not.toContain("set.latencyMs");
   });
 
-  it("shares a run as a link, and shows the same to whom it is given", async () => {
+  it("shares a run as a link that shows the same run", async () => {
     const simulator = await open();
     await simulator.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await simulator.play("Free play");
     await simulator.goTo(7);
     await simulator.choose(simulator.node("P1"), "Cut off");
-    await eventually(() => simulator.acts).toContain("cut.P1");
+    await eventually(() => simulator.actions).toContain("cut.P1");
     await simulator.page.getByRole("button", { name: "Share" }).click();
     await simulator.page.getByText("Link copied").waitFor();
     const link = await simulator.page.evaluate<string>("navigator.clipboard.readText()");
@@ -211,13 +211,13 @@ describeChromium("the simulator in Chromium", () => {
     );
   });
 
-  it("says what is wrong with a link that names no run, and shows the first scenario", async () => {
+  it("explains an invalid link, and shows the first scenario", async () => {
     const simulator = await open("/simulator#run=2-nonsense");
-    await simulator.page.getByRole("alert").getByText("This link names no run").waitFor();
+    await simulator.page.getByRole("alert").getByText("This link is not a valid run").waitFor();
     await simulator.page.getByRole("heading", { level: 2, name: "Acquire and renew" }).waitFor();
   });
 
-  it("turns back, and forks where something else is done", async () => {
+  it("goes back in time, and forks at another action", async () => {
     const simulator = await open();
     await simulator.play("Free play");
     await simulator.goTo(10);
@@ -225,7 +225,7 @@ describeChromium("the simulator in Chromium", () => {
     await simulator.goTo(30);
     const ended = await simulator.nodes();
     expect(ended[2]).toMatch(/leader.*token 2/);
-    // Dragged back and brought forward, it is the same run.
+    // Dragging back and forth does not change the run.
     const box = await simulator.timeline.boundingBox();
     if (!box) throw new Error("the timeline is not shown");
     await simulator.page.mouse.move(box.x + box.width / 2, box.y + 5);
@@ -236,16 +236,16 @@ describeChromium("the simulator in Chromium", () => {
     await simulator.goTo(30);
     expect(await simulator.nodes()).toEqual(ended);
     await simulator.goTo(5);
-    await simulator.page.getByText("looking back").waitFor();
+    await simulator.page.getByText("in the past").waitFor();
     await simulator.choose(simulator.node("P3"), "Crash");
-    await eventually(() => simulator.acts).toContain("5000.crash.P3");
-    expect(simulator.acts).not.toContain("crash.P1");
+    await eventually(() => simulator.actions).toContain("5000.crash.P3");
+    expect(simulator.actions).not.toContain("crash.P1");
     await simulator.goTo(30);
     expect(await simulator.node("P1").getAttribute("aria-label")).toMatch(/leader.*token 1/);
-    expect(await simulator.node("P3").getAttribute("aria-label")).toBe("P3: dead");
+    expect(await simulator.node("P3").getAttribute("aria-label")).toBe("P3: crashed");
   });
 
-  it("works by keys alone: plays, steps, and acts on a process and on a message", async () => {
+  it("works by keyboard alone: plays, steps, and changes a process and a message", async () => {
     const simulator = await open();
     const { page } = simulator;
     const focused = () => page.evaluate<string>("document.activeElement.ariaLabel ?? ''");
@@ -258,20 +258,20 @@ describeChromium("the simulator in Chromium", () => {
     await page.keyboard.press("4");
     await page.getByRole("heading", { level: 2, name: "Free play" }).waitFor();
     await page.keyboard.press(".");
-    await eventually(() => simulator.lastMessages()).toContain("took the lease with token 1");
+    await eventually(() => simulator.lastMessages()).toContain("acquired the lease with token 1");
     await page.keyboard.press(".");
     await eventually(() => simulator.lastMessages()).toContain("P1 leads with token 1");
     await page.keyboard.press(",");
     await eventually(() => simulator.lastMessages()).not.toContain("P1 leads");
-    // The answer to P1 is on its way.
-    await tabTo(/^yours for 10 s/);
+    // The answer to P1 is in flight.
+    await tabTo(/^granted for 10 s/);
     await page.keyboard.press("Enter");
     await page.getByRole("menuitem", { name: /^Drop/ }).waitFor();
     await page.keyboard.press("Enter");
-    await eventually(() => simulator.acts).toMatch(/\.drop\.\d/);
-    await eventually(() => simulator.lastMessages()).toContain("was lost on the way");
-    // On a button the key would be the button's own.
-    await tabTo(/^Time of the run/);
+    await eventually(() => simulator.actions).toMatch(/\.drop\.\d/);
+    await eventually(() => simulator.lastMessages()).toContain("was lost");
+    // A focused button would handle the space key itself.
+    await tabTo(/^Timeline/);
     await page.keyboard.press(" ");
     await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
     const beganMs = await simulator.atMs();
@@ -286,16 +286,16 @@ describeChromium("the simulator in Chromium", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("menuitem", { name: /^Crash/ }).waitFor();
     await page.keyboard.press("Enter");
-    await eventually(focused).toBe("P1: dead");
+    await eventually(focused).toBe("P1: crashed");
     await page.keyboard.press("h");
-    await page.getByRole("dialog", { name: "Keys of the simulator" }).waitFor();
+    await page.getByRole("dialog", { name: "Keyboard shortcuts of the simulator" }).waitFor();
     await page.keyboard.press("Escape");
   });
 
-  it("plays in real time, and stops where the story ends", async () => {
+  it("plays in real time, and stops at the end of the scenario", async () => {
     const simulator = await open();
     await simulator.page.emulateMedia({ reducedMotion: "no-preference" });
-    await simulator.page.getByRole("checkbox", { name: "slow for messages" }).uncheck();
+    await simulator.page.getByRole("checkbox", { name: "slow motion for messages" }).uncheck();
     await simulator.page.getByRole("combobox", { name: "Speed" }).selectOption("10");
     await simulator.play("Leader crash");
     await simulator.page.getByRole("button", { name: "Pause", exact: true }).waitFor();
@@ -303,27 +303,27 @@ describeChromium("the simulator in Chromium", () => {
     expect(await simulator.node("P3").getAttribute("aria-label")).toMatch(/leader.*token 2/);
   });
 
-  it("tells the whole log, and goes back to what is chosen in it", async () => {
+  it("shows the full log, and goes to a moment that is chosen in it", async () => {
     const simulator = await open();
     await simulator.play("Leader crash");
     await simulator.goTo(24);
-    await simulator.page.getByRole("button", { name: /^Whole log/ }).click();
-    const dialog = simulator.page.getByRole("dialog", { name: "The whole log" });
+    await simulator.page.getByRole("button", { name: /^Full log/ }).click();
+    const dialog = simulator.page.getByRole("dialog", { name: "Full log" });
     await dialog.getByRole("button", { name: "P1 leads with token 1" }).click();
     await eventually(() => simulator.lastMessages()).toContain("P1 leads with token 1");
     expect(await simulator.atMs()).toBeLessThan(1_000);
   });
 
-  it("guides through experiments: predict, run, see; and remembers", async () => {
+  it("guides through experiments, and remembers the results", async () => {
     const simulator = await open();
     const { page } = simulator;
-    await page.getByRole("button", { name: "A leader that sleeps too long" }).click();
-    const run = page.getByRole("button", { name: "Run it and see" });
+    await page.getByRole("button", { name: "A leader that pauses too long" }).click();
+    const run = page.getByRole("button", { name: "Run experiment" });
     expect(await run.isDisabled()).toBe(true);
     await page.getByRole("radio", { name: /the resource refuses it/ }).check();
     await run.click();
-    await page.getByRole("button", { name: "To its end" }).click();
-    await page.getByText("As you said.").waitFor();
+    await page.getByRole("button", { name: "Skip to the end" }).click();
+    await page.getByText("Correct.").waitFor();
     const progress = page.getByRole("progressbar", { name: "Experiments done" });
     expect(await progress.getAttribute("aria-valuenow")).toBe("1");
     await page.reload();
@@ -336,14 +336,14 @@ describeChromium("the simulator in Chromium", () => {
     await page.getByRole("tab", { name: "Quiz" }).click();
     const panel = page.getByRole("tabpanel");
     await panel.getByRole("radio").first().check();
-    await panel.getByRole("button", { name: "Answer" }).click();
-    await panel.getByText(/^[01] of 1 right$/).waitFor();
+    await panel.getByRole("button", { name: "Check answer" }).click();
+    await panel.getByText(/^[01] of 1 correct$/).waitFor();
     expect(await panel.getByRole("radio").first().isDisabled()).toBe(true);
-    await panel.getByText("A dead holder cannot give anything back").waitFor();
+    await panel.getByText("A crashed holder cannot release its lease").waitFor();
     await panel.getByRole("button", { name: "Next question" }).click();
     await panel.getByRole("radio", { name: /carry an old token/ }).check();
-    await panel.getByRole("button", { name: "Answer" }).click();
-    await panel.getByText(/ of 2 right$/).waitFor();
+    await panel.getByRole("button", { name: "Check answer" }).click();
+    await panel.getByText(/ of 2 correct$/).waitFor();
   });
 
   it("compares presets, and exports a run as a test", async () => {
@@ -352,16 +352,16 @@ describeChromium("the simulator in Chromium", () => {
     await simulator.play("Leader crash");
     await page.getByRole("tab", { name: "Compare" }).click();
     await page.getByRole("button", { name: "Compare three presets" }).click();
-    await page.getByRole("button", { name: "Remove Patient" }).waitFor();
+    await page.getByRole("button", { name: "Remove Long TTL" }).waitFor();
     const row = page.getByRole("row", { name: /^Fail-over/ }).getByRole("cell");
     const seconds = (await row.allTextContents()).map((text) => Number.parseFloat(text));
     expect(seconds).toHaveLength(3);
-    // A shorter lease replaces a dead leader sooner.
+    // A shorter TTL replaces a crashed leader sooner.
     expect(seconds).toEqual([...seconds].sort((a, b) => a - b));
     expect(await axe(page)).toEqual([]);
     await simulator.goTo(24);
     await page.getByRole("button", { name: "Export" }).click();
-    const test = page.getByRole("region", { name: "The test" });
+    const test = page.getByRole("region", { name: "Exported test" });
     expect(await test.textContent()).toMatch(/decodeScript\("1-crash-1.*token: 2, node: "P3"/s);
   });
 
@@ -391,7 +391,7 @@ describeChromium("the simulator in Chromium", () => {
     expect(await axe(simulator.page)).toEqual([]);
   });
 
-  it("is also a page of its own, below any path of any host", async () => {
+  it("is also a standalone page, at any path of any host", async () => {
     const files = await consoleFiles(
       new URL("../../packages/leasehold-server/dist/web/", import.meta.url),
     );

@@ -48,11 +48,11 @@ describeChromium("the console's tasks", () => {
       await page.reload();
       await waitForCount(rows(page), 1);
       await page.getByRole("searchbox", { name: "Text or id" }).fill(claimed.id);
-      await page.getByRole("link", { name: "Go to the task with this id" }).click();
+      await page.getByRole("link", { name: "Open the task with this id" }).click();
       await page.getByRole("heading", { level: 1, name: "one" }).waitFor();
     });
 
-    it("reads on as somebody scrolls, and shows what is added while it is open", async () => {
+    it("loads more rows on scroll, and shows added tasks live", async () => {
       await world.addMany(230, { queue: "pages" });
       const page = await open("/tasks?queue=pages");
       await waitForCount(rows(page), 100);
@@ -64,7 +64,7 @@ describeChromium("the console's tasks", () => {
       await rows(page).getByText("latecomer").waitFor();
     });
 
-    it("selects by keys, with X a range, and acts on what is selected", async () => {
+    it("selects by keyboard, with X a range, and changes the selected tasks", async () => {
       await world.addMany(5, { queue: "keys" });
       const page = await open("/tasks?queue=keys");
       await waitForCount(rows(page), 5);
@@ -83,37 +83,37 @@ describeChromium("the console's tasks", () => {
 
       await page.keyboard.press("j");
       await page.keyboard.press("Enter");
-      await page.getByRole("heading", { name: "Facts" }).waitFor();
+      await page.getByRole("heading", { name: "Details" }).waitFor();
     });
 
-    it("acts on all that match, also on those that are not shown", async () => {
+    it("changes all matching tasks, including those not shown", async () => {
       await world.addMany(130, { queue: "bulk" });
       await world.addMany(2, { queue: "not-bulk" });
       const page = await open("/tasks?queue=bulk&state=pending");
       await waitForCount(rows(page), 100);
       await button(page, "Cancel all").click();
       await dialog(page).getByRole("heading", { name: "Cancel 130 tasks?" }).waitFor();
-      await dialog(page).getByText("All that are pending, queue bulk").waitFor();
+      await dialog(page).getByText("All tasks that are pending, queue bulk").waitFor();
       await button(page, "Cancel 130 tasks").click();
       // The audit needs a reason.
       expect(await world.states("bulk")).toEqual({ pending: 130 });
       await dialog(page).getByLabel("Reason").fill("the queue is given up");
       await button(page, "Cancel 130 tasks").click();
       await page.getByText("130 tasks cancelled").first().waitFor();
-      await page.getByText("No task is pending").waitFor();
+      await page.getByText("No pending tasks").waitFor();
       expect(await world.states("bulk")).toEqual({ cancelled: 130 });
       expect(await world.states("not-bulk")).toEqual({ pending: 2 });
       await page.getByRole("link", { name: "Cancelled" }).click();
       await button(page, "Delete all").click();
       await dialog(page).getByLabel("Reason").fill("tidy");
       await button(page, "Delete 130 tasks").click();
-      await page.getByText("No task is cancelled").waitFor();
+      await page.getByText("No cancelled tasks").waitFor();
       expect(await world.states("bulk")).toEqual({});
     });
 
-    it("pauses a queue, says so, and resumes it", async () => {
+    it("pauses a queue, shows the pause, and resumes the queue", async () => {
       const page = await open("/tasks?queue=night");
-      await button(page, "Pause a queue").click();
+      await button(page, "Pause queue").click();
       await dialog(page).getByLabel("Reason").fill("the books are open");
       await button(page, "Pause").click();
       const paused = page.getByRole("list", { name: "Paused queues" });
@@ -127,20 +127,20 @@ describeChromium("the console's tasks", () => {
     });
   });
 
-  it("adds a task by a form, which refuses what is no JSON", async () => {
+  it("adds a task by a form that refuses invalid JSON", async () => {
     const page = await open("/tasks");
-    await button(page, "Add a task").click();
+    await button(page, "Add task").click();
     await page.getByLabel("Kind", { exact: true }).last().fill("report");
     await dialog(page).getByLabel("Queue").fill("forms");
-    await page.getByLabel("Data, as JSON").fill('{"pages": ');
+    await page.getByLabel("Data (JSON)").fill('{"pages": ');
     await page.getByLabel("Priority").fill("-5");
     await page.getByLabel("Dedupe key").fill("2026-04");
-    await page.getByLabel("Attempts at most").fill("3");
+    await page.getByLabel("Max attempts").fill("3");
     await page.getByLabel("Not before").fill("2099-01-02T03:04:05");
-    await button(page, "Add the task").click();
-    await page.getByRole("alert").filter({ hasText: "This is not JSON" }).waitFor();
-    await page.getByLabel("Data, as JSON").fill('{"pages": [1, 2]}');
-    await button(page, "Add the task").click();
+    await button(page, "Add").click();
+    await page.getByRole("alert").filter({ hasText: "This is not valid JSON" }).waitFor();
+    await page.getByLabel("Data (JSON)").fill('{"pages": [1, 2]}');
+    await button(page, "Add").click();
     await page.getByRole("heading", { level: 1, name: "report" }).waitFor();
     const id = new URL(page.url()).pathname.split("/").at(-1) ?? "";
     const dueMs: number = await page.evaluate("new Date(2099, 0, 2, 3, 4, 5).getTime()");
@@ -158,16 +158,16 @@ describeChromium("the console's tasks", () => {
     await page.getByRole("region", { name: "input" }).getByText('"pages"').waitFor();
 
     await page.getByRole("link", { name: "Tasks", exact: true }).first().click();
-    await button(page, "Add a task").click();
+    await button(page, "Add task").click();
     await page.getByLabel("Kind", { exact: true }).last().fill("report");
     await page.getByLabel("Dedupe key").fill("2026-04");
-    await button(page, "Add the task").click();
-    await page.getByText("It was there already").first().waitFor();
+    await button(page, "Add").click();
+    await page.getByText("A task with this dedupe key already exists").first().waitFor();
     await expect.poll(() => new URL(page.url()).pathname).toBe(`/tasks/${id}`);
   });
 
   describe("a task", () => {
-    it("is shown as it runs: its attempts under their tokens, progress, output to copy", async () => {
+    it("shows attempts with their tokens, progress, and an output to copy, live", async () => {
       const id = await world.add({ queue: "runs", kind: "ship", task_data: { box: 7 } });
       const page = await open(`/tasks/${id}`);
       await page.getByRole("list", { name: "Reasons" }).getByRole("listitem").first().waitFor();
@@ -192,11 +192,11 @@ describeChromium("the console's tasks", () => {
       expect(JSON.parse(String(copied))).toEqual({ parcel: "P-7" });
     });
 
-    it("is retried, cancelled and deleted, each after it was asked for", async () => {
+    it("can be retried, cancelled and deleted, each after a confirmation", async () => {
       const id = await world.add({ queue: "acts" });
       await (await world.claim("acts", "worker-1")).fail("broken");
       const page = await open(`/tasks/${id}`);
-      const act = async (name: string, becomes: string) => {
+      const perform = async (name: string, becomes: string) => {
         await button(page, name).click();
         await dialog(page).getByLabel("Reason").fill(`because of ${name}`);
         await button(page, `${name} this task`).click();
@@ -204,14 +204,14 @@ describeChromium("the console's tasks", () => {
         if (becomes !== "")
           await expect.poll(() => world.state(id), { timeout: 20_000 }).toBe(becomes);
       };
-      await act("Retry", "pending");
+      await perform("Retry", "pending");
       await page.getByRole("heading", { name: "Why isn’t this running?" }).waitFor();
-      await act("Cancel", "cancelled");
+      await perform("Cancel", "cancelled");
       await button(page, "Delete").click();
       await button(page, "Back").click();
       expect(await world.state(id)).toBe("cancelled");
       const before = console.complaints.length;
-      await act("Delete", "");
+      await perform("Delete", "");
       await page.getByRole("heading", { level: 1, name: "Tasks" }).waitFor();
       await expect(world.state(id)).rejects.toThrow("404");
       const { items } = await world.ask("GET", `/v1/audit?target=${id}`);
@@ -220,12 +220,12 @@ describeChromium("the console's tasks", () => {
         new Set(["because of Retry", "because of Cancel", "because of Delete"]),
       );
       await page.goto(`${console.url}/tasks/${id}`);
-      await page.getByText("There is no such task").waitFor();
+      await page.getByText("Task not found").waitFor();
       forgiveComplaints(console, before, "404");
     });
   });
 
-  it("starts, hastens and stops the generator, and names its holder", async () => {
+  it("starts the generator, changes its rate, stops it, and shows its holder", async () => {
     const { leases: store, tasks, generator: state } = console.stores;
     const owned = { close: () => Promise.resolve() };
     await using leases = new LeaseClient(store, { env: systemEnv, holder: "generator-7" }, owned);
@@ -239,7 +239,7 @@ describeChromium("the console's tasks", () => {
       .poll(async () => (await world.ask("GET", "/api/generator")).ratePerSecond)
       .toBe(50);
     await button(page, "Start").click();
-    await panel.getByText("adds 50 a second").waitFor();
+    await panel.getByText("adds 50 tasks a second").waitFor();
     await panel.getByText("generator-7").waitFor();
     const { fencingToken } = await world.ask("GET", "/api/generator");
     await panel.getByTitle(`fencing token ${fencingToken}`).waitFor();
@@ -248,7 +248,7 @@ describeChromium("the console's tasks", () => {
     expect((await world.ask("GET", "/api/generator")).running).toBe(false);
   });
 
-  it("shows workers with what they hold and take", async () => {
+  it("shows workers with their leases and claims", async () => {
     const id = await world.add({ queue: "workers" });
     await world.claim("workers", "packer-1");
     const page = await open("/workers?text=packer");
@@ -257,14 +257,14 @@ describeChromium("the console's tasks", () => {
     expect(await worker.count()).toBe(1);
     await worker.getByText("queue workers; any kind").waitFor();
     await worker.getByTitle(`task:${id}`).click();
-    await page.getByRole("heading", { name: "Facts" }).waitFor();
+    await page.getByRole("heading", { name: "Details" }).waitFor();
     expect(new URL(page.url()).pathname).toBe(`/tasks/${id}`);
   });
 
-  it.each(["light", "dark"] as const)("can be used by everybody, %s", async (theme) => {
+  it.each(["light", "dark"] as const)("has no accessibility findings, %s", async (theme) => {
     const id = await world.add({ queue: `axe-${theme}`, kind: "look" });
     await (await world.claim(`axe-${theme}`, "worker-1")).fail("seen", { retryInMs: 3_600_000 });
-    const paths = { [`/tasks?queue=axe-${theme}`]: "look", [`/tasks/${id}`]: "Facts" };
+    const paths = { [`/tasks?queue=axe-${theme}`]: "look", [`/tasks/${id}`]: "Details" };
     for (const [path, text] of Object.entries(paths)) {
       const page = await open(path, { theme });
       await page.getByText(text).first().waitFor();
@@ -275,18 +275,18 @@ describeChromium("the console's tasks", () => {
       await page.close();
     }
     const page = await open(`/tasks?queue=axe-${theme}`, { theme });
-    await button(page, "Add a task").click();
+    await button(page, "Add task").click();
     expect(await axe(page)).toEqual([]);
   });
 
-  it("says when the server cannot be asked, and asks again", async () => {
+  it("shows an error of the server, and retries", async () => {
     await world.add({ queue: "away" });
     const page = await open("/tasks");
     await rows(page).first().waitFor();
     const before = console.complaints.length;
     await page.route("**/api/tasks?*", (route) => route.fulfill({ status: 503, body: "{}" }));
     await page.getByRole("searchbox", { name: "Queue" }).fill("away");
-    const list = page.getByRole("region", { name: "List of tasks" });
+    const list = page.getByRole("region", { name: "Task list" });
     await button(page, "Try again").waitFor();
     await page.unroute("**/api/tasks?*");
     await list.getByRole("button", { name: "Try again" }).click();
@@ -294,19 +294,19 @@ describeChromium("the console's tasks", () => {
     forgiveComplaints(console, before, "503");
   });
 
-  it("has made nobody complain", () => {
+  it("has logged no errors in the browser", () => {
     expect(console.complaints).toEqual([]);
   });
 });
 
-describeChromium("the console's tasks, to who may only read", () => {
+describeChromium("the console's tasks, for a viewer", () => {
   let console: Console;
   beforeAll(async () => {
     console = await openConsole({ auth: "keys" });
   });
   afterAll(() => console.close());
 
-  it("offers no act", async () => {
+  it("offers no actions", async () => {
     const world = taskWorld(console.url, await newKey(console.stores, "admin"));
     const id = await world.add({ kind: "seen" });
     const page = await console.open("/tasks");

@@ -2,9 +2,9 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { Tooltip } from "radix-ui";
 import { useEffect } from "react";
-// From the beginning on, whichever page is shown.
+// Imported here so that the log records from the start, whichever page is open.
 import "../data/activity-log.js";
-import { activity, hints, refreshQueries } from "../data/live.js";
+import { activity, notifications, refreshQueries } from "../data/live.js";
 import { queries } from "../data/queries.js";
 import { session } from "../data/session.js";
 import { ThemeProvider } from "../ui/theme.js";
@@ -19,10 +19,10 @@ export function App() {
     const follow = () => {
       ending.abort();
       ending = new AbortController();
-      for (const stream of [hints, activity]) void stream.follow(ending.signal);
+      for (const stream of [notifications, activity]) void stream.follow(ending.signal);
     };
     follow();
-    // Another key sees another tenant.
+    // Another key may belong to another tenant.
     let key = session.key();
     const stopSession = session.subscribe(() => {
       if (session.key() === key) return;

@@ -1,13 +1,13 @@
-/** What narrows a page, kept in its URL, so that it can be shared and survives a reload. */
+/** Filters of a page. The URL holds them, so that they can be shared and survive a reload. */
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ComponentProps, useEffect, useRef, useState } from "react";
 import { Input, Select } from "../ui/field.js";
 import type { Search } from "./search.js";
 
-/** Nothing is asked for while somebody still types. */
+/** Debounce: a filter takes effect when the user has not typed for this long. */
 const TYPING_MS = 250;
 
-/** The filters, and what changes some of them; undefined takes one away. */
+/** The filters and a setter for some of them; `undefined` removes a filter. */
 export function useFilters(): [Search, (change: Search) => void] {
   const search: Search = useSearch({ strict: false });
   const navigate = useNavigate();
@@ -31,7 +31,7 @@ interface FilterProps {
   readonly onFilter: (value: string | undefined) => void;
 }
 
-/** A filter by text: it takes effect when somebody pauses, or at Enter. */
+/** A text filter. It takes effect after a short pause in typing, or on Enter. */
 export function FilterInput({
   label,
   value = "",
@@ -44,7 +44,7 @@ export function FilterInput({
   const [sent, setSent] = useState(value);
   if (known !== value) {
     setKnown(value);
-    // The URL changed otherwise: by a link, or the way back. What came of typing stays as it is.
+    // The URL changed by a link or by Back. A change that this field itself caused keeps the typed text.
     if (value !== sent) setText(value);
   }
   useEffect(() => () => clearTimeout(timer.current), []);
@@ -68,7 +68,7 @@ export function FilterInput({
       onKeyDown={(event) => {
         if (event.key === "Enter") commit(event.currentTarget.value);
         if (event.key !== "Escape") return;
-        // Browsers would empty it.
+        // Browsers clear a search field on Escape.
         event.preventDefault();
         event.currentTarget.blur();
       }}
@@ -77,7 +77,7 @@ export function FilterInput({
   );
 }
 
-/** A filter by one of a few values. */
+/** A filter with a fixed list of values. */
 export function FilterSelect({
   label,
   value,

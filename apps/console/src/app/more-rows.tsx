@@ -1,15 +1,15 @@
-/** The end of a list that is read page by page: coming into view, it asks for the next one. */
+/** The end of a paginated list. It loads the next page when it scrolls into view. */
 import { useEffect, useRef } from "react";
 import { Button } from "../ui/button.js";
 
 interface Props {
-  /** What the list's query has come to: `useInfiniteQuery` gives it. */
+  /** The result of the list's `useInfiniteQuery`. */
   readonly pages: {
     readonly hasNextPage: boolean;
     readonly isFetchingNextPage: boolean;
     readonly fetchNextPage: () => Promise<unknown>;
   };
-  /** Reads on by itself; default true. */
+  /** Whether to load the next page without a click. Default: true. */
   readonly automatic?: boolean;
   readonly label?: string;
 }
@@ -17,10 +17,10 @@ interface Props {
 export function MoreRows({ pages, automatic = true, label = "Show more" }: Props) {
   const end = useRef<HTMLDivElement>(null);
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = pages;
-  const waits = automatic && hasNextPage && !isFetchingNextPage;
+  const isWatching = automatic && hasNextPage && !isFetchingNextPage;
   useEffect(() => {
     const element = end.current;
-    if (!waits || !element) return;
+    if (!isWatching || !element) return;
     const watcher = new IntersectionObserver(
       (entries) => {
         if (entries.some(({ isIntersecting }) => isIntersecting)) void fetchNextPage();
@@ -29,12 +29,12 @@ export function MoreRows({ pages, automatic = true, label = "Show more" }: Props
     );
     watcher.observe(element);
     return () => watcher.disconnect();
-  }, [waits, fetchNextPage]);
+  }, [isWatching, fetchNextPage]);
   if (!hasNextPage) return null;
   return (
     <div ref={end} className="grid place-items-center p-3">
       <Button small disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-        {isFetchingNextPage ? "Reading on…" : label}
+        {isFetchingNextPage ? "Loading…" : label}
       </Button>
     </div>
   );

@@ -1,6 +1,6 @@
 import type { IconName } from "../ui/icon.js";
 
-/** The pages of the navigation; `key` is pressed after `g`. */
+/** The pages of the navigation. `g` followed by `key` opens a page. */
 export const PAGES = [
   { path: "/", name: "Overview", icon: "overview", key: "o" },
   { path: "/leases", name: "Leases", icon: "lease", key: "l" },

@@ -1,4 +1,4 @@
-/** Ctrl K: pages, resources and tasks by name, and what can be done. */
+/** The command palette (Ctrl K): finds pages, resources and tasks, and runs actions. */
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useId, useState } from "react";
@@ -24,7 +24,7 @@ interface Props {
 export function Palette({ open, onOpenChange }: Props) {
   return (
     <Modal
-      {...{ open, onOpenChange, label: "Find or do something" }}
+      {...{ open, onOpenChange, label: "Command palette" }}
       className="mx-auto mt-[12dvh] w-[calc(100vw-2rem)] max-w-xl overflow-hidden rounded-xl border p-0 shadow-raised"
     >
       <Choices close={() => onOpenChange(false)} />
@@ -59,12 +59,12 @@ function Choices({ close }: { readonly close: () => void }) {
         <Icon name="search" />
         <input
           role="combobox"
-          aria-label="What to find or do"
+          aria-label="Search pages, resources, tasks and actions"
           aria-expanded="true"
           aria-controls={listId}
           aria-activedescendant={found[at] && `${listId}-${at}`}
           autoFocus
-          placeholder="A page, a resource, the id of a task…"
+          placeholder="Search pages, resources or task ids…"
           className="h-12 w-full bg-transparent text-sm outline-none placeholder:text-muted"
           value={text}
           onChange={({ target }) => {
@@ -74,7 +74,7 @@ function Choices({ close }: { readonly close: () => void }) {
           onKeyDown={onKeyDown}
         />
       </div>
-      <ul id={listId} role="listbox" aria-label="Found" className="max-h-80 overflow-y-auto p-2">
+      <ul id={listId} role="listbox" aria-label="Results" className="max-h-80 overflow-y-auto p-2">
         {found.map((command, index) => (
           <li
             key={`${command.kind} ${command.name}`}
@@ -95,7 +95,7 @@ function Choices({ close }: { readonly close: () => void }) {
           </li>
         ))}
         {found.length === 0 && (
-          <li className="px-2.5 py-6 text-center text-sm text-muted">Nothing found</li>
+          <li className="px-2.5 py-6 text-center text-sm text-muted">No results</li>
         )}
       </ul>
     </>
@@ -124,7 +124,7 @@ function useFound(text: string): readonly Command[] {
   }));
   commands.push({
     name: dark ? "Light theme" : "Dark theme",
-    kind: "act",
+    kind: "action",
     icon: dark ? "sun" : "moon",
     run: () => choose(dark ? "light" : "dark"),
   });

@@ -1,4 +1,4 @@
-/** Which page is shown for which path. */
+/** The routes: which path shows which page. */
 import {
   createRootRoute,
   createRoute,
@@ -93,7 +93,7 @@ export const router = createRouter({
   defaultPreload: "intent",
   defaultPendingComponent: () => <Skeleton />,
   defaultErrorComponent: ({ error, reset }) => <Failure error={error} retry={reset} />,
-  defaultNotFoundComponent: () => <Empty title="There is no such page" />,
+  defaultNotFoundComponent: () => <Empty title="Page not found" />,
   scrollRestoration: true,
 });
 

@@ -1,12 +1,12 @@
-/** Keys of a list: its rows carry `data-row` (the row's id) and `tabIndex={-1}`. */
+/** Keyboard navigation in a list. Its rows have `data-row` (the row's id) and `tabIndex={-1}`. */
 import type { KeyboardEvent, RefObject } from "react";
 import { type Shortcuts, useShortcuts } from "./shortcuts.js";
 
-/** The row that has the focus, itself or within it: its id. */
+/** The id of the row that has or contains the focus. */
 export const focusedRow = (): string | undefined =>
   document.activeElement?.closest<HTMLElement>("[data-row]")?.dataset.row;
 
-/** `j` and `k` give the next and the previous row the focus, which rows that come and go keep. */
+/** `j` and `k` move the focus to the next and the previous row. Other rows may come and go meanwhile. */
 export function useRowKeys(list: RefObject<HTMLElement | null>, more: Shortcuts = {}): void {
   const step = (by: 1 | -1) => () => {
     const rows = [...(list.current?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
@@ -17,7 +17,7 @@ export function useRowKeys(list: RefObject<HTMLElement | null>, more: Shortcuts 
   useShortcuts({ j: step(1), k: step(-1), ...more });
 }
 
-/** For a row's `onKeyDown`: Enter opens it, but not from a button or link within it. */
+/** For a row's `onKeyDown`: Enter opens the row, unless a button or link inside it has the focus. */
 export const openOnEnter =
   (open: () => void) =>
   (event: KeyboardEvent): void => {

@@ -1,2 +1,2 @@
-/** What the query of a URL says: plain texts, so that it can be read and shared. */
+/** The query parameters of the page's URL, as plain strings. */
 export type Search = Readonly<Record<string, string | undefined>>;

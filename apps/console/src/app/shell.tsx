@@ -1,8 +1,8 @@
-/** What is around every page: navigation, who is signed in, and the keys that work everywhere. */
+/** The frame of every page: navigation, the signed-in user, and the global keyboard shortcuts. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useLocation, useNavigate } from "@tanstack/react-router";
 import { useState, useSyncExternalStore } from "react";
-import { hints } from "../data/live.js";
+import { notifications } from "../data/live.js";
 import { session } from "../data/session.js";
 import { whoQuery } from "../data/who.js";
 import { Badge } from "../ui/badge.js";
@@ -33,7 +33,7 @@ export function Shell() {
       PAGES.map(({ key, path }) => [`g ${key}`, () => void navigate({ to: path })]),
     ),
   });
-  // The simulator asks no server for anything.
+  // The simulator needs no server.
   if (refusal !== null && pathname !== "/simulator") return <SignIn refusal={refusal} />;
   return (
     <div className="md:grid md:min-h-dvh md:grid-cols-[13.5rem_minmax(0,1fr)]">
@@ -41,7 +41,7 @@ export function Shell() {
         href="#page"
         className="absolute -top-20 left-2 z-50 rounded bg-accent px-3 py-2 text-accent-ink focus:top-2"
       >
-        Skip to the page
+        Skip to content
       </a>
       <div className="sticky top-0 z-30 flex items-center gap-2 border-b bg-paper/95 px-3 py-2 backdrop-blur md:hidden">
         <IconButton label="Menu" aria-expanded={menu} onClick={() => setMenu(!menu)}>
@@ -49,7 +49,7 @@ export function Shell() {
         </IconButton>
         <Brand />
         <span className="ml-auto" />
-        <IconButton label="Find or do something" onClick={() => setPalette(true)}>
+        <IconButton label="Command palette" onClick={() => setPalette(true)}>
           <Icon name="search" />
         </IconButton>
       </div>
@@ -81,7 +81,7 @@ export function Shell() {
         <div className="mt-auto grid gap-3 p-4 max-md:mt-8">
           <Button small className="justify-between!" onClick={() => setPalette(true)}>
             <span className="inline-flex items-center gap-1.5">
-              <Icon name="search" size={14} /> Find or do
+              <Icon name="search" size={14} /> Search
             </span>
             <kbd className="font-mono text-2xs text-muted">Ctrl K</kbd>
           </Button>
@@ -94,7 +94,7 @@ export function Shell() {
         <Outlet />
       </main>
       <Palette open={palette} onOpenChange={setPalette} />
-      <Dialog open={help} onOpenChange={setHelp} title="Keys">
+      <Dialog open={help} onOpenChange={setHelp} title="Keyboard shortcuts">
         <ShortcutsHelp />
       </Dialog>
     </div>
@@ -145,7 +145,7 @@ function Preferences() {
         <option value="dark">Dark</option>
       </select>
       <select
-        aria-label="Times"
+        aria-label="Time format"
         className={select}
         value={times.style}
         onChange={({ target }) =>
@@ -167,7 +167,7 @@ function SignedIn() {
     <div className="grid gap-1 text-xs">
       <div className="flex items-center justify-between gap-2">
         <span className="truncate font-medium" title={who.actor}>
-          {who.keyId === null ? "without a key" : who.actor}
+          {who.keyId === null ? "No API key" : who.actor}
         </span>
         <Badge tone={who.role === "viewer" ? "plain" : "accent"}>{who.role}</Badge>
       </div>
@@ -186,11 +186,11 @@ function SignedIn() {
 const CONNECTION = {
   connecting: { text: "connecting", dot: "bg-warn" },
   live: { text: "live", dot: "bg-ok" },
-  broken: { text: "not connected: trying again", dot: "bg-danger" },
+  broken: { text: "disconnected, reconnecting", dot: "bg-danger" },
 } as const;
 
 function Connection() {
-  const state = useSyncExternalStore(hints.watch, () => hints.state);
+  const state = useSyncExternalStore(notifications.watch, () => notifications.state);
   const { text, dot } = CONNECTION[state];
   return (
     <div role="status" className="flex items-center gap-2 text-xs text-muted">

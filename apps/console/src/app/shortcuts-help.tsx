@@ -1,15 +1,15 @@
 import { PAGES } from "./pages.js";
 
 const KEYS: readonly [keys: string, what: string][] = [
-  ["Ctrl K", "find or do something"],
+  ["Ctrl K", "open the command palette"],
   ["/", "search this page"],
-  ["j, k", "next and previous row"],
-  ["Enter", "open the marked row"],
-  ["x", "select the marked row (tasks); X: all rows up to it"],
-  ["p", "pause the stream of events"],
-  ["Esc", "close, or leave the search"],
+  ["j, k", "next, previous row"],
+  ["Enter", "open the focused row"],
+  ["x", "select the focused task; X selects the range up to it"],
+  ["p", "pause or resume the event stream"],
+  ["Esc", "close a dialog, or leave the search field"],
   ...PAGES.map(({ key, name }): [string, string] => [`g ${key}`, `go to ${name}`]),
-  ["?", "this list"],
+  ["?", "show this list"],
 ];
 
 export function ShortcutsHelp() {

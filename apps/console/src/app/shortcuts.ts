@@ -1,9 +1,9 @@
-/** Keys that work wherever nobody types. */
+/** Keyboard shortcuts. They are off while the focus is in a text field. */
 import { useEffect, useRef } from "react";
 
 export type Shortcuts = Readonly<Record<string, (event: KeyboardEvent) => void>>;
 
-/** After a first key, like `g`, so long for the second. */
+/** After a first key, such as `g`, the second must follow within this time. */
 const SEQUENCE_MS = 1_000;
 
 function typing(target: EventTarget | null): boolean {
@@ -11,7 +11,10 @@ function typing(target: EventTarget | null): boolean {
   return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
 }
 
-/** A key that what has the focus acts on by itself; a button that was only clicked leaves it to the page. */
+/**
+ * Whether the focused element handles this key itself. A button that was focused by a click (not by Tab)
+ * leaves the space key to the page.
+ */
 function isOwnKey(target: EventTarget | null, key: string): boolean {
   if (!(target instanceof Element)) return false;
   if (key === " ") return target.matches(":is(button, summary, [role=menuitem]):focus-visible");
@@ -20,7 +23,7 @@ function isOwnKey(target: EventTarget | null, key: string): boolean {
   );
 }
 
-/** @param shortcuts by key, or by two like `g l`; `mod+k` is Ctrl or Command, and works while typing too */
+/** @param shortcuts by key or by a sequence such as `g l`; `mod+k` is Ctrl or Command, also while typing */
 export function useShortcuts(shortcuts: Shortcuts): void {
   const latest = useRef(shortcuts);
   useEffect(() => {
@@ -51,7 +54,7 @@ export function useShortcuts(shortcuts: Shortcuts): void {
   }, []);
 }
 
-/** `j` and `k` move a mark through the rows of a list, Enter opens what is marked, `/` goes to the search. */
+/** The id of a page's search field, which `/` focuses. */
 export const SEARCH_FIELD_ID = "page-search";
 export function focusSearch(): void {
   document.getElementById(SEARCH_FIELD_ID)?.focus();

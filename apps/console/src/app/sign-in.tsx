@@ -7,7 +7,7 @@ import { Field, Input } from "../ui/field.js";
 
 const KEY = /^lh_[0-9a-f]+_[0-9a-f]+$/;
 
-/** @param refusal why a key is asked for; empty: somebody signed out */
+/** @param refusal why the server requires a key; empty after a sign-out */
 export function SignIn({ refusal }: { readonly refusal: string }) {
   const [key, setKey] = useState("");
   const [problem, setProblem] = useState(refusal || undefined);
@@ -15,8 +15,7 @@ export function SignIn({ refusal }: { readonly refusal: string }) {
   const signIn = async (event: SubmitEvent) => {
     event.preventDefault();
     const text = key.trim();
-    if (!KEY.test(text))
-      return setProblem("A key begins with lh_ and has two parts of hex digits.");
+    if (!KEY.test(text)) return setProblem("An API key has the form lh_<hex digits>_<hex digits>.");
     setAsking(true);
     try {
       await get<Whoami>("/v1/whoami", { headers: { authorization: `Bearer ${text}` } });
@@ -36,13 +35,17 @@ export function SignIn({ refusal }: { readonly refusal: string }) {
         <div>
           <h1 className="text-lg font-semibold">Leasehold</h1>
           <p className="mt-1 text-sm text-muted">
-            Sign in with an API key. It stays in this tab, and closing the tab forgets it.
+            Sign in with an API key. The key stays in this tab until you close it.
           </p>
         </div>
         <Field
           label="API key"
           error={problem}
-          hint={<code>leasehold keys create --role viewer</code>}
+          help={
+            <>
+              Create one with <code>leasehold keys create --role viewer</code>
+            </>
+          }
         >
           {(ids) => (
             <Input
@@ -57,13 +60,13 @@ export function SignIn({ refusal }: { readonly refusal: string }) {
           )}
         </Field>
         <Button type="submit" look="primary" disabled={asking}>
-          {asking ? "Asking the server…" : "Sign in"}
+          {asking ? "Signing in…" : "Sign in"}
         </Button>
         <a
           href="simulator"
           className="text-center text-sm text-accent underline underline-offset-2"
         >
-          Look at the simulator, which needs no key
+          Open the simulator (no key needed)
         </a>
       </form>
     </main>

@@ -1,12 +1,12 @@
-/** The latest of what went through the server, kept while the console is open, whatever is shown. */
+/** The latest activity of the server. It records while the console is open, whichever page is shown. */
 import type { Activity } from "leasehold/internal/wire";
 import { activity } from "./live.js";
 import { session } from "./session.js";
 
-/** Its place in what this page has received, from 1. */
+/** `seq` counts the events that this page has received, from 1. */
 export type Logged = Activity & { readonly seq: number };
 
-/** More than anybody reads; each is some hundred bytes. */
+/** Bounds the memory: an event takes a few hundred bytes. */
 const MOST = 5_000;
 
 let entries: readonly Logged[] = [];
@@ -27,13 +27,13 @@ activity.read((events) => {
 });
 let key = session.key();
 session.subscribe(() => {
-  // Another key sees another tenant.
+  // Another key may belong to another tenant.
   if (session.key() !== key) change([]);
   key = session.key();
 });
 
 export const activityLog = {
-  /** The oldest first. */
+  /** Oldest first. */
   entries: () => entries,
   subscribe: (listener: () => void): (() => void) => {
     listeners.add(listener);

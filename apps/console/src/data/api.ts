@@ -1,18 +1,18 @@
-/** Requests to the server that the console came from. */
+/** Requests to the server that serves this console. */
 import type { Problem } from "leasehold/internal/wire";
 import { BASE_PATH } from "./base.js";
 import { session } from "./session.js";
 
 type ProblemBody = Partial<Problem>;
 
-/** An answer that says no, or none at all (status 0). */
+/** The server refused a request, or could not be reached (status 0). */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   constructor(
     readonly status: number,
     readonly problem: ProblemBody,
   ) {
-    super(problem.detail ?? problem.title ?? `the server answered ${status}`);
+    super(problem.detail ?? problem.title ?? `The server responded with status ${status}.`);
   }
 
   get code(): string {
@@ -20,9 +20,9 @@ export class ApiError extends Error {
   }
 }
 
-export interface Asked {
+export interface RequestOptions {
   readonly signal?: AbortSignal;
-  /** Left out where undefined or empty; of an array each, by the same name. */
+  /** Undefined and empty values are left out. An array becomes repeated parameters. */
   readonly query?: Readonly<
     Record<string, string | number | boolean | readonly string[] | undefined>
   >;
@@ -30,29 +30,33 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** @throws ApiError; what `signal` was aborted with */
-export async function send(method: string, path: string, asked: Asked = {}): Promise<Response> {
+/** @throws ApiError, or the reason with which `signal` was aborted */
+export async function send(
+  method: string,
+  path: string,
+  options: RequestOptions = {},
+): Promise<Response> {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(asked.query ?? {})) {
+  for (const [name, value] of Object.entries(options.query ?? {})) {
     for (const each of Array.isArray(value) ? value : [value]) {
       if (each !== undefined && each !== "") query.append(name, String(each));
     }
   }
   const key = session.key();
-  const headers = new Headers(asked.headers);
+  const headers = new Headers(options.headers);
   if (key) headers.set("authorization", `Bearer ${key}`);
-  if (asked.body !== undefined) headers.set("content-type", "application/json");
+  if (options.body !== undefined) headers.set("content-type", "application/json");
   let response: Response;
   try {
     response = await fetch(`${BASE_PATH}${path}${query.size > 0 ? `?${query}` : ""}`, {
       method,
       headers,
-      signal: asked.signal ?? null,
-      ...(asked.body !== undefined && { body: JSON.stringify(asked.body) }),
+      signal: options.signal ?? null,
+      ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
     });
   } catch (error) {
-    asked.signal?.throwIfAborted();
-    throw new ApiError(0, { detail: "The server cannot be reached.", title: String(error) });
+    options.signal?.throwIfAborted();
+    throw new ApiError(0, { detail: "The server is unavailable.", title: String(error) });
   }
   if (response.ok) return response;
   const problem = (await response.json().catch(() => ({}))) as ProblemBody;
@@ -60,12 +64,13 @@ export async function send(method: string, path: string, asked: Asked = {}): Pro
   throw new ApiError(response.status, problem);
 }
 
-/** What the server answers, as JSON; undefined for an empty answer. */
-export async function api<T>(method: string, path: string, asked?: Asked): Promise<T> {
-  const response = await send(method, path, asked);
+/** The response's JSON; undefined for an empty response. */
+export async function api<T>(method: string, path: string, options?: RequestOptions): Promise<T> {
+  const response = await send(method, path, options);
   if (response.status === 204) return undefined as T;
   const text = await response.text();
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 
-export const get = <T>(path: string, asked?: Asked): Promise<T> => api<T>("GET", path, asked);
+export const get = <T>(path: string, options?: RequestOptions): Promise<T> =>
+  api<T>("GET", path, options);

@@ -1,2 +1,2 @@
-/** Where the server is: the console may be mounted below a path. Without a slash at the end. */
+/** The path at which the server mounts the console, without a trailing slash. */
 export const BASE_PATH = new URL(document.baseURI).pathname.replace(/\/[^/]*$/, "");

@@ -1,11 +1,11 @@
 /**
- * What happens on the server, as it happens.
+ * The server's event streams.
  *
- *   GET /v1/events    ──▶ hints of change ──▶ queries that are shown are read again
- *   GET /v1/activity  ──▶ what happened   ──▶ lists of events
- *        ▲                  (both: once per animation frame; a hidden tab: once a second)
- *        └── broken: again after a while, with Last-Event-ID, so that nothing is missed;
- *            hidden: given up, until the page is shown again
+ *   GET /v1/events    ──▶ notifications ──▶ the visible queries are refetched
+ *   GET /v1/activity  ──▶ activity      ──▶ lists of events
+ *        ▲                  (both: once per animation frame; in a hidden tab: once a second)
+ *        └── broken: reconnect after a backoff, with Last-Event-ID, so that no event is missed;
+ *            hidden: disconnect until the page is visible again
  */
 import type { Query, QueryClient } from "@tanstack/react-query";
 import { createParser } from "eventsource-parser";
@@ -16,7 +16,7 @@ export type StreamState = "connecting" | "live" | "broken";
 
 export interface ServerEvent<Data> {
   readonly id: string;
-  /** `resync`: the list begins anew, and `data` is empty. */
+  /** `resync`: the list starts over, and `data` is empty. */
   readonly type: string;
   readonly data: Data;
 }
@@ -24,14 +24,14 @@ export interface ServerEvent<Data> {
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
 const HIDDEN_FRAME_MS = 1_000;
-/** The key, or the role: it would be the same again. */
+/** The key or the role is refused: a retry would give the same response. */
 const FINAL = [401, 403, 404];
 
 /**
- * Over HTTP/1.1 a browser has six connections to a server, for all of its tabs: those that nobody looks at
- * must not keep two each. They go on where they were when somebody looks again.
+ * Resolves when the page is visible. Over HTTP/1.1 a browser has six connections to a server, for all tabs
+ * together, so a hidden tab must not keep two of them. It resumes where it was when it becomes visible.
  */
-function shown(signal: AbortSignal): Promise<void> {
+function untilVisible(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       if (document.hidden && !signal.aborted) return;
@@ -63,24 +63,24 @@ class Stream<Data> {
     return this.#state;
   }
 
-  /** Told of all that came within a frame, in order. */
+  /** Calls `reader` once a frame with the events received since the last one, in order. */
   read(reader: (events: readonly ServerEvent<Data>[]) => void): () => void {
     this.#readers.add(reader);
     return () => this.#readers.delete(reader);
   }
 
-  /** Told when `state` changes. */
+  /** Calls `watcher` when `state` changes. */
   watch = (watcher: () => void): (() => void) => {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   };
 
-  /** Follows until the signal aborts, or the server says that it never will tell. */
+  /** Follows the stream until `signal` aborts or the server refuses the stream for good. */
   async follow(signal: AbortSignal): Promise<void> {
     let retryMs = FIRST_RETRY_MS;
     this.#lastId = undefined;
     while (!signal.aborted) {
-      await shown(signal);
+      await untilVisible(signal);
       const hiding = new AbortController();
       const onChange = () => document.hidden && hiding.abort();
       document.addEventListener("visibilitychange", onChange);
@@ -132,13 +132,13 @@ class Stream<Data> {
     this.#buffer.push(event);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // Frames stop while nobody looks, one that is asked for already too; the picture must be right when
-    // somebody looks again.
+    // Browsers suspend animation frames in hidden tabs, also one that is already requested. The timer
+    // flushes instead, so that the page is up to date when it becomes visible.
     this.#late = setTimeout(() => this.#flush(), HIDDEN_FRAME_MS);
     if (!document.hidden) requestAnimationFrame(() => this.#flush());
   }
 
-  /** At the frame or after the while, whichever comes first; the other may find nothing to do. */
+  /** Runs at the frame or at the timer, whichever comes first; the other may find an empty buffer. */
   #flush(): void {
     clearTimeout(this.#late);
     this.#scheduled = false;
@@ -155,30 +155,30 @@ class Stream<Data> {
   }
 }
 
-interface Hint {
+interface ChangeNotification {
   readonly resource?: string;
   readonly queue?: string;
 }
 
-/** Hints of change, from the store: also of what other servers and programs on the database do. */
-export const hints = new Stream<Hint>("/v1/events");
-/** What went through this server, for people. */
+/** Notifications from the store, also of changes made by other servers and programs. */
+export const notifications = new Stream<ChangeNotification>("/v1/events");
+/** Requests that this server handled, for people to read. */
 export const activity = new Stream<Activity>("/v1/activity?last=200");
 
-/** What an event makes out of date, by the first part of the key of a query. */
-const TOUCHES: Readonly<Record<string, readonly string[]>> = {
+/** Which queries an event makes stale, by the first part of their key. */
+const STALE_QUERIES: Readonly<Record<string, readonly string[]>> = {
   lease: ["leases", "resource", "elections", "overview", "workers"],
   task: ["tasks", "task", "workers", "overview"],
   operator: ["audit", "pauses", "generator", "leases", "resource", "tasks", "task"],
 };
-/** A busy server tells of something in every frame: what is shown is read again this often at most. */
+/** A busy server sends events in every frame. Queries are refetched at most this often. */
 const REFRESH_EVERY_MS = 400;
 
-/** Somebody has asked for the next page of a list. Reading the list again would end that, unanswered. */
-const readsOn = ({ state }: Query) =>
+/** Whether a list is loading its next page. A refetch would cancel that request. */
+const isLoadingMore = ({ state }: Query) =>
   state.fetchStatus === "fetching" && state.fetchMeta?.fetchMore !== undefined;
 
-/** Has the queries that are shown read again when something that they show has changed. */
+/** Refetches visible queries when an event makes them stale. Returns the function that stops it. */
 export function refreshQueries(queries: QueryClient): () => void {
   const stale = new Set<string>();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -192,8 +192,8 @@ export function refreshQueries(queries: QueryClient): () => void {
       predicate(query) {
         const name = String(query.queryKey[0]);
         if (!names.has(name)) return false;
-        if (!readsOn(query)) return true;
-        // When that has come.
+        if (!isLoadingMore(query)) return true;
+        // Refetch it when the next page has arrived.
         stale.add(name);
         return false;
       },
@@ -204,15 +204,17 @@ export function refreshQueries(queries: QueryClient): () => void {
     if (stale.size === 0 || timer !== undefined) return;
     timer = setTimeout(refresh, Math.max(0, REFRESH_EVERY_MS - (performance.now() - refreshedMs)));
   };
-  const touch = (topics: readonly string[]) => {
-    for (const topic of topics) for (const name of TOUCHES[topic] ?? []) stale.add(name);
+  const markStale = (topics: readonly string[]) => {
+    for (const topic of topics) for (const name of STALE_QUERIES[topic] ?? []) stale.add(name);
     schedule();
   };
   const stops = [
-    hints.read((events) =>
-      touch(events.flatMap(({ type }) => (type === "resync" ? Object.keys(TOUCHES) : [type]))),
+    notifications.read((events) =>
+      markStale(
+        events.flatMap(({ type }) => (type === "resync" ? Object.keys(STALE_QUERIES) : [type])),
+      ),
     ),
-    activity.read((events) => touch(events.flatMap(({ data }) => data.topic ?? []))),
+    activity.read((events) => markStale(events.flatMap(({ data }) => data.topic ?? []))),
   ];
   return () => {
     for (const stop of stops) stop();

@@ -1,6 +1,5 @@
 /**
- * The key that requests carry. It stays in this tab: another one asks again, and closing the tab
- * forgets it.
+ * The API key of the requests. Session storage keeps it for this tab alone, until the tab is closed.
  */
 const STORED = "leasehold.key";
 
@@ -25,6 +24,6 @@ export const session = {
   },
   signIn: (key: string) => change({ key, refusal: null }),
   signOut: () => change({ key: null, refusal: "" }),
-  /** The server asks for a key, or does not take this one. */
-  refused: (why = "This server asks for a key.") => change({ key: null, refusal: why }),
+  /** The server requires a key, or rejects this one. */
+  refused: (why = "This server requires an API key.") => change({ key: null, refusal: why }),
 };

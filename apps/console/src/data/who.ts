@@ -1,4 +1,4 @@
-/** Who the server takes us for, and what that role may do. */
+/** The caller as the server sees it, and what its role may do. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import type { Whoami } from "leasehold/internal/wire";
 import { get } from "./api.js";
@@ -10,7 +10,7 @@ export const whoQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** Nothing is offered that the server would refuse; it refuses all the same. */
+/** Whether the role has this permission. The console hides what the server would refuse. */
 export function useMay(need: Whoami["may"][number]): boolean {
   return useQuery(whoQuery).data?.may.includes(need) ?? false;
 }

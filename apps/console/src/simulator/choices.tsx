@@ -1,4 +1,4 @@
-/** One of several answers; once it is known, which was right. */
+/** A multiple-choice question. Once the right answer is known, it is marked. */
 import { useId } from "react";
 import { classNames } from "../ui/class-names.js";
 import { Icon } from "../ui/icon.js";
@@ -7,7 +7,7 @@ interface Props {
   readonly question: string;
   readonly choices: readonly { readonly id: string; readonly text: string }[];
   readonly chosen: string | null;
-  /** Null: not yet known. */
+  /** The id of the right answer; null: not known yet. */
   readonly right: string | null;
   readonly choose: (id: string) => void;
   readonly disabled?: boolean;
@@ -43,7 +43,7 @@ export function Choices({ question, choices, chosen, right, choose, disabled = f
             {(isRight || isWrong) && (
               <>
                 <Icon name={isRight ? "check" : "close"} />
-                <span className="sr-only">{isRight ? "right" : "not so"}</span>
+                <span className="sr-only">{isRight ? "correct" : "wrong"}</span>
               </>
             )}
           </label>
@@ -53,7 +53,7 @@ export function Choices({ question, choices, chosen, right, choose, disabled = f
   );
 }
 
-/** How far somebody has come. */
+/** The progress through experiments or questions. */
 export function ProgressBar({ done, of, name }: { done: number; of: number; name: string }) {
   return (
     <div className="flex items-center gap-3 text-xs text-muted">

@@ -1,4 +1,4 @@
-/** Runs beside each other: what a choice of times costs, and what it buys. */
+/** Compares the counters of runs, to show what a choice of TTL and renewal interval costs and gains. */
 import { useState } from "react";
 import { Button, IconButton } from "../ui/button.js";
 import { Icon } from "../ui/icon.js";
@@ -15,11 +15,11 @@ interface Kept {
   readonly counters: Counters;
 }
 
-/** Of the article's advice: a renewal at a third of the lease time. */
+/** Each preset renews at about a third of the TTL. */
 const PRESETS: readonly { name: string; settings: Partial<Settings> }[] = [
-  { name: "Hasty", settings: { ttlMs: 2_000, renewEveryMs: 600 } },
-  { name: "Usual", settings: { ttlMs: 10_000, renewEveryMs: 3_300 } },
-  { name: "Patient", settings: { ttlMs: 30_000, renewEveryMs: 10_000 } },
+  { name: "Short TTL", settings: { ttlMs: 2_000, renewEveryMs: 600 } },
+  { name: "Medium TTL", settings: { ttlMs: 10_000, renewEveryMs: 3_300 } },
+  { name: "Long TTL", settings: { ttlMs: 30_000, renewEveryMs: 10_000 } },
 ];
 const COMPARED_MS = 120_000;
 
@@ -28,7 +28,7 @@ let keptRuns: readonly Kept[] = [];
 
 export function Compare() {
   const { playground, frame } = useCalmView();
-  // They outlive the panel: it is shown and hidden as a tab.
+  // Module state, because the panel unmounts when another tab is shown.
   const [kept, setKept] = useState(keptRuns);
   const [busy, setBusy] = useState(false);
   const change = (next: readonly Kept[]) => {
@@ -62,13 +62,13 @@ export function Compare() {
   return (
     <div className="grid gap-3">
       <p className="text-sm text-muted">
-        Keep the counters of a run, change something, and keep them again. Or let three choices of
-        times go through <b className="font-medium text-ink">{playground.scenario.title}</b> for{" "}
+        Save the counters of this run, change something, and save them again. Or run{" "}
+        <b className="font-medium text-ink">{playground.scenario.title}</b> with three presets for{" "}
         {durationText(COMPARED_MS)} each.
       </p>
       <div className="flex flex-wrap gap-2">
         <Button small disabled={frame.atMs === 0} onClick={keep}>
-          <Icon name="plus" size={14} /> Keep this run
+          <Icon name="plus" size={14} /> Save this run
         </Button>
         <Button small disabled={busy} onClick={() => void runPresets()}>
           {busy ? "Running…" : "Compare three presets"}
@@ -130,7 +130,7 @@ function Table({
         <tbody>
           <tr className="border-b">
             <th scope="row" className={`${head} font-normal text-muted`}>
-              Ttl, renewal
+              TTL, renewal
             </th>
             {columns.map(({ id, settings }) => (
               <td key={id} className={cell}>

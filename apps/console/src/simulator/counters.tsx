@@ -1,4 +1,4 @@
-/** What the run has cost and what it has suffered. */
+/** The counters of the run. */
 
 import { classNames } from "../ui/class-names.js";
 import { durationText } from "../ui/time.js";
@@ -12,12 +12,12 @@ interface Row {
   readonly bad?: boolean;
 }
 
-/** Before that a rate says nothing. */
+/** Before this a rate is meaningless. */
 const RATE_AFTER_MS = 5_000;
 
 const msText = (ms: number | null) => (ms === null ? "–" : durationText(ms));
 
-/** The counters that a person compares, in words. */
+/** The counters as rows of text. */
 export function rowsOf(counters: Counted, atMs: number): readonly Row[] {
   const { operations, failOvers, falseExpirations, refusedWrites, writes } = counters;
   const perMinute = Math.round((operations.total * 60_000) / atMs);
@@ -26,7 +26,7 @@ export function rowsOf(counters: Counted, atMs: number): readonly Row[] {
     {
       name: "Store operations",
       value: String(operations.total),
-      note: atMs < RATE_AFTER_MS ? "so far" : `${perMinute} a minute`,
+      note: atMs < RATE_AFTER_MS ? "so far" : `${perMinute} per minute`,
     },
     {
       name: "Fail-over",
@@ -34,9 +34,9 @@ export function rowsOf(counters: Counted, atMs: number): readonly Row[] {
       note: failOvers.count > 1 ? `${failOvers.count}, longest ${msText(failOvers.maxMs)}` : "last",
     },
     {
-      name: "False expirations",
+      name: "False expiries",
       value: String(falseExpirations),
-      note: "the holder was alive",
+      note: "holder was alive",
     },
     {
       name: "Refused writes",
@@ -44,7 +44,7 @@ export function rowsOf(counters: Counted, atMs: number): readonly Row[] {
       note: `of ${writes}`,
     },
     {
-      name: "Stale writes let through",
+      name: "Stale writes accepted",
       value: String(stale),
       note: "corruption",
       bad: stale > 0,

@@ -1,4 +1,4 @@
-/** Guided experiments: predict, run, see. */
+/** Guided experiments: predict the outcome, run it, compare. */
 import { useEffect, useState } from "react";
 import { Button } from "../ui/button.js";
 import { classNames } from "../ui/class-names.js";
@@ -69,7 +69,7 @@ function Guided({
   const { playground, frame, playing, scrubbing } = useCalmView();
   const kept = useProgress().experiments[id];
   const [running, setRunning] = useState<string | null>(null);
-  // Only its own run, undisturbed, tells.
+  // Only the experiment's own run, without further actions, shows the answer.
   const isOwn = running !== null && encodeScript(playground.script) === running;
   const shown = isOwn && !scrubbing ? experiment.shown(frame) : null;
   useEffect(() => {
@@ -80,7 +80,7 @@ function Guided({
     const script = experiment.script();
     setRunning(encodeScript(script));
     player.load(script, { play: true, untilMs });
-    // On a phone it stands above.
+    // On a phone the stage is above the panel.
     document.getElementById(STAGE_ID)?.scrollIntoView({ block: "nearest" });
   };
   return (
@@ -94,15 +94,15 @@ function Guided({
       {known === null && !isOwn && (
         <div className="flex items-center gap-3">
           <Button look="primary" small disabled={!kept} onClick={run}>
-            <Icon name="play" size={14} /> Run it and see
+            <Icon name="play" size={14} /> Run experiment
           </Button>
-          {!kept && <span className="text-xs text-muted">Predict first.</span>}
+          {!kept && <span className="text-xs text-muted">Choose an answer first.</span>}
         </div>
       )}
       {known === null && isOwn && (
         <div className="flex flex-wrap items-center gap-3 text-xs text-muted">
           <span className="tabular" role="status">
-            {playing ? "Watch the stage" : "It stands still"}: {Math.floor(frame.atMs / 1_000)} of{" "}
+            {playing ? "Running" : "Paused"}: {Math.floor(frame.atMs / 1_000)} of{" "}
             {Math.round(untilMs / 1_000)} s
           </span>
           <Button
@@ -112,7 +112,7 @@ function Guided({
               void player.seek(untilMs);
             }}
           >
-            To its end
+            Skip to the end
           </Button>
         </div>
       )}
@@ -120,14 +120,14 @@ function Guided({
         <div role="status" className="grid gap-2">
           <p className="text-sm leading-relaxed">
             <b className={kept.predicted === known ? "text-ok" : "text-danger"}>
-              {kept.predicted === known ? "As you said." : "Not as you said."}
+              {kept.predicted === known ? "Correct." : "Not quite."}
             </b>{" "}
             {explanation}
           </p>
           <div className="flex gap-2">
             {!isLast && (
               <Button small onClick={next}>
-                Next
+                Next experiment
               </Button>
             )}
             <Button
@@ -138,7 +138,7 @@ function Guided({
                 forgetExperiment(id);
               }}
             >
-              Again
+              Try again
             </Button>
           </div>
         </div>

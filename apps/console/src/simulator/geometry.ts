@@ -1,5 +1,5 @@
-/** Where everything stands on the stage, in pixels of the page, so that text keeps its size. */
-import { NODES, type Place } from "./playground/index.js";
+/** The layout of the stage in page pixels, so that text keeps its size. */
+import { type Endpoint, NODES } from "./playground/index.js";
 
 export interface Point {
   readonly x: number;
@@ -15,7 +15,7 @@ export interface Geometry {
   readonly store: Point;
   readonly storeWidth: number;
   readonly storeHeight: number;
-  /** Where writes arrive: the middle of its upper edge. */
+  /** The middle of its upper edge, where writes arrive. */
   readonly resource: Point;
   readonly resourceHeight: number;
 }
@@ -51,22 +51,22 @@ export function geometryFor(width: number): Geometry {
   };
 }
 
-/** A way that a message takes: a curve with one control point. */
+/** The path of a message: a curve with one control point. */
 export interface Way {
   readonly from: Point;
   readonly bend: Point;
   readonly to: Point;
 }
 
-/** Requests and answers keep to their own side of the line. */
+/** Requests and answers travel on opposite sides of the line. */
 const LANE = 5;
 
-export function wayOf(geometry: Geometry, from: Place, to: Place): Way {
+export function wayOf(geometry: Geometry, from: Endpoint, to: Endpoint): Way {
   const node = NODES.findIndex((name) => name === from || name === to);
-  const place = geometry.nodes[node] ?? geometry.store;
+  const point = geometry.nodes[node] ?? geometry.store;
   const outward = NODES.some((name) => name === from);
   const other = from === "resource" || to === "resource" ? "resource" : "store";
-  const line = other === "store" ? toStore(geometry, place) : toResource(geometry, place, node);
+  const line = other === "store" ? toStore(geometry, point) : toResource(geometry, point, node);
   if (outward) return shift(line, LANE);
   const back = shift(line, -LANE);
   return { from: back.to, bend: back.bend, to: back.from };
@@ -85,7 +85,7 @@ export function toStore({ store, storeWidth, storeHeight, nodeRadius }: Geometry
   return { from, to, bend: middle(from, to) };
 }
 
-/** Straight down from the lower nodes; from the upper ones around the store. */
+/** Straight down from the lower nodes; around the store from the upper ones. */
 export function toResource(geometry: Geometry, at: Point, node: number): Way {
   const { store, resource, nodeRadius, storeWidth } = geometry;
   const aside = node === 0 ? storeWidth * 1.22 : 0;

@@ -1,28 +1,28 @@
-/** What must always hold, checked at every moment; red is what was promised and does not hold. */
+/** The invariants, checked at every moment. Red: guaranteed, but broken. */
 import { useState } from "react";
 import { classNames } from "../ui/class-names.js";
 import { Icon, type IconName } from "../ui/icon.js";
 import type { InvariantFrame } from "./playground/index.js";
 import { useCalmView } from "./use-player.js";
 
-interface Look {
+interface Style {
   readonly sign: IconName;
   readonly tone: string;
   readonly state: string;
 }
-const HOLDS: Look = { sign: "check", tone: "border-ok/30 bg-ok-soft text-ok", state: "holds" };
-const BROKEN: Look = {
+const HOLDS: Style = { sign: "check", tone: "border-ok/30 bg-ok-soft text-ok", state: "holds" };
+const BROKEN: Style = {
   sign: "close",
   tone: "border-danger bg-danger-soft text-danger",
   state: "broken",
 };
-const NOT_PROMISED: Look = {
+const NOT_PROMISED: Style = {
   sign: "warning",
   tone: "border-warn bg-warn-soft text-warn",
-  state: "broken, and not promised under these conditions",
+  state: "broken, but not guaranteed under these conditions",
 };
 
-function lookOf({ holds, promised }: InvariantFrame): Look {
+function styleOf({ holds, promised }: InvariantFrame): Style {
   if (holds) return HOLDS;
   return promised ? BROKEN : NOT_PROMISED;
 }
@@ -30,22 +30,22 @@ function lookOf({ holds, promised }: InvariantFrame): Look {
 export function Invariants() {
   const { invariants } = useCalmView().frame;
   const [chosen, setChosen] = useState<string | null>(null);
-  const told =
+  const detailed =
     invariants.find(({ id }) => id === chosen) ?? invariants.find(({ holds }) => !holds) ?? null;
   return (
     <section aria-label="Invariants">
       <ul className="flex flex-wrap items-center gap-1.5">
         <li aria-hidden="true" className="mr-1 text-xs text-muted">
-          Checked all the time
+          Checked continuously
         </li>
         {invariants.map((invariant) => {
-          const { sign, tone, state } = lookOf(invariant);
+          const { sign, tone, state } = styleOf(invariant);
           const { id, name, breaches } = invariant;
           return (
             <li key={id}>
               <button
                 type="button"
-                aria-expanded={told?.id === id}
+                aria-expanded={detailed?.id === id}
                 aria-label={`${name}: ${state}`}
                 onClick={() => setChosen(chosen === id ? null : id)}
                 className={classNames(
@@ -61,15 +61,15 @@ export function Invariants() {
           );
         })}
       </ul>
-      {told && (
+      {detailed && (
         <p className="mt-2 text-sm text-muted" aria-live="polite">
-          {told.sinceMs !== null && (
-            <b className={told.promised ? "text-danger" : "text-warn"}>
-              {told.promised ? "Broken" : "Not promised here, and broken"} since{" "}
-              {(told.sinceMs / 1_000).toFixed(2)} s:{" "}
+          {detailed.sinceMs !== null && (
+            <b className={detailed.promised ? "text-danger" : "text-warn"}>
+              {detailed.promised ? "Broken" : "Broken, but not guaranteed here,"} since{" "}
+              {(detailed.sinceMs / 1_000).toFixed(2)} s:{" "}
             </b>
           )}
-          {told.detail}
+          {detailed.detail}
         </p>
       )}
     </section>

@@ -11,15 +11,15 @@ export const KEYS = {
 } as const;
 
 const ROWS: readonly [keys: string, what: string][] = [
-  ["Space", "play, pause"],
-  [".", "to the next turn of the story"],
-  [",", "to the turn before"],
-  ["→ ←", "a second on or back"],
-  ["r", "to the beginning"],
+  ["Space", "play or pause"],
+  [".", "next step"],
+  [",", "previous step"],
+  ["→ ←", "forward or back one second"],
+  ["r", "back to the start"],
   ["+ −", "faster, slower"],
-  ["1 … 9", "scenarios"],
-  ["Tab, Enter", "to a process, the store or (paused) a message, and what can be done to it"],
-  ["h", "this list"],
+  ["1 … 9", "choose a scenario"],
+  ["Tab, Enter", "open the menu of a process, of the store or, while paused, of a message"],
+  ["h", "show this list"],
 ];
 
 export function KeysHelp() {

@@ -1,4 +1,4 @@
-/** What each process has believed over time, as bars: read off the frames that the model has recorded. */
+/** Which token each process believed in over time, as bars built from the recorded frames. */
 import { NODES, type Playground } from "./playground/index.js";
 
 const SAMPLE_MS = 250;
@@ -9,10 +9,10 @@ export interface Bar {
   toMs: number;
 }
 
-/** One lane for each process; grows with the run. */
+/** One lane for each process. The lanes grow with the run. */
 export class Lanes {
   readonly bars: readonly Bar[][] = NODES.map(() => []);
-  /** When each process was not running. */
+  /** The times at which each process was not running. */
   readonly gaps: readonly Bar[][] = NODES.map(() => []);
   #sampledMs = -SAMPLE_MS;
 

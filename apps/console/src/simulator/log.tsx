@@ -1,4 +1,4 @@
-/** What has happened, told in plain words: the last two messages, and all of them behind. */
+/** The event log: the last two entries, and a dialog with all of them. */
 import { useState } from "react";
 import { Button } from "../ui/button.js";
 import { classNames } from "../ui/class-names.js";
@@ -19,10 +19,10 @@ const DOTS: Partial<Record<LogLine["kind"], string>> = {
   revoke: "bg-warn",
 };
 
-/** How many of the whole log are drawn. */
+/** How many entries the dialog shows. */
 const MOST_LINES = 400;
 
-/** Without the traffic that goes on all the time. */
+/** Whether an entry is more than routine traffic. */
 function isNews({ kind, isStep }: LogLine): boolean {
   return isStep || !["message", "write"].includes(kind);
 }
@@ -30,24 +30,24 @@ function isNews({ kind, isStep }: LogLine): boolean {
 export function LogCard() {
   const { playground, frame, playing } = useCalmView();
   const [open, setOpen] = useState(false);
-  const told = playground.log.slice(0, frame.logEnd);
-  const last = told.filter(isNews).slice(-2);
+  const lines = playground.log.slice(0, frame.logEnd);
+  const last = lines.filter(isNews).slice(-2);
   return (
     <section aria-label="Log" className="rounded-xl border bg-surface">
       <div className="flex items-center justify-between px-4 pt-3">
         <h2 className="text-sm font-semibold">What just happened</h2>
         <Button small look="quiet" className="-mr-2" onClick={() => setOpen(true)}>
-          Whole log <span className="tabular">({told.length})</span>
+          Full log <span className="tabular">({lines.length})</span>
         </Button>
       </div>
       <div
         role="log"
         aria-live={playing ? "off" : "polite"}
-        aria-label="The last two messages"
+        aria-label="Last two events"
         className="min-h-28 px-4 pt-1.5 pb-4"
       >
         {last.length === 0 && (
-          <p className="text-sm text-muted">Nothing yet. Press play, or step to the first turn.</p>
+          <p className="text-sm text-muted">No events yet. Press Play or Next step.</p>
         )}
         <ol className="grid content-start gap-2.5">
           {last.map((line, index) => (
@@ -55,21 +55,21 @@ export function LogCard() {
           ))}
         </ol>
       </div>
-      <Announcer lines={told} />
-      <Dialog open={open} onOpenChange={setOpen} title="The whole log" wide>
-        <WholeLog lines={told} close={() => setOpen(false)} />
+      <Announcer lines={lines} />
+      <Dialog open={open} onOpenChange={setOpen} title="Full log" wide>
+        <FullLog lines={lines} close={() => setOpen(false)} />
       </Dialog>
     </section>
   );
 }
 
-/** While it plays, only the turns of the story are read aloud. */
+/** Screen readers announce only the steps while the run plays. */
 function Announcer({ lines }: { readonly lines: readonly LogLine[] }) {
   const { playing } = useCalmView();
-  const turn = lines.findLast(({ isStep }) => isStep);
+  const step = lines.findLast(({ isStep }) => isStep);
   return (
     <p className="sr-only" aria-live="polite">
-      {playing ? turn?.text : ""}
+      {playing ? step?.text : ""}
     </p>
   );
 }
@@ -96,7 +96,7 @@ function Stamp({ line }: { readonly line: LogLine }) {
   );
 }
 
-function WholeLog({
+function FullLog({
   lines,
   close,
 }: {
@@ -115,18 +115,18 @@ function WholeLog({
           checked={all}
           onChange={({ target }) => setAll(target.checked)}
         />
-        also each message and write
+        include every message and write
       </label>
       <ol
         ref={(list) => list?.scrollTo(0, list.scrollHeight)}
         className="max-h-[60dvh] overflow-y-auto rounded-lg border bg-surface"
-        aria-label="All"
+        aria-label="All events"
       >
         {shown.map((line) => (
           <li key={line.index} className="border-b last:border-b-0">
             <button
               type="button"
-              title="Show this moment"
+              title="Go to this moment"
               onClick={() => {
                 close();
                 player.pause();
@@ -140,7 +140,7 @@ function WholeLog({
             </button>
           </li>
         ))}
-        {shown.length === 0 && <li className="p-4 text-sm text-muted">Nothing yet.</li>}
+        {shown.length === 0 && <li className="p-4 text-sm text-muted">No events yet.</li>}
       </ol>
     </>
   );

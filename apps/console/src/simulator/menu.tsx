@@ -1,11 +1,11 @@
-/** A menu of acts over radix-ui's: groups of named choices. */
+/** A menu of actions, in groups, on radix-ui's dropdown menu. */
 import { DropdownMenu } from "radix-ui";
 import type { ReactNode } from "react";
 import { classNames } from "../ui/class-names.js";
 
 export interface Choice {
   readonly name: string;
-  /** What follows from it, in a few words. */
+  /** The effect, in a few words. */
   readonly note?: string;
   readonly danger?: boolean;
   readonly run: () => void;
@@ -14,7 +14,7 @@ export interface Choice {
 export interface Group {
   readonly name: string;
   readonly choices: readonly Choice[];
-  /** Short ones stand side by side. */
+  /** Short choices are shown side by side. */
   readonly inRow?: boolean;
 }
 
@@ -23,7 +23,7 @@ interface Props {
   readonly children: ReactNode;
   readonly title: ReactNode;
   readonly groups: readonly Group[];
-  /** Where there is room for it. */
+  /** The side on which the menu opens. */
   readonly side?: "bottom" | "right";
   readonly onOpenChange?: (open: boolean) => void;
 }

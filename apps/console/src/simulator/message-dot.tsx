@@ -1,25 +1,25 @@
-/** A message on its way, which can be dropped, delayed or sent twice. */
+/** A message in flight. Its menu can drop, delay or duplicate it. */
 
 import { classNames } from "../ui/class-names.js";
 import { tokenStyle } from "../ui/token-colour.js";
 import { type Geometry, pointOn, wayOf } from "./geometry.js";
 import { Menu } from "./menu.js";
-import type { MessageFrame, Place } from "./playground/index.js";
+import type { Action, Endpoint, MessageFrame } from "./playground/index.js";
 import { usePausedMenu } from "./use-paused-menu.js";
 import { usePlayer } from "./use-player.js";
 
 const CALM = matchMedia("(prefers-reduced-motion: reduce)");
 const DELAYS_MS = [1_000, 5_000, 20_000] as const;
 
-const placeText = (place: Place) => (place.startsWith("P") ? place : `the ${place}`);
+const endpointText = (place: Endpoint) => (place.startsWith("P") ? place : `the ${place}`);
 
 interface Props {
   readonly message: MessageFrame;
   readonly geometry: Geometry;
   readonly atMs: number;
-  /** Whether what it says stands beside it. */
+  /** Whether its text is shown beside it. */
   readonly named: boolean;
-  /** Whether it can be reached by Tab: not while it runs away. */
+  /** Whether Tab reaches it. It does not while the message moves. */
   readonly reachable: boolean;
 }
 
@@ -32,7 +32,7 @@ export function MessageDot({ message, geometry, atMs, named, reachable }: Props)
     wayOf(geometry, from, to),
     CALM.matches ? 0.5 : Math.min(1, Math.max(0, share)),
   );
-  const act = (what: Parameters<typeof player.act>[0]) => () => void player.act(what);
+  const performing = (action: Action) => () => void player.perform(action);
   return (
     <li
       className="absolute top-0 left-0 z-10"
@@ -41,7 +41,7 @@ export function MessageDot({ message, geometry, atMs, named, reachable }: Props)
       <Menu
         title={
           <>
-            <b className="text-ink">{summary}</b>, from {placeText(from)} to {placeText(to)}
+            <b className="text-ink">{summary}</b>, from {endpointText(from)} to {endpointText(to)}
           </>
         }
         onOpenChange={onOpenChange}
@@ -53,21 +53,21 @@ export function MessageDot({ message, geometry, atMs, named, reachable }: Props)
                 name: "Drop",
                 note: "it never arrives",
                 danger: true,
-                run: act({ kind: "drop", message: id }),
+                run: performing({ kind: "drop", message: id }),
               },
               {
                 name: "Duplicate",
                 note: "it arrives twice",
-                run: act({ kind: "duplicate", message: id }),
+                run: performing({ kind: "duplicate", message: id }),
               },
             ],
           },
           {
-            name: "Delay it by",
+            name: "Delay by",
             inRow: true,
             choices: DELAYS_MS.map((byMs) => ({
               name: `${byMs / 1_000} s`,
-              run: act({ kind: "delay", message: id, byMs }),
+              run: performing({ kind: "delay", message: id, byMs }),
             })),
           },
         ]}
@@ -75,7 +75,7 @@ export function MessageDot({ message, geometry, atMs, named, reachable }: Props)
         <button
           type="button"
           tabIndex={reachable ? 0 : -1}
-          aria-label={`${summary}, from ${placeText(from)} to ${placeText(to)}`}
+          aria-label={`${summary}, from ${endpointText(from)} to ${endpointText(to)}`}
           className="absolute -top-3.5 -left-3.5 grid size-7 place-content-center rounded-full"
         >
           <span

@@ -1,4 +1,4 @@
-/** A process: what it takes itself for, and what can be done to it. */
+/** A process: its role as it believes, and the menu of actions on it. */
 
 import { classNames } from "../ui/class-names.js";
 import { Icon, type IconName } from "../ui/icon.js";
@@ -12,18 +12,20 @@ import { usePlayer } from "./use-player.js";
 
 const ORDINALS = ["", "1st", "2nd", "3rd", "4th", "5th"];
 
-const STATE_TEXT = { down: "dead", paused: "paused", suspended: "suspended" } as const;
+const STATE_TEXT = { down: "crashed", paused: "paused", suspended: "suspended" } as const;
 const STATE_ICON: Record<keyof typeof STATE_TEXT, IconName> = {
   down: "close",
   paused: "pause",
   suspended: "moon",
 };
 
-function roleText({ role, state, placeInLine, starts }: NodeFrame): string {
+function roleText({ role, state, queuePosition, starts }: NodeFrame): string {
   if (starts === 0) return "not started";
   if (state !== "up") return STATE_TEXT[state];
   if (role !== "candidate") return role;
-  return placeInLine === null ? "candidate" : `${ORDINALS[placeInLine] ?? placeInLine} in line`;
+  return queuePosition === null
+    ? "candidate"
+    : `${ORDINALS[queuePosition] ?? queuePosition} in queue`;
 }
 
 function clockText(rate: number): string | null {
@@ -32,7 +34,7 @@ function clockText(rate: number): string | null {
   return `clock ${percent > 0 ? "+" : "−"}${Math.abs(percent)}%`;
 }
 
-/** For those who do not see it. */
+/** The accessible name. */
 function describe(node: NodeFrame): string {
   return [
     `${node.name}: ${roleText(node)}`,
@@ -70,7 +72,7 @@ export function NodeButton({ node, at, radius, wide }: Props) {
           </>
         }
         side={wide ? "right" : "bottom"}
-        groups={nodeGroups(node, (act) => void player.act(act))}
+        groups={nodeGroups(node, (action) => void player.perform(action))}
         onOpenChange={onOpenChange}
       >
         <button
@@ -90,7 +92,7 @@ export function NodeButton({ node, at, radius, wide }: Props) {
         >
           <span className="text-base leading-tight font-semibold sm:text-lg">{name}</span>
           {token !== null && state !== "down" && (
-            // Its name tells it in words.
+            // Drawn by CSS, because the accessible name already contains the token.
             <span
               data-token={`#${token}`}
               className="-mt-0.5 font-mono text-2xs font-semibold tabular before:content-[attr(data-token)]"

@@ -1,7 +1,7 @@
-/** What can be done to a process, by what it is doing. */
+/** The menu of a process, which depends on its state. */
 
 import type { Choice, Group } from "./menu.js";
-import type { Act, NodeFrame } from "./playground/index.js";
+import type { Action, NodeFrame } from "./playground/index.js";
 
 const RATES = [-30, -10, 0, 10, 30] as const;
 const JUMPS_MS = [-3_600_000, -60_000, 60_000, 3_600_000] as const;
@@ -12,11 +12,11 @@ const jumpText = (ms: number) =>
 
 export function nodeGroups(
   { name: node, state, link, role, starts }: NodeFrame,
-  act: (act: Act) => void,
+  perform: (action: Action) => void,
 ): readonly Group[] {
-  const choice = (name: string, what: Act, note?: string): Choice => ({
+  const choice = (name: string, action: Action, note?: string): Choice => ({
     name,
-    run: () => act(what),
+    run: () => perform(action),
     ...(note !== undefined && { note }),
   });
   if (state === "down") {
@@ -24,23 +24,23 @@ export function nodeGroups(
     return [{ name: "Process", choices: [choice(name, { kind: "restart", node })] }];
   }
   const crash = { ...choice("Crash", { kind: "crash", node }, "like kill -9"), danger: true };
-  const stands = state !== "up";
+  const isStopped = state !== "up";
   return [
     {
       name: "Process",
-      choices: stands
-        ? [choice("Resume", { kind: "resume", node }, "it knows nothing of the pause"), crash]
+      choices: isStopped
+        ? [choice("Resume", { kind: "resume", node }, "it does not notice the pause"), crash]
         : [
             crash,
-            choice("Pause", { kind: "pause", node }, "a long garbage collection"),
+            choice("Pause", { kind: "pause", node }, "like a long garbage collection"),
             choice(
-              "Pause in the middle of a write",
+              "Pause during a write",
               { kind: "pause", node, midWrite: true },
-              "checked against the lease, not yet sent",
+              "after the lease check, before the send",
             ),
-            choice("Suspend", { kind: "suspend", node }, "its monotonic clock stands too"),
+            choice("Suspend", { kind: "suspend", node }, "its monotonic clock stops too"),
             ...(role === "leader"
-              ? [choice("Resign", { kind: "resign" }, "gives the lease back by itself")]
+              ? [choice("Resign", { kind: "resign" }, "releases the lease voluntarily")]
               : []),
           ],
     },
@@ -50,20 +50,20 @@ export function nodeGroups(
         link === "whole"
           ? [
               choice("Cut off", { kind: "cut", node, way: "both" }),
-              choice("Cut what it sends", { kind: "cut", node, way: "requests" }),
-              choice("Cut what it gets", { kind: "cut", node, way: "answers" }),
+              choice("Block its requests", { kind: "cut", node, way: "requests" }),
+              choice("Block its answers", { kind: "cut", node, way: "answers" }),
             ]
-          : [choice("Mend", { kind: "mend", node })],
+          : [choice("Reconnect", { kind: "mend", node })],
     },
     {
-      name: "Clock runs faster or slower",
+      name: "Clock speed",
       inRow: true,
       choices: RATES.map((percent) =>
-        choice(percent === 0 ? "true" : `${signed(percent)}%`, { kind: "rate", node, percent }),
+        choice(percent === 0 ? "normal" : `${signed(percent)}%`, { kind: "rate", node, percent }),
       ),
     },
     {
-      name: "Wall clock jumps",
+      name: "Set the wall clock",
       inRow: true,
       choices: JUMPS_MS.map((ms) => choice(jumpText(ms), { kind: "jump", node, ms })),
     },

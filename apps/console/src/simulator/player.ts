@@ -1,10 +1,10 @@
 /**
- * Plays a run: turns real time into virtual time once per animation frame, and tells who listens. The
- * model runs asynchronously; a picture is drawn of what it has reached, so a slow model slows the
- * playback, never the page.
+ * Plays a run: advances virtual time once per animation frame and notifies subscribers. The model runs
+ * asynchronously and the page draws the latest frame, so a slow model slows the playback but never the
+ * page.
  */
 import {
-  type Act,
+  type Action,
   type Frame,
   LONGEST_RUN_MS,
   newScript,
@@ -16,13 +16,13 @@ import {
 export const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 5, 10] as const;
 const USUAL_SPEED = 2;
 
-/** A message that takes less than this to arrive is shown in slow motion; less so for who is in a hurry. */
+/** Messages in flight for less than this are shown in slow motion, less so at higher speeds. */
 const VISIBLE_FLIGHT_MS = 280;
-/** After a long pause of the browser, time goes on from where it was. */
+/** Bounds how far time advances in one frame, for example after the browser was suspended. */
 const LONGEST_TICK_MS = 250;
-/** A step back from a turn that has just come goes to the one before. */
-const NEW_TURN_MS = 60;
-/** Panels beside the stage follow at a pace at which they can be read. */
+/** A step back goes to the step before the last one if the last one is more recent than this. */
+const NEW_STEP_MS = 60;
+/** The panels beside the stage update at this interval, so that they stay readable. */
 const CALM_MS = 150;
 
 export interface View {
@@ -32,13 +32,13 @@ export interface View {
   readonly speed: number;
   /** Whether time slows while messages are on their way. */
   readonly slowsForMessages: boolean;
-  /** The timeline is being dragged: the frame is one of those that were recorded. */
+  /** The timeline is being dragged, so the frame is a recorded one. */
   readonly scrubbing: boolean;
   /** The right end of the timeline. */
   readonly endMs: number;
-  /** Counts the courses: what was computed of an older one is void. */
-  readonly course: number;
-  /** Why the last act was not done; null: it was. */
+  /** Counts the branches: a new one invalidates what was computed from the old one. */
+  readonly branch: number;
+  /** Why the last action was refused; null: it was performed. */
   readonly refusal: string | null;
 }
 
@@ -52,11 +52,11 @@ export class Player {
   #animation: number | undefined;
   #calm: ReturnType<typeof setTimeout> | undefined;
   #lastTickMs = 0;
-  /** Where the playback wants to be; the frame follows. */
+  /** The target of the playback, which the frame follows. */
   #wantedMs = 0;
   #running = false;
   #seeking = 0;
-  /** Where the playback stops by itself, if it was begun before. */
+  /** Where the playback stops by itself, if it started before that. */
   #stopAtMs: number;
   #limitMs = LONGEST_RUN_MS;
 
@@ -68,7 +68,7 @@ export class Player {
       playground,
       frame: playground.frame,
       endMs,
-      course: 1,
+      branch: 1,
       refusal: null,
       playing: false,
       speed: USUAL_SPEED,
@@ -83,14 +83,14 @@ export class Player {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
-  /** As `view`, a few times a second. */
+  /** The same as `view`, updated a few times a second. */
   readonly calmView = (): View => this.#calmView;
   readonly subscribeCalmly = (listener: Listener): (() => void) => {
     this.#calmListeners.add(listener);
     return () => this.#calmListeners.delete(listener);
   };
 
-  /** @param untilMs where to stop; by default where its scenario ends */
+  /** @param untilMs where to stop; default: the end of the scenario */
   load(script: Script, { play = false, untilMs }: { play?: boolean; untilMs?: number } = {}): void {
     this.pause();
     const playground = new Playground(script);
@@ -103,12 +103,12 @@ export class Player {
       endMs: Math.max(endMs, untilMs ?? 0),
       refusal: null,
       scrubbing: false,
-      course: this.#view.course + 1,
+      branch: this.#view.branch + 1,
     });
     if (play) this.play();
   }
 
-  /** The run without what the person did. */
+  /** Restarts the run without the user's actions. */
   startOver(): void {
     const { script } = this.#view.playground;
     this.load(newScript(script.scenario, { seed: script.seed, settings: script.settings }));
@@ -140,9 +140,9 @@ export class Player {
     this.#show({ slowsForMessages });
   }
 
-  /** Shows the moment; what lies before is run again from the beginning. */
+  /** Shows a moment. A move back runs the script again from the start. */
   async seek(atMs: number): Promise<void> {
-    // A moment between two milliseconds is over at the second.
+    // Round up, so that the moment itself has passed.
     const wantedMs = Math.min(LONGEST_RUN_MS, Math.max(0, Math.ceil(atMs)));
     this.#wantedMs = wantedMs;
     const { playground } = this.#view;
@@ -153,12 +153,12 @@ export class Player {
       this.#seeking--;
     }
   }
-  /** On or back from where it is, or is about to be. */
+  /** Moves from the current moment, or from the target of a seek under way. */
   async move(byMs: number): Promise<void> {
     this.pause();
     await this.seek((this.#seeking > 0 ? this.#wantedMs : this.#view.frame.atMs) + byMs);
   }
-  /** While the timeline is dragged: a recorded frame at once, if there is one. */
+  /** Shows a recorded frame at once, while the timeline is dragged. */
   scrub(atMs: number): void {
     this.pause();
     const { playground } = this.#view;
@@ -166,7 +166,7 @@ export class Player {
     if (frame) this.#show({ frame, scrubbing: true });
   }
 
-  /** To the next turn of the story. */
+  /** Goes to the next step. */
   async stepOn(): Promise<void> {
     this.pause();
     const { playground, frame } = this.#view;
@@ -176,18 +176,18 @@ export class Player {
   async stepBack(): Promise<void> {
     this.pause();
     const { playground, frame } = this.#view;
-    const turns = playground.log.filter(({ isStep, index }) => isStep && index < frame.logEnd);
-    const last = turns.at(-1);
-    const isNew = last !== undefined && frame.atMs - last.atMs < NEW_TURN_MS;
-    await this.seek((isNew ? turns.at(-2) : last)?.atMs ?? 0);
+    const steps = playground.log.filter(({ isStep, index }) => isStep && index < frame.logEnd);
+    const last = steps.at(-1);
+    const isNew = last !== undefined && frame.atMs - last.atMs < NEW_STEP_MS;
+    await this.seek((isNew ? steps.at(-2) : last)?.atMs ?? 0);
   }
 
-  async act(act: Act): Promise<void> {
+  async perform(action: Action): Promise<void> {
     const { playground, scrubbing, frame } = this.#view;
     if (scrubbing) await playground.runTo(frame.atMs);
     const forks = playground.shownMs < playground.reachedMs;
     try {
-      const after = await playground.act(act);
+      const after = await playground.perform(action);
       this.#wantedMs = after.atMs;
       this.#arrive(playground, after, forks);
     } catch (error) {
@@ -203,7 +203,7 @@ export class Player {
 
   readonly #tick = (nowMs: number): void => {
     this.#animation = requestAnimationFrame(this.#tick);
-    // A model that is behind is waited for.
+    // Wait for the model if it is behind.
     if (this.#running) return;
     const passedMs = Math.min(LONGEST_TICK_MS, Math.max(0, nowMs - this.#lastTickMs));
     this.#lastTickMs = nowMs;
@@ -240,7 +240,7 @@ export class Player {
       frame,
       scrubbing: false,
       endMs: Math.min(LONGEST_RUN_MS, endMs),
-      course: forked ? view.course + 1 : view.course,
+      branch: forked ? view.branch + 1 : view.branch,
     });
   }
 

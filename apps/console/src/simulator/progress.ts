@@ -1,12 +1,12 @@
-/** What a person has predicted, seen and answered; kept in the browser. */
+/** The user's predictions, results and quiz answers, in the browser's local storage. */
 import { useSyncExternalStore } from "react";
 
 const STORED = "leasehold.simulator";
 
 export interface Progress {
-  /** By the experiment's id: what was predicted, and what the run has shown. */
+  /** The prediction and the result of each experiment, by its id. */
   readonly experiments: Readonly<Record<string, { predicted: string; shown: string | null }>>;
-  /** The answer by the question's id. */
+  /** The answer to each question, by its id. */
   readonly quiz: Readonly<Record<string, string>>;
 }
 
@@ -17,7 +17,7 @@ function read(): Progress {
     const stored = JSON.parse(localStorage.getItem(STORED) ?? "{}") as Partial<Progress>;
     return { ...NONE, ...stored };
   } catch {
-    // Somebody else's text, or no storage at all: begin anew.
+    // The text is invalid or there is no storage: start over.
     return NONE;
   }
 }
@@ -29,7 +29,7 @@ function change(next: Progress): void {
   try {
     localStorage.setItem(STORED, JSON.stringify(next));
   } catch {
-    // Without storage it lasts as long as the page.
+    // Without storage the progress lasts until the page is closed.
   }
   for (const listener of listeners) listener();
 }

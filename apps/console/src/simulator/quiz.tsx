@@ -1,4 +1,4 @@
-/** Did it land? One question after the other, each with its reason once it is answered. */
+/** The quiz: one question at a time, with an explanation after the answer. */
 import { useState } from "react";
 import { Button } from "../ui/button.js";
 import { Choices, ProgressBar } from "./choices.js";
@@ -32,7 +32,7 @@ export function Quiz() {
         {answered.length > 0 && (
           <>
             <span role="status" className="ml-auto tabular">
-              {right} of {answered.length} right
+              {right} of {answered.length} correct
             </span>
             <Button
               small
@@ -42,7 +42,7 @@ export function Quiz() {
                 setAt(0);
               }}
             >
-              Again
+              Start over
             </Button>
           </>
         )}
@@ -77,7 +77,7 @@ function Question({
             if (chosen !== null) answer(id, chosen);
           }}
         >
-          Answer
+          Check answer
         </Button>
       ) : (
         <p role="status" className="text-sm leading-relaxed text-muted">

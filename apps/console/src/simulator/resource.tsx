@@ -1,4 +1,4 @@
-/** What the lease protects: its writes as a tape, each in the colour of its token. */
+/** The protected resource, with its writes as a tape in the colours of their tokens. */
 
 import { Badge } from "../ui/badge.js";
 import { classNames } from "../ui/class-names.js";
@@ -47,9 +47,11 @@ export function Resource({ resource, geometry }: Props) {
               type="button"
               role="switch"
               aria-checked={fenced}
-              aria-label="The fence"
-              title={fenced ? "The fence refuses older tokens" : "Nothing refuses older tokens"}
-              onClick={() => void player.act({ kind: "fence", on: !fenced })}
+              aria-label="Fencing"
+              title={
+                fenced ? "The resource refuses older tokens" : "The resource accepts older tokens"
+              }
+              onClick={() => void player.perform({ kind: "fence", on: !fenced })}
               className={classNames(
                 "rounded-full border px-2 py-0.5 text-2xs font-medium whitespace-nowrap",
                 fenced ? "border-ok/40 text-ok" : "border-warn/50 text-warn",
@@ -59,8 +61,8 @@ export function Resource({ resource, geometry }: Props) {
             </button>
           </div>
           <p className="mt-0.5 flex items-center gap-1.5 text-xs text-muted">
-            newest token {lastToken > 0 ? <Token token={lastToken} /> : "none yet"}
-            {value && <span className="truncate">last: {value.node}</span>}
+            newest token {lastToken > 0 ? <Token token={lastToken} /> : "none"}
+            {value && <span className="truncate">from {value.node}</span>}
           </p>
         </div>
       </div>
@@ -76,7 +78,7 @@ export function Resource({ resource, geometry }: Props) {
 }
 
 function Tape({ writes }: { readonly writes: readonly WriteFrame[] }) {
-  if (writes.length === 0) return <p className="text-xs text-muted">Nothing was written yet.</p>;
+  if (writes.length === 0) return <p className="text-xs text-muted">No writes yet.</p>;
   const last = writes.at(-1);
   return (
     <ol

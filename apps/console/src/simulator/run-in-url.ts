@@ -1,4 +1,4 @@
-/** The run in the page's address, after the `#`: a link to it is the run itself. */
+/** The run in the fragment of the page's URL, so that a link opens the same run. */
 import {
   decodeScript,
   encodeScript,
@@ -9,7 +9,7 @@ import {
 
 const NAME = "run=";
 
-/** The run of the address, or the first scenario and, for an address that says nonsense, why. */
+/** The run of the URL. If it is invalid, the first scenario and the reason as `complaint`. */
 export function readRun(): { readonly script: Script; readonly complaint: string | null } {
   const hash = location.hash.slice(1);
   const script = newScript("renew");
@@ -18,7 +18,7 @@ export function readRun(): { readonly script: Script; readonly complaint: string
     return { script: decodeScript(decodeURIComponent(hash.slice(NAME.length))), complaint: null };
   } catch (error) {
     if (error instanceof ScriptError) return { script, complaint: error.message };
-    if (error instanceof URIError) return { script, complaint: "it is not well written" };
+    if (error instanceof URIError) return { script, complaint: "The URL encoding is invalid." };
     throw error;
   }
 }
@@ -29,9 +29,9 @@ export function linkTo(script: Script): string {
   return url.href;
 }
 
-/** The address follows the run, without a new entry in the history for each act. */
+/** Updates the URL without adding a history entry for each action. */
 export function writeRun(script: Script): void {
   const link = linkTo(script);
-  // Called on the prototype: a router that watches the history has nothing to do with it.
+  // Called on the prototype, because the router patches the instance's method.
   if (link !== location.href) History.prototype.replaceState.call(history, history.state, "", link);
 }

@@ -1,4 +1,4 @@
-/** Which story is played. */
+/** The choice of the scenario. */
 import { useEffect, useRef } from "react";
 import { classNames } from "../ui/class-names.js";
 import { SCENARIOS, type ScenarioId } from "./playground/index.js";

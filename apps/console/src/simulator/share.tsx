@@ -1,10 +1,10 @@
-/** A run to give away: as a link, or as a test. */
+/** Shares a run as a link or exports it as a test. */
 import { useEffect, useState } from "react";
 import { Button } from "../ui/button.js";
 import { Dialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { CopyButton } from "../ui/json-view.js";
-import { describeAct, exportTest } from "./playground/index.js";
+import { describeAction, exportTest } from "./playground/index.js";
 import { linkTo } from "./run-in-url.js";
 import { useCalmView, usePlayer } from "./use-player.js";
 
@@ -19,8 +19,8 @@ export function ShareButton() {
       await navigator.clipboard.writeText(link);
       setSaid("Link copied");
     } catch {
-      // Without permission, or on a page without TLS.
-      setSaid("It is in the address bar");
+      // The clipboard needs permission and a page served over TLS.
+      setSaid("Copy it from the address bar");
     }
     setTimeout(() => setSaid(null), SHOWN_MS);
   };
@@ -49,8 +49,8 @@ export function ExportButton() {
         open={open}
         onOpenChange={setOpen}
         wide
-        title="This run as a test"
-        description="It replays the run up to the moment that is shown, and expects the same grants and refusals."
+        title="Export this run as a test"
+        description="The test replays the run up to the shown moment and expects the same grants and refused writes."
       >
         <Exported />
       </Dialog>
@@ -73,15 +73,15 @@ function Exported() {
       wanted = false;
     };
   }, [script, atMs]);
-  if (text === null) return <p className="text-sm text-muted">Writing it…</p>;
+  if (text === null) return <p className="text-sm text-muted">Generating…</p>;
   return (
     <div className="grid gap-3">
-      {script.acts.length > 0 && (
-        <ul aria-label="Your acts" className="flex flex-wrap gap-1.5 text-xs">
-          {script.acts.map(({ atMs: actMs, act }, index) => (
+      {script.actions.length > 0 && (
+        <ul aria-label="Your actions" className="flex flex-wrap gap-1.5 text-xs">
+          {script.actions.map(({ atMs: actionMs, action }, index) => (
             <li key={index} className="rounded-full bg-sunken px-2 py-0.5">
-              {describeAct(act)}{" "}
-              <span className="text-muted tabular">{(actMs / 1_000).toFixed(1)} s</span>
+              {describeAction(action)}{" "}
+              <span className="text-muted tabular">{(actionMs / 1_000).toFixed(1)} s</span>
             </li>
           ))}
         </ul>
@@ -102,7 +102,7 @@ function Code({ text }: { readonly text: string }) {
     <pre
       tabIndex={0}
       role="region"
-      aria-label="The test"
+      aria-label="Exported test"
       className="max-h-96 overflow-auto rounded-lg bg-sunken p-3 font-mono text-xs leading-relaxed"
     >
       {text}

@@ -1,4 +1,4 @@
-/** Processes that contend for a lease: the real code, on clocks that one can stop, turn back and skew. */
+/** The simulator: processes contend for a lease. The real code runs on simulated clocks and a simulated network. */
 import { Tabs } from "radix-ui";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
 import { useShortcuts } from "../app/shortcuts.js";
@@ -19,12 +19,12 @@ import { readRun, writeRun } from "./run-in-url.js";
 import { Scenarios } from "./scenarios.js";
 import { ExportButton, ShareButton } from "./share.js";
 import { STAGE_ID, Stage } from "./stage.js";
-import { StoreActs } from "./store-card.js";
+import { StoreActions } from "./store-card.js";
 import { Transport } from "./transport.js";
 import { Tune } from "./tune.js";
 import { PlayerContext, useCalmView, usePlayer } from "./use-player.js";
 
-/** @param aside what else stands in its head */
+/** @param aside extra content for the page head */
 export function SimulatorPage({ aside }: { readonly aside?: ReactNode }) {
   const [{ player, complaint: first }] = useState(() => {
     const { script, complaint } = readRun();
@@ -50,7 +50,7 @@ export function SimulatorPage({ aside }: { readonly aside?: ReactNode }) {
   );
 }
 
-/** Tailwind's xl: from here on there are two columns. */
+/** Tailwind's xl, from which the page has two columns. */
 const WIDE = matchMedia("(min-width: 80rem)");
 const isWide = () => WIDE.matches;
 function followWide(listener: () => void): () => void {
@@ -71,7 +71,7 @@ function Page({ aside, complaint, dismiss }: PageProps) {
   const [help, setHelp] = useState(false);
   const wide = useSyncExternalStore(followWide, isWide);
   useEffect(() => {
-    // An address that was not understood stays, as long as nothing was done.
+    // Keep an invalid URL until the user does something.
     if (complaint === null) writeRun(script);
   }, [script, complaint]);
   const choose = (id: ScenarioId) => {
@@ -102,12 +102,12 @@ function Page({ aside, complaint, dismiss }: PageProps) {
         title="Simulator"
         about={
           <span className="max-sm:hidden">
-            Five processes contend for one lease: the library's own code, on clocks that you can
-            stop, turn back and skew.
+            Five processes contend for one lease. They run the library’s real code on clocks that
+            you can stop, turn back and skew.
           </span>
         }
       >
-        <IconButton label="Keys" onClick={() => setHelp(true)}>
+        <IconButton label="Keyboard shortcuts" onClick={() => setHelp(true)}>
           <Icon name="keyboard" />
         </IconButton>
         <ExportButton />
@@ -116,7 +116,7 @@ function Page({ aside, complaint, dismiss }: PageProps) {
       </PageHead>
       {complaint !== null && (
         <Complaint dismiss={dismiss}>
-          This link names no run: {complaint} Here is the first scenario instead.
+          This link is not a valid run: {complaint} The first scenario is shown instead.
         </Complaint>
       )}
       {refusal !== null && <Complaint>{refusal}</Complaint>}
@@ -126,7 +126,7 @@ function Page({ aside, complaint, dismiss }: PageProps) {
           <div id={STAGE_ID} className="scroll-mt-16 overflow-hidden rounded-xl border bg-surface">
             <Caption />
             <Stage />
-            <QuickActs />
+            <QuickActions />
             <Transport />
           </div>
           {!wide && <LogCard />}
@@ -138,7 +138,7 @@ function Page({ aside, complaint, dismiss }: PageProps) {
           <Panels />
         </div>
       </div>
-      <Dialog open={help} onOpenChange={setHelp} title="Keys of the simulator">
+      <Dialog open={help} onOpenChange={setHelp} title="Keyboard shortcuts of the simulator">
         <KeysHelp />
       </Dialog>
     </div>
@@ -170,7 +170,7 @@ function Complaint({
   );
 }
 
-/** What to look at now. */
+/** The scenario's caption for the current moment. */
 function Caption() {
   const { playground, frame } = useCalmView();
   const { scenario } = playground;
@@ -195,12 +195,12 @@ function Caption() {
   );
 }
 
-/** On a phone the store's card has no room for them. */
-function QuickActs() {
+/** The store's actions on a phone, where its card has no room for them. */
+function QuickActions() {
   const { frame } = useCalmView();
   return (
     <div className="flex gap-2 border-t px-3 py-2 sm:hidden">
-      <StoreActs store={frame.store} className="flex-1" />
+      <StoreActions store={frame.store} className="flex-1" />
     </div>
   );
 }

@@ -1,4 +1,4 @@
-/** The world at one moment: processes in a ring around the store, what is on its way, and what is written. */
+/** One moment of the run: processes around the store, messages in flight, and the protected resource. */
 import { useEffect, useRef, useState } from "react";
 import { classNames } from "../ui/class-names.js";
 import { Icon } from "../ui/icon.js";
@@ -14,12 +14,18 @@ import {
 } from "./geometry.js";
 import { MessageDot } from "./message-dot.js";
 import { NodeButton } from "./node-button.js";
-import { type Frame, type LogLine, NODES, type NodeFrame, type Place } from "./playground/index.js";
+import {
+  type Endpoint,
+  type Frame,
+  type LogLine,
+  NODES,
+  type NodeFrame,
+} from "./playground/index.js";
 import { Resource } from "./resource.js";
 import { StoreCard } from "./store-card.js";
 import { usePlayer, useView } from "./use-player.js";
 
-/** Of the card that it stands in. */
+/** The id of the stage's card. */
 export const STAGE_ID = "stage";
 
 export function Stage() {
@@ -62,12 +68,12 @@ export function Stage() {
           <StoreCard store={frame.store} geometry={geometry} />
           {geometry.wide && (
             <p className="absolute top-3 left-5 max-w-40 text-xs text-pretty text-muted">
-              Click a process, the store or a message on its way.
+              Click a process, the store or a message in flight.
             </p>
           )}
           <Resource resource={frame.resource} geometry={geometry} />
           <Loss geometry={geometry} lost={lastLost(playground.log, frame)} />
-          <ul aria-label="Messages on their way">
+          <ul aria-label="Messages in flight">
             {frame.messages.map((message) => (
               <MessageDot
                 key={message.id}
@@ -85,11 +91,11 @@ export function Stage() {
   );
 }
 
-/** So long a lost message is marked, in virtual time. */
+/** How long a lost message stays marked, in virtual time. */
 const MARKED_MS = 900;
 
-/** Who has sent what did not arrive; null: no message was lost lately. */
-function lastLost(log: readonly LogLine[], { atMs, logEnd }: Frame): Place | null {
+/** The sender of a message that was lost recently; null: none. */
+function lastLost(log: readonly LogLine[], { atMs, logEnd }: Frame): Endpoint | null {
   for (let index = logEnd - 1; index >= 0; index--) {
     const line = log[index];
     if (!line || line.atMs < atMs - MARKED_MS) return null;
@@ -98,12 +104,12 @@ function lastLost(log: readonly LogLine[], { atMs, logEnd }: Frame): Place | nul
   return null;
 }
 
-function Loss({ geometry, lost }: { readonly geometry: Geometry; readonly lost: Place | null }) {
+function Loss({ geometry, lost }: { readonly geometry: Geometry; readonly lost: Endpoint | null }) {
   if (lost === null) return null;
   const { store, storeHeight, resource, nodes, nodeRadius, wide } = geometry;
   const node = nodes[NODES.findIndex((name) => name === lost)];
   const { x, y } = node ?? (lost === "store" ? store : resource);
-  // Above it is a crown, below it what it is.
+  // The crown is above a node and its role below it.
   const isAside = node !== undefined && (wide || node === nodes[0]);
   const nodeBelow = isAside ? 0 : nodeRadius + 42;
   const below = node ? nodeBelow : lost === "store" ? storeHeight / 2 + 14 : -16;
@@ -118,7 +124,7 @@ function Loss({ geometry, lost }: { readonly geometry: Geometry; readonly lost: 
   );
 }
 
-/** Before anything has happened: the button below once more, where it is looked for first. */
+/** A second play button in the middle of the stage before the run starts. */
 function Begin({ geometry }: { readonly geometry: Geometry }) {
   const player = usePlayer();
   const { store, storeHeight, resource } = geometry;
@@ -127,7 +133,7 @@ function Begin({ geometry }: { readonly geometry: Geometry }) {
       type="button"
       aria-hidden="true"
       tabIndex={-1}
-      title="Play the story"
+      title="Play"
       style={{ left: store.x, top: (store.y + storeHeight / 2 + resource.y) / 2 }}
       className="absolute z-10 grid size-14 -translate-1/2 place-content-center rounded-full bg-accent text-accent-ink shadow-raised transition-[scale] hover:scale-105 sm:size-16"
       onClick={player.play}
@@ -137,7 +143,7 @@ function Begin({ geometry }: { readonly geometry: Geometry }) {
   );
 }
 
-/** Whose time it is, by the store. */
+/** A glow in the colour of the current token while the store's lease is live. */
 function Glow({ geometry, frame }: { readonly geometry: Geometry; readonly frame: Frame }) {
   const { token, lease } = frame.store;
   if (token === null) return null;
@@ -229,7 +235,7 @@ function Spoke({
   const holds = frame.store.lease === "live" && frame.store.holder === node.name;
   const { token } = frame.store;
   if (node.link !== "whole") {
-    // Nearer to the store: what the process is stands below it.
+    // Nearer to the store, because the role is below the process.
     const { x, y } = pointOn(way, 0.7);
     const isUpright = Math.abs(at.x - geometry.store.x) < 1;
     return (
@@ -273,7 +279,7 @@ function Spoke({
   );
 }
 
-/** How long the process may still trust its lease, in the colour of the token that it believes in. */
+/** The remaining trust of a process, in the colour of the token that it believes in. */
 function Ring({
   node: { token, trustMs, ttlMs, state },
   at,

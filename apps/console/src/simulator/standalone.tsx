@@ -1,4 +1,4 @@
-/** The simulator alone, for any static host. */
+/** The simulator as a page of its own, for any static host. */
 import { createRoot } from "react-dom/client";
 import "../styles.css";
 import { IconButton } from "../ui/button.js";

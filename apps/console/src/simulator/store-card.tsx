@@ -1,4 +1,4 @@
-/** The store's record, and what an operator can do to it. */
+/** The store's record of the lease, and the actions on it. */
 
 import { Badge } from "../ui/badge.js";
 import { Button } from "../ui/button.js";
@@ -8,7 +8,7 @@ import { Token } from "../ui/token.js";
 import { tokenStyle } from "../ui/token-colour.js";
 import type { Geometry } from "./geometry.js";
 import { type Choice, Menu } from "./menu.js";
-import type { Act, StoreFrame } from "./playground/index.js";
+import type { Action, StoreFrame } from "./playground/index.js";
 import { usePausedMenu } from "./use-paused-menu.js";
 import { usePlayer } from "./use-player.js";
 
@@ -18,7 +18,7 @@ interface Props {
 }
 
 export function StoreCard({ store, geometry }: Props) {
-  const { state, lease, holder, token, remainingMs, ttlMs, line } = store;
+  const { state, lease, holder, token, remainingMs, ttlMs, queue } = store;
   const live = lease === "live";
   return (
     <section
@@ -38,9 +38,7 @@ export function StoreCard({ store, geometry }: Props) {
       <div className="flex items-center gap-1.5 text-xs text-muted">
         <Icon name="lease" size={13} />
         <span className="font-medium">Store</span>
-        {state !== "up" && (
-          <Badge tone="danger">{state === "down" ? "down" : "stands still"}</Badge>
-        )}
+        {state !== "up" && <Badge tone="danger">{state === "down" ? "down" : "paused"}</Badge>}
         <StoreMenu store={store} />
       </div>
       <div className="mt-0.5 flex items-center gap-2">
@@ -68,21 +66,21 @@ export function StoreCard({ store, geometry }: Props) {
       </div>
       <div className="mt-1 flex items-baseline justify-between gap-2 text-2xs text-muted tabular">
         <span className="truncate">
-          {line.length > 0 ? `${geometry.wide ? "then " : ""}${line.join(" ")}` : "nobody in line"}
+          {queue.length > 0 ? `${geometry.wide ? "queue " : ""}${queue.join(" ")}` : "no waiters"}
         </span>
         {live && <span className="whitespace-nowrap">{(remainingMs / 1_000).toFixed(1)} s</span>}
       </div>
       {geometry.wide && (
         <div className="mt-auto flex gap-1">
-          <StoreActs store={store} className="h-6! flex-1 px-0! text-2xs!" />
+          <StoreActions store={store} className="h-6! flex-1 px-0! text-2xs!" />
         </div>
       )}
     </section>
   );
 }
 
-/** Ways in which the lease can end before its time. */
-export function StoreActs({
+/** The actions that end the lease early. */
+export function StoreActions({
   store,
   className = "",
 }: {
@@ -90,24 +88,24 @@ export function StoreActs({
   readonly className?: string;
 }) {
   const player = usePlayer();
-  const button = (name: string, title: string, act: Act) => (
+  const button = (name: string, title: string, action: Action) => (
     <Button
       small
       className={className}
       title={title}
       disabled={store.lease !== "live"}
-      onClick={() => void player.act(act)}
+      onClick={() => void player.perform(action)}
     >
       {name}
     </Button>
   );
   return (
     <>
-      {button("Expire", "Force expiry: the lease ends as if its time were over", {
+      {button("Expire", "Force expiry: the store ends the lease as if it had expired", {
         kind: "expire",
       })}
-      {button("Release", "The leader gives the lease back by itself", { kind: "resign" })}
-      {button("Revoke", "An operator takes the lease away at once", {
+      {button("Release", "The leader releases the lease voluntarily", { kind: "resign" })}
+      {button("Revoke", "An operator revokes the lease at once", {
         kind: "revoke",
         free: "now",
       })}
@@ -118,10 +116,10 @@ export function StoreActs({
 function StoreMenu({ store: { state, lease } }: { readonly store: StoreFrame }) {
   const player = usePlayer();
   const onOpenChange = usePausedMenu();
-  const choice = (name: string, act: Act, note: string): Choice => ({
+  const choice = (name: string, action: Action, note: string): Choice => ({
     name,
     note,
-    run: () => void player.act(act),
+    run: () => void player.perform(action),
   });
   return (
     <Menu
@@ -133,9 +131,13 @@ function StoreMenu({ store: { state, lease } }: { readonly store: StoreFrame }) 
           choices:
             lease === "live"
               ? [
-                  choice("Force expiry", { kind: "expire" }, "as if its time were over"),
-                  choice("Release", { kind: "resign" }, "the leader gives it back by itself"),
-                  choice("Revoke at once", { kind: "revoke", free: "now" }, "the next may have it"),
+                  choice("Force expiry", { kind: "expire" }, "as if it had expired"),
+                  choice("Release", { kind: "resign" }, "the leader releases it voluntarily"),
+                  choice(
+                    "Revoke at once",
+                    { kind: "revoke", free: "now" },
+                    "free for the next waiter",
+                  ),
                   choice(
                     "Revoke at expiry",
                     { kind: "revoke", free: "atExpiry" },
@@ -145,19 +147,25 @@ function StoreMenu({ store: { state, lease } }: { readonly store: StoreFrame }) 
               : [],
         },
         {
-          name: "Its process",
+          name: "Process",
           choices: [
             ...(state === "up"
               ? [
-                  choice("Crash", { kind: "crash", node: "store" }, "it keeps its records"),
-                  choice("Pause", { kind: "pause", node: "store" }, "nobody is answered"),
+                  choice("Crash", { kind: "crash", node: "store" }, "its records are kept"),
+                  choice("Pause", { kind: "pause", node: "store" }, "requests wait"),
                 ]
               : []),
             ...(state === "down"
               ? [choice("Restart", { kind: "restart", node: "store" }, "with its records")]
               : []),
             ...(state === "paused"
-              ? [choice("Resume", { kind: "resume", node: "store" }, "those who wait are answered")]
+              ? [
+                  choice(
+                    "Resume",
+                    { kind: "resume", node: "store" },
+                    "waiting requests are answered",
+                  ),
+                ]
               : []),
           ],
         },
@@ -165,8 +173,8 @@ function StoreMenu({ store: { state, lease } }: { readonly store: StoreFrame }) 
     >
       <button
         type="button"
-        aria-label={`Store: ${state}. What to do with it`}
-        title="What to do with the store"
+        aria-label={`Store: ${state}. Actions`}
+        title="Store actions"
         className="-my-1 -mr-1 ml-auto grid size-6 place-content-center rounded-md hover:bg-sunken hover:text-ink"
       >
         <Icon name="more" size={14} />

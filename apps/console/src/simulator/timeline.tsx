@@ -1,6 +1,6 @@
 /**
- * The run from its beginning: who held the lease by the store, what each process believed, and the
- * turns of the story. Dragged, it shows any moment; what lies behind it can be run into once more.
+ * The run from its start: the store's holders, the beliefs of each process, and the steps. Dragging it
+ * shows any recorded moment, and the run can continue from there.
  */
 import { type KeyboardEvent, memo, type PointerEvent, useRef } from "react";
 import { classNames } from "../ui/class-names.js";
@@ -54,7 +54,7 @@ export function Timeline() {
         ref={track}
         role="slider"
         tabIndex={0}
-        aria-label="Time of the run"
+        aria-label="Timeline"
         aria-valuemin={0}
         aria-valuemax={Math.round(endMs)}
         aria-valuenow={Math.round(frame.atMs)}
@@ -71,7 +71,7 @@ export function Timeline() {
         onPointerUp={(event) => void player.seek(msAt(event))}
         onPointerCancel={() => void player.seek(player.view().frame.atMs)}
       >
-        <Course endMs={endMs} />
+        <Rows endMs={endMs} />
         <div
           className="pointer-events-none absolute top-0 bottom-4 w-0.5 -translate-x-1/2 bg-ink"
           style={{ left: share(frame.atMs) }}
@@ -87,27 +87,27 @@ function Lane({ children }: { readonly children: string }) {
   return <span className="self-center text-right font-mono text-[9px]">{children}</span>;
 }
 
-/** The lanes of one course; kept, as long as the course goes on. */
-function useLanes(playground: Playground, course: number): Lanes {
-  const kept = useRef<{ course: number; lanes: Lanes } | null>(null);
-  if (kept.current?.course !== course) kept.current = { course, lanes: new Lanes() };
+/** The lanes of a branch, kept until another branch starts. */
+function useLanes(playground: Playground, branch: number): Lanes {
+  const kept = useRef<{ branch: number; lanes: Lanes } | null>(null);
+  if (kept.current?.branch !== branch) kept.current = { branch, lanes: new Lanes() };
   const { lanes } = kept.current;
   lanes.follow(playground);
   return lanes;
 }
 
-function Course({ endMs }: { readonly endMs: number }) {
-  const { playground, course, frame } = useCalmView();
-  const lanes = useLanes(playground, course);
+function Rows({ endMs }: { readonly endMs: number }) {
+  const { playground, branch, frame } = useCalmView();
+  const lanes = useLanes(playground, branch);
   const nowMs = playground.reachedMs;
-  // All grants of the course, also those behind the shown moment.
+  // All grants of the branch, including those after the shown moment.
   const last = playground.peek(nowMs);
   const { grants } = last && last.atMs > frame.atMs ? last.store : frame.store;
   const everySeconds =
     [1, 2, 5, 10, 20, 30, 60, 120].find((each) => endMs / each / 1_000 <= 9) ?? 120;
   const seconds: number[] = [];
   for (let at = 0; at * 1_000 <= endMs; at += everySeconds) seconds.push(at);
-  const place = (fromMs: number, toMs: number) => ({
+  const span = (fromMs: number, toMs: number) => ({
     left: `${(fromMs / endMs) * 100}%`,
     width: `max(2px, ${((Math.min(toMs, endMs) - fromMs) / endMs) * 100}%)`,
   });
@@ -124,7 +124,7 @@ function Course({ endMs }: { readonly endMs: number }) {
         {grants.map(({ token, grantedAtMs, endedAtMs }) => (
           <div
             key={token}
-            style={{ ...place(grantedAtMs, endedAtMs ?? nowMs), ...tokenStyle(token) }}
+            style={{ ...span(grantedAtMs, endedAtMs ?? nowMs), ...tokenStyle(token) }}
             className="token-fill absolute inset-y-0 overflow-hidden rounded-sm pl-1 font-mono leading-[14px] font-semibold text-paper"
           >
             {token}
@@ -133,8 +133,8 @@ function Course({ endMs }: { readonly endMs: number }) {
       </div>
       {NODES.map((name, index) => (
         <div key={name} className="relative my-[2.5px] rounded-full bg-sunken">
-          <Bars bars={lanes.gaps[index] ?? []} nowMs={nowMs} place={place} gap />
-          <Bars bars={lanes.bars[index] ?? []} nowMs={nowMs} place={place} />
+          <Bars bars={lanes.gaps[index] ?? []} nowMs={nowMs} span={span} gap />
+          <Bars bars={lanes.bars[index] ?? []} nowMs={nowMs} span={span} />
         </div>
       ))}
       <div className="relative">
@@ -155,18 +155,18 @@ function Course({ endMs }: { readonly endMs: number }) {
 const Bars = memo(function Bars({
   bars,
   nowMs,
-  place,
+  span,
   gap = false,
 }: {
   readonly bars: readonly Bar[];
   readonly nowMs: number;
-  readonly place: (fromMs: number, toMs: number) => React.CSSProperties;
+  readonly span: (fromMs: number, toMs: number) => React.CSSProperties;
   readonly gap?: boolean;
 }) {
   return bars.map(({ token, fromMs, toMs }) => (
     <div
       key={fromMs}
-      style={{ ...place(fromMs, Math.min(toMs, nowMs)), ...(!gap && tokenStyle(token)) }}
+      style={{ ...span(fromMs, Math.min(toMs, nowMs)), ...(!gap && tokenStyle(token)) }}
       className={
         gap
           ? "absolute top-1/2 h-0 border-t border-dashed border-line-strong"
@@ -188,7 +188,7 @@ const MARKS: Partial<Record<LogLine["kind"], string>> = {
   invariant: `${TICK} bg-danger`,
 };
 
-/** A turn of the story. */
+/** The mark of a step. */
 function Mark({ line, left }: { readonly line: LogLine; readonly left: string }) {
   return (
     <span

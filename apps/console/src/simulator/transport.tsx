@@ -1,4 +1,4 @@
-/** Play, pause, steps and speed. */
+/** The playback controls: play, pause, step and speed. */
 import { Button, IconButton } from "../ui/button.js";
 import { Icon } from "../ui/icon.js";
 import { SPEEDS } from "./player.js";
@@ -12,17 +12,17 @@ export function Transport() {
     <section aria-label="Playback" className="grid gap-2 border-t px-3 py-3 sm:px-5">
       <Timeline />
       <div className="flex flex-wrap items-center gap-x-1.5 gap-y-2">
-        <IconButton label="To the beginning" onClick={() => void player.seek(0)}>
+        <IconButton label="Back to the start" onClick={() => void player.seek(0)}>
           <Icon name="back" />
         </IconButton>
-        <IconButton label="To the turn before" onClick={() => void player.stepBack()}>
+        <IconButton label="Previous step" onClick={() => void player.stepBack()}>
           <Icon name="stepBack" />
         </IconButton>
         <Button look="primary" className="w-24" onClick={player.toggle}>
           <Icon name={playing ? "pause" : "play"} />
           {playing ? "Pause" : "Play"}
         </Button>
-        <IconButton label="To the next turn" onClick={() => void player.stepOn()}>
+        <IconButton label="Next step" onClick={() => void player.stepOn()}>
           <Icon name="step" />
         </IconButton>
         <Clock />
@@ -34,7 +34,7 @@ export function Transport() {
               checked={slowsForMessages}
               onChange={({ target }) => player.slowForMessages(target.checked)}
             />
-            slow for messages
+            slow motion for messages
           </label>
           <select
             aria-label="Speed"
@@ -48,9 +48,9 @@ export function Transport() {
               </option>
             ))}
           </select>
-          {playground.script.acts.length > 0 && (
+          {playground.script.actions.length > 0 && (
             <Button small look="quiet" onClick={() => player.startOver()}>
-              <Icon name="restart" size={14} /> Undo my acts
+              <Icon name="restart" size={14} /> Undo my actions
             </Button>
           )}
         </span>
@@ -67,7 +67,7 @@ function Clock() {
       <span className="font-mono text-sm tabular">{(frame.atMs / 1_000).toFixed(2)} s</span>
       {back && (
         <span className="text-xs text-warn max-sm:hidden">
-          looking back: an act from here starts another course
+          in the past: an action here starts a new branch
         </span>
       )}
     </span>

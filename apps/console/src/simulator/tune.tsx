@@ -1,4 +1,4 @@
-/** The knobs. At the beginning they set up the run; later they count from now on, as an act. */
+/** The settings. At the start they configure the whole run; later a change is an action at that moment. */
 import { useEffect, useId, useRef, useState } from "react";
 import { Button } from "../ui/button.js";
 import { durationText } from "../ui/time.js";
@@ -15,19 +15,19 @@ import { useCalmView, usePlayer } from "./use-player.js";
 const MAIN: readonly NumberSetting[] = ["ttlMs", "renewEveryMs", "latencyMs", "driftRatioPercent"];
 const MORE: readonly NumberSetting[] = ["lossPercent", "writeEveryMs", "answerTimeoutMs"];
 
-/** While a slider moves nothing is run anew. */
+/** Debounce: a setting takes effect when its slider has rested for this long. */
 const SETTLED_MS = 250;
 
 export function Tune() {
   const player = usePlayer();
   const { frame, playground } = useCalmView();
   const { script } = playground;
-  const atStart = frame.atMs === 0 && script.acts.length === 0;
+  const atStart = frame.atMs === 0 && script.actions.length === 0;
   const begin = (settings: Settings) =>
     player.load(newScript(script.scenario, { seed: script.seed, settings: fitSettings(settings) }));
   const change = (setting: NumberSetting, value: number) => {
     if (atStart) begin({ ...script.settings, [setting]: value });
-    else void player.act({ kind: "set", setting, value });
+    else void player.perform({ kind: "set", setting, value });
   };
   const sliders = (names: readonly NumberSetting[]) =>
     names.map((name) => (
@@ -43,13 +43,13 @@ export function Tune() {
     <div className="grid gap-4">
       <p className="text-xs text-muted">
         {atStart
-          ? "What you set here holds for the whole run."
-          : "The run is under way: what you set counts from now on, and for a leader's lease from its next term."}
+          ? "These settings apply to the whole run."
+          : "The run has started: changes apply from now on, and to a leader's lease from its next term."}
       </p>
       {sliders(MAIN)}
       <details className="group">
         <summary className="cursor-pointer text-sm font-medium text-muted hover:text-ink">
-          More knobs
+          More settings
         </summary>
         <div className="mt-3 grid gap-4">
           {sliders(MORE)}
@@ -58,7 +58,7 @@ export function Tune() {
       </details>
       {!atStart && (
         <Button small className="justify-self-start" onClick={() => begin(frame.settings)}>
-          Start over with these settings
+          Restart with these settings
         </Button>
       )}
     </div>
@@ -80,9 +80,9 @@ function Flags({ begin }: { readonly begin: (settings: Settings) => void }) {
           onChange={({ target }) => begin({ ...frame.settings, queued: target.checked })}
         />
         <span>
-          The store keeps a line
+          The store has a wait queue
           <span className="block text-xs text-muted">
-            Otherwise all who wait ask at the same moment. Starts the run over.
+            Without it, all waiters retry at the same moment. Changing this restarts the run.
           </span>
         </span>
       </label>
@@ -96,7 +96,7 @@ function Flags({ begin }: { readonly begin: (settings: Settings) => void }) {
         }}
       >
         <label htmlFor={seedId} className="grid gap-1 text-sm">
-          Seed of all chance
+          Random seed
           <input
             id={seedId}
             inputMode="numeric"
@@ -106,7 +106,7 @@ function Flags({ begin }: { readonly begin: (settings: Settings) => void }) {
           />
         </label>
         <Button small className="h-8!" type="submit">
-          Use it
+          Apply
         </Button>
       </form>
     </>
@@ -133,7 +133,7 @@ function Slider({
   const [draft, setDraft] = useState<number | null>(null);
   const settling = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(settling.current), []);
-  // What was asked for has come, or was fitted to something else.
+  // The setting has taken effect, perhaps adjusted to fit the others.
   useEffect(() => setDraft(null), [value]);
   const move = (next: number) => {
     setDraft(next);

@@ -1,7 +1,7 @@
 import { useRef } from "react";
 import { usePlayer } from "./use-player.js";
 
-/** Time stands still while a menu of acts is open, so that an act comes at the moment that was meant. */
+/** Pauses the playback while a menu is open, so that the action happens at the moment that the user saw. */
 export function usePausedMenu(): (open: boolean) => void {
   const player = usePlayer();
   const wasPlaying = useRef(false);

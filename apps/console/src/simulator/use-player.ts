@@ -5,17 +5,17 @@ export const PlayerContext = createContext<Player | null>(null);
 
 export function usePlayer(): Player {
   const player = useContext(PlayerContext);
-  if (!player) throw new Error("there is no player around this");
+  if (!player) throw new Error("usePlayer needs a PlayerContext");
   return player;
 }
 
-/** What is shown, drawn anew with every picture: for the stage and the timeline. */
+/** The view, updated with every frame: for the stage and the timeline. */
 export function useView(): View {
   const player = usePlayer();
   return useSyncExternalStore(player.subscribe, player.view);
 }
 
-/** What is shown, a few times a second: for all that is read. */
+/** The view, updated a few times a second: for text. */
 export function useCalmView(): View {
   const player = usePlayer();
   return useSyncExternalStore(player.subscribeCalmly, player.calmView);

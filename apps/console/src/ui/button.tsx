@@ -29,7 +29,7 @@ export function Button({ look = "plain", small = false, className, type, ...rest
   );
 }
 
-/** A button that shows a sign only; `label` is its name. */
+/** A button that shows only an icon; `label` is its accessible name. */
 export function IconButton({
   label,
   className,

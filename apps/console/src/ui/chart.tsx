@@ -1,4 +1,4 @@
-/** A small live chart: uPlot, drawn in the colours of the theme, with its last values in words. */
+/** A small live chart (uPlot) in the colours of the theme, with its latest values as text. */
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -17,7 +17,7 @@ interface Props {
   readonly seconds: readonly number[];
   readonly series: readonly Series[];
   readonly unit: string;
-  /** What a screen reader is told. */
+  /** For screen readers. */
   readonly label: string;
   readonly height?: number;
 }
@@ -110,7 +110,7 @@ export function Chart({ seconds, series, unit, label, height = 120 }: Props) {
 const dataOf = (seconds: readonly number[], series: readonly Series[]): uPlot.AlignedData =>
   [[...seconds], ...series.map(({ values }) => [...values])] as uPlot.AlignedData;
 
-/** Of a day and a time, the time. */
+/** The time of day, out of a date and time. */
 const timeOf = (text: string) => text.slice(11, 19);
 
 function lastOf(values: readonly (number | null)[], unit: string): string {

@@ -8,13 +8,13 @@ interface Props {
   readonly open: boolean;
   readonly onOpenChange: (open: boolean) => void;
   readonly title: string;
-  /** What follows from it, in a sentence or two. */
+  /** The consequences, in a sentence or two. */
   readonly description?: ReactNode;
   readonly children: ReactNode;
   readonly wide?: boolean;
 }
 
-/** A dialog in the middle; on a phone it comes from below. Escape closes it. */
+/** A dialog in the middle of the page, or at the bottom of a phone. Escape closes it. */
 export function Dialog({ open, onOpenChange, title, description, children, wide }: Props) {
   const id = useId();
   return (

@@ -1,16 +1,16 @@
 /**
- * What is left of a lease, as a bar that drains. The browser draws it by one animation from the moment
- * at which the answer came, so that ten thousand bars cost no script.
+ * The remaining time of a lease, as a bar that drains. Each bar is one browser animation that starts when
+ * the response arrives, so that ten thousand bars run no script.
  */
 import { useEffect, useRef } from "react";
 import { tokenStyle } from "./token-colour.js";
 
 interface Props {
   readonly token: number | null;
-  /** As the server said, when it answered. */
+  /** From the server's response. */
   readonly remainingMs: number;
   readonly ttlMs: number;
-  /** When the answer came: `dataUpdatedAt` of the query. */
+  /** When the response arrived: `dataUpdatedAt` of the query. */
   readonly answeredAtMs: number;
 }
 

@@ -6,28 +6,28 @@ const INPUT =
 
 interface FieldProps {
   readonly label: string;
-  readonly hint?: ReactNode;
+  readonly help?: ReactNode;
   readonly error?: string | undefined;
-  /** The control, told its id and what describes it. */
+  /** Renders the control with its id and the id of its description. */
   readonly children: (ids: { id: string; "aria-describedby": string | undefined }) => ReactNode;
 }
 
-export function Field({ label, hint, error, children }: FieldProps) {
+export function Field({ label, help, error, children }: FieldProps) {
   const id = useId();
-  const said = error ?? hint;
+  const description = error ?? help;
   return (
     <div className="grid gap-1.5">
       <label htmlFor={id} className="text-sm font-medium">
         {label}
       </label>
-      {children({ id, "aria-describedby": said ? `${id}-said` : undefined })}
-      {said && (
+      {children({ id, "aria-describedby": description ? `${id}-description` : undefined })}
+      {description && (
         <div
-          id={`${id}-said`}
+          id={`${id}-description`}
           role={error ? "alert" : undefined}
           className={classNames("text-xs", error ? "text-danger" : "text-muted")}
         >
-          {said}
+          {description}
         </div>
       )}
     </div>

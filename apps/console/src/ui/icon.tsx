@@ -1,4 +1,4 @@
-/** Our own signs, drawn on a grid of 16 with strokes of 1.5. */
+/** The icons, drawn on a 16 × 16 grid with strokes of 1.5. */
 const PATHS = {
   overview: "M2.5 13.5h11M4 11V8m4 3V3m4 8V6",
   lease: "M4.5 7V5a3.5 3.5 0 0 1 7 0v2M3 7h10v6.5H3zM8 9.5v1.5",
@@ -40,7 +40,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** Decoration: what it means stands beside it, or is the name of its button. */
+/** Decorative: the text beside an icon, or the name of its button, carries the meaning. */
 export function Icon({ name, size = 16 }: { readonly name: IconName; readonly size?: number }) {
   return (
     <svg

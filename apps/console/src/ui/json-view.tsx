@@ -2,7 +2,7 @@ import { useState } from "react";
 import { Button } from "./button.js";
 import { Icon } from "./icon.js";
 
-/** Copies text; says so for a moment. */
+/** Copies text to the clipboard and confirms it for a moment. */
 export function CopyButton({
   text,
   label = "Copy",
@@ -24,7 +24,7 @@ export function CopyButton({
   );
 }
 
-/** JSON, indented, to be copied. */
+/** Indented JSON with a button that copies it. */
 export function JsonView({ value, name }: { readonly value: unknown; readonly name: string }) {
   const text = JSON.stringify(value, null, 2) ?? "undefined";
   return (

@@ -1,6 +1,6 @@
 /**
- * What must be dealt with first. The browser's own dialog: it keeps the focus inside, makes the page
- * behind inert, and needs no style element, which the content security policy would forbid.
+ * A modal on the browser's own dialog element: it traps the focus, makes the page behind it inert, and
+ * needs no style element, which the content security policy would forbid.
  */
 import { type ReactNode, useEffect, useRef } from "react";
 
@@ -9,7 +9,7 @@ const TYPED_INTO = "textarea, select, input:not([type=radio], [type=checkbox])";
 interface Props {
   readonly open: boolean;
   readonly onOpenChange: (open: boolean) => void;
-  /** The id of its title. */
+  /** The id of the title. */
   readonly labelledBy?: string;
   readonly label?: string;
   readonly describedBy?: string | undefined;
@@ -31,7 +31,7 @@ export function Modal({
     const element = dialog.current;
     if (!open || !element || element.open) return;
     element.showModal();
-    // React gave it the focus before it was shown; the browser's own choice is the button that closes.
+    // React focuses before the dialog is visible, and the browser would then focus the Close button.
     element.querySelector<HTMLElement>(TYPED_INTO)?.focus();
   }, [open]);
   if (!open) return null;
@@ -43,7 +43,7 @@ export function Modal({
       aria-describedby={describedBy}
       onClose={() => onOpenChange(false)}
       onClick={({ target, currentTarget }) => {
-        // A click on the backdrop is one on the dialog itself: all else in it is its content's.
+        // A click on the backdrop targets the dialog element itself, not its content.
         if (target === currentTarget) onOpenChange(false);
       }}
       className={`bg-raised text-ink backdrop:bg-black/45 ${className}`}

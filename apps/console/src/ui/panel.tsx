@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { classNames } from "./class-names.js";
 
-/** A page's head: its name, what it is about, and what can be done. */
+/** The head of a page: its title, a description, and its actions. */
 export function PageHead({
   title,
   about,
@@ -46,7 +46,7 @@ export function Panel({
   );
 }
 
-/** One figure, large, with its name above it. */
+/** One large number with its name above it. */
 export function Figure({
   name,
   value,

@@ -8,14 +8,14 @@ interface Props {
   readonly onReason: (reason: string) => void;
   readonly required: boolean;
   readonly error?: string | undefined;
-  /** For several lines; by default there is one, in which Enter submits. */
+  /** For several lines; by default a single line, in which Enter submits. */
   readonly rows?: number;
 }
 
-/** Why an operator acts. */
+/** The reason of an operator action. */
 export function ReasonField({ label = "Reason", reason, onReason, required, error, rows }: Props) {
   return (
-    <Field label={label} error={error} hint="The audit keeps it, with your name.">
+    <Field label={label} error={error} help="Recorded in the audit log with your name.">
       {(ids) => {
         const shared = { ...ids, required, autoFocus: true, maxLength: MOST_CHARACTERS };
         return rows === undefined ? (

@@ -1,4 +1,4 @@
-/** What stands where data would: none yet, none at all, or none to be had. */
+/** Placeholders for missing data: loading, empty, or failed. */
 import type { ReactNode } from "react";
 import { ApiError } from "../data/api.js";
 import { Button } from "./button.js";

@@ -1,4 +1,4 @@
-/** Light, dark, or as the system has it. */
+/** The theme: light, dark, or that of the system. */
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 
 export const THEMES = ["system", "light", "dark"] as const;
@@ -21,7 +21,7 @@ const isDark = (theme: Theme) => theme === "dark" || (theme === "system" && DARK
 function apply(theme: Theme): void {
   document.documentElement.dataset.theme = isDark(theme) ? "dark" : "light";
 }
-// Before the first picture.
+// Before the first paint.
 apply(stored());
 
 export function ThemeProvider({ children }: { readonly children: ReactNode }) {

@@ -1,4 +1,4 @@
-/** Times in the way that the reader has chosen: relative, local or UTC. */
+/** Times in the format that the reader has chosen: relative, local or UTC. */
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 
 export const TIME_STYLES = ["relative", "local", "utc"] as const;
@@ -45,7 +45,7 @@ const UNITS: readonly [string, number][] = [
   ["s", 1_000],
 ];
 
-/** 93,000 -> "1 min 33 s"; below ten seconds with a tenth, below one in milliseconds. */
+/** 93,000 -> "1 min 33 s". Below ten seconds with one decimal, below one second in milliseconds. */
 export function durationText(ms: number): string {
   const size = Math.abs(ms);
   if (size < 1_000) return `${Math.round(ms)} ms`;
@@ -61,14 +61,14 @@ export function durationText(ms: number): string {
 
 function relativeText(date: Date, nowMs: number): string {
   const ms = date.getTime() - nowMs;
-  // Of a time that is told as it passes tenths are noise.
+  // Tenths would be noise in a text that changes every second.
   const seconds = Math.floor(Math.abs(ms) / 1_000);
   if (seconds === 0) return "now";
   const text = seconds < 10 ? `${seconds} s` : durationText(seconds * 1_000);
   return ms < 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** One clock for all that tick; it stands still while nobody looks. */
+/** One timer for all relative times. It does nothing while the page is hidden. */
 const tickers = new Set<() => void>();
 let ticking: ReturnType<typeof setInterval> | undefined;
 export function useNow(everyMs = 1_000): number {
@@ -95,7 +95,7 @@ export function useNow(everyMs = 1_000): number {
   return nowMs;
 }
 
-/** An instant; the other ways of telling it are in its title. */
+/** A point in time; its tooltip shows the UTC and the local time. */
 export function TimeText({ at }: { readonly at: string | number | Date | null | undefined }) {
   if (at === null || at === undefined) return <span className="text-muted">–</span>;
   const date = new Date(at);
@@ -109,7 +109,7 @@ function KnownTime({ date }: { readonly date: Date }) {
   return (
     <time
       dateTime={date.toISOString()}
-      title={`${utcText(date)}\n${localText(date)} here`}
+      title={`${utcText(date)}\n${localText(date)} local`}
       className="tabular whitespace-nowrap"
     >
       {style === "relative" ? <Relative date={date} /> : text}

@@ -1,4 +1,4 @@
-/** Short news of what an act has come to; read aloud, gone after a while. */
+/** Short messages about the result of an action. Screen readers announce them; they close by themselves. */
 import { Toast as Radix } from "radix-ui";
 import { useSyncExternalStore } from "react";
 import { ApiError } from "../data/api.js";
@@ -18,11 +18,11 @@ function change(next: readonly Note[]): void {
   for (const listener of listeners) listener();
 }
 
-export function say(text: string, bad = false): void {
+export function notify(text: string, bad = false): void {
   change([...notes.slice(-3), { id: nextId++, text, bad }]);
 }
-export function sayFailure(error: unknown): void {
-  say(error instanceof ApiError ? `${error.message} (${error.code})` : String(error), true);
+export function notifyFailure(error: unknown): void {
+  notify(error instanceof ApiError ? `${error.message} (${error.code})` : String(error), true);
 }
 
 export function Toasts() {

@@ -1,7 +1,7 @@
 import { classNames } from "./class-names.js";
 import { tokenStyle } from "./token-colour.js";
 
-/** A fencing token, in its own colour. Null: there is none. */
+/** A fencing token in its colour; null shows "none". */
 export function Token({
   token,
   large = false,

@@ -11,10 +11,10 @@ import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { TimeText } from "../../ui/time.js";
 import { type AuditFilter, auditQuery, type Entry } from "./audit-queries.js";
 
-/** An actor is looked for in what has been read: so many pages are read for it without being asked to. */
-const PAGES_LOOKED_THROUGH = 10;
+/** The actor filter applies to loaded pages only. This many pages load for it without a click. */
+const PAGES_SEARCHED = 10;
 
-/** Of the head and the rows; on a phone a row has lines of its own. */
+/** The grid of the head and the rows; on a phone a row has several lines. */
 const ROW =
   "grid items-baseline gap-x-4 gap-y-1 px-4 grid-cols-[auto_minmax(0,1fr)_auto] md:grid-cols-[3.5rem_minmax(0,1.2fr)_minmax(0,1.4fr)_minmax(0,1fr)_minmax(0,1.4fr)_7.5rem_auto]";
 
@@ -45,14 +45,15 @@ export function AuditList({ filter, actor }: Props) {
         </p>
       )}
       {shown.length === 0 ? (
-        <Empty icon="audit" title={narrowed ? "No entry fits the filters" : "No entry yet"}>
-          {!narrowed && "What operators and admins do stands here: who, what, to what, and why."}
+        <Empty icon="audit" title={narrowed ? "No entries match the filters" : "No entries yet"}>
+          {!narrowed &&
+            "Actions of operators and admins appear here: who did what to which target, and why."}
         </Empty>
       ) : (
         <>
           <div aria-hidden="true" className={`${ROW} py-2 text-xs text-muted max-md:hidden`}>
             <span>Entry</span>
-            <span>Act</span>
+            <span>Action</span>
             <span>Target</span>
             <span>Actor</span>
             <span>Reason</span>
@@ -68,17 +69,17 @@ export function AuditList({ filter, actor }: Props) {
       )}
       <MoreRows
         pages={pages}
-        automatic={actor === undefined || data.pages.length < PAGES_LOOKED_THROUGH}
-        label={actor === undefined ? "Show more" : "Look through more"}
+        automatic={actor === undefined || data.pages.length < PAGES_SEARCHED}
+        label={actor === undefined ? "Show more" : "Search more"}
       />
     </>
   );
 }
 
 const PHASES: Readonly<Record<Entry["phase"], { tone: Tone; title: string }>> = {
-  done: { tone: "plain", title: "Committed together with the act" },
-  intent: { tone: "warn", title: "Written before the act, which may or may not have been done" },
-  result: { tone: "plain", title: "Written after the act" },
+  done: { tone: "plain", title: "Committed together with the action" },
+  intent: { tone: "warn", title: "Written before the action, whose outcome is unknown" },
+  result: { tone: "plain", title: "Written after the action" },
 };
 
 function Row({ entry }: { readonly entry: Entry }) {
@@ -144,7 +145,7 @@ function Row({ entry }: { readonly entry: Entry }) {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Where there is a page for it, a link. */
+/** The target, as a link if it has a page. */
 function Target({ entry: { action, target } }: { readonly entry: Entry }) {
   const look = "min-w-0 truncate max-md:order-4 max-md:col-span-3";
   const linked = `${look} hover:underline underline-offset-2`;

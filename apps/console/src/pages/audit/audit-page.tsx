@@ -6,13 +6,13 @@ import { useMay, whoQuery } from "../../data/who.js";
 import { Button } from "../../ui/button.js";
 import { PageHead } from "../../ui/panel.js";
 import { Empty, Skeleton } from "../../ui/states.js";
-import { sayFailure } from "../../ui/toast.js";
+import { notifyFailure } from "../../ui/toast.js";
 import { AuditList, isBy } from "./audit-list.js";
 import { type AuditFilter, exported } from "./audit-queries.js";
 import { download, stamped } from "./download.js";
 import { VerifyPanel } from "./verify-panel.js";
 
-/** What the server enters. */
+/** The actions that the server records. */
 const ACTIONS = [
   "lease.revoke",
   "lease.collect",
@@ -39,16 +39,16 @@ export function AuditPage() {
   const mayOperate = useMay("operate");
   return (
     <>
-      <PageHead title="Audit" about="What operators and admins have done, and why." />
+      <PageHead title="Audit" about="What operators and admins did, and why." />
       {isPending ? (
         <Skeleton />
       ) : who && !who.control ? (
-        <Empty icon="audit" title="This server keeps no audit">
-          Keys, limits, pauses and the audit are kept in PostgreSQL or PGlite: give the server a{" "}
+        <Empty icon="audit" title="This server keeps no audit log">
+          Keys, limits, pauses and the audit log need PostgreSQL or PGlite. Start the server with a{" "}
           <code>--control</code> database.
         </Empty>
       ) : who && !mayOperate ? (
-        <Empty icon="key" title="The audit is for operators and admins">
+        <Empty icon="key" title="Only operators and admins can read the audit log">
           This key has the role {who.role}.
         </Empty>
       ) : (
@@ -68,12 +68,12 @@ function Audit() {
         <FilterInput
           id={SEARCH_FIELD_ID}
           className="max-lg:col-span-2"
-          label="Target: the whole name of a resource, task or key"
+          label="Target: exact name of a resource, task or key"
           value={target}
           onFilter={(value) => filterBy({ target: value })}
         />
         <FilterSelect
-          label="Act"
+          label="Action"
           value={action}
           options={
             action === undefined || ACTIONS.includes(action) ? ACTIONS : [action, ...ACTIONS]
@@ -83,7 +83,7 @@ function Audit() {
         <FilterInput label="Actor" value={actor} onFilter={(value) => filterBy({ actor: value })} />
         <Export filter={filter} actor={actor} />
       </div>
-      <section aria-label="Entries of the audit" className="rounded-xl border bg-surface">
+      <section aria-label="Audit entries" className="rounded-xl border bg-surface">
         <AuditList key={JSON.stringify(filter)} filter={filter} actor={actor} />
       </section>
     </>
@@ -98,14 +98,14 @@ function Export({ filter, actor }: { filter: AuditFilter; actor: string | undefi
       const lines = await exported(filter, (entry) => isBy(entry, actor), setRead);
       download(`${stamped("audit")}.jsonl`, lines, "application/jsonl");
     } catch (error) {
-      sayFailure(error);
+      notifyFailure(error);
     } finally {
       setRead(undefined);
     }
   };
   return (
     <Button className="max-lg:col-span-2" disabled={read !== undefined} onClick={() => void run()}>
-      {read === undefined ? "Export as JSON lines" : `Read ${read.toLocaleString("en")}…`}
+      {read === undefined ? "Export as JSON lines" : `${read.toLocaleString("en")} read…`}
     </Button>
   );
 }

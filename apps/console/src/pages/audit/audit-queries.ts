@@ -1,4 +1,4 @@
-/** What the page of the audit asks the server for. */
+/** The requests of the audit page. */
 import { infiniteQueryOptions } from "@tanstack/react-query";
 import type { AuditPage } from "leasehold/internal/wire";
 import { get } from "../../data/api.js";
@@ -36,14 +36,14 @@ export interface Checkpoint {
   readonly hash: string;
 }
 
-/** @param kept from elsewhere: the chain must still hold it */
+/** @param kept a checkpoint that was stored elsewhere; the chain must still contain it */
 export const verify = (kept: Checkpoint | undefined): Promise<Verification> =>
   get("/v1/audit/verify", { query: { ...kept } });
 export const checkpoint = (): Promise<Checkpoint> => get("/v1/audit/checkpoint");
 
 /**
- * All entries that match, as JSON lines, the latest first.
- * @throws ApiError: then there is no part of them
+ * All matching entries as JSON lines, newest first.
+ * @throws ApiError if a page fails; the export is all or nothing
  */
 export async function exported(
   filter: AuditFilter,

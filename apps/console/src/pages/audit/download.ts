@@ -1,4 +1,4 @@
-/** Has the browser keep text as a file. */
+/** Downloads text as a file. */
 export function download(name: string, text: string, type: string): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");
@@ -8,7 +8,7 @@ export function download(name: string, text: string, type: string): void {
   URL.revokeObjectURL(url);
 }
 
-/** `audit-2026-04-08T10-15-30Z`: names of files have no colons everywhere. */
+/** `audit-2026-04-08T10-15-30Z`. Some file systems allow no colons in file names. */
 export const stamped = (name: string, date = new Date()): string =>
   `${name}-${date
     .toISOString()

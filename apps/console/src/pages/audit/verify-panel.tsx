@@ -1,4 +1,4 @@
-/** Whether anybody has changed the record: the whole chain is read, and the answer said plainly. */
+/** Verifies the hash chain of the audit log, optionally against a checkpoint. */
 import { type ReactNode, type SubmitEvent, useState } from "react";
 import { Button } from "../../ui/button.js";
 import { classNames } from "../../ui/class-names.js";
@@ -6,7 +6,7 @@ import { Field, Textarea } from "../../ui/field.js";
 import { Icon } from "../../ui/icon.js";
 import { Failure } from "../../ui/states.js";
 import { TimeText } from "../../ui/time.js";
-import { sayFailure } from "../../ui/toast.js";
+import { notifyFailure } from "../../ui/toast.js";
 import { type Checkpoint, checkpoint, type Verification, verify } from "./audit-queries.js";
 import { download, stamped } from "./download.js";
 
@@ -16,17 +16,17 @@ interface Verdict {
   readonly at: Date;
 }
 
-/** A file of this page's, a line of `leasehold audit export`, or what the server answers. */
+/** Accepts a file from this page, a line of `leasehold audit export`, or the server's response. */
 function readCheckpoint(text: string): Checkpoint | string {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return "This is not JSON.";
+    return "This is not valid JSON.";
   }
   const { seq, hash } = (value ?? {}) as Partial<Record<string, unknown>>;
   if (!Number.isInteger(seq) || typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash)) {
-    return "A checkpoint is { seq, hash }: a whole number and 64 hex digits.";
+    return "A checkpoint is { seq, hash }: an integer and 64 hex digits.";
   }
   return { seq: seq as number, hash };
 }
@@ -57,28 +57,28 @@ export function VerifyPanel() {
         "application/json",
       );
     } catch (error) {
-      sayFailure(error);
+      notifyFailure(error);
     }
   };
   return (
     <section aria-label="Verify the audit" className="mb-4 rounded-xl border bg-surface">
       <div className="flex flex-wrap items-center justify-between gap-x-6 gap-y-3 px-4 py-3">
         <p className="max-w-prose text-sm text-muted">
-          Each entry holds the hash of the one before. Whoever changes the record breaks the chain;
-          a checkpoint that is kept elsewhere also tells of an end that was cut off.
+          Each entry contains the hash of the previous one, so a changed entry breaks the chain. To
+          detect a truncated log as well, verify it against a checkpoint that you keep elsewhere.
         </p>
         <div className="flex flex-wrap gap-2">
           <Button look="primary" disabled={reading} onClick={() => void run(undefined)}>
-            <Icon name="shield" /> {reading ? "Reading all of it…" : "Verify"}
+            <Icon name="shield" /> {reading ? "Verifying…" : "Verify"}
           </Button>
           <Button aria-expanded={against} onClick={() => setAgainst(!against)}>
-            Against a checkpoint
+            Verify against a checkpoint
           </Button>
-          <Button onClick={() => void keep()}>Download a checkpoint</Button>
+          <Button onClick={() => void keep()}>Download checkpoint</Button>
         </div>
       </div>
       {against && <AgainstForm reading={reading} run={(kept) => void run(kept)} />}
-      <div role="status">{verdict && <Said verdict={verdict} />}</div>
+      <div role="status">{verdict && <Outcome verdict={verdict} />}</div>
       {failure !== undefined && <Failure error={failure} />}
     </section>
   );
@@ -100,7 +100,11 @@ function AgainstForm({ reading, run }: AgainstProps) {
   };
   return (
     <form onSubmit={submit} className="grid gap-3 border-t px-4 py-3">
-      <Field label="Checkpoint" hint="As it was downloaded or exported." error={problem}>
+      <Field
+        label="Checkpoint"
+        help="Paste a downloaded checkpoint or an exported entry."
+        error={problem}
+      >
         {(ids) => (
           <Textarea
             {...ids}
@@ -113,11 +117,11 @@ function AgainstForm({ reading, run }: AgainstProps) {
       </Field>
       <div className="flex flex-wrap items-center gap-3">
         <Button small type="submit" disabled={reading}>
-          Verify against it
+          Verify against this checkpoint
         </Button>
         <input
           type="file"
-          aria-label="Read a checkpoint from a file"
+          aria-label="Load a checkpoint from a file"
           accept=".json,application/json"
           className="text-xs text-muted file:mr-2 file:h-7 file:rounded-md file:border file:bg-surface file:px-2 file:text-ink"
           onChange={({ target }) => void target.files?.[0]?.text().then(setText)}
@@ -127,25 +131,25 @@ function AgainstForm({ reading, run }: AgainstProps) {
   );
 }
 
-function Said({ verdict: { verification, kept, at } }: { readonly verdict: Verdict }) {
+function Outcome({ verdict: { verification, kept, at } }: { readonly verdict: Verdict }) {
   const { ok, seq, hash, problem } = verification;
   if (!ok) {
     return (
       <Result look="bg-danger-soft text-danger" icon="warning" title={`Broken at entry ${seq}`}>
         <p>{problem}</p>
-        <p className="mt-1 text-xs">Entries before it are as they were written.</p>
+        <p className="mt-1 text-xs">Entries before it are unchanged.</p>
       </Result>
     );
   }
   return (
     <Result look="bg-ok-soft text-ok" icon="check" title="Intact">
       <p>
-        {seq === 0 ? "There is no entry yet" : `All ${seq.toLocaleString("en")} entries`}
-        {seq > 0 && ", of all tenants, are as they were written"}
-        {kept && `, and the chain still holds your checkpoint at ${kept.seq}`}.
+        {seq === 0 ? "There are no entries yet" : `All ${seq.toLocaleString("en")} entries`}
+        {seq > 0 && ", of all tenants, are unchanged"}
+        {kept && `, and the chain contains your checkpoint at entry ${kept.seq}`}.
       </p>
       <p className="mt-1 text-xs">
-        Read <TimeText at={at} />. The last hash is{" "}
+        Verified <TimeText at={at} />. The last hash is{" "}
         <span className="font-mono break-all">{hash}</span>
       </p>
     </Result>

@@ -36,7 +36,7 @@ export function ElectionPanel({ election, answeredAtMs }: Props) {
           <div className="text-xs text-muted">Leader</div>
           {leader === null ? (
             <p className="mt-1 font-semibold text-warn">
-              nobody{" "}
+              no leader{" "}
               <span className="text-xs font-normal text-muted">
                 since <TimeText at={endedAt} />
               </span>
@@ -62,13 +62,13 @@ export function ElectionPanel({ election, answeredAtMs }: Props) {
         <Figure
           name="Changes"
           value={Math.max(0, terms.length - 1)}
-          note={terms.length === 1 ? "one term is known" : `among ${terms.length} terms`}
+          note={terms.length === 1 ? "one known term" : `among ${terms.length} terms`}
         />
-        <Figure name="Last fail-over" value={textOf(lastMs)} note="nobody led for so long" />
+        <Figure name="Last fail-over" value={textOf(lastMs)} note="time without a leader" />
         <Figure
           name="Fail-over, median"
           value={textOf(medianMs)}
-          note={longestMs === null ? "not known" : `${durationText(longestMs)} at most`}
+          note={longestMs === null ? "unknown" : `at most ${durationText(longestMs)}`}
         />
       </div>
       <TermStrip terms={terms} />
@@ -99,7 +99,7 @@ function Terms({
               <th className="px-2 py-2 font-medium">Leader</th>
               <th className="px-2 py-2 font-medium">Since</th>
               <th className="px-2 py-2 font-medium">Ended</th>
-              <th className="py-2 pr-4 pl-2 font-medium">Nobody led before</th>
+              <th className="py-2 pr-4 pl-2 font-medium">Gap before</th>
             </tr>
           </thead>
           <tbody>
@@ -130,7 +130,7 @@ function Terms({
   );
 }
 
-/** As a part of the longest one. */
+/** The gap before a term, with a bar relative to the longest gap. */
 function Vacancy({
   vacantMs,
   longestMs,
@@ -140,7 +140,7 @@ function Vacancy({
   readonly longestMs: number | null;
   readonly token: number;
 }) {
-  if (vacantMs === null) return <span className="text-muted">not known</span>;
+  if (vacantMs === null) return <span className="text-muted">unknown</span>;
   return (
     <span className="flex items-center gap-2" style={tokenStyle(token)}>
       <span className="w-16 text-right tabular">{durationText(vacantMs)}</span>

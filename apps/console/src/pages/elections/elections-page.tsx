@@ -1,4 +1,4 @@
-/** Who leads, since when, and how long nobody did; work in shards, and who has which. */
+/** Elections and singletons with their leaders and gaps, and the members of sharded work. */
 import { useQuery } from "@tanstack/react-query";
 import { PageHead } from "../../ui/panel.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
@@ -10,17 +10,14 @@ export function ElectionsPage() {
   const { data, error, refetch, dataUpdatedAt: answeredAtMs } = useQuery(electionsQuery);
   return (
     <>
-      <PageHead
-        title="Elections"
-        about="Leaders and singletons, their terms, and work in shards."
-      />
+      <PageHead title="Elections" about="Leaders, singletons and shards, with their terms." />
       {error && !data ? (
         <Failure error={error} retry={() => void refetch()} />
       ) : !data ? (
         <Skeleton lines={8} />
       ) : data.items.length === 0 && data.shards.length === 0 ? (
-        <Empty icon="election" title="There is no election and no singleton">
-          A program takes part with <code className="font-mono">elector()</code>,{" "}
+        <Empty icon="election" title="No elections or singletons">
+          Programs take part with <code className="font-mono">elector()</code>,{" "}
           <code className="font-mono">singleton()</code> or{" "}
           <code className="font-mono">shards()</code>.
         </Empty>
@@ -29,8 +26,9 @@ export function ElectionsPage() {
           {(!data.complete || !data.history) && (
             <p className="text-sm text-muted">
               {!data.complete &&
-                "There are more leases than were looked at, so some may be missing. "}
-              {!data.history && "This server keeps no history: of each the last term is known."}
+                "The list is incomplete: there are more leases than the server scanned. "}
+              {!data.history &&
+                "This server keeps no history, so only the last term of each is known."}
             </p>
           )}
           {data.items.map((election) => (

@@ -1,13 +1,13 @@
 import type { Election } from "./elections-query.js";
 
-/** How long nobody led between terms; each null where none is known. */
+/** The gaps without a leader between terms; null where none is known. */
 export interface Failovers {
   readonly lastMs: number | null;
   readonly medianMs: number | null;
   readonly longestMs: number | null;
 }
 
-/** @param terms the newest first */
+/** @param terms newest first */
 export function failovers(
   terms: readonly Pick<Election["terms"][number], "vacantMs">[],
 ): Failovers {

@@ -19,14 +19,14 @@ export function ShardPanel({ group, answeredAtMs }: Props) {
       title={<span className="font-mono break-all">{name}</span>}
       aside={
         <span className="inline-flex items-center gap-2">
-          {orphans.length > 0 && <Badge tone="warn">{orphans.length} without a member</Badge>}
+          {orphans.length > 0 && <Badge tone="warn">{orphans.length} unassigned</Badge>}
           <Badge>{shards.length} shards</Badge>
         </span>
       }
     >
       <p className="px-4 pt-3 text-sm">
         <span className="text-muted">Coordinator:</span>{" "}
-        {coordinator ?? <span className="text-warn">nobody</span>}
+        {coordinator ?? <span className="text-warn">none</span>}
       </p>
       <ul aria-label={`Members of ${name}`}>
         {members.map(({ member, holder, remainingMs }) => {
@@ -39,8 +39,8 @@ export function ShardPanel({ group, answeredAtMs }: Props) {
               <div className="min-w-0">
                 <p className="truncate font-medium">{holder}</p>
                 <p className="text-xs text-muted">
-                  {own.length} {own.length === 1 ? "shard" : "shards"}, its lease:{" "}
-                  <Remaining {...{ remainingMs, answeredAtMs }} /> left
+                  {own.length} {own.length === 1 ? "shard" : "shards"}, lease expires in{" "}
+                  <Remaining {...{ remainingMs, answeredAtMs }} />
                 </p>
               </div>
               <Chips name={name} shards={own} />
@@ -49,7 +49,7 @@ export function ShardPanel({ group, answeredAtMs }: Props) {
         })}
         {orphans.length > 0 && (
           <li className="grid gap-x-4 gap-y-2 px-4 py-3 text-sm sm:grid-cols-[14rem_minmax(0,1fr)]">
-            <p className="text-warn">nobody works on</p>
+            <p className="text-warn">unassigned</p>
             <Chips name={name} shards={orphans} />
           </li>
         )}
@@ -58,7 +58,7 @@ export function ShardPanel({ group, answeredAtMs }: Props) {
   );
 }
 
-/** Shards, each in the colour of its token, which changes whenever it goes to another member. */
+/** Shards in the colours of their tokens. A token changes when the shard moves to another member. */
 function Chips({ name, shards }: { readonly name: string; readonly shards: ShardGroup["shards"] }) {
   return (
     <ul className="flex flex-wrap gap-1.5" aria-label="Shards">

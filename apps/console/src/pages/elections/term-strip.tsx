@@ -1,10 +1,10 @@
-/** Terms on an axis of time that ends now, each in the colour of its token: where it is empty, nobody led. */
+/** Terms on a time axis that ends now, in the colours of their tokens. Gaps are times without a leader. */
 import { useNow } from "../../ui/time.js";
 import { tokenStyle } from "../../ui/token-colour.js";
 import { percentOf } from "../leases/holder-bars.js";
 import type { Election } from "./elections-query.js";
 
-/** The same is told by the table of terms. */
+/** Hidden from screen readers: the table of terms has the same content. */
 export function TermStrip({ terms }: { readonly terms: Election["terms"] }) {
   const nowMs = useNow();
   const spans = terms.flatMap(({ since, endedAt, state, grantId, token }) => {

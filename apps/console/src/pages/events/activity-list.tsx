@@ -1,4 +1,4 @@
-/** Events, the newest first; only those in view are drawn. */
+/** Events, newest first. Only the rows in view are rendered. */
 import { useNavigate } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useLayoutEffect, useRef, useSyncExternalStore } from "react";
@@ -34,7 +34,7 @@ export function ActivityList({ events }: { readonly events: readonly Logged[] })
   useLayoutEffect(() => rows.measure(), [rows, rowPx]);
   useRowKeys(scroller);
 
-  // Who has scrolled down reads on, while new ones come above.
+  // Keep the scroll position of a reader who has scrolled down, while new events arrive above.
   const newest = useRef(0);
   useLayoutEffect(() => {
     const element = scroller.current;
@@ -50,11 +50,11 @@ export function ActivityList({ events }: { readonly events: readonly Logged[] })
         className={`${EVENT_ROW} border-b py-2 text-xs! text-muted max-md:hidden`}
       >
         <span>When</span>
-        <span>What</span>
+        <span>Event</span>
         <span>Resource</span>
         <span>Holder</span>
         <span>Token</span>
-        <span>More</span>
+        <span>Details</span>
       </div>
       <div
         ref={scroller}

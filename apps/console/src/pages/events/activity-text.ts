@@ -1,4 +1,4 @@
-/** What an event says, in words. */
+/** Events as text, and their filters. */
 import type { Activity } from "leasehold/internal/wire";
 import type { Tone } from "../../ui/badge.js";
 
@@ -37,11 +37,11 @@ const TONES: Readonly<Record<string, Tone>> = {
 export const toneOf = ({ type }: Activity): Tone => TONES[type] ?? "plain";
 
 const REVOKED: Readonly<Record<string, string>> = {
-  atExpiry: "its time still has to pass",
-  now: "it was free at once",
+  atExpiry: "free at its expiry",
+  now: "freed immediately",
 };
 
-/** What stands in no other column. */
+/** Details that have no column of their own. */
 export function detailsOf({
   type,
   other,
@@ -53,10 +53,10 @@ export function detailsOf({
 }: Activity): string {
   const task = [kind, queue === null ? null : `queue ${queue}`].filter(Boolean).join(", ");
   const said: Readonly<Record<string, string>> = {
-    acquired: other === null ? "" : `after ${other}`,
-    claimed: [task, other === null ? "" : `after ${other}`].filter(Boolean).join(", "),
-    contended: `${other ?? "somebody else"} has it`,
-    renewed: count === 1 ? "1 renewal" : `${count} renewals within a second`,
+    acquired: other === null ? "" : `previous holder: ${other}`,
+    claimed: [task, other === null ? "" : `previous holder: ${other}`].filter(Boolean).join(", "),
+    contended: `held by ${other ?? "another holder"}`,
+    renewed: count === 1 ? "1 renewal" : `${count} renewals in one second`,
     refused: `${operation ?? "a write"}: ${reason ?? ""}`,
     revoked: REVOKED[reason ?? ""] ?? reason ?? "",
     failed: [operation, reason].filter(Boolean).join(": "),

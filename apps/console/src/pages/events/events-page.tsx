@@ -20,7 +20,7 @@ export function EventsPage() {
     <>
       <PageHead
         title="Events"
-        about="What went through this server, as it happens. Other servers tell of theirs."
+        about="Requests that this server handles, live. Other servers show their own."
       />
       <nav aria-label="Views" className="mb-3">
         <ul className="flex gap-1 border-b">
@@ -98,7 +98,7 @@ function Activity() {
           {paused ? "Resume" : "Pause"}
         </Button>
       </div>
-      <section aria-label="Stream of events" className="rounded-xl border bg-surface">
+      <section aria-label="Event stream" className="rounded-xl border bg-surface">
         <div
           role="status"
           className="flex min-h-9 flex-wrap items-center gap-x-3 border-b px-4 py-2 text-xs text-muted"
@@ -124,23 +124,23 @@ function Following({ paused, waiting }: { readonly paused: boolean; readonly wai
   if (paused) {
     return (
       <span className="font-medium text-warn">
-        Paused: {waiting === 1 ? "1 event waits" : `${waiting.toLocaleString("en")} events wait`}
+        Paused: {waiting === 1 ? "1 new event" : `${waiting.toLocaleString("en")} new events`}
       </span>
     );
   }
-  if (state === "broken") return <span className="text-danger">Not connected: trying again</span>;
+  if (state === "broken") return <span className="text-danger">Disconnected, reconnecting</span>;
   return <span>{state === "live" ? "Live" : "Connecting"}</span>;
 }
 
 function Nothing({ narrowed }: { readonly narrowed: boolean }) {
   const state = useSyncExternalStore(activity.watch, () => activity.state);
   if (state === "connecting") return <Skeleton />;
-  if (narrowed) return <Empty icon="filter" title="No event fits the filters" />;
+  if (narrowed) return <Empty icon="filter" title="No events match the filters" />;
   return (
-    <Empty icon="events" title="Nothing has happened yet">
+    <Empty icon="events" title="No events yet">
       {state === "broken"
-        ? "The server tells of nothing now: it is away, or this key may not follow it."
-        : "Leases that are taken and lost, tasks that come and go, and what operators do stand here at once."}
+        ? "No event stream: the server is unavailable, or this key may not read it."
+        : "Acquired and lost leases, task progress and operator actions appear here as they happen."}
     </Empty>
   );
 }

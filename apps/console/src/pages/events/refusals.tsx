@@ -1,4 +1,4 @@
-/** Writes of holders that had lost their lease: what fencing has kept out. */
+/** Writes that the server refused because the holder had lost its lease. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import type { Refusals as Answer, Refusal } from "leasehold/internal/wire";
 import { useRef } from "react";
@@ -13,21 +13,21 @@ import { Token } from "../../ui/token.js";
 import { EVENT_ROW } from "./activity-list.js";
 import { ResourceLink } from "./resource-link.js";
 
-/** What a reason means for whoever wrote. */
+/** The reasons of a refusal, as clauses. */
 const REASONS: Readonly<Record<string, string>> = {
-  expired: "the lease had run out",
-  taken: "somebody else has it by now",
-  revoked: "an operator had ended it",
-  gone: "the lease is known no longer",
-  notHeld: "it had ended already",
+  expired: "the lease had expired",
+  taken: "another holder has acquired the lease",
+  revoked: "an operator revoked the lease",
+  gone: "the store no longer knows the lease",
+  notHeld: "the lease had already ended",
   cancelled: "the task was cancelled",
-  finished: "the task has ended already",
-  unknown: "there is no such task",
+  finished: "the task has already ended",
+  unknown: "the task does not exist",
 };
 
 const refusalsQuery = (prefix: string | undefined) =>
   queryOptions({
-    // What is refused is told as an event of its topic.
+    // Under "resource", because an event of topic `lease` makes those queries stale.
     queryKey: ["resource", "refusals", prefix ?? ""],
     queryFn: ({ signal }) => get<Answer>("/v1/refusals", { signal, query: { prefix, limit: 200 } }),
     refetchInterval: 2_000,
@@ -41,7 +41,7 @@ export function Refusals() {
       <div className="mb-3 sm:max-w-sm">
         <FilterInput
           id={SEARCH_FIELD_ID}
-          label="Resources that begin with"
+          label="Resource prefix"
           value={prefix}
           onFilter={(value) => filterBy({ prefix: value })}
         />
@@ -57,7 +57,8 @@ export function Refusals() {
       </section>
       {data && (
         <p className="mt-3 text-xs text-muted">
-          The latest that this server has refused in the {durationText(data.forMs)} since it began.
+          The latest writes that this server has refused since it started {durationText(data.forMs)}{" "}
+          ago.
         </p>
       )}
     </>
@@ -69,8 +70,8 @@ function List({ items }: { readonly items: readonly Refusal[] }) {
   useRowKeys(list);
   if (items.length === 0) {
     return (
-      <Empty icon="shield" title="Nothing was refused">
-        Who writes under a lease that it has lost would stand here.
+      <Empty icon="shield" title="No refused writes">
+        Writes with a lost lease appear here.
       </Empty>
     );
   }

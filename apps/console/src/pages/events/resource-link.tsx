@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 
 const TASK = "task:";
 
-/** To the task, or to the resource. */
+/** A link to the resource, or to the task of a task's lease. */
 export function ResourceLink({ resource }: { readonly resource: string }) {
   const look = "block truncate hover:underline underline-offset-2";
   if (resource.startsWith(TASK)) {

@@ -1,15 +1,15 @@
-/** The log of events as a reader sees it: held still while it is paused. */
+/** The filtered event log. While it is paused it shows the events up to the pause. */
 import { useState, useSyncExternalStore } from "react";
 import { activityLog, type Logged } from "../../data/activity-log.js";
 import { type ActivityFilter, fits } from "./activity-text.js";
 
 export interface ReadLog {
-  /** The newest first. */
+  /** Newest first. */
   readonly shown: readonly Logged[];
-  /** So many in all, before the filters. */
+  /** How many events there are before filtering. */
   readonly received: number;
   readonly paused: boolean;
-  /** So many that fit have come since it was paused. */
+  /** How many matching events have arrived since the pause. */
   readonly waiting: number;
   readonly pause: () => void;
   readonly resume: () => void;

@@ -1,4 +1,4 @@
-/** All that is known of one grant. */
+/** The details of one grant. */
 import type { ReactNode } from "react";
 import { CopyButton } from "../../ui/json-view.js";
 import { durationText, TimeText } from "../../ui/time.js";
@@ -15,7 +15,7 @@ export function GrantDetails({
 }) {
   const { token, holder, state, renewals, remainingMs, ttlMs, metadata, grantId } = grant;
   return (
-    <section aria-label="The marked grant" className="grid gap-3 p-4 text-sm">
+    <section aria-label="Selected grant" className="grid gap-3 p-4 text-sm">
       <div className="flex flex-wrap items-center gap-2">
         <Token token={token || null} large />
         <StateBadge state={state} />
@@ -25,12 +25,8 @@ export function GrantDetails({
       </div>
       <p className="font-medium break-words">{holder}</p>
       <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1.5 text-xs">
-        <Line name={ending ? "Ended" : "Now"}>
-          {ending ?? (
-            <>
-              it runs, <Remaining {...{ remainingMs, answeredAtMs }} /> left
-            </>
-          )}
+        <Line name={ending ? "End" : "Expires in"}>
+          {ending ?? <Remaining {...{ remainingMs, answeredAtMs }} />}
         </Line>
         <Line name="Granted">
           <TimeText at={grant.grantedAt} />
@@ -45,12 +41,12 @@ export function GrantDetails({
             <TimeText at={grant.endedAt ?? grant.expiresAt} />
           </Line>
         )}
-        <Line name="Free before">{vacantMs === null ? "not known" : durationText(vacantMs)}</Line>
-        <Line name="Renewals">{renewals ?? "not seen by this instance"}</Line>
+        <Line name="Gap before">{vacantMs === null ? "unknown" : durationText(vacantMs)}</Line>
+        <Line name="Renewals">{renewals ?? "unknown to this instance"}</Line>
         <Line name="Last renewed">
           <TimeText at={grant.renewedAt} />
         </Line>
-        <Line name="Term">{durationText(ttlMs)}</Line>
+        <Line name="TTL">{durationText(ttlMs)}</Line>
         {metadata !== null && (
           <Line name="Metadata">
             <span className="font-mono break-all">{metadata}</span>

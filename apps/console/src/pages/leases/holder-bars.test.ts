@@ -45,30 +45,30 @@ describe("bars of holders", () => {
     expect(bars.map(({ untilMs }) => untilMs)).toEqual([NOW + 4_000, null, null, null]);
   });
 
-  it("tell how long nobody had it, and why each ended", () => {
+  it("state the gap before each grant, and why it ended", () => {
     expect(bars.map(({ vacantMs }) => vacantMs)).toEqual([10_000, 5_000, 5_000, null]);
     expect(bars.map(({ ending }) => ending)).toEqual([
       null,
-      "expired, then taken by h4",
+      "expired, then acquired by h4",
       "revoked by an operator",
       "released by its holder",
     ]);
     expect(holderBars([expired], NOW)[0]?.ending).toMatch(/not renewed in time/);
     const blocking = grant(5, 55, { state: "revoked", expiresAt: at(65) });
-    expect(holderBars([blocking], NOW)[0]?.ending).toMatch(/not free before its expiry/);
+    expect(holderBars([blocking], NOW)[0]?.ending).toMatch(/blocked until its expiry/);
   });
 
-  it("know no place on the axis where a store tells no times", () => {
+  it("have no position on the axis if the store reports no times", () => {
     const [bar] = holderBars([grant(1, 0, { grantedAt: null })], NOW);
     expect(bar).toMatchObject({ startMs: null, vacantMs: null });
   });
 
-  it("are drawn by the server's clock", () => {
+  it("use the server's clock", () => {
     expect(serverNowMs(all, 7_000, 7_500)).toBe(NOW + 500);
     expect(serverNowMs([released], 7_000, 7_500)).toBe(7_500);
   });
 
-  it("have an axis from the first to the last of them, or of a length", () => {
+  it("have an axis that spans all of them or has a given length", () => {
     const axis = axisOf(bars, NOW, null);
     expect(axis).toEqual({ fromMs: NOW - 60_000, toMs: NOW + 4_000 });
     expect(percentOf(axis, NOW - 28_000)).toBe(50);
@@ -80,7 +80,7 @@ describe("bars of holders", () => {
     expect(axisOf(old ? [old] : [], NOW, null).toMs).toBe(NOW - 45_000);
   });
 
-  it("have an axis in whole steps", () => {
+  it("have an axis with ticks at whole steps", () => {
     const axis = { fromMs: NOW - 59_000, toMs: NOW };
     const steps = ticksOf(axis, 6).map((ms) => (ms - NOW) / 1_000);
     expect(steps).toEqual([-50, -40, -30, -20, -10, 0]);

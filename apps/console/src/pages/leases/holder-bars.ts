@@ -1,22 +1,22 @@
-/** Grants of a resource as bars on an axis of time. */
+/** The grants of a resource as bars on a time axis. */
 import type { GrantRecord } from "leasehold/internal/wire";
 
 export interface HolderBar {
   readonly grant: GrantRecord;
-  /** Null: the store tells no times, so there is no bar to draw. */
+  /** Null: the store reports no times, so there is no bar. */
   readonly startMs: number | null;
-  /** Of a running one: now. */
+  /** Now, if the grant is live. */
   readonly endMs: number;
-  /** Until when nobody else gets it, unless it is renewed; null: it has ended. */
+  /** Until when the grant blocks others, unless it is renewed; null: it has ended. */
   readonly untilMs: number | null;
-  /** How long nobody had it before; null: not known. Never below 0: clocks may differ. */
+  /** How long the resource was free before; null: unknown. At least 0, although clocks may differ. */
   readonly vacantMs: number | null;
-  /** How it ended, as a clause; null: it runs. */
+  /** Why it ended, as a clause; null: it is live. */
   readonly ending: string | null;
 }
 
 /**
- * @param grants the newest first
+ * @param grants newest first
  * @returns in the same order
  */
 export function holderBars(grants: readonly GrantRecord[], nowMs: number): readonly HolderBar[] {
@@ -52,13 +52,13 @@ function endingOf(grant: GrantRecord, next: GrantRecord | undefined, nowMs: numb
     case "revoked":
       return blocksUntilMs(grant, nowMs) === null || next
         ? "revoked by an operator"
-        : "revoked by an operator, not free before its expiry";
+        : "revoked by an operator, blocked until its expiry";
     case "expired":
-      return next ? `expired, then taken by ${next.holder}` : "expired: it was not renewed in time";
+      return next ? `expired, then acquired by ${next.holder}` : "expired: not renewed in time";
   }
 }
 
-/** Until when nobody else gets it, unless it is renewed; also of what was revoked but not freed. Null: it is free. */
+/** Until when a live grant, or one revoked but not freed, blocks others. Null: the resource is free. */
 export function blocksUntilMs(
   { state, expiresAt }: Pick<GrantRecord, "state" | "expiresAt">,
   nowMs: number,
@@ -68,7 +68,7 @@ export function blocksUntilMs(
   return state === "revoked" && untilMs !== null && untilMs > nowMs ? untilMs : null;
 }
 
-/** The server's clock, as far as its last answer tells it: times are its own. */
+/** The server's clock, estimated from its last response: all times of grants are by that clock. */
 export function serverNowMs(
   grants: readonly GrantRecord[],
   answeredAtMs: number,
@@ -87,10 +87,10 @@ export interface Axis {
   readonly toMs: number;
 }
 
-/** What a running one has left takes this part of the axis at most, however long its term. */
-const MOST_LEFT = 0.2;
+/** The remaining time of a live grant takes at most this share of the axis. */
+const LARGEST_REMAINING_SHARE = 0.2;
 
-/** Long enough for all bars that are drawn; at least a second. */
+/** An axis that fits all bars, at least a second long. */
 export function axisOf(bars: readonly HolderBar[], nowMs: number, spanMs: number | null): Axis {
   const running = bars.find(({ untilMs }) => untilMs !== null);
   const endMs = Math.max(
@@ -100,7 +100,10 @@ export function axisOf(bars: readonly HolderBar[], nowMs: number, spanMs: number
   const starts = bars.flatMap(({ startMs }) => startMs ?? []);
   const startMs = spanMs === null ? Math.min(...starts, endMs) : nowMs - spanMs;
   const fromMs = Math.min(startMs, endMs - 1_000);
-  const leftMs = Math.min((running?.untilMs ?? endMs) - endMs, (endMs - fromMs) * MOST_LEFT);
+  const leftMs = Math.min(
+    (running?.untilMs ?? endMs) - endMs,
+    (endMs - fromMs) * LARGEST_REMAINING_SHARE,
+  );
   return { fromMs, toMs: endMs + Math.max(0, leftMs) };
 }
 
@@ -113,12 +116,12 @@ const STEPS_S = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400,
 ];
 
-/** Whole steps of time within the axis: as many as asked for at most. */
+/** Ticks at whole steps of time within the axis, at most `most`. */
 export function ticksOf({ fromMs, toMs }: Axis, most: number): readonly number[] {
   const day = 86_400;
   const wantedS = (toMs - fromMs) / 1_000 / most;
   const stepS = STEPS_S.find((step) => step >= wantedS) ?? Math.ceil(wantedS / day) * day;
-  // Whole hours and days of the reader's own zone.
+  // Whole hours and days in the reader's time zone.
   const zoneMs = new Date(fromMs).getTimezoneOffset() * -60_000;
   const stepMs = stepS * 1_000;
   const first = Math.ceil((fromMs + zoneMs) / stepMs) * stepMs - zoneMs;

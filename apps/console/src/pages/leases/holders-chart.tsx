@@ -1,8 +1,8 @@
 /**
- * Who had it when: a row and a bar per token, on one axis of time.
+ * Holders over time: a row and a bar per token on one time axis.
  *
- *   ● 7  worker-b            ████▒▒    runs: what it has left is paler
- *   ● 6  worker-a       ███            a gap: nobody had it
+ *   ● 7  worker-b            ████▒▒    live: the remaining time is paler
+ *   ● 6  worker-a       ███            a gap: the resource was free
  *   ● 5  worker-b   ████
  */
 
@@ -27,10 +27,10 @@ import { StateBadge } from "./lease-state.js";
 const MOST_TICKS = 6;
 
 interface Props {
-  /** The newest first. */
+  /** Newest first. */
   readonly grants: readonly GrantRecord[];
   readonly answeredAtMs: number;
-  /** The axis ends now and is so long; null: from the first grant on. */
+  /** The length of the axis, which ends now; null: it starts at the first grant. */
   readonly spanMs: number | null;
 }
 
@@ -45,7 +45,7 @@ export function HoldersChart({ grants, answeredAtMs, spanMs }: Props) {
     <div className="lg:grid lg:grid-cols-[minmax(0,1fr)_17rem]">
       <div className="min-w-0 pb-2">
         <Ticks axis={axis} />
-        <ol aria-label="Grants, the newest first">
+        <ol aria-label="Grants, newest first">
           {shown.map((bar) => (
             <Row
               key={bar.grant.grantId}
@@ -56,7 +56,7 @@ export function HoldersChart({ grants, answeredAtMs, spanMs }: Props) {
           ))}
         </ol>
         {shown.length === 0 && (
-          <p className="px-4 py-6 text-sm text-muted">Nobody had it within this time.</p>
+          <p className="px-4 py-6 text-sm text-muted">No grants in this time range.</p>
         )}
       </div>
       {details && (
@@ -68,7 +68,7 @@ export function HoldersChart({ grants, answeredAtMs, spanMs }: Props) {
   );
 }
 
-/** The part of a row where bars are. */
+/** The part of a row that shows the bar. */
 const LANE = "relative ml-[9.5rem] mr-4 sm:ml-[15rem]";
 
 function Ticks({ axis }: { readonly axis: Axis }) {
@@ -85,7 +85,7 @@ function Ticks({ axis }: { readonly axis: Axis }) {
           key={ms}
           className={classNames(
             "absolute bottom-1 -translate-x-1/2",
-            // There is room for every other one on a phone, and for none that would be cut off.
+            // A phone has room for every other label. Labels at the edges would be cut off.
             index % 2 === 1 && "max-sm:hidden",
             (percentOf(axis, ms) > 94 || percentOf(axis, ms) < 5) && "invisible",
           )}
@@ -153,7 +153,7 @@ function Bar({ bar, axis }: { readonly bar: HolderBar; readonly axis: Axis }) {
   if (startMs === null) {
     return (
       <span className="absolute inset-y-0 flex items-center gap-2 bg-surface pr-2 text-muted">
-        <StateBadge state={grant.state} /> the store tells no times
+        <StateBadge state={grant.state} /> the store reports no times
       </span>
     );
   }
@@ -181,7 +181,7 @@ function Bar({ bar, axis }: { readonly bar: HolderBar; readonly axis: Axis }) {
   );
 }
 
-/** The end of a bar that was not a release is cut in a colour of its own. */
+/** An end other than a release has a coloured edge. */
 const ENDS = {
   live: "",
   released: "",
@@ -189,11 +189,11 @@ const ENDS = {
   revoked: "border-r-3 border-r-danger",
 } as const;
 
-/** What the bar shows. */
+/** The bar as text, for screen readers. */
 function spoken({ startMs, endMs, ending, vacantMs }: HolderBar): string {
   return [
     ...(startMs === null ? [] : [`held for ${durationText(endMs - startMs)}`]),
-    ending ?? "holds it now",
+    ending ?? "current holder",
     ...(vacantMs === null ? [] : [`free for ${durationText(vacantMs)} before`]),
   ].join(", ");
 }

@@ -1,4 +1,4 @@
-/** Rows of leases, of which those in view exist; cards on a narrow screen. */
+/** The virtual list of leases: rows, or cards on a narrow screen. Only those in view are rendered. */
 import { Link } from "@tanstack/react-router";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
@@ -16,7 +16,7 @@ const WIDE = matchMedia("(min-width: 64rem)");
 const COLUMNS =
   "lg:grid-cols-[minmax(0,2fr)_5.5rem_minmax(0,1.2fr)_10.5rem_11rem_5rem_4.5rem] lg:gap-x-4";
 
-export function LeaseList({ rows, more, look }: LeaseRows) {
+export function LeaseList({ rows, more, setVisible }: LeaseRows) {
   const isWide = useSyncExternalStore(
     (changed) => {
       WIDE.addEventListener("change", changed);
@@ -27,7 +27,7 @@ export function LeaseList({ rows, more, look }: LeaseRows) {
   const list = useRef<HTMLDivElement>(null);
   const [topPx, setTopPx] = useState(0);
   const rowPx = isWide ? ROW_PX : CARD_PX;
-  // One that is new is taken for a sign that all rows have changed.
+  // A stable function: a new one would make the virtualizer measure all rows again.
   const getItemKey = useCallback((index: number) => rows[index]?.resource ?? index, [rows]);
   const virtual = useWindowVirtualizer({
     count: rows.length,
@@ -44,7 +44,7 @@ export function LeaseList({ rows, more, look }: LeaseRows) {
   const shown = virtual.getVirtualItems();
   const first = shown[0]?.index ?? 0;
   const last = shown.at(-1)?.index ?? 0;
-  useEffect(() => look(first, last), [look, first, last]);
+  useEffect(() => setVisible(first, last), [setVisible, first, last]);
 
   const mark = useMark(rows.length, (index) => virtual.scrollToIndex(index), list);
   return (
@@ -81,12 +81,12 @@ export function LeaseList({ rows, more, look }: LeaseRows) {
           return <Row key={key} {...{ row, index, style }} onFocus={() => mark(index)} />;
         })}
       </div>
-      {more && <p className="py-4 text-center text-sm text-muted">Reading on…</p>}
+      {more && <p className="py-4 text-center text-sm text-muted">Loading…</p>}
     </div>
   );
 }
 
-/** `j` and `k` go through the rows: the focus is the mark, so that Enter opens, and all is read aloud. */
+/** `j` and `k` move the focus through the rows, so that Enter opens a row and screen readers announce it. */
 function useMark(
   count: number,
   scrollTo: (index: number) => void,
@@ -101,7 +101,7 @@ function useMark(
     wanted.current = null;
     link.focus({ preventScroll: true });
   };
-  // The row comes to be when the list has scrolled there.
+  // The row is rendered only after the list has scrolled to it.
   useEffect(focusWanted);
   const step = (by: number) => {
     marked.current = Math.max(0, Math.min(count - 1, marked.current + by));
@@ -167,7 +167,7 @@ function Row({ row, index, style, onFocus }: RowProps) {
   );
 }
 
-/** On a card the last line, which also tells of renewals and of who waits. */
+/** The remaining time. On a card this is the last line, with renewals and waiters. */
 function TimeLeft({ row }: { readonly row: LeaseRow }) {
   const { state, token, remainingMs, ttlMs, answeredAtMs, expiresAt, renewals, waiters } = row;
   const more = [

@@ -1,13 +1,13 @@
 /**
- * A list of any length, of which only what is looked at is read again.
+ * A list of any length, of which only the visible part is refetched.
  *
  *   starts   ""        "m"        "t"                  ranges: ("" , "m"], ("m", "t"], ("t", …
- *            │ in view │ not      │ not                each a query of its own; those in view are read
- *            └─ 200 ───┴── 180 ───┴── the last         again when something changes, the others when
- *                                                      they come into view
+ *            │ visible │ hidden   │ hidden             each is a query; visible ones are refetched when
+ *            └─ 200 ───┴── 180 ───┴── the last         something changes, hidden ones when they become
+ *                                                      visible
  *
- * A range ends where the next one starts, so rows that come or go move nobody into a gap: the next
- * range stays what it was. A range that has grown beyond what one answer holds is cut in two.
+ * A range ends where the next one starts, so added and removed rows never shift the other ranges or leave
+ * a gap. A range that outgrows one response is split in two.
  */
 import { type QueryFunctionContext, useQueries, useQueryClient } from "@tanstack/react-query";
 import type { LeasePage, LeaseView, Seen } from "leasehold/internal/wire";
@@ -15,17 +15,17 @@ import { useCallback, useEffect, useMemo, useState } from "react";
 import { api, get } from "../../data/api.js";
 import type { LeaseQuery } from "./lease-search.js";
 
-/** Of a range: what an answer holds. */
+/** The largest range: what one response holds. */
 const MOST_ROWS = 200;
-/** The next range is read when so few rows are left. */
+/** The next range loads when this few rows are left. */
 const NEAR_THE_END = 120;
 
 export interface LeaseRow extends LeaseView {
-  /** Null: this instance has not seen the grant. */
+  /** Null: unknown to this instance. */
   readonly renewals: number | null;
   readonly waiters: number;
   readonly refusals: number;
-  /** When this was answered. */
+  /** When the response arrived. */
   readonly answeredAtMs: number;
 }
 
@@ -34,7 +34,7 @@ interface Range {
   readonly nextCursor: string | null;
 }
 
-/** Where ranges started the last time: who comes back to the list finds it as it was. */
+/** The ranges of the last visit, so that a user who returns finds the list unchanged. */
 const FROM_THE_BEGINNING: readonly string[] = [""];
 let remembered = { filter: "", starts: FROM_THE_BEGINNING };
 
@@ -42,11 +42,11 @@ export interface LeaseRows {
   readonly rows: readonly LeaseRow[];
   readonly error: unknown;
   readonly isPending: boolean;
-  /** There are more than were read so far. */
+  /** There are more rows than are loaded. */
   readonly more: boolean;
   readonly retry: () => void;
-  /** To be told what is in view, as indexes of rows. */
-  readonly look: (first: number, last: number) => void;
+  /** Sets which rows are visible, by index. */
+  readonly setVisible: (first: number, last: number) => void;
 }
 
 export function useLeaseRows(query: LeaseQuery): LeaseRows {
@@ -81,7 +81,7 @@ export function useLeaseRows(query: LeaseQuery): LeaseRows {
   });
   const rows = useMemo(() => ranges.flatMap((range) => range?.items ?? []), [ranges]);
 
-  // A range that was cut is followed by what was cut off; the last one by another when its end is near.
+  // After a split the second half becomes a range. The next range is added when the end is near.
   const isNearEnd = view.last >= rows.length - NEAR_THE_END;
   useEffect(() => {
     const next = starts.flatMap((start, index) => {
@@ -93,7 +93,7 @@ export function useLeaseRows(query: LeaseQuery): LeaseRows {
     if (next.length > starts.length) setKnown({ filter, starts: next });
   }, [ranges, starts, isNearEnd, filter]);
 
-  const look = useCallback(
+  const setVisible = useCallback(
     (first: number, last: number) =>
       setView((before) =>
         before.first === first && before.last === last ? before : { first, last },
@@ -104,13 +104,13 @@ export function useLeaseRows(query: LeaseQuery): LeaseRows {
     rows,
     error,
     retry,
-    look,
+    setVisible,
     isPending: ranges.every((range) => range === undefined),
     more: ranges.at(-1)?.nextCursor !== null,
   };
 }
 
-/** Which range a row is of; of rows that are not there, the last one that has any. */
+/** The range that contains a row; for rows that are not loaded, the last range with rows. */
 function rangeOf(counts: readonly number[], row: number): number {
   let end = 0;
   const index = counts.findIndex((count) => row < (end += count));
@@ -148,18 +148,18 @@ async function readRange(
   return { items, nextCursor };
 }
 
-/** What of an answer belongs to a range, and where the next one starts. */
+/** The rows of a response that belong to a range, and where the next range starts. */
 function withinRange({ items, nextCursor }: LeasePage, end: string | undefined) {
   if (end === undefined) return { leases: items, nextCursor };
   const leases = items.filter(({ resource }) => compare(resource, end) <= 0);
   const isWhole = nextCursor === null || compare(nextCursor, end) >= 0;
   if (isWhole) return { leases, nextCursor: end };
-  // In half: both may grow.
+  // Split in half, so that both halves have room to grow.
   const first = leases.slice(0, Math.ceil(leases.length / 2));
   return { leases: first, nextCursor: first.at(-1)?.resource ?? nextCursor };
 }
 
-/** As stores order names: by code points, where JavaScript goes by units of UTF-16. */
+/** Compares names by code points as stores do. JavaScript compares UTF-16 code units. */
 function compare(a: string, b: string): number {
   const [left, right] = [Array.from(a), Array.from(b)];
   const at = left.findIndex((character, index) => character !== right[index]);

@@ -7,8 +7,8 @@ const read = (text: string) => {
   return query;
 };
 
-describe("a search of leases", () => {
-  it("is a prefix and words", () => {
+describe("the lease search", () => {
+  it("has a prefix and filters", () => {
     expect(read("")).toEqual({});
     expect(read("  orders/  ")).toEqual({ prefix: "orders/" });
     expect(read("orders/ holder:w:1 state:live >5m <10s is:renewed")).toEqual({
@@ -22,7 +22,7 @@ describe("a search of leases", () => {
     expect(read("state:revoked,live")).toEqual({ state: ["live", "revoked"] });
   });
 
-  it("takes what is in quotes as it is", () => {
+  it("takes quoted text literally", () => {
     expect(read('"a name: with > spaces" holder:"Ann B."')).toEqual({
       prefix: "a name: with > spaces",
       holder: "Ann B.",
@@ -31,7 +31,7 @@ describe("a search of leases", () => {
     expect(read('"holder:x"')).toEqual({ prefix: "holder:x" });
   });
 
-  it("takes words that it does not know for a prefix: names may hold colons", () => {
+  it("takes unknown filters as a prefix, because names may contain colons", () => {
     expect(read("task:7")).toEqual({ prefix: "task:7" });
   });
 
@@ -43,11 +43,11 @@ describe("a search of leases", () => {
     ["state:live,", "live, expired, released, revoked"],
     ["is:new", "renewed"],
     ["one two", "one prefix"],
-  ])("says what is wrong with %s", (text, problem) => {
+  ])("explains what is wrong with %s", (text, problem) => {
     expect(parseLeaseSearch(text).problems).toEqual([expect.stringContaining(problem)]);
   });
 
-  it("is given other states", () => {
+  it("replaces the states", () => {
     expect(withStates('"a b" state:live >5m', ["expired", "revoked"])).toBe(
       '"a b" >5m state:expired,revoked',
     );

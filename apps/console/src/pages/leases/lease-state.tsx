@@ -1,4 +1,4 @@
-/** What lists and pages of leases show alike. */
+/** The state and the remaining time of a lease, for lists and pages. */
 import { Badge, type Tone } from "../../ui/badge.js";
 import { durationText, useNow } from "../../ui/time.js";
 import type { LeaseState } from "./lease-search.js";
@@ -14,13 +14,13 @@ export function StateBadge({ state }: { readonly state: LeaseState }) {
   return <Badge tone={TONES[state]}>{state}</Badge>;
 }
 
-interface Term {
+interface RemainingTime {
   readonly remainingMs: number;
   readonly answeredAtMs: number;
 }
 
-/** What is left of a term, counted down; it may be renewed any time, so it stops at 0. */
-export function Remaining({ remainingMs, answeredAtMs }: Term) {
+/** Counts the remaining time down to 0. A renewal can extend it at any moment. */
+export function Remaining({ remainingMs, answeredAtMs }: RemainingTime) {
   const leftMs = Math.max(0, remainingMs - (useNow() - answeredAtMs));
   return (
     <span className="tabular whitespace-nowrap">

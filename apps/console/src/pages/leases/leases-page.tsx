@@ -1,4 +1,4 @@
-/** All resources that anybody ever had a lease of: found by a prefix and words, which the URL keeps. */
+/** The list of leases, one for each resource, with a search that the URL holds. */
 import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
 import { FilterInput, useFilters } from "../../app/filters.js";
@@ -21,7 +21,7 @@ export function LeasesPage() {
   const count = `${rows.rows.length.toLocaleString("en")}${rows.more ? " or more" : ""}`;
   return (
     <>
-      <PageHead title="Leases" about="The last grant of every resource, live or ended.">
+      <PageHead title="Leases" about="The latest grant of each resource, live or ended.">
         <p role="status" className="text-sm text-muted tabular">
           {rows.isPending ? "" : count}
         </p>
@@ -88,9 +88,9 @@ function SearchField({
 function Words() {
   const words = [
     ["orders/", "a prefix"],
-    ["holder:name", "held by"],
+    ["holder:name", "held by name"],
     [">5m", "held for longer"],
-    ["<10s", "at its end by then"],
+    ["<10s", "expires within"],
     ["is:renewed", "renewed at least once"],
   ] as const;
   return (
@@ -144,14 +144,14 @@ function NoneFound({
 }) {
   if (!isSearch) {
     return (
-      <Empty icon="lease" title="Nobody has had a lease yet">
-        As soon as somebody takes one it stands here: try{" "}
+      <Empty icon="lease" title="No leases yet">
+        Leases appear here as soon as a client acquires one. Try{" "}
         <code className="font-mono">leasehold run RESOURCE -- COMMAND</code>
       </Empty>
     );
   }
   return (
-    <Empty title="No lease is like that">
+    <Empty title="No matching leases">
       <Button small onClick={clear}>
         Show all
       </Button>
@@ -159,7 +159,7 @@ function NoneFound({
   );
 }
 
-/** A key for some prefixes may list what begins with one of them. */
+/** A key that is limited to prefixes can list only resources with one of them. */
 function NotListed({
   error,
   retry,
@@ -173,7 +173,7 @@ function NotListed({
   const isOutside = error instanceof ApiError && error.code === "FORBIDDEN" && prefixes.length > 0;
   if (!isOutside) return <Failure error={error} retry={retry} />;
   return (
-    <Empty icon="key" title="This key sees a part of the leases">
+    <Empty icon="key" title="This key is limited to some prefixes">
       <span className="flex flex-wrap justify-center gap-2 pt-1">
         {prefixes.map((prefix) => (
           <Button key={prefix} small onClick={() => search(`"${prefix}"`)}>

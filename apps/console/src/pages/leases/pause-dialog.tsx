@@ -1,4 +1,4 @@
-/** A resource that is granted to nobody, what makes it so, and what ends it. */
+/** The note about a paused resource, and the dialog that pauses or resumes it. */
 import { useQueryClient } from "@tanstack/react-query";
 import type { Pause } from "leasehold/internal/wire";
 import { type SubmitEvent, useState } from "react";
@@ -9,12 +9,12 @@ import { Dialog } from "../../ui/dialog.js";
 import { Icon } from "../../ui/icon.js";
 import { ReasonField } from "../../ui/reason-field.js";
 import { TimeText } from "../../ui/time.js";
-import { say } from "../../ui/toast.js";
+import { notify } from "../../ui/toast.js";
 
 export type Paused = Pick<Pause, "kind" | "name">;
 
 const nameOf = ({ kind, name }: Paused) =>
-  kind === "resource" ? name : name === "" ? "all resources" : `all that begins with ${name}`;
+  kind === "resource" ? name : name === "" ? "all resources" : `all resources with prefix ${name}`;
 
 export function PauseNote({
   pause,
@@ -33,8 +33,8 @@ export function PauseNote({
         <Icon name="pause" />
       </span>
       <p className="min-w-0 flex-1 break-words">
-        {pause.kind === "resource" ? "Paused" : `With ${nameOf(pause)}, paused`}: granted to nobody.
-        Who has it keeps it. Reason: {pause.reason}{" "}
+        {pause.kind === "resource" ? "Paused" : `Paused with ${nameOf(pause)}`}: no new grants. A
+        current holder keeps its lease. Reason: {pause.reason}{" "}
         <span className="text-xs whitespace-nowrap">
           ({pause.actor}, <TimeText at={pause.since} />)
         </span>
@@ -49,12 +49,12 @@ export function PauseNote({
 }
 
 interface Props {
-  readonly act: "pause" | "resume";
+  readonly action: "pause" | "resume";
   readonly paused: Paused;
   readonly onClose: () => void;
 }
 
-export function PauseDialog({ act, paused, onClose }: Props) {
+export function PauseDialog({ action, paused, onClose }: Props) {
   const queries = useQueryClient();
   const [reason, setReason] = useState("");
   const [problem, setProblem] = useState<string>();
@@ -62,9 +62,9 @@ export function PauseDialog({ act, paused, onClose }: Props) {
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     try {
-      if (act === "pause") await api("PUT", "/v1/pauses", { body: { kind, name, reason } });
+      if (action === "pause") await api("PUT", "/v1/pauses", { body: { kind, name, reason } });
       else await api("DELETE", "/v1/pauses", { query: { kind, name, reason } });
-      say(act === "pause" ? `${name} is paused` : `${nameOf(paused)}: granted again`);
+      notify(action === "pause" ? `${name} is paused` : `Resumed ${nameOf(paused)}`);
       onClose();
     } catch (error) {
       setProblem(error instanceof ApiError ? `${error.message} (${error.code})` : String(error));
@@ -78,18 +78,18 @@ export function PauseDialog({ act, paused, onClose }: Props) {
     <Dialog
       open
       onOpenChange={onClose}
-      title={act === "pause" ? `Pause ${name}?` : `Resume ${nameOf(paused)}?`}
+      title={action === "pause" ? `Pause ${name}?` : `Resume ${nameOf(paused)}?`}
       description={
-        act === "pause"
-          ? "Nobody is granted it until it is resumed; who waits goes on waiting. Who has it keeps it, and may renew."
-          : "It is granted again, first to who waits for it."
+        action === "pause"
+          ? "The store grants no new lease until you resume. Waiters keep waiting. A current holder keeps its lease and can renew it."
+          : "The store grants leases again, starting with the first waiter."
       }
     >
       <form onSubmit={(event) => void submit(event)} className="grid gap-4">
         <ReasonField
           reason={reason}
           onReason={setReason}
-          required={act === "pause"}
+          required={action === "pause"}
           error={problem}
           rows={2}
         />
@@ -98,7 +98,7 @@ export function PauseDialog({ act, paused, onClose }: Props) {
             Back
           </Button>
           <Button type="submit" look="primary">
-            {act === "pause" ? "Pause" : "Resume"}
+            {action === "pause" ? "Pause" : "Resume"}
           </Button>
         </div>
       </form>

@@ -1,4 +1,4 @@
-/** What stands below a resource's bars: who waits, what came too late, what operators did. */
+/** The lists below a resource's chart: waiters, refused late calls, and the audit log. */
 import { useQuery } from "@tanstack/react-query";
 import type { AuditPage, Refusal, Waiter } from "leasehold/internal/wire";
 import type { ReactNode } from "react";
@@ -14,15 +14,15 @@ const ENTRIES = 20;
 
 export function Waiters({ waiters }: { readonly waiters: readonly Waiter[] }) {
   return (
-    <Panel title="Waiting in line" aside="as this instance has seen it">
+    <Panel title="Wait queue" aside="as seen by this instance">
       {waiters.length === 0 ? (
-        <None>Nobody waits for it.</None>
+        <None>No waiters.</None>
       ) : (
         <ol>
           {waiters.map(({ grantId, holder, ahead, askedAt }) => (
             <Item key={grantId}>
               <span className="w-16 shrink-0 text-xs text-muted tabular">
-                {ahead === null ? "waits" : ahead === 0 ? "next" : `${ahead} ahead`}
+                {ahead === null ? "waiting" : ahead === 0 ? "next" : `${ahead} ahead`}
               </span>
               <span className="min-w-0 flex-1 truncate">{holder}</span>
               <span className="text-xs text-muted">
@@ -36,7 +36,7 @@ export function Waiters({ waiters }: { readonly waiters: readonly Waiter[] }) {
   );
 }
 
-/** A late call is what a fencing token is for: whoever made it believed that it still had the lease. */
+/** Late calls come from holders that have lost the lease without knowing it. Fencing tokens exist for them. */
 export function Refusals({
   refusals,
   forMs,
@@ -45,15 +45,15 @@ export function Refusals({
   readonly forMs: number;
 }) {
   return (
-    <Panel title="Refused late calls" aside={`seen by this instance, for ${durationText(forMs)}`}>
+    <Panel title="Refused late calls" aside={`this instance, last ${durationText(forMs)}`}>
       {refusals.length === 0 ? (
-        <None>No holder came too late.</None>
+        <None>No late calls.</None>
       ) : (
         <ol className="max-h-80 overflow-y-auto" tabIndex={0} aria-label="Refused late calls">
           {refusals.map(({ at, operation, reason, holder, token, grantId }, index) => (
             <Item key={`${at} ${grantId} ${index}`}>
               <Token token={token} />
-              <span className="min-w-0 flex-1 truncate">{holder ?? "somebody"}</span>
+              <span className="min-w-0 flex-1 truncate">{holder ?? "unknown holder"}</span>
               <span className="flex items-center gap-1.5 text-xs">
                 {operation} <Badge tone="danger">{reason}</Badge>
               </span>
@@ -68,7 +68,7 @@ export function Refusals({
   );
 }
 
-/** Nothing where nobody keeps an audit, or this role may not read it. */
+/** Renders nothing if the server keeps no audit log or this role may not read it. */
 export function AuditOf({ resource }: { readonly resource: string }) {
   const control = useQuery(whoQuery).data?.control ?? false;
   const mayRead = useMay("operate");
@@ -81,13 +81,13 @@ export function AuditOf({ resource }: { readonly resource: string }) {
   });
   if (!control || !mayRead) return null;
   return (
-    <Panel title="Audit" aside="what operators did with it">
+    <Panel title="Audit" aside="operator actions on this resource">
       {entries.error ? (
         <Failure error={entries.error} retry={() => void entries.refetch()} />
       ) : !entries.data ? (
         <Skeleton lines={2} />
       ) : entries.data.items.length === 0 ? (
-        <None>Nothing yet.</None>
+        <None>No entries yet.</None>
       ) : (
         <ol aria-label="Audit entries">
           {entries.data.items.map(({ seq, at, actor, action, reason, phase }) => (
@@ -95,7 +95,7 @@ export function AuditOf({ resource }: { readonly resource: string }) {
               <span className="font-mono text-xs font-medium">{action}</span>
               {phase !== "done" && <Badge>{phase}</Badge>}
               <span className="min-w-0 flex-1 basis-40 break-words">
-                {reason ?? <span className="text-muted">no reason was given</span>}
+                {reason ?? <span className="text-muted">no reason given</span>}
               </span>
               <span className="text-xs text-muted">{actor}</span>
               <span className="text-xs text-muted">

@@ -1,4 +1,4 @@
-/** One resource: who had it when, who waits, who came too late, and what operators did. */
+/** One resource: its holders over time, waiters, refused late calls, and operator actions. */
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import type { GrantRecord, Resource } from "leasehold/internal/wire";
@@ -29,7 +29,7 @@ const SPANS: readonly { readonly name: string; readonly ms: number | null }[] = 
 
 export function ResourcePage() {
   const { resource } = useParams({ from: "/leases/$resource" });
-  // Another resource is another page: nothing of the last one stays on it.
+  // The key resets all state when the resource changes.
   return <ResourceView key={resource} resource={resource} />;
 }
 
@@ -60,7 +60,7 @@ function ResourceView({ resource }: { readonly resource: string }) {
         <Panel
           title="Holders over time"
           aside={
-            <span role="group" aria-label="Span of time" className="flex gap-1">
+            <span role="group" aria-label="Time range" className="flex gap-1">
               {SPANS.map(({ name, ms }) => (
                 <Button
                   {...{ key: name, small: true, look: "quiet" }}
@@ -75,7 +75,7 @@ function ResourceView({ resource }: { readonly resource: string }) {
           }
         >
           {grants.length === 0 ? (
-            <Empty icon="lease" title="Nobody has had it yet" />
+            <Empty icon="lease" title="No grants yet" />
           ) : (
             <HoldersChart {...{ grants, spanMs, answeredAtMs: query.dataUpdatedAt }} />
           )}
@@ -105,10 +105,10 @@ function ResourceHead({
 }) {
   const mayOperate = useMay("operate");
   const [revoking, setRevoking] = useState<GrantRecord>();
-  const [pausing, setPausing] = useState<{ act: "pause" | "resume"; paused: Paused }>();
+  const [pausing, setPausing] = useState<{ action: "pause" | "resume"; paused: Paused }>();
   const isTask = resource.startsWith(TASK);
   const nowMs = useNow();
-  // What was revoked and still blocks the resource can be freed by another revocation.
+  // A revoked grant that still blocks the resource can be freed by a second revocation.
   const isHeld =
     newest?.state === "live" || (newest && blocksUntilMs(newest, nowMs) !== null) === true;
   return (
@@ -125,7 +125,7 @@ function ResourceHead({
             {newest && <StateBadge state={newest.state} />}
           </span>
         }
-        about={newest?.state === "live" ? `Held by ${newest.holder}` : "Nobody holds it."}
+        about={newest?.state === "live" ? `Held by ${newest.holder}` : "Not held"}
       >
         <CopyButton text={resource} label="Copy name" />
         {isTask && (
@@ -134,7 +134,7 @@ function ResourceHead({
             params={{ id: resource.slice(TASK.length) }}
             className="text-sm text-accent underline underline-offset-2"
           >
-            The task
+            Open task
           </Link>
         )}
         {mayOperate && !isTask && (
@@ -142,7 +142,7 @@ function ResourceHead({
             {pause?.kind !== "resource" && (
               <Button
                 onClick={() =>
-                  setPausing({ act: "pause", paused: { kind: "resource", name: resource } })
+                  setPausing({ action: "pause", paused: { kind: "resource", name: resource } })
                 }
               >
                 <Icon name="pause" /> Pause…
@@ -155,7 +155,7 @@ function ResourceHead({
         )}
       </PageHead>
       {pause && (
-        <PauseNote pause={pause} onResume={(paused) => setPausing({ act: "resume", paused })} />
+        <PauseNote pause={pause} onResume={(paused) => setPausing({ action: "resume", paused })} />
       )}
       {revoking && (
         <RevokeDialog
@@ -172,7 +172,7 @@ function Older({ history, more }: { readonly history: boolean; readonly more?: (
   if (!history) {
     return (
       <p className="border-t px-4 py-2.5 text-xs text-muted">
-        This server keeps no history: of each resource only the last grant is known.
+        This server keeps no history, so only the last grant of each resource is known.
       </p>
     );
   }
@@ -200,8 +200,8 @@ function NotShown({
     <>
       <PageHead title={<span className="font-mono break-all">{resource}</span>} />
       {isUnknown ? (
-        <Empty icon="lease" title="Nobody has had a lease of it">
-          Its name is compared to the letter.
+        <Empty icon="lease" title="No such resource">
+          No lease has this name. Names are case-sensitive.
         </Empty>
       ) : (
         <Failure error={error} retry={retry} />

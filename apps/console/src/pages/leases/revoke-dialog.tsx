@@ -1,4 +1,4 @@
-/** To take a grant from its holder: that one alone which was looked at, and with a reason. */
+/** Revokes the grant that the operator saw, and no later one, with a reason. */
 import { useQueryClient } from "@tanstack/react-query";
 import type { GrantRecord, RevokeOutcome } from "leasehold/internal/wire";
 import { type SubmitEvent, useId, useState } from "react";
@@ -8,7 +8,7 @@ import { classNames } from "../../ui/class-names.js";
 import { Dialog } from "../../ui/dialog.js";
 import { ReasonField } from "../../ui/reason-field.js";
 import { durationText } from "../../ui/time.js";
-import { say } from "../../ui/toast.js";
+import { notify } from "../../ui/toast.js";
 import { Token } from "../../ui/token.js";
 
 type Free = "atExpiry" | "now";
@@ -17,21 +17,22 @@ const CHOICES: readonly { readonly free: Free; readonly name: string; readonly a
   {
     free: "atExpiry",
     name: "Free at its expiry",
-    about: "Renewals are refused from now on. Nobody else gets it while the holder may still work.",
+    about:
+      "Renewals are refused from now on. The lease stays blocked while the holder may still work.",
   },
   {
     free: "now",
     name: "Free now",
     about:
-      "The next one gets it at once, while the holder may still work without knowing. Only what checks fencing tokens is protected from its writes.",
+      "The next contender can acquire it at once, while the old holder may still be working. Only resources that check fencing tokens are protected from its writes.",
   },
 ];
 
 interface Props {
   readonly resource: string;
-  /** The grant as it was when the dialog was opened. */
+  /** The grant when the dialog was opened. */
   readonly grant: GrantRecord;
-  /** The token that it has by now. */
+  /** The token of the current grant. */
   readonly currentToken: number;
   readonly onClose: () => void;
 }
@@ -75,7 +76,7 @@ export function RevokeDialog({ resource, grant, currentToken, onClose }: Props) 
         {(problem ?? isOther) && (
           <p role="alert" className="rounded-lg bg-danger-soft px-3 py-2 text-sm text-danger">
             {problem ??
-              `It has another grant by now, with token ${currentToken}. Revoking this one would be refused.`}
+              `The lease has a newer grant with token ${currentToken}. The server will refuse to revoke this one.`}
           </p>
         )}
         <div className="flex justify-end gap-2">
@@ -101,7 +102,7 @@ function FreeChoice({
   const id = useId();
   return (
     <fieldset className="grid gap-2">
-      <legend className="mb-1.5 text-sm font-medium">When the next one may have it</legend>
+      <legend className="mb-1.5 text-sm font-medium">When the lease becomes free</legend>
       {CHOICES.map((choice) => (
         <label
           key={choice.free}
@@ -141,35 +142,35 @@ function FreeChoice({
   );
 }
 
-/** Why it was not revoked; undefined: it was. */
+/** Revokes a grant. Returns a message if it was not revoked. */
 async function revoke(
   resource: string,
   token: number,
   free: Free,
   reason: string,
 ): Promise<string | undefined> {
-  // A store without tokens knows none to expect.
+  // A store without tokens reports token 0, which the request cannot expect.
   const expected = token > 0 ? { expectedToken: token } : {};
   const [outcome] = await api<readonly RevokeOutcome[]>("POST", "/v1/leases/revoke", {
     body: [{ resource, reason, free, ...expected }],
   });
   switch (outcome?.status) {
     case "revoked":
-      say(
+      notify(
         outcome.freeInMs > 0
-          ? `${resource} is revoked, and free in ${durationText(outcome.freeInMs)} at the latest`
+          ? `${resource} is revoked and free within ${durationText(outcome.freeInMs)}`
           : `${resource} is revoked and free`,
       );
       return undefined;
     case "otherToken":
-      return `Nothing was revoked: token ${token} is not the current one. Somebody else has it by now.`;
+      return `Nothing was revoked: token ${token} is not the current one. Another holder has the lease.`;
     case "notHeld":
-      return "Nothing was revoked: nobody holds it any longer.";
+      return "Nothing was revoked: the lease is no longer held.";
     case "failed":
       return outcome.applied === "maybe"
-        ? `It may have been revoked: ${outcome.error.message}`
+        ? `The lease may have been revoked: ${outcome.error.message}`
         : `Nothing was revoked: ${outcome.error.message}`;
     case undefined:
-      return "The server has not said what came of it.";
+      return "The server returned no result. Check the state of the lease.";
   }
 }

@@ -1,4 +1,4 @@
-/** What went through this instance, second by second. */
+/** Charts of the last minutes, one value a second. */
 import type { Series } from "leasehold/internal/wire";
 import { Badge } from "../../ui/badge.js";
 import { Chart, type Series as Line } from "../../ui/chart.js";
@@ -8,12 +8,12 @@ interface Drawn {
   readonly title: string;
   readonly unit: string;
   readonly lines: readonly Line[];
-  /** Else of this instance alone. */
+  /** The values cover the whole store; by default those of this instance. */
   readonly isOfStore?: true;
 }
 
 export function Charts({ series }: { readonly series: Series }) {
-  // The last second is under way: drawn, it would look like a fall.
+  // Leave out the current second: it is incomplete and would look like a drop.
   const whole = Math.max(0, series.seconds - 1);
   const fromS = Date.parse(series.from) / 1_000;
   const seconds = Array.from({ length: whole }, (_, index) => fromS + index);
@@ -57,7 +57,7 @@ function drawn({ leases, tasks, store }: Series, whole: number): readonly Drawn[
       lines: [
         line("acquired", "--accent", leases.acquired),
         line("released", "--muted", leases.released),
-        line("met a holder", "--warn", leases.contended),
+        line("contended", "--warn", leases.contended),
       ],
     },
     {
@@ -89,8 +89,8 @@ function drawn({ leases, tasks, store }: Series, whole: number): readonly Drawn[
       unit: "",
       isOfStore: true,
       lines: [
-        line("pending", "--warn", held(tasks.pending)),
-        line("running", "--accent", held(tasks.running)),
+        line("pending", "--warn", carryForward(tasks.pending)),
+        line("running", "--accent", carryForward(tasks.running)),
       ],
     },
     {
@@ -101,8 +101,8 @@ function drawn({ leases, tasks, store }: Series, whole: number): readonly Drawn[
   ];
 }
 
-/** The store is not counted in every second: between two looks the last one stands. */
-function held(values: readonly (number | null)[]): (number | null)[] {
+/** The server counts the store less than once a second. Repeat the last value until the next count. */
+function carryForward(values: readonly (number | null)[]): (number | null)[] {
   let last: number | null = null;
   return values.map((value) => (last = value ?? last));
 }
@@ -111,9 +111,7 @@ function spoken(lines: readonly Line[], unit: string): string {
   return lines
     .map(({ name, values }) => {
       const known = values.filter((value) => value !== null);
-      return known.length > 0
-        ? `${name} at most ${Math.max(...known)}${unit}`
-        : `${name} not known`;
+      return known.length > 0 ? `${name} at most ${Math.max(...known)}${unit}` : `${name} unknown`;
     })
     .join(", ");
 }

@@ -1,4 +1,4 @@
-/** Where leases are kept: whether it answers, and what it promises. */
+/** The store: its health and its capabilities. */
 
 import type { Overview } from "leasehold/internal/wire";
 import type { ReactNode } from "react";
@@ -7,8 +7,8 @@ import { Panel } from "../../ui/panel.js";
 import { durationText } from "../../ui/time.js";
 
 const CLOCKS = {
-  store: "the store's",
-  session: "a session's",
+  store: "store",
+  session: "session",
   observed: "observed changes",
 } as const;
 
@@ -16,9 +16,9 @@ export function Engine({ overview: { engine, health } }: { readonly overview: Ov
   const { clock, grants, ttl, queue, watch, epsilonMs } = engine.leases;
   return (
     <Panel
-      title={`Engine: ${engine.name ?? "not named"}`}
+      title={`Engine: ${engine.name ?? "unnamed"}`}
       aside={
-        <Badge tone={health.ok ? "ok" : "danger"}>{health.ok ? "well" : "does not answer"}</Badge>
+        <Badge tone={health.ok ? "ok" : "danger"}>{health.ok ? "healthy" : "unavailable"}</Badge>
       }
     >
       {health.detail !== null && (
@@ -27,16 +27,16 @@ export function Engine({ overview: { engine, health } }: { readonly overview: Ov
         </p>
       )}
       <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-6 gap-y-1.5 px-4 py-3 text-sm">
-        <Line name="Answered in">{durationText(health.tookMs)}</Line>
-        <Line name="Clock that decides">{CLOCKS[clock]}</Line>
-        <Line name="Terms">
+        <Line name="Response time">{durationText(health.tookMs)}</Line>
+        <Line name="Expiry clock">{CLOCKS[clock]}</Line>
+        <Line name="TTL range">
           {durationText(ttl.minMs)} to {durationText(ttl.maxMs)}
         </Line>
-        <Line name="Free after an expiry">within {durationText(epsilonMs)}</Line>
-        <Line name="Those who wait">{queue ? "stand in line" : "ask again"}</Line>
-        <Line name="Changes">{watch === "push" ? "are told" : "are looked for"}</Line>
-        <Line name="A grant">
-          {grants === "portable" ? "outlives its connection" : "ends with its connection"}
+        <Line name="Free after expiry">within {durationText(epsilonMs)}</Line>
+        <Line name="Waiters">{queue ? "queued by the store" : "polling"}</Line>
+        <Line name="Changes">{watch === "push" ? "pushed" : "polled"}</Line>
+        <Line name="Grants">
+          {grants === "portable" ? "outlive their connection" : "end with their connection"}
         </Line>
       </dl>
     </Panel>

@@ -1,4 +1,4 @@
-/** How many there are, by the store, and how many wait, by this instance. */
+/** Counts of leases and tasks in the store, and of the contention on this instance. */
 import { Link } from "@tanstack/react-router";
 import type { Overview } from "leasehold/internal/wire";
 import type { ReactNode } from "react";
@@ -12,33 +12,33 @@ export function Figures({ overview: { leases, tasks, contended } }: { overview: 
   const isMissing = leases === null || tasks === null;
   return (
     <div className="grid gap-5 xl:grid-cols-2">
-      <Panel title="Leases" aside={isMissing ? "the store does not answer" : "of the whole store"}>
+      <Panel title="Leases" aside={isMissing ? "store unavailable" : "whole store"}>
         <Row>
           <Figure
             name="Held"
             value={count(leases?.held, complete)}
             note={
               <To to="/leases" q="state:live">
-                who holds them
+                show holders
               </To>
             }
           />
-          <Figure name="Free" value={count(leases?.ended, complete)} note="with a last grant" />
+          <Figure name="Free" value={count(leases?.ended, complete)} note="last grant ended" />
           <Figure name="Contended" value={count(contended.resources)} note="this instance, 1 min" />
           <Figure name="Waiting" value={count(contended.waiting)} note="this instance, now" />
         </Row>
       </Panel>
-      <Panel title="Tasks" aside={isMissing ? "the store does not answer" : "of the whole store"}>
+      <Panel title="Tasks" aside={isMissing ? "store unavailable" : "whole store"}>
         <Row>
           <Figure name="Pending" value={count(tasks?.pending)} note="due or scheduled" />
-          <Figure name="Running" value={count(tasks?.running)} note="under a lease" />
-          <Figure name="Done" value={count(tasks?.done)} note="and still kept" />
+          <Figure name="Running" value={count(tasks?.running)} note="under lease" />
+          <Figure name="Done" value={count(tasks?.done)} note="within retention" />
           <Figure
             name="Dead"
             value={
               <span className={tasks?.dead ? "text-danger" : undefined}>{count(tasks?.dead)}</span>
             }
-            note="no attempt is left"
+            note="no attempts left"
           />
         </Row>
       </Panel>

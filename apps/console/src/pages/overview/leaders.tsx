@@ -1,4 +1,4 @@
-/** Who leads what, the first few; all of them have a page. */
+/** The first few leaders, with a link to the page of all elections. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMay } from "../../data/who.js";
@@ -16,7 +16,7 @@ export function Leaders() {
   const items = data?.items ?? [];
   return (
     <Panel
-      title="Who leads"
+      title="Leaders"
       aside={
         <Link to="/elections" className="text-accent underline underline-offset-2">
           {items.length > SHOWN ? `all ${items.length}` : "terms and shards"}
@@ -28,7 +28,7 @@ export function Leaders() {
       ) : !data ? (
         <Skeleton lines={3} />
       ) : items.length === 0 ? (
-        <p className="px-4 py-3 text-sm text-muted">There is no election and no singleton.</p>
+        <p className="px-4 py-3 text-sm text-muted">No elections or singletons.</p>
       ) : (
         <ul>
           {items.slice(0, SHOWN).map(({ name, leader, token, since }) => (
@@ -45,7 +45,7 @@ export function Leaders() {
                 {name}
               </Link>
               {leader === null ? (
-                <span className="text-warn">nobody</span>
+                <span className="text-warn">no leader</span>
               ) : (
                 <>
                   <span className="min-w-0 truncate">{leader}</span>

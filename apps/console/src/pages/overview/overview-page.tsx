@@ -1,4 +1,4 @@
-/** The whole at a glance: what is held, how fast it changes, whether the engine is well, who leads. */
+/** The overview: counts, rates, the store's health, and the leaders. */
 import { useQuery } from "@tanstack/react-query";
 import type { Overview } from "leasehold/internal/wire";
 import { useFilters } from "../../app/filters.js";
@@ -13,7 +13,7 @@ import { Figures } from "./figures.js";
 import { Leaders } from "./leaders.js";
 import { Slowest } from "./slowest.js";
 
-const ASK_EVERY_MS = 2_000;
+const POLL_EVERY_MS = 2_000;
 const SPANS = [60, 300] as const;
 
 export function OverviewPage() {
@@ -22,7 +22,7 @@ export function OverviewPage() {
   const { data, error, refetch } = useQuery({
     queryKey: ["overview", seconds],
     queryFn: ({ signal }) => get<Overview>("/v1/overview", { signal, query: { seconds } }),
-    refetchInterval: ASK_EVERY_MS,
+    refetchInterval: POLL_EVERY_MS,
   });
   if (!data) {
     return (
@@ -38,7 +38,7 @@ export function OverviewPage() {
         title="Overview"
         about={`Instance ${data.instance.id.slice(0, 8)}, version ${data.instance.version}, up for ${durationText(data.instance.upForMs)}`}
       >
-        <span role="group" aria-label="Span of the charts" className="flex gap-1">
+        <span role="group" aria-label="Time range of the charts" className="flex gap-1">
           {SPANS.map((span) => (
             <Button
               {...{ key: span, small: true }}
@@ -53,7 +53,7 @@ export function OverviewPage() {
       </PageHead>
       {error && (
         <p role="alert" className="mb-4 rounded-lg bg-danger-soft px-4 py-2.5 text-sm text-danger">
-          The server does not answer; this is what it said last. {error.message}
+          The server is unavailable, so these figures are not current. {error.message}
         </p>
       )}
       <div className="grid grid-cols-[minmax(0,1fr)] gap-5">

@@ -1,4 +1,4 @@
-/** How long the store takes, by what is asked of it. */
+/** The slowest operations of the store. */
 import type { Latency } from "leasehold/internal/wire";
 import { Badge } from "../../ui/badge.js";
 import { Panel } from "../../ui/panel.js";
@@ -9,9 +9,9 @@ const text = (ms: number) => (ms < 10 ? ms.toFixed(1) : String(Math.round(ms)));
 export function Slowest({ latency }: { readonly latency: readonly Latency[] }) {
   const slowest = latency.toSorted((a, b) => b.p99Ms - a.p99Ms).slice(0, SHOWN);
   return (
-    <Panel title="Slowest in the last minute" aside={<Badge>this instance</Badge>}>
+    <Panel title="Slowest store calls, last minute" aside={<Badge>this instance</Badge>}>
       {slowest.length === 0 ? (
-        <p className="px-4 py-3 text-sm text-muted">Nothing was asked of the store.</p>
+        <p className="px-4 py-3 text-sm text-muted">No calls in the last minute.</p>
       ) : (
         <table className="w-full text-sm">
           <thead>

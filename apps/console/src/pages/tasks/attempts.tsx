@@ -1,4 +1,4 @@
-/** A task's attempts over time: one bar each, in the colour of its token. */
+/** The attempts of a task over time, one bar each in the colour of its token. */
 import { Link } from "@tanstack/react-router";
 import type { TaskDetails } from "leasehold/internal/wire";
 import { Badge, type Tone } from "../../ui/badge.js";
@@ -21,7 +21,7 @@ const TONES: Readonly<Record<NonNullable<Attempt["result"]>, Tone>> = {
 
 interface Props {
   readonly task: TaskDetails;
-  /** When the server answered. */
+  /** When the response arrived. */
   readonly answeredAtMs: number;
 }
 
@@ -29,7 +29,7 @@ export function Attempts({ task, answeredAtMs }: Props) {
   const nowMs = useNow(250);
   const { attempts } = task;
   if (attempts.length === 0) {
-    return <Empty icon="worker" title="Nobody has taken it yet" />;
+    return <Empty icon="worker" title="No attempts yet" />;
   }
   const fromMs = Date.parse(attempts[0]?.startedAt ?? "");
   const ends = attempts.map(({ endedAt }) => (endedAt === null ? nowMs : Date.parse(endedAt)));
@@ -59,7 +59,7 @@ interface RowProps {
   readonly span: Span;
   readonly nowMs: number;
   readonly answeredAtMs: number;
-  /** Of its lease; null: it has ended. */
+  /** The remaining time of the attempt's lease; null: the attempt has ended. */
   readonly remainingMs: number | null;
 }
 
@@ -81,7 +81,7 @@ function AttemptRow({ attempt, taskId, span, nowMs, answeredAtMs, remainingMs }:
       <Bar attempt={attempt} span={span} endMs={endMs} />
       {remainingMs !== null && (
         <div className="grid grid-cols-[auto_1fr] items-center gap-3 text-xs text-muted">
-          <span>lease</span>
+          <span>time left</span>
           <ExpiryBar token={fencingToken} {...{ remainingMs, ttlMs, answeredAtMs }} />
         </div>
       )}
@@ -99,7 +99,7 @@ function AttemptRow({ attempt, taskId, span, nowMs, answeredAtMs, remainingMs }:
             <TimeText at={endedAt} />
           </Fact>
         )}
-        <Fact name="ttl">{durationText(ttlMs)}</Fact>
+        <Fact name="TTL">{durationText(ttlMs)}</Fact>
         <Fact name="lease">
           <Link
             to="/leases/$resource"
@@ -135,7 +135,7 @@ interface BarProps {
   readonly endMs: number;
 }
 
-/** From the first attempt's start to the last one's end; the tick is the last heartbeat. */
+/** An attempt on the axis from the first start to the last end. The tick marks the last heartbeat. */
 function Bar({ attempt: { fencingToken, startedAt, heartbeatAt }, span, endMs }: BarProps) {
   const share = (ms: number) => Math.max(0, Math.min(100, ((ms - span.fromMs) / span.forMs) * 100));
   const left = share(Date.parse(startedAt));

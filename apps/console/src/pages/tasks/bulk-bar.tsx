@@ -1,42 +1,50 @@
-/** Above the list: what is selected, and what can be done to that, or to all that match. */
+/** The bar above the list, with actions on the selected tasks or on all that match. */
 import { useQuery } from "@tanstack/react-query";
 import type { Task } from "leasehold/internal/wire";
 import { useState } from "react";
 import { whoQuery } from "../../data/who.js";
 import { Button } from "../../ui/button.js";
-import { sayFailure } from "../../ui/toast.js";
-import { actOnMatching, countMatching, type Matching, statesFor } from "./bulk.js";
+import { notifyFailure } from "../../ui/toast.js";
+import { applyToMatching, countMatching, type Matching, statesFor } from "./bulk.js";
 import type { Selection } from "./selection.js";
-import { ACT_STATES, ACTS, type Act, ActDialog, actOnIds, tasksText, verbOf } from "./task-acts.js";
+import {
+  ACTION_STATES,
+  ACTIONS,
+  type Action,
+  ActionDialog,
+  applyToIds,
+  tasksText,
+  verbOf,
+} from "./task-actions.js";
 import type { TaskFilter } from "./task-queries.js";
 
 interface Props {
   readonly filter: TaskFilter;
-  /** Also by text, which the server does not know of. */
+  /** A text filter is active. It applies in the browser alone, so actions on all matches are hidden. */
   readonly narrowed: boolean;
   readonly shown: readonly Task[];
   readonly selection: Selection;
 }
 
-type Asked =
-  | { readonly act: Act; readonly ids: readonly string[] }
-  | { readonly act: Act; readonly matching: Matching };
+type PendingAction =
+  | { readonly action: Action; readonly ids: readonly string[] }
+  | { readonly action: Action; readonly matching: Matching };
 
 export function BulkBar({ filter, narrowed, shown, selection }: Props) {
   const control = useQuery(whoQuery).data?.control ?? false;
-  const [asked, setAsked] = useState<Asked>();
+  const [asked, setAsked] = useState<PendingAction>();
   const [counting, setCounting] = useState(false);
   const selected = shown.filter(({ id }) => selection.ids.has(id));
   const all = shown.length > 0 && selected.length === shown.length;
-  const fitting = (act: Act) =>
-    selected.filter(({ state }) => ACT_STATES[act].includes(state)).map(({ id }) => id);
-  const askForAll = async (act: Act) => {
+  const allowed = (action: Action) =>
+    selected.filter(({ state }) => ACTION_STATES[action].includes(state)).map(({ id }) => id);
+  const askForAll = async (action: Action) => {
     setCounting(true);
     try {
-      const matching = await countMatching(act, filter, AbortSignal.timeout(30_000));
-      setAsked({ act, matching });
+      const matching = await countMatching(action, filter, AbortSignal.timeout(30_000));
+      setAsked({ action, matching });
     } catch (error) {
-      sayFailure(error);
+      notifyFailure(error);
     } finally {
       setCounting(false);
     }
@@ -62,17 +70,17 @@ export function BulkBar({ filter, narrowed, shown, selection }: Props) {
         </span>
       </label>
       {selected.length > 0
-        ? ACTS.filter((act) => act !== "delete" || control).map((act) => {
-            const ids = fitting(act);
+        ? ACTIONS.filter((action) => action !== "delete" || control).map((action) => {
+            const ids = allowed(action);
             return (
               ids.length > 0 && (
                 <Button
-                  key={act}
+                  key={action}
                   small
-                  look={act === "delete" ? "danger" : "plain"}
-                  onClick={() => setAsked({ act, ids })}
+                  look={action === "delete" ? "danger" : "plain"}
+                  onClick={() => setAsked({ action, ids })}
                 >
-                  {verbOf(act)} {ids.length}
+                  {verbOf(action)} {ids.length}
                 </Button>
               )
             );
@@ -80,40 +88,42 @@ export function BulkBar({ filter, narrowed, shown, selection }: Props) {
         : control &&
           !narrowed && (
             <span className="ml-auto flex flex-wrap items-center gap-2">
-              <span className="text-xs text-muted">All that match:</span>
-              {ACTS.filter((act) => statesFor(act, filter.state).length > 0).map((act) => (
-                <Button
-                  key={act}
-                  small
-                  look={act === "delete" ? "danger" : "plain"}
-                  disabled={counting}
-                  onClick={() => void askForAll(act)}
-                >
-                  {verbOf(act)} all
-                </Button>
-              ))}
+              <span className="text-xs text-muted">All matching tasks:</span>
+              {ACTIONS.filter((action) => statesFor(action, filter.state).length > 0).map(
+                (action) => (
+                  <Button
+                    key={action}
+                    small
+                    look={action === "delete" ? "danger" : "plain"}
+                    disabled={counting}
+                    onClick={() => void askForAll(action)}
+                  >
+                    {verbOf(action)} all
+                  </Button>
+                ),
+              )}
             </span>
           )}
       {asked && "ids" in asked && (
-        <ActDialog
-          act={asked.act}
+        <ActionDialog
+          action={asked.action}
           what={tasksText(asked.ids.length)}
           about={
             asked.ids.length < selected.length
-              ? `The other ${selected.length - asked.ids.length} selected are in a state that does not allow it.`
+              ? `The state of the other ${selected.length - asked.ids.length} selected tasks does not allow this.`
               : undefined
           }
-          run={(reason) => actOnIds(asked.act, asked.ids, reason)}
+          run={(reason) => applyToIds(asked.action, asked.ids, reason)}
           onClose={close}
         />
       )}
       {asked && "matching" in asked && (
-        <ActDialog
-          act={asked.act}
+        <ActionDialog
+          action={asked.action}
           what={howMany(asked.matching)}
-          about={whichOnes(asked.act, filter)}
+          about={whichOnes(asked.action, filter)}
           reasonNeeded
-          run={(reason) => actOnMatching(asked.act, filter, asked.matching, reason ?? "")}
+          run={(reason) => applyToMatching(asked.action, filter, asked.matching, reason ?? "")}
           onClose={close}
         />
       )}
@@ -124,9 +134,9 @@ export function BulkBar({ filter, narrowed, shown, selection }: Props) {
 const howMany = ({ count, more }: Matching) =>
   more ? `more than ${tasksText(count)}` : tasksText(count);
 
-function whichOnes(act: Act, filter: TaskFilter): string {
-  const states = statesFor(act, filter.state).join(" or ");
+function whichOnes(action: Action, filter: TaskFilter): string {
+  const states = statesFor(action, filter.state).join(" or ");
   const queue = filter.queue === undefined ? "" : `, queue ${filter.queue}`;
   const kind = filter.kind === undefined ? "" : `, kind ${filter.kind}`;
-  return `All that are ${states}${queue}${kind}, shown here or not, as many as match now.`;
+  return `All tasks that are ${states}${queue}${kind}, including those not shown.`;
 }

@@ -1,30 +1,30 @@
-/** Acts on all tasks that match a filter, whether they are shown or not. */
+/** Operator actions on all tasks that match a filter, whether they are shown or not. */
 import type { BulkAnswer, BulkRequest, Counts, TaskPage } from "leasehold/internal/wire";
 import { api, get } from "../../data/api.js";
-import { ACT_STATES, type Act } from "./task-acts.js";
+import { ACTION_STATES, type Action } from "./task-actions.js";
 import type { State, TaskFilter } from "./task-queries.js";
 
 const PAGE = 200;
-/** Counting reads the tasks: beyond so many it is said that there are more. */
+/** Counting lists the tasks, so it stops here and reports that there are more. */
 const MOST_COUNTED = 2_000;
 
 export interface Matching {
   readonly count: number;
-  /** More than `count`. */
+  /** There are more than `count`. */
   readonly more: boolean;
 }
 
-/** The states that an act is for, within those that are shown. */
-export const statesFor = (act: Act, state: State | undefined): readonly State[] =>
-  ACT_STATES[act].filter((one) => state === undefined || one === state);
+/** The states that allow an action, limited to the shown one. */
+export const statesFor = (action: Action, state: State | undefined): readonly State[] =>
+  ACTION_STATES[action].filter((one) => state === undefined || one === state);
 
 /** @throws ApiError */
 export async function countMatching(
-  act: Act,
+  action: Action,
   { state, queue, kind }: TaskFilter,
   signal: AbortSignal,
 ): Promise<Matching> {
-  const states = statesFor(act, state);
+  const states = statesFor(action, state);
   if (queue === undefined && kind === undefined) {
     const counts = await get<Counts>("/api/tasks/counts", { signal });
     return { count: states.reduce((sum, one) => sum + counts[one], 0), more: false };
@@ -45,25 +45,25 @@ export async function countMatching(
   return { count, more: false };
 }
 
-/** The server acts on so many at a time. */
+/** How many tasks the server changes in one request. */
 const MOST_AT_ONCE = 1_000;
 const MOST_REQUESTS = 100;
 
 /**
- * As many requests as what was counted needs, and no more: what is added meanwhile, or dies again after
- * a retry, would make it endless.
+ * Sends as many requests as the count requires and no more. Tasks that are added meanwhile, or die again
+ * after a retry, could make it endless.
  * @throws ApiError
  */
-export async function actOnMatching(
-  act: Act,
+export async function applyToMatching(
+  action: Action,
   { state, queue, kind }: TaskFilter,
   matching: Matching,
   reason: string,
 ): Promise<{ changed: number; others: number }> {
   const needed = Math.max(1, Math.ceil(matching.count / MOST_AT_ONCE));
   const requests = matching.more ? MOST_REQUESTS : needed;
-  const filter = { states: statesFor(act, state), queue, kind };
-  const body: BulkRequest = { operation: act, filter, reason };
+  const filter = { states: statesFor(action, state), queue, kind };
+  const body: BulkRequest = { operation: action, filter, reason };
   let changed = 0;
   let others = 0;
   for (let request = 0; request < requests; request += 1) {

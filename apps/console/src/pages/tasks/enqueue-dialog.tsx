@@ -1,4 +1,4 @@
-/** A form that adds a task. */
+/** The dialog that adds a task. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import type { Enqueued, NewTask } from "leasehold/internal/wire";
@@ -8,7 +8,7 @@ import { Button } from "../../ui/button.js";
 import { Dialog } from "../../ui/dialog.js";
 import { Field, Input, Textarea } from "../../ui/field.js";
 import { Failure } from "../../ui/states.js";
-import { say } from "../../ui/toast.js";
+import { notify } from "../../ui/toast.js";
 
 interface Values {
   readonly kind: string;
@@ -20,7 +20,7 @@ interface Values {
   readonly maxAttempts: string;
 }
 
-/** As the server has them. */
+/** The server's defaults. */
 const DEFAULTS: Values = {
   kind: "default",
   queue: "default",
@@ -31,15 +31,15 @@ const DEFAULTS: Values = {
   maxAttempts: "10",
 };
 
-/** What is wrong with the text of a JSON value; undefined: nothing. */
+/** Why a text is not valid JSON; undefined if it is. */
 function jsonProblem(text: string): string | undefined {
   try {
     JSON.parse(text);
     return undefined;
   } catch (error) {
     return text.trim() === ""
-      ? "JSON is needed: null, if there is nothing to say."
-      : `This is not JSON: ${(error as Error).message}`;
+      ? "Enter JSON, or null for no data."
+      : `This is not valid JSON: ${(error as Error).message}`;
   }
 }
 
@@ -57,7 +57,7 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
     ...(kind !== undefined && { kind }),
     ...(queue !== undefined && { queue }),
   });
-  // What is half typed is wrong; it is said when the field is left, and before it is sent.
+  // Half-typed JSON is always invalid, so it is checked only on blur and on submit.
   const [checked, setChecked] = useState(false);
   const [failure, setFailure] = useState<unknown>();
   const problem = jsonProblem(values.data);
@@ -74,7 +74,7 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
       const { id, status } = await api<Enqueued>("POST", "/api/tasks", {
         body: bodyOf(values),
       });
-      say(status === "duplicate" ? "It was there already: this is it" : `Added ${id}`);
+      notify(status === "duplicate" ? "A task with this dedupe key already exists" : `Added ${id}`);
       void queries.invalidateQueries({ queryKey: ["tasks"] });
       onClose();
       void navigate({ to: "/tasks/$id", params: { id } });
@@ -88,12 +88,12 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
         onSubmit={(event) => void submit(event)}
         className="grid items-start gap-4 sm:grid-cols-2"
       >
-        <Field label="Kind" hint="Selects the handler.">
+        <Field label="Kind" help="Selects the handler.">
           {(ids) => <Input {...ids} required autoFocus {...bind("kind")} />}
         </Field>
         <Field label="Queue">{(ids) => <Input {...ids} required {...bind("queue")} />}</Field>
         <div className="sm:col-span-2">
-          <Field label="Data, as JSON" error={checked ? problem : undefined}>
+          <Field label="Data (JSON)" error={checked ? problem : undefined}>
             {(ids) => (
               <Textarea
                 {...ids}
@@ -106,10 +106,10 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
             )}
           </Field>
         </div>
-        <Field label="Not before" hint="In your time zone; empty: at once.">
+        <Field label="Not before" help="In your time zone. Empty: as soon as possible.">
           {(ids) => <Input {...ids} type="datetime-local" step={1} {...bind("scheduledAt")} />}
         </Field>
-        <Field label="Priority" hint="Smaller runs sooner.">
+        <Field label="Priority" help="Lower numbers run first.">
           {(ids) => (
             <Input
               {...ids}
@@ -118,10 +118,10 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
             />
           )}
         </Field>
-        <Field label="Dedupe key" hint="At most one unfinished task per kind and key.">
+        <Field label="Dedupe key" help="At most one unfinished task per kind and key.">
           {(ids) => <Input {...ids} {...bind("dedupeKey")} />}
         </Field>
-        <Field label="Attempts at most" hint="After so many failures it is dead.">
+        <Field label="Max attempts" help="The task is dead after this many failures.">
           {(ids) => (
             <Input
               {...ids}
@@ -141,7 +141,7 @@ export function EnqueueDialog({ kind, queue, onClose }: Props) {
             Back
           </Button>
           <Button look="primary" type="submit">
-            Add the task
+            Add
           </Button>
         </div>
       </form>

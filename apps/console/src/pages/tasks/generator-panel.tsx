@@ -1,4 +1,4 @@
-/** The generator of tasks: whether it is wanted, who does it, and how fast. */
+/** The task generator: whether it should run, which process runs it, and at what rate. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { GeneratorStatus } from "leasehold/internal/wire";
 import { type SubmitEvent, useState } from "react";
@@ -8,7 +8,7 @@ import { Button } from "../../ui/button.js";
 import { Input } from "../../ui/field.js";
 import { Icon } from "../../ui/icon.js";
 import { Failure, Skeleton } from "../../ui/states.js";
-import { sayFailure } from "../../ui/toast.js";
+import { notifyFailure } from "../../ui/toast.js";
 import { Token } from "../../ui/token.js";
 import { generatorQuery } from "./task-queries.js";
 
@@ -36,21 +36,21 @@ function Generator({ status }: { readonly status: GeneratorStatus }) {
         <div className="flex items-center gap-2 text-sm">
           <span aria-hidden="true" className={`size-2 rounded-full ${dotOf(status)}`} />
           <h2 className="font-semibold">Generator</h2>
-          <span className="text-muted">{saidOf(status)}</span>
+          <span className="text-muted">{statusText(status)}</span>
         </div>
         <p className="mt-1 flex min-w-0 flex-wrap items-center gap-x-2 gap-y-1 text-xs text-muted">
           {holder === null ? (
-            "Nobody has its lease."
+            "No process holds its lease."
           ) : (
             <>
-              <span>held by</span>
+              <span>run by</span>
               <span className="truncate font-medium text-ink">{holder}</span>
               <Token token={fencingToken} />
             </>
           )}
         </p>
       </div>
-      {mayOperate && <Acts running={running} ratePerSecond={ratePerSecond} />}
+      {mayOperate && <Actions running={running} ratePerSecond={ratePerSecond} />}
     </div>
   );
 }
@@ -58,13 +58,14 @@ function Generator({ status }: { readonly status: GeneratorStatus }) {
 const dotOf = ({ status, running }: GeneratorStatus) =>
   status === "STARTED" ? "bg-ok" : running ? "bg-warn" : "bg-line-strong";
 
-function saidOf({ status, running, ratePerSecond }: GeneratorStatus): string {
+function statusText({ status, running, ratePerSecond }: GeneratorStatus): string {
   if (!running) return "stopped";
-  if (status === "STARTED") return `adds ${ratePerSecond} a second`;
-  return "wanted, but no process does it: run `leasehold generate run`";
+  if (status === "STARTED")
+    return `adds ${ratePerSecond} ${ratePerSecond === 1 ? "task" : "tasks"} a second`;
+  return "started, but no process runs it. Run `leasehold generate run`.";
 }
 
-function Acts({ running, ratePerSecond }: Pick<GeneratorStatus, "running" | "ratePerSecond">) {
+function Actions({ running, ratePerSecond }: Pick<GeneratorStatus, "running" | "ratePerSecond">) {
   const queries = useQueryClient();
   const [rate, setRate] = useState(String(ratePerSecond));
   const [known, setKnown] = useState(ratePerSecond);
@@ -72,17 +73,17 @@ function Acts({ running, ratePerSecond }: Pick<GeneratorStatus, "running" | "rat
     setKnown(ratePerSecond);
     setRate(String(ratePerSecond));
   }
-  const act = async (method: string, path: string, body?: object) => {
+  const send = async (method: string, path: string, body?: object) => {
     try {
       const now = await api<GeneratorStatus>(method, `/api/generator/${path}`, { body });
       queries.setQueryData(generatorQuery.queryKey, now);
     } catch (error) {
-      sayFailure(error);
+      notifyFailure(error);
     }
   };
   const changeRate = (event: SubmitEvent) => {
     event.preventDefault();
-    void act("PUT", "rate", { ratePerSecond: Number(rate) });
+    void send("PUT", "rate", { ratePerSecond: Number(rate) });
   };
   return (
     <div className="flex flex-wrap items-center gap-2">
@@ -105,7 +106,7 @@ function Acts({ running, ratePerSecond }: Pick<GeneratorStatus, "running" | "rat
           Set rate
         </Button>
       </form>
-      <Button small onClick={() => void act("POST", running ? "stop" : "start")}>
+      <Button small onClick={() => void send("POST", running ? "stop" : "start")}>
         <Icon name={running ? "pause" : "play"} size={14} />
         {running ? "Stop" : "Start"}
       </Button>

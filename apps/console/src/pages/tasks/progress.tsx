@@ -1,4 +1,4 @@
-/** What a worker has said of how far it is: a share, so many of so many, or anything else. */
+/** The progress that a worker has reported: a fraction, a count out of a total, or any other JSON. */
 import type { Task } from "leasehold/internal/wire";
 
 type Json = Task["progress"];
@@ -8,7 +8,7 @@ interface Known {
   readonly text: string;
 }
 
-/** `0.4`, `{ done: 4, total: 10 }` and `{ percent: 40 }` are understood. */
+/** Recognizes `0.4`, `{ done: 4, total: 10 }` and `{ percent: 40 }`. */
 function shareOf(value: Json): Known | null {
   const part = (share: number, text: string) => (share >= 0 && share <= 1 ? { share, text } : null);
   if (typeof value === "number") return part(value, `${Math.round(value * 100)} %`);

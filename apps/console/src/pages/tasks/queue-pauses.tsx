@@ -1,4 +1,4 @@
-/** Queues that are paused, and what pauses one. */
+/** The list of paused queues, and the dialog that pauses one. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Pause } from "leasehold/internal/wire";
 import { type SubmitEvent, useState } from "react";
@@ -11,10 +11,10 @@ import { Icon } from "../../ui/icon.js";
 import { ReasonField } from "../../ui/reason-field.js";
 import { Failure } from "../../ui/states.js";
 import { TimeText } from "../../ui/time.js";
-import { say, sayFailure } from "../../ui/toast.js";
+import { notify, notifyFailure } from "../../ui/toast.js";
 import { pausesQuery } from "./task-queries.js";
 
-/** Nothing where the server keeps no pauses. */
+/** Renders nothing if the server keeps no pauses. */
 export function PausedQueues() {
   const control = useQuery(whoQuery).data?.control ?? false;
   const mayRead = useMay("readAll");
@@ -36,9 +36,9 @@ function PausedQueue({ pause: { name, actor, reason, since } }: { readonly pause
   const resume = async () => {
     try {
       await api("DELETE", "/v1/pauses", { query: { kind: "queue", name } });
-      say(`Queue ${name} goes on`);
+      notify(`Queue ${name} is resumed`);
     } catch (error) {
-      sayFailure(error);
+      notifyFailure(error);
     } finally {
       void queries.invalidateQueries(pausesQuery);
     }
@@ -63,7 +63,7 @@ function PausedQueue({ pause: { name, actor, reason, since } }: { readonly pause
   );
 }
 
-/** @param queue what it begins with; it can be changed */
+/** @param queue the initial name, which the user can change */
 export function PauseQueueDialog({
   queue,
   onClose,
@@ -79,7 +79,7 @@ export function PauseQueueDialog({
     event.preventDefault();
     try {
       await api("PUT", "/v1/pauses", { body: { kind: "queue", name, reason } });
-      say(`Queue ${name} is paused`);
+      notify(`Queue ${name} is paused`);
       void queries.invalidateQueries(pausesQuery);
       onClose();
     } catch (error) {
@@ -91,7 +91,7 @@ export function PauseQueueDialog({
       open
       onOpenChange={onClose}
       title="Pause a queue"
-      description="No worker gets a task of it, until it is resumed. What runs goes on, and tasks can still be added."
+      description="Workers claim no tasks from this queue until you resume it. Running tasks continue, and tasks can still be added."
     >
       <form onSubmit={(event) => void submit(event)} className="grid gap-4">
         <Field label="Queue">

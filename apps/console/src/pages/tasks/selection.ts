@@ -1,14 +1,14 @@
-/** Which rows are selected: one by one, or from the last one on with shift. */
+/** The selected rows: toggled one by one, or as a range with Shift. */
 import { useState } from "react";
 
 export interface Selection {
   readonly ids: ReadonlySet<string>;
-  /** @param upTo all from the one that was toggled before */
+  /** @param upTo selects the range from the row that was toggled last */
   readonly toggle: (id: string, upTo: boolean) => void;
   readonly set: (ids: readonly string[]) => void;
 }
 
-/** @param shown the ids of the rows, in their order: others are selected no longer */
+/** @param shown the ids of the rows in order; ids that disappear from it are deselected */
 export function useSelection(shown: readonly string[]): Selection {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [last, setLast] = useState<string>();

@@ -4,7 +4,7 @@ import type { Search } from "../../app/search.js";
 import { classNames } from "../../ui/class-names.js";
 import { countsQuery, STATES, type State } from "./task-queries.js";
 
-/** One tab per state, each a link that keeps the other filters. */
+/** A tab for each state. Each is a link that keeps the other filters. */
 export function StateTabs({
   state,
   search,

@@ -1,4 +1,4 @@
-/** Tasks, the newest first, and what is done to those that are selected or to all that match. */
+/** Tasks, newest first, with actions on the selected ones or on all that match. */
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import type { Task } from "leasehold/internal/wire";
 import { useRef } from "react";
@@ -11,8 +11,8 @@ import { useSelection } from "./selection.js";
 import { LIVE_PAGES, type TaskFilter, taskListQuery } from "./task-queries.js";
 import { ROW, TaskRow } from "./task-row.js";
 
-/** Text is looked for in what has been read: so many pages are read for it without being asked to. */
-const PAGES_LOOKED_THROUGH = 10;
+/** The text filter applies to loaded pages only. This many pages load for it without a click. */
+const PAGES_SEARCHED = 10;
 
 interface Props {
   readonly filter: TaskFilter;
@@ -37,7 +37,7 @@ export function TaskList({ filter, text }: Props) {
   if (!data) {
     return error ? <Failure error={error} retry={() => void refetch()} /> : <Skeleton />;
   }
-  const still = data.pages.length > LIVE_PAGES;
+  const isFrozen = data.pages.length > LIVE_PAGES;
   return (
     <>
       {mayOperate && (
@@ -50,13 +50,13 @@ export function TaskList({ filter, text }: Props) {
       )}
       {text !== undefined && (
         <p role="status" className="border-b px-4 py-2 text-xs text-muted">
-          {shown.length} of the {read.length.toLocaleString("en")} newest tasks have “{text}” in
-          their id, kind, queue, holder, key, error, data or output.
+          {shown.length} of the {read.length.toLocaleString("en")} newest tasks contain “{text}” in
+          their id, kind, queue, holder, dedupe key, error, data or output.
         </p>
       )}
-      {still && (
+      {isFrozen && (
         <p role="status" className="flex gap-2 border-b px-4 py-2 text-xs text-muted">
-          With so many rows the list stands still.
+          With this many rows the list no longer updates.
           <button
             type="button"
             className="text-accent underline underline-offset-2"
@@ -65,7 +65,7 @@ export function TaskList({ filter, text }: Props) {
               void queries.resetQueries({ queryKey: query.queryKey });
             }}
           >
-            Back to the newest, live
+            Back to the live list
           </button>
         </p>
       )}
@@ -98,8 +98,8 @@ export function TaskList({ filter, text }: Props) {
       )}
       <MoreRows
         pages={pages}
-        automatic={text === undefined || data.pages.length < PAGES_LOOKED_THROUGH}
-        label={text === undefined ? "Show more" : "Look through more"}
+        automatic={text === undefined || data.pages.length < PAGES_SEARCHED}
+        label={text === undefined ? "Show more" : "Search more"}
       />
     </>
   );
@@ -122,12 +122,12 @@ function matches(task: Task, text: string): boolean {
 function NoTasks({ filter: { state, queue, kind }, text }: Props) {
   const narrowed = queue !== undefined || kind !== undefined || text !== undefined;
   return (
-    <Empty icon="task" title={state === undefined ? "No tasks" : `No task is ${state}`}>
+    <Empty icon="task" title={state === undefined ? "No tasks" : `No ${state} tasks`}>
       {narrowed
-        ? "Of those that the filters leave over."
+        ? "No tasks match the filters."
         : state === undefined && (
             <>
-              Add one here, by <code>leasehold enqueue</code>, or start the generator.
+              Add one here or with <code>leasehold enqueue</code>, or start the generator.
             </>
           )}
     </Empty>

@@ -12,7 +12,7 @@ import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { durationText, TimeText } from "../../ui/time.js";
 import { Attempts } from "./attempts.js";
 import { StateBadge } from "./state-badge.js";
-import { ACT_STATES, ACTS, type Act, ActDialog, verbOf } from "./task-acts.js";
+import { ACTION_STATES, ACTIONS, type Action, ActionDialog, verbOf } from "./task-actions.js";
 import { taskQuery } from "./task-queries.js";
 import { Why } from "./why.js";
 
@@ -26,9 +26,9 @@ export function TaskPage() {
     <>
       <PageHead title="Task" about={<span className="font-mono">{id}</span>} />
       {gone ? (
-        <Empty icon="task" title="There is no such task">
-          It may have been deleted: operators do, and so do servers that keep ended tasks for a time
-          only. <AllTasks />
+        <Empty icon="task" title="Task not found">
+          It may have been deleted by an operator, or by the server after its retention time.{" "}
+          <AllTasks />
         </Empty>
       ) : (
         <Failure error={error} retry={() => void refetch()} />
@@ -49,7 +49,7 @@ function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number
   const { id, kind, state, task_data, task_output } = task;
   return (
     <>
-      <nav aria-label="Where this is" className="mb-2 flex items-center gap-1.5 text-xs text-muted">
+      <nav aria-label="Breadcrumb" className="mb-2 flex items-center gap-1.5 text-xs text-muted">
         <Link to="/tasks" className="underline underline-offset-2">
           Tasks
         </Link>
@@ -64,7 +64,7 @@ function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number
           </span>
         }
       >
-        <Acts task={task} />
+        <Actions task={task} />
       </PageHead>
       <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,5fr)_minmax(0,3fr)]">
         <div className="grid min-w-0 gap-4">
@@ -73,7 +73,7 @@ function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number
               <Why id={id} />
             </Panel>
           )}
-          <Panel title="Attempts" aside="the latest first; a bar per fencing token">
+          <Panel title="Attempts" aside="latest first, one bar per fencing token">
             <Attempts {...{ task, answeredAtMs }} />
           </Panel>
           <Panel title="Input">
@@ -89,7 +89,7 @@ function Known({ task, answeredAtMs }: { task: TaskDetails; answeredAtMs: number
             </Panel>
           )}
         </div>
-        <Panel title="Facts">
+        <Panel title="Details">
           <Facts task={task} />
         </Panel>
       </div>
@@ -114,7 +114,7 @@ function Facts({ task }: { readonly task: TaskDetails }) {
       <Fact name="Queue">{list({ queue }, queue)}</Fact>
       <Fact name="Kind">{list({ kind }, kind)}</Fact>
       <Fact name="Priority">{priority}</Fact>
-      <Fact name="Times claimed">{attempt}</Fact>
+      <Fact name="Attempts">{attempt}</Fact>
       <Fact name="Failures">
         {failures} of {maxAttempts}
       </Fact>
@@ -143,7 +143,7 @@ function Facts({ task }: { readonly task: TaskDetails }) {
           params={{ resource: `task:${id}` }}
           className="underline underline-offset-2"
         >
-          its holders
+          Holders over time
         </Link>
       </Fact>
     </dl>
@@ -159,47 +159,47 @@ function Fact({ name, children }: { readonly name: string; readonly children: Re
   );
 }
 
-const SIGNS: Readonly<Record<Act, IconName>> = {
+const ICONS: Readonly<Record<Action, IconName>> = {
   cancel: "close",
   retry: "restart",
   delete: "trash",
 };
 
-function Acts({ task: { id, state } }: { readonly task: TaskDetails }) {
+function Actions({ task: { id, state } }: { readonly task: TaskDetails }) {
   const navigate = useNavigate();
   const queries = useQueryClient();
   const mayOperate = useMay("operate");
   const control = useQuery(whoQuery).data?.control ?? false;
-  const [asked, setAsked] = useState<Act>();
+  const [asked, setAsked] = useState<Action>();
   if (!mayOperate) return null;
-  const run = async (act: Act, reason: string | undefined) => {
+  const run = async (action: Action, reason: string | undefined) => {
     const asking = { query: { reason } };
-    if (act === "delete") await api("DELETE", `/api/tasks/${id}`, asking);
-    else await api("POST", `/api/tasks/${id}/${act}`, asking);
+    if (action === "delete") await api("DELETE", `/api/tasks/${id}`, asking);
+    else await api("POST", `/api/tasks/${id}/${action}`, asking);
     return { changed: 1, others: 0 };
   };
   return (
     <>
-      {ACTS.filter((act) => ACT_STATES[act].includes(state) && (act !== "delete" || control)).map(
-        (act) => (
-          <Button
-            key={act}
-            look={act === "delete" ? "danger" : "plain"}
-            onClick={() => setAsked(act)}
-          >
-            <Icon name={SIGNS[act]} /> {verbOf(act)}
-          </Button>
-        ),
-      )}
+      {ACTIONS.filter(
+        (action) => ACTION_STATES[action].includes(state) && (action !== "delete" || control),
+      ).map((action) => (
+        <Button
+          key={action}
+          look={action === "delete" ? "danger" : "plain"}
+          onClick={() => setAsked(action)}
+        >
+          <Icon name={ICONS[action]} /> {verbOf(action)}
+        </Button>
+      ))}
       {asked && (
-        <ActDialog
-          act={asked}
+        <ActionDialog
+          action={asked}
           what="this task"
           run={(reason) => run(asked, reason)}
           onClose={(done) => {
             setAsked(undefined);
             if (!done) return;
-            // What is gone is not asked for again.
+            // A deleted task has no page any more.
             if (asked === "delete") void navigate({ to: "/tasks" });
             else void queries.invalidateQueries({ queryKey: ["task", id] });
           }}

@@ -1,4 +1,4 @@
-/** What the pages of tasks ask the server for. */
+/** The requests of the task pages. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type {
   Counts,
@@ -20,7 +20,7 @@ export interface TaskFilter {
   readonly kind?: string | undefined;
 }
 
-/** The URL's state, if it is one. */
+/** The URL's state, if it is valid. */
 export const stateOf = (text: string | undefined): State | undefined =>
   STATES.find((state) => state === text);
 
@@ -30,7 +30,7 @@ export const countsQuery = queryOptions({
 });
 
 const PAGE = 100;
-/** With more pages than this a list stands still: each change would have all of them read again. */
+/** A list with more pages stops updating, because each change would refetch all of them. */
 export const LIVE_PAGES = 3;
 
 export const taskListQuery = (filter: TaskFilter) =>
@@ -44,7 +44,7 @@ export const taskListQuery = (filter: TaskFilter) =>
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
     enabled: ({ state: { data } }) => (data?.pages.length ?? 0) <= LIVE_PAGES,
-    // Rows of another filter must not be acted on as if they were of this one.
+    // Actions must never apply to rows of the previous filter.
     placeholderData: undefined as never,
   });
 
@@ -55,7 +55,7 @@ export const taskQuery = (id: string) =>
     placeholderData: undefined as never,
   });
 
-/** What it says of a delay and of who waits in line changes without an event. */
+/** Delays and queue positions change without an event. */
 const WHY_EVERY_MS = 3_000;
 export const whyQuery = (id: string) =>
   queryOptions({
@@ -68,7 +68,7 @@ export const whyQuery = (id: string) =>
 export const generatorQuery = queryOptions({
   queryKey: ["generator"],
   queryFn: ({ signal }) => get<GeneratorStatus>("/api/generator", { signal }),
-  // Its lease is renewed and handed over without an event of an operator.
+  // Renewals and handovers of its lease cause no operator event.
   refetchInterval: 2_000,
 });
 

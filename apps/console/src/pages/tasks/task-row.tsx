@@ -2,11 +2,11 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import type { Task } from "leasehold/internal/wire";
 import { openOnEnter } from "../../app/row-keys.js";
 import { classNames } from "../../ui/class-names.js";
-import { TimeText } from "../../ui/time.js";
+import { TimeText, useNow } from "../../ui/time.js";
 import { Token } from "../../ui/token.js";
 import { StateBadge } from "./state-badge.js";
 
-/** Of the head and the rows; on a phone a row has lines of its own. */
+/** The grid of the head and the rows; on a phone a row has several lines. */
 export const ROW =
   "grid items-center gap-x-4 px-4 grid-cols-[auto_minmax(0,1fr)] md:grid-cols-[auto_5.5rem_minmax(0,2.2fr)_minmax(0,1fr)_minmax(0,1.3fr)_8.5rem]";
 
@@ -14,7 +14,7 @@ interface Props {
   readonly task: Task;
   /** Undefined: rows cannot be selected. */
   readonly selected: boolean | undefined;
-  /** @param upTo shift was down */
+  /** @param upTo the Shift key was down */
   readonly onToggle: (upTo: boolean) => void;
 }
 
@@ -41,7 +41,7 @@ export function TaskRow({ task, selected, onToggle }: Props) {
           aria-label={`Select ${kind} ${id}`}
           checked={selected}
           className="size-4 accent-(--accent) max-md:row-span-3 max-md:self-start max-md:mt-0.5"
-          // The event of a change does not say whether shift was down; the click does, and comes first.
+          // Only the click event, which comes before the change event, has the state of the Shift key.
           onClick={({ shiftKey }) => onToggle(shiftKey)}
           onChange={() => {}}
         />
@@ -100,22 +100,26 @@ export function TaskRow({ task, selected, onToggle }: Props) {
   );
 }
 
-/** The time that matters in its state. */
+/** The time that matters in the task's state. */
 function When({ task }: { readonly task: Task }) {
   if (task.state === "pending") {
     return (
       <>
-        {task.failures > 0 ? "again " : "due "}
+        {task.failures > 0 ? "retry due " : "due "}
         <TimeText at={task.scheduled_at} />
       </>
     );
   }
-  if (task.state === "running") {
-    return (
-      <>
-        lease until <TimeText at={task.must_heartbeat_before} />
-      </>
-    );
-  }
+  if (task.state === "running") return <LeaseExpiry at={task.must_heartbeat_before} />;
   return <TimeText at={task.processed_at ?? task.createdAt} />;
+}
+
+function LeaseExpiry({ at }: { readonly at: Task["must_heartbeat_before"] }) {
+  const nowMs = useNow();
+  const isPast = at !== null && Date.parse(at) < nowMs;
+  return (
+    <>
+      lease {isPast ? "expired" : "expires"} <TimeText at={at} />
+    </>
+  );
 }

@@ -29,16 +29,16 @@ export function TasksPage() {
     <>
       <PageHead
         title="Tasks"
-        about="Each runs under a lease, and ends under the token it began with."
+        about="Each attempt of a task runs under a lease with its own fencing token."
       >
         {mayOperate && control && (
           <Button onClick={() => setOpen("pause")}>
-            <Icon name="pause" /> Pause a queue
+            <Icon name="pause" /> Pause queue
           </Button>
         )}
         {mayWork && (
           <Button look="primary" onClick={() => setOpen("enqueue")}>
-            <Icon name="plus" /> Add a task
+            <Icon name="plus" /> Add task
           </Button>
         )}
       </PageHead>
@@ -65,11 +65,11 @@ export function TasksPage() {
             params={{ id: text.toLowerCase() }}
             className="inline-flex items-center gap-1.5 text-accent underline underline-offset-2"
           >
-            <Icon name="link" /> Go to the task with this id
+            <Icon name="link" /> Open the task with this id
           </Link>
         </p>
       )}
-      <section aria-label="List of tasks" className="rounded-xl border bg-surface">
+      <section aria-label="Task list" className="rounded-xl border bg-surface">
         <TaskList key={JSON.stringify(filter)} filter={filter} text={text} />
       </section>
       {open === "enqueue" && <EnqueueDialog kind={kind} queue={queue} onClose={close} />}

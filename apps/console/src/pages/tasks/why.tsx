@@ -1,4 +1,4 @@
-/** "Why isn't this running?": what the server knows of it, the most decisive first. */
+/** "Why isn't this running?": the server's reasons, most important first. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Why as Answer } from "leasehold/internal/wire";
@@ -9,7 +9,7 @@ import { whyQuery } from "./task-queries.js";
 
 type Reason = Answer["reasons"][number];
 
-const SIGNS: Readonly<Record<string, IconName>> = {
+const ICONS: Readonly<Record<string, IconName>> = {
   scheduled: "clock",
   retrying: "restart",
   paused: "pause",
@@ -32,7 +32,7 @@ export function Why({ id }: { readonly id: string }) {
       {data.reasons.map((reason) => (
         <li key={reason.code} className="flex items-start gap-2.5 text-sm">
           <span className="mt-0.5 text-warn">
-            <Icon name={SIGNS[reason.code] ?? "events"} />
+            <Icon name={ICONS[reason.code] ?? "events"} />
           </span>
           <span className="min-w-0 first-letter:uppercase">
             {reason.text}

@@ -1,4 +1,4 @@
-/** Who is at work: what each holds, and which tasks it takes. */
+/** The workers: the leases that each holds, and the tasks that it claims. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Workers } from "leasehold/internal/wire";
@@ -29,17 +29,17 @@ export function WorkersPage() {
     <>
       <PageHead
         title="Workers"
-        about="Who holds a lease now, or has asked this server for tasks of late."
+        about="Clients that hold a lease now or have recently claimed tasks from this server."
       />
       <div className="mb-3 sm:max-w-sm">
         <FilterInput
           id={SEARCH_FIELD_ID}
-          label="Holder, or what it holds"
+          label="Worker or lease"
           value={text}
           onFilter={(value) => filterBy({ text: value })}
         />
       </div>
-      <section aria-label="List of workers" className="rounded-xl border bg-surface">
+      <section aria-label="Worker list" className="rounded-xl border bg-surface">
         {!data ? (
           error ? (
             <Failure error={error} retry={() => void refetch()} />
@@ -47,13 +47,13 @@ export function WorkersPage() {
             <Skeleton />
           )
         ) : shown.length === 0 ? (
-          <Empty icon="worker" title="No worker">
+          <Empty icon="worker" title="No workers">
             {text === undefined ? (
               <>
-                Start one by <code>leasehold worker</code>.
+                Start one with <code>leasehold worker</code>.
               </>
             ) : (
-              "That the filter leaves over."
+              "No workers match the filter."
             )}
           </Empty>
         ) : (
@@ -62,9 +62,10 @@ export function WorkersPage() {
       </section>
       {data && (
         <p className="mt-3 text-xs text-muted">
-          {!data.complete && "There are more leases than were read. "}
-          Which queues and kinds a worker takes is what this server has seen in the{" "}
-          {durationText(data.forMs)} since it began.
+          {!data.complete &&
+            "The list is incomplete: there are more leases than the server scanned. "}
+          Queues and kinds are those that workers have claimed from this server since it started{" "}
+          {durationText(data.forMs)} ago.
         </p>
       )}
     </>
@@ -82,7 +83,7 @@ function List({ workers }: { readonly workers: readonly Worker[] }) {
       <div aria-hidden="true" className={`${ROW} border-b py-2 text-xs text-muted max-md:hidden`}>
         <span>Worker</span>
         <span>Last heartbeat</span>
-        <span>Takes</span>
+        <span>Claims</span>
         <span>Holds</span>
       </div>
       <ul ref={list} aria-label="Workers">
@@ -106,14 +107,14 @@ function Row({ worker: { holder, lastHeartbeatAt, holds, claims } }: { readonly 
         <span className="md:hidden">last heartbeat </span>
         <TimeText at={lastHeartbeatAt} />
       </span>
-      <Takes claims={claims} />
+      <Claims claims={claims} />
       <Holds holds={holds} />
     </li>
   );
 }
 
-function Takes({ claims }: Pick<Worker, "claims">) {
-  if (claims === null) return <span className="text-xs text-muted">no tasks of late</span>;
+function Claims({ claims }: Pick<Worker, "claims">) {
+  if (claims === null) return <span className="text-xs text-muted">no recent claims</span>;
   const { queues, kinds, at, waiting } = claims;
   return (
     <span className="min-w-0 text-xs">
@@ -123,10 +124,10 @@ function Takes({ claims }: Pick<Worker, "claims">) {
       </span>
       <span className="mt-1 block text-muted">
         {waiting ? (
-          <Badge tone="accent">waits for a task</Badge>
+          <Badge tone="accent">waiting for a task</Badge>
         ) : (
           <>
-            asked <TimeText at={at} />
+            last claim <TimeText at={at} />
           </>
         )}
       </span>
@@ -134,11 +135,11 @@ function Takes({ claims }: Pick<Worker, "claims">) {
   );
 }
 
-/** Of a worker that holds very many. */
+/** How many leases of a worker are shown. */
 const MOST_SHOWN = 12;
 
 function Holds({ holds }: Pick<Worker, "holds">) {
-  if (holds.length === 0) return <span className="text-xs text-muted">nothing</span>;
+  if (holds.length === 0) return <span className="text-xs text-muted">none</span>;
   return (
     <span className="flex min-w-0 flex-wrap content-start items-start gap-1.5">
       {holds.slice(0, MOST_SHOWN).map((resource) => (

@@ -1,4 +1,4 @@
-/** One of the processes: its machine, what was done to it, and the program that runs on it. */
+/** One of the processes: its machine, its faults, and the program that runs on it. */
 import { Machine } from "leasehold-verification/simulation/machine";
 import type { Link, NodeFrame, ProcessState } from "./frame.js";
 import type { Ledger } from "./ledger.js";
@@ -11,15 +11,15 @@ import { duration, ordinal } from "./words.js";
 export class Candidate {
   readonly machine: Machine;
   state: ProcessState = "down";
-  /** How often it was started. */
+  /** How often it has started. */
   starts = 0;
   #percent: number;
-  /** The slowest that its clocks have been. */
+  /** The slowest that its clocks have run. */
   leastPercent: number;
   wasSuspended = false;
   wasSetBack = false;
   program: Program | undefined;
-  #standsSinceMs = 0;
+  #frozenSinceMs = 0;
   readonly #stage: Stage;
 
   constructor(
@@ -33,12 +33,12 @@ export class Candidate {
     this.machine = new Machine(stage.world, name, { rate: 1 + percent / 100 });
   }
 
-  /** A new process. */
+  /** Starts a new process. */
   start(ledger: Ledger, resource: Resource, onBroken: (error: unknown) => void): void {
     this.starts += 1;
     this.state = "up";
     const process = this.machine.start();
-    // A process that is started again is another holder.
+    // A restarted process is another holder.
     const holder = this.starts === 1 ? this.name : `${this.name}/${this.starts}`;
     this.program = new Program(this.#stage, process, holder, ledger, resource);
     this.program.run().catch(onBroken);
@@ -46,35 +46,35 @@ export class Candidate {
 
   crash(): void {
     this.#stopsWorking();
-    // What stands still would stand still after its start.
+    // A frozen machine would stay frozen after its restart.
     if (this.state !== "up") this.machine.resume();
     this.machine.crash();
     this.program = undefined;
     this.state = "down";
   }
 
-  /** Stands still until resume(). */
-  stand(how: "paused" | "suspended"): void {
+  /** Freezes the process until resume(). */
+  freeze(how: "paused" | "suspended"): void {
     this.#stopsWorking();
-    this.#standsSinceMs = this.#stage.world.nowMs;
+    this.#frozenSinceMs = this.#stage.world.nowMs;
     this.state = how;
     if (how === "suspended") this.wasSuspended = true;
     if (how === "paused") this.machine.stop();
     else this.machine.suspend();
   }
 
-  /** @returns how long it stood still */
+  /** @returns how long it was frozen */
   resume(): number {
     this.state = "up";
     this.machine.resume();
     const { belief, role } = this.program ?? {};
     if (belief && belief.trustMs > 0 && role === "leader") {
-      this.#stage.tally.wentOn(this.name, belief.token);
+      this.#stage.tally.resumed(this.name, belief.token);
     }
-    return this.#stage.world.nowMs - this.#standsSinceMs;
+    return this.#stage.world.nowMs - this.#frozenSinceMs;
   }
 
-  /** Of its clocks against true time, in percent. */
+  /** The speed of its clocks relative to true time, in percent. */
   get percent(): number {
     return this.#percent;
   }
@@ -96,16 +96,16 @@ export class Candidate {
 
   /** Why it did not renew, as a clause. */
   get excuse(): string {
-    if (this.state === "down") return `${this.name} is dead`;
-    if (this.state !== "up") return `${this.name} stands still, and knows nothing of it`;
+    if (this.state === "down") return `${this.name} has crashed`;
+    if (this.state !== "up") return `${this.name} is ${this.state} and does not notice`;
     if (this.link === "cut off") return `${this.name} is cut off from the store`;
-    if (this.link !== "whole") return `${this.name} ${this.link} between itself and the store`;
-    return `no renewal of ${this.name} came in time`;
+    if (this.link !== "whole") return `${this.name} ${this.link} on its connection to the store`;
+    return `no renewal from ${this.name} arrived in time`;
   }
 
-  frame(line: readonly NodeName[], writes: number): NodeFrame {
+  frame(queue: readonly NodeName[], writes: number): NodeFrame {
     const { name, state, link, program, starts, machine } = this;
-    const place = line.indexOf(name) + 1;
+    const position = queue.indexOf(name) + 1;
     const belief = program?.belief ?? null;
     return {
       name,
@@ -118,32 +118,32 @@ export class Candidate {
       token: belief?.token ?? null,
       trustMs: belief?.trustMs ?? 0,
       ttlMs: belief?.ttlMs ?? this.#stage.settings.ttlMs,
-      placeInLine: place > 0 ? place : null,
-      doing: this.#doing(place),
+      queuePosition: position > 0 ? position : null,
+      doing: this.#doing(position),
     };
   }
 
-  #doing(place: number): string {
+  #doing(position: number): string {
     const { program, state } = this;
-    if (!program) return this.starts === 0 ? "Has not started yet" : "Dead: it knows nothing";
+    if (!program) return this.starts === 0 ? "has not started yet" : "has crashed";
     if (state !== "up") {
-      const forMs = this.#stage.world.nowMs - this.#standsSinceMs;
+      const forMs = this.#stage.world.nowMs - this.#frozenSinceMs;
       return program.isChecked
-        ? `Stands still for ${duration(forMs)}, with a write checked but not sent`
-        : `Stands still for ${duration(forMs)}`;
+        ? `${state} for ${duration(forMs)}, with a write checked but not sent`
+        : `${state} for ${duration(forMs)}`;
     }
     switch (program.role) {
       case "leader":
         return program.isChecked
-          ? "Has checked its lease, and makes a write"
-          : "Leads: renews and writes";
+          ? "has checked its lease and prepares a write"
+          : "leads: renews and writes";
       case "stopping":
-        return "Was told to stop; its work ends";
+        return "is stopping its work";
       case "starting":
-        return "Was granted the lease; looks whether another was named";
+        return "was granted the lease; checks for a named successor";
       case "candidate":
       case "off":
-        return place > 0 ? `Waits, ${ordinal(place)} in line` : "Asks for the lease";
+        return position > 0 ? `waits, ${ordinal(position)} in queue` : "requests the lease";
     }
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { EXPERIMENTS, Playground, QUIZ } from "./index.js";
 
-/** What our explanations say that the run shows. */
+/** The choice that each explanation calls right. */
 const SHOWN = {
   cost: "steady",
   crash: "drained",
@@ -17,11 +17,11 @@ const SHOWN = {
 };
 
 describe("experiments", () => {
-  it("are all expected here", () => {
+  it("are all listed here", () => {
     expect(EXPERIMENTS.map(({ id }) => id)).toEqual(Object.keys(SHOWN));
   });
 
-  it.each(EXPERIMENTS)("$id shows what is explained, whatever the seed", async (experiment) => {
+  it.each(EXPERIMENTS)("$id shows what its explanation says, for any seed", async (experiment) => {
     const { script, untilMs, shown, choices, id } = experiment;
     for (const seed of [1, 2, 3]) {
       const playground = new Playground({ ...script(), seed });
@@ -32,7 +32,7 @@ describe("experiments", () => {
     expect(choices.length).toBeGreaterThan(1);
   });
 
-  it("shows otherwise where the conditions are others", async () => {
+  it("show another result under other conditions", async () => {
     const short = EXPERIMENTS.find(({ id }) => id === "short");
     if (!short) return expect.unreachable();
     const script = short.script();

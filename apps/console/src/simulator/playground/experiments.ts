@@ -1,8 +1,8 @@
 /**
- * Experiments to do oneself: a question to answer before the run, and the run that answers it. What a
- * run shows is computed from its last frame.
+ * The guided experiments: a question, and a run that answers it. The answer is computed from the frames of
+ * the run.
  */
-import type { TimedAct } from "./acts.js";
+import type { TimedAction } from "./actions.js";
 import type { Frame } from "./frame.js";
 import { type ScenarioId, scenarioById } from "./scenarios.js";
 import { newScript, type Script } from "./script.js";
@@ -16,25 +16,25 @@ export interface Choice {
 export interface Experiment {
   readonly id: string;
   readonly title: string;
-  /** What to do, and what to watch. */
+  /** What happens, and what to watch. */
   readonly task: string;
-  /** Begins the run that answers the question. */
+  /** The run that answers the question. */
   readonly script: () => Script;
-  /** When it has been answered, in true time. */
+  /** When the run has answered it, in true time. */
   readonly untilMs: number;
   readonly question: string;
   readonly choices: readonly Choice[];
-  /** The id of the choice that the run shows; null while it is not known. */
+  /** The id of the choice that the run shows; null while it is open. */
   readonly shown: (frame: Frame) => string | null;
   readonly explanation: string;
 }
 
-/** An experiment without what follows from the rest. */
+/** An experiment without the parts that are derived. */
 interface Plan extends Omit<Experiment, "script" | "untilMs" | "choices"> {
   readonly scenario: ScenarioId;
   readonly settings?: Partial<Settings>;
-  readonly acts?: readonly TimedAct[];
-  /** Default: when the scenario ends. */
+  readonly actions?: readonly TimedAction[];
+  /** Default: the end of the scenario. */
   readonly untilMs?: number;
   readonly choices: Readonly<Record<string, string>>;
 }
@@ -44,15 +44,15 @@ const isOver = (frame: Frame, untilMs: number) => frame.atMs >= untilMs;
 const PLANS: readonly Plan[] = [
   {
     id: "cost",
-    title: "What a quiet leader costs",
-    task: "Nothing goes wrong for half a minute. Count the renewals.",
+    title: "The cost of a quiet leader",
+    task: "Nothing goes wrong for 30 seconds. Count the renewals.",
     scenario: "renew",
     untilMs: 30_000,
     question: "The lease lasts 10 s and is renewed every 3.3 s. How often is it renewed in 30 s?",
     choices: {
-      never: "Not at all: nobody else wants to lead",
-      few: "About 3 times: once for each lease time",
-      steady: "About 9 times: once for each interval",
+      never: "Never: no other process wants to lead",
+      few: "About 3 times: once per TTL",
+      steady: "About 9 times: once per renewal interval",
     },
     shown: (frame) => {
       if (!isOver(frame, 30_000)) return null;
@@ -61,18 +61,18 @@ const PLANS: readonly Plan[] = [
       return renewals <= 5 ? "few" : "steady";
     },
     explanation:
-      "The holder renews at every interval, whether or not anybody else is interested. Two renewals may fail before the lease is in danger; the price is a steady trickle of requests.",
+      "The holder renews at every interval, whether or not there are contenders. Two renewals can fail before the lease is at risk. The price is a steady stream of requests.",
   },
   {
     id: "crash",
-    title: "How long a dead leader lingers",
-    task: "P1 dies just after a renewal. Watch the ring drain.",
+    title: "How fast a crashed leader is replaced",
+    task: "P1 crashes just after a renewal. Watch its ring drain.",
     scenario: "crash",
-    question: "When does another process lead?",
+    question: "When does another process become the leader?",
     choices: {
       atOnce: "Within a second: the others notice the crash",
-      drained: "When what was left of the lease is over",
-      never: "Never: P1 would have to give the lease back",
+      drained: "When the rest of the lease has expired",
+      never: "Never: P1 would have to release the lease",
     },
     shown: ({ counters, settings, atMs }) => {
       const { lastMs } = counters.failOvers;
@@ -80,18 +80,18 @@ const PLANS: readonly Plan[] = [
       return lastMs < 1_000 && settings.ttlMs > 2_000 ? "atOnce" : "drained";
     },
     explanation:
-      "The store cannot tell a dead holder from a slow one. It keeps the lease for its whole time, and only then grants it anew, with the next token. So a fail-over takes up to one lease time.",
+      "The store cannot tell a crashed holder from a slow one. It waits until the lease expires and then grants it again with the next token. So a fail-over takes up to one TTL.",
   },
   {
     id: "pause",
-    title: "A leader that sleeps too long",
-    task: "P1 stands still in the middle of a write, and wakes up when P3 leads.",
+    title: "A leader that pauses too long",
+    task: "P1 is paused in the middle of a write and resumes after P3 has become the leader.",
     scenario: "pause",
-    question: "What becomes of the write that P1 sends when it wakes up?",
+    question: "What happens to P1's write when P1 resumes?",
     choices: {
-      unsent: "It is never sent: the lease of P1 is over",
-      accepted: "It is accepted: P1 had checked its lease",
-      refused: "It is sent, and the resource refuses it",
+      unsent: "P1 never sends it: its lease has expired",
+      accepted: "The resource accepts it: P1 had checked its lease",
+      refused: "P1 sends it, and the resource refuses it",
     },
     shown: (frame) => {
       if (frame.counters.refusedWrites > 0) return "refused";
@@ -99,56 +99,56 @@ const PLANS: readonly Plan[] = [
       return isOver(frame, endOf("pause")) ? "unsent" : null;
     },
     explanation:
-      "No program can look at its lease and send a write in one step. What happens between the two only the resource can see: the write carries token 1, and token 2 has been there.",
+      "No program can check its lease and send a write in one step. Only the resource can detect what happened in between: the write carries token 1, but the resource has already seen token 2.",
   },
   {
     id: "unfenced",
-    title: "The same without a fence",
-    task: "The resource takes whatever comes. Look at its value when P1 wakes up.",
+    title: "The same pause without fencing",
+    task: "The resource accepts every write. Look at its value when P1 resumes.",
     scenario: "unfenced",
-    question: "Who wrote the value that counts, after P1 has woken up?",
+    question: "Which process wrote the final value after P1 has resumed?",
     choices: {
-      newer: "P3, the present leader: P1 stepped down in time",
-      older: "P1: it writes over what P3 wrote",
+      newer: "P3, the current leader: P1 stepped down in time",
+      older: "P1: it overwrites the value of P3",
     },
     shown: (frame) => {
       if (frame.resource.corrupted > 0) return "older";
       return isOver(frame, endOf("unfenced")) ? "newer" : null;
     },
     explanation:
-      "The lease did all that a lease can do, and P1 stepped down as soon as it looked. One write was under way by then, and nothing refused it.",
+      "P1 stepped down as soon as it checked its lease, which is all that a lease can achieve. By then one write was already on its way, and nothing refused it.",
   },
   {
     id: "release",
-    title: "Leaving politely",
-    task: "After 8 s the leader resigns instead of dying.",
+    title: "A graceful handover",
+    task: "After 8 s the leader resigns instead of crashing.",
     scenario: "free",
-    acts: [{ atMs: 8_000, act: { kind: "resign" } }],
+    actions: [{ atMs: 8_000, action: { kind: "resign" } }],
     untilMs: 14_000,
-    question: "How long does nobody lead?",
+    question: "How long is there no leader?",
     choices: {
-      moment: "For some round trips: less than a second",
-      drained: "Until the lease would have run out",
+      moment: "A few round trips: less than a second",
+      drained: "Until the lease would have expired",
     },
     shown: ({ counters: { failOvers }, atMs }) => {
       if (failOvers.lastMs !== null) return failOvers.lastMs < 1_000 ? "moment" : "drained";
       return atMs >= 14_000 ? "drained" : null;
     },
     explanation:
-      "Who gives the lease back tells the store, and the store wakes the first in line. So a planned restart need not cost a lease time: stop the work, release, then exit.",
+      "A release tells the store that the lease is free, and the store wakes the first waiter. So a planned restart need not cost a TTL: stop the work, release the lease, then exit.",
   },
   {
     id: "follower",
-    title: "The death of a follower",
-    task: "P2, which only waits, dies after 6 s.",
+    title: "A candidate crashes",
+    task: "P2, which only waits, crashes after 6 s.",
     scenario: "free",
-    acts: [{ atMs: 6_000, act: { kind: "crash", node: "P2" } }],
+    actions: [{ atMs: 6_000, action: { kind: "crash", node: "P2" } }],
     untilMs: 20_000,
     question: "What changes for the leader?",
     choices: {
       nothing: "Nothing",
       elected: "There is a new election",
-      lost: "It loses its majority, and stops",
+      lost: "It loses its majority and stops",
     },
     shown: (frame) => {
       if (frame.store.grants.length > 1) return "elected";
@@ -156,17 +156,17 @@ const PLANS: readonly Plan[] = [
       return frame.nodes[0]?.role === "leader" ? "nothing" : "lost";
     },
     explanation:
-      "Candidates have no vote: the store alone decides. Only the death of the holder matters, and one process would be enough to go on.",
+      "Candidates have no vote: the store alone decides. Only a crash of the holder matters, and a single process would be enough.",
   },
   {
     id: "short",
     title: "A lease that is too short",
-    task: "The lease lasts 2 s. After 8 s the leader stands still for 3 s, and did not crash.",
+    task: "The TTL is 2 s. After 8 s the leader is paused for 3 s, without a crash.",
     scenario: "free",
     settings: { ttlMs: 2_000, renewEveryMs: 600 },
-    acts: [
-      { atMs: 8_000, act: { kind: "pause", node: "P1" } },
-      { atMs: 11_000, act: { kind: "resume", node: "P1" } },
+    actions: [
+      { atMs: 8_000, action: { kind: "pause", node: "P1" } },
+      { atMs: 11_000, action: { kind: "resume", node: "P1" } },
     ],
     untilMs: 14_000,
     question: "Is P1 still the leader afterwards?",
@@ -179,37 +179,37 @@ const PLANS: readonly Plan[] = [
       return atMs >= 14_000 && nodes[0]?.role === "leader" ? "yes" : null;
     },
     explanation:
-      "A short lease replaces a dead leader soon, and cannot tell a short pause from death. Try it with 10 s: the same pause goes by unnoticed.",
+      "A short TTL replaces a crashed leader quickly, but cannot tell a short pause from a crash. Try a TTL of 10 s: the same pause goes unnoticed.",
   },
   {
     id: "partition",
-    title: "Cut off, and still at work",
-    task: "P1 reaches the resource, and not the store. See when it stops to write.",
+    title: "Partitioned, but still working",
+    task: "P1 reaches the resource but not the store. Watch when it stops writing.",
     scenario: "partition",
-    question: "What keeps P1 from writing when P3 leads?",
+    question: "What keeps P1 from writing once P3 leads?",
     choices: {
-      clock: "Its own clock: it stops before the store grants anew",
+      clock: "Its own clock: it stops before the store grants the lease again",
       fence: "The resource, which refuses its writes",
-      nobody: "Nothing does: both write",
+      neither: "Nothing: both write",
     },
     shown: ({ counters, store }) => {
-      if (counters.staleWritesLetThrough > 0) return "nobody";
+      if (counters.staleWritesLetThrough > 0) return "neither";
       if (counters.refusedWrites > 0) return "fence";
       return store.grants.length > 1 ? "clock" : null;
     },
     explanation:
-      "A holder counts its time from before it asked, less what its clock may be slow. The store counts from later. So with clocks that keep time the holder always stops first.",
+      "A holder counts its trust from before it sent the request, minus an allowance for clock drift. The store counts from later. So while clocks stay within that drift, the holder always stops first.",
   },
   {
     id: "drift",
-    title: "A clock that cannot be trusted",
-    task: "As before, but P1's clocks run 30 % slow while holders allow for 1 %.",
+    title: "A clock that drifts too far",
+    task: "The same partition, but P1's clocks run 30 % slow and holders allow for only 1 %.",
     scenario: "drift",
     question: "What happens now?",
     choices: {
       clock: "P1 still stops first",
-      both: "Both lead for a while, and the resource refuses P1's writes",
-      corrupt: "Both write, and the data is corrupt",
+      both: "Both lead for a while, but the resource refuses P1's writes",
+      corrupt: "Both write and the data is corrupted",
     },
     shown: (frame) => {
       if (frame.resource.corrupted > 0) return "corrupt";
@@ -218,18 +218,18 @@ const PLANS: readonly Plan[] = [
       return isOver(frame, endOf("drift")) ? "clock" : null;
     },
     explanation:
-      "Beyond the drift that holders allow for, time proves nothing. The token does not depend on any clock: that is why the resource must check it.",
+      "Beyond the drift that holders allow for, clocks guarantee nothing. The token does not depend on any clock, which is why the resource must check it.",
   },
   {
     id: "lostAnswer",
-    title: "Granted, and not heard of it",
-    task: "The store grants the lease to P1, and the answer is lost.",
+    title: "A lost answer",
+    task: "The store grants the lease to P1, but the answer is lost.",
     scenario: "lostAnswer",
-    question: "Under which token does P1 lead at last?",
+    question: "With which token does P1 lead in the end?",
     choices: {
-      same: "Token 1: the store knows the request when it comes again",
-      next: "Token 2: asked again, the store grants again",
-      blocked: "None for now: the lost grant blocks everybody until it runs out",
+      same: "Token 1: the store recognizes the retried request",
+      next: "Token 2: the store grants the retried request anew",
+      blocked: "None for now: the lost grant blocks every process until it expires",
     },
     shown: ({ nodes, atMs }) => {
       const [p1] = nodes;
@@ -237,18 +237,18 @@ const PLANS: readonly Plan[] = [
       return atMs > 9_000 ? "blocked" : null;
     },
     explanation:
-      "Each request has a lease id, and P1 repeats it with the same one. The store finds its own grant under that id, and answers it again. Repeating is safe.",
+      "Each request has a grant id, and P1 retries with the same one. The store finds its grant by that id and returns it again, so a retry is safe.",
   },
   {
     id: "herd",
-    title: "All at once",
-    task: "The store keeps no line. P1 dies, and the lease runs out.",
+    title: "All candidates at once",
+    task: "The store has no wait queue. P1 crashes and its lease expires.",
     scenario: "herd",
-    question: "Four candidates ask in the same moment. How many of them lead?",
+    question: "Four candidates request the lease at the same moment. How many of them lead?",
     choices: {
-      one: "One: the store decides one request after the other",
-      several: "Those whose requests arrive together",
-      none: "None: they must ask again",
+      one: "One: the store handles one request at a time",
+      several: "All whose requests arrive together",
+      none: "None: they must retry",
     },
     shown: (frame) => {
       const others = frame.nodes.filter(({ name, role }) => name !== "P1" && role === "leader");
@@ -257,7 +257,7 @@ const PLANS: readonly Plan[] = [
       return isOver(frame, endOf("herd")) ? "none" : null;
     },
     explanation:
-      "One comparison in the store decides, and only one request finds the lease free. A line at the store saves the other requests: then only the first in line asks.",
+      "Each request is one atomic comparison in the store, and only one of them finds the lease free. A wait queue avoids the other requests: then only the first waiter retries.",
   },
 ];
 
@@ -265,13 +265,20 @@ function endOf(id: ScenarioId): number {
   return scenarioById(id).endsAtMs(newScript(id).settings);
 }
 
-/** In the order in which they teach most. */
+/** In teaching order. */
 export const EXPERIMENTS: readonly Experiment[] = PLANS.map((plan) => {
-  const { scenario, settings = {}, acts = [], choices, untilMs = endOf(scenario), ...rest } = plan;
+  const {
+    scenario,
+    settings = {},
+    actions = [],
+    choices,
+    untilMs = endOf(scenario),
+    ...rest
+  } = plan;
   return {
     ...rest,
     untilMs,
-    script: () => ({ ...newScript(scenario, { settings }), acts }),
+    script: () => ({ ...newScript(scenario, { settings }), actions }),
     choices: Object.entries(choices).map(([id, text]) => ({ id, text })),
   };
 });

@@ -1,59 +1,59 @@
-/** One moment of a run as plain data, and the lines of its log. */
+/** One moment of a run and its log as plain data. */
 import type { NodeName, Settings } from "./settings.js";
 
-/** Who sends and gets messages. */
-export type Place = NodeName | "store" | "resource";
+/** A sender or receiver of messages. */
+export type Endpoint = NodeName | "store" | "resource";
 
 export interface Frame {
-  /** True time in milliseconds from the beginning. */
+  /** True time in milliseconds since the start. */
   readonly atMs: number;
-  /** As they are in force at this moment. */
+  /** The settings in force at this moment. */
   readonly settings: Settings;
   /** One for each of NODES, in their order. */
   readonly nodes: readonly NodeFrame[];
   readonly store: StoreFrame;
   readonly resource: ResourceFrame;
-  /** On their way, in the order in which they were sent; at most 200. */
+  /** Messages in flight, in the order in which they were sent; at most 200. */
   readonly messages: readonly MessageFrame[];
   readonly counters: Counters;
   readonly invariants: readonly InvariantFrame[];
-  /** The log's lines with a smaller index have been told by now. */
+  /** Log lines with a smaller index have been written by this moment. */
   readonly logEnd: number;
 }
 
 export type ProcessState = "up" | "down" | "paused" | "suspended";
 export type Link = "whole" | "cut off" | "cannot send" | "cannot receive";
 /**
- * What a process takes itself for: `off` (not started, or dead), `candidate` (waits for the lease),
- * `starting` (was granted it, looks whether others must go first), `leader` (its work runs),
- * `stopping` (its work was told to stop, and drains).
+ * The role that a process believes to have: `off` (not started, or crashed), `candidate` (waits for the
+ * lease), `starting` (was granted the lease, checks for a named successor), `leader` (its work runs),
+ * `stopping` (its work is ending).
  */
 export type Role = "off" | "candidate" | "starting" | "leader" | "stopping";
 
 export interface NodeFrame {
   readonly name: NodeName;
   readonly state: ProcessState;
-  /** Between it and the store. */
+  /** The connection to the store. */
   readonly link: Link;
-  /** Its clocks against true time: 1.0 keeps time, 0.7 is slow. 0: the monotonic one stands still. */
+  /** The speed of its clocks: 1.0 is true time, 0.7 is slow. 0: the monotonic clock is stopped. */
   readonly clockRate: number;
   readonly role: Role;
   /**
-   * The token of the lease that it believes to hold; null: none. A paused process believes what it
-   * did when the pause began.
+   * The token of the lease that it believes to hold; null: none. A paused process keeps the belief that it
+   * had when the pause began.
    */
   readonly token: number | null;
-  /** How long it may still trust the lease, by its own clocks; 0 without one. */
+  /** How long it may still trust its lease by its own clocks; 0 without a lease. */
   readonly trustMs: number;
-  /** The most that `trustMs` can be: the whole ring. */
+  /** The largest possible `trustMs`: the full ring. */
   readonly ttlMs: number;
-  /** 1 is first in line at the store; null: not in line. */
-  readonly placeInLine: number | null;
-  /** Its writes so far that the resource has accepted. */
+  /** The position in the store's wait queue, from 1; null: not in the queue. */
+  readonly queuePosition: number | null;
+  /** How many of its writes the resource has accepted. */
   readonly writes: number;
-  /** How often it was started. */
+  /** How often it has started. */
   readonly starts: number;
-  /** What it is doing, in one short sentence. */
+  /** What it is doing, as a clause without a subject. */
   readonly doing: string;
 }
 
@@ -70,16 +70,16 @@ export interface GrantFrame {
 
 export interface StoreFrame {
   readonly state: Exclude<ProcessState, "suspended">;
-  /** Whether the lease excludes others now; `empty` before the first grant. */
+  /** `live` while the lease excludes others; `empty` before the first grant. */
   readonly lease: "live" | "ended" | "empty";
   /** Of the last grant; null when empty. */
   readonly holder: NodeName | null;
   readonly token: number | null;
-  /** Until the grant expires; 0 when it has ended. */
+  /** The time until the grant expires; 0 when it has ended. */
   readonly remainingMs: number;
   readonly ttlMs: number;
-  /** Those who wait, first in line first. */
-  readonly line: readonly NodeName[];
+  /** The wait queue, head first. */
+  readonly queue: readonly NodeName[];
   /** All grants, oldest first; at most the last 100. */
   readonly grants: readonly GrantFrame[];
 }
@@ -89,7 +89,7 @@ export interface WriteFrame {
   readonly node: NodeName;
   readonly token: number;
   readonly accepted: boolean;
-  /** An older token than one before: refused, or where nothing fences, let through. */
+  /** The token is older than an earlier one: refused, or accepted if fencing is off. */
   readonly stale: boolean;
   /** One short sentence. */
   readonly why: string;
@@ -97,9 +97,9 @@ export interface WriteFrame {
 
 export interface ResourceFrame {
   readonly fenced: boolean;
-  /** The newest that has written; 0: none. */
+  /** The newest token that has written; 0: none. */
   readonly lastToken: number;
-  /** Who wrote the present value; null: nobody. */
+  /** The current value; null before the first write. */
   readonly value: {
     readonly node: NodeName;
     readonly token: number;
@@ -107,7 +107,7 @@ export interface ResourceFrame {
   } | null;
   /** Oldest first; at most the last 100. */
   readonly writes: readonly WriteFrame[];
-  /** How often an older holder has written over a newer one. */
+  /** How often an older holder has overwritten a newer one. */
   readonly corrupted: number;
 }
 
@@ -116,20 +116,20 @@ export type MessageKind = "acquire" | "renew" | "release" | "read" | "write" | "
 export interface MessageFrame {
   /** The same in every run of the script. */
   readonly id: number;
-  readonly from: Place;
-  readonly to: Place;
+  readonly from: Endpoint;
+  readonly to: Endpoint;
   readonly kind: MessageKind;
   readonly isAnswer: boolean;
   readonly sentAtMs: number;
   readonly arrivesAtMs: number;
-  /** That it carries, for its colour; null: none. */
+  /** The token that it carries, for its colour; null: none. */
   readonly token: number | null;
   /** A few words: "renew token 1", "held by P1". */
   readonly summary: string;
 }
 
 export interface Counters {
-  /** What the store was asked. */
+  /** The calls to the store. */
   readonly operations: {
     readonly acquire: number;
     readonly renew: number;
@@ -138,21 +138,21 @@ export interface Counters {
     readonly revoke: number;
     readonly total: number;
   };
-  /** Grants made, and renewals confirmed. */
+  /** Grants, and confirmed renewals. */
   readonly acquires: number;
   readonly renewals: number;
-  /** From the moment the last leader stopped working to that at which another's work began. */
+  /** From the moment a leader stops working to the moment the next one starts. */
   readonly failOvers: {
     readonly count: number;
     readonly lastMs: number | null;
     readonly meanMs: number | null;
     readonly maxMs: number | null;
   };
-  /** Leases that ran out although their holder's process had not died: a pause, a cut, lost messages. */
+  /** Leases that expired although the holder had not crashed: after a pause, a partition or lost messages. */
   readonly falseExpirations: number;
   readonly writes: number;
   readonly refusedWrites: number;
-  /** Writes of older holders that nothing refused. */
+  /** Writes of older holders that the resource accepted. */
   readonly staleWritesLetThrough: number;
   readonly messagesSent: number;
   readonly messagesLost: number;
@@ -171,14 +171,14 @@ export interface InvariantFrame {
   /** False from the first breach on. */
   readonly holds: boolean;
   /**
-   * Whether the code promises it under the present conditions: without a fence, or with clocks
-   * beyond what holders allow for, some are not. Red is what was promised and does not hold.
+   * Whether the code guarantees it under the current conditions. Without fencing, or with clocks beyond
+   * the drift that holders allow for, some invariants are not guaranteed.
    */
   readonly promised: boolean;
   /** The first breach; null while it holds. */
   readonly sinceMs: number | null;
   readonly breaches: number;
-  /** One sentence: what is promised, or what broke it. */
+  /** One sentence: the guarantee, or what broke it. */
   readonly detail: string;
 }
 
@@ -201,14 +201,14 @@ export type LogKind =
   | "setting"
   | "invariant";
 
-/** One line of the log, for a person who learns. */
+/** One line of the log. */
 export interface LogLine {
   /** From 0, without gaps. */
   readonly index: number;
   readonly atMs: number;
-  readonly who: Place | "you" | "check";
+  readonly who: Endpoint | "you" | "check";
   readonly kind: LogKind;
   readonly text: string;
-  /** Whether it is a turn of the story: where "step" stops, and what a timeline marks. */
+  /** Whether it is a step: "Next step" stops there, and the timeline marks it. */
   readonly isStep: boolean;
 }

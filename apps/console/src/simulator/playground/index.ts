@@ -1,11 +1,11 @@
 /**
- * The model of the simulator, without a user interface: five processes that run the real election on
- * virtual clocks contend for one lease. A script (scenario, seed, settings, acts) decides the course.
+ * The model of the simulator, without a user interface: five processes run the real election code on
+ * virtual clocks and contend for one lease. A script (scenario, seed, settings, actions) determines the run.
  */
-export type { Act } from "./acts.js";
+export type { Action } from "./actions.js";
 export { EXPERIMENTS, type Experiment } from "./experiments.js";
 export type * from "./frame.js";
-/** `replay` is what exported tests call. */
+/** Exported tests call `replay`. */
 export { exportTest, /** @internal */ replay } from "./outcome.js";
 export { Playground } from "./playground.js";
 export { QUIZ, type QuizQuestion } from "./quiz.js";
@@ -30,4 +30,4 @@ export {
   RANGES,
   type Settings,
 } from "./settings.js";
-export { describeAct } from "./words.js";
+export { describeAction } from "./words.js";

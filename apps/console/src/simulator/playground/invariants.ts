@@ -1,8 +1,8 @@
 /**
- * What the code promises, checked from outside at each decision of the store, at each write and at
- * each term. Two promises rest on conditions that a person can break: clocks within what the holders
- * allow for, leases that are left to end by themselves, and a resource that fences. What breaks then
- * was not promised, and the badge says so.
+ * The guarantees of the code, checked from outside at each decision of the store, at each write and at each
+ * term. Some depend on conditions that the user can break: clocks within the drift that holders allow for,
+ * leases that end by themselves, and a resource that checks tokens. A breach is then marked as not
+ * guaranteed.
  */
 import type { InvariantFrame, InvariantId } from "./frame.js";
 import type { Log } from "./log.js";
@@ -15,7 +15,7 @@ interface Invariant {
 const INVARIANTS: Readonly<Record<InvariantId, Invariant>> = {
   oneHolder: {
     name: "One holder",
-    promise: "In the store's time the lease never has two holders.",
+    promise: "By the store's clock the lease never has two holders.",
   },
   trustWithinGrant: {
     name: "Trust ends first",
@@ -23,22 +23,22 @@ const INVARIANTS: Readonly<Record<InvariantId, Invariant>> = {
   },
   tokensGrow: {
     name: "Tokens grow",
-    promise: "Each grant has a larger token than all before it.",
+    promise: "Each grant has a larger token than every earlier grant.",
   },
   neverBack: {
     name: "No stale write",
-    promise: "The resource takes nothing from an older holder once a newer one has written.",
+    promise: "The resource accepts no write from an older holder once a newer one has written.",
   },
   noOverlap: {
     name: "Work ends first",
-    promise: "A process begins no new term before its work of the last one has ended.",
+    promise: "A process starts no new term before its work for the last one has ended.",
   },
 };
 
 interface Breach {
   readonly atMs: number;
   readonly what: string;
-  /** Why it was not promised; null: it was. */
+  /** Why it was not guaranteed; null: it was. */
   readonly excuse: string | null;
 }
 
@@ -51,25 +51,25 @@ export class Invariants {
     this.#log = log;
   }
 
-  /** @param excuse why it is not promised now; null: it is */
+  /** @param excuse why it is not guaranteed now; null: it is */
   broken(id: InvariantId, what: string, excuse: string | null): void {
     const atMs = this.#log.world.nowMs;
     this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
     const first = this.#first.get(id);
-    // A breach of what was promised outweighs one of what was not.
+    // A breach of a guarantee replaces an excused one.
     if (first && (first.excuse === null || excuse !== null)) return;
     this.#first.set(id, { atMs, what, excuse });
-    const aside = excuse === null ? "" : ` (not promised: ${excuse})`;
-    this.#log.tell("check", "invariant", `${INVARIANTS[id].name}: ${what}${aside}.`, true);
+    const aside = excuse === null ? "" : ` (not guaranteed: ${excuse})`;
+    this.#log.add("check", "invariant", `${INVARIANTS[id].name}: ${what}${aside}.`, true);
   }
 
-  /** @param excuses why an invariant is not promised at this moment; absent: it is */
+  /** @param excuses why an invariant is not guaranteed at this moment; absent: it is */
   frame(excuses: Partial<Record<InvariantId, string | null>>): readonly InvariantFrame[] {
     return Object.entries(INVARIANTS).map(([key, { name, promise }]) => {
       const id = key as InvariantId;
       const first = this.#first.get(id);
       const excuse = first ? first.excuse : (excuses[id] ?? null);
-      const aside = excuse === null ? "" : ` Not promised now: ${excuse}.`;
+      const aside = excuse === null ? "" : ` Not guaranteed now: ${excuse}.`;
       return {
         id,
         name,

@@ -1,4 +1,4 @@
-/** The store's side: the memory store as the database, and the book of what it granted. */
+/** The store's side: the memory store as the database, and the ledger of its grants. */
 import type { Clock, LeaseStore, Timer } from "leasehold";
 import {
   type AcquireOutcome,
@@ -15,18 +15,18 @@ import type { NodeName } from "./settings.js";
 import { NAME, NAMESPACE, type Stage } from "./stage.js";
 import { duration, nodeOf, ordinal } from "./words.js";
 
-/** What the book needs to know of the processes. */
+/** What the ledger needs to know about the processes. */
 export interface Holders {
-  /** Whether the process of this holder has not died. */
+  /** Whether the process of this holder is still alive. */
   isAlive(holder: string): boolean;
   /** Why it did not renew, as a clause. */
   excuseOf(holder: string): string;
-  /** The store grants to another now: does anybody still trust an older grant? */
+  /** Called at each grant, to check whether a process still trusts an older one. */
   granted(leaseId: string): void;
 }
 
 const MOST_GRANTS = 100;
-/** Just after the last moment. */
+/** The expiry is logged this much after the last moment of the grant. */
 const HAIR_MS = 0.001;
 
 export class Ledger {
@@ -37,13 +37,13 @@ export class Ledger {
   readonly #holders: Holders;
   #grants: readonly GrantFrame[] = [];
   #expiry: Timer | undefined;
-  /** Tickets of which it was told that they wait. */
+  /** Requests whose wait has been logged. */
   readonly #waiting = new Set<string>();
-  /** Who asked under which lease id. A run makes a few hundred. */
-  readonly #askers = new Map<string, NodeName>();
+  /** The requesting process of each lease id. A run has a few hundred. */
+  readonly #requesters = new Map<string, NodeName>();
   /** Tokens of grants, by lease id. */
   readonly #tokens = new Map<string, number>();
-  /** Grants that were ended before their time, so that only the fence protects from their holders. */
+  /** Grants that were ended early, so that only fencing protects from their holders. */
   readonly #endedEarly = new Set<string>();
 
   constructor(stage: Stage, holders: Holders) {
@@ -53,7 +53,7 @@ export class Ledger {
     this.machine.start();
     const clock: Clock = {
       wall: () => this.machine.wallMs,
-      // In whole milliseconds, as databases count: what happens at the very expiry happens.
+      // In whole milliseconds, as databases count.
       monotonic: () => Math.floor(this.machine.monotonicMs),
       timer: () => {
         throw new Error("a store in memory sets no timers");
@@ -66,7 +66,7 @@ export class Ledger {
       ...observed,
       capabilities: { ...observed.capabilities, queue: queued },
       acquire: (requests) => {
-        for (const { leaseId, holder } of requests) this.#askers.set(leaseId, nodeOf(holder));
+        for (const { leaseId, holder } of requests) this.#requesters.set(leaseId, nodeOf(holder));
         return observed.acquire(
           queued ? requests : requests.map(({ queueMs: _, ...rest }) => rest),
         );
@@ -78,7 +78,7 @@ export class Ledger {
     };
   }
 
-  /** The token of a grant; null where there was none under this id. */
+  /** The token of a grant; null if there is no grant with this id. */
   tokenOf(leaseId: string): number | null {
     return this.#tokens.get(leaseId) ?? null;
   }
@@ -87,12 +87,12 @@ export class Ledger {
     return this.#endedEarly.has(leaseId);
   }
 
-  /** The last grant that was made. */
+  /** The last grant. */
   get record(): LeaseRecord | undefined {
     return this.#state.namespaces.get(NAMESPACE)?.records.get(NAME);
   }
 
-  get line(): readonly NodeName[] {
+  get queue(): readonly NodeName[] {
     const tickets = this.#state.namespaces.get(NAMESPACE)?.tickets.get(NAME) ?? [];
     const nowMs = this.#state.clock.monotonic();
     return tickets
@@ -100,7 +100,7 @@ export class Ledger {
       .map(({ holder }) => nodeOf(holder));
   }
 
-  /** As if somebody had set the row's time back. @returns whether there was a lease to end */
+  /** Ends the lease by changing its record, as an operator could in a database. @returns whether one was live */
   expire(): boolean {
     const { record } = this;
     const nowMs = this.#state.clock.monotonic();
@@ -110,8 +110,8 @@ export class Ledger {
     this.#expiry?.cancel();
     this.#end("forced");
     const holder = nodeOf(record.holder);
-    const text = `${holder}'s lease (token ${record.token}) was ended in the store before its time, and nobody told ${holder}.`;
-    this.#stage.log.tell("store", "expire", text, true);
+    const text = `${holder}'s lease (token ${record.token}) was forced to expire in the store, and ${holder} does not know.`;
+    this.#stage.log.add("store", "expire", text, true);
     return true;
   }
 
@@ -120,11 +120,11 @@ export class Ledger {
   }
 
   frame(state: StoreFrame["state"]): StoreFrame {
-    const { record, line } = this;
+    const { record, queue } = this;
     const grants = this.#grants;
     if (!record) {
       const none = { holder: null, token: null, remainingMs: 0, ttlMs: 0 };
-      return { state, lease: "empty", ...none, line, grants };
+      return { state, lease: "empty", ...none, queue, grants };
     }
     const isLive = rules.excludes(record, this.#state.clock.monotonic());
     return {
@@ -134,14 +134,14 @@ export class Ledger {
       token: record.token,
       remainingMs: isLive ? Math.max(0, record.expiresAtMs - this.machine.monotonicMs) : 0,
       ttlMs: record.ttlMs,
-      line,
+      queue,
       grants,
     };
   }
 
   #onStep(step: Step): void {
     this.#stage.tally.operations[step.operation] += 1;
-    if (step.resource !== NAME) return this.#onWord(step);
+    if (step.resource !== NAME) return this.#onHandover(step);
     switch (step.operation) {
       case "acquire":
         this.#onAcquire(step);
@@ -158,15 +158,15 @@ export class Ledger {
     if (step.after !== step.before && step.after) this.#watchExpiry(step.after);
   }
 
-  /** Word of a successor is a lease beside the election's own. */
-  #onWord({ operation, outcome, after, before }: Step): void {
+  /** The name of a successor is stored in a lease beside the election's own. */
+  #onHandover({ operation, outcome, after, before }: Step): void {
     if (operation !== "acquire" || outcome.status !== "acquired" || !after || after === before) {
       return;
     }
     const { successor } = JSON.parse(after.metadata ?? "{}") as { successor?: string };
     const from = nodeOf(after.holder);
-    const text = `${from} left word in the store that ${nodeOf(successor ?? "")} is to lead next.`;
-    this.#stage.log.tell("store", "release", text, true);
+    const text = `${from} recorded in the store that ${nodeOf(successor ?? "")} leads next.`;
+    this.#stage.log.add("store", "release", text, true);
   }
 
   #onAcquire({ outcome, before, after, leaseId, storeMs }: Step): void {
@@ -177,8 +177,8 @@ export class Ledger {
     const node = nodeOf(after.holder);
     const { token } = after;
     if (before?.leaseId === leaseId) {
-      const text = `${node} asked again under the same lease id: the store knew the grant, and answered the same token ${token}.`;
-      return log.tell("store", "grant", text, true);
+      const text = `${node} retried with the same grant id. The store recognized the request and returned the same grant, token ${token}.`;
+      return log.add("store", "grant", text, true);
     }
     if (before && rules.excludes(before, storeMs)) {
       invariants.broken("oneHolder", `token ${token} was granted too early`, null);
@@ -198,12 +198,12 @@ export class Ledger {
       ...({ ended: "live", endedAtMs: null } as const),
     };
     this.#grants = [...this.#grants, grant].slice(-MOST_GRANTS);
-    const text = `${node} took the lease with token ${token}: ${howFree(before, storeMs)}. It lasts ${duration(after.ttlMs)}.`;
-    log.tell("store", "grant", text, true);
+    const text = `${node} acquired the lease with token ${token}: ${howFree(before, storeMs)}. The lease lasts ${duration(after.ttlMs)}.`;
+    log.add("store", "grant", text, true);
     this.#holders.granted(leaseId);
   }
 
-  /** Told once for each time that somebody begins to wait. */
+  /** Logged once for each request that starts to wait. */
   #onHeld(
     { holder, ahead }: Extract<AcquireOutcome, { status: "held" }>,
     before: LeaseRecord | null,
@@ -213,11 +213,11 @@ export class Ledger {
     if (this.#waiting.has(leaseId)) return;
     this.#waiting.add(leaseId);
     const isHeld = before && rules.excludes(before, storeMs);
-    const why = isHeld ? `${nodeOf(holder)} holds it` : `it is kept for ${nodeOf(holder)}`;
-    const place = ahead !== undefined ? `, ${ordinal(ahead + 1)} in line` : "";
-    const who = this.#askers.get(leaseId) ?? "somebody";
-    const text = `${who} asked for the lease: ${why}. ${who} waits${place}.`;
-    this.#stage.log.tell("store", "wait", text);
+    const why = isHeld ? `${nodeOf(holder)} holds it` : `it is reserved for ${nodeOf(holder)}`;
+    const position = ahead !== undefined ? `, ${ordinal(ahead + 1)} in queue` : "";
+    const node = this.#requesters.get(leaseId) ?? "A process";
+    const text = `${node} requested the lease, but ${why}. ${node} waits${position}.`;
+    this.#stage.log.add("store", "wait", text);
   }
 
   #onRenew({ outcome, before, after, leaseId }: Step): void {
@@ -226,34 +226,34 @@ export class Ledger {
     if (answer.status === "renewed" && after) {
       tally.renewals += 1;
       this.#change({ renewals: (this.#grants.at(-1)?.renewals ?? 0) + 1 });
-      const text = `${nodeOf(after.holder)} renewed its lease; it now expires ${duration(answer.remainingMs)} from now.`;
-      return log.tell("store", "renew", text);
+      const text = `${nodeOf(after.holder)} renewed its lease, which now expires in ${duration(answer.remainingMs)}.`;
+      return log.add("store", "renew", text);
     }
     if (answer.status !== "lost" || !leaseId) return;
     const token = this.tokenOf(leaseId);
     const why = {
-      expired: "its time had run out",
-      revoked: "an operator has revoked it",
+      expired: "it had expired",
+      revoked: "an operator revoked it",
       taken: `token ${before?.token} has been granted since`,
       gone: "it has ended",
     }[answer.reason];
-    log.tell("store", "lost", `The store refused to renew token ${token}: ${why}.`, true);
+    log.add("store", "lost", `The store refused to renew token ${token}: ${why}.`, true);
   }
 
   #onRelease({ outcome, before, after }: Step): void {
     if (outcome.status !== "released" || !after || after === before) return;
     this.#expiry?.cancel();
     this.#end("released");
-    const [next] = this.line;
-    const heir = next ? ` ${next} is first in line, and is woken.` : "";
-    const text = `${nodeOf(after.holder)} gave the lease back (token ${after.token}).${heir}`;
-    this.#stage.log.tell("store", "release", text, true);
+    const [next] = this.queue;
+    const woken = next ? ` The store wakes ${next}, the first waiter.` : "";
+    const text = `${nodeOf(after.holder)} released the lease (token ${after.token}).${woken}`;
+    this.#stage.log.add("store", "release", text, true);
   }
 
   #onRevoke({ outcome, after, storeMs }: Step): void {
     const { log } = this.#stage;
     if (outcome.status !== "revoked" || !after) {
-      return log.tell("store", "revoke", "There is no lease to revoke.");
+      return log.add("store", "revoke", "There is no lease to revoke.");
     }
     const holder = nodeOf(after.holder);
     const leftMs = after.expiresAtMs - storeMs;
@@ -264,9 +264,9 @@ export class Ledger {
     this.#end("revoked");
     const rest =
       leftMs > 0
-        ? `its renewals are refused, and the lease is free in ${duration(leftMs)}`
-        : "it is free at once, while its holder may still trust it";
-    log.tell("store", "revoke", `An operator revoked ${holder}'s lease: ${rest}.`, true);
+        ? `renewals are refused, and the lease is free in ${duration(leftMs)}`
+        : "the lease is free at once, while its holder may still trust it";
+    log.add("store", "revoke", `An operator revoked ${holder}'s lease: ${rest}.`, true);
   }
 
   #watchExpiry(record: LeaseRecord): void {
@@ -281,13 +281,13 @@ export class Ledger {
     this.#end("expired");
     const { tally, log } = this.#stage;
     if (this.#holders.isAlive(holder)) tally.falseExpirations += 1;
-    const text = `${nodeOf(holder)}'s lease (token ${token}) ran out in the store: ${this.#holders.excuseOf(holder)}. It is free now.`;
-    log.tell("store", "expire", text, true);
+    const text = `${nodeOf(holder)}'s lease (token ${token}) expired in the store: ${this.#holders.excuseOf(holder)}. The lease is free now.`;
+    log.add("store", "expire", text, true);
   }
 
   #end(ended: GrantFrame["ended"]): void {
     const last = this.#grants.at(-1);
-    // A revoked grant may be given back, or run out, after that.
+    // A revoked grant may be released or expire later.
     if (last?.ended === "live") this.#change({ ended, endedAtMs: this.#stage.world.nowMs });
   }
 
@@ -298,11 +298,11 @@ export class Ledger {
 }
 
 function howFree(before: LeaseRecord | null, storeMs: number): string {
-  if (!before) return "nobody had held it";
+  if (!before) return "it had never been held";
   const agoMs = storeMs - before.expiresAtMs;
-  const whose = `${nodeOf(before.holder)}'s (token ${before.token})`;
+  const whose = `${nodeOf(before.holder)}'s lease (token ${before.token})`;
   const ago = agoMs < 1 ? "just now" : `${duration(agoMs)} ago`;
-  if (before.ended === "released") return `${whose} was given back ${ago}`;
-  if (before.ended === "revoked") return `${whose} was revoked, and free since ${ago}`;
-  return `${whose} had run out ${ago}`;
+  if (before.ended === "released") return `${whose} was released ${ago}`;
+  if (before.ended === "revoked") return `${whose} was revoked and became free ${ago}`;
+  return `${whose} expired ${ago}`;
 }

@@ -1,4 +1,4 @@
-/** Messages on their way, as people read them; and those that shall be lost. */
+/** Messages in flight as readable text, and the answers that are to be lost. */
 
 import type { LeaseView, WatchEvent } from "leasehold";
 import type { AcquireOutcome, RenewOutcome } from "leasehold/internal";
@@ -8,14 +8,14 @@ import {
   REFUSED,
 } from "leasehold-verification/simulation/network";
 import type { Said } from "leasehold-verification/simulation/remote";
-import type { AnswerKind } from "./acts.js";
-import type { MessageFrame, MessageKind, Place } from "./frame.js";
-import type { SaidWrite, WriteAnswer } from "./resource.js";
+import type { AnswerKind } from "./actions.js";
+import type { Endpoint, MessageFrame, MessageKind } from "./frame.js";
+import type { WriteAnswer, WriteMessage } from "./resource.js";
 import type { NodeName } from "./settings.js";
 import { NAME, type Stage } from "./stage.js";
 import { duration, nodeOf, ordinal } from "./words.js";
 
-type About = Said | SaidWrite;
+type About = Said | WriteMessage;
 
 const MOST_MESSAGES = 200;
 const KINDS: Readonly<Record<About["operation"], MessageKind>> = {
@@ -29,7 +29,7 @@ const KINDS: Readonly<Record<About["operation"], MessageKind>> = {
 };
 
 export class Messages implements NetworkWatcher {
-  /** Whose next answer of which kind is lost. */
+  /** The kind of the next answer to be lost, for each process. */
   readonly #doomed = new Map<NodeName, AnswerKind>();
   readonly #stage: Stage;
   readonly #tokenOf: (leaseId: string) => number | null;
@@ -55,18 +55,18 @@ export class Messages implements NetworkWatcher {
     this.#stage.tally.messagesLost += 1;
     const said = about as About;
     const { kind, summary } = this.#describe(said);
-    // What nobody waits for is not worth a line.
+    // Nothing waits for these messages.
     if (kind === "event" || kind === "read") return;
     const what = isAnswer(said)
       ? `The answer "${summary}" to ${to}`
       : `${from}'s message "${summary}"`;
-    const how = why === "cut off" ? "did not get through" : "was lost on the way";
+    const how = why === "cut off" ? "could not be delivered" : "was lost";
     const text = `${what} ${how}.`;
-    if (why === "dropped") this.#stage.log.tell(from as Place, "message", text, true);
-    else this.#stage.log.tellRarely(from as Place, "message", text);
+    if (why === "dropped") this.#stage.log.add(from as Endpoint, "message", text, true);
+    else this.#stage.log.addRarely(from as Endpoint, "message", text);
   }
 
-  /** What is on its way. */
+  /** The messages in flight. */
   frame(): readonly MessageFrame[] {
     const { inFlight } = this.#stage.network;
     return inFlight
@@ -75,8 +75,8 @@ export class Messages implements NetworkWatcher {
         const { kind, summary, token } = this.#describe(about as About);
         return {
           id,
-          from: from as Place,
-          to: to as Place,
+          from: from as Endpoint,
+          to: to as Endpoint,
           kind,
           isAnswer: isAnswer(about as About),
           sentAtMs,
@@ -87,7 +87,7 @@ export class Messages implements NetworkWatcher {
       });
   }
 
-  /** A message as a noun: "P1's renew token 1". Undefined: there is none of that id. */
+  /** A message as a noun phrase; undefined if none has that id. */
   nameOf(id: number): string | undefined {
     const flight = this.#stage.network.inFlight.find((one) => one.id === id);
     if (!flight) return undefined;
@@ -97,32 +97,32 @@ export class Messages implements NetworkWatcher {
 
   #describe(said: About): Pick<MessageFrame, "kind" | "summary" | "token"> {
     const kind = KINDS[said.operation];
-    if (said.answer === REFUSED) return { kind, summary: "nobody there", token: null };
+    if (said.answer === REFUSED) return { kind, summary: "connection refused", token: null };
     if (said.operation === "write") return describeWrite(said);
     return { kind, ...this.#describeCall(said) };
   }
 
   #describeCall({ operation, asked, answer }: Said): { summary: string; token: number | null } {
     const [request] = asked as readonly { leaseId?: string; resource?: string }[];
-    const isWord = request !== undefined && request.resource !== NAME;
+    const isHandover = request !== undefined && request.resource !== NAME;
     const token = request?.leaseId === undefined ? null : this.#tokenOf(request.leaseId);
     const first = Array.isArray(answer) ? (answer[0] as unknown) : answer;
     switch (operation) {
       case "acquire":
-        if (isWord)
-          return { summary: answer ? "word kept" : "leave word of a successor", token: null };
+        if (isHandover)
+          return { summary: answer ? "successor recorded" : "record a successor", token: null };
         return answer
           ? describeAcquired(first as AcquireOutcome)
-          : { summary: "may I have the lease?", token: null };
+          : { summary: "acquire the lease", token: null };
       case "renew":
         if (!answer) return { summary: `renew token ${token ?? "?"}`, token };
         return { summary: describeRenewed(first as RenewOutcome), token };
       case "release":
         if (answer) return { summary: "released", token };
-        return { summary: token === null ? "I wait no longer" : `release token ${token}`, token };
+        return { summary: token === null ? "leave the queue" : `release token ${token}`, token };
       case "get":
-        if (!answer) return { summary: "was a successor named?", token: null };
-        return { summary: describeWord(first as LeaseView | null), token: null };
+        if (!answer) return { summary: "read the successor", token: null };
+        return { summary: describeSuccessor(first as LeaseView | null), token: null };
       case "event":
         return { summary: describeEvent(first as WatchEvent), token: null };
       case "revoke":
@@ -138,22 +138,22 @@ function isAnswer(said: About): boolean {
 function describeWrite({
   token,
   answer,
-}: SaidWrite): Pick<MessageFrame, "kind" | "summary" | "token"> {
+}: WriteMessage): Pick<MessageFrame, "kind" | "summary" | "token"> {
   if (answer === undefined) return { kind: "write", summary: `write with token ${token}`, token };
   const { accepted, lastToken } = answer as WriteAnswer;
-  const summary = accepted ? "written" : `refused: ${token} is older than ${lastToken}`;
+  const summary = accepted ? "write accepted" : `refused: ${token} is older than ${lastToken}`;
   return { kind: "write", summary, token };
 }
 
 function describeAcquired(outcome: AcquireOutcome): { summary: string; token: number | null } {
   if (outcome.status === "acquired") {
     const { token, remainingMs } = outcome;
-    return { summary: `yours for ${duration(remainingMs)}, token ${token}`, token };
+    return { summary: `granted for ${duration(remainingMs)}, token ${token}`, token };
   }
   if (outcome.status !== "held") return { summary: outcome.status, token: null };
   const { holder, ahead } = outcome;
-  const place = ahead === undefined ? "" : `, you are ${ordinal(ahead + 1)} in line`;
-  return { summary: `${nodeOf(holder)} holds it${place}`, token: null };
+  const position = ahead === undefined ? "" : `, ${ordinal(ahead + 1)} in queue`;
+  return { summary: `held by ${nodeOf(holder)}${position}`, token: null };
 }
 
 function describeRenewed(outcome: RenewOutcome): string {
@@ -161,10 +161,10 @@ function describeRenewed(outcome: RenewOutcome): string {
   return outcome.status === "lost" ? `not renewed: ${outcome.reason}` : outcome.status;
 }
 
-function describeWord(view: LeaseView | null): string {
-  return view?.state === "live" ? "another is to go first" : "no successor was named";
+function describeSuccessor(view: LeaseView | null): string {
+  return view?.state === "live" ? "another successor is named" : "no successor named";
 }
 
 function describeEvent(event: WatchEvent): string {
-  return event.type === "changed" ? "a lease has ended" : "you are told of changes";
+  return event.type === "changed" ? "notification: a lease has ended" : "subscribed to changes";
 }

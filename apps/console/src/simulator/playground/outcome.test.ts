@@ -7,7 +7,7 @@ import { encodeScript, exportTest, newScript, Playground, replay, type Script } 
 import { LONGEST_RUN_MS } from "./script.js";
 
 describe("an outcome", () => {
-  it("tells what came of a script", async () => {
+  it("summarizes the run of a script", async () => {
     const outcome = await replay(newScript("pause"), 30_000);
     expect(outcome).toEqual({
       grants: [
@@ -23,12 +23,12 @@ describe("an outcome", () => {
     expect(unfenced).toMatchObject({ refused: [], letThrough: [{ node: "P1", token: 1 }] });
   });
 
-  it("is that of what was done by hand", async () => {
+  it("equals that of the same run by hand", async () => {
     const playground = new Playground(newScript("free", { seed: 7 }));
     await playground.runTo(6_000);
-    await playground.act({ kind: "pause", node: "P1", midWrite: true });
+    await playground.perform({ kind: "pause", node: "P1", midWrite: true });
     await playground.runTo(25_000);
-    await playground.act({ kind: "resume", node: "P1" });
+    await playground.perform({ kind: "resume", node: "P1" });
     await playground.runTo(27_000);
     const outcome = await replay(playground.script, 27_000);
     expect(outcome.hash).toBe(playground.hash);
@@ -37,7 +37,7 @@ describe("an outcome", () => {
 });
 
 describe("an exported test", () => {
-  /** Its only test, as it would run in this project's apps/console/src/. */
+  /** Loads its only test as if it were in apps/console/src/. */
   async function load(source: string): Promise<() => Promise<void>> {
     const folder = await mkdtemp(join(tmpdir(), "leasehold-exported-"));
     try {
@@ -56,10 +56,10 @@ describe("an exported test", () => {
     }
   }
 
-  it("holds, and fails when something else comes out", async () => {
+  it("passes, and fails on another outcome", async () => {
     const script: Script = {
       ...newScript("pause", { seed: 3 }),
-      acts: [{ atMs: 26_000, act: { kind: "resign" } }],
+      actions: [{ atMs: 26_000, action: { kind: "resign" } }],
     };
     const source = await exportTest(script, 30_000);
     expect(source).toContain(`decodeScript("${encodeScript(script)}")`);
@@ -72,7 +72,7 @@ describe("an exported test", () => {
   });
 });
 
-it("ends runs that would go on for ever", async () => {
+it("ends runs at the longest time", async () => {
   const script = newScript("free", { settings: { startsMs: [0, 60_000, 60_000, 60_000, 60_000] } });
   const playground = new Playground({
     ...script,

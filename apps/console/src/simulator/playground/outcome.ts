@@ -1,6 +1,7 @@
-/** What came of a script, and a test that expects the same of it. */
-import { Course } from "./course.js";
+/** The outcome of a script, and the source of a test that expects it. */
+
 import type { GrantFrame, WriteFrame } from "./frame.js";
+import { Run } from "./run.js";
 import { scenarioById } from "./scenarios.js";
 import { encodeScript, LONGEST_RUN_MS, type Script } from "./script.js";
 
@@ -9,34 +10,34 @@ export interface Outcome {
   readonly grants: readonly Pick<GrantFrame, "token" | "node" | "ended">[];
   /** Writes that the resource refused. */
   readonly refused: readonly Pick<WriteFrame, "node" | "token">[];
-  /** Writes of older holders that nothing refused. */
+  /** Writes of older holders that the resource accepted. */
   readonly letThrough: readonly Pick<WriteFrame, "node" | "token">[];
-  /** How long nobody led, for each change of leaders, in whole milliseconds. */
+  /** The time without a leader for each change of leaders, in whole milliseconds. */
   readonly failOverMs: readonly number[];
-  /** Of the whole course: two runs of one script have the same. */
+  /** The hash of the run. Two runs of one script have the same. */
   readonly hash: string;
 }
 
-/** Runs a script from its beginning, and tells what came of it. @internal */
+/** Runs a script from the start and returns its outcome. @internal */
 export async function replay(script: Script, untilMs: number): Promise<Outcome> {
-  const course = new Course(script);
-  await course.runTo(Math.min(untilMs, LONGEST_RUN_MS));
+  const run = new Run(script);
+  await run.runTo(Math.min(untilMs, LONGEST_RUN_MS));
   const writes = (accepted: boolean) =>
-    course.staleWrites
+    run.staleWrites
       .filter((write) => write.accepted === accepted)
       .map(({ node, token }) => ({ node, token }));
   return {
-    grants: course.frame().store.grants.map(({ token, node, ended }) => ({ token, node, ended })),
+    grants: run.frame().store.grants.map(({ token, node, ended }) => ({ token, node, ended })),
     refused: writes(false),
     letThrough: writes(true),
-    failOverMs: course.failOversMs.map(Math.round),
-    hash: course.hash,
+    failOverMs: run.failOversMs.map(Math.round),
+    hash: run.hash,
   };
 }
 
 /**
- * The source of a vitest test, to be kept in this project's apps/console/src/: it replays the script, and expects
- * the grants with their tokens, and the writes that were refused or let through.
+ * The source of a vitest test for this project's apps/console/src/. It replays the script and expects the
+ * same grants with their tokens and the same stale writes, refused or accepted.
  */
 export async function exportTest(script: Script, untilMs: number): Promise<string> {
   const { grants, refused, letThrough } = await replay(script, untilMs);
@@ -49,7 +50,7 @@ export async function exportTest(script: Script, untilMs: number): Promise<strin
 import { expect, it } from "vitest";
 import { decodeScript, replay } from "./simulator/playground/index.js";
 
-it(${JSON.stringify(`${title}, seed ${script.seed}, with ${script.acts.length} acts`)}, async () => {
+it(${JSON.stringify(`${title}, seed ${script.seed}, with ${script.actions.length} actions`)}, async () => {
   const script = decodeScript(${JSON.stringify(encodeScript(script))});
   const { grants, refused, letThrough } = await replay(script, ${Math.round(untilMs)});
   expect(grants).toEqual(${lines(grants)});
@@ -59,7 +60,7 @@ it(${JSON.stringify(`${title}, seed ${script.seed}, with ${script.acts.length} a
 `;
 }
 
-/** As a formatter would write it. */
+/** An object literal in the formatter's style. */
 function literal(value: object): string {
   const fields = Object.entries(value).map(([name, one]) => `${name}: ${JSON.stringify(one)}`);
   return `{ ${fields.join(", ")} }`;

@@ -23,10 +23,10 @@ const grantsOf = ({ store }: Frame) =>
 const broken = ({ invariants }: Frame) =>
   invariants.filter(({ holds }) => !holds).map(({ id, promised }) => `${id} ${promised}`);
 
-/** What each scenario tells must be so whatever the messages take. */
+/** Each scenario must hold for any message delays. */
 const SEEDS = [1, 2, 3];
 
-describe("the scenarios of the article", () => {
+describe("the basic scenarios", () => {
   it.each(SEEDS)("acquire and renew, seed %i", async (seed) => {
     const { frame, log } = await played("renew", seed);
     expect(grantsOf(frame)).toEqual(["1 P1 live"]);
@@ -38,9 +38,9 @@ describe("the scenarios of the article", () => {
       "candidate",
       "candidate",
     ]);
-    expect(frame.store.line).toEqual(["P3", "P2", "P4", "P5"]);
+    expect(frame.store.queue).toEqual(["P3", "P2", "P4", "P5"]);
     expect(log.filter(({ kind }) => kind === "renew")[0]?.text).toBe(
-      "P1 renewed its lease; it now expires 10 s from now.",
+      "P1 renewed its lease, which now expires in 10 s.",
     );
     expect(broken(frame)).toEqual([]);
   });
@@ -66,15 +66,15 @@ describe("the scenarios of the article", () => {
     ]);
     expect(frame.counters).toMatchObject({ refusedWrites: 1, falseExpirations: 1 });
     expect(frame.resource).toMatchObject({ lastToken: 2, corrupted: 0, value: { node: "P3" } });
-    // It stepped down, and stands in line again.
-    expect(frame.nodes[0]).toMatchObject({ role: "candidate", token: null, placeInLine: 4 });
+    // It stepped down and waits in the queue again.
+    expect(frame.nodes[0]).toMatchObject({ role: "candidate", token: null, queuePosition: 4 });
     expect(texts(playground)).toContain(
       "The resource refused P1's write: token 1 is older than 2.",
     );
     expect(broken(frame)).toEqual([]);
   });
 
-  it("believes in its token as long as it stands still", async () => {
+  it("keeps the belief of a process while it is paused", async () => {
     const playground = new Playground(newScript("pause"));
     for (let step = 0; step < 20; step++) {
       const { nodes, store } = await playground.step();
@@ -83,17 +83,17 @@ describe("the scenarios of the article", () => {
       expect(nodes[0]?.doing).toContain("a write checked but not sent");
       return;
     }
-    expect.unreachable("P3 was granted the lease while P1 stood still");
+    expect.unreachable("P3 was not granted the lease while P1 was paused");
   });
 
-  it("has nothing happen in free play", async () => {
+  it("plans nothing in free play", async () => {
     const { frame } = await played("free");
     expect(grantsOf(frame)).toEqual(["1 P1 live"]);
     expect(frame.counters.failOvers).toEqual({ count: 0, lastMs: null, meanMs: null, maxMs: null });
   });
 });
 
-describe("our scenarios", () => {
+describe("the further scenarios", () => {
   it.each(SEEDS)("partition: the holder stops by itself, seed %i", async (seed) => {
     const { frame, log } = await played("partition", seed);
     expect(grantsOf(frame)).toEqual(["1 P1 expired", "2 P3 live"]);
@@ -129,18 +129,20 @@ describe("our scenarios", () => {
     const { frame } = playground;
     expect(grantsOf(frame)).toEqual(["1 P1 live"]);
     expect(frame.nodes[0]).toMatchObject({ role: "leader", token: 1 });
-    expect(texts(playground)).toContain("the store knew the grant, and answered the same token 1");
+    expect(texts(playground)).toContain(
+      "The store recognized the request and returned the same grant, token 1",
+    );
     expect(frame.counters.messagesLost).toBe(2);
     expect(broken(frame)).toEqual([]);
   });
 
-  it.each(SEEDS)("herd: all ask, one is granted, seed %i", async (seed) => {
+  it.each(SEEDS)("herd: all request, one is granted, seed %i", async (seed) => {
     const { frame, log } = await played("herd", seed);
     expect(frame.store.grants.map(({ token, ended }) => `${token} ${ended}`)).toEqual([
       "1 expired",
       "2 live",
     ]);
-    expect(frame.store.line).toEqual([]);
+    expect(frame.store.queue).toEqual([]);
     const expiredMs = log.find(({ kind }) => kind === "expire")?.atMs ?? 0;
     const asked = async (id: ScenarioId) => {
       const playground = new Playground(newScript(id, { seed }));
@@ -149,7 +151,7 @@ describe("our scenarios", () => {
       return after.counters.operations.acquire - before.counters.operations.acquire;
     };
     expect(await asked("herd")).toBe(4);
-    // Where the store keeps a line, the first in it asks, and perhaps somebody who looks now and then.
+    // With a wait queue the first waiter retries, and perhaps another one that polls.
     expect(await asked("crash")).toBeLessThan(4);
     expect(broken(frame)).toEqual([]);
   });
@@ -163,7 +165,7 @@ describe("our scenarios", () => {
 });
 
 describe("captions", () => {
-  it.each(SCENARIOS.map(({ id }) => id))("of %s all have their time, in order", async (id) => {
+  it.each(SCENARIOS.map(({ id }) => id))("of %s all appear, in order", async (id) => {
     const script = newScript(id);
     const scenario = scenarioById(id);
     const playground = new Playground(script);
@@ -178,7 +180,7 @@ describe("captions", () => {
 });
 
 describe("time", () => {
-  it("takes the same course each time, and another one with another seed", async () => {
+  it("gives the same run for the same seed, and another run for another seed", async () => {
     for (const { id } of SCENARIOS) {
       const [first, again, other] = [
         await played(id),
@@ -190,7 +192,7 @@ describe("time", () => {
     }
   });
 
-  it("runs in one go as in many", async () => {
+  it("gives the same run in one move or in many", async () => {
     const whole = new Playground(newScript("pause"));
     await whole.runTo(27_000);
     const sliced = new Playground(newScript("pause"));
@@ -200,7 +202,7 @@ describe("time", () => {
     expect(frame).toEqual(whole.frame);
   });
 
-  it("goes back and forth", async () => {
+  it("moves back and forth", async () => {
     const playground = new Playground(newScript("pause"));
     const late = await playground.runTo(27_000);
     const { log } = playground;
@@ -217,21 +219,21 @@ describe("time", () => {
     expect(await fresh.runTo(10_000)).toEqual(early);
   });
 
-  it("sends a move that waits on to where it is wanted now", async () => {
+  it("redirects a pending move to the latest target", async () => {
     const playground = new Playground(newScript("free"));
     const moves = [playground.runTo(1_000), playground.runTo(9_000), playground.runTo(2_000)];
     const frames = await Promise.all(moves);
     expect(frames.map(({ atMs }) => atMs)).toEqual([2_000, 2_000, 2_000]);
     const done = [
       playground.runTo(3_000),
-      playground.act({ kind: "expire" }),
+      playground.perform({ kind: "expire" }),
       playground.runTo(4_000),
     ];
     expect((await Promise.all(done)).map(({ atMs }) => atMs)).toEqual([3_000, 3_000, 4_000]);
-    expect(playground.script.acts).toEqual([{ atMs: 3_000, act: { kind: "expire" } }]);
+    expect(playground.script.actions).toEqual([{ atMs: 3_000, action: { kind: "expire" } }]);
   });
 
-  it("steps from turn to turn", async () => {
+  it("goes from step to step", async () => {
     const playground = new Playground(newScript("crash"));
     const steps: string[] = [];
     for (let step = 0; step < 6; step++) {
@@ -243,23 +245,23 @@ describe("time", () => {
     expect(steps).toEqual(["grant", "lead", "process", "expire", "grant", "lead"]);
   });
 
-  it("forks where somebody acts in the past", async () => {
+  it("forks at an action in the past", async () => {
     const playground = new Playground(newScript("free"));
     await playground.runTo(5_000);
-    await playground.act({ kind: "crash", node: "P1" });
+    await playground.perform({ kind: "crash", node: "P1" });
     await playground.runTo(20_000);
-    await playground.act({ kind: "crash", node: "P3" });
+    await playground.perform({ kind: "crash", node: "P3" });
     await playground.runTo(40_000);
     expect(grantsOf(playground.frame)).toEqual(["1 P1 expired", "2 P3 expired", "3 P2 live"]);
 
     await playground.runTo(10_000);
-    await playground.act({ kind: "crash", node: "P3" });
+    await playground.perform({ kind: "crash", node: "P3" });
     expect(playground.reachedMs).toBe(10_000);
     expect(playground.peek(10_250)).toBe(null);
-    expect(playground.script.acts.map(({ atMs }) => atMs)).toEqual([5_000, 10_000]);
+    expect(playground.script.actions.map(({ atMs }) => atMs)).toEqual([5_000, 10_000]);
     const frame = await playground.runTo(30_000);
     expect(grantsOf(frame)).toEqual(["1 P1 expired", "2 P2 live"]);
-    // As if it had never been otherwise.
+    // As if the dropped actions had never happened.
     expect(playground.log.map(({ index }) => index)).toEqual(playground.log.map((_, at) => at));
     const again = new Playground(playground.script);
     expect(await again.runTo(30_000)).toEqual(frame);
@@ -270,10 +272,10 @@ describe("time", () => {
     }
   });
 
-  it("keeps the scenario's plan when somebody acts", async () => {
+  it("keeps the scenario's plan after an action", async () => {
     const playground = new Playground(newScript("crash"));
     await playground.runTo(4_000);
-    await playground.act({ kind: "crash", node: "P3" });
+    await playground.perform({ kind: "crash", node: "P3" });
     const frame = await playground.runTo(24_000);
     expect(grantsOf(frame)).toEqual(["1 P1 expired", "2 P2 live"]);
   });

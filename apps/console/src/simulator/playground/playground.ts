@@ -1,47 +1,46 @@
 /**
- * A run that a person watches, moves about in and interferes with.
+ * A run that the user watches, navigates and changes.
  *
- *   script ──▶ course ──runs on──▶ shown moment ── act ──▶ script + act, the same course goes on
- *                 ▲                     │
- *                 └── again from the ───┘ back in time; an act there forks: what was done and seen
- *                     beginning           after it is dropped
+ *   script ──▶ run ──── advances ────▶ shown moment ── action ──▶ script + action, the run continues
+ *               ▲                        │
+ *               └── restarts from the ───┘ back in time; an action there forks: later actions and
+ *                   beginning              frames are dropped
  *
- * The world of a course cannot be copied or run backwards, and need not be: it follows from the
- * script, and a minute of it runs in some hundredths of a second. Kept are frames of the whole course,
- * one each SNAPSHOT_EVERY_MS, so that a timeline can be dragged: at most as many as fit into
- * LONGEST_RUN_MS.
+ * A simulated world cannot be copied or run backwards. It need not be: it follows from the script, and a
+ * minute of it takes some hundredths of a second. A frame every SNAPSHOT_EVERY_MS is kept, up to
+ * LONGEST_RUN_MS, so that the timeline can be dragged.
  */
-import type { Act } from "./acts.js";
-import { Course } from "./course.js";
+import type { Action } from "./actions.js";
 import type { Frame, LogLine } from "./frame.js";
+import { Run } from "./run.js";
 import { type Scenario, scenarioById } from "./scenarios.js";
-import { LONGEST_RUN_MS, MOST_ACTS, type Script, ScriptError } from "./script.js";
+import { LONGEST_RUN_MS, MOST_ACTIONS, type Script, ScriptError } from "./script.js";
 
 const SNAPSHOT_EVERY_MS = 250;
-/** A step ends within this after what it was taken for. */
+/** A step ends at most this long after the log line that it goes to. */
 const STEP_SLICE_MS = 50;
 const LONGEST_STEP_MS = 60_000;
 
 export class Playground {
   #script: Script;
-  #course: Course;
+  #run: Run;
   #frame: Frame;
   #log: readonly LogLine[] = [];
   #reachedMs = 0;
-  /** That of index n was at n * SNAPSHOT_EVERY_MS. */
+  /** The frame with index n is that of n * SNAPSHOT_EVERY_MS. */
   #snapshots: Frame[] = [];
   #tail: Promise<unknown> = Promise.resolve();
-  /** A move that has not begun, and may still be sent elsewhere. */
+  /** A move that has not started and can still be redirected. */
   #move: { toMs: number; done: Promise<Frame> } | undefined;
 
-  /** Runs nothing yet. */
+  /** Does not run the script yet. */
   constructor(script: Script) {
     this.#script = script;
-    this.#course = new Course(script);
-    this.#frame = this.#course.frame();
+    this.#run = new Run(script);
+    this.#frame = this.#run.frame();
   }
 
-  /** With what has been done so far. */
+  /** The script with the actions so far. */
   get script(): Script {
     return this.#script;
   }
@@ -50,7 +49,7 @@ export class Playground {
     return scenarioById(this.#script.scenario);
   }
 
-  /** Of the shown moment. */
+  /** The shown moment. */
   get frame(): Frame {
     return this.#frame;
   }
@@ -59,23 +58,23 @@ export class Playground {
     return this.#frame.atMs;
   }
 
-  /** The latest moment of this course that was seen, in milliseconds of true time. */
+  /** The latest moment that this branch has reached, in milliseconds of true time. */
   get reachedMs(): number {
     return this.#reachedMs;
   }
 
-  /** Of all that was seen of this course; up to the shown moment: those below `frame.logEnd`. */
+  /** The log of this branch; the lines below `frame.logEnd` are those up to the shown moment. */
   get log(): readonly LogLine[] {
     return this.#log;
   }
 
-  /** Of the course up to the shown moment: two runs of one script have the same. */
+  /** The hash of the run up to the shown moment. Two runs of one script have the same. */
   get hash(): string {
-    return this.#course.hash;
+    return this.#run.hash;
   }
 
   /**
-   * Shows another moment, later or earlier. A call that waits for its turn is sent on by the next one.
+   * Shows another moment, later or earlier. A further call redirects one that is still pending.
    * @param atMs rounded to whole milliseconds; from 0 to LONGEST_RUN_MS
    */
   runTo(atMs: number): Promise<Frame> {
@@ -85,7 +84,7 @@ export class Playground {
       return this.#move.done;
     }
     const move = { toMs, done: Promise.resolve(this.#frame) };
-    move.done = this.#inTurn(() => {
+    move.done = this.#enqueue(() => {
       if (this.#move === move) this.#move = undefined;
       return this.#goTo(move.toMs);
     });
@@ -93,82 +92,82 @@ export class Playground {
     return move.done;
   }
 
-  /** What was seen at that moment, or up to SNAPSHOT_EVERY_MS before; null: nothing was. Runs nothing. */
+  /** The recorded frame at that moment or up to SNAPSHOT_EVERY_MS before; null: none. Runs nothing. */
   peek(atMs: number): Frame | null {
     if (atMs > this.#reachedMs) return null;
     return this.#snapshots[Math.floor(atMs / SNAPSHOT_EVERY_MS)] ?? null;
   }
 
   /**
-   * Does something at the shown moment. If later ones were seen, they are dropped, and with them what a
-   * person did then; the scenario's own plan stays.
-   * @throws ScriptError when too much has been done
+   * Performs an action at the shown moment. Later frames and actions are dropped; the scenario's own plan
+   * stays.
+   * @throws ScriptError if there are too many actions
    */
-  act(act: Act): Promise<Frame> {
-    // What is asked for from now on comes after it.
+  perform(action: Action): Promise<Frame> {
+    // Later moves must come after the action.
     this.#move = undefined;
-    return this.#inTurn(() => this.#act(act));
+    return this.#enqueue(() => this.#perform(action));
   }
 
   /**
-   * Goes on to the next turn of the story: a line of the log that is a step.
-   * @param latestMs where to end if none comes before
+   * Goes to the next step: a line of the log with `isStep`.
+   * @param latestMs where to stop without one
    */
   step(latestMs = LONGEST_RUN_MS): Promise<Frame> {
     this.#move = undefined;
-    return this.#inTurn(async () => {
+    return this.#enqueue(async () => {
       const endMs = Math.min(LONGEST_RUN_MS, latestMs, this.shownMs + LONGEST_STEP_MS);
       const from = this.#frame.logEnd;
       while (this.shownMs < endMs) {
         await this.#goTo(Math.min(endMs, this.shownMs + STEP_SLICE_MS));
-        if (this.#course.log.lines.some(({ index, isStep }) => index >= from && isStep)) break;
+        if (this.#run.log.lines.some(({ index, isStep }) => index >= from && isStep)) break;
       }
       return this.#frame;
     });
   }
 
-  #inTurn(work: () => Promise<Frame>): Promise<Frame> {
+  #enqueue(work: () => Promise<Frame>): Promise<Frame> {
     const done = this.#tail.then(work);
-    // Whoever called hears of a failure; the next one has its turn all the same.
+    // The caller gets the failure; the next call runs anyway.
     this.#tail = done.catch(() => {});
     return done;
   }
 
   async #goTo(toMs: number): Promise<Frame> {
-    if (toMs < this.#course.nowMs) this.#course = new Course(this.#script);
-    const course = this.#course;
+    if (toMs < this.#run.nowMs) this.#run = new Run(this.#script);
+    const run = this.#run;
     for (;;) {
       const nextMs = this.#snapshots.length * SNAPSHOT_EVERY_MS;
       if (nextMs > toMs) break;
-      await course.runTo(nextMs);
-      this.#snapshots.push(course.frame());
+      await run.runTo(nextMs);
+      this.#snapshots.push(run.frame());
     }
-    await course.runTo(toMs);
+    await run.runTo(toMs);
     return this.#show();
   }
 
-  async #act(act: Act): Promise<Frame> {
+  async #perform(action: Action): Promise<Frame> {
     const atMs = this.shownMs;
-    const acts = this.#script.acts.filter((done) => done.atMs <= atMs);
-    if (acts.length >= MOST_ACTS) throw new ScriptError(`More than ${MOST_ACTS} acts.`);
-    // The course that was shown would go on to do what is dropped.
-    const hasDropped = acts.length < this.#script.acts.length;
-    if (hasDropped) this.#course = new Course({ ...this.#script, acts });
-    this.#script = { ...this.#script, acts: [...acts, { atMs, act }] };
+    const actions = this.#script.actions.filter((done) => done.atMs <= atMs);
+    if (actions.length >= MOST_ACTIONS) throw new ScriptError(`More than ${MOST_ACTIONS} actions.`);
+    // The current run would still perform the dropped actions.
+    const hasDropped = actions.length < this.#script.actions.length;
+    if (hasDropped) this.#run = new Run({ ...this.#script, actions });
+    this.#script = { ...this.#script, actions: [...actions, { atMs, action }] };
     this.#snapshots.length = Math.min(this.#snapshots.length, Math.ceil(atMs / SNAPSHOT_EVERY_MS));
     this.#reachedMs = atMs;
-    // Nothing has run yet: what the script says for this very moment comes first.
-    await this.#course.runTo(atMs);
-    await this.#course.perform(act);
-    if (atMs % SNAPSHOT_EVERY_MS === 0) this.#snapshots.push(this.#course.frame());
+    // The script's own actions for this moment come first.
+    await this.#run.runTo(atMs);
+    await this.#run.perform(action);
+    if (atMs % SNAPSHOT_EVERY_MS === 0) this.#snapshots.push(this.#run.frame());
     return this.#show();
   }
 
   #show(): Frame {
-    this.#frame = this.#course.frame();
+    this.#frame = this.#run.frame();
     if (this.shownMs >= this.#reachedMs) {
       this.#reachedMs = this.shownMs;
-      this.#log = this.#course.log.lines;
+      this.#log = this.#run.log.lines;
     }
     return this.#frame;
   }

@@ -1,13 +1,12 @@
 /**
- * What runs in each process: a candidate of an election, whose work as a leader is to write to the
- * protected resource. All of it is the real code but for this file and the network below it.
+ * The program of each process: a candidate that writes to the protected resource while it leads. Everything
+ * except this file and the simulated network is the real code.
  *
  *   lead() ──▶ waiting ──▶ leading: ┌─▶ lease alive? ─▶ prepare ─▶ write with the token ─▶ pause ─┐
  *                                   └─────────────────────────────────────────────────────────────┘
  *
- * Between the look at the lease and the sending of a write there is a moment in which nobody looks: no
- * program can check and send in one step. A pause that begins there lets a write out late, however
- * careful the lease is. Only the resource can refuse that one, by its token.
+ * No program can check its lease and send a write in one step. A process that is paused between the two
+ * sends the write late, however careful the lease is. Only the resource can refuse it, by its token.
  */
 
 import {
@@ -40,19 +39,19 @@ import { REFUSED } from "leasehold-verification/simulation/network";
 import { remoteLeases } from "leasehold-verification/simulation/remote";
 import type { Role } from "./frame.js";
 import type { Ledger } from "./ledger.js";
-import type { Resource, SaidWrite, WriteAnswer } from "./resource.js";
+import type { Resource, WriteAnswer, WriteMessage } from "./resource.js";
 import type { NodeName } from "./settings.js";
 import { NAME, NAMESPACE, type Stage } from "./stage.js";
 import { duration } from "./words.js";
 
-/** What a write takes to make after the lease was looked at. */
+/** How long a write takes to prepare after the lease check. */
 const PREPARE_MS = 20;
-/** Milliseconds by which holders stop early, as the real code has it by default. */
+/** How much earlier holders stop: the default of the real code. */
 const MARGIN_MS = 10;
-/** A write under way ends within its patience for an answer. */
+/** Longer than a write in progress can take: its timeout is shorter. */
 const GRACE_MS = 10_000;
 
-/** What a process believes to hold. */
+/** The lease that a process believes to hold. */
 export interface Belief {
   readonly token: number;
   readonly trustMs: number;
@@ -70,11 +69,11 @@ export class Program {
   #stop = new AbortController();
   #settingsAreOld = false;
   #lease: HeldLease | undefined;
-  /** Granted, but its term has not begun. */
+  /** Granted, but the term has not started. */
   #granted: { readonly token: number; readonly trust: ReturnType<typeof trustFrom> } | undefined;
   #ttlMs: number;
   #working = 0;
-  /** A write has been checked against the lease, and is not sent yet. */
+  /** The lease was checked for a write that is not sent yet. */
   #isChecked = false;
   #onChecked: (() => void) | undefined;
 
@@ -100,7 +99,7 @@ export class Program {
     }
   }
 
-  /** Campaigns anew with the settings in force; a leader does so after its term. */
+  /** Campaigns again with the current settings; a leader does so after its term. */
   useSettings(): void {
     this.#settingsAreOld = true;
     if (this.#elector.state === "waiting") this.#stop.abort();
@@ -111,7 +110,7 @@ export class Program {
     resigning.catch((error: unknown) => this.#tolerate(error));
   }
 
-  /** Calls back once in the middle of the next write, as `Program` tells. */
+  /** Calls back once during the next write, between the lease check and the send. */
   onceChecked(callback: () => void): void {
     this.#onChecked = callback;
   }
@@ -127,7 +126,7 @@ export class Program {
     return this.#granted ? "starting" : "candidate";
   }
 
-  /** Looks, and changes nothing: not even checkAlive(), which would settle a loss, is asked. */
+  /** Has no side effects: it does not call checkAlive(), which would settle a loss. */
   get belief(): Belief | null {
     const ttlMs = this.#ttlMs;
     if (this.#lease?.isHeld) {
@@ -138,7 +137,7 @@ export class Program {
     return { token, trustMs: Math.max(0, trustLeftMs(trust, this.#host.env.clock)), ttlMs };
   }
 
-  /** The grant that it believes in, to tell from others. */
+  /** The id of the grant that it believes to hold. */
   get leaseId(): string | undefined {
     return this.#lease?.isHeld ? this.#lease.leaseId : undefined;
   }
@@ -158,7 +157,7 @@ export class Program {
   async #lead(term: Term): Promise<void> {
     const { tally, invariants } = this.#stage;
     const { clock } = this.#host.env;
-    // A term is a lease, but for what ends it.
+    // A term is a lease apart from how it ends.
     const lease = term as HeldLease;
     const { token } = lease;
     this.#lease = lease;
@@ -173,7 +172,7 @@ export class Program {
       vacantMs === null
         ? ""
         : `, ${gap} the last leader ${vacantMs === 0 ? "still works" : "stopped"}`;
-    this.#tell("lead", `${this.#name} leads with token ${token}${after}.`, true);
+    this.#log("lead", `${this.#name} leads with token ${token}${after}.`, true);
     lease.onLost((reason) => this.#onLost(token, reason));
     try {
       while (!term.signal.aborted && term.checkAlive()) {
@@ -189,11 +188,11 @@ export class Program {
     }
   }
 
-  /** One write; what must stop the work says so by the signal of the term. */
+  /** One write. The term's signal stops the work, so errors are ignored here. */
   async #write(): Promise<void> {
     try {
       const write = async (_: AbortSignal, token: number) => {
-        // The lease has been looked at just now. From here on nobody looks.
+        // The lease was checked just now. Nothing checks it again before the send.
         this.#isChecked = true;
         const onChecked = this.#onChecked;
         this.#onChecked = undefined;
@@ -209,22 +208,22 @@ export class Program {
     }
   }
 
-  /** @returns undefined if no answer came in time */
+  /** @returns undefined if no answer arrived in time */
   async #send(token: number): Promise<WriteAnswer | undefined> {
     const name = this.#name;
     if (this.#lease && this.#lease.remainingMs() <= 0) {
-      const text = `${name} sends the write that it had checked before it stood still, with token ${token}: it has not looked at its lease since.`;
-      this.#tell("write", text, true);
+      const text = `${name} sends its write with token ${token}. It checked its lease before the pause and has not checked it since.`;
+      this.#log("write", text, true);
     }
-    const request: SaidWrite = { operation: "write", token };
+    const request: WriteMessage = { operation: "write", token };
     const call = this.#stage.network.call<WriteAnswer>(
       this.#host,
       this.#resource.machine,
       () => this.#resource.write(name, token),
-      { request, answer: (answer): SaidWrite => ({ ...request, answer }) },
+      { request, answer: (answer): WriteMessage => ({ ...request, answer }) },
     );
     const answer = await this.#within(call);
-    if (answer === "late") this.#tell("message", `${name} heard nothing of its write.`);
+    if (answer === "late") this.#log("message", `${name} got no answer to its write.`);
     return answer === "late" || answer === REFUSED ? undefined : answer;
   }
 
@@ -232,20 +231,20 @@ export class Program {
     const name = this.#name;
     this.#stage.tally.stopped(name, token);
     const why: Record<LostReason, string> = {
-      expired: "by its own clocks its time is over, and no renewal was confirmed",
-      taken: "it learned that a newer leader has been at work",
-      revoked: "the store told it that an operator has revoked it",
+      expired: "by its own clocks the lease has expired without a confirmed renewal",
+      taken: "it learned that a newer leader has written",
+      revoked: "the store reported that an operator revoked it",
       gone: "the store no longer knows it",
       inconsistent: "the store contradicted itself",
     };
-    this.#tell(
+    this.#log(
       "lost",
-      `${name} trusts token ${token} no more: ${why[reason]}. It steps down.`,
+      `${name} no longer trusts token ${token}: ${why[reason]}. It steps down.`,
       true,
     );
   }
 
-  /** The store as this process reaches it. */
+  /** The store over the simulated network. */
   #port(): LeaseStore {
     const { network } = this.#stage;
     const remote = remoteLeases(
@@ -297,17 +296,17 @@ export class Program {
   #onUnanswered({ applied }: Failed): void {
     const text =
       applied === "maybe"
-        ? `${this.#name} got no answer to its request for the lease, and cannot know whether the store acted. It asks again.`
-        : `${this.#name} found nobody at the store's address. It asks again.`;
-    this.#stage.log.tellRarely(this.#name, "wait", text, true);
+        ? `${this.#name} got no answer to its request for the lease and cannot know whether it was granted. It retries.`
+        : `${this.#name} could not connect to the store. It retries.`;
+    this.#stage.log.addRarely(this.#name, "wait", text, true);
   }
 
   #onRenewal(outcome: RenewOutcome): void {
     const { belief } = this;
     if (outcome.status !== "failed" || !belief) return;
     const why = outcome.applied === "maybe" ? "got no answer to its renewal" : "could not renew";
-    const text = `${this.#name} ${why}. It trusts its lease for ${duration(belief.trustMs)} more, and tries again.`;
-    this.#stage.log.tellRarely(this.#name, "renew", text);
+    const text = `${this.#name} ${why}. It trusts its lease for another ${duration(belief.trustMs)} and retries.`;
+    this.#stage.log.addRarely(this.#name, "renew", text);
   }
 
   #bounded({ timeoutMs = Infinity, ...rest }: CallOptions = {}): CallOptions {
@@ -325,7 +324,7 @@ export class Program {
     }
   }
 
-  /** @throws what is none of the outcomes that a program must live with */
+  /** Ignores expected errors. @throws any other error */
   #tolerate(error: unknown): void {
     if (!(error instanceof LeaseholdError)) throw error;
   }
@@ -334,7 +333,7 @@ export class Program {
     return this.#host.name as NodeName;
   }
 
-  #tell(kind: Parameters<Stage["log"]["tell"]>[1], text: string, isStep = false): void {
-    this.#stage.log.tell(this.#name, kind, text, isStep);
+  #log(kind: Parameters<Stage["log"]["add"]>[1], text: string, isStep = false): void {
+    this.#stage.log.add(this.#name, kind, text, isStep);
   }
 }

@@ -1,4 +1,4 @@
-/** Questions for who has played: each with the reason of its answer. */
+/** The questions of the quiz, each with an explanation of the answer. */
 import type { Choice } from "./experiments.js";
 
 export interface QuizQuestion {
@@ -13,88 +13,88 @@ export interface QuizQuestion {
 export const QUIZ: readonly QuizQuestion[] = [
   {
     id: "ttl",
-    question: "What is the time limit of a lease good for?",
+    question: "Why does a lease have a TTL?",
     choices: [
-      { id: "load", text: "It keeps the number of requests to the store small" },
+      { id: "load", text: "It limits the number of requests to the store" },
       {
         id: "dead",
-        text: "It lets another process lead when the holder can no longer speak for itself",
+        text: "It lets another process lead when the holder has crashed or is unreachable",
       },
       { id: "fair", text: "It lets every process lead for the same time" },
-      { id: "order", text: "It puts the writes of different leaders in order" },
+      { id: "order", text: "It orders the writes of different leaders" },
     ],
     right: "dead",
     explanation:
-      "A dead holder cannot give anything back. Without a limit its lease would stay for ever; with one it is free after that time at the latest.",
+      "A crashed holder cannot release its lease. Without a TTL the lease would be held forever; with one it is free after that time at the latest.",
   },
   {
     id: "late",
     question:
-      "A leader stands still for longer than its lease, another is elected, and the first one goes on. What keeps it from doing harm?",
+      "A leader is paused for longer than its lease, another is elected, and the first one resumes. What prevents damage?",
     choices: [
-      { id: "told", text: "The store tells it that it has been replaced, before it goes on" },
-      { id: "self", text: "It looks at its clock before each write" },
-      { id: "token", text: "Its writes carry an old token, and what it writes to refuses that" },
+      { id: "notified", text: "The store notifies it before it resumes" },
+      { id: "self", text: "It checks its clock before each write" },
+      { id: "token", text: "Its writes carry an old token, and the resource refuses them" },
       { id: "wait", text: "The new leader waits until the old one has confirmed" },
     ],
     right: "token",
     explanation:
-      "It may be stopped between any look and the write that follows, so no check on its own side is enough. Whatever is written to must remember the largest token and refuse smaller ones.",
+      "A process can be paused between any check and the write that follows, so no check on its side is enough. The resource must remember the largest token and refuse smaller ones.",
   },
   {
     id: "where",
-    question: "Where does such an election usually get its lease from?",
+    question: "Which store does such an election usually use?",
     choices: [
-      { id: "own", text: "From a consensus cluster that is set up for the election alone" },
+      { id: "own", text: "A consensus cluster that is set up only for the election" },
       {
         id: "present",
-        text: "From a consistent store that is there anyway: a database, etcd, or the API of Kubernetes",
+        text: "A consistent store that already exists: a database, etcd, or the Kubernetes API",
       },
-      { id: "peers", text: "From the processes themselves, which vote by broadcast" },
-      { id: "disk", text: "From a file on the disk of the first process" },
+      { id: "peers", text: "None: the processes vote by broadcast" },
+      { id: "disk", text: "A file on the disk of the first process" },
     ],
     right: "present",
     explanation:
-      "One record with one atomic comparison is all it takes, so it pays to use what is already run, watched and backed up.",
+      "An election needs one record and one atomic comparison, so use a store that you already run, monitor and back up.",
   },
   {
     id: "renewal",
-    question: "A renewal got no answer. What does its holder know?",
+    question: "A renewal got no answer. What does the holder know?",
     choices: [
       { id: "lost", text: "The lease is lost: it must stop at once" },
       { id: "kept", text: "The lease is extended: the request was sent in time" },
       {
         id: "old",
-        text: "Only what it knew before: it may go on until the old time is over, and tries again",
+        text: "Only what it knew before: it may continue until the old expiry, and it retries",
       },
     ],
     right: "old",
     explanation:
-      "The request or its answer may have been lost. Neither outcome may be assumed, so trust is not extended, and what was promised before still stands.",
+      "Either the request or its answer was lost. The holder can assume neither outcome, so its trust is not extended, and the old expiry still applies.",
   },
   {
     id: "retry",
-    question: "Why does a process that repeats its request for the lease use the same lease id?",
+    question: "Why does a process retry its request for the lease with the same grant id?",
     choices: [
-      { id: "known", text: "So that the store recognizes the request and does not grant twice" },
+      { id: "known", text: "So that the store recognizes the request and grants only once" },
       { id: "line", text: "So that it is served before all others" },
-      { id: "secret", text: "So that nobody else can read the answer" },
+      { id: "secret", text: "So that no other process can read the answer" },
     ],
     right: "known",
     explanation:
-      "If the first request was granted and its answer lost, the second one is answered with that very grant: the same token, and what is left of its time. A new id would have to wait for its own lost lease.",
+      "If the first request was granted but its answer was lost, the retry gets that same grant: the same token and the remaining time. With a new id the process would have to wait for its own lost lease.",
   },
   {
     id: "choose",
     question:
-      "Leaders are sometimes paused for 4 s, and a fail-over may take 15 s. Which lease time fits?",
+      "Leaders are sometimes paused for 4 s, and a fail-over may take 15 s. Which TTL fits?",
     choices: [
-      { id: "two", text: "2 s: a dead leader is replaced as soon as possible" },
+      { id: "two", text: "2 s: a crashed leader is replaced as soon as possible" },
       { id: "ten", text: "10 s, renewed about every 3 s" },
       { id: "sixty", text: "60 s: pauses do no harm at all" },
     ],
     right: "ten",
     explanation:
-      "With 2 s every pause looks like a crash; with 60 s a real crash is noticed too late. 10 s outlives a pause of 4 s even just before a renewal, and a fail-over takes little more than 10 s.",
+      "With 2 s every pause looks like a crash, and with 60 s a real crash is noticed too late. 10 s survives a pause of 4 s even just before a renewal, and a fail-over takes little more than 10 s.",
   },
 ];

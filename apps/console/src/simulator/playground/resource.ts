@@ -1,4 +1,4 @@
-/** What the lease protects: a value behind the real guard of src/fence, which can be switched off. */
+/** The protected resource: a value behind the library's real guard, which can be switched off. */
 
 import { StaleTokenError } from "leasehold";
 import { memoryGuard } from "leasehold/fence";
@@ -7,14 +7,14 @@ import type { ResourceFrame, WriteFrame } from "./frame.js";
 import type { NodeName } from "./settings.js";
 import { NAME, type Stage } from "./stage.js";
 
-/** What a writer is answered. */
+/** The answer to a write. */
 export interface WriteAnswer {
   readonly accepted: boolean;
   readonly lastToken: number;
 }
 
-/** The message of a write, for whoever watches the network. */
-export interface SaidWrite {
+/** The message of a write, for the network's watcher. */
+export interface WriteMessage {
   readonly operation: "write";
   readonly token: number;
   /** Undefined in a request. */
@@ -33,7 +33,7 @@ export class Resource {
   #corrupted = 0;
   #value: ResourceFrame["value"] = null;
   #writes: readonly WriteFrame[] = [];
-  /** All that came with an older token, refused or let through. */
+  /** All writes with an older token, refused or accepted. */
   readonly stale: WriteFrame[] = [];
 
   constructor(stage: Stage) {
@@ -42,7 +42,7 @@ export class Resource {
     this.machine.start();
   }
 
-  /** The guard is asked in either case; without a fence its refusal changes nothing. */
+  /** Always asks the guard; without fencing its refusal has no effect. */
   async write(node: NodeName, token: number): Promise<WriteAnswer> {
     const { settings, tally } = this.#stage;
     let stale = false;
@@ -90,20 +90,20 @@ export class Resource {
   #refuse(node: NodeName, token: number): void {
     this.#stage.tally.refusedWrites += 1;
     const text = `The resource refused ${node}'s write: token ${token} is older than ${this.#lastToken}.`;
-    this.#stage.log.tell("resource", "refused", text, true);
+    this.#stage.log.add("resource", "refused", text, true);
   }
 
   #corrupt(node: NodeName, token: number): void {
     const { tally, log, invariants } = this.#stage;
     tally.staleWritesLetThrough += 1;
     this.#corrupted += 1;
-    const over = this.#value ? `${this.#value.node}'s value` : "what was there";
-    const text = `Nothing fences: ${node} has written over ${over} with token ${token}, which is older than ${this.#lastToken}. The data is corrupt.`;
-    log.tell("resource", "corrupted", text, true);
+    const over = this.#value ? `${this.#value.node}'s value` : "the value";
+    const text = `Without fencing, ${node} overwrote ${over} with token ${token}, which is older than ${this.#lastToken}. The data is corrupted.`;
+    log.add("resource", "corrupted", text, true);
     invariants.broken(
       "neverBack",
       `${node} wrote with token ${token} after ${this.#lastToken}`,
-      "the resource does not fence",
+      "fencing is off",
     );
   }
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ACT_FIELDS, type Act, type Field, type TimedAct } from "./acts.js";
+import { ACTION_FIELDS, type Action, type Field, type TimedAction } from "./actions.js";
 import {
   decodeScript,
   encodeScript,
@@ -9,7 +9,7 @@ import {
   type Script,
   ScriptError,
 } from "./index.js";
-import { LONGEST_RUN_MS, MOST_ACTS } from "./script.js";
+import { LONGEST_RUN_MS, MOST_ACTIONS } from "./script.js";
 import { CLOCK_RANGE, fitSettings, RANGES, type Settings, START_RANGE } from "./settings.js";
 
 const inRange = ({ min, max }: { min: number; max: number }) => fc.integer({ min, max });
@@ -24,24 +24,30 @@ function valueOf(field: Field): fc.Arbitrary<unknown> {
   return field.optional ? fc.option(value, { nil: undefined }) : value;
 }
 
-const act = fc.constantFrom(...(Object.keys(ACT_FIELDS) as Act["kind"][])).chain((kind) => {
-  if (kind === "set") {
-    return fc
-      .constantFrom(...(Object.keys(RANGES) as (keyof typeof RANGES)[]))
-      .chain((setting) =>
-        inRange(RANGES[setting]).map((value): Act => ({ kind: "set", setting, value })),
-      );
-  }
-  const fields = Object.fromEntries(ACT_FIELDS[kind].map((field) => [field.name, valueOf(field)]));
-  return fc.record(fields).map((values) => {
-    const given = Object.entries(values).filter(([, value]) => value !== undefined);
-    return { kind, ...Object.fromEntries(given) } as unknown as Act;
+const action = fc
+  .constantFrom(...(Object.keys(ACTION_FIELDS) as Action["kind"][]))
+  .chain((kind) => {
+    if (kind === "set") {
+      return fc
+        .constantFrom(...(Object.keys(RANGES) as (keyof typeof RANGES)[]))
+        .chain((setting) =>
+          inRange(RANGES[setting]).map((value): Action => ({ kind: "set", setting, value })),
+        );
+    }
+    const fields = Object.fromEntries(
+      ACTION_FIELDS[kind].map((field) => [field.name, valueOf(field)]),
+    );
+    return fc.record(fields).map((values) => {
+      const given = Object.entries(values).filter(([, value]) => value !== undefined);
+      return { kind, ...Object.fromEntries(given) } as unknown as Action;
+    });
   });
-});
 
-const acts = fc
-  .array(fc.record({ atMs: fc.integer({ min: 0, max: LONGEST_RUN_MS }), act }), { maxLength: 30 })
-  .map((list): TimedAct[] => list.sort((a, b) => a.atMs - b.atMs));
+const actions = fc
+  .array(fc.record({ atMs: fc.integer({ min: 0, max: LONGEST_RUN_MS }), action }), {
+    maxLength: 30,
+  })
+  .map((list): TimedAction[] => list.sort((a, b) => a.atMs - b.atMs));
 
 const five = (range: { min: number; max: number }) => {
   const one = inRange(range);
@@ -64,11 +70,11 @@ const script: fc.Arbitrary<Script> = fc.record({
   scenario: fc.constantFrom(...SCENARIOS.map(({ id }) => id)),
   seed: fc.integer({ min: 0, max: 999_999_999 }),
   settings,
-  acts,
+  actions,
 });
 
 describe("a script as text", () => {
-  it("comes back as it was, and fits into a URL", () => {
+  it("survives a round trip and fits into a URL", () => {
     fc.assert(
       fc.property(script, (one) => {
         const text = encodeScript(one);
@@ -78,16 +84,16 @@ describe("a script as text", () => {
     );
   });
 
-  it("is short where little differs from the scenario", () => {
+  it("is short if little differs from the scenario", () => {
     expect(encodeScript(newScript("pause", { seed: 42 }))).toBe("1-pause-42--");
     const settings = { ttlMs: 5_000, clockPercents: [-30, 0, 0, 0, 2.5] as const };
     const changed = newScript("pause", { settings });
-    const acts: TimedAct[] = [
-      { atMs: 1_200, act: { kind: "pause", node: "P1", midWrite: true } },
-      { atMs: 3_000, act: { kind: "jump", node: "P2", ms: -5_000 } },
-      { atMs: 3_000, act: { kind: "resign" } },
+    const actions: TimedAction[] = [
+      { atMs: 1_200, action: { kind: "pause", node: "P1", midWrite: true } },
+      { atMs: 3_000, action: { kind: "jump", node: "P2", ms: -5_000 } },
+      { atMs: 3_000, action: { kind: "resign" } },
     ];
-    expect(encodeScript({ ...changed, acts })).toBe(
+    expect(encodeScript({ ...changed, actions })).toBe(
       "1-pause-1-ttlMs.5000_clockPercents.n30.0.0.0.2d5-1200.pause.P1.1_3000.jump.P2.n5000_3000.resign",
     );
   });
@@ -100,7 +106,7 @@ describe("a script as text", () => {
     ["1-pause-x--", 'seed must be a number, not "x".'],
     ["1-pause-1d5--", "seed must be a whole number, not 1.5."],
     ["1-pause-9999999999--", "seed must be from 0 to 999999999, not 9999999999."],
-    ["1-pause-1---", "The script goes on behind its acts."],
+    ["1-pause-1---", "The script has extra text after its actions."],
     ["1-pause-1-ttl.5000-", 'The setting "ttl" is not known.'],
     ["1-pause-1-toString.1-", 'The setting "toString" is not known.'],
     ["1-pause-1-ttlMs-", "ttlMs must have 1 values, not 0."],
@@ -111,27 +117,30 @@ describe("a script as text", () => {
     ["1-pause-1-fenced.yes-", 'fenced must be 0 or 1, not "yes".'],
     ["1-pause-1-clockPercents.1.2-", "clockPercents must have 5 values, not 2."],
     ["1-pause-1-clockPercents.n51.0.0.0.0-", "clockPercents must be from -50 to 50, not -51."],
-    ["1-pause-1--crash.P1", 'the time of an act must be a number, not "crash".'],
-    ["1-pause-1--999999999.crash.P1", "the time of an act must be from 0 to 600000"],
-    ["1-pause-1--5.explode.P1", 'The act "explode" is not known.'],
-    ["1-pause-1--5.constructor", 'The act "constructor" is not known.'],
-    ["1-pause-1--5.crash", 'The act "crash" lacks its node.'],
+    ["1-pause-1--crash.P1", 'the time of an action must be a number, not "crash".'],
+    ["1-pause-1--999999999.crash.P1", "the time of an action must be from 0 to 600000"],
+    ["1-pause-1--5.explode.P1", 'The action "explode" is not known.'],
+    ["1-pause-1--5.constructor", 'The action "constructor" is not known.'],
+    ["1-pause-1--5.crash", 'The action "crash" has no node.'],
     [
       "1-pause-1--5.crash.P9",
       'node of "crash" must be one of P1, P2, P3, P4, P5, store, not "P9".',
     ],
-    ["1-pause-1--5.crash.P1.P2", 'The act "crash" has 1 values too many.'],
+    ["1-pause-1--5.crash.P1.P2", 'The action "crash" has too many values: 1 extra.'],
     ["1-pause-1--5.fence.maybe", 'on of "fence" must be 0 or 1, not "maybe".'],
     ["1-pause-1--5.set.ttlMs.10", "ttlMs must be from 1000 to 60000, not 10."],
-    ["1-pause-1--9.crash.P1_5.crash.P2", "The act at 5 ms comes after a later one."],
-    [`1-pause-1--${"5.expire_".repeat(MOST_ACTS)}5.expire`, `More than ${MOST_ACTS} acts.`],
+    ["1-pause-1--9.crash.P1_5.crash.P2", "The action at 5 ms is out of order."],
+    [
+      `1-pause-1--${"5.expire_".repeat(MOST_ACTIONS)}5.expire`,
+      `More than ${MOST_ACTIONS} actions.`,
+    ],
     ["1".repeat(20_001), "The script is longer than 20000 characters."],
   ])("refuses %j", (text, message) => {
     expect(() => decodeScript(text)).toThrow(ScriptError);
     expect(() => decodeScript(text)).toThrow(message);
   });
 
-  it("throws nothing else, whatever comes", () => {
+  it("throws nothing else for any text", () => {
     const pieces = fc.constantFrom(
       "1",
       "-",
@@ -164,7 +173,7 @@ describe("a script as text", () => {
 });
 
 describe("settings", () => {
-  it("are brought into their ranges, and fit together", () => {
+  it("are clamped to their ranges and fit together", () => {
     const { settings } = newScript("free", { settings: { ttlMs: 10, latencyMs: 1e9 } });
     expect(settings).toMatchObject({ ttlMs: 1_000, latencyMs: RANGES.latencyMs.max });
     expect(settings.renewEveryMs).toBeLessThan(1_000);

@@ -1,15 +1,21 @@
 /**
- * What a run follows from, and as a text that fits into a URL:
+ * The script that determines a run, and its encoding for URLs:
  *
  *   1-pause-42-ttlMs.5000_clockPercents.n30.0.0.0.0-12000.crash.P3_14000.restart.P3
- *   │   │   │  └ settings that differ from the scenario's └ what a person did, and when
+ *   │   │   │  └ settings that differ from the scenario's └ the user's actions and their times
  *   │   │   └ seed
- *   │   └ scenario, whose own plan is not written down
+ *   │   └ scenario, whose own plan is not encoded
  *   └ version
  *
- * Only letters, digits and `.` `_` `-`. In numbers `n` stands for minus, `d` for the decimal point.
+ * Only letters, digits and `.` `_` `-`. In numbers `n` means minus and `d` the decimal point.
  */
-import { ACT_FIELDS, type Act, type ActKind, type Field, type TimedAct } from "./acts.js";
+import {
+  ACTION_FIELDS,
+  type Action,
+  type ActionKind,
+  type Field,
+  type TimedAction,
+} from "./actions.js";
 import { SCENARIOS, type ScenarioId, scenarioById, settingsOf } from "./scenarios.js";
 import {
   CLOCK_RANGE,
@@ -23,32 +29,32 @@ import {
 
 export interface Script {
   readonly scenario: ScenarioId;
-  /** A whole number from 0; runs of other seeds differ in the delays of messages, and in jitter. */
+  /** An integer from 0. Runs with different seeds differ in message delays and jitter. */
   readonly seed: number;
-  /** At the beginning. */
+  /** The settings at the start. */
   readonly settings: Settings;
-  /** What a person did, in the order of time; the scenario's own plan comes on top. */
-  readonly acts: readonly TimedAct[];
+  /** The user's actions in the order of time, in addition to the scenario's plan. */
+  readonly actions: readonly TimedAction[];
 }
 
-/** A script that cannot be read or played; the message says what is wrong with it. */
+/** A script is invalid; the message says why. */
 export class ScriptError extends Error {
   override readonly name = "ScriptError";
 }
 
-/** How long a run may be, in milliseconds of true time: what it remembers stays bounded by that. */
+/** The longest run in milliseconds of true time, which bounds its memory. */
 export const LONGEST_RUN_MS = 600_000;
-/** A person does no more than that, and a URL holds them. */
-export const MOST_ACTS = 500;
+/** The largest number of actions, which bounds the URL. */
+export const MOST_ACTIONS = 500;
 
 const VERSION = "1";
 const LARGEST_SEED = 999_999_999;
 const LONGEST_TEXT = 20_000;
 
 /**
- * A scenario to begin with.
+ * A new script for a scenario.
  * @param options.seed default 1
- * @param options.settings what differs from the scenario's; brought into their ranges
+ * @param options.settings settings that differ from the scenario's, clamped to their ranges
  */
 export function newScript(
   scenario: ScenarioId,
@@ -56,16 +62,16 @@ export function newScript(
 ): Script {
   const { seed = 1, settings } = options;
   const all = { ...settingsOf(scenarioById(scenario)), ...settings };
-  return { scenario, seed, settings: fitSettings(all), acts: [] };
+  return { scenario, seed, settings: fitSettings(all), actions: [] };
 }
 
-export function encodeScript({ scenario, seed, settings, acts }: Script): string {
+export function encodeScript({ scenario, seed, settings, actions }: Script): string {
   const usual = settingsOf(scenarioById(scenario));
   const changed = (Object.keys(DEFAULTS) as (keyof Settings)[])
     .filter((name) => String(settings[name]) !== String(usual[name]))
     .map((name) => [name, ...[settings[name]].flat().map(encodeValue)].join("."));
-  const done = acts.map(({ atMs, act }) =>
-    [encodeValue(atMs), act.kind, ...encodeFields(act)].join("."),
+  const done = actions.map(({ atMs, action }) =>
+    [encodeValue(atMs), action.kind, ...encodeFields(action)].join("."),
   );
   return [VERSION, scenario, seed, changed.join("_"), done.join("_")].join("-");
 }
@@ -75,7 +81,7 @@ export function decodeScript(text: string): Script {
   if (text.length > LONGEST_TEXT) {
     throw new ScriptError(`The script is longer than ${LONGEST_TEXT} characters.`);
   }
-  const [version, scenario, seed = "", settings = "", acts = "", ...rest] = text.split("-");
+  const [version, scenario, seed = "", settings = "", actions = "", ...rest] = text.split("-");
   if (version !== VERSION) {
     throw new ScriptError(`The script has version "${version}"; only version ${VERSION} is known.`);
   }
@@ -84,18 +90,18 @@ export function decodeScript(text: string): Script {
     const ids = SCENARIOS.map(({ id }) => id).join(", ");
     throw new ScriptError(`The scenario "${scenario}" is not known; there are ${ids}.`);
   }
-  if (rest.length > 0) throw new ScriptError("The script goes on behind its acts.");
-  const list = acts === "" ? [] : acts.split("_").map(decodeAct);
-  if (list.length > MOST_ACTS) throw new ScriptError(`More than ${MOST_ACTS} acts.`);
+  if (rest.length > 0) throw new ScriptError("The script has extra text after its actions.");
+  const list = actions === "" ? [] : actions.split("_").map(decodeAction);
+  if (list.length > MOST_ACTIONS) throw new ScriptError(`More than ${MOST_ACTIONS} actions.`);
   list.forEach(({ atMs }, index) => {
     if (atMs >= (list[index - 1]?.atMs ?? 0)) return;
-    throw new ScriptError(`The act at ${atMs} ms comes after a later one.`);
+    throw new ScriptError(`The action at ${atMs} ms is out of order.`);
   });
   return {
     scenario: known.id,
     seed: decodeNumber("seed", seed, { min: 0, max: LARGEST_SEED, whole: true }),
     settings: decodeSettings(settings, settingsOf(known)),
-    acts: list,
+    actions: list,
   };
 }
 
@@ -104,9 +110,11 @@ function encodeValue(value: number | boolean | string): string {
   return typeof value === "number" ? String(value).replace("-", "n").replace(".", "d") : value;
 }
 
-function encodeFields(act: Act): string[] {
-  const values = act as unknown as Readonly<Record<string, number | boolean | string | undefined>>;
-  return ACT_FIELDS[act.kind].flatMap(({ name }) => {
+function encodeFields(action: Action): string[] {
+  const values = action as unknown as Readonly<
+    Record<string, number | boolean | string | undefined>
+  >;
+  return ACTION_FIELDS[action.kind].flatMap(({ name }) => {
     const value = values[name];
     return value === undefined ? [] : [encodeValue(value)];
   });
@@ -167,33 +175,35 @@ function decodeSetting(name: keyof Settings, values: readonly string[]): unknown
     const range = name === "clockPercents" ? CLOCK_RANGE : START_RANGE;
     return values.map((one) => decodeNumber(name, one, range));
   }
-  // A lease lasts whole milliseconds.
+  // A TTL is in whole milliseconds.
   return decodeNumber(name, value, { ...RANGES[name], whole: name === "ttlMs" });
 }
 
-function decodeAct(text: string): TimedAct {
+function decodeAction(text: string): TimedAction {
   const [time = "", kind = "", ...values] = text.split(".");
-  const atMs = decodeNumber("the time of an act", time, {
+  const atMs = decodeNumber("the time of an action", time, {
     min: 0,
     max: LONGEST_RUN_MS,
     whole: true,
   });
-  if (!Object.hasOwn(ACT_FIELDS, kind)) throw new ScriptError(`The act "${kind}" is not known.`);
-  const fields = ACT_FIELDS[kind as ActKind];
+  if (!Object.hasOwn(ACTION_FIELDS, kind))
+    throw new ScriptError(`The action "${kind}" is not known.`);
+  const fields = ACTION_FIELDS[kind as ActionKind];
   if (values.length > fields.length) {
     throw new ScriptError(
-      `The act "${kind}" has ${values.length - fields.length} values too many.`,
+      `The action "${kind}" has too many values: ${values.length - fields.length} extra.`,
     );
   }
   const decoded: Record<string, unknown> = { kind };
   for (const [index, field] of fields.entries()) {
     const value = values[index];
     if (value !== undefined) decoded[field.name] = decodeField(kind, field, value);
-    else if (!field.optional) throw new ScriptError(`The act "${kind}" lacks its ${field.name}.`);
+    else if (!field.optional) throw new ScriptError(`The action "${kind}" has no ${field.name}.`);
   }
-  const act = decoded as unknown as Act;
-  if (act.kind === "set") decodeNumber(act.setting, encodeValue(act.value), RANGES[act.setting]);
-  return { atMs, act };
+  const action = decoded as unknown as Action;
+  if (action.kind === "set")
+    decodeNumber(action.setting, encodeValue(action.value), RANGES[action.setting]);
+  return { atMs, action };
 }
 
 function decodeField(kind: string, field: Field, text: string): unknown {

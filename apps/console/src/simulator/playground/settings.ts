@@ -1,4 +1,4 @@
-/** The knobs of a run: what each means, its range, and what fits together. */
+/** The settings of a run, their ranges, and the rules by which they fit together. */
 
 /** The processes that contend. */
 export const NODES = ["P1", "P2", "P3", "P4", "P5"] as const;
@@ -10,25 +10,25 @@ export type PerNode = readonly [number, number, number, number, number];
 export interface Settings {
   /** How long a grant lasts unless it is renewed. */
   readonly ttlMs: number;
-  /** How often the holder renews; the real code moves each renewal by up to 10 %. */
+  /** How often the holder renews; the real code adds up to 10 % of jitter. */
   readonly renewEveryMs: number;
-  /** How long a message takes one way, give or take a fifth. */
+  /** How long a message takes one way, plus or minus 20 %. */
   readonly latencyMs: number;
-  /** How many messages are lost. */
+  /** The share of messages that are lost. */
   readonly lossPercent: number;
-  /** By how much a holder's clock may be slower than the store's, as the holders allow for it. */
+  /** How much slower than the store's clock a holder allows its clock to be. */
   readonly driftRatioPercent: number;
   /** How often the leader writes to the protected resource. */
   readonly writeEveryMs: number;
-  /** How long a process waits for an answer of the store before it asks again. */
+  /** How long a process waits for an answer before it retries. */
   readonly answerTimeoutMs: number;
-  /** Whether the resource refuses tokens older than the newest that it has seen. */
+  /** Whether the resource refuses tokens older than the newest one it has seen. */
   readonly fenced: boolean;
-  /** Whether the store keeps those who wait in line; else all ask at the same moment. */
+  /** Whether the store has a wait queue; without one all waiters retry at the same moment. */
   readonly queued: boolean;
-  /** By how much each clock is faster (or, below zero, slower) than true time. */
+  /** How much faster than true time each clock runs; negative values are slower. */
   readonly clockPercents: PerNode;
-  /** When each process starts: also the order in which they stand in line. */
+  /** When each process starts, which is also the order of the queue. */
   readonly startsMs: PerNode;
 }
 
@@ -40,7 +40,7 @@ export type NumberSetting = {
 export interface Range {
   readonly min: number;
   readonly max: number;
-  /** Of a slider. */
+  /** The step of the slider. */
   readonly step: number;
   readonly label: string;
   readonly unit: "ms" | "%";
@@ -48,15 +48,15 @@ export interface Range {
   readonly help: string;
 }
 
-/** What each number may be. */
+/** The range and the texts of each number. */
 export const RANGES: Readonly<Record<NumberSetting, Range>> = {
   ttlMs: {
     min: 1_000,
     max: 60_000,
     step: 500,
-    label: "Lease time (ttl)",
+    label: "Lease TTL",
     unit: "ms",
-    help: "Longer outlives longer pauses; shorter replaces a dead leader sooner.",
+    help: "A longer TTL survives longer pauses; a shorter one replaces a crashed leader sooner.",
   },
   renewEveryMs: {
     min: 100,
@@ -64,7 +64,7 @@ export const RANGES: Readonly<Record<NumberSetting, Range>> = {
     step: 100,
     label: "Renewal interval",
     unit: "ms",
-    help: "A third of the lease time leaves room for two renewals that fail.",
+    help: "At a third of the TTL, two renewals can fail before the lease is lost.",
   },
   latencyMs: {
     min: 1,
@@ -72,45 +72,45 @@ export const RANGES: Readonly<Record<NumberSetting, Range>> = {
     step: 10,
     label: "Network latency",
     unit: "ms",
-    help: "One way; a question and its answer take twice as long.",
+    help: "One way; a round trip takes twice as long.",
   },
   lossPercent: {
     min: 0,
     max: 60,
     step: 1,
-    label: "Messages lost",
+    label: "Message loss",
     unit: "%",
-    help: "Whose answer was lost cannot know whether the store has acted.",
+    help: "If an answer is lost, the process cannot know whether its request succeeded.",
   },
   driftRatioPercent: {
     min: 0,
     max: 50,
     step: 1,
-    label: "Drift that holders allow for",
+    label: "Allowed clock drift",
     unit: "%",
-    help: "A holder stops this much earlier, in case its clock is slow.",
+    help: "Holders stop this much earlier, in case their clock is slow.",
   },
   writeEveryMs: {
     min: 200,
     max: 10_000,
     step: 100,
-    label: "Leader writes every",
+    label: "Write interval",
     unit: "ms",
-    help: "Each write carries the token of the leader's lease.",
+    help: "The leader writes this often. Each write carries its fencing token.",
   },
   answerTimeoutMs: {
     min: 100,
     max: 5_000,
     step: 100,
-    label: "Patience for an answer",
+    label: "Request timeout",
     unit: "ms",
-    help: "After this long a process takes an answer for lost, and asks again.",
+    help: "A process retries if no answer arrives within this time.",
   },
 };
 
-/** Of each clock, in percent of true time. */
+/** The range of each clock, in percent of true time. */
 export const CLOCK_RANGE = { min: -50, max: 50, step: 1 } as const;
-/** Of each start. */
+/** The range of each start. */
 export const START_RANGE = { min: 0, max: 60_000, step: 100 } as const;
 
 export const DEFAULTS: Settings = {
@@ -124,15 +124,15 @@ export const DEFAULTS: Settings = {
   fenced: true,
   queued: true,
   clockPercents: [0, 0, 0, 0, 0],
-  // P3 comes second, and so stands first in line.
+  // P3 starts second, so it is first in the queue.
   startsMs: [0, 1_200, 600, 1_800, 2_400],
 };
 
-/** As the real code has them by default. */
+/** The defaults of the real code. */
 const MARGIN_MS = 10;
 const JITTER_RATIO = 0.1;
 
-/** The longest renewal interval that goes with the others: a renewal must come while trust lasts. */
+/** The longest renewal interval that fits the other settings: a renewal must come while trust lasts. */
 export function longestRenewEveryMs({
   ttlMs,
   driftRatioPercent,
@@ -141,14 +141,14 @@ export function longestRenewEveryMs({
   return Math.floor((trustMs - 1) / (1 + JITTER_RATIO));
 }
 
-/** A round trip at its slowest: whoever waits for less hears of nothing. */
+/** The slowest round trip. With a shorter timeout no answer would arrive in time. */
 function leastAnswerTimeoutMs(latencyMs: number): number {
   return Math.min(RANGES.answerTimeoutMs.max, Math.ceil(2.5 * latencyMs));
 }
 
 /**
- * The settings with every value in its range, a renewal interval that fits, and patience that outlasts
- * a round trip. For sliders.
+ * The settings with every value in its range, a renewal interval that fits, and a request timeout longer
+ * than a round trip.
  */
 export function fitSettings(settings: Settings): Settings {
   const fitted: Record<string, unknown> = { ...settings };

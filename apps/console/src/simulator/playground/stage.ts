@@ -1,4 +1,4 @@
-/** What the parts of a run share: the world, its settings, its log, and what is counted and checked. */
+/** The shared parts of a run: world, network, settings, log, counters and invariants. */
 import type { Network } from "leasehold-verification/simulation/network";
 import type { World } from "leasehold-verification/simulation/world";
 import type { Invariants } from "./invariants.js";
@@ -16,6 +16,6 @@ export interface Stage {
   readonly log: Log;
   readonly tally: Tally;
   readonly invariants: Invariants;
-  /** In force now. */
+  /** The current settings. */
   settings: Settings;
 }

@@ -1,4 +1,4 @@
-/** What is counted, so that settings can be compared. */
+/** The counters of a run, by which settings are compared. */
 import type { World } from "leasehold-verification/simulation/world";
 import type { Counters } from "./frame.js";
 import type { NodeName } from "./settings.js";
@@ -23,7 +23,7 @@ export class Tally {
   messagesLost = 0;
   readonly failOversMs: number[] = [];
   readonly #world: World;
-  /** Whose work began last, and under which token. */
+  /** The process whose work started last, and its token. */
   #leading: { readonly node: NodeName; readonly token: number } | undefined;
   #vacantSinceMs: number | undefined;
 
@@ -32,8 +32,8 @@ export class Tally {
   }
 
   /**
-   * The work of a term begins.
-   * @returns how long nobody led, 0 while the last one still works; null for the first term
+   * The work of a term starts.
+   * @returns the time without a leader, 0 if the last one still works; null for the first term
    */
   began(node: NodeName, token: number): number | null {
     const last = this.#leading;
@@ -45,14 +45,14 @@ export class Tally {
     return vacantMs;
   }
 
-  /** The process that led last does so no more: dead, paused, or out of trust. */
+  /** The last leader stops: crashed, paused, or without trust in its lease. */
   stopped(node: NodeName, token: number | null): void {
     if (this.#leading?.node !== node || this.#leading.token !== token) return;
     this.#vacantSinceMs ??= this.#world.nowMs;
   }
 
-  /** It goes on under the lease that it had: it was not away after all. */
-  wentOn(node: NodeName, token: number): void {
+  /** The last leader resumes under the same lease, so there was no gap. */
+  resumed(node: NodeName, token: number): void {
     if (this.#leading?.node === node && this.#leading.token === token) {
       this.#vacantSinceMs = undefined;
     }
@@ -85,7 +85,7 @@ export class Tally {
   }
 
   get #vacantMs(): number {
-    // Undefined where the next began before the last had stopped: nobody waited.
+    // Undefined if the next leader started before the last one had stopped.
     return this.#vacantSinceMs === undefined ? 0 : this.#world.nowMs - this.#vacantSinceMs;
   }
 }

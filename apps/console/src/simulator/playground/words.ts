@@ -1,16 +1,16 @@
-/** How the log says things. */
-import type { AnswerKind, CutWay, TimedAct } from "./acts.js";
+/** Text for the log. */
+import type { AnswerKind, CutWay, TimedAction } from "./actions.js";
 import { type NodeName, RANGES } from "./settings.js";
 
-/** A duration as people say it: "0.3 s", "10 s", "45 ms". */
+/** A duration as text: "0.3 s", "10 s", "45 ms". */
 export function duration(ms: number): string {
   if (Math.abs(ms) < 100) return `${Math.round(ms)} ms`;
   return `${Math.round(ms / 100) / 10} s`;
 }
 
 /** "1st", "2nd". */
-export function ordinal(place: number): string {
-  return `${place}${["th", "st", "nd", "rd"][place] ?? "th"}`;
+export function ordinal(position: number): string {
+  return `${position}${["th", "st", "nd", "rd"][position] ?? "th"}`;
 }
 
 /** The process of a holder's name: "P1" of "P1/2", the second process of that name. */
@@ -21,62 +21,64 @@ export function nodeOf(holder: string): NodeName {
 const CUTS: Readonly<Record<CutWay, string>> = {
   both: "is cut off from the store",
   requests: "can no longer send to the store",
-  answers: "hears nothing from the store any more",
+  answers: "no longer receives from the store",
 };
 
-const ASKED: Readonly<Record<AnswerKind, string>> = {
+const REQUESTS: Readonly<Record<AnswerKind, string>> = {
   acquire: "request for the lease",
   renew: "renewal",
   release: "release",
   write: "write",
 };
 
-/** An act as a clause: "P1 crashes". */
-export function describeAct(act: TimedAct["act"]): string {
-  switch (act.kind) {
+/** An action as a clause: "P1 crashes". */
+export function describeAction(action: TimedAction["action"]): string {
+  switch (action.kind) {
     case "crash":
-      return `${act.node} crashes`;
+      return `${action.node} crashes`;
     case "restart":
-      return `${act.node} is started again`;
+      return `${action.node} restarts`;
     case "pause":
-      return act.midWrite
-        ? `${act.node} is paused in the middle of its next write`
-        : `${act.node} is paused`;
+      return action.midWrite
+        ? `${action.node} is paused during its next write`
+        : `${action.node} is paused`;
     case "suspend":
-      return `${act.node} is suspended`;
+      return `${action.node} is suspended`;
     case "resume":
-      return `${act.node} goes on`;
+      return `${action.node} resumes`;
     case "cut":
-      return `${act.node} ${CUTS[act.way]}`;
+      return `${action.node} ${CUTS[action.way]}`;
     case "mend":
-      return `${act.node} reaches the store again`;
+      return `${action.node} reaches the store again`;
     case "rate":
-      return act.percent === 0
-        ? `the clocks of ${act.node} keep time`
-        : `the clocks of ${act.node} run ${Math.abs(act.percent)} % ${act.percent < 0 ? "slow" : "fast"}`;
+      return action.percent === 0
+        ? `the clocks of ${action.node} keep time`
+        : `the clocks of ${action.node} run ${Math.abs(action.percent)} % ${action.percent < 0 ? "slow" : "fast"}`;
     case "jump":
-      return `the wall clock of ${act.node} is set ${act.ms < 0 ? "back" : "forward"} by ${duration(Math.abs(act.ms))}`;
+      return `the wall clock of ${action.node} is set ${action.ms < 0 ? "back" : "forward"} by ${duration(Math.abs(action.ms))}`;
     case "expire":
-      return "the lease is made to expire in the store";
+      return "the lease is forced to expire in the store";
     case "resign":
-      return act.successor ? `the leader hands over to ${act.successor}` : "the leader resigns";
+      return action.successor
+        ? `the leader hands over to ${action.successor}`
+        : "the leader resigns";
     case "revoke":
-      return act.free === "now"
+      return action.free === "now"
         ? "an operator revokes the lease at once"
-        : "an operator revokes the lease as of its expiry";
+        : "an operator revokes the lease at its expiry";
     case "drop":
-      return `message ${act.message} is lost`;
+      return `message ${action.message} is lost`;
     case "delay":
-      return `message ${act.message} comes ${duration(act.byMs)} later`;
+      return `message ${action.message} arrives ${duration(action.byMs)} later`;
     case "duplicate":
-      return `message ${act.message} arrives twice`;
+      return `message ${action.message} arrives twice`;
     case "dropAnswer":
-      return `the next answer to ${act.node} about its ${ASKED[act.of]} is lost`;
+      return `the next answer to ${action.node} about its ${REQUESTS[action.of]} is lost`;
     case "fence":
-      return act.on ? "the resource fences" : "the resource fences no more";
+      return action.on ? "fencing is switched on" : "fencing is switched off";
     case "set": {
-      const { label, unit } = RANGES[act.setting];
-      return `${label}: ${unit === "ms" ? duration(act.value) : `${act.value} %`}`;
+      const { label, unit } = RANGES[action.setting];
+      return `${label}: ${unit === "ms" ? duration(action.value) : `${action.value} %`}`;
     }
   }
 }

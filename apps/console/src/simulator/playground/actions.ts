@@ -1,56 +1,56 @@
-/** What a person does to the world, as data: one table says the fields of each act and their ranges. */
+/** The user's actions as data. One table lists the fields of each action and their ranges. */
 import { CLOCK_RANGE, NODES, type NodeName, type NumberSetting, RANGES } from "./settings.js";
 
-/** Whom an act may hit: a process, or the store itself. */
+/** The target of an action: a process, or the store. */
 export type Target = NodeName | "store";
 
-export type Act =
-  /** Like kill -9: nothing of the process ever runs again. The store keeps its records. */
+export type Action =
+  /** Like kill -9. A store keeps its records. */
   | { readonly kind: "crash"; readonly node: Target }
-  /** A new process, which knows nothing of the old one. */
+  /** Starts a new process without the state of the old one. */
   | { readonly kind: "restart"; readonly node: Target }
   /**
-   * Stands still while all clocks go on: a long garbage collection. `midWrite` waits for the moment
-   * when a write has been checked against the lease, but not sent.
+   * Freezes the process while all clocks run on, like a long garbage collection. `midWrite` waits for the
+   * moment between the lease check and the send of a write.
    */
   | { readonly kind: "pause"; readonly node: Target; readonly midWrite?: boolean }
-  /** As a pause, and the monotonic clock stands still too: a laptop's lid, a moved virtual machine. */
+  /** A pause in which the monotonic clock stops too: a closed laptop, a migrated virtual machine. */
   | { readonly kind: "suspend"; readonly node: NodeName }
   /** Ends a pause or a suspension. */
   | { readonly kind: "resume"; readonly node: Target }
-  /** Nothing gets through between process and store: both ways, or one of them. */
+  /** Cuts the network between the process and the store, in both directions or in one. */
   | { readonly kind: "cut"; readonly node: NodeName; readonly way: CutWay }
   | { readonly kind: "mend"; readonly node: NodeName }
-  /** The clocks of the process run faster or slower from now on. */
+  /** Changes the speed of the process's clocks. */
   | { readonly kind: "rate"; readonly node: NodeName; readonly percent: number }
-  /** The wall clock is set, forward or back. */
+  /** Sets the wall clock forward or back. */
   | { readonly kind: "jump"; readonly node: NodeName; readonly ms: number }
-  /** Ends the lease in the store, as if its time were over; nobody is told. */
+  /** Ends the lease in the store as if it had expired. The holder gets no message. */
   | { readonly kind: "expire" }
-  /** The leader gives up by itself, and releases; with a successor, others stand aside for it. */
+  /** The leader stops and releases the lease. With a successor, the others let that one go first. */
   | { readonly kind: "resign"; readonly successor?: NodeName }
-  /** An operator ends the lease: at its expiry (renewals are refused), or at once. */
+  /** An operator revokes the lease: at its expiry (renewals are refused) or at once. */
   | { readonly kind: "revoke"; readonly free: "atExpiry" | "now" }
   | { readonly kind: "drop"; readonly message: number }
   | { readonly kind: "delay"; readonly message: number; readonly byMs: number }
   | { readonly kind: "duplicate"; readonly message: number }
-  /** The next answer of this kind to the process is lost. */
+  /** Loses the next answer of this kind to the process. */
   | { readonly kind: "dropAnswer"; readonly node: NodeName; readonly of: AnswerKind }
   | { readonly kind: "fence"; readonly on: boolean }
-  /** From now on; what a lease is asked with applies to the present leader from its next term on. */
+  /** Applies from now on; settings of leases apply to the current leader from its next term. */
   | { readonly kind: "set"; readonly setting: NumberSetting; readonly value: number };
 
-export type ActKind = Act["kind"];
+export type ActionKind = Action["kind"];
 export type CutWay = "both" | "requests" | "answers";
 export type AnswerKind = "acquire" | "renew" | "release" | "write";
 
-/** An act, and when it was done in true time: whole milliseconds from the beginning. */
-export interface TimedAct {
+/** An action and its time: true time in whole milliseconds since the start. */
+export interface TimedAction {
   readonly atMs: number;
-  readonly act: Act;
+  readonly action: Action;
 }
 
-/** How a field of an act is written and checked. */
+/** How a field of an action is encoded and validated. */
 export type Field = { readonly name: string; readonly optional?: true } & (
   | { readonly type: "choice"; readonly of: readonly string[] }
   | { readonly type: "number"; readonly min: number; readonly max: number; readonly whole: boolean }
@@ -69,8 +69,8 @@ const node = choice("node", NODES);
 const target = choice("node", [...NODES, "store"]);
 const message = number("message", 1, 1e6);
 
-/** The fields of each act, in the order in which they are written. */
-export const ACT_FIELDS: Readonly<Record<ActKind, readonly Field[]>> = {
+/** The fields of each action, in the order of the encoding. */
+export const ACTION_FIELDS: Readonly<Record<ActionKind, readonly Field[]>> = {
   crash: [target],
   restart: [target],
   pause: [target, { name: "midWrite", type: "flag", optional: true }],

@@ -1,21 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { ACT_FIELDS, type Act } from "./acts.js";
-import { describeAct, type Frame, newScript, Playground, type Settings } from "./index.js";
+import { ACTION_FIELDS, type Action } from "./actions.js";
+import { describeAction, type Frame, newScript, Playground, type Settings } from "./index.js";
 
-/** A free run, with what is done at which moment. */
+/** A run of free play with these actions. */
 async function after(
-  acts: readonly (readonly [atMs: number, act: Act])[],
+  actions: readonly (readonly [atMs: number, action: Action])[],
   untilMs: number,
   settings: Partial<Settings> = {},
 ) {
   const playground = new Playground(newScript("free", { settings }));
-  for (const [atMs, act] of acts) {
+  for (const [atMs, action] of actions) {
     await playground.runTo(atMs);
-    await playground.act(act);
+    await playground.perform(action);
   }
   const frame = await playground.runTo(untilMs);
   const node = (name: string) => frame.nodes.find((one) => one.name === name);
-  return { playground, frame, node, told: playground.log.map(({ text }) => text).join("\n") };
+  return { playground, frame, node, logText: playground.log.map(({ text }) => text).join("\n") };
 }
 
 const grantsOf = ({ store }: Frame) =>
@@ -24,7 +24,7 @@ const brokenPromises = ({ invariants }: Frame) =>
   invariants.filter(({ holds, promised }) => !holds && promised).map(({ id }) => id);
 
 describe("processes", () => {
-  it("crash and are started again, as other holders", async () => {
+  it("crash and restart as other holders", async () => {
     const { frame, node } = await after(
       [
         [4_000, { kind: "crash", node: "P1" }],
@@ -33,11 +33,16 @@ describe("processes", () => {
       20_000,
     );
     expect(grantsOf(frame)).toEqual(["1 P1 expired", "2 P3 live"]);
-    expect(node("P1")).toMatchObject({ state: "up", starts: 2, role: "candidate", placeInLine: 4 });
+    expect(node("P1")).toMatchObject({
+      state: "up",
+      starts: 2,
+      role: "candidate",
+      queuePosition: 4,
+    });
     expect(frame.counters.falseExpirations).toBe(0);
   });
 
-  it("pause for less than the lease, and go on under it", async () => {
+  it("keep their lease through a pause shorter than the TTL", async () => {
     const { frame, node } = await after(
       [
         [5_000, { kind: "pause", node: "P1" }],
@@ -50,7 +55,7 @@ describe("processes", () => {
     expect(frame.counters).toMatchObject({ falseExpirations: 0, failOvers: { count: 0 } });
   });
 
-  it("are suspended: one of their clocks shows it", async () => {
+  it("notice a suspension by one of their clocks", async () => {
     const asleep = await after([[5_000, { kind: "suspend", node: "P1" }]], 16_000);
     expect(asleep.node("P1")).toMatchObject({ state: "suspended", clockRate: 0, token: 1 });
     const { frame, node } = await after(
@@ -65,7 +70,7 @@ describe("processes", () => {
     expect(brokenPromises(frame)).toEqual([]);
   });
 
-  it("crash while they stand still", async () => {
+  it("crash while they are paused", async () => {
     const { node } = await after(
       [
         [5_000, { kind: "suspend", node: "P1" }],
@@ -77,8 +82,8 @@ describe("processes", () => {
     expect(node("P1")).toMatchObject({ state: "up", clockRate: 1, role: "candidate" });
   });
 
-  it("cannot do what makes no sense, and that is told", async () => {
-    const { frame, told, playground } = await after(
+  it("log actions that are impossible", async () => {
+    const { frame, logText, playground } = await after(
       [
         [4_000, { kind: "restart", node: "P1" }],
         [4_000, { kind: "resume", node: "P1" }],
@@ -95,29 +100,29 @@ describe("processes", () => {
     );
     expect(grantsOf(frame)).toEqual(["1 P1 live"]);
     for (const what of [
-      "P1 runs already.",
-      "P1 does not stand still.",
-      "P2 does not run, so it cannot crash.",
+      "P1 is already running.",
+      "P1 is not paused.",
+      "P2 is not running, so it cannot crash.",
       "so it cannot be paused",
       "so it cannot be suspended",
-      "P1 reaches the store already.",
-      "P2 does not run.",
-      "The store is up: there is nothing to restart.",
-      "Message 1 is not on its way any more.",
+      "P1 is already connected to the store.",
+      "P2 is not running.",
+      "The store is up, so there is nothing to restart.",
+      "Message 1 is no longer in flight.",
     ]) {
-      expect(told).toContain(what);
+      expect(logText).toContain(what);
     }
-    expect(playground.script.acts).toHaveLength(10);
+    expect(playground.script.actions).toHaveLength(10);
   });
 
-  it("start before their time", async () => {
+  it("start before their scheduled time", async () => {
     const { node } = await after([[100, { kind: "restart", node: "P5" }]], 5_000);
-    expect(node("P5")).toMatchObject({ state: "up", starts: 1, placeInLine: 1 });
+    expect(node("P5")).toMatchObject({ state: "up", starts: 1, queuePosition: 1 });
   });
 });
 
 describe("the store", () => {
-  it("is down for less than a lease: nothing changes", async () => {
+  it("is down for less than the TTL: nothing changes", async () => {
     const { frame } = await after(
       [
         [5_000, { kind: "crash", node: "store" }],
@@ -128,7 +133,7 @@ describe("the store", () => {
     expect(grantsOf(frame)).toEqual(["1 P1 live"]);
   });
 
-  it("is away for longer: the leader stops by itself", async () => {
+  it("is unavailable for longer: the leader stops by itself", async () => {
     for (const [stop, go] of [
       ["crash", "restart"],
       ["pause", "resume"],
@@ -136,42 +141,42 @@ describe("the store", () => {
       const away = await after([[5_000, { kind: stop, node: "store" }]], 16_000);
       expect(away.frame.store.state).toBe(stop === "crash" ? "down" : "paused");
       expect(away.frame.nodes.every(({ token }) => token === null)).toBe(true);
-      const acts: [number, Act][] = [
+      const actions: [number, Action][] = [
         [5_000, { kind: stop, node: "store" }],
         [16_000, { kind: go, node: "store" }],
       ];
-      const { frame } = await after(acts, 22_000);
+      const { frame } = await after(actions, 22_000);
       expect(frame.store).toMatchObject({ state: "up", lease: "live" });
-      // Or a later one: what had waited at the store was granted to somebody who had given up on it.
+      // It may be larger than 2: a waiting request may be granted after its sender has timed out.
       expect(frame.store.token).toBeGreaterThan(1);
       expect(brokenPromises(frame)).toEqual([]);
     }
   });
 
-  it("ends a lease before its time: only the fence protects", async () => {
-    const { frame, told } = await after([[8_000, { kind: "expire" }]], 12_000);
+  it("ends a lease early: only the fence protects", async () => {
+    const { frame, logText } = await after([[8_000, { kind: "expire" }]], 12_000);
     expect(frame.store.grants[0]).toMatchObject({ token: 1, ended: "forced", endedAtMs: 8_000 });
     expect(frame.store.token).toBe(2);
-    expect(told).toContain("was ended in the store before its time, and nobody told P1.");
+    expect(logText).toContain("was forced to expire in the store, and P1 does not know.");
     expect(brokenPromises(frame)).toEqual([]);
     expect(frame.counters.falseExpirations).toBe(0);
   });
 
-  it("revokes at once, and as of the expiry", async () => {
+  it("revokes at once or at the expiry", async () => {
     const now = await after([[8_000, { kind: "revoke", free: "now" }]], 12_000);
     expect(now.frame.store.grants[0]).toMatchObject({ ended: "revoked", endedAtMs: 8_000 });
     expect(now.frame.store.grants[1]?.grantedAtMs).toBeLessThan(9_000);
     expect(brokenPromises(now.frame)).toEqual([]);
     const later = await after([[8_000, { kind: "revoke", free: "atExpiry" }]], 20_000);
     expect(later.frame.store.grants[0]).toMatchObject({ ended: "revoked", endedAtMs: 8_000 });
-    // The holder learns of it by its next renewal, and gives the rest back.
-    expect(later.told).toContain("The store refused to renew token 1: an operator has revoked it.");
+    // The holder learns of it at its next renewal and releases the rest.
+    expect(later.logText).toContain("The store refused to renew token 1: an operator revoked it.");
     expect(later.frame.store.token).toBe(2);
     expect(later.frame.invariants.every(({ holds }) => holds)).toBe(true);
   });
 
   it("has nothing to end when there is no lease", async () => {
-    const { told } = await after(
+    const { logText } = await after(
       [
         [0, { kind: "expire" }],
         [0, { kind: "revoke", free: "now" }],
@@ -179,31 +184,31 @@ describe("the store", () => {
       ],
       1_000,
     );
-    expect(told).toContain("There is no lease that could expire.");
-    expect(told).toContain("There is no lease to revoke.");
-    expect(told).toContain("Nobody leads who could resign.");
+    expect(logText).toContain("There is no lease to expire.");
+    expect(logText).toContain("There is no lease to revoke.");
+    expect(logText).toContain("There is no leader that could resign.");
   });
 });
 
 describe("the leader", () => {
-  it("resigns: the first in line leads within a second", async () => {
+  it("resigns: the first waiter leads within a second", async () => {
     const { frame } = await after([[8_000, { kind: "resign" }]], 12_000);
     expect(grantsOf(frame)).toEqual(["1 P1 released", "2 P3 live"]);
     expect(frame.counters.failOvers.lastMs).toBeLessThan(1_000);
     expect(frame.invariants.every(({ holds }) => holds)).toBe(true);
   });
 
-  it("names a successor, for whom others stand aside", async () => {
-    const { frame, told } = await after([[8_000, { kind: "resign", successor: "P5" }]], 16_000);
+  it("names a successor, and the others let it go first", async () => {
+    const { frame, logText } = await after([[8_000, { kind: "resign", successor: "P5" }]], 16_000);
     expect(frame.store.holder).toBe("P5");
     expect(frame.nodes[4]?.role).toBe("leader");
-    expect(told).toContain("P1 left word in the store that P5 is to lead next.");
+    expect(logText).toContain("P1 recorded in the store that P5 leads next.");
     expect(frame.invariants.every(({ holds }) => holds)).toBe(true);
   });
 });
 
 describe("the network", () => {
-  it("is cut both ways, or one way, and mended", async () => {
+  it("is cut in both directions or in one, and reconnected", async () => {
     for (const [way, link] of [
       ["both", "cut off"],
       ["requests", "cannot send"],
@@ -225,23 +230,23 @@ describe("the network", () => {
     }
   });
 
-  it("loses, delays and repeats the messages that a person picks", async () => {
+  it("drops, delays and duplicates chosen messages", async () => {
     const script = newScript("free");
     const playground = new Playground(script);
-    // P1 has just asked for the lease.
+    // P1 has just requested the lease.
     const { messages } = await playground.runTo(1);
     expect(messages).toMatchObject([
       { id: 1, from: "P1", to: "store", kind: "acquire", isAnswer: false, token: null },
     ]);
     const arrivesAtMs = messages[0]?.arrivesAtMs ?? 0;
-    const delayed = await playground.act({ kind: "delay", message: 1, byMs: 100 });
+    const delayed = await playground.perform({ kind: "delay", message: 1, byMs: 100 });
     expect(delayed.messages[0]?.arrivesAtMs).toBeCloseTo(arrivesAtMs + 100);
-    const twice = await playground.act({ kind: "duplicate", message: 1 });
+    const twice = await playground.perform({ kind: "duplicate", message: 1 });
     expect(twice.messages.map(({ id, summary }) => `${id} ${summary}`)).toEqual([
-      "1 may I have the lease?",
-      "2 may I have the lease?",
+      "1 acquire the lease",
+      "2 acquire the lease",
     ]);
-    const dropped = await playground.act({ kind: "drop", message: 1 });
+    const dropped = await playground.perform({ kind: "drop", message: 1 });
     expect(dropped.messages.map(({ id }) => id)).toEqual([2]);
     const frame = await playground.runTo(2_000);
     expect(grantsOf(frame)).toEqual(["1 P1 live"]);
@@ -253,7 +258,7 @@ describe("the network", () => {
     "loses the next answer: %s",
     async (of) => {
       const node = of === "acquire" ? "P3" : "P1";
-      const { frame, told } = await after(
+      const { frame, logText } = await after(
         [
           [4_000, { kind: "dropAnswer", node, of }],
           [8_000, of === "release" ? { kind: "resign" } : { kind: "fence", on: true }],
@@ -261,7 +266,7 @@ describe("the network", () => {
         14_000,
       );
       expect(frame.counters.messagesLost).toBe(1);
-      expect(told).toMatch(new RegExp(`The answer ".*" to ${node} was lost on the way`));
+      expect(logText).toMatch(new RegExp(`The answer ".*" to ${node} was lost`));
       expect(frame.store.lease).toBe("live");
       expect(frame.invariants.every(({ holds }) => holds)).toBe(true);
     },
@@ -269,7 +274,7 @@ describe("the network", () => {
 });
 
 describe("clocks", () => {
-  it("run slow from now on", async () => {
+  it("can be slowed down", async () => {
     const { frame, node } = await after(
       [[5_000, { kind: "rate", node: "P1", percent: -20 }]],
       9_000,
@@ -277,12 +282,12 @@ describe("clocks", () => {
     expect(node("P1")?.clockRate).toBeCloseTo(0.8);
     const trust = frame.invariants.find(({ id }) => id === "trustWithinGrant");
     expect(trust).toMatchObject({ holds: true, promised: false });
-    expect(trust?.detail).toContain("the clocks of P1 run 20 % slow, and holders allow for 1 %");
+    expect(trust?.detail).toContain("the clocks of P1 run 20 % slow, but holders allow for 1 %");
   });
 
-  it("jump forward: the holder stops early; or back: it does not care", async () => {
+  it("jump: forward, and the holder stops early; back, without an effect", async () => {
     const forward = await after([[5_000, { kind: "jump", node: "P1", ms: 60_000 }]], 9_000);
-    expect(forward.told).toContain("P1 trusts token 1 no more");
+    expect(forward.logText).toContain("P1 no longer trusts token 1");
     expect(forward.frame.invariants.every(({ holds }) => holds)).toBe(true);
     const back = await after([[5_000, { kind: "jump", node: "P1", ms: -60_000 }]], 9_000);
     expect(back.node("P1")).toMatchObject({ role: "leader", token: 1 });
@@ -290,7 +295,7 @@ describe("clocks", () => {
 });
 
 describe("settings", () => {
-  it("switch the fence", async () => {
+  it("switch fencing off", async () => {
     const { frame } = await after(
       [
         [6_000, { kind: "fence", on: false }],
@@ -303,29 +308,29 @@ describe("settings", () => {
     expect(frame.counters).toMatchObject({ refusedWrites: 0, staleWritesLetThrough: 1 });
   });
 
-  it("change: of the network at once, of leases with the next one", async () => {
-    const acts: [number, Act][] = [
+  it("apply to the network at once and to leases from the next one", async () => {
+    const actions: [number, Action][] = [
       [5_000, { kind: "set", setting: "ttlMs", value: 4_000 }],
       [5_000, { kind: "set", setting: "latencyMs", value: 20 }],
     ];
-    const present = await after(acts, 9_000);
-    // Brought to fit, as one cannot renew less often than the lease ends.
+    const present = await after(actions, 9_000);
+    // Adjusted to fit: a renewal must come before the lease expires.
     expect(present.frame.settings).toMatchObject({
       ttlMs: 4_000,
       latencyMs: 20,
       renewEveryMs: 3_300,
     });
     expect(present.frame.store).toMatchObject({ token: 1, ttlMs: 10_000 });
-    expect(present.frame.store.line).toHaveLength(4);
+    expect(present.frame.store.queue).toHaveLength(4);
     const { messages } = await present.playground.runTo(9_001);
     for (const { arrivesAtMs, sentAtMs } of messages)
       expect(arrivesAtMs - sentAtMs).toBeLessThan(25);
-    const next = await after([...acts, [9_000, { kind: "resign" }]], 12_000);
+    const next = await after([...actions, [9_000, { kind: "resign" }]], 12_000);
     expect(next.frame.store).toMatchObject({ token: 2, ttlMs: 4_000 });
     expect(next.frame.invariants.every(({ holds }) => holds)).toBe(true);
   });
 
-  it("of a lossy network keep all promises", async () => {
+  it("keep all invariants on a lossy network", async () => {
     for (let seed = 1; seed <= 4; seed++) {
       const settings = { lossPercent: 30, ttlMs: 3_000, renewEveryMs: 900 };
       const playground = new Playground(newScript("free", { seed, settings }));
@@ -336,8 +341,8 @@ describe("settings", () => {
   });
 });
 
-it("describes every act", () => {
-  const act = (kind: Act["kind"]) =>
+it("describes every action", () => {
+  const action = (kind: Action["kind"]) =>
     ({
       kind,
       node: "P1",
@@ -345,8 +350,8 @@ it("describes every act", () => {
       free: "now",
       of: "renew",
       setting: "ttlMs",
-    }) as unknown as Act;
-  for (const kind of Object.keys(ACT_FIELDS)) {
-    expect(describeAct(act(kind as Act["kind"]))).toMatch(/^\S.*\S$/);
+    }) as unknown as Action;
+  for (const kind of Object.keys(ACTION_FIELDS)) {
+    expect(describeAction(action(kind as Action["kind"]))).toMatch(/^\S.*\S$/);
   }
 });

@@ -1,7 +1,7 @@
-/** One run of a script, forward only: the world, the processes in it, and what is seen of them. */
+/** One run of a script, forward only: the simulated world, its processes, and what is recorded of them. */
 import { CALM, Network } from "leasehold-verification/simulation/network";
 import { World } from "leasehold-verification/simulation/world";
-import type { Act, TimedAct } from "./acts.js";
+import type { Action, TimedAction } from "./actions.js";
 import { Candidate } from "./candidate.js";
 import type { Frame, InvariantId, WriteFrame } from "./frame.js";
 import { Invariants } from "./invariants.js";
@@ -17,18 +17,18 @@ import type { Stage } from "./stage.js";
 import { Tally } from "./tally.js";
 import { nodeOf } from "./words.js";
 
-export class Course {
+export class Run {
   readonly #stage: Stage;
   readonly #ledger: Ledger;
   readonly #resource: Resource;
   readonly #messages: Messages;
   readonly #candidates: readonly Candidate[];
   readonly #cast: Cast;
-  /** What is still to be done, in the order of time. */
-  readonly #acts: TimedAct[];
+  /** The remaining actions, in the order of time. */
+  readonly #actions: TimedAction[];
   #broken: Error | undefined;
 
-  constructor({ scenario, seed, settings, acts }: Script) {
+  constructor({ scenario, seed, settings, actions }: Script) {
     const world = new World(seed);
     const network = new Network(world);
     const log = new Log(world);
@@ -52,11 +52,11 @@ export class Course {
       world.after(settings.startsMs[index] ?? 0, () => {
         if (candidate.starts > 0) return;
         this.#start(candidate);
-        log.tell(candidate.name, "process", `${candidate.name} starts, and asks for the lease.`);
+        log.add(candidate.name, "process", `${candidate.name} starts and requests the lease.`);
       });
     }
     const plan = scenarioById(scenario).plan(settings);
-    this.#acts = [...plan, ...acts].sort((a, b) => a.atMs - b.atMs);
+    this.#actions = [...plan, ...actions].sort((a, b) => a.atMs - b.atMs);
   }
 
   get nowMs(): number {
@@ -67,53 +67,53 @@ export class Course {
     return this.#stage.log;
   }
 
-  /** Of everything that has been told so far. */
+  /** The hash of the log so far. */
   get hash(): string {
     return this.#stage.world.trace.hash;
   }
 
-  /** Writes that came with an older token than one before. */
+  /** Writes with a token older than an earlier one. */
   get staleWrites(): readonly WriteFrame[] {
     return this.#resource.stale;
   }
 
-  /** How long nobody led, for each change of leaders. */
+  /** The time without a leader, for each change of leaders. */
   get failOversMs(): readonly number[] {
     return this.#stage.tally.failOversMs;
   }
 
   /**
-   * Runs on to that time of true time; what the script says for then has been done.
-   * @throws what broke in the code under the world
+   * Runs to that moment of true time, including the script's actions for it.
+   * @throws an error of the simulated code
    */
   async runTo(atMs: number): Promise<void> {
-    for (let next = this.#acts[0]; next && next.atMs <= atMs; next = this.#acts[0]) {
-      this.#acts.shift();
+    for (let next = this.#actions[0]; next && next.atMs <= atMs; next = this.#actions[0]) {
+      this.#actions.shift();
       await this.#run(next.atMs);
-      perform(this.#cast, next.act);
+      perform(this.#cast, next.action);
     }
     await this.#run(atMs);
   }
 
-  /** Does it now. */
-  async perform(act: Act): Promise<void> {
-    perform(this.#cast, act);
+  /** Performs an action now. */
+  async perform(action: Action): Promise<void> {
+    perform(this.#cast, action);
     await this.#run(this.nowMs);
   }
 
-  /** Looks, and changes nothing. */
+  /** The current moment. Changes nothing. */
   frame(): Frame {
     const { world, settings, tally, invariants, log } = this.#stage;
     const store = this.#ledger.frame(this.#cast.storeState);
     const excuses: Partial<Record<InvariantId, string | null>> = {
       trustWithinGrant: this.#excuseOfClocks(({ percent }) => percent),
-      neverBack: settings.fenced ? null : "the resource does not fence",
+      neverBack: settings.fenced ? null : "fencing is off",
     };
     return {
       atMs: world.nowMs,
       settings,
       nodes: this.#candidates.map((candidate) =>
-        candidate.frame(store.line, this.#resource.writesOf(candidate.name)),
+        candidate.frame(store.queue, this.#resource.writesOf(candidate.name)),
       ),
       store,
       resource: this.#resource.frame(),
@@ -164,40 +164,41 @@ export class Course {
     });
   }
 
-  /** Whose process holds by this name, and has not died. */
+  /** The live process with this holder name. */
   #ofHolder(holder: string): Candidate | undefined {
     return this.#candidates.find(({ program }) => program?.holder === holder);
   }
 
   #excuseOf(holder: string): string {
-    if (this.#cast.storeState !== "up") return "the store was away, and nobody could renew";
-    return this.#ofHolder(holder)?.excuse ?? `${nodeOf(holder)} is dead`;
+    if (this.#cast.storeState !== "up")
+      return "the store was unavailable, so no process could renew";
+    return this.#ofHolder(holder)?.excuse ?? `${nodeOf(holder)} has crashed`;
   }
 
-  /** The store has made a grant: nobody should trust an older one now. */
+  /** Checks at each grant that no process still trusts an older one. */
   #onGranted(leaseId: string): void {
     for (const { name, program } of this.#candidates) {
       const { belief, leaseId: own } = program ?? {};
       if (!belief || own === undefined || own === leaseId || belief.trustMs <= 0) continue;
       const excuse = this.#ledger.wasEndedEarly(own)
-        ? "the lease was ended before its time"
+        ? "the lease was ended early"
         : this.#excuseOfClocks(({ leastPercent }) => leastPercent);
       const what = `${name} still trusted token ${belief.token} for ${Math.round(belief.trustMs)} ms by its own clocks when the next one was granted`;
       this.#stage.invariants.broken("trustWithinGrant", what, excuse);
     }
   }
 
-  /** Why trust may outlive a grant; null: every clock is within what holders allow for. */
+  /** Why trust may outlive a grant; null: every clock is within the drift that holders allow for. */
   #excuseOfClocks(percentOf: (candidate: Candidate) => number): string | null {
     const { driftRatioPercent } = this.#stage.settings;
     for (const candidate of this.#candidates) {
       const { name, wasSuspended, wasSetBack } = candidate;
       const percent = percentOf(candidate);
       if (-percent > driftRatioPercent) {
-        return `the clocks of ${name} run ${-percent} % slow, and holders allow for ${driftRatioPercent} %`;
+        return `the clocks of ${name} run ${-percent} % slow, but holders allow for ${driftRatioPercent} %`;
       }
       if (wasSuspended && wasSetBack) {
-        return `both clocks of ${name} were wrong: one stood still, the other was set back`;
+        return `both clocks of ${name} were wrong: one stopped, the other was set back`;
       }
     }
     return null;

@@ -1,4 +1,4 @@
-/** What operators do to tasks: each behind a dialog that says to how many, and asks why. */
+/** Operator actions on tasks. A dialog names the number of tasks and asks for a reason. */
 import { useQueryClient } from "@tanstack/react-query";
 import type { AdminOutcome } from "leasehold/internal/wire";
 import { type SubmitEvent, useState } from "react";
@@ -7,37 +7,38 @@ import { Button } from "../../ui/button.js";
 import { Dialog } from "../../ui/dialog.js";
 import { ReasonField } from "../../ui/reason-field.js";
 import { Failure } from "../../ui/states.js";
-import { say } from "../../ui/toast.js";
+import { notify } from "../../ui/toast.js";
 import type { State } from "./task-queries.js";
 
-export const ACTS = ["cancel", "retry", "delete"] as const;
-export type Act = (typeof ACTS)[number];
+export const ACTIONS = ["cancel", "retry", "delete"] as const;
+export type Action = (typeof ACTIONS)[number];
 
-/** In which states the server does it. */
-export const ACT_STATES: Readonly<Record<Act, readonly State[]>> = {
+/** The states in which the server allows each action. */
+export const ACTION_STATES: Readonly<Record<Action, readonly State[]>> = {
   cancel: ["pending", "running"],
   retry: ["dead", "cancelled"],
   delete: ["done", "dead", "cancelled"],
 };
 
-const WORDS: Readonly<Record<Act, { verb: string; past: string; follows: string }>> = {
+const WORDS: Readonly<Record<Action, { verb: string; past: string; effect: string }>> = {
   cancel: {
     verb: "Cancel",
     past: "cancelled",
-    follows: "Pending ones will not run. Running ones end at their holder's next heartbeat.",
+    effect: "Pending tasks will not run. Running tasks end at their worker's next heartbeat.",
   },
   retry: {
     verb: "Retry",
-    past: "put back",
-    follows: "They go back to their queue at once, and what they failed before is forgiven.",
+    past: "requeued",
+    effect: "The tasks are requeued at once, and their failure counts start over.",
   },
   delete: {
     verb: "Delete",
     past: "deleted",
-    follows: "With their data, outputs and attempts, for ever. Only the audit keeps their ids.",
+    effect:
+      "Deletes the tasks with their data, outputs and attempts. This cannot be undone. Only the audit log keeps their ids.",
   },
 };
-export const verbOf = (act: Act): string => WORDS[act].verb;
+export const verbOf = (action: Action): string => WORDS[action].verb;
 
 export const tasksText = (count: number): string =>
   count === 1 ? "1 task" : `${count.toLocaleString("en")} tasks`;
@@ -48,31 +49,31 @@ interface Outcome {
 }
 
 interface Props {
-  readonly act: Act;
-  /** How many, as it is said: `3 tasks`. */
+  readonly action: Action;
+  /** The number of tasks as text: `3 tasks`. */
   readonly what: string;
-  /** More about which ones they are. */
+  /** Which tasks they are. */
   readonly about?: string | undefined;
   readonly reasonNeeded?: boolean;
   readonly run: (reason: string | undefined) => Promise<Outcome>;
-  /** `done`: it was carried out, and not just closed. */
+  /** @param done the action was carried out; false if the dialog was only closed */
   readonly onClose: (done: boolean) => void;
 }
 
-export function ActDialog({ act, what, about, reasonNeeded = false, run, onClose }: Props) {
+export function ActionDialog({ action, what, about, reasonNeeded = false, run, onClose }: Props) {
   const queries = useQueryClient();
   const [reason, setReason] = useState("");
   const [asking, setAsking] = useState(false);
   const [failure, setFailure] = useState<unknown>();
-  const { verb, past, follows } = WORDS[act];
+  const { verb, past, effect } = WORDS[action];
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     setAsking(true);
     setFailure(undefined);
     try {
       const { changed, others } = await run(reason.trim() || undefined);
-      const kept = others > 0 ? `; ${others} were in a state that does not allow it` : "";
-      say(`${tasksText(changed)} ${past}${kept}`, changed === 0);
+      const kept = others > 0 ? `; ${others} skipped because of their state` : "";
+      notify(`${tasksText(changed)} ${past}${kept}`, changed === 0);
       onClose(true);
     } catch (error) {
       setFailure(error);
@@ -89,7 +90,7 @@ export function ActDialog({ act, what, about, reasonNeeded = false, run, onClose
       description={
         <>
           {about && <p className="mb-1 text-ink">{about}</p>}
-          <p>{follows}</p>
+          <p>{effect}</p>
         </>
       }
     >
@@ -105,8 +106,8 @@ export function ActDialog({ act, what, about, reasonNeeded = false, run, onClose
           <Button look="quiet" onClick={() => onClose(false)}>
             Back
           </Button>
-          <Button type="submit" look={act === "retry" ? "primary" : "danger"} disabled={asking}>
-            {asking ? "Asking the server…" : `${verb} ${what}`}
+          <Button type="submit" look={action === "retry" ? "primary" : "danger"} disabled={asking}>
+            {asking ? "Sending…" : `${verb} ${what}`}
           </Button>
         </div>
       </form>
@@ -114,18 +115,18 @@ export function ActDialog({ act, what, about, reasonNeeded = false, run, onClose
   );
 }
 
-/** So many ids travel in one request. */
+/** How many ids one request may carry. */
 const MOST_IDS = 1_000;
 
 /** @throws ApiError */
-export async function actOnIds(
-  act: Act,
+export async function applyToIds(
+  action: Action,
   ids: readonly string[],
   reason: string | undefined,
 ): Promise<Outcome> {
   let changed = 0;
   for (let from = 0; from < ids.length; from += MOST_IDS) {
-    const outcomes = await api<readonly AdminOutcome[]>("POST", `/api/tasks/${act}`, {
+    const outcomes = await api<readonly AdminOutcome[]>("POST", `/api/tasks/${action}`, {
       query: { reason },
       body: ids.slice(from, from + MOST_IDS),
     });
