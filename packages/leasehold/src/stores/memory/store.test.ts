@@ -1,4 +1,4 @@
-/** What the conformance suite cannot see from outside. */
+/** Behaviour that the conformance suite cannot observe through the port. */
 import { describe, expect, it } from "vitest";
 import { manualEnv } from "../../testing/index.js";
 import { memory } from "./index.js";

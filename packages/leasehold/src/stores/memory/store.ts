@@ -1,4 +1,4 @@
-/** Leases in this process's memory: the rules themselves, applied to a map. */
+/** Leases in this process's memory: applies the rules to a map. */
 
 import {
   type AcquireOutcome,
@@ -29,17 +29,17 @@ import { WaitQueue } from "./wait-queue.js";
 import { follow } from "./watch.js";
 
 const WHAT = "the store";
-/** The two clocks drift apart by less than this unless one of them was set or stood still. */
+/** The two clocks drift apart by less than this unless one was set or the process was paused. */
 const JUMP_MS = 1_000;
 
-/** What the stores of one name share. Its clock is that of the env it was made with. */
+/** State shared by all stores of one name. It uses the clock of the env that created it. */
 export class MemoryLeaseState {
   readonly namespaces = new Map<string, Namespace>();
   #originMs: number;
 
   /**
-   * @param clockToken the least that a new token may be; default 0, because memory forgets nothing. A
-   *   simulated store that can lose its last writes needs one that grows with time.
+   * @param clockToken the lower bound of a new token; default 0, because memory loses no token. A
+   *   simulated store that can lose its last writes needs a bound that grows with time.
    */
   constructor(
     readonly clock: Env["clock"],
@@ -48,7 +48,7 @@ export class MemoryLeaseState {
     this.#originMs = clock.wall() - clock.monotonic();
   }
 
-  /** Store time as people read it. It follows jumps of the wall clock, not its trembling. */
+  /** Store time for display. It follows jumps of the wall clock, but not its jitter. */
   wallAt(storeMs: number): string {
     const originMs = this.clock.wall() - this.clock.monotonic();
     if (Math.abs(originMs - this.#originMs) >= JUMP_MS) this.#originMs = originMs;
@@ -74,14 +74,14 @@ export class MemoryLeaseState {
 interface Namespace {
   readonly records: Map<string, LeaseRecord>;
   readonly tickets: WaitQueue;
-  /** The resources that operators have paused. */
+  /** Resources paused by operators. */
   readonly paused: Set<string>;
-  /** The largest token among the records that were collected. */
+  /** The largest token among collected records. */
   tokenFloor: number;
   readonly watchers: Set<EventQueue<WatchEvent>>;
 }
 
-/** A rule with its request and the time filled in; `namespace` is for what else the rule needs. */
+/** A rule, with its request and the time bound; `namespace` gives access to other state it needs. */
 type Step<Outcome> = (
   record: LeaseRecord | null,
   nowMs: number,
@@ -197,7 +197,7 @@ export class MemoryLeaseStore implements LeaseStore {
     for (const namespace of this.#state.namespaces.values()) {
       namespace.tickets.collect(nowMs);
       for (const [resource, record] of namespace.records) {
-        // However a grant ended, its expiry is when it did.
+        // The expiry records when the grant ended, whatever ended it.
         if (rules.excludes(record, nowMs) || record.expiresAtMs >= nowMs - olderThanMs) continue;
         namespace.tokenFloor = Math.max(namespace.tokenFloor, record.token);
         namespace.records.delete(resource);
@@ -207,7 +207,7 @@ export class MemoryLeaseStore implements LeaseStore {
     return collected;
   }
 
-  /** Pauses a resource, or ends that and wakes the first waiter. */
+  /** Pauses a resource, or resumes it and wakes the first waiter. */
   setPaused(key: Key, paused: boolean): void {
     const namespace = this.#state.namespace(key.namespace);
     if (paused) namespace.paused.add(key.resource);
@@ -232,13 +232,13 @@ export class MemoryLeaseStore implements LeaseStore {
     const { record, outcome } = step(before, nowMs, namespace);
     if (record && record !== before) {
       namespace.records.set(key.resource, record);
-      // A grant ended. That others begin or go on helps no waiter.
+      // Only the end of a grant helps a waiter; new grants and renewals do not.
       if (record.ended) this.#notify(namespace, key, nowMs);
     }
     return outcome;
   }
 
-  /** Wakes the first waiter alone. */
+  /** Wakes only the first waiter. */
   #notify(namespace: Namespace, { namespace: name, resource }: Key, nowMs: number): void {
     const first = namespace.tickets.first(resource, nowMs);
     for (const hints of namespace.watchers) {
@@ -251,7 +251,7 @@ export class MemoryLeaseStore implements LeaseStore {
     }
   }
 
-  /** Whole milliseconds, rounded to the side on which the holder stops too early. */
+  /** Rounds down to whole milliseconds, so that the holder stops early rather than late. */
   #withTerm<Outcome extends { remainingMs: number }>(
     outcome: Outcome,
   ): Outcome & { expiresAt: string } {

@@ -1,8 +1,8 @@
-/** The waiters of one namespace in memory: the tickets of each resource, in their order. */
+/** The wait queue of one namespace in memory: the waiters of each resource, in queue order. */
 import { queue, type Ticket } from "../../core/index.js";
 
 export class WaitQueue {
-  /** No resource is in it without a ticket. */
+  /** Holds only resources that have at least one waiter. */
   readonly #tickets = new Map<string, readonly Ticket[]>();
 
   get(resource: string): readonly Ticket[] {
@@ -18,7 +18,7 @@ export class WaitQueue {
     return queue.liveTickets(this.get(resource), nowMs)[0];
   }
 
-  /** Removes a waiter; whether it was the first, and its place passes on to another. */
+  /** Removes a waiter. Returns true if it was the first and another waiter takes its position. */
   withdraw(resource: string, leaseId: string): boolean {
     const before = this.get(resource);
     const after = before.filter((ticket) => ticket.leaseId !== leaseId);
@@ -26,7 +26,7 @@ export class WaitQueue {
     return before[0]?.leaseId === leaseId && after.length > 0;
   }
 
-  /** Deletes tickets that have expired. */
+  /** Deletes expired waiters. */
   collect(nowMs: number): void {
     for (const [resource, tickets] of this.#tickets) {
       this.set(resource, queue.liveTickets(tickets, nowMs));
