@@ -41,8 +41,7 @@ export interface HttpOptions {
  * @throws InvalidOptionError for an invalid URL or key. On opening: STORE_UNAVAILABLE,
  *   STORE_MISCONFIGURED
  * @example
- * const leases = await connect(http({ url: "https://leases.example", apiKey: process.env.LEASEHOLD_KEY
- * }));
+ * const leases = await connect(http({ url: "https://leases.example", apiKey: key }));
  */
 export function http(options: HttpOptions): StoreSource<Stores> {
   const { namespace = "default", fetch = globalThis.fetch } = options;

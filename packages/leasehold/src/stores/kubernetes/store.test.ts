@@ -1,4 +1,7 @@
-/** What the conformance suite cannot see: names, who we are, what we may do, and watches that fall behind. */
+/**
+ * Behaviour outside the conformance suite: names, credentials, permissions, and watches that fall
+ * behind.
+ */
 import { execFileSync } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -265,13 +268,13 @@ describe("in a pod", () => {
     const held = request();
     expect(await leases.acquire([held])).toMatchObject([{ status: "acquired" }]);
 
-    // The old token has ended before we looked: the server's 401 makes us look.
+    // The old token has expired: the server's 401 makes the client reread the file.
     api.tokens.set("second", ["*"]);
     api.tokens.delete("admin");
     await writeFile(join(directory, "token"), "second");
     expect(await leases.renew([held])).toMatchObject([{ status: "renewed" }]);
 
-    // It still works, and we look now and then.
+    // The token still works; the client rereads the file once a minute.
     api.tokens.set("third", ["*"]);
     await writeFile(join(directory, "token"), "third");
     await env.clock.advance(60_000);
@@ -315,7 +318,7 @@ describe("watching", () => {
     const watching = new LeaseWatching(leases, "default");
     const resyncs = () => watching.events.filter(({ type }) => type === "resync").length;
     await until(expect, "the subscription", () => resyncs() === 1);
-    // An end is no gap, nor is what was forgotten before a bookmark.
+    // The end of a stream is no gap, nor is history dropped before a bookmark.
     api.forget();
     api.endWatches({ bookmark: true });
     await leases.acquire([request()]);
@@ -346,7 +349,7 @@ describe("watching", () => {
     await until(expect, "the hint that comes after all that", () => watching.changed.length > 0);
     expect(watching.changed).toEqual([{ type: "changed", namespace: "default", resource: "mark" }]);
     await env.clock.advance(10_000);
-    // It has never asked, but heard of it ten seconds ago.
+    // This contender never polled, but its watch saw the record ten seconds ago.
     expect(await leases.acquire([request()])).toMatchObject([{ status: "acquired" }]);
     await watching.stop();
   });
