@@ -1,4 +1,4 @@
-/** What becomes of an acquire at what is read of a resource, and of its waiter where it is refused. */
+/** Decides an acquire from the state read of a resource, and adds a waiter if it is refused. */
 
 import { type AcquireOutcome, type AcquireRequest, queue } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
@@ -7,7 +7,7 @@ import type { Place } from "./keys.js";
 import { type Entry, type GrantRecord, type Owner, stands, viewOf } from "./records.js";
 import { keysOf, noNewWaiter, passedOver, seenBefore, ticketOf } from "./wait-queue.js";
 
-/** Characters, of three bytes at most: a holder's name has 256 bytes. */
+/** In characters of at most three bytes: a holder's name has at most 256 bytes. */
 const LONGEST_PROPOSAL = 85;
 
 type Held = Extract<AcquireOutcome, { readonly status: "held" }>;
@@ -65,7 +65,7 @@ export async function acquire(
   };
 }
 
-/** A waiter leaves a ticket, and learns how many are before it. */
+/** Adds a waiter to the queue, and returns the number of waiters before it. */
 async function refused(
   entry: Entry,
   request: AcquireRequest,
@@ -84,7 +84,7 @@ async function refused(
     refusal: async () => {
       const held = outcome();
       const ahead = await countAhead(entry, grantId, world, place);
-      // What is kept for others has their turns in it already.
+      // A reserved resource's remaining time already includes their turns.
       const turnsMs = entry.owner ? queue.reservedForMs(ahead) : 0;
       const remainingMs = held.remainingMs === null ? null : held.remainingMs + turnsMs;
       return { ...held, remainingMs, ahead };
@@ -101,12 +101,12 @@ async function countAhead(
   const seen = seenBefore(waiters, grantId);
   const own = ticketOf(waiters, grantId);
   if (!own || seen < waiters.first.length) return seen;
-  // It came last, with what was read.
+  // The waiter was added last, together with this read.
   if (own.createRevision === waiters.revision) return waiters.count - 1;
   return world.countBefore(place, own);
 }
 
-/** Nobody holds it, but others wait. */
+/** The resource is free, but reserved for earlier waiters. */
 function keptFor({ waiters }: Entry, ahead: number, keptMs: number): Held {
   const holder = waiters.first[0]?.holder ?? "";
   const remainingMs = Math.ceil(keptMs);
@@ -120,7 +120,7 @@ function heldBy(entry: Entry, owner: Owner, { knownMs }: Surroundings): Held {
     const remainingMs = leftMs === null ? null : Math.max(1, Math.ceil(Math.min(ttlMs, leftMs)));
     return { status: "held", holder, grantId, remainingMs };
   }
-  // Somebody's of etcd's own ways: elections have the candidate's proposal as their value.
+  // The lock of another etcd client: elections store the candidate's proposal as the value.
   const lease = owner.key.slice(owner.key.lastIndexOf("/") + 1);
   const named = owner.value !== "" && owner.value.length <= LONGEST_PROPOSAL;
   const holder = named ? owner.value : `etcd lease ${lease}`;

@@ -30,7 +30,7 @@ it("keeps the keys of different resources out of each other's folders", () => {
       const [mine, theirs] = [placeOf(path, one), placeOf(path, other)];
       expect(theirs.locks.startsWith(mine.locks)).toBe(false);
       expect(theirs.record).not.toBe(mine.record);
-      // In a folder of locks they would be locks that nobody releases.
+      // Otherwise they would look like locks that no client releases.
       for (const { record, tickets, bells } of [mine, theirs]) {
         for (const key of [record, tickets, bells]) expect(key.startsWith(mine.locks)).toBe(false);
       }
@@ -53,7 +53,7 @@ it("finds names again in keys", () => {
       expect(ownerOfBell(path, namespace, bell)).toEqual({ resource, grantId: "0123456789abcdef" });
       expect(ownerOfBell(path, namespace, lock)).toBe(null);
       expect(resourceOfLock(path, namespace, bell)).toBe(null);
-      // One watch hears both.
+      // One watch covers both.
       const { start, end } = locksRange(path, namespace);
       for (const key of [lock, bell])
         expect(start === "\0" || (key > start && key < end)).toBe(true);

@@ -68,7 +68,7 @@ describePostgres("queries over a pool", () => {
     prepared.enable();
     expect(await kept.query(text, [2])).toEqual([{ sum: 3 }]);
     expect((await names()).length).toBeGreaterThan(0);
-    // As behind a pooler that hands out sessions by the statement.
+    // Simulates a pooler that assigns sessions per statement.
     await own.query("DEALLOCATE ALL");
     expect(await kept.query(text, [3])).toEqual([{ sum: 4 }]);
     expect(await kept.query(text, [4])).toEqual([{ sum: 5 }]);
@@ -136,7 +136,7 @@ describePostgres("queries over a pool", () => {
 });
 
 describePostgres("opening a server", () => {
-  // Of its own, because TEST_POSTGRES_URL may lead to one that asks nobody for a password.
+  // Starts its own server, because TEST_POSTGRES_URL may lead to one that requires no password.
   let server: PostgresServer;
   beforeAll(async () => {
     server = await startPostgres();
@@ -252,7 +252,7 @@ describePostgres("a server that is killed and comes back", () => {
     const lanes = [backend.general, backend.control];
     for (const sql of lanes) await sql.query("SELECT 1");
     await server.kill9();
-    // The idle connections are dead, which each lane may have to find out by using one.
+    // The idle connections are dead; each lane may discover that only by using one.
     for (const sql of lanes) await sql.query("SELECT 1").catch(() => {});
     for (const sql of lanes) {
       await expect(sql.query("SELECT 1")).rejects.toMatchObject({

@@ -34,7 +34,7 @@ describe("the lock of a directory", () => {
     return files[0] ?? "";
   }
 
-  /** Another process that tries to lock the directory; what came of it. */
+  /** Starts another process that tries to lock the directory, and returns its result. */
   async function other(): Promise<{ child: ChildProcess; said: string }> {
     const child = spawn(process.execPath, [program.path, directory], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -100,7 +100,7 @@ describe("the lock of a directory", () => {
   it("takes an owner for alive whose start cannot be read", async () => {
     const lock = await lockDirectory(directory, systemEnv);
     const platform = Object.getOwnPropertyDescriptor(process, "platform") as PropertyDescriptor;
-    // There nothing says when a process has started.
+    // That system reports no start times of processes.
     Object.defineProperty(process, "platform", { ...platform, value: "win32" });
     try {
       await expect(lockDirectory(directory, systemEnv)).rejects.toThrow(`process ${process.pid}`);
@@ -113,7 +113,7 @@ describe("the lock of a directory", () => {
   it("asks an owner in another container by its socket, and does not mind one that has died", async () => {
     const { child, said } = await other();
     expect(said).toBe("locked");
-    // As if its pid were of another namespace: only the socket can tell.
+    // Simulates another pid namespace: only the socket can identify the owner.
     const path = join(directory, await lockFile());
     const owner = JSON.parse(await readFile(path, "utf8"));
     expect(owner.listens).toBe(true);

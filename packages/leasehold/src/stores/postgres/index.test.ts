@@ -120,7 +120,7 @@ describePostgres("a server over the user's pool", () => {
     pool = new pg.Pool({ connectionString: fresh.url });
   });
   afterAll(async () => {
-    // Closing the store has left the pool open, with nothing checked out.
+    // Closing the store leaves the pool open, with nothing checked out.
     expect((await pool.query("SELECT 1 AS n")).rows).toEqual([{ n: 1 }]);
     await pool.end();
     await fresh.drop();
@@ -135,11 +135,11 @@ describe("PGlite in memory", () => {
 describe("the user's PGlite", () => {
   let db: PGlite;
   beforeAll(async () => {
-    // Whatever the user wants numbers to be is not for our statements.
+    // The user's parsers must not affect the store's statements.
     db = await openPglite({ parsers: { 20: BigInt, 701: String } });
   });
   afterAll(async () => {
-    // Closing the store has left it open.
+    // Closing the store leaves the instance open.
     expect((await db.query("SELECT 1 AS n")).rows).toEqual([{ n: 1 }]);
     await db.close();
   });

@@ -1,4 +1,4 @@
-/** What each call on tasks sends, and what the rows of its answer mean. */
+/** The values that each task operation sends, and the meaning of the returned rows. */
 import type { Random } from "../../env/index.js";
 import type {
   AdminOutcome,
@@ -179,7 +179,7 @@ export function claimedTask(row: ClaimedRow): ClaimedTask {
   };
 }
 
-/** Whole milliseconds, rounded to the side on which the holder stops too early. */
+/** Rounds down to whole milliseconds, so that the holder stops early rather than late. */
 function termOf(times: { ttlMs: number; expiresAt: number; now: number }) {
   const { ttlMs, expiresAt, now } = times;
   return {

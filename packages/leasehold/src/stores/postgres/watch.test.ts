@@ -88,7 +88,7 @@ describePostgres("notifications of a server", () => {
       );
       for (const watcher of watchers) expect((await watcher.next()).value).toEqual(RESYNC);
       for (const watcher of watchers) await watcher.return?.();
-      // Each listens to its caller's signal and to its store's.
+      // Each watch listens to its caller's signal and to its store's.
       expect(added).toHaveBeenCalledTimes(48);
       const listeners = (spy: typeof added | typeof removed) =>
         spy.mock.calls.map(([, listener], index) => [spy.mock.contexts[index], listener]);
@@ -114,7 +114,7 @@ describePostgres("notifications of a server", () => {
     const other = watch(new AbortController().signal);
     await other.next();
     await send('["lease","n","last"]');
-    // What comes last arrives last: by then the first watcher has been told of everything.
+    // Notifications arrive in order: by then the first watcher has received every event.
     let heard: unknown;
     while (JSON.stringify(heard) !== '["lease","n","last"]') heard = (await other.next()).value;
     expect((await watcher.next()).value).toEqual(RESYNC);
@@ -154,7 +154,7 @@ describePostgres("notifications of a server behind a proxy", () => {
   let up = true;
   let refused = 0;
   const sockets = new Set<Socket>();
-  // As load balancers do: accepts always, and hangs up while the server behind it is away.
+  // Acts like a load balancer: always accepts, and hangs up while the server behind it is unavailable.
   const proxy = createServer((socket) => {
     socket.on("error", () => {});
     if (!up) {
@@ -192,7 +192,7 @@ describePostgres("notifications of a server behind a proxy", () => {
       ...systemClock,
       timer(delayMs, callback, options) {
         if (up || !options?.background) return systemClock.timer(delayMs, callback, options);
-        // Only the pauses between the attempts are of this kind while the server is away.
+        // While the server is unavailable, the only such timers are the delays between attempts.
         backoffs += 1;
         mostBackoffs = Math.max(mostBackoffs, backoffs);
         const onTime = () => {

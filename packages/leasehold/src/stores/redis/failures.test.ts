@@ -1,4 +1,4 @@
-/** What a caller is told of a failure, as ioredis words it. */
+/** How the store reports failures that ioredis words in its own way. */
 import { Redis } from "ioredis";
 import { expect, it } from "vitest";
 import { storeError } from "./failures.js";

@@ -1,4 +1,7 @@
-/** Leases in Redis: requests to scripts, replies to outcomes. scripts.ts has the decisions. */
+/**
+ * Leases in Redis: the port over scripts. Converts requests to arguments and replies to outcomes;
+ * scripts.ts holds the decisions.
+ */
 
 import type * as port from "../../core/index.js";
 import { ClosedError } from "../../core/index.js";
@@ -20,10 +23,13 @@ export class RedisLeaseStore implements port.LeaseStore {
     ttl: { minMs: 100, maxMs: 2 ** 31 - 1, stepMs: 1 },
     queue: true,
     watch: "push",
-    // Free from the microsecond of its expiry on; answers are rounded to milliseconds.
+    // A lease is free from the microsecond of its expiry; replies are rounded to milliseconds.
     epsilonMs: 1,
   };
-  /** Namespaces whose ended grants are collected. Records of the others expire by themselves. */
+  /**
+   * Namespaces whose ended grants this client collects. Records of other namespaces expire by
+   * themselves.
+   */
   readonly #namespaces = new Set<string>();
   readonly #closing = new AbortController();
   readonly #views: Views;
@@ -132,7 +138,7 @@ export class RedisLeaseStore implements port.LeaseStore {
     return collected;
   }
 
-  /** Refuses calls and ends watches. The connections belong to the opener. */
+  /** Rejects further calls and ends watches. The opener closes the connections. */
   async close(): Promise<void> {
     this.#closing.abort();
   }

@@ -1,13 +1,13 @@
-/** The events of one watch, from the connection that all listen on to the one loop that reads them. */
+/** Passes the events of one watch from the shared connection to the loop that reads them. */
 
 import type { WatchEvent } from "../../core/index.js";
 import { eventsUntil } from "../../env/index.js";
 import type { Hints } from "./watch-connection.js";
 
-/** As wait-queue.ts publishes it: the ticket whose turn it is, and the resource. */
+/** The message that wait-queue.ts publishes: the grant id of the waiter to wake, and the resource. */
 const HINT = /^([0-9a-f]{16}) (.+)$/s;
 
-/** Until one of the signals aborts. */
+/** Runs until one of the signals aborts. */
 export function watchHints(
   hints: Hints,
   channel: string,

@@ -1,4 +1,4 @@
-/** One connection, over a driver whose answers the test gives, in a time that it moves. */
+/** A connection over a driver with scripted responses and a manual clock. */
 import { expect, it } from "vitest";
 import { type ManualClock, manualEnv } from "../../testing/index.js";
 import { Link, SessionEnded } from "./connection.js";
@@ -76,10 +76,10 @@ it("reckons the session from what the leader has been told, not from the last an
   await clock.advance(100);
   client.asked.shift()?.(null, null);
   await asking;
-  // A server that is no leader may keep it to itself for a while.
+  // A follower may keep it from the leader for a while.
   expect(link.lastsUntilMs(now(clock))).toBe(openedMs + SESSION_MS);
   expect(link.lastsUntilMs(now(clock) + SESSION_MS / 6)).toBe(openedMs + 500 + SESSION_MS);
-  // What is said of an earlier write stays as it was.
+  // Earlier results stay as they were.
   expect(link.lastsUntilMs(openedMs + 100)).toBe(openedMs + SESSION_MS);
 });
 

@@ -28,7 +28,7 @@ describe("a name", () => {
     ["\u009f", "%C2%9F"],
     ["🔑", "%F0%9F%94%91"],
     ["\ufffd", "%EF%BF%BD"],
-  ])("%j stands in the path as %j", (name, segment) => {
+  ])("%j is encoded in the path as %j", (name, segment) => {
     expect(segmentOf(name)).toBe(segment);
     expect(nameOf(segment)).toBe(name);
   });

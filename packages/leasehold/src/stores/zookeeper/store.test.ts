@@ -1,4 +1,4 @@
-/** What is said of servers that cannot be used, and what is held against a real one. */
+/** Errors about unusable servers, and behaviour on a real one. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
@@ -29,7 +29,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-describe("what is no server of ZooKeeper's", () => {
+describe("a server that is not ZooKeeper", () => {
   it("is said to be unreachable, with the reason", async () => {
     const port = await freePort();
     await expect(
@@ -161,7 +161,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     const curator = later(await CuratorClient.connect(`127.0.0.1:${server.port}`));
     expect((await curator.children("/collected")).sort()).toEqual(["%ns", "%sync"]);
     expect(await curator.children("/collected/%ns")).toEqual([]);
-    // And made anew where it is wanted again.
+    // It is created again when it is needed.
     for (const outcome of await leases.acquire(
       requests.map((r) => ({ ...r, leaseId: newLeaseId(systemRandom) })),
     )) {

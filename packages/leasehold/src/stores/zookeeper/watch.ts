@@ -1,28 +1,28 @@
 /**
- * Hints for those of this client who wait, and the watches that they come from: one on a znode, however
- * many are concerned, which fires once. Whoever gives up leaves it standing for the next one.
+ * Notifications for the waiters of this client, and the watches behind them. A znode has one watch,
+ * shared by all its waiters, which fires once. A waiter that gives up leaves it for the next one.
  */
 
 import type { WatchEvent } from "../../core/index.js";
 import { type EventQueue, eventsUntil } from "../../env/index.js";
 
 interface Standing {
-  /** What the znode was like when it was set. */
+  /** The state of the znode when the watch was set. */
   readonly seen: Promise<string | null>;
-  /** Called when it fires, by the id of who is concerned. */
+  /** The callbacks, by waiter id. */
   readonly fired: Map<string, () => void>;
 }
 
 export class Watches {
   readonly #readers = new Map<string, Set<EventQueue<WatchEvent>>>();
-  /** By the path of the znode. */
+  /** Keyed by the path of the znode. */
   #standing = new Map<string, Standing>();
 
   /**
-   * Has a watch on a znode stand, unless one does.
-   * @param watch.set sets it, and says what it has seen; null where there was no such znode
-   * @param watch.fired called once, unless {@link leave} is before
-   * @returns what was seen, and has not changed since
+   * Sets a watch on a znode, unless one exists.
+   * @param watch.set sets it, and returns what it saw; null if the znode does not exist
+   * @param watch.fired called once, unless {@link leave} comes first
+   * @returns what was seen, unchanged since
    */
   async stand(
     path: string,
@@ -56,12 +56,12 @@ export class Watches {
     return seen;
   }
 
-  /** This one is not concerned any more. */
+  /** Removes a waiter's callback. */
   leave(path: string, id: string): void {
     this.#standing.get(path)?.fired.delete(id);
   }
 
-  /** The connection is another one: what happened meanwhile is for each to find out. */
+  /** Called on a new connection: each waiter must check what happened meanwhile. */
   renewed(): void {
     this.#standing = new Map();
     for (const readers of this.#readers.values()) for (const reader of readers) reader.resync();
