@@ -4,8 +4,8 @@ import { type AcquireOutcome, type AcquireRequest, queue } from "../../core/inde
 import { grantIdOf } from "../../env/index.js";
 import { leftOf, type Step, type Surroundings, textOf } from "./decide.js";
 import type { Place } from "./keys.js";
-import { type Entry, type GrantRecord, type Owner, stands, viewOf } from "./records.js";
-import { keysOf, noNewWaiter, passedOver, seenBefore, ticketOf } from "./wait-queue.js";
+import { type Entry, excludesOthers, type GrantRecord, type Owner, viewOf } from "./records.js";
+import { findWaiter, keysOf, noNewWaiter, passedOver, seenBefore } from "./wait-queue.js";
 
 /** In characters of at most three bytes: a holder's name has at most 256 bytes. */
 const LONGEST_PROPOSAL = 85;
@@ -21,7 +21,7 @@ export async function acquire(
   const { record, owner, waiters } = entry;
   const grantId = grantIdOf(request.leaseId);
   if (record?.grantId === grantId) {
-    if (record.ended || !stands(entry)) return { outcome: { status: "ended" } };
+    if (record.ended || !excludesOthers(entry)) return { outcome: { status: "ended" } };
     const { token, ttlMs } = record;
     const remainingMs = Math.min(ttlMs, await world.remainingMs(entry.owner.lease));
     return { outcome: { status: "acquired", token, ttlMs, remainingMs, expiresAt: null } };
@@ -31,7 +31,7 @@ export async function acquire(
   const reservedMs = queue.reservedForMs(ahead);
   const keptMs = reservedMs > 0 ? reservedMs - world.freeForMs(place, entry) : 0;
   if (keptMs > 0) return refused(entry, request, world, place, () => keptFor(entry, ahead, keptMs));
-  const own = ticketOf(waiters, grantId);
+  const own = findWaiter(waiters, grantId);
   const lease = await world.take(request.ttlMs);
   const { ttlMs } = lease;
   const granted: GrantRecord = {
@@ -77,10 +77,10 @@ async function refused(
   if (queueMs <= 0) return { outcome: outcome() };
   const grantId = grantIdOf(leaseId);
   const ttlMs = Math.min(queueMs, queue.LONGEST_TICKET_MS);
-  const own = ticketOf(entry.waiters, grantId);
+  const own = findWaiter(entry.waiters, grantId);
   const lasts = own && (await world.remainingMs(own.lease)) >= ttlMs;
   return {
-    ticket: lasts ? null : { ttlMs, holder, isAgain: own !== null },
+    waiter: lasts ? null : { ttlMs, holder, isAgain: own !== null },
     refusal: async () => {
       const held = outcome();
       const ahead = await countAhead(entry, grantId, world, place);
@@ -99,7 +99,7 @@ async function countAhead(
   place: Place,
 ): Promise<number> {
   const seen = seenBefore(waiters, grantId);
-  const own = ticketOf(waiters, grantId);
+  const own = findWaiter(waiters, grantId);
   if (!own || seen < waiters.first.length) return seen;
   // The waiter was added last, together with this read.
   if (own.createRevision === waiters.revision) return waiters.count - 1;
@@ -114,7 +114,7 @@ function keptFor({ waiters }: Entry, ahead: number, keptMs: number): Held {
 }
 
 function heldBy(entry: Entry, owner: Owner, { knownMs }: Surroundings): Held {
-  if (stands(entry)) {
+  if (excludesOthers(entry)) {
     const { holder, grantId, ttlMs } = entry.record;
     const leftMs = knownMs(owner.lease);
     const remainingMs = leftMs === null ? null : Math.max(1, Math.ceil(Math.min(ttlMs, leftMs)));

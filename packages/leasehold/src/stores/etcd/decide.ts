@@ -17,8 +17,8 @@ import { grantIdOf } from "../../env/index.js";
 import type { Compare } from "./connection-api.js";
 import type { EngineLease } from "./engine-leases.js";
 import type { Place } from "./keys.js";
-import { type Entry, type GrantRecord, type Owner, stands } from "./records.js";
-import { keysOf, ringing, ticketOf, type Waiter } from "./wait-queue.js";
+import { type Entry, excludesOthers, type GrantRecord, type Owner } from "./records.js";
+import { findWaiter, keysOf, ringing, type Waiter } from "./wait-queue.js";
 
 export interface Change {
   /** The token is 0 if it will be the revision of this change. Null: the record stays as it is. */
@@ -44,7 +44,7 @@ export interface Refusing<Outcome> {
    * The waiter to add before the decision, which then rests on a read after it; null if one exists that
    * lasts long enough.
    */
-  readonly ticket: {
+  readonly waiter: {
     readonly ttlMs: number;
     readonly holder: string;
     readonly isAgain: boolean;
@@ -65,7 +65,7 @@ export interface Surroundings {
   readonly knownMs: (lease: string) => number | null;
   /** How long this client has seen the resource free. */
   readonly freeForMs: (place: Place, entry: Entry) => number;
-  readonly countBefore: (place: Place, ticket: Waiter) => Promise<number>;
+  readonly countBefore: (place: Place, waiter: Waiter) => Promise<number>;
 }
 
 export async function renew(
@@ -80,7 +80,7 @@ export async function renew(
   if (!record) return lost("gone");
   if (record.grantId !== grantIdOf(request.leaseId)) return lost("taken");
   if (record.ended) return lost(record.ended === "revoked" ? "revoked" : "gone");
-  if (!stands(entry)) return lost("expired");
+  if (!excludesOthers(entry)) return lost("expired");
   const { owner } = entry;
   const { token } = record;
   const lease = await world.take(request.ttlMs);
@@ -124,7 +124,7 @@ export async function release(
   const grantId = grantIdOf(request.leaseId);
   if (record?.grantId !== grantId) return withdrawn(entry, grantId, place);
   if (record.ended === "released") return { outcome: { status: "released" } };
-  if (!stands(entry)) return { outcome: { status: "notHeld" } };
+  if (!excludesOthers(entry)) return { outcome: { status: "notHeld" } };
   // A holder that has stopped may also release a revoked lease early.
   return {
     change: ending(entry, "released", world, place),
@@ -138,7 +138,7 @@ export async function revoke(
   world: Surroundings,
   place: Place,
 ): Promise<Step<RevokeOutcome>> {
-  if (!stands(entry)) return { outcome: { status: "notHeld" } };
+  if (!excludesOthers(entry)) return { outcome: { status: "notHeld" } };
   const { record, owner } = entry;
   const { token, ttlMs } = record;
   if (request.expectedToken !== undefined && request.expectedToken !== token) {
@@ -163,7 +163,7 @@ export async function revoke(
 /** A waiter gives up its position. If the resource was reserved for it, this wakes the next one. */
 function withdrawn({ waiters, owner }: Entry, grantId: string, place: Place): Step<ReleaseOutcome> {
   const outcome: ReleaseOutcome = { status: "notHeld" };
-  const own = ticketOf(waiters, grantId);
+  const own = findWaiter(waiters, grantId);
   if (!own) return { outcome };
   const [first, ...others] = waiters.first;
   const isKept = owner === null && first?.grantId === grantId && others.length > 0;

@@ -135,15 +135,15 @@ export async function withStoreErrors<T>(call: () => Promise<T>): Promise<T> {
 export function failedOutcome(error: unknown, applied?: Failed["applied"]): Failed {
   const known = storeError(error);
   const outcome = applied === undefined ? known.outcome : applied === "no" ? "none" : "unknown";
-  const told =
+  const reported =
     known.outcome === outcome || !known.retryable
       ? known
       : new StoreUnavailableError(known.message, { outcome, cause: known });
   return {
     status: "failed",
     applied: outcome === "none" ? "no" : "maybe",
-    retryable: told.retryable,
-    error: told,
+    retryable: reported.retryable,
+    error: reported,
   };
 }
 

@@ -34,7 +34,7 @@ export interface Place {
    */
   readonly locks: string;
   /** The folders of the waiters and of their bells, with trailing slashes. */
-  readonly tickets: string;
+  readonly queueFolder: string;
   readonly bells: string;
 }
 
@@ -43,7 +43,7 @@ export function placeOf(prefix: string, { namespace, resource }: Key): Place {
   return {
     record: recordFolder(prefix, namespace) + resource,
     locks: locksFolder(prefix, namespace) + name,
-    tickets: `${prefix}${OURS}queue/${escapeName(namespace)}/${name}`,
+    queueFolder: `${prefix}${OURS}queue/${escapeName(namespace)}/${name}`,
     bells: bellsFolder(prefix, namespace) + name,
   };
 }

@@ -131,12 +131,14 @@ function recordOf(kv: KeyValue): GrantRecord {
 }
 
 /** Reports whether the last grant excludes others: live, or revoked and not yet expired. */
-export function stands(entry: Entry): entry is Entry & { record: GrantRecord; owner: Owner } {
+export function excludesOthers(
+  entry: Entry,
+): entry is Entry & { record: GrantRecord; owner: Owner } {
   return entry.owner !== null && entry.owner.createRevision === entry.record?.token;
 }
 
 export function stateOf(entry: Entry & { record: GrantRecord }): LeaseState {
-  return entry.record.ended ?? (stands(entry) ? "live" : "expired");
+  return entry.record.ended ?? (excludesOthers(entry) ? "live" : "expired");
 }
 
 /**

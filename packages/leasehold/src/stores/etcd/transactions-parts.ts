@@ -5,7 +5,7 @@ import type { Change, Changing } from "./decide.js";
 import type { EngineLease } from "./engine-leases.js";
 import { type Place, toBase64 } from "./keys.js";
 import { type Entry, encodeRecord, readEntry, unchanged } from "./records.js";
-import { putTicket, readQueue, without } from "./wait-queue.js";
+import { putWaiter, readQueue, without } from "./wait-queue.js";
 
 /** After this many consecutive changes by this client, the next one expects no other writer. */
 export const UNDISTURBED = 3;
@@ -24,7 +24,7 @@ export interface Open<Request, Outcome> {
   /** The change to make in the next transaction. */
   change?: Pending<Outcome>;
   /** The waiter to add with the next read. */
-  ticket?: { readonly holder: string; readonly lease: EngineLease };
+  waiter?: { readonly holder: string; readonly lease: EngineLease };
   /** Whether the waiter was added in this call. */
   inQueue: boolean;
   outcome?: Outcome | Failed;
@@ -40,11 +40,11 @@ export interface Pending<Outcome> {
 export function readingOf<Request, Outcome>({
   place,
   grantId,
-  ticket,
+  waiter,
 }: Open<Request, Outcome>): Operation[] {
   const reads = [...readEntry(place), ...readQueue(place, grantId)];
-  if (!ticket || grantId === null) return reads;
-  return [...putTicket(place, grantId, ticket.holder, ticket.lease.id), ...reads];
+  if (!waiter || grantId === null) return reads;
+  return [...putWaiter(place, grantId, waiter.holder, waiter.lease.id), ...reads];
 }
 
 /** The nested transaction of a change: it compares everything that the decision rests on. */

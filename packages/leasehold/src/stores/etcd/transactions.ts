@@ -162,7 +162,7 @@ export class Transactor {
     world: Surroundings,
   ): Promise<void> {
     delete one.change;
-    delete one.ticket;
+    delete one.waiter;
     const { entry } = one;
     if (!entry) return;
     try {
@@ -170,9 +170,9 @@ export class Transactor {
       if ("change" in step) one.change = { entry, step };
       else if ("outcome" in step) {
         if (one.read) one.outcome = step.outcome;
-      } else if (step.ticket && !one.inQueue && (one.read || step.ticket.isAgain)) {
-        const { holder, ttlMs } = step.ticket;
-        one.ticket = { holder, lease: await world.take(ttlMs) };
+      } else if (step.waiter && !one.inQueue && (one.read || step.waiter.isAgain)) {
+        const { holder, ttlMs } = step.waiter;
+        one.waiter = { holder, lease: await world.take(ttlMs) };
       } else if (one.read) one.outcome = await step.refusal();
     } catch (error) {
       // These calls concern only engine leases: no key has changed.
@@ -193,11 +193,11 @@ export class Transactor {
         const start = end;
         end += length;
         this.#saw(one, responses.slice(start, end), header.revision);
-        one.inQueue ||= one.ticket !== undefined;
+        one.inQueue ||= one.waiter !== undefined;
       }
     } catch (error) {
       if (error instanceof CallFailure && error.reason === "noLease") {
-        this.leases.forget(some.flatMap(({ ticket }) => ticket?.lease.id ?? []));
+        this.leases.forget(some.flatMap(({ waiter }) => waiter?.lease.id ?? []));
         return;
       }
       for (const one of some) one.outcome = failedOutcome(error, "no");
@@ -248,8 +248,8 @@ export class Transactor {
       knownMs: (lease) => leases.knownMs(lease),
       freeForMs: ({ record }, { modRevision, waiters }) =>
         this.#sightings.freeForMs(record, modRevision, waiters.revision, clock.monotonic()),
-      countBefore: async (place, ticket) => {
-        const body = countBefore(place, ticket);
+      countBefore: async (place, waiter) => {
+        const body = countBefore(place, waiter);
         const { kvs = [] } = await this.client.call<RangeAnswer>({
           path: "/v3/kv/range",
           body,
@@ -278,7 +278,7 @@ export class Transactor {
     revision: string,
   ): void {
     const { place } = one;
-    const [record, locks, ...waiters] = responses.slice(one.ticket ? 2 : 0);
+    const [record, locks, ...waiters] = responses.slice(one.waiter ? 2 : 0);
     const entry = entryOf(
       record?.response_range,
       locks?.response_range,

@@ -7,7 +7,7 @@ import type { RangeAnswer } from "./connection-api.js";
 import type { EngineLeases } from "./engine-leases.js";
 import { CallFailure } from "./failures.js";
 import { below, endOfPrefix, fromBase64, keyOfRecord, recordFolder, toBase64 } from "./keys.js";
-import { type Entry, type GrantRecord, stands, stateOf, viewOf } from "./records.js";
+import { type Entry, excludesOthers, type GrantRecord, stateOf, viewOf } from "./records.js";
 import { deadlineOf, type Transactor } from "./transactions.js";
 
 /** Together with their lock keys these are eight read-only transactions. */
@@ -72,7 +72,7 @@ export class Views {
       const { read, next } = await this.#read(start, end);
       const beforeMs = clock.wall() - olderThanMs;
       const old = read.filter(
-        ({ entry }) => !stands(entry) && Date.parse(entry.record.expiresAt) <= beforeMs,
+        ({ entry }) => !excludesOthers(entry) && Date.parse(entry.record.expiresAt) <= beforeMs,
       );
       collected += await this.transactor.forget(
         old.map(({ key, entry }) => ({ ...key, modRevision: entry.modRevision })),

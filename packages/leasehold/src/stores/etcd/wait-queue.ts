@@ -48,8 +48,8 @@ const MOST_READ = queue.MOST_AWAITED + 1;
 /**
  * @param grantId of the request, if it may be in the queue
  */
-export function readQueue({ tickets }: Place, grantId: string | null): Operation[] {
-  const { start, end } = below(tickets);
+export function readQueue({ queueFolder }: Place, grantId: string | null): Operation[] {
+  const { start, end } = below(queueFolder);
   const all: Operation = {
     request_range: {
       key: toBase64(start),
@@ -60,18 +60,19 @@ export function readQueue({ tickets }: Place, grantId: string | null): Operation
     },
   };
   if (grantId === null) return [all];
-  return [all, { request_range: { key: toBase64(tickets + grantId) } }];
+  return [all, { request_range: { key: toBase64(queueFolder + grantId) } }];
 }
 
 /**
  * @param answers the responses to {@link readQueue}
  */
 export function queueOf(
-  { tickets }: Place,
+  { queueFolder }: Place,
   [all, own]: readonly (Response | undefined)[],
   revision: number,
 ): WaitQueue {
-  const decoded = (answer?: RangeAnswer) => (answer?.kvs ?? []).map((kv) => waiterOf(tickets, kv));
+  const decoded = (answer?: RangeAnswer) =>
+    (answer?.kvs ?? []).map((kv) => waiterOf(queueFolder, kv));
   return {
     first: decoded(all?.response_range),
     count: Number(all?.response_range?.count ?? 0),
@@ -81,8 +82,8 @@ export function queueOf(
 }
 
 /** Counts earlier waiters. */
-export function countBefore({ tickets }: Place, { createRevision }: Waiter): object {
-  const { start, end } = below(tickets);
+export function countBefore({ queueFolder }: Place, { createRevision }: Waiter): object {
+  const { start, end } = below(queueFolder);
   return {
     key: toBase64(start),
     range_end: toBase64(end),
@@ -92,9 +93,9 @@ export function countBefore({ tickets }: Place, { createRevision }: Waiter): obj
 }
 
 /** Adds a waiter, or extends its position. */
-export function putTicket(place: Place, grantId: string, holder: string, lease: string) {
+export function putWaiter(place: Place, grantId: string, holder: string, lease: string) {
   return [
-    [place.tickets, holder],
+    [place.queueFolder, holder],
     [place.bells, ""],
   ].map(
     ([folder, value = ""]): Operation => ({
@@ -104,7 +105,7 @@ export function putTicket(place: Place, grantId: string, holder: string, lease: 
 }
 
 /** Returns the waiter of a grant id, if it was read. */
-export function ticketOf({ first, own }: WaitQueue, grantId: string): Waiter | null {
+export function findWaiter({ first, own }: WaitQueue, grantId: string): Waiter | null {
   return [...first, own].find((one) => one?.grantId === grantId) ?? null;
 }
 
@@ -114,12 +115,12 @@ export function ticketOf({ first, own }: WaitQueue, grantId: string): Waiter | n
 export function seenBefore(waiters: WaitQueue, grantId: string): number {
   const at = waiters.first.findIndex((one) => one.grantId === grantId);
   if (at >= 0) return at;
-  return ticketOf(waiters, grantId) ? waiters.first.length : waiters.count;
+  return findWaiter(waiters, grantId) ? waiters.first.length : waiters.count;
 }
 
 /** Compares that no waiter was added since the queue was read. */
-export function noNewWaiter({ tickets }: Place, { revision }: WaitQueue): Compare {
-  const { start, end } = below(tickets);
+export function noNewWaiter({ queueFolder }: Place, { revision }: WaitQueue): Compare {
+  const { start, end } = below(queueFolder);
   return {
     key: toBase64(start),
     range_end: toBase64(end),
@@ -140,7 +141,7 @@ export function ringing(
   const [first] = waiters.first;
   if (!first) return { given: [noNewWaiter(place, waiters)], deleted: [] };
   const { grantId, createRevision } = first;
-  const key = toBase64(place.tickets + grantId);
+  const key = toBase64(place.queueFolder + grantId);
   return {
     given: [{ key, target: "CREATE", result: "EQUAL", create_revision: String(createRevision) }],
     deleted: [place.bells + grantId],
@@ -148,33 +149,33 @@ export function ringing(
 }
 
 /** Both keys of a waiter. */
-export function keysOf({ tickets, bells }: Place, { grantId }: Waiter): string[] {
-  return [tickets + grantId, bells + grantId];
+export function keysOf({ queueFolder, bells }: Place, { grantId }: Waiter): string[] {
+  return [queueFolder + grantId, bells + grantId];
 }
 
 /** The waiters that are passed over when this one is granted. */
-export function passedOver({ tickets }: Place, { first }: WaitQueue, own: Waiter): string[] {
+export function passedOver({ queueFolder }: Place, { first }: WaitQueue, own: Waiter): string[] {
   return first
     .filter(({ createRevision }) => createRevision < own.createRevision)
     .slice(0, queue.MOST_AWAITED)
-    .map(({ grantId }) => tickets + grantId);
+    .map(({ grantId }) => queueFolder + grantId);
 }
 
 /** The queue after some waiters are deleted. */
 export function without(
-  { tickets }: Place,
+  { queueFolder }: Place,
   waiters: WaitQueue,
   deleted: readonly string[],
 ): WaitQueue {
-  const first = waiters.first.filter(({ grantId }) => !deleted.includes(tickets + grantId));
+  const first = waiters.first.filter(({ grantId }) => !deleted.includes(queueFolder + grantId));
   if (first.length === waiters.first.length) return waiters;
   // Waiters behind those that were read are unknown.
   return { ...waiters, first, own: null, revision: 0 };
 }
 
-function waiterOf(tickets: string, kv: KeyValue): Waiter {
+function waiterOf(queueFolder: string, kv: KeyValue): Waiter {
   return {
-    grantId: fromBase64(kv.key).slice(tickets.length),
+    grantId: fromBase64(kv.key).slice(queueFolder.length),
     holder: fromBase64(kv.value ?? ""),
     createRevision: revisionOf(kv.create_revision),
     lease: kv.lease ?? "0",

@@ -64,7 +64,7 @@ class Stream {
   readonly #ending = new AbortController();
   /** Revision of the last message; null if the next stream starts from the current revision. */
   #revision: number | null = null;
-  #stands = false;
+  #created = false;
 
   constructor(
     readonly client: EtcdClient,
@@ -78,7 +78,7 @@ class Stream {
 
   add(reader: EventQueue<WatchEvent>): void {
     this.#readers.add(reader);
-    if (this.#stands) reader.resync();
+    if (this.#created) reader.resync();
   }
 
   remove(reader: EventQueue<WatchEvent>): void {
@@ -134,16 +134,16 @@ class Stream {
         return;
       }
       if (result.created) {
-        this.#stands = true;
+        this.#created = true;
         if (from === null) for (const reader of this.#readers) reader.resync();
       }
       this.#revision = revision;
-      this.#hear(result.events ?? []);
+      this.#onDeletions(result.events ?? []);
     }
   }
 
   /** All events of one revision arrive in one message. */
-  #hear(events: readonly Deletion[]): void {
+  #onDeletions(events: readonly Deletion[]): void {
     const { prefix, namespace } = this;
     const rung = new Set<string>();
     const freed: { readonly resource: string; readonly revision: string }[] = [];
@@ -155,15 +155,15 @@ class Stream {
       if (resource !== null) freed.push({ resource, revision });
       if (!bell) continue;
       rung.add(`${revision} ${bell.resource}`);
-      this.#tell({ type: "changed", namespace, resource: bell.resource, wakes: bell.grantId });
+      this.#notify({ type: "changed", namespace, resource: bell.resource, wakes: bell.grantId });
     }
     for (const { resource, revision } of freed) {
       if (!rung.has(`${revision} ${resource}`))
-        this.#tell({ type: "changed", namespace, resource });
+        this.#notify({ type: "changed", namespace, resource });
     }
   }
 
-  #tell(event: WatchEvent): void {
+  #notify(event: WatchEvent): void {
     for (const reader of this.#readers) reader.push(event);
   }
 }

@@ -27,7 +27,7 @@ import {
 import {
   freedIn,
   grantedIn,
-  looksChanged,
+  isVisiblyChanged,
   renewedIn,
   revokedIn,
   type Times,
@@ -121,7 +121,7 @@ function trusted<Outcome extends { readonly remainingMs: number }>(
   outcome: Outcome,
 ): Step<Outcome & { readonly expiresAt: null }> {
   // A write by another client that looks the same is less than a second old.
-  const fromMs = looksChanged(object, write) ? nowMs : (trustFromMs ?? nowMs - WHOLE_MS);
+  const fromMs = isVisiblyChanged(object, write) ? nowMs : (trustFromMs ?? nowMs - WHOLE_MS);
   const remainingMs = lower(fromMs + durationMsOf(write) - nowMs);
   return { outcome: { ...outcome, remainingMs, expiresAt: null }, write, trustFromMs: fromMs };
 }

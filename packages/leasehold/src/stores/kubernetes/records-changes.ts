@@ -104,7 +104,7 @@ export interface Times {
  * Reports whether a client that reads whole seconds, such as client-go, sees that the record changed.
  * If not, its age keeps growing for that client, and the holder must not trust the later write.
  */
-export function looksChanged(before: LeaseObject, after: LeaseObject): boolean {
+export function isVisiblyChanged(before: LeaseObject, after: LeaseObject): boolean {
   const seen = ({ spec }: LeaseObject) =>
     [
       spec?.holderIdentity,

@@ -78,7 +78,7 @@ describe("names", () => {
     }
   });
 
-  it("that are not the object's own are told, and nothing is written", async () => {
+  it("that belong to another resource are reported, and nothing is written", async () => {
     const api = later(await startKubeApi());
     const { leases } = await open(api);
     await leases.acquire([request("r", "shop")]);
@@ -121,7 +121,7 @@ describe("opening", () => {
     expect(api.read("leases", "leasehold-right-to-write")).toBeUndefined();
   });
 
-  it("with a token that is unknown says whose fault it is", async () => {
+  it("with an unknown token reports the credentials as the cause", async () => {
     const api = later(await startKubeApi());
     await expect(open(api, "leases", "wrong")).rejects.toMatchObject(
       misconfigured(/Unauthorized: the API server at .* does not know us; renew the credentials/),
@@ -141,7 +141,7 @@ describe("opening", () => {
     );
   });
 
-  it("without the right to watch says so when somebody watches", async () => {
+  it("without the right to watch says so when a watch starts", async () => {
     const api = later(await startKubeApi());
     api.tokens.set("weak", ["get", "list", "create", "update"]);
     const { leases } = await open(api, "leases", "weak");
@@ -151,7 +151,7 @@ describe("opening", () => {
     );
   });
 
-  it("in a namespace that does not exist says how to make it", async () => {
+  it("in a missing namespace says how to create it", async () => {
     const api = later(await startKubeApi());
     await expect(open(api, "nowhere")).rejects.toMatchObject(
       misconfigured(
@@ -184,7 +184,7 @@ describe("opening", () => {
     }
   });
 
-  it("with a kubeconfig that is none, or a context that it lacks, says which", async () => {
+  it("with an invalid kubeconfig or a missing context names it", async () => {
     await expect(openKubeconfig(join(folder, "none"), undefined)).rejects.toMatchObject(
       misconfigured(/the kubeconfig cannot be read: ENOENT/),
     );
@@ -194,7 +194,7 @@ describe("opening", () => {
     );
   });
 
-  it("where nobody listens fails for now", async () => {
+  it("without a listener fails with a retryable error", async () => {
     const api = await startKubeApi();
     const kubeconfig = await writeKubeconfig(ownKubeconfig(api.port), folder);
     await api.close();
@@ -312,7 +312,7 @@ describe("in a pod", () => {
 });
 
 describe("watching", () => {
-  it("lists again where the version is forgotten, and says that all must be read", async () => {
+  it("lists again after the version was dropped, and sends a resync", async () => {
     const api = later(await startKubeApi());
     const { leases } = await open(api);
     const watching = new LeaseWatching(leases, "default");
@@ -323,18 +323,18 @@ describe("watching", () => {
     api.endWatches({ bookmark: true });
     await leases.acquire([request()]);
     await leases.revoke([{ namespace: "default", resource: "r", free: "now" }]);
-    await until(expect, "the hint", () => watching.changed.length === 1);
+    await until(expect, "the notification", () => watching.changed.length === 1);
     expect(resyncs()).toBe(1);
     api.forget();
     api.endWatches({ bookmark: false });
     await until(expect, "the relisting", () => resyncs() === 2);
     await leases.acquire([request()]);
     await leases.revoke([{ namespace: "default", resource: "r", free: "now" }]);
-    await until(expect, "a hint again", () => watching.changed.length === 2);
+    await until(expect, "another notification", () => watching.changed.length === 2);
     await watching.stop();
   });
 
-  it("tells of renewals to nobody, and knows by them since when others hold", async () => {
+  it("notifies no waiter of renewals, and learns from them since when others hold", async () => {
     const api = later(await startKubeApi());
     const [holder, env] = [await open(api), manualEnv()];
     const kubeconfig = await writeKubeconfig(ownKubeconfig(api.port), folder);
@@ -346,7 +346,7 @@ describe("watching", () => {
     await holder.leases.renew([held]);
     await holder.leases.acquire([request("mark")]);
     await holder.leases.revoke([{ namespace: "default", resource: "mark", free: "now" }]);
-    await until(expect, "the hint that comes after all that", () => watching.changed.length > 0);
+    await until(expect, "the notification after all that", () => watching.changed.length > 0);
     expect(watching.changed).toEqual([{ type: "changed", namespace: "default", resource: "mark" }]);
     await env.clock.advance(10_000);
     // This contender never polled, but its watch saw the record ten seconds ago.

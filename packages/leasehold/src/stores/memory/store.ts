@@ -60,7 +60,7 @@ export class MemoryLeaseState {
     if (!namespace) {
       namespace = {
         records: new Map(),
-        tickets: new WaitQueue(),
+        waitQueue: new WaitQueue(),
         paused: new Set(),
         tokenFloor: 0,
         watchers: new Set(),
@@ -73,7 +73,7 @@ export class MemoryLeaseState {
 
 interface Namespace {
   readonly records: Map<string, LeaseRecord>;
-  readonly tickets: WaitQueue;
+  readonly waitQueue: WaitQueue;
   /** Resources paused by operators. */
   readonly paused: Set<string>;
   /** The largest token among collected records. */
@@ -109,9 +109,9 @@ export class MemoryLeaseStore implements LeaseStore {
     return requests.map((request) => {
       let replaced: LeaseView | undefined;
       const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, namespace) => {
-        const { tickets, tokenFloor, paused } = namespace;
+        const { waitQueue, tokenFloor, paused } = namespace;
         const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
-        const before = tickets.get(request.resource);
+        const before = waitQueue.get(request.resource);
         const decision = queue.acquireInTurn(
           record,
           before,
@@ -120,7 +120,7 @@ export class MemoryLeaseStore implements LeaseStore {
           token,
           paused.has(request.resource),
         );
-        tickets.set(request.resource, decision.tickets);
+        waitQueue.set(request.resource, decision.tickets);
         if (record && decision.record !== record) replaced = this.#view(request, record);
         return decision;
       });
@@ -147,7 +147,7 @@ export class MemoryLeaseStore implements LeaseStore {
       this.#decide<ReleaseOutcome>(request, (record, nowMs, namespace) => {
         const decision = rules.release(record, request, nowMs);
         if (decision.record === record) {
-          const passedOn = namespace.tickets.withdraw(request.resource, request.leaseId);
+          const passedOn = namespace.waitQueue.withdraw(request.resource, request.leaseId);
           const isFree = !record || !rules.excludes(record, nowMs);
           if (passedOn && isFree) this.#notify(namespace, request, nowMs);
         }
@@ -195,7 +195,7 @@ export class MemoryLeaseStore implements LeaseStore {
     const nowMs = this.#state.clock.monotonic();
     let collected = 0;
     for (const namespace of this.#state.namespaces.values()) {
-      namespace.tickets.collect(nowMs);
+      namespace.waitQueue.collect(nowMs);
       for (const [resource, record] of namespace.records) {
         // The expiry records when the grant ended, whatever ended it.
         if (rules.excludes(record, nowMs) || record.expiresAtMs >= nowMs - olderThanMs) continue;
@@ -219,7 +219,7 @@ export class MemoryLeaseStore implements LeaseStore {
   /** Ends this store's watchers; the records stay for other stores of the same name. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const hints of this.#watching) hints.end();
+    for (const watcher of this.#watching) watcher.end();
   }
 
   #decide<Outcome>(key: Key, step: Step<Outcome>): rules.Decision<Outcome>["outcome"] | Failed {
@@ -240,9 +240,9 @@ export class MemoryLeaseStore implements LeaseStore {
 
   /** Wakes only the first waiter. */
   #notify(namespace: Namespace, { namespace: name, resource }: Key, nowMs: number): void {
-    const first = namespace.tickets.first(resource, nowMs);
-    for (const hints of namespace.watchers) {
-      hints.push({
+    const first = namespace.waitQueue.first(resource, nowMs);
+    for (const watcher of namespace.watchers) {
+      watcher.push({
         type: "changed",
         namespace: name,
         resource,

@@ -250,7 +250,7 @@ export class MemoryTaskStore implements TaskStore {
   /** Ends this store's watchers; the tasks stay for other stores of the same name. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const hints of this.#watching) hints.end();
+    for (const watcher of this.#watching) watcher.end();
   }
 
   /** Decides the requests of one call in order, all at the same instant. */
@@ -298,5 +298,5 @@ function notify(
   nowMs: number,
 ): void {
   if (state !== "pending" || scheduledAtMs > nowMs) return;
-  for (const hints of watchers) hints.push({ type: "ready", queue });
+  for (const watcher of watchers) watcher.push({ type: "ready", queue });
 }

@@ -75,7 +75,7 @@ describePostgres("queries over a pool", () => {
     await own.end();
   });
 
-  it("have not been sent when no connection was free in time", async () => {
+  it("report applied no when no connection was free in time", async () => {
     const clients = [await pool.connect(), await pool.connect()];
     const late = sql.query("CREATE TABLE never_sent (n int)", [], { timeoutMs: 50 });
     await expect(late).rejects.toMatchObject({
@@ -102,7 +102,7 @@ describePostgres("queries over a pool", () => {
     expect(await sql.query("SELECT 1 AS n")).toEqual([{ n: 1 }]);
   });
 
-  it("that the server refuses have no effect, and cost no connection", async () => {
+  it("that the server rejects have no effect, and keep their connection", async () => {
     const [before] = await sql.query("SELECT pg_backend_pid() AS pid");
     await expect(sql.query("SELECT 1/0")).rejects.toMatchObject({ outcome: "none" });
     await expect(
@@ -148,7 +148,7 @@ describePostgres("opening a server", () => {
     return openPostgres({ url }, systemEnv);
   };
 
-  it("says what is wrong with its address, and how to mend it", async () => {
+  it("reports what is wrong with its address, with a remedy", async () => {
     const port = await freePort();
     const cases: [(url: URL) => void, object][] = [
       [(url) => (url.password = "wrong"), { message: expect.stringMatching(/password/) }],
@@ -180,7 +180,7 @@ describePostgres("the password of a server", () => {
   });
   afterAll(() => server.remove());
 
-  it("stands in no error and no log, whatever fails", async () => {
+  it("appears in no error and no log, whatever fails", async () => {
     const password = `secret${randomBytes(8).toString("hex")}`;
     const said: unknown[] = [];
     const log = (fields: object, message: string) => void said.push([fields, message]);
@@ -247,7 +247,7 @@ describePostgres("a server that is killed and comes back", () => {
   });
   afterAll(() => server.remove());
 
-  it("fails calls definitely while it is away, and serves them again by itself", async () => {
+  it("fails calls with applied no while it is unavailable, and then recovers", async () => {
     const backend = await serverBackend(server.url, systemEnv);
     const lanes = [backend.general, backend.control];
     for (const sql of lanes) await sql.query("SELECT 1");

@@ -71,7 +71,7 @@ function exercise(open: () => Promise<PostgresDatabase>) {
     expect(await general.query("SELECT to_regclass('undone')::text AS t")).toEqual([{ t: null }]);
   });
 
-  it("tells what a grant has replaced, as it was shown before", async () => {
+  it("returns the replaced grant, as views showed it", async () => {
     const key = { namespace: "replaced", resource: "r" };
     const asked = (leaseId: string) => [
       { ...key, leaseId, holder: `h ${leaseId}`, ttlMs: 60_000, metadata: '{"a":"b"}' },
@@ -84,7 +84,7 @@ function exercise(open: () => Promise<PostgresDatabase>) {
     expect((await leases.acquire(asked("two")))[0]).not.toHaveProperty("replaced");
   });
 
-  it("has migrated, and hears its own notifications", async () => {
+  it("is migrated, and receives its own notifications", async () => {
     expect(await migrate(database.connections.backend.general)).toEqual([]);
     expect(database.connections.listener.mode).toBe("push");
   });
@@ -145,7 +145,7 @@ describe("the user's PGlite", () => {
   });
   exercise(() => openPostgres({ db }, systemEnv));
 
-  it("is shared by several stores, each hearing the others", async () => {
+  it("is shared by several stores, which receive each other's notifications", async () => {
     const [one, other] = [
       await openPostgres({ db }, systemEnv),
       await openPostgres({ db }, systemEnv),

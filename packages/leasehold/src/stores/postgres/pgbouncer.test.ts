@@ -80,7 +80,7 @@ function exercise() {
     await server.remove();
   });
 
-  it("is found out to have no notifications, and is polled", () => {
+  it("is detected to deliver no notifications, and is polled", () => {
     for (const { leases } of databases) expect(leases.capabilities.watch).toBe("poll");
   });
 

@@ -71,7 +71,7 @@ describePostgres("the lease store on a server", () => {
     }
   });
 
-  it("waits for nobody: 500 renewals while a transaction has locked one row and one key", async () => {
+  it("never waits for locks: 500 renewals while a transaction has locked one row and one key", async () => {
     const requests = Array.from({ length: 500 }, (_, index) => request(`busy/${index}`));
     await storeOf(0).acquire(requests);
     await admin.query("BEGIN");
@@ -185,7 +185,7 @@ describePostgres("the lease store on a server", () => {
     expect(await storeOf(0).collect(0)).toBeGreaterThanOrEqual(1);
   });
 
-  it("notes who waits until it is served or gives up, and tells nobody else", async () => {
+  it("stores a waiter until it is served or gives up, and notifies only waiters", async () => {
     const waiters = async () =>
       (await admin.query("SELECT resource FROM leasehold.waiter WHERE resource = 'waited'")).rows;
     const first = request("waited");
@@ -222,7 +222,7 @@ describePostgres("the lease store on a server that stalls or dies", () => {
     await server.remove();
   });
 
-  it("answers in time that nobody knows, while the server does not answer at all", async () => {
+  it("returns applied maybe in time while the server is unavailable", async () => {
     const { rows } = await sessions(server.url);
     for (const { pid } of rows) process.kill(pid, "SIGSTOP");
     const asked = request("stalled");
@@ -233,7 +233,7 @@ describePostgres("the lease store on a server that stalls or dies", () => {
     expect(await acquireOne(store, asked)).toMatchObject({ status: "acquired" });
   });
 
-  it("recovers by itself, keeps what it had granted, and tells watchers to read again", async () => {
+  it("recovers by itself, keeps its grants, and sends watchers a resync", async () => {
     const asked = request("survivor", { ttlMs: 600_000 });
     const granted = await acquireOne(store, asked);
     const controller = new AbortController();

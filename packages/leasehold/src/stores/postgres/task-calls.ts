@@ -3,7 +3,7 @@
  * statement.
  *
  *   batch ─ rounds of different tasks ─▶ statement ─ returns a row per change
- *                                           └─ the rest ─▶ STATE ─ refused, repeated ...
+ *                                           └─ the rest ─▶ TASK_STATE ─ refused, repeated ...
  *                                                             └─ only a lock was in the way: retry
  */
 
@@ -21,7 +21,7 @@ import { storedId } from "../../tasks/record.js";
 import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";
 import { failedOutcome, isUniqueViolation } from "./failures.js";
 import { askAgain } from "./locked-rows.js";
-import { type ChangedRow, STANDING, type StandingRow } from "./task-statements.js";
+import { type ChangedRow, TASK_STATE, type TaskStateRow } from "./task-statements.js";
 
 /** Total attempts of a statement that collides with another one. */
 export const TRIES = 3;
@@ -44,7 +44,7 @@ export interface Statement<Request, Outcome, Row extends ChangedRow> {
   /** The outcome if the statement changed the task. */
   changed(row: Row, request: Request): Outcome;
   /** The outcome if it skipped the task, given the task's state; null if only a lock was in its way. */
-  passedOver(standing: StandingRow | null): Outcome | null;
+  passedOver(skipped: TaskStateRow | null): Outcome | null;
   /** The outcome of the next request for the same task, given this one's. Default: ask the store. */
   readonly next?: (before: Outcome) => Outcome;
 }
@@ -117,12 +117,12 @@ export class TaskCalls {
           }
           open = open.filter(({ index }) => !outcomes[index]);
           if (open.length === 0) return open;
-          const standings = new Map<number, StandingRow>();
-          for (const row of await run<StandingRow>(STANDING, grantColumns(open))) {
-            standings.set(row.n, row);
+          const skippedRows = new Map<number, TaskStateRow>();
+          for (const row of await run<TaskStateRow>(TASK_STATE, grantColumns(open))) {
+            skippedRows.set(row.n, row);
           }
           for (const [position, { index }] of open.entries()) {
-            const outcome = statement.passedOver(standings.get(position + 1) ?? null);
+            const outcome = statement.passedOver(skippedRows.get(position + 1) ?? null);
             if (outcome) outcomes[index] = outcome;
           }
           return open.filter(({ index }) => !outcomes[index]);

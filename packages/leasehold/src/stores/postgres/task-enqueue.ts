@@ -9,7 +9,7 @@ import type { Parameter } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import { type Columns, unnested } from "./statements.js";
 import { inTheWay, keyText, type Run, TRIES } from "./task-calls.js";
-import { CLOCK, HINTED, hintsOf, KEY, SAME_TASK } from "./task-statements.js";
+import { CLOCK, KEY, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
 
 const NEW_TASK: Columns = [
   ...KEY,
@@ -40,8 +40,8 @@ WITH ${CLOCK},
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
   ),
-  ${hintsOf("added x WHERE x.scheduled_at <= x.created_at")}
-SELECT x.namespace, x.id::text AS id, ${HINTED} FROM added x`;
+  ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at")}
+SELECT x.namespace, x.id::text AS id, ${NOTIFIED} FROM added x`;
 
 export interface ThereRow {
   readonly n: number;

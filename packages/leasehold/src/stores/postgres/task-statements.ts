@@ -8,7 +8,7 @@
  *                  └─ notified ─ one notification per queue with newly claimable tasks
  *
  * - No statement waits for a row lock: SKIP LOCKED. A statement returns only the rows it changed; for
- *   the others a plain read (STATE) finds the reason: refused, or locked.
+ *   the others a plain read (TASK_STATE) finds the reason: refused, or locked.
  * - Time is clock_timestamp(), read once per statement. Not now(), which is when the transaction began.
  *   A lock is granted at once or not at all, so the time is fresh when it is used.
  * - Tokens are computed from the locked row: larger than the last one, and at least the clock in
@@ -68,11 +68,11 @@ const KEPT_COLUMNS = `t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.toke
       t.started_at, t.heartbeat_at, t.progress, t.queue, t.state`;
 
 /** Sends one notification per queue with newly claimable tasks, once per statement. */
-export const hintsOf = (from: string) => `hints AS MATERIALIZED (
+export const notifiedOf = (from: string) => `notified AS MATERIALIZED (
     SELECT pg_notify('${CHANNEL}', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM ${from}) q
   )`;
-export const HINTED = `(SELECT count(*) FROM hints)::int AS hints`;
+export const NOTIFIED = `(SELECT count(*) FROM notified)::int AS notified`;
 
 export interface RenewedRow {
   readonly n: number;
@@ -143,9 +143,9 @@ WITH ${CLOCK},
     RETURNING h.n, ${KEPT_COLUMNS}, t.error, t.scheduled_at
   ),
   ${keptOf("changed x", "failed", "x.error")},
-  ${hintsOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")}
+  ${notifiedOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")}
 SELECT x.n::int AS n, x.state,
-  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${HINTED}
+  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${NOTIFIED}
 FROM changed x CROSS JOIN clock c`;
 
 /** Values: namespaces, ids, leaseIds, tokens. */
@@ -159,8 +159,8 @@ WITH ${CLOCK},
     RETURNING h.n, ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "returned")},
-  ${hintsOf("changed x")}
-SELECT x.n::int AS n, ${HINTED} FROM changed x`;
+  ${notifiedOf("changed x")}
+SELECT x.n::int AS n, ${NOTIFIED} FROM changed x`;
 
 /** Values: namespaces, ids. */
 export const CANCEL = `
@@ -204,8 +204,8 @@ WITH ${CLOCK},
     WHERE ${SAME_PLACE} AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)
     RETURNING h.n, t.namespace, t.queue
   ),
-  ${hintsOf("changed x")}
-SELECT x.n::int AS n, ${HINTED} FROM changed x`;
+  ${notifiedOf("changed x")}
+SELECT x.n::int AS n, ${NOTIFIED} FROM changed x`;
 
 export interface DeletedRow extends ChangedRow {
   readonly state: "done" | "dead" | "cancelled";
@@ -225,7 +225,7 @@ WITH ${CLOCK},
   )
 SELECT x.n::int AS n, x.state FROM changed x`;
 
-export interface StandingRow {
+export interface TaskStateRow {
   readonly n: number;
   readonly state: "pending" | "running" | "done" | "dead" | "cancelled";
   readonly own: boolean;
@@ -238,7 +238,7 @@ export interface StandingRow {
   readonly rival: boolean;
 }
 /** Finds why a statement skipped a task. Values: namespaces, ids, leaseIds, tokens. */
-export const STANDING = `
+export const TASK_STATE = `
 WITH ${CLOCK}
 SELECT i.n::int AS n, t.state, t.result, o.own, coalesce(c.now < t.expires_at, false) AS live,
   CASE WHEN o.own THEN t.output END AS output,
@@ -273,5 +273,5 @@ WITH ${CLOCK},
     RETURNING ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "expired")},
-  ${hintsOf("changed x WHERE x.state = 'pending'")}
-SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, ${HINTED} FROM changed x`;
+  ${notifiedOf("changed x WHERE x.state = 'pending'")}
+SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, ${NOTIFIED} FROM changed x`;

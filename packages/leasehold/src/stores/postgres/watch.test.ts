@@ -35,7 +35,7 @@ describePostgres("notifications of a server", () => {
   const watch = (signal: AbortSignal) =>
     watchEvents(database.connections.listener, everything, [signal]);
 
-  it("reach every watcher, after a resync; what is not ours is ignored", async () => {
+  it("reach every watcher, after a resync; malformed ones are ignored", async () => {
     const { signal } = new AbortController();
     const watchers = [watch(signal), watch(signal)];
     for (const watcher of watchers) expect((await watcher.next()).value).toEqual(RESYNC);
@@ -47,7 +47,7 @@ describePostgres("notifications of a server", () => {
     }
   });
 
-  it("say resync again after the connection was lost, and go on", async () => {
+  it("resync and continue after the connection was lost", async () => {
     const watcher = watch(new AbortController().signal);
     expect((await watcher.next()).value).toEqual(RESYNC);
     for (let round = 0; round < 3; round++) {
@@ -102,7 +102,7 @@ describePostgres("notifications of a server", () => {
     }
   });
 
-  it("that nobody reads become one resync", async () => {
+  it("that are not read in time become one resync", async () => {
     const watcher = watch(new AbortController().signal);
     await watcher.next();
     const pending = watcher.next();
@@ -130,7 +130,7 @@ describePostgres("notifications of a server", () => {
     expect((await watch(new AbortController().signal).next()).done).toBe(true);
   });
 
-  it("are not asked for with ?watch=poll: one resync, then silence", async () => {
+  it("are not requested with ?watch=poll: one resync, then silence", async () => {
     const polling = await openPostgres({ url: `${fresh.url}?watch=poll` }, systemEnv);
     expect(polling.leases.capabilities.watch).toBe("poll");
     const controller = new AbortController();
@@ -184,7 +184,7 @@ describePostgres("notifications of a server behind a proxy", () => {
     await fresh.drop();
   });
 
-  it("are asked for again by one loop while it hangs up, and by one session after that", async () => {
+  it("are retried by one loop while the server hangs up, and use one session afterwards", async () => {
     let losses = 0;
     let backoffs = 0;
     let mostBackoffs = 0;

@@ -58,7 +58,7 @@ export class Servers {
   }
 
   /** Sends one command to one of {@link nodes}. */
-  tell(node: string | undefined, deadlineMs: number, command: string, ...args: Argument[]) {
+  commandTo(node: string | undefined, deadlineMs: number, command: string, ...args: Argument[]) {
     return this.#to(node, "general").call(deadlineMs, command, ...args);
   }
 

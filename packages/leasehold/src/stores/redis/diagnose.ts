@@ -11,7 +11,7 @@ export async function infoOf(
   node: string | undefined,
   deadlineMs: number,
 ): Promise<Info> {
-  const text = String(await servers.tell(node, deadlineMs, "info"));
+  const text = String(await servers.commandTo(node, deadlineMs, "info"));
   const lines = text.split("\r\n").map((line) => line.split(/:(.*)/s) as [string, string]);
   return new Map(lines);
 }

@@ -18,7 +18,7 @@ import { Keys } from "./keys.js";
 import { PROBE, SCRIPTS } from "./scripts.js";
 import { loadScripts, ScriptCalls } from "./scripts-call.js";
 import { RedisLeaseStore } from "./store.js";
-import { Hints } from "./watch-connection.js";
+import { Notifications } from "./watch-connection.js";
 
 export type { Format } from "./compatibility.js";
 export type { RedisClient, RedisClusterClient, RedisConnection } from "./connection-driver.js";
@@ -86,9 +86,9 @@ async function openRedis(
 ): Promise<LeaseStores> {
   const servers = new Servers(driver, env);
   const deadlineMs = env.clock.monotonic() + timeoutMs;
-  let hints: Hints | undefined;
+  let notifications: Notifications | undefined;
   const close = async () => {
-    hints?.close();
+    notifications?.close();
     servers.close();
   };
   try {
@@ -112,10 +112,10 @@ async function openRedis(
     for (const lane of ["general", "control"] as const) {
       await servers.run(lane, scripts.probe, [keys.record(NO_RESOURCE)], [channel], deadlineMs);
     }
-    hints = new Hints(servers);
-    await hints.open(channel);
+    notifications = new Notifications(servers);
+    await notifications.open(channel);
     const calls = new ScriptCalls(servers, scripts, keys);
-    return storesOf(new RedisLeaseStore(calls, hints), servers, close);
+    return storesOf(new RedisLeaseStore(calls, notifications), servers, close);
   } catch (error) {
     await close();
     throw error;

@@ -32,7 +32,7 @@ export class Keys {
     return `${this.indexOf(key)}:${key.resource}`;
   }
   /** The key of the wait queue. */
-  line(key: Key): string {
+  queue(key: Key): string {
     return `${this.indexOf(key)}line:${key.resource}`;
   }
   indexOf({ namespace, resource }: Key): string {

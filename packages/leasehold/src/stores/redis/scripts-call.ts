@@ -134,7 +134,7 @@ export async function loadScripts<Name extends string>(
 ): Promise<Record<Name, Script>> {
   const [node] = servers.nodes();
   const entries = Object.entries<string>(texts).map(async ([name, text]) => {
-    const sha = await servers.tell(node, deadlineMs, "script", "LOAD", text);
+    const sha = await servers.commandTo(node, deadlineMs, "script", "LOAD", text);
     return [name, { text, sha: String(sha) }] as const;
   });
   return Object.fromEntries(await Promise.all(entries)) as Record<Name, Script>;

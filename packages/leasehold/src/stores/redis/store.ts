@@ -11,8 +11,8 @@ import { failedOutcome, refusedOutcome } from "./failures.js";
 import { acquireOutcome, termOf, tokenOf } from "./records.js";
 import type { Arguments, Reply, ScriptCalls, ScriptName, Texts } from "./scripts-call.js";
 import { Views } from "./views.js";
-import { watchHints } from "./watch.js";
-import type { Hints } from "./watch-connection.js";
+import { watchNotifications } from "./watch.js";
+import type { Notifications } from "./watch-connection.js";
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 
@@ -36,7 +36,7 @@ export class RedisLeaseStore implements port.LeaseStore {
 
   constructor(
     readonly calls: ScriptCalls,
-    readonly hints: Hints,
+    readonly notifications: Notifications,
   ) {
     this.#views = new Views(calls);
   }
@@ -46,7 +46,7 @@ export class RedisLeaseStore implements port.LeaseStore {
     options?: port.CallOptions,
   ): Promise<port.AcquireOutcome[]> {
     for (const { namespace } of requests) this.#namespaces.add(namespace);
-    const tellsReplaced = options?.tellReplaced ? "1" : "";
+    const returnsReplaced = options?.tellReplaced ? "1" : "";
     return this.#decide("acquire", "general", requests, options, {
       argumentsOf: ({ leaseId, holder, ttlMs, queueMs = 0, metadata = null }) => ({
         id: grantIdOf(leaseId),
@@ -55,7 +55,7 @@ export class RedisLeaseStore implements port.LeaseStore {
           `${ttlMs}`,
           `${Math.ceil(Math.min(queueMs, Number.MAX_SAFE_INTEGER))}`,
           JSON.stringify(metadata),
-          tellsReplaced,
+          returnsReplaced,
         ],
       }),
       outcome: acquireOutcome,
@@ -126,7 +126,10 @@ export class RedisLeaseStore implements port.LeaseStore {
   ): AsyncGenerator<port.WatchEvent, void, void> {
     this.#assertOpen();
     const channel = this.calls.keys.channel(namespace);
-    yield* watchHints(this.hints, channel, namespace, [signal, this.#closing.signal]);
+    yield* watchNotifications(this.notifications, channel, namespace, [
+      signal,
+      this.#closing.signal,
+    ]);
   }
 
   async collect(olderThanMs: number): Promise<number> {

@@ -15,7 +15,7 @@ import { storeError } from "./failures.js";
 /** A watcher of one channel. */
 export interface Watcher {
   resync(): void;
-  hint(message: string): void;
+  notify(message: string): void;
 }
 
 const CALL_TIMEOUT_MS = 5_000;
@@ -23,7 +23,7 @@ const RECONNECT = { firstMs: 100, longestMs: 5_000 };
 /** A network partition is silent, so the connection pings the server regularly. */
 const CHECK_EVERY_MS = 15_000;
 
-export class Hints {
+export class Notifications {
   readonly #servers: Servers;
   readonly #connection: Connection;
   readonly #channels = new Map<string, Set<Watcher>>();
@@ -35,7 +35,7 @@ export class Hints {
     this.#servers = servers;
     this.#connection = servers.separate(`${servers.driver.name} (notifications)`, (client) => {
       client.on("message", (channel: string, message: string) => {
-        for (const watcher of this.#channels.get(channel) ?? []) watcher.hint(message);
+        for (const watcher of this.#channels.get(channel) ?? []) watcher.notify(message);
       });
       client.on("end", () => this.#lost(client));
     });

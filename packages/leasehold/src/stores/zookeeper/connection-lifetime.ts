@@ -14,7 +14,7 @@
  */
 
 /** The fraction of a session within which a touch reaches the leader, if the leader lives. */
-const TOLD_RATIO = 1 / 6;
+const REPORT_RATIO = 1 / 6;
 const MOST_TOUCHES = 50;
 
 interface Touch {
@@ -35,9 +35,9 @@ export class Lifetime {
 
   /** Returns until when the session certainly lasts, if a write sent at `sentMs` gets a response. */
   lastsUntilMs(sentMs: number): number {
-    const toldMs = sentMs - this.sessionTimeoutMs * TOLD_RATIO;
-    const told = this.#touches.findLast(({ answeredMs }) => answeredMs <= toldMs);
-    return (told?.sentMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;
+    const reportedMs = sentMs - this.sessionTimeoutMs * REPORT_RATIO;
+    const reported = this.#touches.findLast(({ answeredMs }) => answeredMs <= reportedMs);
+    return (reported?.sentMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;
   }
 
   /** Records a request that got a response. */

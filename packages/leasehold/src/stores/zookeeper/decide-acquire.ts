@@ -29,8 +29,8 @@ import {
   adopt,
   type Doubt,
   foreignHolder,
-  lookWithCare,
   ownOf,
+  readAfterSync,
   withdraw,
 } from "./decide-contenders.js";
 import { isRefused } from "./failures.js";
@@ -38,7 +38,7 @@ import { contenderOf, contenderPrefix, inOrder } from "./keys.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { type ContenderRecord, encode } from "./records.js";
 import { type Contender, type Seen, type Talk, timeOf } from "./transactions.js";
-import { lookForPlace, NOWHERE, type Place, reservedForMs, type WaitQueue } from "./wait-queue.js";
+import { NOWHERE, type Place, readPlace, reservedForMs, type WaitQueue } from "./wait-queue.js";
 
 export class Holding {
   constructor(
@@ -59,10 +59,7 @@ export class Holding {
     if (!doubt.careful) {
       // A free lock needs no sync, because the transaction verifies it. Any other outcome must be no
       // older than the request.
-      const [glance, place] = await Promise.all([
-        talk.glance(request),
-        lookForPlace(talk, request),
-      ]);
+      const [glance, place] = await Promise.all([talk.glance(request), readPlace(talk, request)]);
       if (glance && glance.record?.contender !== uuid && place.ahead === 0) {
         return this.#grant(talk, id, request, glance, place, doubt);
       }
@@ -70,8 +67,8 @@ export class Holding {
     }
     // The server processes these in order, so no waiter from before the release is missed.
     const [seen, known] = await Promise.all([
-      lookWithCare(talk, request),
-      queueMs > 0 ? lookForPlace(talk, request) : null,
+      readAfterSync(talk, request),
+      queueMs > 0 ? readPlace(talk, request) : null,
     ]);
     const [first] = seen.contenders;
     const mine = ownOf(seen, leaseId);
@@ -79,7 +76,7 @@ export class Holding {
     let keptMs = 0;
     // A request that does not wait, for a held lock, skips the wait queue.
     const concerned = first === undefined || mine !== undefined;
-    const place = known ?? (concerned ? await lookForPlace(talk, request) : NOWHERE);
+    const place = known ?? (concerned ? await readPlace(talk, request) : NOWHERE);
     if (first === undefined && !named) {
       doubt.unknown = false;
       keptMs = await this.queue.keptMs(talk, request, seen, place.ahead);
@@ -213,7 +210,7 @@ export class Holding {
     const waits = (request.queueMs ?? 0) > 0;
     const { ahead } = place;
     if (waits && !(await this.queue.wait(talk, id, place, undefined))) return AGAIN;
-    const holder = await talk.waiterOf(request, place.tickets[0] ?? "");
+    const holder = await talk.waiterOf(request, place.waiters[0] ?? "");
     return { status: "held", holder, grantId: null, remainingMs, ahead };
   }
 

@@ -30,9 +30,9 @@ export const AGAIN = null;
 export type Again = typeof AGAIN;
 
 /** Reads a lock as of this call or later. */
-export async function lookWithCare(talk: Talk, key: Key): Promise<Seen> {
+export async function readAfterSync(talk: Talk, key: Key): Promise<Seen> {
   // The server processes these in order.
-  const [, seen] = await Promise.all([talk.sync(), talk.look(key)]);
+  const [, seen] = await Promise.all([talk.sync(), talk.read(key)]);
   return seen;
 }
 

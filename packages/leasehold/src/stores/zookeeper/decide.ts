@@ -19,8 +19,8 @@ import {
   endingOf,
   endOf,
   foreignHolder,
-  lookWithCare,
   ownOf,
+  readAfterSync,
   termOf,
   withdraw,
 } from "./decide-contenders.js";
@@ -29,7 +29,7 @@ import { contenderOf } from "./keys.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { type ContenderRecord, encode } from "./records.js";
 import { renewedAtOf, type Seen, type Talk, timeOf, trace } from "./transactions.js";
-import { lookForPlace, type WaitQueue } from "./wait-queue.js";
+import { readPlace, type WaitQueue } from "./wait-queue.js";
 
 export class Keeping {
   constructor(
@@ -66,7 +66,7 @@ export class Keeping {
       }
     }
     doubt.careful = true;
-    const seen = await lookWithCare(talk, request);
+    const seen = await readAfterSync(talk, request);
     doubt.unknown = false;
     const mine = ownOf(seen, request.leaseId);
     if (mine === undefined) {
@@ -112,7 +112,7 @@ export class Keeping {
       }
     }
     doubt.careful = true;
-    const [seen, place] = await Promise.all([lookWithCare(talk, grant), lookForPlace(talk, grant)]);
+    const [seen, place] = await Promise.all([readAfterSync(talk, grant), readPlace(talk, grant)]);
     const mine = ownOf(seen, grant.leaseId);
     if (mine === undefined) {
       // A failed acquire made no grant; only its waiter is removed.
@@ -156,7 +156,7 @@ export async function revoke(
   request: RevokeRequest,
   doubt: Doubt,
 ): Promise<RevokeOutcome | Again> {
-  const [nowMs, seen] = await Promise.all([talk.sync(), talk.look(request)]);
+  const [nowMs, seen] = await Promise.all([talk.sync(), talk.read(request)]);
   const [first] = seen.contenders;
   if (first === undefined) return { status: "notHeld" };
   const contender = await talk.contender(request, first);

@@ -105,12 +105,12 @@ export function contenderPrefix(uuid: string): string {
 }
 
 /** The name prefix of the waiter with this UUID. The server appends ten digits. */
-export function ticketPrefix(uuid: string): string {
+export function waiterPrefix(uuid: string): string {
   return `t-${uuid}-`;
 }
 
 /** Returns the waiters of a wait queue, in queue order. */
-export function ticketsInOrder(children: readonly string[]): string[] {
+export function waitersInOrder(children: readonly string[]): string[] {
   const placeOf = (name: string) => name.slice(name.lastIndexOf("-"));
   return children
     .filter((name) => name.startsWith("t-"))

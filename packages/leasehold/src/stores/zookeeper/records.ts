@@ -36,16 +36,16 @@ export interface ContenderRecord extends GrantRecord {
 }
 
 /** The contents of a waiter's znode. */
-export interface TicketRecord {
+export interface WaiterRecord {
   readonly holder: string;
 }
 
-export function encode(record: LockRecord | ContenderRecord | TicketRecord): Buffer {
+export function encode(record: LockRecord | ContenderRecord | WaiterRecord): Buffer {
   return Buffer.from(JSON.stringify({ leasehold: FORMAT, ...record }));
 }
 
 /** Returns null for data that Leasehold did not write. */
-export function decode<R extends GrantRecord | TicketRecord>(data: Buffer | undefined): R | null {
+export function decode<R extends GrantRecord | WaiterRecord>(data: Buffer | undefined): R | null {
   const text = data?.toString() ?? "";
   if (!text.startsWith('{"leasehold":')) return null;
   try {

@@ -87,7 +87,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     ttlMs: 5_000,
   });
 
-  it("keeps what a user has made from everybody else, and says so", async () => {
+  it("protects a user's znodes from other users, and says so", async () => {
     const at = `127.0.0.1:${server.port}/private`;
     const own = later(await zookeeper({ url: `zookeeper://me:secret@${at}` }).open(systemEnv));
     const request = requestOf("r");
@@ -103,7 +103,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     expect(only(await same.leases.acquire([requestOf("r")]))).toMatchObject({ status: "held" });
   });
 
-  it("whose sessions are longer than was asked for is refused", async () => {
+  it("with longer sessions than requested is rejected", async () => {
     const slow = await startZooKeeper({ minSessionTimeout: 4_000 });
     const servers = [`127.0.0.1:${slow.port}`];
     await expect(
@@ -118,7 +118,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     await slow.remove();
   });
 
-  it("is asked for the longest lease where nothing is said, if 30 s are too long", async () => {
+  it("grants the longest lease by default if it does not allow 30 s", async () => {
     const url = `zookeeper://127.0.0.1:${server.port}/short?sessionTimeoutMs=8000`;
     const leases = later(await connect(url, { graceMs: 0 }));
     const lease = await leases.acquire("r");
@@ -129,7 +129,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     });
   });
 
-  it("is told of version 0 as such, which the driver takes for any", async () => {
+  it("receives version 0 as such, although the driver treats it as any", async () => {
     const driver = await loadDriver();
     const options = { server: `127.0.0.1:${server.port}`, identity: null, auth: undefined };
     const link = later(
@@ -144,7 +144,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     await expect(write()).rejects.toMatchObject({ message: "BAD_VERSION" });
   });
 
-  it("is left with nothing when all has been collected", async () => {
+  it("is empty after everything is collected", async () => {
     const url = `zookeeper://127.0.0.1:${server.port}/collected`;
     const { leases } = later(await zookeeper({ url }).open(systemEnv));
     const requests = ["default", "a", "b/c"].map((namespace) => ({ ...requestOf("r"), namespace }));
@@ -183,7 +183,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     await program.remove();
   });
 
-  it("shows nobody a lease id", async () => {
+  it("never shows a lease id", async () => {
     const url = `zookeeper://127.0.0.1:${server.port}/secrets`;
     const { leases } = later(await zookeeper({ url }).open(systemEnv));
     const request = requestOf("r");

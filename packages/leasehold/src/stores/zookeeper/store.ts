@@ -14,7 +14,7 @@ import { Own } from "./own.js";
 import { idOf, type OwnGrant, type OwnGrants } from "./own-grants.js";
 import { Talk } from "./transactions.js";
 import { collect, listOf, viewOf } from "./views.js";
-import { lookForPlace, type OwnTicket, WaitQueue } from "./wait-queue.js";
+import { type OwnWaiter, readPlace, WaitQueue } from "./wait-queue.js";
 import type { Watches } from "./watch.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
@@ -35,7 +35,7 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
   readonly capabilities: port.Capabilities;
   readonly #turns = new SerialExecutor();
   readonly #own: OwnGrants;
-  readonly #tickets: Own<OwnTicket>;
+  readonly #waiters: Own<OwnWaiter>;
   readonly #watches: Watches;
   readonly #holding: Holding;
   readonly #keeping: Keeping;
@@ -64,13 +64,13 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     this.#own = new Own<OwnGrant>(env.clock, this.#turns, ({ id, grant }) =>
       this.#whileLinked((talk, doubt) => this.#keeping.end(talk, id, grant, "expired", doubt)),
     );
-    this.#tickets = new Own<OwnTicket>(env.clock, this.#turns, ({ id, grant }) =>
+    this.#waiters = new Own<OwnWaiter>(env.clock, this.#turns, ({ id, grant }) =>
       this.#whileLinked(async (talk) => {
-        const [, place] = await Promise.all([talk.sync(), lookForPlace(talk, grant)]);
+        const [, place] = await Promise.all([talk.sync(), readPlace(talk, grant)]);
         await queue.withdraw(talk, id, grant, place);
       }),
     );
-    const queue = new WaitQueue(env.clock, this.#tickets, watches);
+    const queue = new WaitQueue(env.clock, this.#waiters, watches);
     this.#holding = new Holding(env.clock, this.#own, queue);
     this.#keeping = new Keeping(env.clock, this.#own, queue);
   }
@@ -78,7 +78,7 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
   /** Called when a connection opens. */
   onLink(): void {
     this.#own.hurry();
-    this.#tickets.hurry();
+    this.#waiters.hurry();
   }
 
   acquire(
@@ -149,7 +149,7 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
   async close(): Promise<void> {
     this.#closed = true;
     this.#own.close();
-    this.#tickets.close();
+    this.#waiters.close();
     this.#watches.end();
     await this.session.close();
   }

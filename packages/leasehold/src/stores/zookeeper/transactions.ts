@@ -3,13 +3,13 @@ import type { Key } from "../../core/index.js";
 import type { Link } from "./connection.js";
 import { type Driver, exact, MODES, type Stat } from "./connection-driver.js";
 import { isRefused } from "./failures.js";
-import { inOrder, type Paths, stepsTo, ticketsInOrder } from "./keys.js";
+import { inOrder, type Paths, stepsTo, waitersInOrder } from "./keys.js";
 import {
   type ContenderRecord,
   decode,
   encode,
   type LockRecord,
-  type TicketRecord,
+  type WaiterRecord,
 } from "./records.js";
 
 /** A lock at one instant. */
@@ -87,7 +87,7 @@ export class Talk {
     }
   }
 
-  /** What {@link look} would see where nobody contends, for one request; null where somebody does. */
+  /** What {@link read} would see where nobody contends, for one request; null where somebody does. */
   async glance(key: Key): Promise<Seen | null> {
     const own = await orNull(this.link.getData(this.paths.lock(key), this.deadlineMs));
     if (!own) return NOTHING;
@@ -96,7 +96,7 @@ export class Talk {
     return { stat, data, record: decode<LockRecord>(data), contenders: [] };
   }
 
-  async look(key: Key): Promise<Seen> {
+  async read(key: Key): Promise<Seen> {
     const path = this.paths.lock(key);
     for (;;) {
       const [own, below] = await Promise.all([
@@ -118,16 +118,16 @@ export class Talk {
   }
 
   /** Returns the names of its waiters, in queue order. */
-  async tickets(key: Key): Promise<string[]> {
+  async waiters(key: Key): Promise<string[]> {
     const found = await orNull(this.link.getChildren(this.paths.queue(key), this.deadlineMs));
-    return ticketsInOrder(found?.children ?? []);
+    return waitersInOrder(found?.children ?? []);
   }
 
   /** Returns the holder named by a waiter; empty if the waiter is gone. */
-  async waiterOf(key: Key, ticket: string): Promise<string> {
-    const path = `${this.paths.queue(key)}/${ticket}`;
+  async waiterOf(key: Key, waiter: string): Promise<string> {
+    const path = `${this.paths.queue(key)}/${waiter}`;
     const found = await orNull(this.link.getData(path, this.deadlineMs));
-    return decode<TicketRecord>(found?.data)?.holder ?? "";
+    return decode<WaiterRecord>(found?.data)?.holder ?? "";
   }
 
   /** Returns null if it is gone. */

@@ -20,7 +20,7 @@ const DEFAULT_PAGE = 100;
 
 export async function viewOf(talk: Talk, key: Key): Promise<LeaseView | null> {
   for (;;) {
-    const [nowMs, seen] = await Promise.all([talk.sync(), talk.look(key)]);
+    const [nowMs, seen] = await Promise.all([talk.sync(), talk.read(key)]);
     const [first] = seen.contenders;
     if (first === undefined) return endedView(key, seen);
     const contender = await talk.contender(key, first);
@@ -168,7 +168,7 @@ async function collectQueues(newTalk: () => Promise<Talk>): Promise<void> {
 }
 
 async function collectLock(talk: Talk, key: Key, beforeMs: number): Promise<boolean> {
-  const { stat, record, contenders } = await talk.look(key);
+  const { stat, record, contenders } = await talk.read(key);
   if (!stat || !record || contenders.length > 0) return false;
   const path = talk.paths.lock(key);
   const { ended } = record;

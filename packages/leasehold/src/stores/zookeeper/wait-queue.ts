@@ -26,14 +26,14 @@ import { type AcquireRequest, type Grant, type Key, queue } from "../../core/ind
 import { type Clock, grantIdOf, Recent } from "../../env/index.js";
 import type { Doubt } from "./decide-contenders.js";
 import { isRefused } from "./failures.js";
-import { contenderOf, inOrder, ticketPrefix } from "./keys.js";
+import { contenderOf, inOrder, waiterPrefix } from "./keys.js";
 import type { Own } from "./own.js";
 import { encode } from "./records.js";
 import { orNull, type Seen, type Talk, timeOf } from "./transactions.js";
 import type { Watches } from "./watch.js";
 
 /** A waiter that this client has added, or meant to add. */
-export interface OwnTicket {
+export interface OwnWaiter {
   readonly id: string;
   readonly grant: Grant;
   /** Expiry by this process's monotonic clock: the waiter is deleted then, unless it polls again. */
@@ -44,7 +44,7 @@ export interface OwnTicket {
 
 /** The wait queue as one request sees it. */
 export interface Place {
-  readonly tickets: readonly string[];
+  readonly waiters: readonly string[];
   /** The index of the request's own waiter; -1 if it has none. */
   readonly at: number;
   /** The number of waiters before it. */
@@ -52,17 +52,17 @@ export interface Place {
 }
 
 /** The queue of a request that has not read it. */
-export const NOWHERE: Place = { tickets: [], at: -1, ahead: 0 };
+export const NOWHERE: Place = { waiters: [], at: -1, ahead: 0 };
 
 /** Reads the queue after the earlier requests on the same connection. */
-export async function lookForPlace(talk: Talk, grant: Grant): Promise<Place> {
-  return placeOf(await talk.tickets(grant), grant.leaseId);
+export async function readPlace(talk: Talk, grant: Grant): Promise<Place> {
+  return placeOf(await talk.waiters(grant), grant.leaseId);
 }
 
-function placeOf(tickets: readonly string[], leaseId: string): Place {
-  const prefix = ticketPrefix(contenderOf(leaseId));
-  const at = tickets.findIndex((name) => name.startsWith(prefix));
-  return { tickets, at, ahead: at < 0 ? tickets.length : at };
+function placeOf(waiters: readonly string[], leaseId: string): Place {
+  const prefix = waiterPrefix(contenderOf(leaseId));
+  const at = waiters.findIndex((name) => name.startsWith(prefix));
+  return { waiters, at, ahead: at < 0 ? waiters.length : at };
 }
 
 /**
@@ -87,18 +87,18 @@ export class WaitQueue {
 
   constructor(
     readonly clock: Clock,
-    readonly tickets: Own<OwnTicket>,
+    readonly waiters: Own<OwnWaiter>,
     readonly watches: Watches,
   ) {}
 
   /** Tracks the waiter of this request, which exists or is about to, until its expiry. */
   keep(id: string, { namespace, resource, leaseId, queueMs = 0 }: AcquireRequest): void {
     const untilMs = this.clock.monotonic() + Math.min(queueMs, queue.LONGEST_TICKET_MS);
-    const known = this.tickets.get(id);
+    const known = this.waiters.get(id);
     // Never shortens the wait.
     if (known) known.untilMs = Math.max(known.untilMs, untilMs);
     else {
-      this.tickets.put({ id, grant: { namespace, resource, leaseId }, untilMs, watched: null });
+      this.waiters.put({ id, grant: { namespace, resource, leaseId }, untilMs, watched: null });
     }
   }
 
@@ -106,7 +106,7 @@ export class WaitQueue {
   async leave(talk: Talk, id: string, request: AcquireRequest, doubt: Doubt): Promise<void> {
     this.keep(id, request);
     const folder = talk.paths.queue(request);
-    const create = `${folder}/${ticketPrefix(contenderOf(request.leaseId))}`;
+    const create = `${folder}/${waiterPrefix(contenderOf(request.leaseId))}`;
     const data = encode({ holder: request.holder });
     for (;;) {
       try {
@@ -123,14 +123,14 @@ export class WaitQueue {
   }
 
   /** Removes a waiter. */
-  async withdraw(talk: Talk, id: string, key: Key, { tickets, at }: Place): Promise<void> {
-    await remove(talk, key, tickets.slice(Math.max(at, 0), at + 1));
+  async withdraw(talk: Talk, id: string, key: Key, { waiters, at }: Place): Promise<void> {
+    await remove(talk, key, waiters.slice(Math.max(at, 0), at + 1));
     this.#forget(id);
   }
 
   /** Called after a grant: removes the waiter and those before it, which were passed over. */
-  async served(talk: Talk, id: string, key: Key, { tickets, at }: Place): Promise<void> {
-    await remove(talk, key, tickets.slice(0, at + 1));
+  async served(talk: Talk, id: string, key: Key, { waiters, at }: Place): Promise<void> {
+    await remove(talk, key, waiters.slice(0, at + 1));
     this.#forget(id);
   }
 
@@ -150,35 +150,35 @@ export class WaitQueue {
    * @returns whether the waiter is still blocked
    */
   async wait(talk: Talk, id: string, place: Place, first: string | undefined): Promise<boolean> {
-    const ticket = this.tickets.get(id);
-    if (!ticket) return false;
-    const before = place.tickets[place.ahead - 1];
-    return (await this.#watch(talk, ticket, before)) === (before ?? first);
+    const waiter = this.waiters.get(id);
+    if (!waiter) return false;
+    const before = place.waiters[place.ahead - 1];
+    return (await this.#watch(talk, waiter, before)) === (before ?? first);
   }
 
   /**
    * @param before the waiter before it; undefined if it is the first, and watches the lock
    * @returns what blocks it: the holder (empty: none), or that waiter (null: gone)
    */
-  async #watch(talk: Talk, ticket: OwnTicket, before: string | undefined): Promise<string | null> {
+  async #watch(talk: Talk, waiter: OwnWaiter, before: string | undefined): Promise<string | null> {
     const { link, deadlineMs, paths } = talk;
-    const { id, grant } = ticket;
+    const { id, grant } = waiter;
     if (before === undefined) {
       const path = paths.lock(grant);
-      this.#leaveWatch(ticket, path);
+      this.#leaveWatch(waiter, path);
       return this.watches.stand(path, id, {
         set: async (fire) => {
           const found = await orNull(link.getChildren(path, deadlineMs, fire));
           return found && (inOrder(found.children)[0] ?? "");
         },
-        fired: () => this.#tell(ticket, path),
+        fired: () => this.#notify(waiter, path),
       });
     }
     const path = `${paths.queue(grant)}/${before}`;
-    this.#leaveWatch(ticket, path);
+    this.#leaveWatch(waiter, path);
     return this.watches.stand(path, id, {
       set: async (fire) => (await orNull(link.getData(path, deadlineMs, fire))) && before,
-      fired: () => void this.#moveUp(talk, ticket, path),
+      fired: () => void this.#moveUp(talk, waiter, path),
     });
   }
 
@@ -186,45 +186,45 @@ export class WaitQueue {
    * Called when the waiter before this one is gone. Notifies this waiter only if nothing blocks it any
    * more.
    */
-  async #moveUp(before: Talk, ticket: OwnTicket, fired: string): Promise<void> {
+  async #moveUp(before: Talk, waiter: OwnWaiter, fired: string): Promise<void> {
     let watched: string | null = fired;
     // Its waiter has given up meanwhile, or has polled.
-    const isOver = () => watched === null || ticket.watched !== watched;
+    const isOver = () => watched === null || waiter.watched !== watched;
     if (isOver()) return;
     const talk = before.later(LOOK_TIMEOUT_MS);
     try {
       for (;;) {
-        const place = await lookForPlace(talk, ticket.grant);
+        const place = await readPlace(talk, waiter.grant);
         if (isOver()) return;
         if (place.at < 0) break;
-        if (await this.#watch(talk, ticket, place.tickets[place.at - 1])) return;
+        if (await this.#watch(talk, waiter, place.waiters[place.at - 1])) return;
         if (place.at === 0) break;
-        watched = ticket.watched;
+        watched = waiter.watched;
       }
     } catch {
       // The waiter's own poll finds out.
     }
-    this.#tell(ticket, ticket.watched);
+    this.#notify(waiter, waiter.watched);
   }
 
-  #tell(ticket: OwnTicket, path: string | null): void {
-    if (path === null || ticket.watched !== path) return;
-    const { namespace, resource, leaseId } = ticket.grant;
+  #notify(waiter: OwnWaiter, path: string | null): void {
+    if (path === null || waiter.watched !== path) return;
+    const { namespace, resource, leaseId } = waiter.grant;
     const wakes = grantIdOf(leaseId);
-    this.watches.tell(namespace, { type: "changed", namespace, resource, wakes });
+    this.watches.notify(namespace, { type: "changed", namespace, resource, wakes });
   }
 
-  #leaveWatch(ticket: OwnTicket, next: string | null): void {
-    if (ticket.watched !== null && ticket.watched !== next) {
-      this.watches.leave(ticket.watched, ticket.id);
+  #leaveWatch(waiter: OwnWaiter, next: string | null): void {
+    if (waiter.watched !== null && waiter.watched !== next) {
+      this.watches.leave(waiter.watched, waiter.id);
     }
-    ticket.watched = next;
+    waiter.watched = next;
   }
 
   #forget(id: string): void {
-    const ticket = this.tickets.get(id);
-    if (ticket) this.#leaveWatch(ticket, null);
-    this.tickets.forget(id);
+    const waiter = this.waiters.get(id);
+    if (waiter) this.#leaveWatch(waiter, null);
+    this.waiters.forget(id);
   }
 
   /**
@@ -239,9 +239,9 @@ export class WaitQueue {
 }
 
 /** Missing ones are ignored. */
-async function remove(talk: Talk, key: Key, tickets: readonly string[]): Promise<void> {
+async function remove(talk: Talk, key: Key, waiters: readonly string[]): Promise<void> {
   const folder = talk.paths.queue(key);
   await Promise.all(
-    tickets.map((name) => orNull(talk.link.remove(`${folder}/${name}`, -1, talk.deadlineMs))),
+    waiters.map((name) => orNull(talk.link.remove(`${folder}/${name}`, -1, talk.deadlineMs))),
   );
 }

@@ -6,7 +6,7 @@
 import type { WatchEvent } from "../../core/index.js";
 import { type EventQueue, eventsUntil } from "../../env/index.js";
 
-interface Standing {
+interface ActiveWatch {
   /** The state of the znode when the watch was set. */
   readonly seen: Promise<string | null>;
   /** The callbacks, by waiter id. */
@@ -16,7 +16,7 @@ interface Standing {
 export class Watches {
   readonly #readers = new Map<string, Set<EventQueue<WatchEvent>>>();
   /** Keyed by the path of the znode. */
-  #standing = new Map<string, Standing>();
+  #active = new Map<string, ActiveWatch>();
 
   /**
    * Sets a watch on a znode, unless one exists.
@@ -32,10 +32,10 @@ export class Watches {
       readonly fired: () => void;
     },
   ): Promise<string | null> {
-    const all = this.#standing;
-    let standing = all.get(path);
-    if (!standing) {
-      const fired: Standing["fired"] = new Map();
+    const all = this.#active;
+    let active = all.get(path);
+    if (!active) {
+      const fired: ActiveWatch["fired"] = new Map();
       const over = () => {
         if (all.get(path)?.fired === fired) all.delete(path);
       };
@@ -47,23 +47,23 @@ export class Watches {
         over();
         throw error;
       });
-      standing = { seen, fired };
-      all.set(path, standing);
+      active = { seen, fired };
+      all.set(path, active);
     }
-    standing.fired.set(id, watch.fired);
-    const seen = await standing.seen;
-    if (seen === null && all.get(path) === standing) all.delete(path);
+    active.fired.set(id, watch.fired);
+    const seen = await active.seen;
+    if (seen === null && all.get(path) === active) all.delete(path);
     return seen;
   }
 
   /** Removes a waiter's callback. */
   leave(path: string, id: string): void {
-    this.#standing.get(path)?.fired.delete(id);
+    this.#active.get(path)?.fired.delete(id);
   }
 
   /** Called on a new connection: each waiter must check what happened meanwhile. */
   renewed(): void {
-    this.#standing = new Map();
+    this.#active = new Map();
     for (const readers of this.#readers.values()) for (const reader of readers) reader.resync();
   }
 
@@ -85,7 +85,7 @@ export class Watches {
     for (const readers of this.#readers.values()) for (const reader of readers) reader.end();
   }
 
-  tell(namespace: string, event: WatchEvent): void {
+  notify(namespace: string, event: WatchEvent): void {
     for (const reader of this.#readers.get(namespace) ?? []) reader.push(event);
   }
 }
