@@ -90,7 +90,7 @@ describe("names", () => {
     const [outcome] = await leases.acquire([mine]);
     expect(outcome).toMatchObject({ status: "failed", applied: "no", retryable: false });
     expect(String((outcome as { error: Error }).error.message)).toMatch(
-      /belongs to the resource "other"/,
+      /carries annotations of the resource "other"/,
     );
   });
 });
@@ -124,7 +124,7 @@ describe("opening", () => {
   it("with an unknown token reports the credentials as the cause", async () => {
     const api = later(await startKubeApi());
     await expect(open(api, "leases", "wrong")).rejects.toMatchObject(
-      misconfigured(/Unauthorized: the API server at .* does not know us; renew the credentials/),
+      misconfigured(/Unauthorized: the API server at .* rejected the credentials; renew the credentials/),
     );
   });
 
@@ -135,7 +135,7 @@ describe("opening", () => {
     await expect(open(api, "leases", "weak")).rejects.toMatchObject(
       misconfigured(
         new RegExp(
-          `forbidden.*grant us the verb "${verb}" on leases in the API group coordination.k8s.io in the namespace "leases"`,
+          `forbidden.*grant this user the verb "${verb}" on leases in the API group coordination.k8s.io in the namespace "leases"`,
         ),
       ),
     );
@@ -147,7 +147,7 @@ describe("opening", () => {
     const { leases } = await open(api, "leases", "weak");
     const events = leases.watch("default", { signal: new AbortController().signal });
     await expect(events[Symbol.asyncIterator]().next()).rejects.toMatchObject(
-      misconfigured(/grant us the verb "watch"/),
+      misconfigured(/grant this user the verb "watch"/),
     );
   });
 
@@ -165,7 +165,7 @@ describe("opening", () => {
     vi.stubEnv("HOME", folder);
     try {
       await expect(findCluster({}, systemEnv.clock)).rejects.toMatchObject(
-        misconfigured(/there is no Kubernetes cluster to talk to: set KUBECONFIG/),
+        misconfigured(/no Kubernetes cluster was found: set KUBECONFIG/),
       );
     } finally {
       vi.unstubAllEnvs();
@@ -186,7 +186,7 @@ describe("opening", () => {
 
   it("with an invalid kubeconfig or a missing context names it", async () => {
     await expect(openKubeconfig(join(folder, "none"), undefined)).rejects.toMatchObject(
-      misconfigured(/the kubeconfig cannot be read: ENOENT/),
+      misconfigured(/the kubeconfig is not readable: ENOENT/),
     );
     const path = await writeKubeconfig(ownKubeconfig(1), folder);
     await expect(openKubeconfig(path, "prod")).rejects.toMatchObject(
@@ -306,7 +306,7 @@ describe("in a pod", () => {
       inCluster({ host: "127.0.0.1", port: "1", directory: folder }, systemEnv.clock),
     ).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
-      message: expect.stringMatching(/ca\.crt cannot be read: mount it/),
+      message: expect.stringMatching(/ca\.crt is not readable: mount it/),
     });
   });
 });

@@ -49,7 +49,7 @@ describePostgres("queries over a pool", () => {
     await expect(late).rejects.toMatchObject({
       code: "STORE_UNAVAILABLE",
       outcome: "unknown",
-      message: expect.stringContaining("PostgreSQL: no answer within 50 ms"),
+      message: expect.stringContaining("PostgreSQL: no response within 50 ms"),
     });
     const [after] = await sql.query("SELECT pg_backend_pid() AS pid");
     expect(after).not.toEqual(before);

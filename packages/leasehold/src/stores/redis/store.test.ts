@@ -261,7 +261,7 @@ describeRedis("leases in Redis", () => {
     afterEach(() => server.ask("acl", "deluser", "limited"));
 
     it.each([
-      ["redis://[::1", /cannot be read: write redis:\/\/user:password@host:port\/database/],
+      ["redis://[::1", /is invalid: write redis:\/\/user:password@host:port\/database/],
       ["redis://user:secret@host:port", /cannot be read/],
       ["redis://host/name", /cannot be read/],
     ])("%s", async (url, message) => {

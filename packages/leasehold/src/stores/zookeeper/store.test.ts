@@ -96,7 +96,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
       await expect(zookeeper({ url }).open(systemEnv)).rejects.toMatchObject({
         code: "STORE_MISCONFIGURED",
         retryable: false,
-        message: expect.stringMatching(/^ZooKeeper says: NO_AUTH; give the user and password/),
+        message: expect.stringMatching(/^ZooKeeper reported: NO_AUTH; use the user and password/),
       });
     }
     const same = later(await zookeeper({ url: `zookeeper://me:secret@${at}` }).open(systemEnv));
