@@ -124,7 +124,7 @@ describe("opening", () => {
   it("with an unknown token reports the credentials as the cause", async () => {
     const api = later(await startKubeApi());
     await expect(open(api, "leases", "wrong")).rejects.toMatchObject(
-      misconfigured(/Unauthorized: the API server at .* rejected the credentials; renew the credentials/),
+      misconfigured(/Unauthorized: the API server at .* rejected the credentials; renew those/),
     );
   });
 
