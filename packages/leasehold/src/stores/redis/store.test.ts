@@ -262,8 +262,8 @@ describeRedis("leases in Redis", () => {
 
     it.each([
       ["redis://[::1", /is invalid: write redis:\/\/user:password@host:port\/database/],
-      ["redis://user:secret@host:port", /cannot be read/],
-      ["redis://host/name", /cannot be read/],
+      ["redis://user:secret@host:port", /URL is invalid/],
+      ["redis://host/name", /URL is invalid/],
     ])("%s", async (url, message) => {
       const error = await refusal({ url });
       expect(error).toMatchObject({ code: "STORE_MISCONFIGURED", retryable: false });
@@ -306,7 +306,7 @@ describeRedis("leases in Redis", () => {
       const error = await refusal({ url: server.url });
       await server.ask("config", "set", "requirepass", "");
       expect(error.code).toBe("STORE_MISCONFIGURED");
-      expect(error.message).toMatch(/NOAUTH .*; give a user and a password in the URL/);
+      expect(error.message).toMatch(/NOAUTH .*; put the user and the password in the URL/);
     });
 
     it("a database that is not there", async () => {

@@ -52,7 +52,7 @@ describe("a server that is not ZooKeeper", () => {
       zookeeper({ url: `zookeeper://127.0.0.1:${port}` }).open(systemEnv, 10_000),
     ).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
-      message: "what answers is no ZooKeeper server: correct host and port in the URL",
+      message: "the server is not a ZooKeeper server: correct host and port in the URL",
     });
   });
 
@@ -110,7 +110,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
       zookeeper({ servers, sessionTimeoutMs: 3_000 }).open(systemEnv),
     ).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
-      message: expect.stringContaining("no sessions shorter than 4000 ms"),
+      message: expect.stringContaining("sessions shorter than 4000 ms"),
     });
     const opened = await zookeeper({ servers, sessionTimeoutMs: 4_000 }).open(systemEnv);
     expect(opened.leases.capabilities.ttl).toEqual({ minMs: 1, maxMs: 3_000, stepMs: 1 });
