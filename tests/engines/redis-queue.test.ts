@@ -38,7 +38,7 @@ describeRedis("those who wait on Redis", () => {
   const waiterOf = (resource: string, queueMs = LONG_MS) =>
     requestOf(resource, { holder: "w", queueMs });
   const ticketsOf = async (resource: string) => {
-    const members = await server.ask("zrange", keys.line({ namespace, resource }), 0, -1);
+    const members = await server.ask("zrange", keys.queue({ namespace, resource }), 0, -1);
     return (members as string[]).filter((member) => /^[0-9a-f]{16}$/.test(member));
   };
   const keysOfLines = async () => {
@@ -152,7 +152,7 @@ describeRedis("those who wait on Redis", () => {
     await until(expect, "the first event", () => watching.events.length > 0);
     const ticket = `@${grantIdOf(dead.leaseId)}`;
     const endsAtUs = Number(
-      await server.ask("zscore", keys.line({ namespace, resource: "left" }), ticket),
+      await server.ask("zscore", keys.queue({ namespace, resource: "left" }), ticket),
     );
     await until(expect, "its end", async () => {
       const [seconds, micros] = (await server.ask("time")) as [string, string];
@@ -220,7 +220,7 @@ describeRedis("those who wait on Redis", () => {
     });
     expect(await ahead(crowd.toReversed())).toEqual(places.toReversed());
     expect(await ticketsOf("deep")).toHaveLength(crowd.length);
-    const leftMs = Number(await server.ask("pttl", keys.line({ namespace, resource: "deep" })));
+    const leftMs = Number(await server.ask("pttl", keys.queue({ namespace, resource: "deep" })));
     expect(leftMs).toBeGreaterThan(LONG_MS / 2);
     expect(leftMs).toBeLessThanOrEqual(LONG_MS);
     await holder.release(crowd);
@@ -260,7 +260,7 @@ describeRedis("those who wait on Redis", () => {
     const [held, first] = [requestOf("spoilt"), waiterOf("spoilt")];
     await store.acquire([held]);
     await store.acquire([first]);
-    await server.ask("set", keys.line(held), "something else");
+    await server.ask("set", keys.queue(held), "something else");
     expect(only(await store.release([held]))).toEqual({ status: "released" });
     const failed = { status: "failed", applied: "no", error: { code: "STORE_MISCONFIGURED" } };
     expect(only(await store.acquire([waiterOf("spoilt")]))).toMatchObject(failed);

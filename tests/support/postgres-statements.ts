@@ -214,7 +214,7 @@ export const STORE_CALLS: readonly Call[] = [
       "namespaces ids leaseIds tokens ttlMs progress",
     ),
     sql(
-      "task-standing",
+      "task-state",
       "Reads the tasks that a statement did not change: refused, repeated, or only locked.",
       "namespaces ids leaseIds tokens",
     ),

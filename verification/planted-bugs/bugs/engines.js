@@ -85,13 +85,13 @@ export const ZOOKEEPER = [
   },
   {
     name: "zookeeper-session-from-the-answer",
-    what: "The session is reckoned from the last answer, not from when the leader was told.",
+    what: "The session is computed from the last response, not from what the leader knows.",
     file: "packages/leasehold/src/stores/zookeeper/connection-lifetime.ts",
-    find: "return (told?.sentMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;",
-    by: "return (told?.answeredMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;",
+    find: "return (reported?.sentMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;",
+    by: "return (reported?.answeredMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;",
     check: unit(
       "packages/leasehold/src/stores/zookeeper/connection.test.ts",
-      "reckons the session",
+      "computes the session's lifetime",
     ),
   },
 ];

@@ -18,7 +18,10 @@ export const POSTGRES = [
     file: ROWS,
     find: "      FOR NO KEY UPDATE OF l SKIP LOCKED\n",
     by: "      FOR NO KEY UPDATE OF l\n",
-    check: integration("packages/leasehold/src/stores/postgres/store.test.ts", "waits for nobody"),
+    check: integration(
+      "packages/leasehold/src/stores/postgres/store.test.ts",
+      "never waits for locks",
+    ),
   },
   {
     name: "sql-renewal-revives",

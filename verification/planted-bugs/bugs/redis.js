@@ -83,7 +83,7 @@ export const REDIS = [
     name: "lua-wakes-the-dead",
     what: "The one who is woken by a release has died, and nobody else is.",
     file: LINE,
-    find: "    forgetDead(r)\n    wakeFirst(channel)",
+    find: "    removeExpired(r)\n    wakeFirst(channel)",
     by: "    wakeFirst(channel)",
     check: integration("tests/engines/redis-queue.test.ts", "the first who lives"),
   },

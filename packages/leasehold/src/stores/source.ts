@@ -1,53 +1,61 @@
-/** What can be opened, and what comes of it: the shape that every engine has. */
+/** The shape of an opened store, the same for every engine. */
 
 import type { Control, GrantHistory, Operator } from "../control/index.js";
 import type { LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
 
-/** Something in how an engine is set up on which leases depend. */
+/** One setting of an engine on which leases depend. */
 export interface Diagnosis {
-  /** The setting, by the engine's own name where it has one. */
+  /** The setting, by the engine's own name if it has one. */
   readonly what: string;
   readonly value: string;
-  /** `doubtful`: it may be meant so; `wrong`: leases may be lost, or granted twice. */
+  /** `doubtful`: possibly intended; `wrong`: leases may be lost or granted twice. */
   readonly verdict: "fine" | "doubtful" | "wrong";
-  /** What to do about it; null where it is fine. */
+  /** What to do about it; null if the setting is fine. */
   readonly remedy: string | null;
 }
 
-/** What every engine keeps. Whoever opened it closes it. */
+/** The parts that every engine opens. The caller that opened it closes it. */
 export interface LeaseStores {
   readonly leases: LeaseStore;
   readonly tasks?: TaskStore;
   readonly generator?: GeneratorState;
-  /** Absent where ended grants cannot be kept, or are kept by the server behind this. */
+  /** Absent if the engine cannot store ended grants, or if the server behind it stores them. */
   readonly history?: GrantHistory;
-  /** Keys, the audit, pauses and limits; absent where the server behind this keeps them. */
+  /** Keys, the audit, pauses and limits; absent if the server behind this store manages them. */
   readonly control?: Control;
-  /** Acts of operators, where the server behind this enters them in its audit. */
+  /** Operator actions, if the server behind this store enters them in its audit. */
   readonly operator?: Operator;
-  /** What the engine says of its settings, for `leasehold doctor`; absent where it cannot be asked. */
+  /**
+   * Reads the engine's settings for `leasehold doctor`; absent if the engine offers no way to read
+   * them.
+   */
   diagnose?(): Promise<readonly Diagnosis[]>;
   close(): Promise<void>;
 }
 
-/** What one place keeps that has everything: SQL, memory, a server of ours. */
+/** A store that has every part: SQL, memory, or a Leasehold server. */
 export interface Stores extends LeaseStores {
   readonly tasks: TaskStore;
   readonly generator: GeneratorState;
 }
 
-/** Stores that are opened with more than a URL can say, such as `postgres({ pool })`. */
+/** A store to open that needs more than a URL, such as `postgres({ pool })`. */
 export interface StoreSource<Opened extends LeaseStores = LeaseStores> {
-  /** @param timeoutMs whoever opens waits as long; what can be tried again within it is */
+  /**
+   * @param timeoutMs how long the caller waits, in milliseconds; transient failures are retried within
+   *   it
+   */
   open(env: Env, timeoutMs?: number): Promise<Opened>;
-  /** Brings the tables up to date without opening stores; absent where an engine has none of ours. */
+  /**
+   * Brings the tables up to date without opening stores; absent if the engine has no tables of ours.
+   */
   migrate?(env: Env): Promise<readonly string[]>;
 }
 
 /**
- * `memory:NAME`, `pglite:DIR`, `postgres://...`, `redis://...`, `http://...`, or what an engine's own function
- * (`postgres({ pool })`, `memory()`) has made.
+ * Names a store: a URL (`memory:NAME`, `pglite:DIR`, `postgres://...`, `redis://...`, `http://...`), or
+ * the result of an engine's function (`postgres({ pool })`, `memory()`).
  */
 export type Source = string | URL | StoreSource;

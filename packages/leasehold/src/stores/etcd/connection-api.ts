@@ -1,6 +1,6 @@
 /**
- * The parts of etcd's JSON API that are used here. Keys and values are base64, int64 are texts; what is
- * zero, false or empty is left out of answers.
+ * The parts of etcd's JSON API that the store uses. Keys and values are base64, int64 values are
+ * strings; responses omit values that are zero, false or empty.
  */
 
 import { invariant } from "../../env/index.js";
@@ -14,7 +14,7 @@ export interface KeyValue {
   readonly value?: string;
   readonly create_revision: string;
   readonly mod_revision: string;
-  /** Of the engine; absent where none is attached. */
+  /** Id of the engine lease; absent if none is attached. */
   readonly lease?: string;
 }
 
@@ -31,7 +31,7 @@ export interface RangeRequest {
 export interface RangeAnswer {
   readonly header: Header;
   readonly kvs?: readonly KeyValue[];
-  /** Of all keys of the range, those beyond the limit too. */
+  /** Counts all keys of the range, including those beyond the limit. */
   readonly count?: string;
 }
 
@@ -54,7 +54,7 @@ export interface Transaction {
   readonly failure?: readonly Operation[];
 }
 
-/** What came of one operation. */
+/** The result of one operation. */
 export interface Response {
   readonly response_range?: RangeAnswer;
   readonly response_txn?: TransactionAnswer;
@@ -67,22 +67,24 @@ export interface TransactionAnswer {
 
 export interface LeaseGrantAnswer {
   readonly ID: string;
-  /** Seconds: what was asked for, or the server's least. */
+  /** Seconds: the requested TTL, or the server's minimum if that is longer. */
   readonly TTL: string;
 }
 export interface TimeToLiveAnswer {
-  /** Seconds, rounded down; -1 when it has ended. */
+  /** Seconds, rounded down; -1 after it has ended. */
   readonly TTL?: string;
 }
 
-/** One line of a watch's stream. */
+/** One line of a watch stream. */
 export interface WatchMessage {
   readonly result?: {
     readonly header: Header;
     readonly created?: boolean;
     readonly canceled?: boolean;
     readonly cancel_reason?: string;
-    /** The oldest revision that the server still has; absent or "0" unless that was the reason. */
+    /**
+     * The oldest revision that the server still has; absent or "0" unless compaction ended the watch.
+     */
     readonly compact_revision?: string;
     readonly events?: readonly {
       readonly type?: "DELETE";
@@ -93,7 +95,7 @@ export interface WatchMessage {
 }
 
 export interface ErrorAnswer {
-  /** Of gRPC. In a stream it is called `grpc_code`. */
+  /** The gRPC code. Streams call it `grpc_code`. */
   readonly code?: number;
   readonly grpc_code?: number;
   readonly message?: string;

@@ -1,13 +1,13 @@
 /**
- * Calls to etcd's JSON API, by fetch alone, over several endpoints. What became of one:
+ * Calls to etcd's JSON API, using only fetch, over several endpoints. The result of a call:
  *
- *   answered ─────────────────────────────▶ the answer, or what etcd refuses for good
- *   refused connection, "try later" ─▶ "no" ───┐ the next endpoint, until each was asked once; after
- *   reset, timeout, no leader ──────▶ "maybe" ─┘ "maybe" only for what may be repeated. The next call
- *                                               begins with that endpoint.
+ *   answered ─────────────────────────────▶ the response, or a permanent error
+ *   refused connection, "try later" ─▶ "no" ───┐ tries the next endpoint, each once; after
+ *   reset, timeout, no leader ──────▶ "maybe" ─┘ "maybe" only if repeatable. The next call
+ *                                               starts at that endpoint.
  *
- * An endpoint that does not answer must not use up the time of the others: where a call may be
- * repeated, each endpoint that was not tried yet has its share of what is left.
+ * An unavailable endpoint must not use up the time of the others: a repeatable call gives each untried
+ * endpoint an equal share of the remaining time.
  */
 import { type Env, withTimeout } from "../../env/index.js";
 import {
@@ -19,7 +19,7 @@ import {
 } from "./failures.js";
 
 export interface Connection {
-  /** `http://host:port`, each a member of the same cluster; at least one. */
+  /** `http://host:port` of members of one cluster; at least one. */
   readonly endpoints: readonly string[];
   readonly user: { readonly name: string; readonly password: string } | null;
   readonly fetch: typeof globalThis.fetch;
@@ -29,9 +29,9 @@ export interface Connection {
 export interface Call {
   readonly path: string;
   readonly body: object;
-  /** By the monotonic clock, for all endpoints together. Default: in 5 s. */
+  /** Deadline by the monotonic clock, for all endpoints together. Default: in 5 s. */
   readonly deadlineMs?: number | undefined;
-  /** Doing it twice does no more than doing it once. */
+  /** True if running the call twice has the same effect as once. */
   readonly repeatable: boolean;
 }
 
@@ -55,7 +55,7 @@ export class EtcdClient {
     if (this.closing.aborted) throw closed();
   }
 
-  /** Cuts off what is under way. */
+  /** Aborts all calls in flight. */
   close(): void {
     this.#closing.abort();
     for (const call of this.#open) call.abort();
@@ -76,7 +76,7 @@ export class EtcdClient {
         if (!(error instanceof CallFailure) || !error.error.retryable) throw error;
         if (error.reason === "noLease" || error.reason === "compacted") throw error;
         if (error.error.outcome === "unknown" && !call.repeatable) throw error;
-        // Whose token has ended is asked again, with a new one.
+        // After an expired token, the call is retried with a new one.
         const most = endpoints.length + (error.reason === "unauthenticated" ? 1 : 0);
         if (tries >= most || clock.monotonic() >= deadlineMs) throw error;
       }
@@ -84,8 +84,8 @@ export class EtcdClient {
   }
 
   /**
-   * The lines of a stream, as text, until it ends.
-   * @param silenceMs ends it when nothing has come for so long
+   * Yields the lines of a stream until it ends.
+   * @param silenceMs ends the stream after this much silence
    * @throws CallFailure
    */
   async *stream(
@@ -110,7 +110,7 @@ export class EtcdClient {
       try {
         for (;;) {
           const read = reader.read();
-          // An abort says the same, and nobody listens to this any more.
+          // An abort reports the same error; no caller awaits this promise any more.
           read.catch(() => {});
           const { done, value } = await this.#within(cut, silenceMs, read);
           if (done) return;
@@ -133,7 +133,7 @@ export class EtcdClient {
   }
 
   async #try({ path, body }: Call, timeoutMs: number): Promise<unknown> {
-    if (timeoutMs < 1) throw unavailable("the time was over before it was sent", "none");
+    if (timeoutMs < 1) throw unavailable("the timeout expired before the request was sent", "none");
     const at = this.#at;
     const cut = new AbortController();
     const { clock } = this.connection.env;
@@ -149,7 +149,7 @@ export class EtcdClient {
       this.#leave(at);
       if (this.closing.aborted) throw closed();
       if (clock.monotonic() >= untilMs) {
-        const what = `${this.#endpoint(at)} did not answer within ${Math.round(timeoutMs)} ms`;
+        const what = `${this.#endpoint(at)} did not respond within ${Math.round(timeoutMs)} ms`;
         throw unavailable(what, "unknown", "other", cause);
       }
       throw connectionFailure(cause, this.#endpoint(at));
@@ -165,7 +165,7 @@ export class EtcdClient {
       method: "POST",
       headers: {
         "content-type": "application/json",
-        // A member that has lost its leader ends a watch instead of being silent.
+        // A member that lost its leader then ends the watch instead of staying silent.
         "grpc-metadata-hasleader": "true",
         ...(token !== null && { authorization: token }),
       },
@@ -175,7 +175,7 @@ export class EtcdClient {
     });
   }
 
-  /** The token of our user, which etcd forgets after a while; null where no user is named. */
+  /** The auth token, which etcd expires after a while; null without a user. */
   #authenticated(cut: AbortController): Promise<string> | null {
     const { user, fetch } = this.connection;
     if (!user) return null;
@@ -193,7 +193,7 @@ export class EtcdClient {
         });
         text = await response.text();
       } catch (cause) {
-        // Whatever we wanted to ask was not asked.
+        // Without a token the call itself was not sent.
         const { message } = connectionFailure(cause, this.#endpoint(at));
         throw unavailable(message, "none", "other", cause);
       }
@@ -222,7 +222,7 @@ export class EtcdClient {
     return this.connection.endpoints[at] as string;
   }
 
-  /** Whoever asks next asks another member. */
+  /** The next call starts at another member. */
   #leave(at: number): void {
     if (this.#at === at) this.#at = (at + 1) % this.connection.endpoints.length;
   }

@@ -1,13 +1,13 @@
-/** What becomes of an acquire at what is read of a resource, and of its waiter where it is refused. */
+/** Decides an acquire from the state read of a resource, and adds a waiter if it is refused. */
 
 import { type AcquireOutcome, type AcquireRequest, queue } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
 import { leftOf, type Step, type Surroundings, textOf } from "./decide.js";
 import type { Place } from "./keys.js";
-import { type Entry, type GrantRecord, type Owner, stands, viewOf } from "./records.js";
-import { keysOf, noNewWaiter, passedOver, seenBefore, ticketOf } from "./wait-queue.js";
+import { type Entry, excludesOthers, type GrantRecord, type Owner, viewOf } from "./records.js";
+import { findWaiter, keysOf, noNewWaiter, passedOver, seenBefore } from "./wait-queue.js";
 
-/** Characters, of three bytes at most: a holder's name has 256 bytes. */
+/** In characters of at most three bytes: a holder's name has at most 256 bytes. */
 const LONGEST_PROPOSAL = 85;
 
 type Held = Extract<AcquireOutcome, { readonly status: "held" }>;
@@ -21,7 +21,7 @@ export async function acquire(
   const { record, owner, waiters } = entry;
   const grantId = grantIdOf(request.leaseId);
   if (record?.grantId === grantId) {
-    if (record.ended || !stands(entry)) return { outcome: { status: "ended" } };
+    if (record.ended || !excludesOthers(entry)) return { outcome: { status: "ended" } };
     const { token, ttlMs } = record;
     const remainingMs = Math.min(ttlMs, await world.remainingMs(entry.owner.lease));
     return { outcome: { status: "acquired", token, ttlMs, remainingMs, expiresAt: null } };
@@ -31,7 +31,7 @@ export async function acquire(
   const reservedMs = queue.reservedForMs(ahead);
   const keptMs = reservedMs > 0 ? reservedMs - world.freeForMs(place, entry) : 0;
   if (keptMs > 0) return refused(entry, request, world, place, () => keptFor(entry, ahead, keptMs));
-  const own = ticketOf(waiters, grantId);
+  const own = findWaiter(waiters, grantId);
   const lease = await world.take(request.ttlMs);
   const { ttlMs } = lease;
   const granted: GrantRecord = {
@@ -65,7 +65,7 @@ export async function acquire(
   };
 }
 
-/** A waiter leaves a ticket, and learns how many are before it. */
+/** Adds a waiter to the queue, and returns the number of waiters before it. */
 async function refused(
   entry: Entry,
   request: AcquireRequest,
@@ -77,14 +77,14 @@ async function refused(
   if (queueMs <= 0) return { outcome: outcome() };
   const grantId = grantIdOf(leaseId);
   const ttlMs = Math.min(queueMs, queue.LONGEST_TICKET_MS);
-  const own = ticketOf(entry.waiters, grantId);
+  const own = findWaiter(entry.waiters, grantId);
   const lasts = own && (await world.remainingMs(own.lease)) >= ttlMs;
   return {
-    ticket: lasts ? null : { ttlMs, holder, isAgain: own !== null },
+    waiter: lasts ? null : { ttlMs, holder, isAgain: own !== null },
     refusal: async () => {
       const held = outcome();
       const ahead = await countAhead(entry, grantId, world, place);
-      // What is kept for others has their turns in it already.
+      // A reserved resource's remaining time already includes their turns.
       const turnsMs = entry.owner ? queue.reservedForMs(ahead) : 0;
       const remainingMs = held.remainingMs === null ? null : held.remainingMs + turnsMs;
       return { ...held, remainingMs, ahead };
@@ -99,14 +99,14 @@ async function countAhead(
   place: Place,
 ): Promise<number> {
   const seen = seenBefore(waiters, grantId);
-  const own = ticketOf(waiters, grantId);
+  const own = findWaiter(waiters, grantId);
   if (!own || seen < waiters.first.length) return seen;
-  // It came last, with what was read.
+  // The waiter was added last, together with this read.
   if (own.createRevision === waiters.revision) return waiters.count - 1;
   return world.countBefore(place, own);
 }
 
-/** Nobody holds it, but others wait. */
+/** The resource is free, but reserved for earlier waiters. */
 function keptFor({ waiters }: Entry, ahead: number, keptMs: number): Held {
   const holder = waiters.first[0]?.holder ?? "";
   const remainingMs = Math.ceil(keptMs);
@@ -114,13 +114,13 @@ function keptFor({ waiters }: Entry, ahead: number, keptMs: number): Held {
 }
 
 function heldBy(entry: Entry, owner: Owner, { knownMs }: Surroundings): Held {
-  if (stands(entry)) {
+  if (excludesOthers(entry)) {
     const { holder, grantId, ttlMs } = entry.record;
     const leftMs = knownMs(owner.lease);
     const remainingMs = leftMs === null ? null : Math.max(1, Math.ceil(Math.min(ttlMs, leftMs)));
     return { status: "held", holder, grantId, remainingMs };
   }
-  // Somebody's of etcd's own ways: elections have the candidate's proposal as their value.
+  // The lock of another etcd client: elections store the candidate's proposal as the value.
   const lease = owner.key.slice(owner.key.lastIndexOf("/") + 1);
   const named = owner.value !== "" && owner.value.length <= LONGEST_PROPOSAL;
   const holder = named ? owner.value : `etcd lease ${lease}`;

@@ -1,8 +1,8 @@
 /**
- * The rules (core/rules.ts) over what is read of a resource: an outcome, or a change and the outcome
- * that it has if nobody was faster. What is decided with a change may rest on a guess, because the
- * change compares all that it rests on; what is decided without one must have been read.
- * decide-acquire.ts has the decision on an acquire.
+ * Applies the rules (core/rules.ts) to the state read of a resource. The result is an outcome, or a
+ * change whose outcome holds if no other client was faster. A decision with a change may rest on a
+ * guess, because the change compares everything it rests on. A decision without one must rest on a
+ * read. decide-acquire.ts decides acquires.
  */
 
 import type {
@@ -17,31 +17,34 @@ import { grantIdOf } from "../../env/index.js";
 import type { Compare } from "./connection-api.js";
 import type { EngineLease } from "./engine-leases.js";
 import type { Place } from "./keys.js";
-import { type Entry, type GrantRecord, type Owner, stands } from "./records.js";
-import { keysOf, ringing, ticketOf, type Waiter } from "./wait-queue.js";
+import { type Entry, excludesOthers, type GrantRecord, type Owner } from "./records.js";
+import { findWaiter, keysOf, ringing, type Waiter } from "./wait-queue.js";
 
 export interface Change {
-  /** Its token is 0 where it is that of the revision to come. Null: it stays as it is. */
+  /** The token is 0 if it will be the revision of this change. Null: the record stays as it is. */
   readonly record: GrantRecord | null;
-  /** What becomes of the lock key. */
+  /** The change to the lock key. */
   readonly lock:
     | { readonly put: string; readonly lease: string; readonly value: string }
     | { readonly deleted: string }
     | "kept";
-  /** What it rests on, beside the record and the lock key: who waits. */
+  /** Further conditions, besides the record and the lock key: the state of the wait queue. */
   readonly given?: readonly Compare[];
-  /** Keys of those who wait. */
+  /** Waiters' keys to delete. */
   readonly deleted?: readonly string[];
 }
 export interface Changing<Outcome> {
   readonly change: Change;
-  /** Once it has been made, in the revision that it has made. */
+  /** The outcome once the change is made, given its revision. */
   readonly outcomeAt: (revision: number) => Outcome;
 }
-/** Somebody waits, and is refused. */
+/** A refused request that waits. */
 export interface Refusing<Outcome> {
-  /** To be left before it is said, and what is read then decides; null if there is one that lasts. */
-  readonly ticket: {
+  /**
+   * The waiter to add before the decision, which then rests on a read after it; null if one exists that
+   * lasts long enough.
+   */
+  readonly waiter: {
     readonly ttlMs: number;
     readonly holder: string;
     readonly isAgain: boolean;
@@ -50,19 +53,19 @@ export interface Refusing<Outcome> {
 }
 export type Step<Outcome> = { readonly outcome: Outcome } | Changing<Outcome> | Refusing<Outcome>;
 
-/** What deciding needs of the world. */
+/** The context of a decision. */
 export interface Surroundings {
   readonly wallMs: () => number;
   readonly monotonicMs: () => number;
-  /** An engine lease for a new term of so long. */
+  /** Returns an engine lease for a new grant of this duration. */
   readonly take: (ttlMs: number) => Promise<EngineLease>;
-  /** What is left of an engine lease, at least. */
+  /** Returns a lower bound of an engine lease's remaining time. */
   readonly remainingMs: (lease: string) => Promise<number>;
-  /** The same, if it costs nothing to say. */
+  /** The same, if it needs no call. */
   readonly knownMs: (lease: string) => number | null;
-  /** For how long we have seen that nobody holds it. */
+  /** How long this client has seen the resource free. */
   readonly freeForMs: (place: Place, entry: Entry) => number;
-  readonly countBefore: (place: Place, ticket: Waiter) => Promise<number>;
+  readonly countBefore: (place: Place, waiter: Waiter) => Promise<number>;
 }
 
 export async function renew(
@@ -77,14 +80,14 @@ export async function renew(
   if (!record) return lost("gone");
   if (record.grantId !== grantIdOf(request.leaseId)) return lost("taken");
   if (record.ended) return lost(record.ended === "revoked" ? "revoked" : "gone");
-  if (!stands(entry)) return lost("expired");
+  if (!excludesOthers(entry)) return lost("expired");
   const { owner } = entry;
   const { token } = record;
   const lease = await world.take(request.ttlMs);
   const renewedAt = textOf(world.wallMs());
   if (lease.ttlMs < record.ttlMs) {
     const leftMs = await world.remainingMs(owner.lease);
-    // Never earlier than promised. What is left is known to the second.
+    // Never shortens a grant. The remaining time is known to the second.
     if (lease.endsMs - world.monotonicMs() < leftMs + 1_000) {
       const { ttlMs } = record;
       const remainingMs = Math.min(ttlMs, leftMs);
@@ -121,8 +124,8 @@ export async function release(
   const grantId = grantIdOf(request.leaseId);
   if (record?.grantId !== grantId) return withdrawn(entry, grantId, place);
   if (record.ended === "released") return { outcome: { status: "released" } };
-  if (!stands(entry)) return { outcome: { status: "notHeld" } };
-  // A holder may also hand back early what an operator has revoked: it has stopped.
+  if (!excludesOthers(entry)) return { outcome: { status: "notHeld" } };
+  // A holder that has stopped may also release a revoked lease early.
   return {
     change: ending(entry, "released", world, place),
     outcomeAt: () => ({ status: "released" }),
@@ -135,7 +138,7 @@ export async function revoke(
   world: Surroundings,
   place: Place,
 ): Promise<Step<RevokeOutcome>> {
-  if (!stands(entry)) return { outcome: { status: "notHeld" } };
+  if (!excludesOthers(entry)) return { outcome: { status: "notHeld" } };
   const { record, owner } = entry;
   const { token, ttlMs } = record;
   if (request.expectedToken !== undefined && request.expectedToken !== token) {
@@ -150,17 +153,17 @@ export async function revoke(
   const leftMs = Math.ceil(Math.min(ttlMs, await world.remainingMs(owner.lease)));
   const outcome: RevokeOutcome = { status: "revoked", token, freeInMs: leftMs };
   if (record.ended) return { outcome };
-  // Nobody moves its key to another engine lease any more.
+  // No renewal moves the key to another engine lease any more.
   return {
     change: { record: { ...record, ended: "revoked" }, lock: "kept" },
     outcomeAt: () => outcome,
   };
 }
 
-/** A waiter gives its place up. If the resource was kept for it, the next one is told. */
+/** A waiter gives up its position. If the resource was reserved for it, this wakes the next one. */
 function withdrawn({ waiters, owner }: Entry, grantId: string, place: Place): Step<ReleaseOutcome> {
   const outcome: ReleaseOutcome = { status: "notHeld" };
-  const own = ticketOf(waiters, grantId);
+  const own = findWaiter(waiters, grantId);
   if (!own) return { outcome };
   const [first, ...others] = waiters.first;
   const isKept = owner === null && first?.grantId === grantId && others.length > 0;
@@ -189,7 +192,7 @@ function ending(
   };
 }
 
-/** What is left of an engine lease that was just taken, in whole milliseconds. */
+/** The remaining time of a fresh engine lease, in whole milliseconds. */
 export function leftOf({ ttlMs, endsMs }: EngineLease, { monotonicMs }: Surroundings): number {
   return Math.max(0, Math.min(ttlMs, Math.floor(endsMs - monotonicMs())));
 }

@@ -1,10 +1,10 @@
-/** What of a cluster's state could stop leases from being granted. */
+/** Checks for cluster states that could stop etcd from granting leases. */
 import type { Diagnosis } from "../source.js";
 import type { EtcdClient } from "./connection.js";
 import { CallFailure } from "./failures.js";
 import { toBase64 } from "./keys.js";
 
-/** The quota is 2 GiB unless somebody has raised it; at the quota no key can be written. */
+/** The default quota is 2 GiB; at the quota etcd rejects writes. */
 const LARGE_BYTES = 1.5 * 2 ** 30;
 /** With fewer revisions there is nothing to compact yet. */
 const MANY_REVISIONS = 100_000;
@@ -58,7 +58,10 @@ export async function diagnoseEtcd(client: EtcdClient): Promise<readonly Diagnos
   ];
 }
 
-/** Flags cannot be asked for; whether the first revision is still there can. */
+/**
+ * etcd does not expose its flags. Whether it still has the first revision shows whether compaction
+ * runs.
+ */
 async function wasCompacted(client: EtcdClient): Promise<boolean> {
   try {
     const body = { key: toBase64("\0"), revision: "1" };

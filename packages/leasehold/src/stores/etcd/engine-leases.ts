@@ -1,42 +1,42 @@
 /**
- * The engine leases that our keys are attached to. etcd ends one, and deletes its keys, when its ttl
- * has passed without a renewal. Ours are never renewed (a KeepAlive is accepted by the leader alone,
- * and by one that has been deposed too): each is fresh when keys are put under it, and a renewal puts
- * the key under a fresher one in a transaction, which consensus decides like any other.
+ * The engine leases that the store's keys are attached to. etcd ends an engine lease, and deletes its
+ * keys, when its TTL has passed without a KeepAlive. The store sends no KeepAlive, because even a
+ * deposed leader accepts one. Each engine lease is fresh when keys are attached to it. A renewal
+ * attaches the key to a fresher one in a transaction, which needs consensus.
  *
- *   sent        granted                                                    ends, at the earliest
+ *   sent        granted                                                    earliest end
  *    ├─────────────●───────────────────────────────────────────────────────────────┤  ttl + 1 s
- *    ├── taken within this second ──┤
- *                    └── a key put here has the whole ttl before it ──────────────▶┤
+ *    ├── used within this second ───┤
+ *                    └── a key put here lasts the whole ttl ──────────────▶┤
  *
- * So one lease serves all grants and renewals of a ttl within a second, as a session of etcd's own
- * clients serves all locks of its process; after that it is dropped, and ends by itself. It is granted
- * a second longer than asked, and later than we count: a grant frees up to a second late, never early.
+ * So one engine lease serves all grants and renewals of one TTL within a second. After that the store
+ * abandons it, and it expires. Its TTL is a second longer than requested and counts from before the
+ * call, so a grant ends up to a second late, never early.
  */
 import type { Clock } from "../../env/index.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
 import type { LeaseGrantAnswer, TimeToLiveAnswer } from "./connection-api.js";
 
-/** How long keys are put under one lease, and by how much it outlives what is said of them. */
+/** How long new keys are attached to one engine lease, and by how much it outlives the reported TTL. */
 const SPARE_MS = 1_000;
 
 export interface EngineLease {
-  /** A positive int64, in decimal digits. */
+  /** A positive int64, in decimal. */
   readonly id: string;
-  /** What it serves: whole seconds. */
+  /** The TTL it serves, in whole seconds. */
   readonly ttlMs: number;
-  /** By our monotonic clock: the engine does not end it earlier. */
+  /** By this process's monotonic clock: etcd does not end it earlier. */
   readonly endsMs: number;
 }
 
 export class EngineLeases {
   readonly #client: EtcdClient;
   readonly #clock: Clock;
-  /** By the ttl in whole seconds: the one that may still be taken, or is being granted. */
+  /** The current engine lease for each TTL in whole seconds, possibly still being granted. */
   readonly #current = new Map<number, Promise<EngineLease>>();
-  /** All that we were granted and that may not have ended yet: when they do, by id. */
+  /** Expiry of all granted engine leases that may still be alive, by id. */
   readonly #ends = new Map<string, number>();
-  /** The shortest ttl that the server grants, less what is spare. */
+  /** The shortest TTL that the server grants, minus the margin. */
   #minSeconds = 0;
 
   constructor(client: EtcdClient) {
@@ -44,7 +44,7 @@ export class EngineLeases {
     this.#clock = client.connection.env.clock;
   }
 
-  /** Learns the shortest ttl, which depends on the server's election timeout. */
+  /** Reads the shortest TTL, which depends on the server's election timeout. */
   async probe(timeoutMs = DEFAULT_TIMEOUT_MS): Promise<{ readonly minMs: number }> {
     const { ttlMs } = await this.#grant(0, this.#clock.monotonic() + timeoutMs);
     this.#minSeconds = ttlMs / 1_000;
@@ -52,8 +52,8 @@ export class EngineLeases {
   }
 
   /**
-   * One under which a key lasts for `ttlMs` from now on, or a little longer.
-   * @throws CallFailure; whatever it is, nothing has been done to any key
+   * Returns an engine lease under which a key lasts for `ttlMs` from now, or a little longer.
+   * @throws CallFailure; no key has changed then
    */
   async take(ttlMs: number, deadlineMs: number): Promise<EngineLease> {
     const seconds = Math.max(this.#minSeconds, Math.ceil(ttlMs / 1_000));
@@ -66,7 +66,7 @@ export class EngineLeases {
     }
   }
 
-  /** The server does not know it any more: somebody revoked it, or it ended under way. */
+  /** Forgets an engine lease that the server no longer knows: it was revoked, or it ended meanwhile. */
   forget(ids: readonly string[]): void {
     for (const id of ids) this.#ends.delete(id);
     for (const [seconds, current] of this.#current) {
@@ -79,15 +79,16 @@ export class EngineLeases {
     }
   }
 
-  /** What is left of one that we know, by our clock: at least that. */
+  /** Returns a lower bound of the remaining time of a known engine lease, by this process's clock. */
   knownMs(id: string): number | null {
     const endsMs = this.#ends.get(id);
     return endsMs === undefined ? null : Math.max(0, endsMs - this.#clock.monotonic());
   }
 
   /**
-   * What is left of any: at least that. The leader answers by its own clock; as nobody renews our
-   * leases, one that has been deposed knows of no later end than its successor.
+   * Returns a lower bound of the remaining time of any engine lease. The leader responds by its own
+   * clock. Leasehold's engine leases are never renewed, so a deposed leader knows no later end than its
+   * successor.
    */
   async remainingMs(id: string, deadlineMs: number): Promise<number> {
     const knownMs = this.knownMs(id);
@@ -112,7 +113,7 @@ export class EngineLeases {
 
   async #grant(seconds: number, deadlineMs: number): Promise<EngineLease> {
     const body = { TTL: String(seconds + SPARE_MS / 1_000) };
-    // Before a repetition, which grants another one: its end is counted from here all the same.
+    // Taken before any retry, which would grant another one: its end still counts from here.
     const sentMs = this.#clock.monotonic();
     const answer = await this.#client.call<LeaseGrantAnswer>({
       path: "/v3/lease/grant",

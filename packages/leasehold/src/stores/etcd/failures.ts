@@ -1,4 +1,4 @@
-/** What a failure of etcd means to a caller: did the request take effect, is a retry of use? */
+/** Maps failures of etcd to outcomes: did the request take effect, and can a retry help? */
 import {
   asStoreError,
   ClosedError,
@@ -9,13 +9,13 @@ import {
 } from "../../core/index.js";
 import type { ErrorAnswer } from "./connection-api.js";
 
-/** Why a call failed, beside what users are told. */
+/** Why a call failed, besides the error for users. */
 export class CallFailure extends Error {
   constructor(
     readonly error: LeaseholdError,
     /**
-     * `unauthenticated`: the token has ended; `noLease`: an engine lease has; `compacted`: the
-     * revision that was asked for is gone.
+     * `unauthenticated`: the token expired; `noLease`: an engine lease expired; `compacted`: the
+     * requested revision is gone.
      */
     readonly reason: "unauthenticated" | "noLease" | "compacted" | "other" = "other",
   ) {
@@ -23,7 +23,7 @@ export class CallFailure extends Error {
   }
 }
 
-/** Remedies of what does not go away by itself, by a part of what etcd says. Nothing was done. */
+/** Remedies for permanent failures, by a part of etcd's message. Nothing was applied. */
 const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
   ["invalid user ID or password", "check the user and password of the URL"],
   ["authentication is not enabled", "remove user and password from the URL, or enable auth"],
@@ -34,7 +34,7 @@ const MISCONFIGURED: readonly (readonly [text: string, remedy: string])[] = [
   ["database space exceeded", "compact and defragment etcd, then `etcdctl alarm disarm`"],
 ];
 
-/** What etcd refuses before anything has happened, and takes again later. */
+/** Messages of requests that etcd rejected before doing anything; a retry may succeed. */
 const REFUSED = ["too many requests", "not capable", "rate limit"];
 const UNAUTHENTICATED = ["invalid auth token", "revision of auth store is old"];
 
@@ -42,19 +42,19 @@ const UNAUTHENTICATED = ["invalid auth token", "revision of auth store is old"];
 export function answeredFailure(status: number, text: string, origin: string): CallFailure {
   const answer = parse(text);
   if (!answer) {
-    if (status >= 500) return unavailable(`${origin} answered ${status}`, "unknown");
+    if (status >= 500) return unavailable(`${origin} returned status ${status}`, "unknown");
     return new CallFailure(
       new StoreMisconfiguredError(
-        `${origin} answered ${status}: is this the client URL of an etcd 3.4 or later, with its gRPC gateway on?`,
+        `${origin} returned status ${status}: is this the client URL of an etcd 3.4 or later, with its gRPC gateway on?`,
       ),
     );
   }
   return saidFailure(answer);
 }
 
-/** What etcd itself says, as an answer or in a stream. */
+/** Maps an error reported by etcd, in a response or in a stream. */
 export function saidFailure(answer: ErrorAnswer): CallFailure {
-  const said = answer.message ?? answer.error ?? "an error without a text";
+  const said = answer.message ?? answer.error ?? "an error without a message";
   const says = (texts: readonly string[]) => texts.some((text) => said.includes(text));
   const message = `etcd says: ${said}`;
   const remedy = MISCONFIGURED.find(([text]) => said.includes(text))?.[1];
@@ -63,15 +63,20 @@ export function saidFailure(answer: ErrorAnswer): CallFailure {
   if (says(["requested lease not found"])) return unavailable(said, "none", "noLease");
   if (says(["required revision has been compacted"])) return unavailable(said, "none", "compacted");
   if (says(REFUSED)) return unavailable(said, "none");
-  // 3 is "invalid argument": a request that etcd does not understand, and that nothing came of.
+  // 3 is "invalid argument": etcd does not understand the request, and applied nothing.
   if ((answer.code ?? answer.grpc_code) === 3) {
-    return new CallFailure(new StoreMisconfiguredError(`${message}; etcd 3.4 or later is needed`));
+    return new CallFailure(
+      new StoreMisconfiguredError(`${message}; etcd 3.4 or later is required`),
+    );
   }
-  // No leader, timed out, stopped: a proposal may be on its way.
+  // No leader, timed out, stopped: a proposal may still be applied.
   return unavailable(said, "unknown");
 }
 
-/** Node's codes for what never reached the server. Browsers do not tell; there it may have. */
+/**
+ * Node's error codes for a request that never reached the server. Browsers give no code, so the request
+ * may have reached it.
+ */
 const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
 
 export function connectionFailure(cause: unknown, origin: string): CallFailure {
@@ -79,7 +84,7 @@ export function connectionFailure(cause: unknown, origin: string): CallFailure {
   const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
   const message = cause instanceof Error ? cause.message : String(cause);
   if (/CERT|_TLS_|SELF_SIGNED|SIGNATURE|ALTNAME/.test(code)) {
-    const text = `${origin}: its certificate is not accepted (${code}); name its authority in NODE_EXTRA_CA_CERTS`;
+    const text = `${origin}: its certificate is not trusted (${code}); set NODE_EXTRA_CA_CERTS to its authority`;
     return new CallFailure(new StoreMisconfiguredError(text, cause));
   }
   const connecting = inner instanceof Error && "syscall" in inner && inner.syscall === "connect";
@@ -108,12 +113,14 @@ export function closed(): ClosedError {
   return new ClosedError("the etcd lease store");
 }
 
-/** What users are told. */
+/** Returns the error for the user. */
 export function storeError(error: unknown): LeaseholdError {
   return error instanceof CallFailure ? error.error : asStoreError(error, "maybe");
 }
 
-/** @throws LeaseholdError for whatever the call throws */
+/**
+ * @throws LeaseholdError instead of the call's own errors
+ */
 export async function withStoreErrors<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -122,19 +129,21 @@ export async function withStoreErrors<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** @param applied what is known better than the error says */
+/**
+ * @param applied overrides the outcome in the error, if more is known
+ */
 export function failedOutcome(error: unknown, applied?: Failed["applied"]): Failed {
   const known = storeError(error);
   const outcome = applied === undefined ? known.outcome : applied === "no" ? "none" : "unknown";
-  const told =
+  const reported =
     known.outcome === outcome || !known.retryable
       ? known
       : new StoreUnavailableError(known.message, { outcome, cause: known });
   return {
     status: "failed",
     applied: outcome === "none" ? "no" : "maybe",
-    retryable: told.retryable,
-    error: told,
+    retryable: reported.retryable,
+    error: reported,
   };
 }
 

@@ -1,4 +1,4 @@
-/** Leases in etcd (3.4 or later), wherever fetch exists. */
+/** Leases in etcd (3.4 or later), in any runtime that has fetch. */
 
 import { InvalidOptionError, Retrying, retryingLeases } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
@@ -13,18 +13,21 @@ import { EtcdLeaseStore } from "./store.js";
 /** Options of {@link etcd}. */
 export interface EtcdOptions {
   /**
-   * `etcd://user:password@host:2379,host2:2379/path`: members of one cluster, and what stands before
-   * all keys (default nothing). `etcds://`, or `?tls`, for TLS. User and password are optional, and
-   * percent-encoded like the path.
+   * `etcd://user:password@host:2379,host2:2379/path`: the members of one cluster, and the prefix of all
+   * keys (default: none). `etcds://` or `?tls` for TLS. User and password are optional; they and the
+   * path are percent-encoded.
    */
   readonly url: string | URL;
-  /** Default: the global fetch. One of your own may bring client certificates or a proxy. */
+  /** Default: the global fetch. Your own can add client certificates or a proxy. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
 /**
- * Leases in an etcd cluster. Opening asks it for its shortest ttl, and whether we may write.
- * @throws InvalidOptionError for a URL that is none
+ * Leases in an etcd cluster. Opening reads the cluster's shortest TTL and checks the permission to
+ * write.
+ * @throws InvalidOptionError for an invalid URL. On opening: STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ * @example
+ * const leases = await connect(etcd({ url: "etcd://localhost:2379" }));
  */
 export function etcd(options: EtcdOptions): StoreSource {
   const { fetch = globalThis.fetch } = options;
@@ -47,7 +50,7 @@ export function etcd(options: EtcdOptions): StoreSource {
         const store = retryingLeases(
           new EtcdLeaseStore({ client, leases, prefix, minMs }),
           env,
-          // It may meet a lock of etcd's own: see transactions.ts.
+          // An acquire may meet another client's lock: see transactions.ts.
           { acquireAgain: false },
         );
         const diagnose = () => retrying.call(() => withStoreErrors(() => diagnoseEtcd(client)));
@@ -60,7 +63,7 @@ export function etcd(options: EtcdOptions): StoreSource {
   };
 }
 
-/** A transaction whose condition is never true: that it may be sent is what counts. */
+/** A transaction whose condition is never true, to check the permission to write. */
 async function checkRights(client: EtcdClient, prefix: string, timeoutMs: number): Promise<void> {
   const key = toBase64(recordFolder(prefix));
   await client.call({
@@ -77,7 +80,7 @@ async function checkRights(client: EtcdClient, prefix: string, timeoutMs: number
 
 const URL_SHAPE = /^(etcds?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
 
-/** Not by `new URL`, which knows no lists of hosts. The password is in no message. */
+/** `new URL` does not support lists of hosts. No message contains the password. */
 function placeOf(url: string): Pick<Connection, "endpoints" | "user"> & { prefix: string } {
   const [, scheme = "", login, hosts = "", path = "", query = ""] = URL_SHAPE.exec(url) ?? [];
   if (scheme === "") {
@@ -107,7 +110,7 @@ function originOf(host: string, scheme: "http" | "https"): string {
   } catch {
     throw new InvalidOptionError("url", "must name hosts like host:2379, separated by commas");
   }
-  // Without a port: etcd's own. That of the scheme is left out by URL.
+  // The default port is etcd's. URL drops the scheme's own default port.
   const named = /:\d+$/.test(host);
   if (!named) url.port = "2379";
   return url.origin;

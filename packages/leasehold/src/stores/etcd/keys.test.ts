@@ -23,24 +23,25 @@ const name = fc.oneof(
 const key = fc.record({ namespace: fc.oneof(fc.constant("default"), name), resource: name });
 const prefix = fc.constantFrom("", "apps/a/");
 
-it("keeps the keys of different resources out of each other's folders", () => {
+it("keeps the keys of different resources in separate folders", () => {
   fc.assert(
     fc.property(prefix, key, key, (path, one, other) => {
       fc.pre(one.namespace !== other.namespace || one.resource !== other.resource);
       const [mine, theirs] = [placeOf(path, one), placeOf(path, other)];
       expect(theirs.locks.startsWith(mine.locks)).toBe(false);
       expect(theirs.record).not.toBe(mine.record);
-      // In a folder of locks they would be locks that nobody releases.
-      for (const { record, tickets, bells } of [mine, theirs]) {
-        for (const key of [record, tickets, bells]) expect(key.startsWith(mine.locks)).toBe(false);
+      // Otherwise they would look like locks that no client releases.
+      for (const { record, queueFolder, bells } of [mine, theirs]) {
+        for (const key of [record, queueFolder, bells])
+          expect(key.startsWith(mine.locks)).toBe(false);
       }
-      expect(theirs.tickets.startsWith(mine.tickets)).toBe(false);
+      expect(theirs.queueFolder.startsWith(mine.queueFolder)).toBe(false);
       expect(theirs.bells.startsWith(mine.bells)).toBe(false);
     }),
   );
 });
 
-it("finds names again in keys", () => {
+it("decodes names from keys", () => {
   fc.assert(
     fc.property(prefix, key, (path, one) => {
       const { record, locks, bells } = placeOf(path, one);
@@ -53,7 +54,7 @@ it("finds names again in keys", () => {
       expect(ownerOfBell(path, namespace, bell)).toEqual({ resource, grantId: "0123456789abcdef" });
       expect(ownerOfBell(path, namespace, lock)).toBe(null);
       expect(resourceOfLock(path, namespace, bell)).toBe(null);
-      // One watch hears both.
+      // One watch covers both.
       const { start, end } = locksRange(path, namespace);
       for (const key of [lock, bell])
         expect(start === "\0" || (key > start && key < end)).toBe(true);
@@ -62,7 +63,7 @@ it("finds names again in keys", () => {
   );
 });
 
-it("writes plain names as etcdctl does, and takes no other key for a lock", () => {
+it("writes plain names as etcdctl does, and accepts no other key as a lock", () => {
   expect(placeOf("", { namespace: "default", resource: "job" }).locks).toBe("job/");
   for (const text of ["job", "job/", "job/x/1", "job/XYZ", "%leasehold/record/default/1", "a%/1"]) {
     expect(resourceOfLock("", "default", text), text).toBe(null);

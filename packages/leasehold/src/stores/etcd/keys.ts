@@ -1,37 +1,40 @@
 /**
- * Where things lie in etcd. A `prefix` (the path of the URL, empty by default) stands before all:
+ * The keys in etcd. All of them start with a `prefix` (the path of the URL, empty by default):
  *
  *   <resource>/<engine lease, hex>                              locks of the namespace `default`
  *   %leasehold/lock/<namespace>/<resource>/<engine lease, hex>  locks of the others
  *   %leasehold/record/<namespace>/<resource as it is>           the last grant of each resource
- *   %leasehold/queue/<namespace>/<resource>/<grantId>           tickets of those who wait for it
- *   %leasehold/bell/<resource>/<grantId>                        their bells, in the namespace `default`
+ *   %leasehold/queue/<namespace>/<resource>/<grantId>           its waiters
+ *   %leasehold/bell/<resource>/<grantId>                        the waiters' bells, in the namespace `default`
  *   %leasehold/lock/<namespace>/%leasehold/bell/<resource>/...  those of the others
  *
- * A bell lies where locks do, so that one watch hears both.
+ * Bells are in the range of the locks, so that one watch covers both.
  *
- * The first is the layout of etcd's own locks and elections, so that ours and theirs contend. In names
- * `%` and `/` are escaped: no lock lies below another's folder, and none in ours, because an escaped
- * name never has an `l` behind its `%`. A record is one key, and ordered by its resource's bytes.
+ * The first is the layout of etcd's own locks and elections, so they contend with Leasehold's. Names
+ * escape `%` and `/`. So no lock is below another's folder, and none is below `%leasehold`, because an
+ * escaped name never has an `l` after `%`. A record is one key; records sort by the bytes of their
+ * resources.
  */
 import type { Key } from "../../core/index.js";
 
 const OURS = "%leasehold/";
 const DEFAULT_NAMESPACE = "default";
 
-/** From `start` on, before `end`. */
+/** The range from `start` (inclusive) to `end` (exclusive). */
 export interface KeyRange {
   readonly start: string;
   readonly end: string;
 }
 
-/** Where the keys of one resource are. */
+/** The keys of one resource. */
 export interface Place {
   readonly record: string;
-  /** Ends with a slash: what lies below it are the holder and those who wait in etcd's own way. */
+  /**
+   * The folder of the lock keys, with a trailing slash: the holder, and waiters of etcd's own clients.
+   */
   readonly locks: string;
-  /** The folders of those who wait in our way; both end with a slash. */
-  readonly tickets: string;
+  /** The folders of the waiters and of their bells, with trailing slashes. */
+  readonly queueFolder: string;
   readonly bells: string;
 }
 
@@ -40,18 +43,18 @@ export function placeOf(prefix: string, { namespace, resource }: Key): Place {
   return {
     record: recordFolder(prefix, namespace) + resource,
     locks: locksFolder(prefix, namespace) + name,
-    tickets: `${prefix}${OURS}queue/${escapeName(namespace)}/${name}`,
+    queueFolder: `${prefix}${OURS}queue/${escapeName(namespace)}/${name}`,
     bells: bellsFolder(prefix, namespace) + name,
   };
 }
 
-/** Of the records of a namespace, or of all of them: each begins with this. */
+/** The common prefix of the records of one namespace, or of all. */
 export function recordFolder(prefix: string, namespace?: string): string {
   const all = `${prefix}${OURS}record/`;
   return namespace === undefined ? all : `${all}${escapeName(namespace)}/`;
 }
 
-/** The key of a record, given what all records of all namespaces begin with. */
+/** Parses the key of a record, given the common prefix of all records. */
 export function keyOfRecord(prefix: string, record: string): Key | null {
   const path = record.slice(recordFolder(prefix).length);
   const slash = path.indexOf("/");
@@ -60,12 +63,12 @@ export function keyOfRecord(prefix: string, record: string): Key | null {
   return slash > 0 && namespace && resource ? { namespace, resource } : null;
 }
 
-/** All lock keys and bells of a namespace, and perhaps more. */
+/** A range that includes all lock keys and bells of a namespace. */
 export function locksRange(prefix: string, namespace: string): KeyRange {
   return below(locksFolder(prefix, namespace));
 }
 
-/** Whose lock a key is; null when it is no lock of this namespace. */
+/** Returns the resource of a lock key; null if it is no lock of this namespace. */
 export function resourceOfLock(prefix: string, namespace: string, key: string): string | null {
   const folder = locksFolder(prefix, namespace);
   if (!key.startsWith(folder)) return null;
@@ -73,7 +76,7 @@ export function resourceOfLock(prefix: string, namespace: string, key: string): 
   return more.length === 0 && /^[0-9a-f]+$/.test(lease) ? unescapeName(name) : null;
 }
 
-/** Whose bell a key is; null when it is none of this namespace. */
+/** Returns the waiter of a bell key; null if it is no bell of this namespace. */
 export function ownerOfBell(
   prefix: string,
   namespace: string,
@@ -86,10 +89,10 @@ export function ownerOfBell(
   return more.length === 0 && grantId !== "" && resource ? { resource, grantId } : null;
 }
 
-/** All keys that begin with the text; of the empty one, all keys there are. */
+/** The range of all keys with the prefix; for an empty prefix, of all keys. */
 export function below(text: string): KeyRange {
   if (text === "") return { start: "\0", end: "\0" };
-  // Every text that is asked for here ends with a slash, whose successor is 0.
+  // Every prefix here ends with a slash, whose successor is 0.
   return { start: text, end: `${text.slice(0, -1)}0` };
 }
 
@@ -106,7 +109,7 @@ function escapeName(name: string): string {
   return name.replaceAll("%", "%25").replaceAll("/", "%2F");
 }
 
-/** Null for what {@link escapeName} never makes. */
+/** Returns null for text that {@link escapeName} never produces. */
 function unescapeName(text: string): string | null {
   const name = text.replaceAll("%2F", "/").replaceAll("%25", "%");
   return text !== "" && escapeName(name) === text ? name : null;
@@ -115,16 +118,16 @@ function unescapeName(text: string): string | null {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** The API takes and gives bytes in base64. */
+/** The API encodes bytes in base64. */
 export function toBase64(text: string): string {
-  // Most texts are their own bytes.
+  // Fast path for ASCII, where characters equal bytes.
   return /^\p{ASCII}*$/u.test(text) ? btoa(text) : bytesToBase64(encoder.encode(text));
 }
 
-/** The end of a range of all that begin with the bytes of a text, whatever its last one is. */
+/** The end of the range of all keys with the prefix, whatever its last byte is. */
 export function endOfPrefix(text: string): string {
   const bytes = encoder.encode(text);
-  // No byte of UTF-8 is 255.
+  // No UTF-8 byte is 255.
   const last = bytes.length - 1;
   bytes[last] = (bytes[last] ?? 0) + 1;
   return bytesToBase64(bytes);

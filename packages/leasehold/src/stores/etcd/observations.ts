@@ -1,19 +1,19 @@
 import { Recent } from "../../env/index.js";
 
-/** Of this many resources is remembered what was seen last; of the latest half of them surely. */
+/** The number of resources remembered; at least the latest half of them is kept. */
 export const MOST_KNOWN = 8_192;
 
 /**
- * Since when resources are free. Transactions cannot read a clock of etcd's, so this is measured by our
- * own one, from when we first saw it: later than it was, so that what is kept for the first in line is
- * kept for longer than is said, never for a shorter time.
+ * Tracks since when resources are free. Transactions cannot read etcd's clock, so each client measures
+ * from when it first saw the resource free. That is later than the actual time, so a reservation for
+ * the head of the queue lasts longer than stated, never shorter.
  */
 export class Sightings {
   readonly #free = new Recent<{ readonly revision: number; readonly sinceMs: number }>(MOST_KNOWN);
 
   /**
    * @param changed the revision of the last grant, renewal or release
-   * @param revision as of which nobody holds it
+   * @param revision the revision at which the resource was read as free
    */
   freeForMs(key: string, changed: number, revision: number, nowMs: number): number {
     const seen = this.#free.get(key);
@@ -22,7 +22,7 @@ export class Sightings {
     return 0;
   }
 
-  /** Somebody holds it. */
+  /** Records that the resource is held. */
   taken(key: string): void {
     this.#free.delete(key);
   }

@@ -1,13 +1,13 @@
 /**
- * What is read of a resource, at one revision: our record of its last grant, and who is first among its
- * lock keys. The grant stands while its own key does, which is known by its create revision:
+ * The state read of a resource at one revision: the record of its last grant, and the oldest of its
+ * lock keys. The grant is alive while its own key exists, identified by its create revision:
  *
  *   record   none              token = t            token = t, ended       token = t
  *   owner    any or none       created at t         none                   none, or created later
  *            no grant yet      live (or revoked     released, revoked      expired; another's lock
- *                              and still in the way)
+ *                              and not yet free)
  *
- * That revision is the fencing token: it counts all changes of the cluster and never goes back.
+ * That revision is the fencing token: it grows with every change in the cluster and never decreases.
  */
 import type { Key, LeaseState, LeaseView } from "../../core/index.js";
 import {
@@ -20,7 +20,7 @@ import {
 import { below, fromBase64, type Place, toBase64 } from "./keys.js";
 import { NO_WAITERS, type WaitQueue } from "./wait-queue.js";
 
-/** The last grant. Times are of clients' wall clocks, as ISO 8601, for people. */
+/** The last grant. Times are clients' wall clocks in ISO 8601, for display. */
 export interface GrantRecord {
   readonly grantId: string;
   readonly holder: string;
@@ -38,23 +38,23 @@ export interface GrantRecord {
 export interface Owner {
   readonly key: string;
   readonly createRevision: number;
-  /** The id of the engine lease that it is attached to; "0" if to none. */
+  /** Id of its engine lease; "0" if none. */
   readonly lease: string;
   readonly value: string;
 }
 
 export interface Entry {
   readonly record: GrantRecord | null;
-  /** Of the record, 0 where there is none: whoever writes compares it. */
+  /** Mod revision of the record, which writes compare; 0 if there is none. */
   readonly modRevision: number;
   readonly owner: Owner | null;
-  /** Who waits in our way, as far as it was read. */
+  /** The wait queue, as far as it was read. */
   readonly waiters: WaitQueue;
 }
 
 export const NOTHING: Entry = { record: null, modRevision: 0, owner: null, waiters: NO_WAITERS };
 
-/** Reads both. Two operations, so that a transaction without a condition stays one that only reads. */
+/** Reads both with two operations, so that a transaction without a condition stays read-only. */
 export function readEntry({ record, locks }: Place, revision?: string): Operation[] {
   const { start, end } = below(locks);
   const at = revision === undefined ? {} : { revision };
@@ -95,7 +95,7 @@ export function entryOf(
   };
 }
 
-/** Whether the entry is still what was read. */
+/** Compares that the entry is unchanged. */
 export function unchanged({ record, locks }: Place, { modRevision, owner }: Entry): Compare[] {
   const { start, end } = below(locks);
   return [
@@ -107,7 +107,7 @@ export function unchanged({ record, locks }: Place, { modRevision, owner }: Entr
           result: "EQUAL",
           create_revision: String(owner.createRevision),
         }
-      : // Of a range in which there is nothing, this is true.
+      : // This holds for an empty range.
         {
           key: toBase64(start),
           range_end: toBase64(end),
@@ -118,7 +118,7 @@ export function unchanged({ record, locks }: Place, { modRevision, owner }: Entr
   ];
 }
 
-/** In the transaction that makes a grant its token is not known: it is the revision of that. */
+/** A new grant's token is unknown inside its transaction: it is that transaction's revision. */
 export function encodeRecord({ token, ...record }: GrantRecord): string {
   return toBase64(JSON.stringify({ ...record, token: token === 0 ? undefined : token }));
 }
@@ -130,16 +130,20 @@ function recordOf(kv: KeyValue): GrantRecord {
   return { ...record, token: record.token ?? revisionOf(kv.mod_revision) };
 }
 
-/** Whether the last grant keeps others out: live, or revoked and not run out yet. */
-export function stands(entry: Entry): entry is Entry & { record: GrantRecord; owner: Owner } {
+/** Reports whether the last grant excludes others: live, or revoked and not yet expired. */
+export function excludesOthers(
+  entry: Entry,
+): entry is Entry & { record: GrantRecord; owner: Owner } {
   return entry.owner !== null && entry.owner.createRevision === entry.record?.token;
 }
 
 export function stateOf(entry: Entry & { record: GrantRecord }): LeaseState {
-  return entry.record.ended ?? (stands(entry) ? "live" : "expired");
+  return entry.record.ended ?? (excludesOthers(entry) ? "live" : "expired");
 }
 
-/** @param remainingMs of the engine lease */
+/**
+ * @param remainingMs remaining time of the engine lease
+ */
 export function viewOf(
   { namespace, resource }: Key,
   entry: Entry & { record: GrantRecord },

@@ -1,4 +1,7 @@
-/** Leases in etcd: requests to decisions over what is read, which become transactions. */
+/**
+ * Leases in etcd: the port. Requests become decisions over the state read, and decisions become
+ * transactions.
+ */
 import type * as port from "../../core/index.js";
 import { decideAcquire, inRounds } from "../../core/index.js";
 import type { EtcdClient } from "./connection.js";
@@ -12,8 +15,8 @@ import { Views } from "./views.js";
 import { Watches } from "./watch.js";
 
 /**
- * An engine lease lasts for up to a second longer than is told of it, etcd looks for ended ones twice
- * a second, and on a busy machine later.
+ * How late a grant may be freed: an engine lease outlives its reported end by up to a second, and etcd
+ * checks for expired ones twice a second, later on a busy machine.
  */
 const EPSILON_MS = 2_000;
 /** 24 days, in whole seconds. */
@@ -22,9 +25,9 @@ const LONGEST_TTL_MS = 2_147_483_000;
 export interface EtcdStoreOptions {
   readonly client: EtcdClient;
   readonly leases: EngineLeases;
-  /** Stands before all keys. */
+  /** Prefix of all keys. */
   readonly prefix: string;
-  /** The shortest ttl that the server grants. */
+  /** The shortest TTL that the server grants. */
   readonly minMs: number;
 }
 
@@ -115,7 +118,7 @@ export class EtcdLeaseStore implements port.LeaseStore {
   }
 }
 
-/** Different for different keys. */
+/** Unique per key. */
 function keyText(key: port.Key): string {
   return placeOf("", key).record;
 }

@@ -1,53 +1,53 @@
-/** The part of one request in a transaction: what it reads, what it changes, and what there is after. */
+/** One request's part of a transaction: its reads, its changes, and the state afterwards. */
 import type { Failed } from "../../core/index.js";
 import type { Operation } from "./connection-api.js";
 import type { Change, Changing } from "./decide.js";
 import type { EngineLease } from "./engine-leases.js";
 import { type Place, toBase64 } from "./keys.js";
 import { type Entry, encodeRecord, readEntry, unchanged } from "./records.js";
-import { putTicket, readQueue, without } from "./wait-queue.js";
+import { putWaiter, readQueue, without } from "./wait-queue.js";
 
-/** After this many changes in a row by this client alone, the next one expects no other writer. */
+/** After this many consecutive changes by this client, the next one expects no other writer. */
 export const UNDISTURBED = 3;
 
-/** A request that is being decided, with what is known of its resource. */
+/** A request in progress, with the known state of its resource. */
 export interface Open<Request, Outcome> {
   readonly request: Request;
   readonly place: Place;
-  /** Of the lease id that asks, which may have a ticket. */
+  /** Grant id of the request, which may be in the queue. */
   readonly grantId: string | null;
   entry: Entry | undefined;
-  /** That we have made since the resource was read. */
+  /** Consecutive changes by this client since the resource was read. */
   changes: number;
-  /** In this call. */
+  /** Whether the state was read in this call. */
   read: boolean;
-  /** To be made with the next transaction. */
+  /** The change to make in the next transaction. */
   change?: Pending<Outcome>;
-  /** To be left with the next read. */
-  ticket?: { readonly holder: string; readonly lease: EngineLease };
-  /** It was left in this call. */
+  /** The waiter to add with the next read. */
+  waiter?: { readonly holder: string; readonly lease: EngineLease };
+  /** Whether the waiter was added in this call. */
   inQueue: boolean;
   outcome?: Outcome | Failed;
 }
 
-/** A change, and the entry that it was decided on. */
+/** A change, and the entry it was decided on. */
 export interface Pending<Outcome> {
   readonly entry: Entry;
   readonly step: Changing<Outcome>;
 }
 
-/** What a request reads, and before that the ticket that it leaves. */
+/** The operations that add the waiter, if any, and then read. */
 export function readingOf<Request, Outcome>({
   place,
   grantId,
-  ticket,
+  waiter,
 }: Open<Request, Outcome>): Operation[] {
   const reads = [...readEntry(place), ...readQueue(place, grantId)];
-  if (!ticket || grantId === null) return reads;
-  return [...putTicket(place, grantId, ticket.holder, ticket.lease.id), ...reads];
+  if (!waiter || grantId === null) return reads;
+  return [...putWaiter(place, grantId, waiter.holder, waiter.lease.id), ...reads];
 }
 
-/** The nested transaction of a change: it compares all that the decision rests on. */
+/** The nested transaction of a change: it compares everything that the decision rests on. */
 export function changeOf<Request, Outcome>(
   one: Open<Request, Outcome>,
   { entry, step }: Pending<Outcome>,
@@ -77,13 +77,13 @@ export function changeOf<Request, Outcome>(
     request_txn: {
       compare: [...unchanged(place, entry), ...given],
       success: puts,
-      // Nearly half of what is sent.
+      // These reads are nearly half of the request.
       ...(one.changes < UNDISTURBED && { failure: readingOf(one) }),
     },
   };
 }
 
-/** What there is when the change has been made. */
+/** The state after the change. */
 export function entryAfter<Outcome>(
   place: Place,
   { entry: before, step }: Pending<Outcome>,
@@ -101,7 +101,7 @@ export function entryAfter<Outcome>(
   return { ...entry, owner: { key, createRevision: token, lease, value } };
 }
 
-/** The engine lease that a change puts its lock under, if it puts one. */
+/** The engine lease to which a change attaches its lock, if it has one. */
 export function leaseOf({ lock }: Change): string[] {
   return lock !== "kept" && "put" in lock ? [lock.lease] : [];
 }

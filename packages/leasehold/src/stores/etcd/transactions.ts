@@ -1,23 +1,23 @@
 /**
- * From decisions to transactions: many resources in each, none waiting for another.
+ * Turns decisions into transactions: many resources in each, none waiting for another.
  *
- *   known or guessed ──▶ decide ──▶ a change ──▶ one transaction of transactions, each
- *          ▲               │                        if what it rests on is unchanged: puts
+ *   known or guessed ──▶ decide ──▶ a change ──▶ one transaction of nested ones, each
+ *          ▲               │                        if the compared state is unchanged: puts
  *          │               └─▶ an outcome,          else: reads
  *          │                   if it was read         │
  *          ├────────────────── else read ◀────────────┤ (read: decide again)
- *          └── what was written is known ◀────────────┘
+ *          └── the written state is known ◀────────────┘
  *
- * A refused waiter leaves a ticket in a transaction that reads: the decision rests on what is read beside
- * it, which is its place in the queue and whether the resource is still held.
+ * A refused waiter is added in a transaction that also reads. The decision rests on that read: the
+ * waiter's queue position, and whether the resource is still held.
  *
- * A resource stands once in a transaction, because a nested one compares before any has written. Each
- * loss of a race is somebody else's gain, so that a crowd comes to an end.
+ * A resource occurs once in a transaction, because nested ones compare before any of them writes. A
+ * lost race means that another client made progress, so contention resolves.
  *
- * A change whose answer was lost may be made twice where that is the same as once, renewals and
- * releases, which the store's callers repeat: it is decided anew by what is read then, and the first,
- * should it arrive late, finds the record changed, or changes what the second then finds. An acquire
- * might meet a lock of etcd's own, which leaves the record alone: its outcome stays unknown.
+ * If the response to a renewal or release is lost, the caller repeats it, because twice has the same
+ * effect as once. The repetition is decided on a new read. If the first one arrives late, it finds the
+ * record changed, or the second finds its change. A repeated acquire might meet a lock of etcd's own
+ * clients, which leaves the record unchanged: its outcome stays unknown.
  */
 
 import { type CallOptions, type Failed, type Key, queue } from "../../core/index.js";
@@ -50,43 +50,43 @@ import { countBefore, queueOf } from "./wait-queue.js";
 /** etcd's default limit of operations in a transaction (--max-txn-ops). */
 const MOST_OPERATIONS = 128;
 /**
- * The operations of a nested transaction count on top of all that stand beside it: a record, a lock,
- * a ticket and its bell, and those who are passed over.
+ * The operations of a nested transaction count in addition to those beside it: a record, a lock, a
+ * waiter and its bell, and the waiters passed over.
  */
 const MOST_CHANGES = MOST_OPERATIONS - 4 - queue.MOST_AWAITED;
 /**
- * Members take much longer to read the JSON of a transaction than to commit it, on one processor each.
- * So more changes than this are shared between two transactions, rather than fill one.
+ * Parsing a transaction's JSON takes etcd much longer than committing it, and uses one processor each.
+ * So more changes than this are split between two transactions.
  */
 const ENOUGH_CHANGES = 32;
-/** A ticket and its bell, a record, the locks, the queue, and a place in it. */
+/** A waiter and its bell, a record, the locks, the queue, and a queue position. */
 const MOST_READS = Math.floor(MOST_OPERATIONS / 6);
 
 export interface Rules<Request, Outcome> {
   decide(entry: Entry, request: Request, world: Surroundings, place: Place): Promise<Step<Outcome>>;
-  /** Whether to begin with the guess that there is nothing. */
+  /** Whether to start from the guess that nothing is stored. */
   readonly guess: boolean;
 }
 
 interface Known {
   readonly entry: Entry;
-  /** That we have made since it was read. */
+  /** Consecutive changes by this client since it was read. */
   readonly changes: number;
 }
 
 export class Transactor {
-  /** A change that rests on what is known needs no reading first. */
+  /** A change based on known state needs no read first. */
   readonly #known = new Recent<Known>(MOST_KNOWN);
   readonly #sightings = new Sightings();
 
   constructor(
     readonly client: EtcdClient,
     readonly leases: EngineLeases,
-    /** What stands before all keys. */
+    /** Prefix of all keys. */
     readonly prefix: string,
   ) {}
 
-  /** One outcome per request, in order. No two of them have the same key. */
+  /** Returns one outcome per request, in order. No two requests have the same key. */
   async settle<Request extends Key & { readonly leaseId?: string }, Outcome>(
     requests: readonly Request[],
     rules: Rules<Request, Outcome>,
@@ -94,7 +94,7 @@ export class Transactor {
   ): Promise<(Outcome | Failed)[]> {
     const all = requests.map((request): Open<Request, Outcome> => {
       const place = placeOf(this.prefix, request);
-      // Whoever finds nothing where nothing was expected has it for itself.
+      // A client that guesses an empty state correctly is the only writer so far.
       const { entry = rules.guess ? NOTHING : undefined, changes = UNDISTURBED - 1 } =
         this.#known.get(place.record) ?? {};
       const grantId = request.leaseId === undefined ? null : grantIdOf(request.leaseId);
@@ -116,7 +116,7 @@ export class Transactor {
     return all.map(({ outcome }) => outcome as Outcome | Failed);
   }
 
-  /** What there is of each key, read together. @throws CallFailure */
+  /** Reads the state of each key in one transaction. @throws CallFailure */
   async entries(keys: readonly Key[], revision?: string): Promise<Entry[]> {
     const places = keys.map((key) => placeOf(this.prefix, key));
     const deadlineMs = deadlineOf(this.client);
@@ -132,7 +132,9 @@ export class Transactor {
     return answers.flatMap(pairs);
   }
 
-  /** Deletes records that are still as they were seen; how many. @throws CallFailure */
+  /**
+   * Deletes records that are unchanged since they were read; returns their number. @throws CallFailure
+   */
   async forget(seen: readonly (Key & { readonly modRevision: number })[]): Promise<number> {
     let deleted = 0;
     for (const some of chunked(seen, MOST_CHANGES)) {
@@ -160,7 +162,7 @@ export class Transactor {
     world: Surroundings,
   ): Promise<void> {
     delete one.change;
-    delete one.ticket;
+    delete one.waiter;
     const { entry } = one;
     if (!entry) return;
     try {
@@ -168,12 +170,12 @@ export class Transactor {
       if ("change" in step) one.change = { entry, step };
       else if ("outcome" in step) {
         if (one.read) one.outcome = step.outcome;
-      } else if (step.ticket && !one.inQueue && (one.read || step.ticket.isAgain)) {
-        const { holder, ttlMs } = step.ticket;
-        one.ticket = { holder, lease: await world.take(ttlMs) };
+      } else if (step.waiter && !one.inQueue && (one.read || step.waiter.isAgain)) {
+        const { holder, ttlMs } = step.waiter;
+        one.waiter = { holder, lease: await world.take(ttlMs) };
       } else if (one.read) one.outcome = await step.refusal();
     } catch (error) {
-      // Engine leases are asked for and about: nothing has been done to a key.
+      // These calls concern only engine leases: no key has changed.
       one.outcome = failedOutcome(error, "no");
     }
   }
@@ -191,11 +193,11 @@ export class Transactor {
         const start = end;
         end += length;
         this.#saw(one, responses.slice(start, end), header.revision);
-        one.inQueue ||= one.ticket !== undefined;
+        one.inQueue ||= one.waiter !== undefined;
       }
     } catch (error) {
       if (error instanceof CallFailure && error.reason === "noLease") {
-        this.leases.forget(some.flatMap(({ ticket }) => ticket?.lease.id ?? []));
+        this.leases.forget(some.flatMap(({ waiter }) => waiter?.lease.id ?? []));
         return;
       }
       for (const one of some) one.outcome = failedOutcome(error, "no");
@@ -246,8 +248,8 @@ export class Transactor {
       knownMs: (lease) => leases.knownMs(lease),
       freeForMs: ({ record }, { modRevision, waiters }) =>
         this.#sightings.freeForMs(record, modRevision, waiters.revision, clock.monotonic()),
-      countBefore: async (place, ticket) => {
-        const body = countBefore(place, ticket);
+      countBefore: async (place, waiter) => {
+        const body = countBefore(place, waiter);
         const { kvs = [] } = await this.client.call<RangeAnswer>({
           path: "/v3/kv/range",
           body,
@@ -267,14 +269,16 @@ export class Transactor {
     return this.client.call({ path: "/v3/kv/txn", body: { success }, repeatable, deadlineMs });
   }
 
-  /** @param responses of {@link readingOf} */
+  /**
+   * @param responses the responses to {@link readingOf}
+   */
   #saw<Request, Outcome>(
     one: Open<Request, Outcome>,
     responses: readonly Response[],
     revision: string,
   ): void {
     const { place } = one;
-    const [record, locks, ...waiters] = responses.slice(one.ticket ? 2 : 0);
+    const [record, locks, ...waiters] = responses.slice(one.waiter ? 2 : 0);
     const entry = entryOf(
       record?.response_range,
       locks?.response_range,
@@ -288,7 +292,7 @@ export class Transactor {
   }
 }
 
-/** Until when a call may take, by the monotonic clock. */
+/** The deadline of a call, by the monotonic clock. */
 export function deadlineOf(
   { connection: { env } }: EtcdClient,
   { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},

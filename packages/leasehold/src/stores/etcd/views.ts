@@ -1,4 +1,4 @@
-/** Reads what is stored: single leases and pages of a namespace. Deletes what ended long ago. */
+/** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
 import type { Key, LeaseView, ListQuery, Page } from "../../core/index.js";
 import { zip } from "../../env/index.js";
@@ -7,12 +7,12 @@ import type { RangeAnswer } from "./connection-api.js";
 import type { EngineLeases } from "./engine-leases.js";
 import { CallFailure } from "./failures.js";
 import { below, endOfPrefix, fromBase64, keyOfRecord, recordFolder, toBase64 } from "./keys.js";
-import { type Entry, type GrantRecord, stands, stateOf, viewOf } from "./records.js";
+import { type Entry, excludesOthers, type GrantRecord, stateOf, viewOf } from "./records.js";
 import { deadlineOf, type Transactor } from "./transactions.js";
 
-/** With the lock keys that belong to them these are eight transactions that read. */
+/** Together with their lock keys these are eight read-only transactions. */
 const READ_AT_ONCE = 500;
-/** One after the other they would take long; all at once, they would hold up others. */
+/** Sequential calls would take long; all at once would delay others. */
 const ASKED_AT_ONCE = 16;
 
 type Known = Entry & { readonly record: GrantRecord };
@@ -61,7 +61,7 @@ export class Views {
     }
   }
 
-  /** Deletes nothing that still keeps others out, nor what has changed meanwhile. */
+  /** Keeps records of grants that still exclude others, and records that changed meanwhile. */
   async collect(olderThanMs: number): Promise<number> {
     this.client.checkOpen();
     const folder = recordFolder(this.prefix);
@@ -72,7 +72,7 @@ export class Views {
       const { read, next } = await this.#read(start, end);
       const beforeMs = clock.wall() - olderThanMs;
       const old = read.filter(
-        ({ entry }) => !stands(entry) && Date.parse(entry.record.expiresAt) <= beforeMs,
+        ({ entry }) => !excludesOthers(entry) && Date.parse(entry.record.expiresAt) <= beforeMs,
       );
       collected += await this.transactor.forget(
         old.map(({ key, entry }) => ({ ...key, modRevision: entry.modRevision })),
@@ -82,7 +82,7 @@ export class Views {
     return collected;
   }
 
-  /** Records and the lock keys that belong to them, as of one moment. */
+  /** Reads records and their lock keys as of one revision. */
   async #read(
     start: string,
     end: string,
@@ -108,13 +108,13 @@ export class Views {
         const more = kvs.length === READ_AT_ONCE && last;
         return { read, next: more ? `${fromBase64(last.key)}\0` : null };
       } catch (error) {
-        // Of a history that was cut off meanwhile nothing older can be read.
+        // The revision was compacted meanwhile: reads again at a newer one.
         if (!(error instanceof CallFailure) || error.reason !== "compacted") throw error;
       }
     }
   }
 
-  /** Engine leases are asked for what is left, each once. */
+  /** Asks for the remaining time of each engine lease once. */
   async #views(
     found: readonly { readonly key: Key; readonly entry: Known }[],
   ): Promise<LeaseView[]> {

@@ -1,15 +1,15 @@
 /**
- * Those who wait in our way (core/queue.ts). A waiter has two keys, both under an engine lease that
- * lasts for as long as its place is kept, so that a dead one's vanish:
+ * The wait queue (core/queue.ts). A waiter has two keys, both attached to an engine lease that lasts as
+ * long as its queue position, so that the keys of a dead waiter expire:
  *
- *   its ticket   the holder's name; the create revisions of tickets are the order of the queue
- *   its bell     empty; deleting it wakes the waiter that it is named after
+ *   waiter   the holder's name; create revisions give the order of the queue
+ *   bell     empty; deleting it wakes its waiter
  *
- *   refused ──▶ both are put, again for every look that wants the place for longer
- *   freed   ──▶ whoever frees the resource deletes the bell of the first ticket
- *   granted ──▶ both are deleted, and the tickets before them: they were passed over
+ *   refused ──▶ puts both; each poll that extends the position puts them again
+ *   freed   ──▶ the client that frees the resource deletes the first waiter's bell
+ *   granted ──▶ deletes both, and the waiters before it, which were passed over
  *
- * Tickets are only added at the end: who was read to be first is so until its ticket is gone.
+ * Waiters are only added at the end, so the first waiter stays first until its key is deleted.
  */
 import { queue } from "../../core/index.js";
 import {
@@ -26,28 +26,30 @@ export interface Waiter {
   readonly grantId: string;
   readonly holder: string;
   readonly createRevision: number;
-  /** The engine lease that its keys are under. */
+  /** The engine lease of its keys. */
   readonly lease: string;
 }
 
 export interface WaitQueue {
-  /** In their order; all of them if there are no more than {@link MOST_READ}. */
+  /** In queue order; complete if there are at most {@link MOST_READ}. */
   readonly first: readonly Waiter[];
   readonly count: number;
-  /** Whoever asked when this was read. */
+  /** The waiter of the request that read the queue. */
   readonly own: Waiter | null;
-  /** Up to which this is known: later tickets were not seen. */
+  /** The revision of the read: later waiters are unknown. */
   readonly revision: number;
 }
 
 export const NO_WAITERS: WaitQueue = { first: [], count: 0, own: null, revision: 0 };
 
-/** Those who are waited for, and one more. */
+/** The waiters with a reservation, and one more. */
 const MOST_READ = queue.MOST_AWAITED + 1;
 
-/** @param grantId of whoever asks, if it may have a ticket */
-export function readQueue({ tickets }: Place, grantId: string | null): Operation[] {
-  const { start, end } = below(tickets);
+/**
+ * @param grantId of the request, if it may be in the queue
+ */
+export function readQueue({ queueFolder }: Place, grantId: string | null): Operation[] {
+  const { start, end } = below(queueFolder);
   const all: Operation = {
     request_range: {
       key: toBase64(start),
@@ -58,16 +60,19 @@ export function readQueue({ tickets }: Place, grantId: string | null): Operation
     },
   };
   if (grantId === null) return [all];
-  return [all, { request_range: { key: toBase64(tickets + grantId) } }];
+  return [all, { request_range: { key: toBase64(queueFolder + grantId) } }];
 }
 
-/** @param answers of {@link readQueue} */
+/**
+ * @param answers the responses to {@link readQueue}
+ */
 export function queueOf(
-  { tickets }: Place,
+  { queueFolder }: Place,
   [all, own]: readonly (Response | undefined)[],
   revision: number,
 ): WaitQueue {
-  const decoded = (answer?: RangeAnswer) => (answer?.kvs ?? []).map((kv) => waiterOf(tickets, kv));
+  const decoded = (answer?: RangeAnswer) =>
+    (answer?.kvs ?? []).map((kv) => waiterOf(queueFolder, kv));
   return {
     first: decoded(all?.response_range),
     count: Number(all?.response_range?.count ?? 0),
@@ -76,9 +81,9 @@ export function queueOf(
   };
 }
 
-/** Tickets that were made before. */
-export function countBefore({ tickets }: Place, { createRevision }: Waiter): object {
-  const { start, end } = below(tickets);
+/** Counts earlier waiters. */
+export function countBefore({ queueFolder }: Place, { createRevision }: Waiter): object {
+  const { start, end } = below(queueFolder);
   return {
     key: toBase64(start),
     range_end: toBase64(end),
@@ -87,10 +92,10 @@ export function countBefore({ tickets }: Place, { createRevision }: Waiter): obj
   };
 }
 
-/** Makes a place in the queue, or keeps it for longer. */
-export function putTicket(place: Place, grantId: string, holder: string, lease: string) {
+/** Adds a waiter, or extends its position. */
+export function putWaiter(place: Place, grantId: string, holder: string, lease: string) {
   return [
-    [place.tickets, holder],
+    [place.queueFolder, holder],
     [place.bells, ""],
   ].map(
     ([folder, value = ""]): Operation => ({
@@ -99,21 +104,23 @@ export function putTicket(place: Place, grantId: string, holder: string, lease: 
   );
 }
 
-/** The ticket of a lease id, if it was read. */
-export function ticketOf({ first, own }: WaitQueue, grantId: string): Waiter | null {
+/** Returns the waiter of a grant id, if it was read. */
+export function findWaiter({ first, own }: WaitQueue, grantId: string): Waiter | null {
   return [...first, own].find((one) => one?.grantId === grantId) ?? null;
 }
 
-/** How many come before this one, as far as they were read: all of them if it has no ticket. */
+/**
+ * Returns the number of waiters before this one, as far as read: all of them if it is not in the queue.
+ */
 export function seenBefore(waiters: WaitQueue, grantId: string): number {
   const at = waiters.first.findIndex((one) => one.grantId === grantId);
   if (at >= 0) return at;
-  return ticketOf(waiters, grantId) ? waiters.first.length : waiters.count;
+  return findWaiter(waiters, grantId) ? waiters.first.length : waiters.count;
 }
 
-/** No waiter has come since the queue was read. */
-export function noNewWaiter({ tickets }: Place, { revision }: WaitQueue): Compare {
-  const { start, end } = below(tickets);
+/** Compares that no waiter was added since the queue was read. */
+export function noNewWaiter({ queueFolder }: Place, { revision }: WaitQueue): Compare {
+  const { start, end } = below(queueFolder);
   return {
     key: toBase64(start),
     range_end: toBase64(end),
@@ -123,7 +130,10 @@ export function noNewWaiter({ tickets }: Place, { revision }: WaitQueue): Compar
   };
 }
 
-/** Wakes the first waiter, provided that it is the first; or none, provided that none waits. */
+/**
+ * Wakes the first waiter, on condition that it is still the first; or none, on condition that the queue
+ * is empty.
+ */
 export function ringing(
   place: Place,
   waiters: WaitQueue,
@@ -131,41 +141,41 @@ export function ringing(
   const [first] = waiters.first;
   if (!first) return { given: [noNewWaiter(place, waiters)], deleted: [] };
   const { grantId, createRevision } = first;
-  const key = toBase64(place.tickets + grantId);
+  const key = toBase64(place.queueFolder + grantId);
   return {
     given: [{ key, target: "CREATE", result: "EQUAL", create_revision: String(createRevision) }],
     deleted: [place.bells + grantId],
   };
 }
 
-/** Both keys of a place in the queue. */
-export function keysOf({ tickets, bells }: Place, { grantId }: Waiter): string[] {
-  return [tickets + grantId, bells + grantId];
+/** Both keys of a waiter. */
+export function keysOf({ queueFolder, bells }: Place, { grantId }: Waiter): string[] {
+  return [queueFolder + grantId, bells + grantId];
 }
 
-/** The tickets of those who are passed over when the lease id is served. */
-export function passedOver({ tickets }: Place, { first }: WaitQueue, own: Waiter): string[] {
+/** The waiters that are passed over when this one is granted. */
+export function passedOver({ queueFolder }: Place, { first }: WaitQueue, own: Waiter): string[] {
   return first
     .filter(({ createRevision }) => createRevision < own.createRevision)
     .slice(0, queue.MOST_AWAITED)
-    .map(({ grantId }) => tickets + grantId);
+    .map(({ grantId }) => queueFolder + grantId);
 }
 
-/** When some tickets are gone. */
+/** The queue after some waiters are deleted. */
 export function without(
-  { tickets }: Place,
+  { queueFolder }: Place,
   waiters: WaitQueue,
   deleted: readonly string[],
 ): WaitQueue {
-  const first = waiters.first.filter(({ grantId }) => !deleted.includes(tickets + grantId));
+  const first = waiters.first.filter(({ grantId }) => !deleted.includes(queueFolder + grantId));
   if (first.length === waiters.first.length) return waiters;
-  // Who stood behind those that were read is not known.
+  // Waiters behind those that were read are unknown.
   return { ...waiters, first, own: null, revision: 0 };
 }
 
-function waiterOf(tickets: string, kv: KeyValue): Waiter {
+function waiterOf(queueFolder: string, kv: KeyValue): Waiter {
   return {
-    grantId: fromBase64(kv.key).slice(tickets.length),
+    grantId: fromBase64(kv.key).slice(queueFolder.length),
     holder: fromBase64(kv.value ?? ""),
     createRevision: revisionOf(kv.create_revision),
     lease: kv.lease ?? "0",

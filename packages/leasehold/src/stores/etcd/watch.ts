@@ -1,7 +1,7 @@
 /**
- * Hints from etcd's watch: one stream for all who follow a namespace, while anybody does. What frees a
- * resource is the deletion of a lock key: a release, a revocation, an engine lease or a session that
- * ended, `etcdctl lock` that is done. Renewals put keys, which are not asked for.
+ * Notifications from etcd's watch: one stream per namespace, shared by its watchers. The deletion of a
+ * lock key frees a resource: a release, a revocation, an expired engine lease or session, the end of
+ * `etcdctl lock`. Renewals put keys, which the watch filters out.
  *
  *   connect ──▶ created ──▶ deletions ──▶ broken, or silent for 30 s ──▶ backoff ──▶ connect, from
  *      │           └── the first, or after a gap: resync                    ▲        the next revision
@@ -32,8 +32,8 @@ export class Watches {
   }
 
   /**
-   * Until the signal aborts or the client closes.
-   * @throws CLOSED, STORE_MISCONFIGURED where etcd refuses the watch for good
+   * Yields events until the signal aborts or the client closes.
+   * @throws CLOSED; STORE_MISCONFIGURED if etcd rejects the watch permanently
    */
   async *follow(namespace: string, signal: AbortSignal): AsyncGenerator<WatchEvent, void, void> {
     this.#client.checkOpen();
@@ -58,19 +58,19 @@ export class Watches {
   }
 }
 
-/** Of one namespace, from its first follower to its last. */
+/** The stream of one namespace, from its first watcher to its last. */
 class Stream {
   readonly #readers = new Set<EventQueue<WatchEvent>>();
   readonly #ending = new AbortController();
-  /** Of the last message; null where the next events are not to follow it. */
+  /** Revision of the last message; null if the next stream starts from the current revision. */
   #revision: number | null = null;
-  #stands = false;
+  #created = false;
 
   constructor(
     readonly client: EtcdClient,
     readonly prefix: string,
     readonly namespace: string,
-    /** Nobody follows it any more. */
+    /** Called when the last watcher has left. */
     readonly ended: () => void,
   ) {
     void this.#run().catch((error) => this.end(storeError(error)));
@@ -78,7 +78,7 @@ class Stream {
 
   add(reader: EventQueue<WatchEvent>): void {
     this.#readers.add(reader);
-    if (this.#stands) reader.resync();
+    if (this.#created) reader.resync();
   }
 
   remove(reader: EventQueue<WatchEvent>): void {
@@ -102,10 +102,10 @@ class Stream {
         await this.#listen();
       } catch (error) {
         if (!(error instanceof CallFailure) || !error.error.retryable) throw error;
-        logger.debug({ err: error.error }, "the watch of etcd broke; connecting again");
+        logger.debug({ err: error.error }, "the etcd watch broke; reconnecting");
       }
       if (signal.aborted) return;
-      // One that held for a while says that the way is good.
+      // A connection that lasted shows that the network works.
       if (clock.monotonic() - startMs >= RECONNECT.longestMs) backoff.reset();
       await sleep(clock, backoff.nextMs(), { signal }).catch(() => {});
     }
@@ -134,16 +134,16 @@ class Stream {
         return;
       }
       if (result.created) {
-        this.#stands = true;
+        this.#created = true;
         if (from === null) for (const reader of this.#readers) reader.resync();
       }
       this.#revision = revision;
-      this.#hear(result.events ?? []);
+      this.#onDeletions(result.events ?? []);
     }
   }
 
-  /** Events of one revision come in one message. */
-  #hear(events: readonly Deletion[]): void {
+  /** All events of one revision arrive in one message. */
+  #onDeletions(events: readonly Deletion[]): void {
     const { prefix, namespace } = this;
     const rung = new Set<string>();
     const freed: { readonly resource: string; readonly revision: string }[] = [];
@@ -155,15 +155,15 @@ class Stream {
       if (resource !== null) freed.push({ resource, revision });
       if (!bell) continue;
       rung.add(`${revision} ${bell.resource}`);
-      this.#tell({ type: "changed", namespace, resource: bell.resource, wakes: bell.grantId });
+      this.#notify({ type: "changed", namespace, resource: bell.resource, wakes: bell.grantId });
     }
     for (const { resource, revision } of freed) {
       if (!rung.has(`${revision} ${resource}`))
-        this.#tell({ type: "changed", namespace, resource });
+        this.#notify({ type: "changed", namespace, resource });
     }
   }
 
-  #tell(event: WatchEvent): void {
+  #notify(event: WatchEvent): void {
     for (const reader of this.#readers) reader.push(event);
   }
 }

@@ -39,7 +39,7 @@ const request = (resource: string) => ({
   ttlMs: 30_000,
 });
 
-test("a key of the options or of the URL goes along with every request", async () => {
+test("every request carries the key from the options or from the URL", async () => {
   const { newKey, connect, sent } = await open();
   const { text } = await newKey("a", "admin");
   for (const options of [{ apiKey: text }, { url: `http://${text}@server` }]) {
@@ -54,28 +54,31 @@ test("a key of the options or of the URL goes along with every request", async (
 test.each([
   [401, "UNAUTHENTICATED", /option apiKey.*KEY@host.*LEASEHOLD_KEY/],
   [403, "FORBIDDEN", /key of another role/],
-])("%i is a misconfiguration with its remedy, without the key", async (status, code, remedy) => {
-  const { newKey, connect } = await open();
-  const { text } = await newKey("a", "viewer");
-  const wrong = `${text.slice(0, -4)}${text.endsWith("0000") ? "1111" : "0000"}`;
-  const asked =
-    status === 401
-      ? connect({ apiKey: wrong })
-      : connect({ apiKey: text }).then(({ leases }) => leases.collect(1));
-  const error = (await asked.catch((caught: unknown) => caught)) as LeaseholdError;
-  expect(error).toMatchObject({
-    name: "StoreMisconfiguredError",
-    code: "STORE_MISCONFIGURED",
-    retryable: false,
-    outcome: "none",
-  });
-  expect(error.message).toContain(code);
-  expect(error.message).toMatch(remedy);
-  const said = [error.message, JSON.stringify(error), error.stack].join("\n");
-  for (const key of [text, wrong]) expect(said).not.toContain(key.slice(-32));
-});
+])(
+  "%i is reported as a misconfiguration with a remedy, without the key",
+  async (status, code, remedy) => {
+    const { newKey, connect } = await open();
+    const { text } = await newKey("a", "viewer");
+    const wrong = `${text.slice(0, -4)}${text.endsWith("0000") ? "1111" : "0000"}`;
+    const asked =
+      status === 401
+        ? connect({ apiKey: wrong })
+        : connect({ apiKey: text }).then(({ leases }) => leases.collect(1));
+    const error = (await asked.catch((caught: unknown) => caught)) as LeaseholdError;
+    expect(error).toMatchObject({
+      name: "StoreMisconfiguredError",
+      code: "STORE_MISCONFIGURED",
+      retryable: false,
+      outcome: "none",
+    });
+    expect(error.message).toContain(code);
+    expect(error.message).toMatch(remedy);
+    const said = [error.message, JSON.stringify(error), error.stack].join("\n");
+    for (const key of [text, wrong]) expect(said).not.toContain(key.slice(-32));
+  },
+);
 
-test("what is not ours in a batch fails alone", async () => {
+test("a forbidden resource in a batch fails alone", async () => {
   const { newKey, connect } = await open();
   const { text } = await newKey("a", "holder", { prefixes: ["own/"] });
   const { leases } = await connect({ apiKey: text });
@@ -94,7 +97,7 @@ test("what is not ours in a batch fails alone", async () => {
   });
 });
 
-test("a redirection is not followed, so that the key stays with its server", async () => {
+test("the client follows no redirect, so that the key stays with its server", async () => {
   const asked: (string | null)[] = [];
   const fetch: typeof globalThis.fetch = async (url, init) => {
     asked.push(new URL(url).host);
@@ -112,13 +115,13 @@ test.each([
   [{ apiKey: "" }, "apiKey"],
   [{ url: "http://a:b-secret@server" }, "url"],
   [{ url: "http://%ff-secret@server" }, "url"],
-])("%o is refused without repeating it", (options, path) => {
+])("rejects %o without quoting it", (options, path) => {
   const make = () => http({ url: "http://server", ...options });
   expect(make).toThrow(expect.objectContaining({ code: "INVALID_OPTION", path }));
   expect(make).not.toThrow(/secret/);
 });
 
-test("an operator revokes for a reason, which the audit keeps", async () => {
+test("the audit records an operator's reason for a revocation", async () => {
   const { newKey, connect, stores } = await open();
   const { text } = await newKey("a", "admin");
   const { leases } = await connect({ apiKey: text });

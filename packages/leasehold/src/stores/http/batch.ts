@@ -1,4 +1,4 @@
-/** Many requests by few calls: one outcome each, in their order. */
+/** Sends many requests in few calls. Each request has one outcome, in request order. */
 import {
   type CallOptions,
   type Failed,
@@ -22,15 +22,16 @@ import { fromWireFailed, isWireFailed } from "./failures.js";
 interface Batch extends CallOptions {
   readonly path: string;
   readonly requests: readonly unknown[];
-  /** What the server takes in one body. */
+  /** The server's limit for one body. */
   readonly maxBytes: number;
 }
 
 /**
- * Calls go one after the other, within one budget: the same key may stand in several of them. A
- * request that the server says is malformed, or not ours to make, is an outcome of its own: nothing
- * was done about it. After a call that failed for a while the rest is not sent: whoever tries again
- * keeps the order.
+ * Sends the calls one after the other within one time budget, because several calls may contain the
+ * same key.
+ * If the server rejects a request as malformed or forbidden, only that request fails; the server did
+ * not apply it.
+ * After a transient failure the remaining requests are not sent, so that a retry keeps the order.
  */
 export async function sendBatch<Outcome>(
   client: HttpClient,
@@ -57,18 +58,18 @@ export async function sendBatch<Outcome>(
     for (const outcome of outcomesOf<Outcome>(answer, count)) outcomes.push(outcome);
     if (isFailed(answer) && answer.retryable) break;
   }
-  const notSent = failed("no", unavailable("no", "a call before this one had no answer"));
+  const notSent = failed("no", unavailable("no", "an earlier call of this batch got no response"));
   while (outcomes.length < requests.length) outcomes.push(notSent);
   return outcomes;
 }
 
-/** Refused for one of them, and then nothing was done about any. */
+/** The server rejected the whole call because of one request, and applied none. */
 function isOfOne(error: unknown): error is LeaseholdError {
   if (error instanceof RefusedKeyError) return error.status === 403;
   return error instanceof InvalidOptionError;
 }
 
-/** A request that is malformed must not take those beside it with it: which one it is, halving finds. */
+/** Halving isolates a malformed request, so that the others in its call still succeed. */
 function halves(requests: readonly unknown[]): Chunk[] {
   const middle = Math.ceil(requests.length / 2);
   return [requests.slice(0, middle), requests.slice(middle)].flatMap((half) =>
@@ -79,7 +80,10 @@ function halves(requests: readonly unknown[]): Chunk[] {
 function outcomesOf<Outcome>(answer: Answer | Failed, count: number): (Outcome | Failed)[] {
   if (isFailed(answer)) return Array.from({ length: count }, () => answer);
   if (!Array.isArray(answer.body) || answer.body.length !== count) {
-    const unknown = failed("maybe", misconfigured("the answer has not one outcome per request"));
+    const unknown = failed(
+      "maybe",
+      misconfigured("the response does not have one outcome per request"),
+    );
     return Array.from({ length: count }, () => unknown);
   }
   return (answer.body as (Outcome | wire.Failed)[]).map((outcome) =>
@@ -95,7 +99,9 @@ interface Chunk {
 
 const encoder = new TextEncoder();
 
-/** The items as arrays that the server takes; an item above its limit goes alone. */
+/**
+ * Splits the items into JSON arrays within the server's limits; an item above the limit is sent alone.
+ */
 export function chunked(items: readonly unknown[], maxBytes: number): Chunk[] {
   const chunks: Chunk[] = [];
   let texts: string[] = [];
@@ -107,7 +113,7 @@ export function chunked(items: readonly unknown[], maxBytes: number): Chunk[] {
   };
   for (const item of items) {
     const text = JSON.stringify(item);
-    // Brackets and comma included.
+    // Includes brackets and comma.
     const added = encoder.encode(text).length + 2;
     if (texts.length === LIMITS.batch || size + added > maxBytes) flush();
     texts.push(text);

@@ -10,13 +10,13 @@ import { LIMITS } from "../../wire/index.js";
 import { type Call, HttpClient, isFailed, queryOf } from "./connection.js";
 import { http } from "./index.js";
 
-/** What fetch does: a status with a body, a code of a broken connection, or nothing for ever. */
+/** One scripted response of fetch: a status with a body, a connection error code, or silence. */
 type Step =
   | { status: number; body?: unknown; retryAfter?: string }
   | { code: string; syscall?: string }
   | "silence";
 
-/** A client whose server does one step after the other, the last one again and again. */
+/** A client whose server plays the steps in order and repeats the last one. */
 function scripted(...steps: Step[]) {
   const env = manualEnv();
   const clock = env.clock;
@@ -45,7 +45,7 @@ function scripted(...steps: Step[]) {
     env,
     fetch: fetch as typeof globalThis.fetch,
   });
-  /** Runs a call to its end, moving the clock as long as it waits. */
+  /** Runs a call to its end, advancing the clock while it waits. */
   const send = async (call: Partial<Call> = {}) => {
     let done = false;
     const answer = client
@@ -63,7 +63,7 @@ function scripted(...steps: Step[]) {
 const PROBLEM = { code: "STORE_UNAVAILABLE", detail: "it is down" };
 
 describe("one call", () => {
-  test("answers what was answered, and says how long it waits", async () => {
+  test("returns the response, and sends its time budget", async () => {
     const { send, sent } = scripted({ status: 200, body: [1] });
     expect(await send()).toEqual({ status: 200, body: [1] });
     expect(sent).toEqual([
@@ -95,7 +95,7 @@ describe("one call", () => {
     ["a proxy's page of 502", { status: 502, body: "<html>" }, "maybe"],
     ["silence", "silence", "maybe"],
   ] as const) {
-    test(`${name} is applied "${applied}", after one try within the budget`, async () => {
+    test(`${name} yields applied "${applied}", after one attempt within the budget`, async () => {
       const { send, sent, clock } = scripted(step);
       const startMs = clock.monotonic();
       const answer = await send();
@@ -107,13 +107,13 @@ describe("one call", () => {
     });
   }
 
-  test("has the pause that the server asks for in its error", async () => {
+  test("reports the server's retry delay in its error", async () => {
     const { send } = scripted({ status: 503, retryAfter: "2" });
     const error = { code: "STORE_UNAVAILABLE", outcome: "none", retryAfterMs: 2_000 };
     expect(await send()).toMatchObject({ status: "failed", applied: "no", error });
   });
 
-  test("with no time left is not sent", async () => {
+  test("is not sent once its time budget is spent", async () => {
     const { send, sent } = scripted({ status: 200 });
     expect(await send({ budgetMs: 0.5 })).toMatchObject({ status: "failed", applied: "no" });
     expect(sent).toEqual([]);
@@ -135,7 +135,7 @@ describe("one call", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test("throws what only its caller can mend, naming the field", async () => {
+  test("throws on errors that only the caller can fix, naming the field", async () => {
     const errors = [{ path: "0.ttlMs", problem: "must be from 100 to 1000, not 5" }];
     const invalid = scripted({ status: 422, body: { code: "INVALID_REQUEST", errors } });
     await expect(invalid.send()).rejects.toMatchObject({ code: "INVALID_OPTION", path: "0.ttlMs" });
@@ -157,7 +157,7 @@ describe("one call", () => {
     });
   });
 
-  test("passes on the answers that outcomes are made of", async () => {
+  test("returns the responses that become outcomes", async () => {
     const refused = { code: "LEASE_TAKEN", reason: "taken" };
     const answers = [
       await scripted({ status: 409, body: refused }).send(),
@@ -172,7 +172,7 @@ describe("the store", () => {
   afterEach(async () => {
     for (const close of closing.splice(0)) await close();
   });
-  /** A client of an app in this process: no network. */
+  /** A client of an app in this process, without a network. */
   async function open() {
     const env = manualEnv();
     const app = await openApp();
@@ -189,7 +189,7 @@ describe("the store", () => {
     return { stores, app, calls };
   }
 
-  test("promises what the server's stores promise", async () => {
+  test("reports the capabilities of the server's stores", async () => {
     const { stores } = await open();
     expect(stores.leases.capabilities).toMatchObject({
       clock: "store",
@@ -224,7 +224,7 @@ describe("the store", () => {
     expect(await stores.leases.acquire([])).toEqual([]);
   });
 
-  test("a request that the server calls malformed fails alone, and for good", async () => {
+  test("a request that the server rejects as malformed fails alone and is not retryable", async () => {
     const { stores } = await open();
     const key = { namespace: "default", holder: "h", ttlMs: 10_000 };
     const leaseId = newLeaseId(systemRandom);
@@ -291,7 +291,7 @@ describe("the store", () => {
     ]);
   });
 
-  test("knows the one namespace of its server", async () => {
+  test("accepts only the namespace of its server", async () => {
     const { stores } = await open();
     const error = { code: "INVALID_OPTION", path: "namespace" };
     const key = { namespace: "other", resource: "r", id: "x" };
@@ -304,7 +304,7 @@ describe("the store", () => {
     await expect(stores.tasks.cancel([key])).rejects.toMatchObject(error);
   });
 
-  test("refuses what has no meaning over HTTP", async () => {
+  test("rejects options that have no meaning over HTTP", async () => {
     const { stores } = await open();
     const client = { query: () => Promise.resolve({ rows: [] }) };
     const enqueue = stores.tasks.enqueue([], { client });
@@ -312,7 +312,7 @@ describe("the store", () => {
   });
 });
 
-test("queries leave out what is undefined and repeat what is a list", () => {
+test("queries omit undefined values and repeat list values", () => {
   expect(queryOf({ a: 1, b: undefined, c: ["x", "y&"], d: false })).toBe("?a=1&c=x&c=y%26&d=false");
   expect(queryOf({ a: undefined, b: [] })).toBe("");
 });

@@ -1,7 +1,7 @@
 /**
- * Calls to a Leasehold server, by fetch alone. Each is one try; what it came to:
+ * Calls to a Leasehold server, using only fetch. Each call is one attempt, with one of these results:
  *
- *   answered 2xx, 4xx ────────────▶ the answer
+ *   answered 2xx, 4xx ────────────▶ the response
  *   refused connection, 429, 503 ─▶ failed, applied "no"
  *   reset, timeout, other 5xx ────▶ failed, applied "maybe"
  */
@@ -18,7 +18,7 @@ import type { Env, OpenSpan } from "../../env/index.js";
 import { BUDGET_HEADER, type Problem } from "../../wire/index.js";
 
 export interface Connection {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly baseUrl: string;
   readonly namespace: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ export interface Connection {
 
 export interface Call {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
-  /** With its query. */
+  /** Includes the query. */
   readonly path: string;
   /** As JSON text. */
   readonly body?: string;
@@ -36,7 +36,7 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A status below 500, with the body as JSON. */
+/** A response with a status below 500, and its body parsed as JSON. */
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
@@ -44,7 +44,10 @@ export interface Answer {
 
 export const DEFAULT_BUDGET_MS = 5_000;
 
-/** Node's codes for what never reached the server. Browsers do not tell; there it may have. */
+/**
+ * Node's error codes for a request that never reached the server. Browsers give no code, so the request
+ * may have reached it.
+ */
 const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
 
 export class HttpClient {
@@ -63,29 +66,34 @@ export class HttpClient {
     if (this.closing.aborted) throw new ClosedError("the store");
   }
 
-  /** Cuts off what is under way. */
+  /** Aborts all calls in flight. */
   close(): void {
     this.#closing.abort();
     for (const call of this.#open) call.abort();
   }
 
-  /** @throws InvalidOptionError unless the namespace is the one that the server serves us */
+  /**
+   * @throws InvalidOptionError if the namespace is not the one that the server serves this client
+   */
   checkNamespace(namespace: string): void {
     const { namespace: own } = this.connection;
     if (namespace === own) return;
-    throw new InvalidOptionError("namespace", `must be "${own}": the server knows no other here`);
+    throw new InvalidOptionError(
+      "namespace",
+      `must be "${own}": the server serves this client no other namespace`,
+    );
   }
 
   /**
-   * Never rejects for what the network or the server does.
-   * @throws InvalidOptionError when the server says that the request is malformed
+   * Returns a `failed` outcome for every failure of the network or the server; never rejects for one.
+   * @throws InvalidOptionError if the server rejects the request as malformed
    */
   async send(call: Call): Promise<Answer | Failed> {
     const answer = await this.#answer(call);
     return isFailed(answer) ? answer : checked(answer);
   }
 
-  /** For what only reads, and so throws instead of answering `failed`. */
+  /** Sends a read. Throws instead of returning `failed`. */
   async read(path: string, budgetMs?: number): Promise<Answer> {
     const answer = await this.send({ method: "GET", path, budgetMs });
     if (isFailed(answer)) throw answer.error;
@@ -97,7 +105,7 @@ export class HttpClient {
     const leftMs = Math.floor(call.budgetMs ?? DEFAULT_BUDGET_MS);
     if (this.closing.aborted) return failed("no", new ClosedError("the store"));
     if (leftMs <= 0 || call.signal?.aborted) {
-      return failed("no", unavailable("no", "the time was over before it was sent"));
+      return failed("no", unavailable("no", "the timeout expired before the request was sent"));
     }
     const cut = new AbortController();
     let overdue = false;
@@ -131,7 +139,7 @@ export class HttpClient {
     } catch (cause) {
       if (this.closing.aborted) return failed("maybe", new ClosedError("the store"));
       if (overdue) {
-        return failed("maybe", unavailable("maybe", `no answer within ${leftMs} ms`, { cause }));
+        return failed("maybe", unavailable("maybe", `no response within ${leftMs} ms`, { cause }));
       }
       return connectionFailure(cause, new URL(baseUrl).origin);
     } finally {
@@ -142,7 +150,7 @@ export class HttpClient {
   }
 }
 
-/** Not the path: it may name a lease. */
+/** Excludes the path, because it may name a lease. */
 function spanOf({ method }: Call, baseUrl: string) {
   const { hostname, port } = new URL(baseUrl);
   const server = { "server.address": hostname, ...(port && { "server.port": Number(port) }) };
@@ -153,7 +161,7 @@ export function isFailed(answer: Answer | Failed): answer is Failed {
   return answer.status === "failed";
 }
 
-/** An answer that no Leasehold server gives to what was asked. */
+/** The response does not come from a Leasehold server. */
 export function misconfigured(what: string): StoreMisconfiguredError {
   return new StoreMisconfiguredError(`${what}: is this the URL of a Leasehold server?`);
 }
@@ -161,20 +169,22 @@ export function misconfigured(what: string): StoreMisconfiguredError {
 const REFUSED_KEY = {
   401: [
     "UNAUTHENTICATED",
-    "give a valid key by the option apiKey, by http://KEY@host, or on the command line by LEASEHOLD_KEY",
+    "pass a valid key in the option apiKey, as http://KEY@host, or on the command line in LEASEHOLD_KEY",
   ],
   403: ["FORBIDDEN", "use a key of another role, or with other prefixes"],
 } as const;
 
-/** Trying again will not help: the key must be another one. */
+/** The server rejected the key. A retry cannot succeed without another key. */
 export class RefusedKeyError extends StoreMisconfiguredError {
-  /** @param status 403: what else was in the request may have been allowed */
+  /**
+   * @param status with 403, other requests in the same call may be allowed
+   */
   constructor(
     readonly status: 401 | 403,
     detail = `status ${status}`,
   ) {
     const [code, remedy] = REFUSED_KEY[status];
-    super(`the server refuses the key (${code}): ${detail}; ${remedy}`);
+    super(`the server rejected the key (${code}): ${detail}; ${remedy}`);
     this.name = "StoreMisconfiguredError";
   }
 }
@@ -183,7 +193,7 @@ export function failed(applied: Failed["applied"], error: LeaseholdError): Faile
   return { status: "failed", applied, retryable: error.retryable, error };
 }
 
-/** The problem of a 4xx, as far as the body is one. */
+/** Reads the problem of a 4xx response, as far as its body is one. */
 function problemOf({ body }: Answer): Partial<Problem> {
   return typeof body === "object" && body !== null ? body : {};
 }
@@ -201,7 +211,7 @@ export function connectionFailure(cause: unknown, origin: string): Failed {
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
   const message = cause instanceof Error ? cause.message : String(cause);
-  // Other codes (EHOSTUNREACH) may also end a connection on which the request was sent.
+  // Other codes, such as EHOSTUNREACH, can also end a connection after the request was sent.
   const connecting = inner instanceof Error && "syscall" in inner && inner.syscall === "connect";
   const applied = connecting || NOT_SENT.has(code) ? "no" : "maybe";
   const what = `${origin}: ${code ? `${message} (${code})` : message}`;
@@ -214,9 +224,9 @@ export function readAnswer(response: Response, text: string): Answer | Failed {
   try {
     if (text !== "") body = JSON.parse(text);
   } catch {
-    // A proxy's page. Its status still says whether the request got through.
+    // A proxy sent this page. Its status still shows whether the request reached the server.
     if (status < 500 && status !== 429) {
-      return failed("maybe", misconfigured("the answer is not JSON"));
+      return failed("maybe", misconfigured("the response is not JSON"));
     }
   }
   if (status < 500 && status !== 429) return { status, body };
@@ -228,7 +238,7 @@ export function readAnswer(response: Response, text: string): Answer | Failed {
 }
 
 /**
- * The answer, unless it says that the call was wrong, or not this caller's to make.
+ * Returns the response unless it reports that the call was malformed or forbidden.
  * @throws InvalidOptionError, StoreMisconfiguredError
  */
 export function checked(answer: Answer): Answer {
@@ -244,7 +254,7 @@ export function checked(answer: Answer): Answer {
 
 type QueryValue = string | number | boolean | undefined;
 
-/** `?a=1&b=2&b=3`, without what is undefined; empty when nothing is left. */
+/** Builds `?a=1&b=2&b=3`, omitting undefined values; empty if none remain. */
 export function queryOf(values: Record<string, QueryValue | readonly QueryValue[]>): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {

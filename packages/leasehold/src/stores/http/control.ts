@@ -1,4 +1,4 @@
-/** Acts of operators behind a server, which enters them in its audit under the caller's key. */
+/** Operator actions through a server, which enters them in its audit under the caller's key. */
 import type {
   Act,
   Operator,
@@ -33,7 +33,9 @@ export class HttpOperator implements Operator {
     this.#generator = new HttpGeneratorState(connection);
   }
 
-  /** Each call within it is an act of the server's own: of several, some may be done alone. */
+  /**
+   * The server applies each call as an action of its own, so some calls may succeed while others fail.
+   */
   async perform<T>(
     { reason }: Act,
     work: (actors: OperatorActors) => Promise<Performed<T>>,
@@ -112,7 +114,7 @@ export class HttpOperator implements Operator {
   async #sent(call: Call): Promise<unknown> {
     const answer = await this.#client.send(call);
     if (isFailed(answer)) throw answer.error;
-    if (answer.status !== 200) throw misconfigured(`${call.path} answered ${answer.status}`);
+    if (answer.status !== 200) throw misconfigured(`${call.path} returned status ${answer.status}`);
     return answer.body;
   }
 }

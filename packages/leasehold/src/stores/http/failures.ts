@@ -1,4 +1,4 @@
-/** Failures of the server's own store, as the wire has them, to outcomes. */
+/** Converts failures of the server's own store from the wire format to outcomes. */
 import {
   type ErrorCode,
   type Failed,
@@ -12,7 +12,6 @@ export function isWireFailed(outcome: unknown): outcome is wire.Failed {
   return (outcome as { status?: unknown } | null)?.status === "failed";
 }
 
-/** A failure of the server's own store. */
 export function fromWireFailed({
   applied,
   retryable,

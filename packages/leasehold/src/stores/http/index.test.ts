@@ -4,14 +4,14 @@ import { openStores } from "../open.js";
 import { http } from "./index.js";
 
 describe("opening", () => {
-  test("does not open where no server answers", async () => {
+  test("rejects if no server responds", async () => {
     const env = manualEnv();
     const fetch = () => Promise.resolve(Response.json({ hello: "world" }, { status: 404 }));
     const opening = http({ url: "http://app", fetch }).open(env);
     await expect(opening).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
   });
 
-  test("opens as soon as a server answers within the time of whoever opens", async () => {
+  test("opens as soon as a server responds within the caller's timeout", async () => {
     const env = manualEnv();
     let up = false;
     const fetch = (() => {
@@ -37,7 +37,7 @@ describe("opening", () => {
     });
   });
 
-  test("takes http and https URLs without secrets, queries and slashes at the end", async () => {
+  test("accepts http and https URLs without passwords, queries or trailing slashes", async () => {
     const urls: string[] = [];
     const fetch = ((url: string) => {
       urls.push(url);

@@ -12,28 +12,36 @@ import { HttpTaskStore } from "./tasks.js";
 
 /** Options of {@link http}. */
 export interface HttpOptions {
-  /** Of a Leasehold server, with the path below which it is served, if any; `http://KEY@host` has a key. */
+  /**
+   * URL of a Leasehold server, including its base path if it has one. `http://KEY@host` carries the API
+   * key.
+   */
   readonly url: string | URL;
   /**
-   * An API key, where the server asks for one: `lh_...`. It is sent to this server alone, and stands in
-   * no error and no log. Default: that of the URL, or none.
+   * The API key (`lh_...`), if the server requires one. The client sends it to this server only; errors
+   * and logs never contain it. Default: the key in the URL, or none.
    */
   readonly apiKey?: string;
   /**
-   * What this program calls the namespace, which the server or the key decides. Default `default`, as
-   * everywhere: leave it out.
+   * The name that this program uses for the namespace; the server or the key decides the actual one.
+   * Default `default`, as in every store: leave it out.
    */
   readonly namespace?: string;
-  /** Sent with every request; `authorization` is for servers behind one that asks for its own. */
+  /**
+   * Headers sent with every request; `authorization` is for proxies that require their own credentials.
+   */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Default: the global fetch. An app's own `fetch` reaches it without a network. */
+  /** Default: the global fetch. An app's own `fetch` reaches the app without a network. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
 /**
- * Leases and tasks behind a Leasehold server, wherever fetch exists. Opening asks the server what
- * its stores promise.
- * @throws InvalidOptionError for a URL that is none, or a text that cannot be a key
+ * Leases and tasks on a Leasehold server, in any runtime that has fetch. Opening asks the server for
+ * the capabilities of its stores.
+ * @throws InvalidOptionError for an invalid URL or key. On opening: STORE_UNAVAILABLE,
+ *   STORE_MISCONFIGURED
+ * @example
+ * const leases = await connect(http({ url: "https://leases.example", apiKey: key }));
  */
 export function http(options: HttpOptions): StoreSource<Stores> {
   const { namespace = "default", fetch = globalThis.fetch } = options;
@@ -67,14 +75,16 @@ export function http(options: HttpOptions): StoreSource<Stores> {
   };
 }
 
-/** @throws InvalidOptionError, without the key: fetch's own error would have it */
+/**
+ * @throws InvalidOptionError without the key, which fetch's own error would contain
+ */
 function withKey(
   headers: Readonly<Record<string, string>>,
   key: string | undefined,
 ): Readonly<Record<string, string>> {
   if (key === undefined) return headers;
   if (!/^[!-~]{1,256}$/.test(key)) {
-    throw new InvalidOptionError("apiKey", "must be a key as the server has made it: lh_...");
+    throw new InvalidOptionError("apiKey", "must be a key issued by the server: lh_...");
   }
   return { ...headers, authorization: `Bearer ${key}` };
 }
@@ -91,7 +101,7 @@ function partsOf(url: string | URL): { baseUrl: string; keyInUrl: string | undef
     throw new InvalidOptionError("url", "must begin with http: or https:");
   }
   if (password || search || hash) {
-    throw new InvalidOptionError("url", "must have no password, query or fragment");
+    throw new InvalidOptionError("url", "must not contain a password, query or fragment");
   }
   const keyInUrl = username === "" ? undefined : decoded(username);
   return { baseUrl: origin + pathname.replace(/\/+$/, ""), keyInUrl };
@@ -101,6 +111,6 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new InvalidOptionError("url", "has a key that is not percent-encoded");
+    throw new InvalidOptionError("url", "contains a key that is not percent-encoded");
   }
 }

@@ -1,4 +1,4 @@
-/** Leases behind a Leasehold server: the port over /v1/leases, in batches as they come. */
+/** Leases on a Leasehold server: the port over batches to /v1/leases. */
 import type * as port from "../../core/index.js";
 import type * as wire from "../../wire/index.js";
 import { LIMITS, toWireLeaseId } from "../../wire/index.js";
@@ -93,7 +93,7 @@ export class HttpLeaseStore implements port.LeaseStore {
     ...filters
   }: port.ListQuery): Promise<port.Page<port.LeaseView>> {
     this.#client.checkNamespace(namespace);
-    // No state at all is a filter that a query cannot say.
+    // A query cannot express an empty list of states.
     if (states?.length === 0) return { items: [], nextCursor: null };
     const query = queryOf({
       prefix: prefix === "" ? undefined : prefix,

@@ -1,4 +1,4 @@
-/** Tasks behind a Leasehold server: the port over /api/tasks. */
+/** Tasks on a Leasehold server: the port over /api/tasks. */
 import {
   type CallOptions,
   type Failed,
@@ -47,7 +47,7 @@ export class HttpTaskStore implements TaskStore {
 
   constructor(connection: Connection, capabilities: Pick<TaskCapabilities, "ttl" | "watch">) {
     this.#client = new HttpClient(connection);
-    // The server waits and reaps for us.
+    // The server waits for tasks and reaps them.
     this.capabilities = { ...capabilities, remoteWait: true, reaps: true };
   }
 
@@ -155,7 +155,7 @@ export class HttpTaskStore implements TaskStore {
 
   async list({ namespace, states, limit, ...filters }: TaskQuery): Promise<Page<TaskView>> {
     this.#client.checkNamespace(namespace);
-    // No state at all is a filter that a query cannot say.
+    // A query cannot express an empty list of states.
     if (states?.length === 0) return { items: [], nextCursor: null };
     const query = queryOf({
       ...filters,
@@ -185,7 +185,7 @@ export class HttpTaskStore implements TaskStore {
     return (await this.#client.read("/api/tasks/counts")).body as wire.Counts;
   }
 
-  /** Nothing: the server does it. */
+  /** Does nothing: the server reaps tasks. */
   async reap(): Promise<readonly Reaped[]> {
     this.#client.checkOpen();
     return [];

@@ -1,11 +1,11 @@
-/** Following a scripted server, under a clock that stands still. */
+/** Watches a scripted server under a manual clock. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { manualEnv } from "../../testing/index.js";
 import { HttpClient } from "./connection.js";
 import { followEvents, type ServerEvent } from "./watch.js";
 
-/** What one connection is answered with: a stream that the test writes to, an answer, or a failure. */
+/** The result of one connection: a stream that the test writes to, a response, or a failure. */
 type Step = "stream" | { status: number; body?: unknown; headers?: Record<string, string> } | Error;
 
 class Connection {
@@ -39,7 +39,7 @@ class Connection {
   }
 }
 
-/** Follows a server that does one step after the other, the last one again and again. */
+/** Watches a server that plays the steps in order and repeats the last one. */
 function follow(...steps: Step[]) {
   const env = manualEnv();
   const connections: Connection[] = [];
@@ -79,7 +79,7 @@ function follow(...steps: Step[]) {
     ended,
     events,
     ending,
-    /** The one that is open. */
+    /** The open connection. */
     async connection(): Promise<Connection> {
       await clock.settle();
       return connections.at(-1)!;
@@ -91,8 +91,8 @@ const event = (id: number, resource: string) =>
   `id: e.${id}\nevent: lease\ndata: ${JSON.stringify({ resource })}\n\n`;
 const lease = (resource: string): ServerEvent => ({ type: "lease", resource });
 
-describe("following a server", () => {
-  test("asks for what it follows, and goes on after the last event when the stream breaks", async () => {
+describe("watching a server", () => {
+  test("requests its topic, and resumes after the last event when the stream breaks", async () => {
     const { clock, connection, connections, events, ending, ended } = follow("stream");
     const first = await connection();
     expect(first.url).toBe("http://server/v1/events?of=leases");
@@ -116,7 +116,7 @@ describe("following a server", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  test("waits longer from try to try, and begins anew after a stream that held", async () => {
+  test("backs off between attempts, and resets the backoff after a stable stream", async () => {
     const { clock, connections, ending } = follow(new TypeError("refused"));
     await clock.advance(60_000);
     expect(connections.length).toBeGreaterThan(10);
@@ -133,7 +133,7 @@ describe("following a server", () => {
     expect(held.connections).toHaveLength(10);
   });
 
-  test("gives up a connection on which nothing comes for 45 s, and no other", async () => {
+  test("drops a connection that is silent for 45 s, and no other", async () => {
     const { clock, connection, connections } = follow("stream");
     const first = await connection();
     for (let round = 0; round < 10; round++) {
@@ -146,7 +146,7 @@ describe("following a server", () => {
     expect(first.cancelled).toBe(true);
   });
 
-  test("asks again where nobody could serve it, as late as the server wishes", async () => {
+  test("retries while the server is unavailable, after the delay that it requests", async () => {
     for (const status of [429, 500, 502, 503, 504]) {
       const headers = { "retry-after": "20" };
       const { clock, connections } = follow({ status, headers, body: "<html>" }, "stream");
@@ -157,7 +157,7 @@ describe("following a server", () => {
     }
   });
 
-  test("throws what other calls throw when the server refuses it", async () => {
+  test("throws the error of any other call when the server rejects it", async () => {
     const errors = [{ path: "of", problem: "must be one of those" }];
     for (const [step, error] of [
       [{ status: 404, body: { code: "UNKNOWN_ROUTE" } }, { code: "STORE_MISCONFIGURED" }],
@@ -183,7 +183,7 @@ describe("following a server", () => {
     await expect(late.next()).rejects.toMatchObject({ code: "CLOSED" });
   });
 
-  test("ends with its client, wherever it is", async () => {
+  test("ends with its client in every state", async () => {
     for (const step of ["stream", new TypeError("refused")] as const) {
       const { client, clock, ended, connections } = follow(step);
       await clock.settle();
@@ -195,7 +195,7 @@ describe("following a server", () => {
     }
   });
 
-  test("takes what it does not understand for nothing, or for anything", async () => {
+  test("ignores unknown events, and treats malformed ones as a resync", async () => {
     const { clock, connection, events } = follow("stream");
     const stream = await connection();
     stream.write("event: lease\ndata: {}\n\n");
@@ -209,7 +209,7 @@ describe("following a server", () => {
     expect(events).toEqual([lease("a")]);
   });
 
-  test("gives up a server that says something without end", async () => {
+  test("drops a server that sends an endless event", async () => {
     const { clock, connection, connections } = follow("stream");
     const stream = await connection();
     for (let size = 0; size < 200; size++) stream.write("x".repeat(1_000));
@@ -218,7 +218,7 @@ describe("following a server", () => {
     expect(stream.cancelled).toBe(true);
   });
 
-  test("reads any stream, cut anywhere", async () => {
+  test("parses any stream, split at any byte", async () => {
     const resource = fc.string({ unit: "grapheme", maxLength: 20 });
     const newline = fc.constantFrom("\n", "\r\n", "\r");
     const noise = fc.constantFrom("", ": alive\n\n", ":\n", "retry: 5\n", "id: nul\0\n", "\n\n");

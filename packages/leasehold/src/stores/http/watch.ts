@@ -1,12 +1,12 @@
 /**
- * Following a server's hints: GET /v1/events, again and again until whoever follows has enough.
+ * Watches a server's notifications: repeats GET /v1/events until the watcher stops.
  *
  *   connect ──▶ events ──▶ broken, or silent for 45 s ──▶ backoff ──▶ connect with Last-Event-ID
  *      │                                                     ▲
  *      ├── no connection, 5xx, 429 ──────────────────────────┘
- *      └── any other answer ──▶ thrown
+ *      └── any other status ──▶ thrown
  *
- * What was missed meanwhile the server tells, or it says `resync`; so nothing is decided here.
+ * After a reconnect the server sends the missed events, or `resync` if it no longer has them.
  */
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { type Failed, LeaseholdError, StoreUnavailableError } from "../../core/index.js";
@@ -23,10 +23,10 @@ import {
   readAnswer,
 } from "./connection.js";
 
-/** Three times what the server lets pass without a sign of life. */
+/** Three times the interval at which the server sends a keep-alive. */
 const SILENCE_MS = 45_000;
 const RECONNECT = { firstMs: 100, longestMs: 5_000 };
-/** Ours have less than 2,000 characters. */
+/** The server's events have less than 2,000 characters. */
 const LONGEST_EVENT = 64 * 1024;
 
 export type ServerEvent =
@@ -37,13 +37,14 @@ export type ServerEvent =
 interface Following {
   readonly of: EventTopic;
   readonly namespace: string;
-  /** Ends it, as the closing of the client does. */
+  /** Ends the watch, as does closing the client. */
   readonly signal: AbortSignal;
 }
 
 /**
- * The first event is a `resync`; so is the first after a gap that the server cannot fill.
- * @throws INVALID_OPTION, CLOSED, STORE_MISCONFIGURED where no Leasehold server answers
+ * Yields the server's events. The first event is a `resync`, and so is the first after a gap that the
+ * server cannot fill.
+ * @throws INVALID_OPTION, CLOSED; STORE_MISCONFIGURED if the responder is not a Leasehold server
  */
 export async function* followEvents(
   client: HttpClient,
@@ -51,7 +52,7 @@ export async function* followEvents(
 ): AsyncGenerator<ServerEvent, void, void> {
   client.checkNamespace(namespace);
   client.checkOpen();
-  // Not AbortSignal.any: a signal that lives long would keep what is left of each watch.
+  // AbortSignal.any would leak: a long-lived signal keeps the remains of each watch.
   const ending = new AbortController();
   const end = () => ending.abort();
   const ends = [signal, client.closing];
@@ -95,9 +96,9 @@ async function* untilEnded(
       stream.close();
     }
     if (signal.aborted) return;
-    // One that held for a while says that the way is good.
+    // A connection that lasted shows that the network works.
     if (clock.monotonic() - startMs >= RECONNECT.longestMs) backoff.reset();
-    logger.debug({ of }, "the stream of events broke; connecting again");
+    logger.debug({ of }, "the event stream broke; reconnecting");
     await sleep(clock, retryAfterMs + backoff.nextMs(), { signal }).catch(() => {});
   }
 }
@@ -117,8 +118,8 @@ class ServerStream {
   }
 
   /**
-   * Undefined once the server has begun to answer with events.
-   * @throws what {@link checked} throws
+   * Returns undefined once the server has started to send events.
+   * @throws as {@link checked}
    */
   async open(path: string, lastEventId: string | undefined): Promise<Failed | undefined> {
     const { baseUrl, fetch, headers } = this.#client.connection;
@@ -141,14 +142,14 @@ class ServerStream {
       const answer = readAnswer(response, text);
       if (isFailed(answer)) return answer;
       checked(answer);
-      throw misconfigured("the answer is no stream of events");
+      throw misconfigured("the response is not an event stream");
     } catch (error) {
       if (error instanceof LeaseholdError) throw error;
       return connectionFailure(error, new URL(baseUrl).origin);
     }
   }
 
-  /** Until the connection breaks, is silent for too long, or is closed. */
+  /** Yields messages until the connection breaks, is silent for too long, or is closed. */
   async *messages(): AsyncGenerator<EventSourceMessage, void, void> {
     const received: EventSourceMessage[] = [];
     const parser = createParser({
@@ -171,7 +172,7 @@ class ServerStream {
   close(): void {
     this.#signal.removeEventListener("abort", this.#close);
     this.#cut.abort();
-    // For a fetch that knows no signals: an app's own.
+    // An app's own fetch may ignore signals.
     this.#reader?.cancel().catch(() => {});
   }
 
@@ -183,12 +184,12 @@ class ServerStream {
   }
 }
 
-/** Null for what a newer server may tell. */
+/** Returns null for event types of newer servers. */
 function eventOf({ event, data }: EventSourceMessage): ServerEvent | null {
   const field = { lease: "resource", task: "queue" }[event ?? ""];
   if (field === undefined) return event === "resync" ? { type: "resync" } : null;
   const value = memberOf(data, field);
-  // Something has changed, and we cannot tell what.
+  // The change cannot be identified, so the watcher reads everything again.
   if (value === null) return { type: "resync" };
   if (event !== "lease") return { type: "task", queue: value };
   const wakes = memberOf(data, "wakes");

@@ -1,4 +1,4 @@
-/** How to reach an API server, and as whom: from within the cluster, or by a kubeconfig. */
+/** Finds the API server and the credentials: in a pod, or from a kubeconfig. */
 import { access, readFile } from "node:fs/promises";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent, type RequestOptions } from "node:https";
@@ -8,16 +8,16 @@ import { StoreMisconfiguredError, StoreUnavailableError } from "../../core/index
 import type { Clock } from "../../env/index.js";
 
 export interface Cluster {
-  /** URL of the API server, without a slash at its end. */
+  /** URL of the API server, without a trailing slash. */
   readonly server: string;
-  /** The namespace that the kubeconfig's context or the service account has. */
+  /** The namespace of the kubeconfig's context or of the service account. */
   readonly namespace: string | undefined;
   /**
-   * What each request carries.
-   * @param refresh what was carried before was refused
+   * Returns the credentials of a request.
+   * @param refresh true if the server rejected the previous credentials
    */
   access(refresh: boolean): Promise<Access>;
-  /** Ends the connections. */
+  /** Closes the connections. */
   close(): void;
 }
 
@@ -26,22 +26,22 @@ export interface Access {
   readonly agent: HttpAgent;
 }
 
-/** What a pod is given: the address in its environment, the rest as files. */
+/** A pod's view of its cluster: the address in the environment, the rest as files. */
 export interface ServiceAccount {
   readonly host: string;
   readonly port: string;
-  /** With `token`, `ca.crt` and `namespace`. */
+  /** The directory with `token`, `ca.crt` and `namespace`. */
   readonly directory: string;
 }
 
 const DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount";
-/** The kubelet replaces a token long before it ends; client-go looks as often. */
+/** The kubelet replaces a token long before it expires. client-go rereads it at the same interval. */
 const REREAD_MS = 60_000;
 
 /**
- * The cluster of this process: that of the kubeconfig in KUBECONFIG, the one that it runs in, or that of
- * ~/.kube/config, in this order.
- * @throws STORE_MISCONFIGURED if there is none of these
+ * Returns the cluster of this process: from the kubeconfig in KUBECONFIG, from the pod it runs in, or
+ * from ~/.kube/config, in this order.
+ * @throws STORE_MISCONFIGURED if none of these exists
  */
 export async function findCluster(
   options: { kubeconfig?: string | undefined; context?: string | undefined },
@@ -57,7 +57,7 @@ export async function findCluster(
   const own = join(homedir(), ".kube", "config");
   if (await exists(own)) return openKubeconfig(own, context);
   throw new StoreMisconfiguredError(
-    "there is no Kubernetes cluster to talk to: set KUBECONFIG to a kubeconfig, or run in a pod with a service account",
+    "no Kubernetes cluster was found: set KUBECONFIG to a kubeconfig, or run in a pod with a service account",
   );
 }
 
@@ -79,7 +79,7 @@ export async function inCluster(
       return (await readFile(path, "utf8")).trim();
     } catch (error) {
       throw new StoreMisconfiguredError(
-        `the service account's ${path} cannot be read: mount it (automountServiceAccountToken), or set KUBECONFIG`,
+        `the service account's ${path} is not readable: mount it (automountServiceAccountToken), or set KUBECONFIG`,
         error,
       );
     }
@@ -102,8 +102,8 @@ export async function inCluster(
 }
 
 /**
- * @param path default: those that KUBECONFIG names, merged
- * @throws STORE_MISCONFIGURED if the package that reads it is missing, or it names no cluster
+ * @param path default: the files in KUBECONFIG, merged
+ * @throws STORE_MISCONFIGURED if the client package is missing or the kubeconfig names no cluster
  * @internal
  */
 export async function openKubeconfig(
@@ -123,7 +123,7 @@ export async function openKubeconfig(
       else config.loadFromFile(path);
     } catch (error) {
       const { message } = error as Error;
-      throw new StoreMisconfiguredError(`the kubeconfig cannot be read: ${message}`, error);
+      throw new StoreMisconfiguredError(`the kubeconfig is not readable: ${message}`, error);
     }
     if (context !== undefined) config.setCurrentContext(context);
     return config;
@@ -144,22 +144,22 @@ export async function openKubeconfig(
     async access(refresh) {
       if (refresh) {
         config = load();
-        // What is under way on the connections of the old one ends there.
+        // Closing the old agent aborts the requests on its connections.
         agent = undefined;
       }
       const options: RequestOptions = {};
       try {
-        // Tokens of plugins are renewed here when their time is over.
+        // The client package renews a plugin's token here once it has expired.
         await config.applyToHTTPSOptions(options);
       } catch (error) {
         const { message } = error as Error;
-        throw new StoreUnavailableError(`the kubeconfig gives no credentials: ${message}`, {
+        throw new StoreUnavailableError(`the kubeconfig yields no credentials: ${message}`, {
           outcome: "none",
           cause: error,
         });
       }
       if (!agent) {
-        // The one that comes would open a connection for each request.
+        // The package's own agent opens a connection per request.
         const made = options.agent instanceof HttpAgent ? options.agent : new HttpAgent();
         agent = Object.assign(made, { keepAlive: true });
         agents.push(agent);

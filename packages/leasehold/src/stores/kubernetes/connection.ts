@@ -1,9 +1,9 @@
 /**
- * Calls to the API server for Lease objects of one Kubernetes namespace: HTTP, and nothing of a client
- * library. A request is sent once; only two are sent again:
+ * Calls to the API server for the Lease objects of one Kubernetes namespace, over HTTP without a client
+ * library. A request is sent once, except:
  *
- *   401 ──▶ the credentials are read anew (a token that was rotated), and it is sent with those
- *   a read whose idle connection the server has just closed ──▶ on another connection
+ *   401 ──▶ rereads the credentials (the token was rotated) and sends the request again
+ *   a read whose idle connection the server just closed ──▶ sends it on another connection
  */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -22,7 +22,7 @@ import type { LeaseObject } from "./records.js";
 
 export interface Call {
   readonly verb: Verb;
-  /** Of the object; default: all of them. */
+  /** Name of the object; default: all objects. */
   readonly name?: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: LeaseObject;
@@ -30,9 +30,9 @@ export interface Call {
   readonly deadlineMs: number;
 }
 
-/** Any status that is for the caller to judge: success, or a version that is not there any more. */
+/** A response whose status the caller interprets: success, or a conflict of versions. */
 export interface Answer extends Refusal {
-  /** The server's wall clock, to the second. */
+  /** The server's wall clock, in whole seconds. */
   readonly wallMs: number | null;
 }
 
@@ -42,14 +42,14 @@ export interface ApiEvent {
   readonly object: unknown;
 }
 
-/** A list, or what is left of one that is too long. */
+/** A page of a list. */
 export interface LeaseList {
   readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
   readonly items: readonly LeaseObject[];
 }
 
 const METHODS = { get: "GET", list: "GET", watch: "GET", create: "POST", update: "PUT" } as const;
-/** What is asked for without a time limit. */
+/** The timeout of calls that set none. */
 export const DEFAULT_BUDGET_MS = 5_000;
 
 export class KubernetesApi {
@@ -60,7 +60,7 @@ export class KubernetesApi {
 
   constructor(
     cluster: Cluster,
-    /** Of Kubernetes. */
+    /** The Kubernetes namespace. */
     readonly namespace: string,
     env: Env,
   ) {
@@ -78,14 +78,16 @@ export class KubernetesApi {
     if (this.closing.aborted) throw new ClosedError("the store");
   }
 
-  /** Cuts off what is under way. */
+  /** Aborts all requests in flight. */
   close(): void {
     this.#closing.abort();
     for (const call of this.#open) call.abort();
     this.#cluster.close();
   }
 
-  /** @throws LeaseholdError for everything but an answer: its `outcome` says whether it took effect */
+  /**
+   * @throws LeaseholdError for every failure; its `outcome` says whether the request took effect
+   */
   async send(call: Call): Promise<Answer> {
     const asked = this.#asked(call.verb);
     const first = await this.#exchange(call, asked, false);
@@ -95,10 +97,10 @@ export class KubernetesApi {
   }
 
   /**
-   * Begins to watch.
+   * Starts a watch.
    * @param signal ends it
-   * @returns the events until the server or the signal ends it, the connection breaks, or nothing came
-   *   for as long as `silenceMs`; null if the version to begin from is forgotten
+   * @returns the events, until the server or the signal ends the stream, the connection breaks, or it
+   *   is silent for `silenceMs`; null if the server no longer has the start version
    * @throws LeaseholdError as send()
    */
   async watch(
@@ -117,7 +119,7 @@ export class KubernetesApi {
         response = await this.#request(call, asked, true, silence.signal);
       }
       if (response.statusCode === 200) {
-        // Who only watches does not keep the process alive.
+        // A watch alone does not keep the process alive.
         response.socket.unref();
         return eventsOf(response, silence);
       }
@@ -162,7 +164,7 @@ export class KubernetesApi {
     }
   }
 
-  /** The beginning of an answer. */
+  /** The head of a response. */
   async #request(
     { verb, name, query, body }: Pick<Call, "verb" | "name" | "query" | "body">,
     asked: Asked,
@@ -208,14 +210,14 @@ export class KubernetesApi {
   }
 }
 
-/** Statuses about versions and names, which are no failures. */
+/** Statuses about versions and names. They are results, not failures. */
 function isForCaller(verb: Verb, status: number): boolean {
   if (status === 409) return verb === "create" || verb === "update";
   if (status === 404) return verb === "get" || verb === "update";
   return status === 410 && verb === "list";
 }
 
-/** Ends a stream when nothing was heard for too long, or somebody else ends it. */
+/** Ends a stream after too much silence, or when its owner does. */
 class Silence {
   readonly #cut = new AbortController();
   readonly #abort = () => this.end();
@@ -247,7 +249,7 @@ class Silence {
   }
 }
 
-/** One JSON object a line. */
+/** Parses one JSON object per line. */
 async function* eventsOf(
   response: IncomingMessage,
   silence: Silence,
@@ -262,7 +264,7 @@ async function* eventsOf(
       for (const line of lines) if (line !== "") yield JSON.parse(line) as ApiEvent;
     }
   } catch {
-    // Broken or cut: whoever watches begins again from the last version that it has seen.
+    // The stream broke. The watcher resumes from the last version it saw.
   } finally {
     silence.end();
   }
@@ -275,7 +277,7 @@ async function answerOf(response: IncomingMessage, asked: Asked): Promise<Answer
   const status = response.statusCode ?? 0;
   const wallMs = Date.parse(response.headers.date ?? "");
   const answer = { status, body: bodyOf(text), wallMs: Number.isNaN(wallMs) ? null : wallMs };
-  // A proxy's page, of which the status says enough unless it says that all is well.
+  // A proxy sent this page. Its status is enough unless it reports success.
   if (answer.body === null && status < 300) throw refusalError(answer, asked);
   return answer;
 }

@@ -1,4 +1,6 @@
-/** What becomes of a request at what is there: the rules, asked about an object of Kubernetes. */
+/**
+ * Applies the rules to a Lease object: from a request and the current object to an outcome and a write.
+ */
 
 import {
   type AcquireOutcome,
@@ -25,26 +27,26 @@ import {
 import {
   freedIn,
   grantedIn,
-  looksChanged,
+  isVisiblyChanged,
   renewedIn,
   revokedIn,
   type Times,
 } from "./records-changes.js";
 
-/** Leases last whole seconds. */
+/** Lease objects count durations in whole seconds. */
 export const WHOLE_MS = 1_000;
 
-/** What is there now. */
+/** The current object, if it exists. */
 export interface Found extends Observed, Times {
   /** The API server's clock. */
   readonly serverWallMs: number | null;
 }
 
-/** What a request comes to; where `write` is set, once that is written. */
+/** The decision on a request. If `write` is set, the outcome holds once it is written. */
 export interface Step<Outcome> {
   readonly outcome: Outcome;
   readonly write?: LeaseObject;
-  /** Of a write that makes or renews a grant: see {@link Observed}. */
+  /** Set if the write makes or renews a grant: see {@link Observed}. */
   readonly trustFromMs?: number;
 }
 
@@ -64,7 +66,7 @@ export function decideAcquire(request: AcquireRequest, found: Found): Step<Acqui
     const step = trusted(found, grantedIn(object, request, record, found), outcome);
     return { ...step, outcome: { ...step.outcome, ...(replaced && { replaced }) } };
   }
-  // It was asked before. Since when others have known it we can tell of a write of ours only.
+  // A repeated acquire. The store knows only for its own writes since when others have seen the grant.
   if (trustFromMs === null) {
     return trusted(found, renewedIn(object, request, record, found), outcome);
   }
@@ -93,7 +95,7 @@ export function decideRevoke(request: RevokeRequest, found: Found): Step<RevokeO
   if (request.free === "now") {
     return { outcome, write: freedIn(found.object, request, record, found) };
   }
-  // Written once more it would last longer.
+  // Another write would extend the grant.
   if (before?.ended === "revoked") {
     return { outcome: { ...outcome, freeInMs: Math.ceil(outcome.freeInMs) } };
   }
@@ -101,28 +103,30 @@ export function decideRevoke(request: RevokeRequest, found: Found): Step<RevokeO
   return { outcome: { ...outcome, freeInMs: durationMsOf(write) }, write };
 }
 
-/** As records have it: a digest for the lease id, and seconds, longer than asked but never shorter. */
+/**
+ * Converts a request to record form: a digest for the lease id, and a TTL rounded up to whole seconds.
+ */
 function asked<Request extends AcquireRequest | RenewRequest>(request: Request): Request {
   const ttlMs = Math.ceil(request.ttlMs / WHOLE_MS) * WHOLE_MS;
   return { ...request, leaseId: digestOf(request.leaseId), ttlMs };
 }
 
 /**
- * A write that makes or renews a grant, and how much of it its holder may trust in. Others count from
- * when they see it change, so a write that looks like the one before extends nothing.
+ * A write that makes or renews a grant, and how long its holder may trust it. Other clients count from
+ * when they see the object change, so a write that looks like the previous one extends nothing.
  */
 function trusted<Outcome extends { readonly remainingMs: number }>(
   { object, nowMs, trustFromMs }: Found,
   write: LeaseObject,
   outcome: Outcome,
 ): Step<Outcome & { readonly expiresAt: null }> {
-  // A write of somebody else's that looks like this one is less than a second old.
-  const fromMs = looksChanged(object, write) ? nowMs : (trustFromMs ?? nowMs - WHOLE_MS);
+  // A write by another client that looks the same is less than a second old.
+  const fromMs = isVisiblyChanged(object, write) ? nowMs : (trustFromMs ?? nowMs - WHOLE_MS);
   const remainingMs = lower(fromMs + durationMsOf(write) - nowMs);
   return { outcome: { ...outcome, remainingMs, expiresAt: null }, write, trustFromMs: fromMs };
 }
 
-/** Rounded to the side on which the holder stops too early. */
+/** Rounds down, so that the holder stops early rather than late. */
 function lower(ms: number): number {
   return Math.max(0, Math.floor(ms));
 }

@@ -1,4 +1,4 @@
-/** What a failure of the API server means to a caller: did the write take effect, is a retry of use? */
+/** Maps failures of the API server to outcomes: did the write take effect, and can a retry help? */
 import {
   LeaseholdError,
   StoreMisconfiguredError,
@@ -7,40 +7,40 @@ import {
 
 export type Verb = "get" | "list" | "watch" | "create" | "update";
 
-/** What was asked, for the sentence that says why it failed. */
+/** The request, for the error message. */
 export interface Asked {
   readonly verb: Verb;
-  /** Of Kubernetes. */
+  /** The Kubernetes namespace. */
   readonly namespace: string;
-  /** Of the API server. */
+  /** The URL of the API server. */
   readonly server: string;
 }
 
-/** An answer that is an error. */
+/** An error response. */
 export interface Refusal {
   readonly status: number;
-  /** The body, a Status object as a rule. */
+  /** The body, usually a Status object. */
   readonly body: unknown;
 }
 
-/** A failed read has changed nothing. */
+/** A failed read changed nothing. */
 function writes(verb: Verb): boolean {
   return verb === "create" || verb === "update";
 }
 
-/** Versions that do not agree (409, 410) are the caller's to look at, and so is what is not there. */
+/** The caller handles version conflicts (409, 410) and missing objects. */
 export function refusalError({ status, body }: Refusal, asked: Asked): LeaseholdError {
   const { verb, namespace, server } = asked;
   const { message = "" } = (body ?? {}) as { message?: string };
   const says = message === "" ? `Kubernetes answers ${status}` : `Kubernetes says: ${message}`;
   if (status === 401) {
     return new StoreMisconfiguredError(
-      `${says}: the API server at ${server} does not know us; renew the credentials of the kubeconfig, or look at the pod's service account`,
+      `${says}: the API server at ${server} rejected the credentials; renew those of the kubeconfig, or check the pod's service account`,
     );
   }
   if (status === 403) {
     return new StoreMisconfiguredError(
-      `${says}; grant us the verb "${verb}" on leases in the API group coordination.k8s.io in the namespace "${namespace}"`,
+      `${says}; grant this user the verb "${verb}" on leases in the API group coordination.k8s.io in the namespace "${namespace}"`,
     );
   }
   if (status === 404 && verb === "create") {
@@ -51,11 +51,11 @@ export function refusalError({ status, body }: Refusal, asked: Asked): Leasehold
   if (status === 429) return new StoreUnavailableError(says, { outcome: "none" });
   if (status >= 500) return unavailable(verb, says, true);
   return new StoreMisconfiguredError(
-    `${says}: the API server at ${server} cannot work with Lease objects of coordination.k8s.io/v1 (status ${status})`,
+    `${says}: the API server at ${server} does not support Lease objects of coordination.k8s.io/v1 (status ${status})`,
   );
 }
 
-/** Codes of Node for certificates that do not fit, and servers that speak no TLS. */
+/** Node's error codes for certificates that do not match and for servers without TLS. */
 const TLS = /^(CERT_|ERR_TLS_|ERR_SSL_|EPROTO$|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 
 /** @param sent whether the request may have reached the server */
@@ -64,16 +64,16 @@ export function connectionError(cause: unknown, sent: boolean, asked: Asked): Le
   const { code = "", message } = cause as { code?: string; message: string };
   if (TLS.test(code)) {
     return new StoreMisconfiguredError(
-      `no secure connection to the API server at ${asked.server}: ${message}; look at its address and at the certificate authority of the cluster`,
+      `no secure connection to the API server at ${asked.server}: ${message}; check its address and the cluster's certificate authority`,
       cause,
     );
   }
-  // Of several addresses none answered: such an error has no message.
+  // If all of several addresses fail, the error has no message.
   return unavailable(asked.verb, `${asked.server}: ${message || code}`, sent, cause);
 }
 
 export function overdueError(leftMs: number, sent: boolean, { verb, server }: Asked) {
-  return unavailable(verb, `${server}: no answer within ${leftMs} ms`, sent);
+  return unavailable(verb, `${server}: no response within ${leftMs} ms`, sent);
 }
 
 function unavailable(verb: Verb, problem: string, sent: boolean, cause?: unknown) {

@@ -1,4 +1,7 @@
-/** Leases as Lease objects of a Kubernetes cluster, which its own controllers use for their elections. */
+/**
+ * Leases as Lease objects of a Kubernetes cluster, the ones that its own controllers use for leader
+ * election.
+ */
 
 import { InvalidOptionError } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
@@ -10,24 +13,26 @@ import { KubernetesLeaseStore } from "./store.js";
 /** Options of {@link kubernetes}. */
 export interface KubernetesOptions {
   /**
-   * Where the Lease objects are, of Kubernetes' namespaces. Default: that of the kubeconfig's context or
-   * of the pod's service account, else `default`.
+   * The Kubernetes namespace of the Lease objects. Default: the namespace of the kubeconfig's context
+   * or of the pod's service account, else `default`.
    */
   readonly namespace?: string | undefined;
   /**
-   * Path of a kubeconfig. Default: those in KUBECONFIG; else the cluster that this process is a pod of;
-   * else ~/.kube/config.
+   * Path of a kubeconfig. Default: the files in KUBECONFIG, else the cluster of this pod, else
+   * ~/.kube/config.
    */
   readonly kubeconfig?: string | undefined;
-  /** Of the kubeconfig. Default: its current one. */
+  /** Context of the kubeconfig. Default: its current context. */
   readonly context?: string | undefined;
 }
 
 /**
- * Leases in a Kubernetes cluster. Opening asks whether we may do what has to be done; nothing is
- * written by that.
- * @param options a URL is `kubernetes:NAMESPACE`, with `?context=` and `?kubeconfig=` where needed
- * @throws InvalidOptionError for a URL or a namespace that is none
+ * Leases in a Kubernetes cluster. Opening checks the permissions with requests that write nothing.
+ * @param options or a URL: `kubernetes:NAMESPACE`, optionally with `?context=` and `?kubeconfig=`
+ * @throws InvalidOptionError for an invalid URL or namespace. On opening: STORE_UNAVAILABLE,
+ *   STORE_MISCONFIGURED
+ * @example
+ * const leases = await connect(kubernetes({ namespace: "jobs" }));
  */
 export function kubernetes(options: KubernetesOptions | { url: string }): StoreSource<LeaseStores> {
   const { namespace, kubeconfig, context } = "url" in options ? parse(options.url) : options;
@@ -60,7 +65,7 @@ export async function openCluster(
   return { leases, close: () => leases.close() };
 }
 
-/** What is missing is told at once, not by the first lease. */
+/** Reports a missing permission on opening rather than at the first lease. */
 async function checkRights(api: KubernetesApi, deadlineMs: number): Promise<void> {
   const name = "leasehold-right-to-write";
   const dry = { query: { dryRun: "All" }, body: { metadata: { name } }, deadlineMs };

@@ -1,19 +1,19 @@
 /**
- * What a key is called in Kubernetes. An object's name is a DNS-1123 subdomain of at most 253
- * characters, so not every resource can be one:
+ * Maps keys to names of Kubernetes objects. A name is a DNS-1123 subdomain of at most 253 characters,
+ * so not every resource can be one:
  *
- *   default, "my-controller"   my-controller               as it is: what client-go users call it
- *   default, "Orders/42"       orders-42--<32 hex digits>  readable, told apart by a digest of the key
+ *   default, "my-controller"   my-controller               unchanged: the name that client-go users give it
+ *   default, "Orders/42"       orders-42--<32 hex digits>  readable, made unique by a digest of the key
  *   "shop", "orders"           shop-orders--<32 hex digits>
  *
- * The true names stand in annotations. A resource that looks as if it had a digest gets one too, so
- * that no two keys share a name; should two digests ever agree, the annotations show it.
+ * Annotations carry the original names. A resource that looks as if it had a digest gets one too, so no
+ * two keys share a name. If two digests collide, the annotations reveal it.
  */
 
 import type { Key } from "../../core/index.js";
 import { digestOf } from "../../env/index.js";
 
-/** The namespace whose resources share their names with the Lease objects of other clients. */
+/** In this namespace, resources share their names with the Lease objects of other clients. */
 export const SHARED_NAMESPACE = "default";
 
 const LONGEST_NAME = 253;
@@ -29,12 +29,15 @@ export function objectNameOf({ namespace, resource }: Key): string {
   return withDigest(readable, JSON.stringify([namespace, resource]), LONGEST_NAME);
 }
 
-/** Whether an object of this name without annotations of ours is the resource of the same name. */
+/**
+ * Reports whether an object of this name without Leasehold annotations is the resource of the same
+ * name.
+ */
 export function isPlainName(name: string): boolean {
   return name.length <= LONGEST_NAME && SUBDOMAIN.test(name) && !WITH_DIGEST.test(name);
 }
 
-/** By which the objects of a namespace of ours are listed. */
+/** The label value that selects the objects of a Leasehold namespace. */
 export function labelOf(namespace: string): string {
   const plain =
     namespace.length <= LONGEST_LABEL &&

@@ -1,28 +1,28 @@
 /**
- * What this store has seen of the objects that are held, and since when. There is no clock that all
- * share, so each store measures by its own how long a record stays as it is:
+ * Tracks which version of each held object this store has seen, and since when. Clients share no clock,
+ * so each store measures with its own how long a record stays unchanged:
  *
  *   holder      send ─── PUT ─── answer ────────────▶ trusted until send + duration
  *                          \
  *   contender               receives the version ─────────▶ free at receipt + duration
  *
- * The contender receives it later than the holder sent it, so the holder's trust ends first, whatever
- * the clocks say; only their rates matter. Every write makes a version and starts the age anew.
+ * The contender receives the version after the holder sent it, so the holder's trust ends first. Only
+ * the clocks' rates matter, not their values. Every write makes a version and restarts the age.
  */
 import { isHeld, type LeaseObject, type Observed, revisionOf } from "./records.js";
 
 export class Observations {
   readonly #seen = new Map<string, Observed>();
 
-  /** What was seen last of an object, if it was held. */
+  /** The last version seen of each held object. */
   get(name: string): Observed | undefined {
     return this.#seen.get(name);
   }
 
   /**
-   * Notes a version.
-   * @param trustFromMs if we wrote it: see {@link Observed}
-   * @returns it, with the time at which it was first seen
+   * Records a version.
+   * @param trustFromMs set if this store wrote it: see {@link Observed}
+   * @returns the version, with the time at which this store first saw it
    */
   note(object: LeaseObject, nowMs: number, trustFromMs: number | null = null): Observed {
     const { name, resourceVersion } = object.metadata;
@@ -33,9 +33,9 @@ export class Observations {
       receivedMs: last && isLast ? last.receivedMs : nowMs,
       trustFromMs: trustFromMs ?? (last && isLast ? last.trustFromMs : null),
     };
-    // Not an answer that was overtaken by a newer one.
+    // A newer response overtook this one.
     if (last && revisionOf(object) < revisionOf(last.object)) return observed;
-    // There is nothing to wait for where nobody holds.
+    // A free object has no expiry to measure.
     if (isHeld(object)) this.#seen.set(name, observed);
     else this.#seen.delete(name);
     return observed;

@@ -1,4 +1,4 @@
-/** The next version of a Lease object: with a grant, a renewal or an end written into it. */
+/** Builds the next version of a Lease object, with a grant, a renewal or an end written into it. */
 import type { Key, LeaseRecord } from "../../core/index.js";
 import { labelOf } from "./keys.js";
 import {
@@ -12,12 +12,14 @@ import {
   PREFIX,
 } from "./records.js";
 
-/** An object that nobody holds yet: its revision is needed before it can be granted. */
+/**
+ * A new object without a holder: the token needs its revision, so it is created before it is granted.
+ */
 export function newObject(name: string, key: Key): LeaseObject {
   return changed({ metadata: { name } }, key, {}, {});
 }
 
-/** With a new grant in it. */
+/** Writes a new grant. */
 export function grantedIn(object: LeaseObject, key: Key, record: LeaseRecord, times: Times) {
   const now = microTime(times.wallMs, null);
   const { acquireTime, leaseTransitions } = object.spec ?? {};
@@ -39,7 +41,7 @@ export function grantedIn(object: LeaseObject, key: Key, record: LeaseRecord, ti
   );
 }
 
-/** With the record's time; the holder, when it began and the transitions stay. */
+/** Writes a renewal; the holder, the acquire time and the transitions stay. */
 export function renewedIn(object: LeaseObject, key: Key, record: LeaseRecord, times: Times) {
   return changed(
     object,
@@ -52,7 +54,7 @@ export function renewedIn(object: LeaseObject, key: Key, record: LeaseRecord, ti
   );
 }
 
-/** Free at once: as client-go releases. */
+/** Frees the object at once, as client-go releases. */
 export function freedIn(object: LeaseObject, key: Key, record: LeaseRecord, times: Times) {
   const now = microTime(times.wallMs, null);
   return changed(
@@ -64,8 +66,8 @@ export function freedIn(object: LeaseObject, key: Key, record: LeaseRecord, time
 }
 
 /**
- * Free when its time is over, and not renewed until then. The holder's name stays in the way of
- * others; another client finds that it is not its own any more, and stops.
+ * Lets the grant expire without further renewals. The holder's name still blocks contenders; the
+ * holder's client sees that the grant is revoked, and stops.
  */
 export function revokedIn(object: LeaseObject, key: Key, record: LeaseRecord, times: Times) {
   return changed(
@@ -79,7 +81,7 @@ export function revokedIn(object: LeaseObject, key: Key, record: LeaseRecord, ti
   );
 }
 
-/** Nothing is left of the grant that has ended but its token. */
+/** Removes everything about the ended grant except its token. */
 export function forgottenIn(object: LeaseObject, key: Key, times: Times) {
   const now = microTime(times.wallMs, null);
   const held = { holderIdentity: "", leaseDurationSeconds: 1, acquireTime: now, renewTime: now };
@@ -92,17 +94,17 @@ export function forgottenIn(object: LeaseObject, key: Key, times: Times) {
   );
 }
 
-/** Of the writer: its monotonic clock, and its wall clock for what people read. */
+/** The writer's clocks: the monotonic one for decisions, the wall clock for display. */
 export interface Times {
   readonly nowMs: number;
   readonly wallMs: number;
 }
 
 /**
- * Whether whoever reads whole seconds, as client-go does, sees that the record has changed. If not,
- * its age goes on for them, and nobody may trust in the later write.
+ * Reports whether a client that reads whole seconds, such as client-go, sees that the record changed.
+ * If not, its age keeps growing for that client, and the holder must not trust the later write.
  */
-export function looksChanged(before: LeaseObject, after: LeaseObject): boolean {
+export function isVisiblyChanged(before: LeaseObject, after: LeaseObject): boolean {
   const seen = ({ spec }: LeaseObject) =>
     [
       spec?.holderIdentity,
@@ -118,11 +120,11 @@ function grantNotes({ leaseId, holder, ttlMs, metadata }: LeaseRecord): Notes {
 }
 
 function secondsLeft({ expiresAtMs }: LeaseRecord, { nowMs }: Times): number {
-  // To the microsecond: sums of fractions would be a second longer.
+  // Rounds to microseconds: sums of fractions could be a second longer.
   return Math.max(1, Math.ceil(Math.round((expiresAtMs - nowMs) * 1_000) / 1_000_000));
 }
 
-/** Undefined takes an annotation away. */
+/** Undefined removes an annotation. */
 type Notes = Readonly<Record<string, string | undefined>>;
 
 function changed(object: LeaseObject, key: Key, spec: LeaseSpec, notes: Notes): LeaseObject {
@@ -149,7 +151,7 @@ function changed(object: LeaseObject, key: Key, spec: LeaseSpec, notes: Notes): 
 
 const MICRO_TIME = /^(.{19})(?:\.(\d{1,9}))?Z$/;
 
-/** With exactly six digits behind the point, as the API server demands; another one than `last`. */
+/** Has exactly six decimal places, as the API server requires, and differs from `last`. */
 function microTime(wallMs: number, last: string | null): string {
   const micros = BigInt(Math.floor(wallMs)) * 1_000n;
   return text(last !== null && micros === microsOf(last) ? micros + 1n : micros);

@@ -1,20 +1,20 @@
 /**
- * The Lease object (coordination.k8s.io/v1), as client-go's leader election reads and writes it, and
- * what we add to it in annotations.
+ * The Lease object (coordination.k8s.io/v1), as client-go's leader election reads and writes it, with
+ * Leasehold's additions in annotations.
  *
- *   spec.holderIdentity          <holder>_<grant id>: readable, another one for each grant; "" is free
- *   spec.leaseDurationSeconds    for as long contenders watch the record stay as it is
- *   spec.acquireTime, renewTime  of the holder's wall clock: that they change counts, not what they say
- *   spec.leaseTransitions        one more with each grant but the first
- *   leasehold.dev/grant          SHA-256 of the lease id; with leasehold.dev/holder it makes up the
- *                                holderIdentity. If that is another one, another client has the lease
- *                                now, and the annotations are of a grant before
- *   leasehold.dev/token          the last token that we have granted: it stays, whoever has the lease
+ *   spec.holderIdentity          <holder>_<grant id>: readable, different for each grant; "" is free
+ *   spec.leaseDurationSeconds    how long contenders must see the record unchanged
+ *   spec.acquireTime, renewTime  by the holder's wall clock: only a change counts, not the value
+ *   spec.leaseTransitions        incremented by each grant but the first
+ *   leasehold.dev/grant          SHA-256 of the lease id; with leasehold.dev/holder it forms the
+ *                                holderIdentity. If that differs, another client holds the lease,
+ *                                and the annotations describe an earlier grant
+ *   leasehold.dev/token          token of the last Leasehold grant: kept if another client takes over
  *   leasehold.dev/ended          `released` or `revoked`
  *   leasehold.dev/ttl-ms, metadata, namespace, resource
- *   labels leasehold.dev/namespace, grant: to find objects by
+ *   labels leasehold.dev/namespace, grant: for selecting objects
  *
- * Other annotations, labels and fields go back as they came. records-changes.ts makes the next version.
+ * Writes keep other annotations, labels and fields. records-changes.ts builds the next version.
  */
 
 import { type Key, type LeaseRecord, type LeaseView, viewOf } from "../../core/index.js";
@@ -39,39 +39,41 @@ export interface LeaseSpec {
   readonly leaseTransitions?: number | null;
 }
 
-/** A version of an object, and since when we know it. */
+/** A version of an object, and when this store first saw it. */
 export interface Observed {
   readonly object: LeaseObject;
-  /** By our monotonic clock. It was written earlier, so its age for others counts from here. */
+  /**
+   * By this process's monotonic clock. The write came earlier, so contenders count its age from here.
+   */
   readonly receivedMs: number;
-  /** It was written later than this, so trust in it counts from here; null where others wrote it. */
+  /** A time before the write, from which the writer may trust it; null if another client wrote it. */
   readonly trustFromMs: number | null;
 }
 
-/** Of our annotations and labels. */
+/** The prefix of Leasehold's annotations and labels. */
 export const PREFIX = "leasehold.dev/";
-/** By which the objects of a namespace of ours are found. */
+/** The label that selects the objects of a Leasehold namespace. */
 export const NAMESPACE_LABEL = `${PREFIX}namespace`;
-/** The public name of the last grant of ours, until it is forgotten. */
+/** The grant id of the last Leasehold grant, until it is collected. */
 export const GRANT_LABEL = `${PREFIX}grant`;
-/** Of a holder that does not say: what leader election in client-go has by default. */
+/** The duration if a holder sets none: client-go's default for leader election. */
 const DEFAULT_DURATION_SECONDS = 15;
 
 function noted({ metadata }: LeaseObject, name: string): string | undefined {
   return metadata.annotations?.[PREFIX + name];
 }
 
-/** The public name of the grant that has this digest. */
+/** Returns the grant id for this digest. */
 export function grantIdIn(digest: string): string {
   return digest.slice(0, 16);
 }
 
-/** The record is of a grant of ours, not of another client's. */
+/** Reports whether a Leasehold client, not another client, wrote the current grant. */
 export function isOurs(object: LeaseObject, record: LeaseRecord): boolean {
   return noted(object, "grant") === record.leaseId;
 }
 
-/** Somebody holds it, by what the object says. */
+/** Reports whether the object names a holder. */
 export function isHeld({ spec }: LeaseObject): boolean {
   return Boolean(spec?.holderIdentity);
 }
@@ -81,8 +83,9 @@ export function durationMsOf({ spec }: LeaseObject): number {
 }
 
 /**
- * What the rules decide on, in milliseconds of our monotonic clock; null where nobody holds it and
- * nothing is known of a grant of ours. Its lease id is the digest of one.
+ * Converts the object to the record that the rules decide on, in milliseconds of this process's
+ * monotonic clock. Null if it has no holder and no known Leasehold grant. The lease id of the record is
+ * a digest.
  */
 export function recordOf({ object, receivedMs }: Observed): LeaseRecord | null {
   const identity = object.spec?.holderIdentity ?? "";
@@ -91,7 +94,7 @@ export function recordOf({ object, receivedMs }: Observed): LeaseRecord | null {
   if (!ours && identity === "") return null;
   const { acquireTime, renewTime } = object.spec ?? {};
   const common = {
-    // A grant of another client has none of its own.
+    // A grant of another client has no lease id.
     token: lastTokenOf(object),
     grantedAtMs: wallMsOf(acquireTime) ?? 0,
     renewedAtMs: renewTime === acquireTime ? null : wallMsOf(renewTime),
@@ -99,7 +102,7 @@ export function recordOf({ object, receivedMs }: Observed): LeaseRecord | null {
   if (!ours) {
     return {
       ...common,
-      // Nobody has a lease id with this digest.
+      // No lease id has this digest.
       leaseId: digestOf(JSON.stringify([identity, acquireTime])),
       holder: identity,
       ttlMs: durationMsOf(object),
@@ -136,7 +139,7 @@ export function viewIn(key: Key, observed: Observed, nowMs: number): LeaseView |
   };
 }
 
-/** Whose object it is; null for one of a name that we would not give to another client's lease. */
+/** Returns the key of the object; null if another client's lease could not have this name. */
 export function keyOf(object: LeaseObject): Key | null {
   const [namespace, resource] = [noted(object, "namespace"), noted(object, "resource")];
   if (namespace !== undefined && resource !== undefined) return { namespace, resource };
@@ -144,30 +147,32 @@ export function keyOf(object: LeaseObject): Key | null {
   return isPlainName(name) ? { namespace: SHARED_NAMESPACE, resource: name } : null;
 }
 
-/** 0 where we have granted none. */
+/** 0 if Leasehold has granted none. */
 function lastTokenOf(object: LeaseObject): number {
   const token = Number(noted(object, "token") ?? 0);
   return Number.isSafeInteger(token) ? token : 0;
 }
 
-/** Of a version, as a number that grows with every write in the cluster; 0 where it is none. */
+/**
+ * Returns the revision as a number that grows with every write in the cluster; 0 if it is not a number.
+ */
 export function revisionOf({ metadata }: LeaseObject): number {
   const revision = Number(metadata.resourceVersion ?? 0);
   return Number.isSafeInteger(revision) ? revision : 0;
 }
 
 /**
- * The token of the next grant: above the last one, and above the sum of the server's time in
- * microseconds and the revision. The sum is for objects whose last token is lost. Deleted and made
- * again within a second, an object has a larger revision; in a cluster restored from a backup, the
- * revision starts over, but time has passed.
+ * Returns the token of the next grant: above the last one, and above the sum of the server's time in
+ * microseconds and the revision. The sum covers objects whose last token is lost. An object deleted and
+ * created again within a second has a larger revision. In a cluster restored from a backup the revision
+ * restarts, but time has passed.
  */
 export function nextTokenOf(object: LeaseObject, serverWallMs: number | null): number {
   const wallMs = serverWallMs ?? wallMsOf(object.metadata.creationTimestamp) ?? 0;
   return Math.max(lastTokenOf(object) + 1, wallMs * 1_000 + revisionOf(object));
 }
 
-/** When it was freed, by the wall clock of whoever did it. */
+/** When it was freed, by the wall clock of the client that freed it. */
 export function freedWallMsOf({ spec }: LeaseObject): number {
   return wallMsOf(spec?.renewTime) ?? 0;
 }

@@ -1,4 +1,7 @@
-/** What the conformance suite cannot see: names, who we are, what we may do, and watches that fall behind. */
+/**
+ * Behaviour outside the conformance suite: names, credentials, permissions, and watches that fall
+ * behind.
+ */
 import { execFileSync } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -75,7 +78,7 @@ describe("names", () => {
     }
   });
 
-  it("that are not the object's own are told, and nothing is written", async () => {
+  it("that belong to another resource are reported, and nothing is written", async () => {
     const api = later(await startKubeApi());
     const { leases } = await open(api);
     await leases.acquire([request("r", "shop")]);
@@ -87,7 +90,7 @@ describe("names", () => {
     const [outcome] = await leases.acquire([mine]);
     expect(outcome).toMatchObject({ status: "failed", applied: "no", retryable: false });
     expect(String((outcome as { error: Error }).error.message)).toMatch(
-      /belongs to the resource "other"/,
+      /carries annotations of the resource "other"/,
     );
   });
 });
@@ -118,10 +121,10 @@ describe("opening", () => {
     expect(api.read("leases", "leasehold-right-to-write")).toBeUndefined();
   });
 
-  it("with a token that is unknown says whose fault it is", async () => {
+  it("with an unknown token reports the credentials as the cause", async () => {
     const api = later(await startKubeApi());
     await expect(open(api, "leases", "wrong")).rejects.toMatchObject(
-      misconfigured(/Unauthorized: the API server at .* does not know us; renew the credentials/),
+      misconfigured(/Unauthorized: the API server at .* rejected the credentials; renew those/),
     );
   });
 
@@ -132,23 +135,23 @@ describe("opening", () => {
     await expect(open(api, "leases", "weak")).rejects.toMatchObject(
       misconfigured(
         new RegExp(
-          `forbidden.*grant us the verb "${verb}" on leases in the API group coordination.k8s.io in the namespace "leases"`,
+          `forbidden.*grant this user the verb "${verb}" on leases in the API group coordination.k8s.io in the namespace "leases"`,
         ),
       ),
     );
   });
 
-  it("without the right to watch says so when somebody watches", async () => {
+  it("without the right to watch says so when a watch starts", async () => {
     const api = later(await startKubeApi());
     api.tokens.set("weak", ["get", "list", "create", "update"]);
     const { leases } = await open(api, "leases", "weak");
     const events = leases.watch("default", { signal: new AbortController().signal });
     await expect(events[Symbol.asyncIterator]().next()).rejects.toMatchObject(
-      misconfigured(/grant us the verb "watch"/),
+      misconfigured(/grant this user the verb "watch"/),
     );
   });
 
-  it("in a namespace that does not exist says how to make it", async () => {
+  it("in a missing namespace says how to create it", async () => {
     const api = later(await startKubeApi());
     await expect(open(api, "nowhere")).rejects.toMatchObject(
       misconfigured(
@@ -162,7 +165,7 @@ describe("opening", () => {
     vi.stubEnv("HOME", folder);
     try {
       await expect(findCluster({}, systemEnv.clock)).rejects.toMatchObject(
-        misconfigured(/there is no Kubernetes cluster to talk to: set KUBECONFIG/),
+        misconfigured(/no Kubernetes cluster was found: set KUBECONFIG/),
       );
     } finally {
       vi.unstubAllEnvs();
@@ -181,9 +184,9 @@ describe("opening", () => {
     }
   });
 
-  it("with a kubeconfig that is none, or a context that it lacks, says which", async () => {
+  it("with an invalid kubeconfig or a missing context names it", async () => {
     await expect(openKubeconfig(join(folder, "none"), undefined)).rejects.toMatchObject(
-      misconfigured(/the kubeconfig cannot be read: ENOENT/),
+      misconfigured(/the kubeconfig is not readable: ENOENT/),
     );
     const path = await writeKubeconfig(ownKubeconfig(1), folder);
     await expect(openKubeconfig(path, "prod")).rejects.toMatchObject(
@@ -191,7 +194,7 @@ describe("opening", () => {
     );
   });
 
-  it("where nobody listens fails for now", async () => {
+  it("without a listener fails with a retryable error", async () => {
     const api = await startKubeApi();
     const kubeconfig = await writeKubeconfig(ownKubeconfig(api.port), folder);
     await api.close();
@@ -265,13 +268,13 @@ describe("in a pod", () => {
     const held = request();
     expect(await leases.acquire([held])).toMatchObject([{ status: "acquired" }]);
 
-    // The old token has ended before we looked: the server's 401 makes us look.
+    // The old token has expired: the server's 401 makes the client reread the file.
     api.tokens.set("second", ["*"]);
     api.tokens.delete("admin");
     await writeFile(join(directory, "token"), "second");
     expect(await leases.renew([held])).toMatchObject([{ status: "renewed" }]);
 
-    // It still works, and we look now and then.
+    // The token still works; the client rereads the file once a minute.
     api.tokens.set("third", ["*"]);
     await writeFile(join(directory, "token"), "third");
     await env.clock.advance(60_000);
@@ -303,35 +306,35 @@ describe("in a pod", () => {
       inCluster({ host: "127.0.0.1", port: "1", directory: folder }, systemEnv.clock),
     ).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
-      message: expect.stringMatching(/ca\.crt cannot be read: mount it/),
+      message: expect.stringMatching(/ca\.crt is not readable: mount it/),
     });
   });
 });
 
 describe("watching", () => {
-  it("lists again where the version is forgotten, and says that all must be read", async () => {
+  it("lists again after the version was dropped, and sends a resync", async () => {
     const api = later(await startKubeApi());
     const { leases } = await open(api);
     const watching = new LeaseWatching(leases, "default");
     const resyncs = () => watching.events.filter(({ type }) => type === "resync").length;
     await until(expect, "the subscription", () => resyncs() === 1);
-    // An end is no gap, nor is what was forgotten before a bookmark.
+    // The end of a stream is no gap, nor is history dropped before a bookmark.
     api.forget();
     api.endWatches({ bookmark: true });
     await leases.acquire([request()]);
     await leases.revoke([{ namespace: "default", resource: "r", free: "now" }]);
-    await until(expect, "the hint", () => watching.changed.length === 1);
+    await until(expect, "the notification", () => watching.changed.length === 1);
     expect(resyncs()).toBe(1);
     api.forget();
     api.endWatches({ bookmark: false });
     await until(expect, "the relisting", () => resyncs() === 2);
     await leases.acquire([request()]);
     await leases.revoke([{ namespace: "default", resource: "r", free: "now" }]);
-    await until(expect, "a hint again", () => watching.changed.length === 2);
+    await until(expect, "another notification", () => watching.changed.length === 2);
     await watching.stop();
   });
 
-  it("tells of renewals to nobody, and knows by them since when others hold", async () => {
+  it("notifies no waiter of renewals, and learns from them since when others hold", async () => {
     const api = later(await startKubeApi());
     const [holder, env] = [await open(api), manualEnv()];
     const kubeconfig = await writeKubeconfig(ownKubeconfig(api.port), folder);
@@ -343,10 +346,10 @@ describe("watching", () => {
     await holder.leases.renew([held]);
     await holder.leases.acquire([request("mark")]);
     await holder.leases.revoke([{ namespace: "default", resource: "mark", free: "now" }]);
-    await until(expect, "the hint that comes after all that", () => watching.changed.length > 0);
+    await until(expect, "the notification after all that", () => watching.changed.length > 0);
     expect(watching.changed).toEqual([{ type: "changed", namespace: "default", resource: "mark" }]);
     await env.clock.advance(10_000);
-    // It has never asked, but heard of it ten seconds ago.
+    // This contender never polled, but its watch saw the record ten seconds ago.
     expect(await leases.acquire([request()])).toMatchObject([{ status: "acquired" }]);
     await watching.stop();
   });

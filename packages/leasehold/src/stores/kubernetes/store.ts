@@ -1,4 +1,4 @@
-/** Leases as Lease objects: the port, over what transactions.ts does with each. */
+/** Leases as Lease objects: the port over the reads and writes in transactions.ts. */
 
 import type * as port from "../../core/index.js";
 import { failedMaybe } from "../../core/index.js";
@@ -23,11 +23,11 @@ export class KubernetesLeaseStore implements port.LeaseStore {
   readonly capabilities: port.Capabilities = {
     clock: "observed",
     grants: "portable",
-    // client-go reads whole seconds: of renewals that are closer together it sees only some.
+    // client-go reads whole seconds, so it would miss renewals that are closer together.
     ttl: { minMs: 2 * WHOLE_MS, maxMs: 2_147_483 * WHOLE_MS, stepMs: WHOLE_MS },
     queue: false,
     watch: "push",
-    // Counted from when a contender has seen the record for its whole duration.
+    // A contender counts from when it first sees the record, and then waits the whole duration.
     epsilonMs: 0,
   };
   readonly #api: KubernetesApi;
@@ -82,7 +82,7 @@ export class KubernetesLeaseStore implements port.LeaseStore {
     namespace: string,
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<port.WatchEvent, void, void> {
-    // A waiter counts the age of another's record from here, not from its own next poll.
+    // A waiter counts the age of the holder's record from here, not from its own next poll.
     const observe = (object: LeaseObject, deleted: boolean) => {
       if (deleted) this.#objects.observations.forget(object.metadata.name);
       else this.#objects.observations.note(object, this.#env.clock.monotonic());
@@ -98,7 +98,7 @@ export class KubernetesLeaseStore implements port.LeaseStore {
     this.#api.close();
   }
 
-  /** One outcome per request. Those of one key are decided in order, others side by side. */
+  /** Returns one outcome per request. Requests for the same key run in order, others concurrently. */
   async #each<Request extends port.Key, Outcome>(
     requests: readonly Request[],
     { timeoutMs = DEFAULT_BUDGET_MS }: port.CallOptions = {},

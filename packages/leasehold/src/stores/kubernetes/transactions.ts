@@ -1,16 +1,15 @@
 /**
- * How requests become writes. Each reads one object, decides by the rules and puts it back under the
- * resourceVersion that it was read with:
+ * Turns requests into writes. Each reads one object, applies the rules and writes the object back under
+ * the resourceVersion that it read:
  *
  *   GET ──▶ decide ──▶ PUT ──▶ 200: written
- *    ▲         │         ├──▶ 409, 404: another client was faster; read again
- *    │         │         └──▶ no answer: unknown (`maybe`)
+ *    ▲         │         ├──▶ 409, 404: another client wrote first; read again
+ *    │         │         └──▶ no response: unknown (`maybe`)
  *    │         └──▶ nothing to write: the outcome
- *    └── 404: POST a free object, then go on with it
+ *    └── 404: POST a free object, then continue with it
  *
- * A write that arrives late finds another version and does nothing. Renewals and releases begin with
- * the version that this store has seen last, without the GET. Expiry is known by observation: see
- * observations.ts.
+ * A late write finds another version and does nothing. Renewals and releases start from the version
+ * that this store saw last, without the GET. Expiry is measured by observation: see observations.ts.
  */
 
 import { type Key, StoreMisconfiguredError } from "../../core/index.js";
@@ -27,7 +26,7 @@ import { Observations } from "./observations.js";
 import { keyOf, type LeaseObject, type Observed } from "./records.js";
 import { newObject } from "./records-changes.js";
 
-/** Objects that are worked on at a time. */
+/** The number of objects processed at a time. */
 const CONCURRENCY = 32;
 const PAGE = 500;
 
@@ -41,14 +40,14 @@ export class LeaseObjects {
     this.#env = env;
   }
 
-  /** Until when a call without a time limit may take. */
+  /** The deadline of calls that set none. */
   deadlineMs(): number {
     return this.#env.clock.monotonic() + DEFAULT_BUDGET_MS;
   }
 
   /**
-   * The outcome of one request, once what it changes is written.
-   * @param fromMemory begins with the version seen last, without the GET
+   * Returns the outcome of one request, once its change is written.
+   * @param fromMemory starts from the version seen last, without the GET
    */
   async settle<Outcome>(
     key: Key,
@@ -60,7 +59,7 @@ export class LeaseObjects {
     const remembered = fromMemory ? this.observations.get(name) : undefined;
     if (remembered) {
       const step = decide(this.#now(remembered, null));
-      // What memory refuses, the object itself may allow.
+      // A refusal based on memory is not final: the object may have changed.
       if (step.write && (await this.#write(step.write, step, deadlineMs))) return step.outcome;
     }
     for (;;) {
@@ -74,7 +73,7 @@ export class LeaseObjects {
     }
   }
 
-  /** What there is, or would have to be created. */
+  /** Reads the object; if it is missing, returns the one to create. */
   async find(key: Key, deadlineMs: number): Promise<Found> {
     const name = objectNameOf(key);
     const answer = await this.#api.send({ verb: "get", name, deadlineMs });
@@ -88,19 +87,23 @@ export class LeaseObjects {
     const owner = keyOf(found.object);
     if (owner && (owner.namespace !== key.namespace || owner.resource !== key.resource)) {
       throw new StoreMisconfiguredError(
-        `the Lease object ${name} belongs to the resource "${owner.resource}" of the namespace "${owner.namespace}", by its annotations: delete it if they were edited`,
+        `the Lease object ${name} carries annotations of the resource "${owner.resource}" in the namespace "${owner.namespace}": delete it if they were edited`,
       );
     }
     return found;
   }
 
-  /** @returns null if another client was faster */
+  /**
+   * @returns null if another client wrote first
+   */
   async #create(body: LeaseObject, deadlineMs: number): Promise<Found | null> {
     const answer = await this.#api.send({ verb: "create", body, deadlineMs });
     return answer.status === 409 ? null : this.#received(answer);
   }
 
-  /** @returns false if there is another version by now */
+  /**
+   * @returns false if the object has a newer version
+   */
   async #write(body: LeaseObject, step: Step<unknown>, deadlineMs: number): Promise<boolean> {
     const answer = await this.put(body, deadlineMs);
     if (answer.status >= 300) return false;
@@ -109,7 +112,7 @@ export class LeaseObjects {
     return true;
   }
 
-  /** A status of 300 or more: there is another version by now. */
+  /** Any other status means that the object has a newer version. */
   put(body: LeaseObject, deadlineMs: number): Promise<Answer> {
     const { name } = body.metadata;
     return this.#api.send({ verb: "update", name, body, deadlineMs });
@@ -125,7 +128,7 @@ export class LeaseObjects {
     return { ...observed, nowMs: clock.monotonic(), wallMs: clock.wall(), serverWallMs };
   }
 
-  /** All objects that a selector finds. */
+  /** Lists all objects that match a selector. */
   async all(selector: Readonly<Record<string, string>>): Promise<Observed[]> {
     const deadlineMs = this.deadlineMs();
     const found: Observed[] = [];
@@ -135,7 +138,7 @@ export class LeaseObjects {
       const query = { ...selector, limit: String(PAGE), ...rest };
       const { status, body } = await this.#api.send({ verb: "list", query, deadlineMs });
       if (status === 410) {
-        // It took too long, and what the first pages were of is forgotten.
+        // The list took too long, and the server has dropped the version of its first pages.
         found.length = 0;
         next = undefined;
         continue;

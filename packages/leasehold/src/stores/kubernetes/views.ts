@@ -1,4 +1,4 @@
-/** Reads what is stored: single leases and pages of a namespace. Clears what ended long ago. */
+/** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
 import { type Key, type LeaseView, type ListQuery, type Page, rules } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
@@ -44,7 +44,7 @@ export class Views {
     return { items, nextCursor: more ? (items.at(-1)?.resource ?? null) : null };
   }
 
-  /** Objects stay, as other clients expect: what goes is what they tell of grants that have ended. */
+  /** Keeps the objects, as other clients expect, and removes their annotations about ended grants. */
   async collect(olderThanMs: number): Promise<number> {
     const { clock } = this.#env;
     let collected = 0;

@@ -1,13 +1,13 @@
 /**
- * Following the Lease objects of a namespace of ours.
+ * Watches the Lease objects of a Leasehold namespace.
  *
  *   list ──▶ its resourceVersion ──▶ watch from there ──▶ events ──▶ ended, broken, silent
  *    ▲                                  ▲                                │ from the last version seen
- *    │ 410 Gone: that version is         └────────────────────────────────┘
- *    └── forgotten; then `resync`
+ *    │ 410 Gone: the server has         └────────────────────────────────┘
+ *    └── dropped that version; then `resync`
  *
- * From the last version on nothing is missed, however often the connection breaks. A stream is ended
- * by the server after a minute, so one that is silent for longer is broken.
+ * Resuming from the last version misses nothing, however often the connection breaks. The server ends a
+ * stream after a minute, so one that is silent for longer is broken.
  */
 
 import { LeaseholdError, type WatchEvent } from "../../core/index.js";
@@ -20,14 +20,14 @@ const FOLLOW = { watch: "1", allowWatchBookmarks: "true", timeoutSeconds: "60" }
 const SILENCE_MS = 75_000;
 const RECONNECT = { firstMs: 100, longestMs: 5_000 };
 
-/** The objects of a namespace; with them, in the shared one, those of other clients. */
+/** Selects the objects of a namespace; the shared one includes those of other clients. */
 export function selectorOf(namespace: string): Record<string, string> {
   if (namespace === SHARED_NAMESPACE) return {};
   return { labelSelector: `${NAMESPACE_LABEL}=${labelOf(namespace)}` };
 }
 
 /**
- * @param observe is told of every object that has changed, before anybody else
+ * @param observe receives every changed object, before any watcher does
  * @throws STORE_MISCONFIGURED, CLOSED
  */
 export async function* followLeases(
@@ -37,7 +37,7 @@ export async function* followLeases(
   { signal, env }: { signal: AbortSignal; env: Env },
 ): AsyncGenerator<WatchEvent, void, void> {
   api.checkOpen();
-  // Not AbortSignal.any: a signal that lives long would keep what is left of each watch.
+  // AbortSignal.any would leak: a long-lived signal keeps the remains of each watch.
   const ending = new AbortController();
   const end = () => ending.abort();
   const ends = [signal, api.closing];
@@ -74,7 +74,7 @@ async function* untilEnded(
       }
       if (!events) version = null;
       for await (const { type, object } of events ?? []) {
-        // As a rule: 410, the version is forgotten.
+        // Usually 410: the server has dropped the version.
         if (type === "ERROR") version = null;
         if (type === "ERROR") break;
         const lease = object as LeaseObject;
@@ -89,16 +89,16 @@ async function* untilEnded(
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof LeaseholdError) || !error.retryable) throw error;
-      logger.debug({ err: error }, "the watch of Lease objects broke; beginning again");
+      logger.debug({ err: error }, "the watch of Lease objects broke; restarting");
     }
     if (signal.aborted) return;
-    // One that held for a while says that the way is good.
+    // A connection that lasted shows that the network works.
     if (clock.monotonic() - startMs >= RECONNECT.longestMs) backoff.reset();
     await sleep(clock, backoff.nextMs(), { signal, background: true }).catch(() => {});
   }
 }
 
-/** That somebody begins or goes on helps no waiter; nor does an object that nobody has held yet. */
+/** Grants, renewals and new objects help no waiter. */
 function hasEnded(object: LeaseObject): boolean {
   if (!isHeld(object)) return Boolean(object.spec?.acquireTime);
   return recordOf({ object, receivedMs: 0, trustFromMs: null })?.ended === "revoked";

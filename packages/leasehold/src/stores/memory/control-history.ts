@@ -3,20 +3,20 @@ import type { GrantHistory, HistoryQuery } from "../../control/index.js";
 import { InvalidOptionError, type Key, type LeaseView, type Page } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
 
-/** Of each namespace the last so many are kept, whatever their age: memory is not without end. */
+/** The newest grants kept per namespace, whatever their age, because memory is finite. */
 const KEPT = 100_000;
-/** So many more before the oldest go: they go together. */
+/** Grants above the limit before the oldest are dropped, all of them at once. */
 const SLACK = 10_000;
 
 interface Entry {
-  /** Counts what was ever added: where a page goes on. */
+  /** Counts all entries ever added; the cursor of a page. */
   readonly order: number;
   readonly grant: LeaseView;
   readonly endedAtMs: number;
 }
 
 interface Namespace {
-  /** As they were added. */
+  /** In insertion order. */
   entries: Entry[];
   readonly byName: Map<string, LeaseView>;
 }
@@ -84,7 +84,7 @@ export class MemoryGrantHistory implements GrantHistory {
   }
 }
 
-/** How many went. */
+/** Returns the number of dropped entries. */
 function keepOnly(namespace: Namespace, keep: (entry: Entry, index: number) => boolean): number {
   const { entries, byName } = namespace;
   namespace.entries = entries.filter((entry, index) => {

@@ -10,7 +10,7 @@ import {
 } from "../../control/index.js";
 
 export interface StoredKey extends NewKey {
-  /** Counts what was ever added: where a page goes on. */
+  /** Counts all keys ever added; the cursor of a page. */
   readonly order: number;
   readonly createdAtMs: number;
   readonly expiresAtMs: number | null;
@@ -18,7 +18,7 @@ export interface StoredKey extends NewKey {
 }
 
 interface State {
-  /** As they were made. */
+  /** In insertion order. */
   readonly keys: Map<string, StoredKey>;
   keysAdded: number;
   nowMs(): number;
@@ -88,7 +88,7 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
       const { name, role, prefixes, createdAtMs, expiresAtMs } = key;
       const lifetimeMs = expiresAtMs === null ? null : expiresAtMs - createdAtMs;
       const order = { ...successor, namespace, name, role, prefixes, lifetimeMs };
-      // One that ends now makes room.
+      // A key that ends now makes room for its successor.
       const made = insert(order, overlapMs === 0 ? MOST_KEYS + 1 : MOST_KEYS);
       return made ? { status: "rotated", key: made, old: end(key, overlapMs) } : { status: "full" };
     },

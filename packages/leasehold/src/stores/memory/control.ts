@@ -26,12 +26,12 @@ import { compareUtf8 } from "./keys.js";
 import type { MemoryLeaseStore } from "./store.js";
 import type { MemoryTaskStore } from "./tasks.js";
 
-/** What the stores of one name share. Its clock is that of the env it was made with. */
+/** State shared by all stores of one name. It uses the clock of the env that created it. */
 export class MemoryControlState {
   readonly entries: AuditEntry[] = [];
   readonly limits = new Map<string, TenantLimits>();
   readonly pauses = new Map<string, Pause>();
-  /** As they were made. */
+  /** In insertion order. */
   readonly keys = new Map<string, StoredKey>();
   keysAdded = 0;
   readonly #clock: Clock;
@@ -42,7 +42,9 @@ export class MemoryControlState {
     this.#originMs = clock.wall() - clock.monotonic();
   }
 
-  /** Steady: a jump of the wall clock neither ends nor prolongs a key. */
+  /**
+   * Follows the monotonic clock: a jump of the wall clock neither shortens nor extends a key's life.
+   */
   nowMs(): number {
     return this.#originMs + this.#clock.monotonic();
   }

@@ -6,7 +6,7 @@ import { MemoryGrantHistory } from "./control-history.js";
 import { MemoryLeaseState, MemoryLeaseStore } from "./store.js";
 import { MemoryTaskState, MemoryTaskStore } from "./tasks.js";
 
-/** Everything of one name. Its clock is that of the env it was first opened with. */
+/** All contents of one name. They use the clock of the env that first opened them. */
 class Memory implements StoreSource<Stores> {
   #contents:
     | {
@@ -44,11 +44,13 @@ class Memory implements StoreSource<Stores> {
 const byName = new Map<string, Memory>();
 
 /**
- * Leases and tasks in this process's memory, for tests, the simulation and programs of one process.
- * Nothing survives the process, tokens neither. Closing what was opened leaves the contents to
- * others who opened the same.
- * @param options.name shared by everybody in this process who gives it (`memory:NAME`); default, and
- *   `""`: the contents are known to this source alone
+ * Leases and tasks in this process's memory, for tests, simulations and single-process programs.
+ * Nothing survives the process, not even tokens. Closing a store keeps the contents for other stores
+ * that opened the same source.
+ * @param options.name shared by all callers in this process that pass it (`memory:NAME`). Default `""`:
+ *   only this source sees the contents
+ * @example
+ * const leases = await connect(memory({ name: "tests" }));
  */
 export function memory(options: { name?: string } = {}): StoreSource<Stores> {
   const { name = "" } = options;

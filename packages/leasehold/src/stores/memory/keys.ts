@@ -1,4 +1,7 @@
-/** The order of UTF-8's bytes is that of code points; JavaScript's own is that of UTF-16. */
+/**
+ * Compares in the order of UTF-8 bytes, which is the order of code points. JavaScript compares UTF-16
+ * units.
+ */
 export function compareUtf8(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let index = 0; index < length; index++) {
@@ -9,7 +12,7 @@ export function compareUtf8(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Surrogates spell the code points above all that fit in one unit. */
+/** Surrogates encode the code points above those that fit in one unit. */
 function codePointRank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
 }

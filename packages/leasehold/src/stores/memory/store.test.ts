@@ -1,4 +1,4 @@
-/** What the conformance suite cannot see from outside. */
+/** Behaviour that the conformance suite cannot observe through the port. */
 import { describe, expect, it } from "vitest";
 import { manualEnv } from "../../testing/index.js";
 import { memory } from "./index.js";
@@ -27,7 +27,7 @@ describe("the memory store", () => {
     expect(await holder(memory())).toBe(null);
   });
 
-  it("measures by the monotonic clock and tells times by the wall clock", async () => {
+  it("measures by the monotonic clock and shows times by the wall clock", async () => {
     const env = manualEnv({ wallMs: Date.UTC(2021, 0, 1) });
     const { leases } = await memory().open(env);
     const [granted] = await leases.acquire([REQUEST]);
@@ -45,7 +45,7 @@ describe("the memory store", () => {
     expect(expired).toMatchObject({ state: "expired", expiresAt: "2020-12-31T23:00:01.000Z" });
   });
 
-  it("rounds what the holder trusts down, and what others wait for up", async () => {
+  it("rounds a holder's trust down, and a contender's wait up", async () => {
     const env = manualEnv();
     const { leases } = await memory().open(env);
     await leases.acquire([REQUEST]);

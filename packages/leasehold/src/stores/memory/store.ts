@@ -1,4 +1,4 @@
-/** Leases in this process's memory: the rules themselves, applied to a map. */
+/** Leases in this process's memory: applies the rules to a map. */
 
 import {
   type AcquireOutcome,
@@ -29,17 +29,17 @@ import { WaitQueue } from "./wait-queue.js";
 import { follow } from "./watch.js";
 
 const WHAT = "the store";
-/** The two clocks drift apart by less than this unless one of them was set or stood still. */
+/** The two clocks drift apart by less than this unless one was set or the process was paused. */
 const JUMP_MS = 1_000;
 
-/** What the stores of one name share. Its clock is that of the env it was made with. */
+/** State shared by all stores of one name. It uses the clock of the env that created it. */
 export class MemoryLeaseState {
   readonly namespaces = new Map<string, Namespace>();
   #originMs: number;
 
   /**
-   * @param clockToken the least that a new token may be; default 0, because memory forgets nothing. A
-   *   simulated store that can lose its last writes needs one that grows with time.
+   * @param clockToken the lower bound of a new token; default 0, because memory loses no token. A
+   *   simulated store that can lose its last writes needs a bound that grows with time.
    */
   constructor(
     readonly clock: Env["clock"],
@@ -48,7 +48,7 @@ export class MemoryLeaseState {
     this.#originMs = clock.wall() - clock.monotonic();
   }
 
-  /** Store time as people read it. It follows jumps of the wall clock, not its trembling. */
+  /** Store time for display. It follows jumps of the wall clock, but not its jitter. */
   wallAt(storeMs: number): string {
     const originMs = this.clock.wall() - this.clock.monotonic();
     if (Math.abs(originMs - this.#originMs) >= JUMP_MS) this.#originMs = originMs;
@@ -60,7 +60,7 @@ export class MemoryLeaseState {
     if (!namespace) {
       namespace = {
         records: new Map(),
-        tickets: new WaitQueue(),
+        waitQueue: new WaitQueue(),
         paused: new Set(),
         tokenFloor: 0,
         watchers: new Set(),
@@ -73,15 +73,15 @@ export class MemoryLeaseState {
 
 interface Namespace {
   readonly records: Map<string, LeaseRecord>;
-  readonly tickets: WaitQueue;
-  /** The resources that operators have paused. */
+  readonly waitQueue: WaitQueue;
+  /** Resources paused by operators. */
   readonly paused: Set<string>;
-  /** The largest token among the records that were collected. */
+  /** The largest token among collected records. */
   tokenFloor: number;
   readonly watchers: Set<EventQueue<WatchEvent>>;
 }
 
-/** A rule with its request and the time filled in; `namespace` is for what else the rule needs. */
+/** A rule, with its request and the time bound; `namespace` gives access to other state it needs. */
 type Step<Outcome> = (
   record: LeaseRecord | null,
   nowMs: number,
@@ -109,9 +109,9 @@ export class MemoryLeaseStore implements LeaseStore {
     return requests.map((request) => {
       let replaced: LeaseView | undefined;
       const outcome = this.#decide<AcquireOutcome>(request, (record, nowMs, namespace) => {
-        const { tickets, tokenFloor, paused } = namespace;
+        const { waitQueue, tokenFloor, paused } = namespace;
         const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
-        const before = tickets.get(request.resource);
+        const before = waitQueue.get(request.resource);
         const decision = queue.acquireInTurn(
           record,
           before,
@@ -120,7 +120,7 @@ export class MemoryLeaseStore implements LeaseStore {
           token,
           paused.has(request.resource),
         );
-        tickets.set(request.resource, decision.tickets);
+        waitQueue.set(request.resource, decision.tickets);
         if (record && decision.record !== record) replaced = this.#view(request, record);
         return decision;
       });
@@ -147,7 +147,7 @@ export class MemoryLeaseStore implements LeaseStore {
       this.#decide<ReleaseOutcome>(request, (record, nowMs, namespace) => {
         const decision = rules.release(record, request, nowMs);
         if (decision.record === record) {
-          const passedOn = namespace.tickets.withdraw(request.resource, request.leaseId);
+          const passedOn = namespace.waitQueue.withdraw(request.resource, request.leaseId);
           const isFree = !record || !rules.excludes(record, nowMs);
           if (passedOn && isFree) this.#notify(namespace, request, nowMs);
         }
@@ -195,9 +195,9 @@ export class MemoryLeaseStore implements LeaseStore {
     const nowMs = this.#state.clock.monotonic();
     let collected = 0;
     for (const namespace of this.#state.namespaces.values()) {
-      namespace.tickets.collect(nowMs);
+      namespace.waitQueue.collect(nowMs);
       for (const [resource, record] of namespace.records) {
-        // However a grant ended, its expiry is when it did.
+        // The expiry records when the grant ended, whatever ended it.
         if (rules.excludes(record, nowMs) || record.expiresAtMs >= nowMs - olderThanMs) continue;
         namespace.tokenFloor = Math.max(namespace.tokenFloor, record.token);
         namespace.records.delete(resource);
@@ -207,7 +207,7 @@ export class MemoryLeaseStore implements LeaseStore {
     return collected;
   }
 
-  /** Pauses a resource, or ends that and wakes the first waiter. */
+  /** Pauses a resource, or resumes it and wakes the first waiter. */
   setPaused(key: Key, paused: boolean): void {
     const namespace = this.#state.namespace(key.namespace);
     if (paused) namespace.paused.add(key.resource);
@@ -219,7 +219,7 @@ export class MemoryLeaseStore implements LeaseStore {
   /** Ends this store's watchers; the records stay for other stores of the same name. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const hints of this.#watching) hints.end();
+    for (const watcher of this.#watching) watcher.end();
   }
 
   #decide<Outcome>(key: Key, step: Step<Outcome>): rules.Decision<Outcome>["outcome"] | Failed {
@@ -232,17 +232,17 @@ export class MemoryLeaseStore implements LeaseStore {
     const { record, outcome } = step(before, nowMs, namespace);
     if (record && record !== before) {
       namespace.records.set(key.resource, record);
-      // A grant ended. That others begin or go on helps no waiter.
+      // Only the end of a grant helps a waiter; new grants and renewals do not.
       if (record.ended) this.#notify(namespace, key, nowMs);
     }
     return outcome;
   }
 
-  /** Wakes the first waiter alone. */
+  /** Wakes only the first waiter. */
   #notify(namespace: Namespace, { namespace: name, resource }: Key, nowMs: number): void {
-    const first = namespace.tickets.first(resource, nowMs);
-    for (const hints of namespace.watchers) {
-      hints.push({
+    const first = namespace.waitQueue.first(resource, nowMs);
+    for (const watcher of namespace.watchers) {
+      watcher.push({
         type: "changed",
         namespace: name,
         resource,
@@ -251,7 +251,7 @@ export class MemoryLeaseStore implements LeaseStore {
     }
   }
 
-  /** Whole milliseconds, rounded to the side on which the holder stops too early. */
+  /** Rounds down to whole milliseconds, so that the holder stops early rather than late. */
   #withTerm<Outcome extends { remainingMs: number }>(
     outcome: Outcome,
   ): Outcome & { expiresAt: string } {

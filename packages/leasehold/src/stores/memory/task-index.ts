@@ -1,8 +1,10 @@
-/** The tasks of one namespace in memory, and the orders in which they are asked for. */
+/** The tasks of one namespace in memory, with an index for each order of access. */
 import type { NewTask, TaskState } from "../../tasks/port.js";
 import { isUnfinished, type TaskRecord } from "../../tasks/record.js";
 
-/** Pending tasks of one queue, kind and priority: the first is due or none is. */
+/**
+ * Pending tasks of one queue, kind and priority, ordered by due time: if the first is not due, none is.
+ */
 interface Lane {
   readonly queue: string;
   readonly kind: string;
@@ -28,7 +30,7 @@ export class TaskIndex {
     return (id && this.#records.get(id)) || null;
   }
 
-  /** Adds a task, or puts the record in the place of the one before it. */
+  /** Adds a task, or replaces its previous record. */
   put(record: TaskRecord): void {
     const before = this.#records.get(record.id);
     if (before) this.#leave(before);
@@ -70,7 +72,7 @@ export class TaskIndex {
     return [...this.#running].flatMap((id) => this.#records.get(id) ?? []);
   }
 
-  /** Newest id first, from before `cursor` on. */
+  /** Newest id first, starting before `cursor`. */
   *newestFirst(cursor: string | undefined): Generator<TaskRecord, void, void> {
     const { items } = this.#ids;
     let index = cursor === undefined ? items.length : this.#ids.position(cursor);
@@ -132,10 +134,7 @@ function compareIds(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/**
- * An array kept in order. Most tasks are added at its end and taken from its front, where both cost
- * next to nothing.
- */
+/** A sorted array. Most tasks are appended at the end and taken from the front; both are cheap. */
 class SortedList<T> {
   readonly items: T[] = [];
   readonly #compare: (a: T, b: T) => number;
@@ -154,7 +153,7 @@ class SortedList<T> {
     else this.items.splice(position, 1);
   }
 
-  /** Where the item is, or would be. */
+  /** The index of the item, or its insertion point. */
   position(item: T): number {
     let low = 0;
     let high = this.items.length;

@@ -18,7 +18,9 @@ interface Found {
   readonly grant: AttemptRecord;
 }
 
-/** @throws InvalidOptionError for a cursor that no page has given */
+/**
+ * @throws InvalidOptionError for a cursor that no page returned
+ */
 export function leasesOf(tasks: TaskIndex, query: TaskLeaseQuery, nowMs: number): Page<LeaseView> {
   const { namespace, states, renewedOnly = false, limit = 100, cursor } = query;
   const after = cursor === undefined ? null : taskLeasePosition(cursor);
@@ -46,7 +48,9 @@ export function leasesOf(tasks: TaskIndex, query: TaskLeaseQuery, nowMs: number)
   };
 }
 
-/** @param onlyLive saves the way through all that have ended */
+/**
+ * @param onlyLive skips ended grants
+ */
 function* newestFirst(
   tasks: TaskIndex,
   after: TaskLeasePosition | null,

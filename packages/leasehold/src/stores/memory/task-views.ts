@@ -1,4 +1,4 @@
-/** What people see of tasks in memory. */
+/** Views of tasks in memory. */
 
 import { InvalidOptionError } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
@@ -38,7 +38,9 @@ function viewOf(record: TaskRecord, nowMs: number): TaskView {
   };
 }
 
-/** @throws InvalidOptionError for a cursor that no page has given */
+/**
+ * @throws InvalidOptionError for a cursor that no page returned
+ */
 export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<TaskView> {
   const { states, queue, kind, limit = 100, cursor } = query;
   const before = cursor === undefined ? undefined : storedId(cursor);
@@ -62,7 +64,7 @@ export function detailsOf(record: TaskRecord, nowMs: number): TaskDetails {
   return { ...viewOf(record, nowMs), attempts: grantsOf(record).map(viewAttempt) };
 }
 
-/** Oldest first, the last one included. */
+/** Oldest first, including the last attempt. */
 export function grantsOf({ earlier, last }: TaskRecord): readonly AttemptRecord[] {
   return last ? [...earlier, last] : earlier;
 }

@@ -1,4 +1,4 @@
-/** Tasks in this process's memory: the rules themselves, applied to a map. */
+/** Tasks in this process's memory: applies the rules to a map. */
 
 import { ClosedError, type Failed, InvalidOptionError, type LeaseView } from "../../core/index.js";
 import type { Env, EventQueue } from "../../env/index.js";
@@ -37,17 +37,20 @@ import { leasesOf } from "./task-leases.js";
 import { detailsOf, iso, listOf } from "./task-views.js";
 import { follow } from "./watch.js";
 
-/** A claim is repeated within seconds, if at all. */
+/** A client repeats a claim within seconds, if at all. */
 const CLAIMS_KEPT_MS = 600_000;
 
 interface Namespace {
   readonly tasks: TaskIndex;
-  /** What each claim took, oldest first. */
+  /** The tasks that each claim took, oldest claim first. */
   readonly claims: Map<string, { readonly ids: readonly string[]; readonly atMs: number }>;
   readonly watchers: Set<EventQueue<TaskWatchEvent>>;
 }
 
-/** What the stores of one name share. Time and chance are those of the env it was made with. */
+/**
+ * State shared by all stores of one name. It uses the clock and the randomness of the env that created
+ * it.
+ */
 export class MemoryTaskState {
   readonly random: Env["random"];
   readonly namespaces = new Map<string, Namespace>();
@@ -60,7 +63,10 @@ export class MemoryTaskState {
     this.#originMs = clock.wall() - clock.monotonic();
   }
 
-  /** Since the Unix epoch, and steady: a jump of the wall clock neither ends nor prolongs a lease. */
+  /**
+   * Milliseconds since the Unix epoch, by the monotonic clock: a jump of the wall clock neither
+   * shortens nor extends a lease.
+   */
   nowMs(): number {
     return this.#originMs + this.#clock.monotonic();
   }
@@ -75,7 +81,7 @@ export class MemoryTaskState {
   }
 }
 
-/** A rule, and what else it needs of the namespace. */
+/** A rule, with the tasks of the namespace if it needs them. */
 type Step<Request, Outcome> = (
   record: TaskRecord | null,
   request: Request,
@@ -174,7 +180,7 @@ export class MemoryTaskStore implements TaskStore {
     );
   }
 
-  /** Forgets tasks that have ended. */
+  /** Deletes finished tasks. */
   async delete(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
     if (this.#closed) return keys.map(closed);
     return keys.map(({ namespace, id }) => {
@@ -244,10 +250,10 @@ export class MemoryTaskStore implements TaskStore {
   /** Ends this store's watchers; the tasks stay for other stores of the same name. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const hints of this.#watching) hints.end();
+    for (const watcher of this.#watching) watcher.end();
   }
 
-  /** Decides the requests of a call, in order, all at one time. */
+  /** Decides the requests of one call in order, all at the same instant. */
   #decide<Request extends TaskKey, Outcome>(
     requests: readonly Request[],
     step: Step<Request, Outcome>,
@@ -266,7 +272,7 @@ export class MemoryTaskStore implements TaskStore {
     });
   }
 
-  /** Whole milliseconds, rounded to the side on which the holder stops too early. */
+  /** Rounds down to whole milliseconds, so that the holder stops early rather than late. */
   #withTerm<Outcome extends { remainingMs: number }>(
     outcome: Outcome,
   ): Outcome & { expiresAt: string } {
@@ -285,12 +291,12 @@ function closed(): Failed {
   return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
 }
 
-/** Waiting workers want to know of what they can claim at once. */
+/** Notifies waiting workers of tasks that they can claim now. */
 function notify(
   { watchers }: Namespace,
   { state, queue, scheduledAtMs }: TaskRecord,
   nowMs: number,
 ): void {
   if (state !== "pending" || scheduledAtMs > nowMs) return;
-  for (const hints of watchers) hints.push({ type: "ready", queue });
+  for (const watcher of watchers) watcher.push({ type: "ready", queue });
 }

@@ -1,35 +1,35 @@
-/** The waiters of one namespace in memory: the tickets of each resource, in their order. */
+/** The wait queue of one namespace in memory: the waiters of each resource, in queue order. */
 import { queue, type Ticket } from "../../core/index.js";
 
 export class WaitQueue {
-  /** No resource is in it without a ticket. */
-  readonly #tickets = new Map<string, readonly Ticket[]>();
+  /** Holds only resources that have at least one waiter. */
+  readonly #waiters = new Map<string, readonly Ticket[]>();
 
   get(resource: string): readonly Ticket[] {
-    return this.#tickets.get(resource) ?? [];
+    return this.#waiters.get(resource) ?? [];
   }
 
-  set(resource: string, tickets: readonly Ticket[]): void {
-    if (tickets.length > 0) this.#tickets.set(resource, tickets);
-    else this.#tickets.delete(resource);
+  set(resource: string, waiters: readonly Ticket[]): void {
+    if (waiters.length > 0) this.#waiters.set(resource, waiters);
+    else this.#waiters.delete(resource);
   }
 
   first(resource: string, nowMs: number): Ticket | undefined {
     return queue.liveTickets(this.get(resource), nowMs)[0];
   }
 
-  /** Removes a waiter; whether it was the first, and its place passes on to another. */
+  /** Removes a waiter. Returns true if it was the first and another waiter takes its position. */
   withdraw(resource: string, leaseId: string): boolean {
     const before = this.get(resource);
-    const after = before.filter((ticket) => ticket.leaseId !== leaseId);
+    const after = before.filter((waiter) => waiter.leaseId !== leaseId);
     this.set(resource, after);
     return before[0]?.leaseId === leaseId && after.length > 0;
   }
 
-  /** Deletes tickets that have expired. */
+  /** Deletes expired waiters. */
   collect(nowMs: number): void {
-    for (const [resource, tickets] of this.#tickets) {
-      this.set(resource, queue.liveTickets(tickets, nowMs));
+    for (const [resource, waiters] of this.#waiters) {
+      this.set(resource, queue.liveTickets(waiters, nowMs));
     }
   }
 }

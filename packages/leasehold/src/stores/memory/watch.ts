@@ -1,6 +1,6 @@
 import { type EventQueue, eventsUntil, type Resync } from "../../env/index.js";
 
-/** The events of a watch that is in these sets, from now until the signal aborts or they are ended. */
+/** Yields the events pushed to these sets, from now until the signal aborts or the sets end it. */
 export function follow<Event>(
   signal: AbortSignal,
   sets: readonly Set<EventQueue<Event>>[],

@@ -1,11 +1,13 @@
-/** What we need of the drivers, pg and PGlite: what users may give us, and what we make ourselves. */
+/**
+ * The parts of pg and PGlite that the store uses, for clients that users pass in and those it creates.
+ */
 
 export interface Notice {
-  /** Of the server's code, where it was made: unlike the message it is not translated. */
+  /** The server routine that raised the error: unlike the message, it is not translated. */
   readonly routine?: string | undefined;
 }
 
-/** What we need of a client of pg, or of a driver that has its face. */
+/** The parts of a pg client that the store needs; other drivers with the same interface fit. */
 export interface PgClient {
   query(query: {
     name?: string;
@@ -26,13 +28,13 @@ export interface PgClient {
 export interface PgPoolClient extends PgClient {
   release(destroy?: boolean): void;
 }
-/** What we need of your pool: `new pg.Pool(...)` fits. Never closed by us. */
+/** The parts of a pool that the store needs: `new pg.Pool(...)` fits. The store never closes it. */
 export interface PgPool {
   connect(): Promise<PgPoolClient>;
   readonly options?: { readonly max?: number };
 }
 
-/** What can be asked within a transaction of PGlite, or without one. */
+/** Queries that work inside and outside a PGlite transaction. */
 export interface PgliteSession {
   query(
     text: string,
@@ -40,7 +42,9 @@ export interface PgliteSession {
     options: { parsers: { [oid: number]: (value: string) => unknown } },
   ): Promise<{ rows: unknown[] }>;
 }
-/** What we need of your PGlite: `await PGlite.create()` fits. Never closed by us. */
+/**
+ * The parts of PGlite that the store needs: `await PGlite.create()` fits. The store never closes it.
+ */
 export interface PgliteInstance extends PgliteSession {
   transaction<T>(work: (tx: PgliteSession) => Promise<T>): Promise<T>;
   listen(channel: string, onPayload: (payload: string) => void): Promise<() => Promise<void>>;

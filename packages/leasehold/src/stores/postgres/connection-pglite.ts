@@ -1,4 +1,7 @@
-/** PostgreSQL in this process: PGlite over a directory that no other process has open, or the user's. */
+/**
+ * PostgreSQL in this process: PGlite over a directory that no other process has open, or the user's
+ * instance.
+ */
 
 import {
   type CallOptions,
@@ -21,17 +24,19 @@ import { lockDirectory } from "./directory-lock.js";
 import { storeError } from "./failures.js";
 import { backgroundTimers } from "./pglite-timers.js";
 
-/** Types whose values PGlite would turn into something else than we say in connection.ts. */
+/** Types that PGlite would parse differently from connection.ts. */
 const OTHER_TYPES = [16, 17, 20, 21, 23, 114, 700, 701, 1082, 1114, 1184, 1700, 3802];
 const OPTIONS = { parsers: Object.fromEntries(OTHER_TYPES.map((oid) => [oid, decoderOf(oid)])) };
 
 /**
- * A database that was not closed is recovered when it is opened. The timer that reports the progress
- * of the recovery would fire for ever after.
+ * Disables the progress timer of crash recovery. After opening a database that was not closed, it would
+ * fire forever.
  */
 const START_PARAMS = ["-c", "log_startup_progress_interval=0"];
 
-/** @param directory made when missing; empty: in memory, gone with the process */
+/**
+ * @param directory created if missing; empty: in memory, gone with the process
+ */
 export async function pgliteBackend(directory: string, env: Env): Promise<Backend> {
   const { PGlite } = await import("@electric-sql/pglite").catch((error) => {
     throw new StoreMisconfiguredError(
@@ -58,7 +63,7 @@ export async function pgliteBackend(directory: string, env: Env): Promise<Backen
   });
 }
 
-/** The instance stays the user's: it is never closed. */
+/** The instance belongs to the user: the store never closes it. */
 export function ownPgliteBackend(db: PgliteInstance, { clock }: Env): Backend {
   return backendOf(db, "the user's PGlite", { clock, close: async () => {} });
 }
@@ -75,24 +80,25 @@ function backendOf(
     control: pgliteSql(db, clock, () => turns.take("control")),
     async listen(onPayload) {
       const stop = await db.listen(CHANNEL, onPayload);
-      // Nothing is left to stop in an instance that its owner has closed.
+      // There is nothing to stop in an instance that its owner has closed.
       return { stop: async () => (db.closed ? undefined : stop()) };
     },
     close,
   };
 }
 
-/** One statement at a time, and renewals ahead of all that wait: PGlite itself knows no other order. */
+/** Runs one statement at a time, renewals first. PGlite itself has no priorities. */
 class Turns {
   readonly #waiting: Record<"control" | "general", (() => void)[]> = { control: [], general: [] };
   #taken = false;
 
-  /** Resolves when it is one's turn, with what ends it. */
+  /** Resolves when the caller may run, with the function that ends its slot. */
   async take(lane: "control" | "general"): Promise<() => void> {
     if (this.#taken) await new Promise<void>((resolve) => this.#waiting[lane].push(resolve));
     this.#taken = true;
-    // A statement keeps the event loop from coming round. What has arrived meanwhile is gathered
-    // first: else each request on a socket would become a statement of its own. Renewals do not wait.
+    // A statement blocks the event loop. This yields first so that requests that arrived meanwhile form
+    // one batch; otherwise each request on a socket would become a statement of its own. Renewals do
+    // not wait.
     if (lane === "general") await nextTurn();
     return () => {
       const next = this.#waiting.control.shift() ?? this.#waiting.general.shift();
@@ -127,7 +133,7 @@ function pgliteSql(db: PgliteInstance, clock: Clock, turn: () => Promise<() => v
   }
 }
 
-/** What has begun in this process goes on after a timeout: its outcome is then unknown. */
+/** A statement in this process continues after a timeout, so its outcome is unknown. */
 function within<T>(
   clock: Clock,
   { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
@@ -137,7 +143,7 @@ function within<T>(
     throw storeError(error, true);
   });
   return withTimeout(clock, timeoutMs, answer, () => {
-    const what = `PGlite: no answer within ${Math.round(timeoutMs)} ms`;
+    const what = `PGlite: no response within ${Math.round(timeoutMs)} ms`;
     throw new StoreUnavailableError(what, { outcome: "unknown" });
   });
 }

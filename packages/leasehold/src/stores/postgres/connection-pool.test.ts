@@ -49,7 +49,7 @@ describePostgres("queries over a pool", () => {
     await expect(late).rejects.toMatchObject({
       code: "STORE_UNAVAILABLE",
       outcome: "unknown",
-      message: expect.stringContaining("PostgreSQL: no answer within 50 ms"),
+      message: expect.stringContaining("PostgreSQL: no response within 50 ms"),
     });
     const [after] = await sql.query("SELECT pg_backend_pid() AS pid");
     expect(after).not.toEqual(before);
@@ -68,14 +68,14 @@ describePostgres("queries over a pool", () => {
     prepared.enable();
     expect(await kept.query(text, [2])).toEqual([{ sum: 3 }]);
     expect((await names()).length).toBeGreaterThan(0);
-    // As behind a pooler that hands out sessions by the statement.
+    // Simulates a pooler that assigns sessions per statement.
     await own.query("DEALLOCATE ALL");
     expect(await kept.query(text, [3])).toEqual([{ sum: 4 }]);
     expect(await kept.query(text, [4])).toEqual([{ sum: 5 }]);
     await own.end();
   });
 
-  it("have not been sent when no connection was free in time", async () => {
+  it("report applied no when no connection was free in time", async () => {
     const clients = [await pool.connect(), await pool.connect()];
     const late = sql.query("CREATE TABLE never_sent (n int)", [], { timeoutMs: 50 });
     await expect(late).rejects.toMatchObject({
@@ -102,7 +102,7 @@ describePostgres("queries over a pool", () => {
     expect(await sql.query("SELECT 1 AS n")).toEqual([{ n: 1 }]);
   });
 
-  it("that the server refuses have no effect, and cost no connection", async () => {
+  it("that the server rejects have no effect, and keep their connection", async () => {
     const [before] = await sql.query("SELECT pg_backend_pid() AS pid");
     await expect(sql.query("SELECT 1/0")).rejects.toMatchObject({ outcome: "none" });
     await expect(
@@ -136,7 +136,7 @@ describePostgres("queries over a pool", () => {
 });
 
 describePostgres("opening a server", () => {
-  // Of its own, because TEST_POSTGRES_URL may lead to one that asks nobody for a password.
+  // Starts its own server, because TEST_POSTGRES_URL may lead to one that requires no password.
   let server: PostgresServer;
   beforeAll(async () => {
     server = await startPostgres();
@@ -148,7 +148,7 @@ describePostgres("opening a server", () => {
     return openPostgres({ url }, systemEnv);
   };
 
-  it("says what is wrong with its address, and how to mend it", async () => {
+  it("reports what is wrong with its address, with a remedy", async () => {
     const port = await freePort();
     const cases: [(url: URL) => void, object][] = [
       [(url) => (url.password = "wrong"), { message: expect.stringMatching(/password/) }],
@@ -180,7 +180,7 @@ describePostgres("the password of a server", () => {
   });
   afterAll(() => server.remove());
 
-  it("stands in no error and no log, whatever fails", async () => {
+  it("appears in no error and no log, whatever fails", async () => {
     const password = `secret${randomBytes(8).toString("hex")}`;
     const said: unknown[] = [];
     const log = (fields: object, message: string) => void said.push([fields, message]);
@@ -224,8 +224,8 @@ describePostgres("the password of a server", () => {
       () => {
         const messages = JSON.stringify(said.map((one) => Array.isArray(one) && one[1]));
         expect(messages).toContain("an idle connection was lost");
-        expect(messages).toContain("the connection for notifications is lost");
-        expect(messages).toContain("no connection for notifications yet");
+        expect(messages).toContain("the notification connection was lost");
+        expect(messages).toContain("the notification connection is not open yet");
       },
       { timeout: 20_000 },
     );
@@ -247,12 +247,12 @@ describePostgres("a server that is killed and comes back", () => {
   });
   afterAll(() => server.remove());
 
-  it("fails calls definitely while it is away, and serves them again by itself", async () => {
+  it("fails calls with applied no while it is unavailable, and then recovers", async () => {
     const backend = await serverBackend(server.url, systemEnv);
     const lanes = [backend.general, backend.control];
     for (const sql of lanes) await sql.query("SELECT 1");
     await server.kill9();
-    // The idle connections are dead, which each lane may have to find out by using one.
+    // The idle connections are dead; each lane may discover that only by using one.
     for (const sql of lanes) await sql.query("SELECT 1").catch(() => {});
     for (const sql of lanes) {
       await expect(sql.query("SELECT 1")).rejects.toMatchObject({

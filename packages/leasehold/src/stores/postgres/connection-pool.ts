@@ -1,6 +1,6 @@
 /**
- * SQL over the connections of a pool. Statements are planned once a connection where each of ours is a
- * session of its own: planning takes several times as long as what they do.
+ * SQL over the connections of a pool. Where each connection is a session of its own, statements stay
+ * prepared: planning takes several times as long as running them.
  */
 
 import { type CallOptions, StoreUnavailableError } from "../../core/index.js";
@@ -16,21 +16,21 @@ import {
 import type { Notice, PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
 import { breaksConnection, isNotPrepared, storeError } from "./failures.js";
 
-/** More than most clients use; some statements have a text for each number of queues. */
+/** Above the needs of most clients; some statements have one text per number of queues. */
 const MOST_PREPARED = 200;
 
 /**
- * A plan is made once, perhaps while its tables are small enough to be read as a whole, and kept when they
- * have grown. It must look rows up by their indexes from the start.
+ * Plans must use the indexes from the start. A plan may be made while its tables are small enough for a
+ * full scan, and kept after they have grown.
  */
 const SETTINGS = `SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)`;
 
 /**
- * Commits something that means nothing, and so waits for the synchronous standbys, if there are any: what they
- * confirm is this and all that was committed before.
+ * Commits a record without content, and so waits for the synchronous standbys, if there are any. Their
+ * confirmation covers this record and every earlier commit.
  */
 export const CONFIRM = "SELECT pg_logical_emit_message(true, 'leasehold', '')::text AS at";
-/** The function of the server that warns when somebody has cancelled that wait, after the commit. */
+/** The server function that warns when that wait was cancelled, after the commit. */
 const CANCELLED_WAIT = "SyncRepWaitForLSN";
 
 const TYPES = { getTypeParser: decoderOf };
@@ -54,12 +54,12 @@ async function send<Row>(
 }
 
 /**
- * The names under which statements are kept prepared. None until it is known that a connection is a
- * session of its own, and none again where a server turns out not to know one that was prepared.
+ * Names of prepared statements. There are none until a connection is known to be a session of its own,
+ * and none again once a server does not know a statement that was prepared.
  */
 export class Prepared {
   readonly #names = new Map<string, string>();
-  /** Whose session has our settings. */
+  /** Connections whose session has the store's settings. */
   readonly #settled = new WeakSet<PgClient>();
   #enabled = false;
 
@@ -67,7 +67,9 @@ export class Prepared {
     this.#enabled = true;
   }
 
-  /** @returns what `query` returns: asked for by name, or once more without one */
+  /**
+   * @returns the result of `query`: run by name, or once more without a name
+   */
   async ask<Row>(client: PgClient, text: string, values: readonly Parameter[]): Promise<Row[]> {
     if (!this.#enabled) return send(client, text, values);
     const name = this.#nameOf(text);
@@ -80,13 +82,16 @@ export class Prepared {
       return await send(client, text, values, name);
     } catch (error) {
       if (!isNotPrepared(error)) throw error;
-      // Refused before it was run. Something pools our sessions although notifications arrive.
+      // The server rejected the statement before running it. A pooler shares the sessions although
+      // notifications arrive.
       this.#enabled = false;
       return send(client, text, values);
     }
   }
 
-  /** Says what is in it, so that no two clients can mean different statements by one name. */
+  /**
+   * Derives the name from the text, so that two clients never mean different statements by one name.
+   */
   #nameOf(text: string): string | undefined {
     let name = this.#names.get(text);
     if (name === undefined && this.#names.size < MOST_PREPARED) {
@@ -111,7 +116,7 @@ export function poolSql(pool: PgPool, clock: Clock, prepared = new Prepared()): 
           await session.query("COMMIT");
           return result;
         } catch (error) {
-          // Where this fails too the connection is broken, and with it goes the transaction.
+          // If ROLLBACK fails too, the connection is broken, and the transaction ends with it.
           await session.query("ROLLBACK");
           throw error;
         }
@@ -122,13 +127,13 @@ export function poolSql(pool: PgPool, clock: Clock, prepared = new Prepared()): 
 /**
  * Runs `work` on a connection of its own, within `timeoutMs`.
  *
- * A connection that has not answered in time is destroyed rather than awaited: after a failover or
- * a cut network it would never answer, and it would block its place in the pool. What it was
- * running may still take effect: the outcome is unknown. A busy server gets no storm of new
- * connections from this, because callers batch: each lane has one statement in flight.
+ * A connection that has not responded in time is destroyed. After a failover or a network partition it
+ * would never respond, and it would occupy its slot in the pool. Its statement may still take effect,
+ * so the outcome is unknown. A busy server sees no storm of new connections, because callers batch:
+ * each lane has one statement in flight.
  *
- * A statement that waits for a synchronous standby is answered as done when an administrator cancels the
- * wait (`pg_cancel_backend`), although a failover may still lose it. So it is waited for again.
+ * If an administrator cancels a wait for a synchronous standby (`pg_cancel_backend`), the server
+ * reports success although a failover may still lose the commit. So the store waits again.
  */
 function withClient<T>(
   pool: PgPool,
@@ -139,7 +144,8 @@ function withClient<T>(
   return new Promise<T>((resolve, reject) => {
     let client: PgPoolClient | undefined;
     let over = false;
-    // A client that loses its connection while it is ours emits `error`, which would end the process.
+    // A checked-out client emits `error` when it loses its connection; without a listener that would
+    // end the process.
     const onError = () => {};
     let unconfirmed = false;
     const onNotice = ({ routine }: Notice) => {
@@ -150,12 +156,12 @@ function withClient<T>(
       timer.cancel();
       if (!client) return;
       client.removeListener("notice", onNotice);
-      // A destroyed client may report its end later on.
+      // A destroyed client may report its end later.
       if (!destroy) client.removeListener("error", onError);
       client.release(destroy);
     };
     const timer = clock.timer(timeoutMs, () => {
-      const what = client ? "no answer" : "no free connection";
+      const what = client ? "no response" : "no free connection";
       const outcome = client ? "unknown" : "none";
       finish(true);
       const within = `within ${Math.round(timeoutMs)} ms`;
@@ -181,7 +187,7 @@ function withClient<T>(
         reject(storeError(error, true));
       }
     };
-    // What is wrong with its settings a pool may also throw.
+    // A pool may also throw if its settings are invalid.
     const connected = (async () => pool.connect())();
     connected.then(run, (error) => {
       if (over) return;

@@ -1,4 +1,4 @@
-/** A PostgreSQL server: by URL over pools of ours, or over a pool of the user's. */
+/** A PostgreSQL server: by URL through the store's own pools, or through the user's pool. */
 
 import { InvalidOptionError, StoreMisconfiguredError } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
@@ -6,21 +6,24 @@ import { type Backend, CHANNEL, type Subscription } from "./connection.js";
 import type { PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
 import { Prepared, poolSql, sessionOf } from "./connection-pool.js";
 
-/** Acquires, reads, tasks. More connections would not make a database of few cores faster. */
+/** For acquires, reads and tasks. More connections would not speed up a database with few cores. */
 const GENERAL_CONNECTIONS = 8;
-/** Renewals, releases and heartbeats, two statements of each in flight: none waits for another kind. */
+/**
+ * For renewals, releases and heartbeats, two statements of each in flight, so no kind waits for
+ * another.
+ */
 const CONTROL_CONNECTIONS = 6;
 /**
- * So many of those are opened at once and kept, as many as renewals use: who meets none that is free
- * waits for a new one to open, whatever becomes free meanwhile, and on a machine that has too much to
- * do that takes longer than a lease lasts.
+ * Connections opened at once and kept for the pool above, as many as renewals use. A caller that finds
+ * none free waits for a new one to open, even if another becomes free meanwhile. On an overloaded
+ * machine that takes longer than a lease lasts.
  */
 const KEPT_CONNECTIONS = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * @param url `postgres://user:password@host:port/database`; the parameters are those of pg, and
- *   `watch=poll` where connections are pooled per transaction
+ * @param url `postgres://user:password@host:port/database`, with the parameters of pg, and `watch=poll`
+ *   behind a pooler in transaction mode
  */
 export async function serverBackend(url: string, { clock, logger }: Env): Promise<Backend> {
   const pg = await import("pg").catch((error) => {
@@ -36,11 +39,11 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
     keepAliveInitialDelayMillis: 10_000,
   };
   const openPool = (max: number, min: number) => {
-    // Idle connections do not keep a process alive that has nothing else to do.
+    // Idle connections do not keep the process alive.
     const pool = new Pool({ ...config, max, min, allowExitOnIdle: true });
-    // An idle connection was lost: the next caller gets another one.
+    // After an idle connection is lost, the next caller gets another one.
     pool.on("error", (error) => logger.debug({ err: error }, "an idle connection was lost"));
-    // One that is neither idle nor in use, but on its way out, would end the process with its error.
+    // A closing connection is neither idle nor in use; its unhandled error would end the process.
     pool.on("connect", (client) => client.on("error", () => {}));
     return pool;
   };
@@ -59,10 +62,11 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
           const client = new Client(config);
           return subscribe(client, onPayload, onLost, {
             open: () => client.connect(),
-            // A subscription alone does not keep the process alive either. (Types lack it.)
+            // A subscription alone does not keep the process alive either. (The types lack this
+            // method.)
             rest: () => (client as unknown as { unref(): void }).unref(),
-            // Not waited for: the other side may be gone, and waiting on a connection that does not
-            // keep the process alive would end it in the middle.
+            // Does not wait for the close. The server may be gone, and the connection does not keep the
+            // process alive, so the process could exit during the wait.
             close: async () => void client.end().catch(() => {}),
           });
         },
@@ -73,18 +77,21 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
   };
 }
 
-/** Never rejects: who asks for one that could not be opened is told why. */
+/** Opens connections in advance. Never rejects: a caller that needs a connection gets the error. */
 async function openAhead(pool: Pick<PgPool, "connect">, count: number): Promise<void> {
-  // Of settings that make no sense the pool throws at once.
+  // The pool throws synchronously if its settings are invalid.
   const open = async () => pool.connect();
   const opened = await Promise.allSettled(Array.from({ length: count }, open));
   for (const one of opened) if (one.status === "fulfilled") one.value.release();
 }
 
-/** The pool stays the user's: it is never closed. One connection of it is kept for notifications. */
+/**
+ * A store over the user's pool. It never closes the pool, and keeps one of its connections for
+ * notifications.
+ */
 export function poolBackend(pool: PgPool, watch: "push" | "poll", { clock }: Env): Backend {
   const sql = poolSql(pool, clock);
-  // The only connection of a pool cannot be kept for listening.
+  // A pool's only connection cannot be kept for notifications.
   const poll = watch === "poll" || pool.options?.max === 1;
   return {
     name: "PostgreSQL over the user's pool",
@@ -124,18 +131,18 @@ async function subscribe(
   };
   const lost = (error: Error) => {
     if (over) return;
-    // A session that ends before it listens (a proxy accepts, and the server behind it is down) is
-    // a failure to subscribe: it is told once, by the rejection below.
+    // A session that ends before it listens (a proxy accepts while the server behind it is down) is a
+    // failure to subscribe. The rejection below reports it once.
     if (!established) {
       early ??= error;
       return;
     }
-    // Ends what is left of the session; that it fails is no news.
+    // Ends the session; a failure to do so is irrelevant.
     void stop().catch(() => {});
     onLost(error);
   };
   client.on("error", lost);
-  client.on("end", () => lost(new Error("the connection for notifications has ended")));
+  client.on("end", () => lost(new Error("the notification connection ended")));
   client.on("notification", ({ channel, payload }) => {
     if (!over && channel === CHANNEL && payload !== undefined) onPayload(payload);
   });
@@ -163,14 +170,14 @@ function parse(text: string): { connectionString: string; name: string; poll: bo
   try {
     url = new URL(text);
   } catch {
-    // Without its cause, which quotes the URL with the password.
+    // Omits the cause, which quotes the URL with the password.
     throw new StoreMisconfiguredError(
-      "the URL of the PostgreSQL server cannot be read: write postgres://user:password@host:port/database, what is special in the password as %XX",
+      "the PostgreSQL URL is invalid: write postgres://user:password@host:port/database, and percent-encode special characters of the password",
     );
   }
   const watch = url.searchParams.get("watch");
   if (watch !== null && watch !== "poll") {
-    throw new InvalidOptionError("watch", 'in the URL of a PostgreSQL server can only be "poll"');
+    throw new InvalidOptionError("watch", 'must be "poll" or absent in a PostgreSQL URL');
   }
   url.searchParams.delete("watch");
   const name = `PostgreSQL at ${url.host}${url.pathname}`;

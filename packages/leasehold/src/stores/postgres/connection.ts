@@ -1,14 +1,14 @@
 /**
- * The seam between our SQL and whatever runs it: a pool of ours, a pool of the user's, or PGlite in
- * this process. One SQL for all, so values go in and come out the same way everywhere:
+ * The interface between the SQL and its backend: the store's own pool, the user's pool, or PGlite. All
+ * of them run the same SQL, so values are encoded the same way everywhere:
  *
  * - in: text, numbers, booleans, null and arrays of them, with a cast in the SQL (`$1::text[]`);
- *   JSON as text that was stringified by the caller (drivers disagree about arrays);
- * - out: boolean as boolean, int and float as number, all else as text, whatever parsers the user
- *   has registered with the driver.
+ *   JSON as text that the caller stringified (drivers disagree about arrays);
+ * - out: boolean as boolean, int and float as number, all else as text, regardless of the parsers that
+ *   the user registered with the driver.
  *
- * No statement relies on the session of the one before: that works behind PgBouncer in transaction
- * mode.
+ * No statement relies on the session of an earlier one, so the store works behind PgBouncer in
+ * transaction mode.
  */
 import type { CallOptions } from "../../core/index.js";
 
@@ -16,7 +16,7 @@ export type Scalar = string | number | boolean | null;
 export type Parameter = Scalar | readonly Scalar[];
 
 export interface Session {
-  /** The rows of one statement, of which the caller says what columns they have. */
+  /** Runs one statement and returns its rows. The caller declares their columns. */
   query<Row = Record<string, Scalar>>(
     text: string,
     values?: readonly Parameter[],
@@ -25,40 +25,40 @@ export interface Session {
 
 /** Rejects with a LeaseholdError whose `outcome` says whether the statement may have taken effect. */
 export interface Sql {
-  /** One statement, committed when this resolves. Bounded by `timeoutMs`, default 10,000. */
+  /** Runs one statement, committed when this resolves, within `timeoutMs` (default 10,000). */
   query<Row = Record<string, Scalar>>(
     text: string,
     values?: readonly Parameter[],
     options?: CallOptions,
   ): Promise<readonly Row[]>;
   /**
-   * Several statements that take effect together, when `work` resolves, or not at all. Each sees
-   * what others have committed before it, whatever the default of the database.
+   * Runs several statements in one transaction: they take effect when `work` resolves, or not at all.
+   * Each sees all earlier commits of other transactions, whatever the database's default isolation
+   * level.
    */
   transaction<T>(work: (session: Session) => Promise<T>, options?: CallOptions): Promise<T>;
 }
 
 export const DEFAULT_TIMEOUT_MS = 10_000;
 
-/** A running subscription to our channel. */
+/** An active subscription to the notification channel. */
 export interface Subscription {
-  /** Rejects when the session is dead; engines in this process need none. */
+  /** Rejects if the session is dead; engines in this process need no check. */
   check?(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** What differs between a server's URL, the user's pool and PGlite. */
+/** The differences between a server's URL, the user's pool and PGlite. */
 export interface Backend {
-  /** For people: no password in it. */
+  /** A name for messages, without the password. */
   readonly name: string;
-  /** Everything but renewals and releases. */
+  /** All statements except renewals and releases. */
   readonly general: Sql;
-  /** Renewals and releases: no crowd of acquirers may hold them up. */
+  /** Renewals and releases, separate so that many acquires do not delay them. */
   readonly control: Sql;
   /**
-   * Null where no connection can be kept for it.
-   * @param onLost called at most once, when the subscription that this has resolved with ended
-   *   without stop()
+   * Null if no connection can be kept for notifications.
+   * @param onLost called at most once, when the subscription ends without stop()
    */
   readonly listen:
     | ((
@@ -66,17 +66,20 @@ export interface Backend {
         onLost: (error: Error) => void,
       ) => Promise<Subscription>)
     | null;
-  /** From now on: connections are sessions of our own, and may keep statements prepared. */
+  /**
+   * From now on, connections are known to be the store's own sessions, and may keep statements
+   * prepared.
+   */
   prepare?(): void;
   close(): Promise<void>;
 }
 
-/** All our notifications; what they are about stands in the payload. */
+/** The channel of all notifications; the payload says what changed. */
 export const CHANNEL = "leasehold";
 
 type Decode = (value: string) => Scalar;
 const asText: Decode = (value) => value;
-/** By the type's OID: bool, int8, int2, int4, float4, float8. */
+/** Keyed by type OID: bool, int8, int2, int4, float4, float8. */
 const DECODERS: Readonly<Record<number, Decode>> = {
   16: (value) => value === "t",
   20: Number,
@@ -89,7 +92,10 @@ export function decoderOf(oid: number): Decode {
   return DECODERS[oid] ?? asText;
 }
 
-/** An array in PostgreSQL's own text: pg writes the same, an element at a time and much slower. */
+/**
+ * Formats an array as PostgreSQL text. pg produces the same text, but one element at a time and much
+ * slower.
+ */
 export function encode(value: Parameter): Scalar {
   if (!Array.isArray(value)) return value as Scalar;
   return `{${value.map(encodeElement).join(",")}}`;

@@ -1,7 +1,7 @@
 /**
- * The audit in PostgreSQL. Its end stands in a row of its own: whoever adds to the chain locks it,
- * so that there is one order, and reads the time behind that lock, so that times follow the order.
- * A trigger refuses whatever is not an INSERT; the chain shows who has got around it.
+ * The audit in PostgreSQL. A row of its own stores the end of the chain. A transaction that appends
+ * locks that row, which fixes one order, and then reads the clock, so that times follow the order. A
+ * trigger rejects everything but INSERT; the hash chain reveals changes that bypass it.
  */
 import {
   type AuditEntry,
@@ -22,15 +22,15 @@ SELECT h.seq, h.hash,
 FROM head h`;
 
 /**
- * Whoever holds something for an act waits no longer than this for the rest, and is not waited for
- * longer than that if it stands still in between: renewals fail on the rows that it has locked, and
- * all other acts wait for the chain's end.
+ * Limits how long an operator action waits for locks, and how long it may stand idle while it holds
+ * them. Renewals fail on the rows that it has locked, and all other actions wait for the end of the
+ * chain.
  */
 const BOUNDED = `
 SELECT set_config('lock_timeout', '2s', true),
   set_config('idle_in_transaction_session_timeout', '5s', true)`;
 
-/** Values: a column each; the new end. */
+/** Values: one array per column, then the new end. */
 const ADD = `
 WITH added AS (
   INSERT INTO leasehold.audit
@@ -42,17 +42,17 @@ UPDATE leasehold.audit_head SET seq = $11::bigint, hash = $12`;
 
 const COLUMNS =
   "a.seq, a.at, a.namespace, a.actor, a.action, a.target, a.reason, a.phase, a.details, a.hash";
-/** Values: afterSeq, how many. */
+/** Values: afterSeq, limit. */
 const READ = `
 SELECT ${COLUMNS} FROM leasehold.audit a WHERE a.seq > $1::bigint ORDER BY a.seq LIMIT $2::int`;
 const HEAD = "SELECT h.seq, h.hash FROM leasehold.audit_head h";
 
-/** For the transaction of the session: before an act locks anything. */
+/** Applies to the session's transaction, before an action takes locks. */
 export async function boundWaits(session: Session): Promise<void> {
   await session.query(BOUNDED);
 }
 
-/** Adds entries in the transaction of the session; others who add wait until it has ended. */
+/** Appends entries in the session's transaction; concurrent appends wait until it ends. */
 export async function addEntries(
   session: Session,
   entries: readonly NewAuditEntry[],
@@ -104,7 +104,7 @@ export function auditIn(sql: Sql): AuditLog {
   };
 }
 
-/** Only the conditions of the query stand in it, so that each can use its index. */
+/** Contains only the conditions of the query, so that each can use its index. */
 function listSql(query: AuditQuery, limit: number): [text: string, values: Parameter[]] {
   const values: Parameter[] = [limit];
   const conditions: string[] = [];

@@ -10,7 +10,7 @@ const COLUMNS = `running, rate_per_second AS "ratePerSecond"`;
 const UNWRITTEN: GeneratorWanted = { running: false, ratePerSecond: 1 };
 
 const READ = `SELECT ${COLUMNS} FROM leasehold.generator WHERE namespace = $1`;
-/** Values: namespace, running, ratePerSecond; null leaves what is there. */
+/** Values: namespace, running, ratePerSecond; null keeps the current value. */
 const WRITE = `
 INSERT INTO leasehold.generator AS g (namespace, running, rate_per_second)
 VALUES ($1, coalesce($2::bool, ${UNWRITTEN.running}), coalesce($3::float8, ${UNWRITTEN.ratePerSecond}))

@@ -1,16 +1,16 @@
 /**
- * Ended grants in PostgreSQL. Rows are only added and deleted, both in the order of their keys:
- * those who add the same ones at once wait for each other in that order, and never in a ring.
+ * Ended grants in PostgreSQL. Rows are only inserted and deleted, both in key order. So transactions
+ * that insert the same rows wait for each other in that order and cannot deadlock.
  */
 import type { GrantHistory, HistoryQuery } from "../../control/index.js";
 import { InvalidOptionError, type Key, type LeaseView, type Page } from "../../core/index.js";
 import type { Parameter, Sql } from "./connection.js";
 import type { Connections } from "./shared.js";
 
-/** One statement deletes so many at most. */
+/** The number of rows that one statement deletes at most. */
 const COLLECTED_AT_ONCE = 1_000;
 
-/** Values: a column each, times as text. */
+/** Values: one array per column, times as text. */
 const APPEND = `
 INSERT INTO leasehold.grant_history (namespace, resource, grant_id, holder, token, state, ttl_ms,
   granted_at, renewed_at, expires_at, metadata, recorded_at)
@@ -37,7 +37,7 @@ const FIND = `
 SELECT ${COLUMNS} FROM leasehold.grant_history h
 WHERE h.namespace = $1 AND h.resource = $2 AND h.grant_id = $3`;
 
-/** However a grant ended, its expiry is when it did. Values: olderThanMs, how many. */
+/** The expiry records when the grant ended, whatever ended it. Values: olderThanMs, limit. */
 const COLLECT = `
 WITH old AS MATERIALIZED (
   SELECT h.namespace, h.resource, h.grant_id FROM leasehold.grant_history h
@@ -96,7 +96,7 @@ export class PostgresGrantHistory implements GrantHistory {
   }
 }
 
-/** Only the conditions of the query stand in it, so that each can use its index. */
+/** Contains only the conditions of the query, so that each can use its index. */
 function listSql(query: HistoryQuery, limit: number): [text: string, values: Parameter[]] {
   const values: Parameter[] = [query.namespace];
   const conditions = ["h.namespace = $1"];

@@ -1,7 +1,7 @@
 /**
- * Keys in PostgreSQL. Whoever adds one locks the tenant's keys by name, so that no two together pass the
- * limit. All else is decided on the locked row of a key: of a rotation and a revocation at the same time
- * one sees what the other has done.
+ * API keys in PostgreSQL. Adding a key takes an advisory lock of the tenant, so that concurrent
+ * additions respect the limit. All other decisions use the locked row of a key: a concurrent rotation
+ * and revocation see each other's changes.
  */
 import {
   type ApiKey,
@@ -36,9 +36,9 @@ type Row = Omit<ApiKey, "prefixes" | "remainingMs"> & {
 
 const FIND = `SELECT ${COLUMNS}, k.digest FROM leasehold.api_key k WHERE k.id = $1`;
 const ANY = `SELECT EXISTS (SELECT FROM leasehold.api_key k WHERE ${good("k")}) AS any`;
-/** Until the transaction ends. Values: the namespace. */
+/** Holds the lock until the transaction ends. Values: namespace. */
 const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('leasehold keys of ' || $1, 0))";
-/** Values: id, namespace, name, role, prefixes, digest, lifetimeMs, how many there may be then. */
+/** Values: id, namespace, name, role, prefixes, digest, lifetimeMs, maximum number of keys. */
 const ADD = `
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 INSERT INTO leasehold.api_key AS k
@@ -58,9 +58,9 @@ SET expires_at = least(k.expires_at, ${afterMs("clock_timestamp()", "$3")}),
 WHERE k.namespace = $1 AND k.id = $2
 RETURNING ${COLUMNS}`;
 
-/** One statement deletes so many at most. */
+/** The number of rows that one statement deletes at most. */
 const COLLECTED_AT_ONCE = 1_000;
-/** Values: olderThanMs, how many. */
+/** Values: olderThanMs, limit. */
 const COLLECT = `
 WITH old AS MATERIALIZED (
   SELECT k.id FROM leasehold.api_key k WHERE k.expires_at <= ${afterMs("now()", "-$1")}
@@ -95,14 +95,14 @@ export function keysIn(sql: Sql): KeyStore & KeyActs {
     add: (key) => sql.transaction((session) => add(session, key, MOST_KEYS)),
     rotate: ({ namespace, id, overlapMs, successor }) =>
       sql.transaction(async (session) => {
-        // In the order of those who add: the tenant's keys, then one of them.
+        // Locks in the same order as additions: the tenant's keys, then one key.
         await session.query(LOCK, [namespace]);
         const values = [namespace, id];
         const [row] = await session.query<Row & { lifetime_ms: number | null }>(LOCKED, values);
         if (!row) return { status: "notGood" };
         const { name, role, prefixes } = keyOf(row);
         const order = { namespace, name, role, prefixes, lifetimeMs: row.lifetime_ms };
-        // One that ends now makes room.
+        // A key that ends now makes room for its successor.
         const most = overlapMs === 0 ? MOST_KEYS + 1 : MOST_KEYS;
         const key = await add(session, { ...order, ...successor }, most);
         if (!key) return { status: "full" };
@@ -132,7 +132,7 @@ async function end(
   return row ? keyOf(row) : null;
 }
 
-/** Only the conditions of the query stand in it, so that each can use its index. */
+/** Contains only the conditions of the query, so that each can use its index. */
 function listSql({ namespace, cursor }: KeyQuery, limit: number): [string, Parameter[]] {
   const values: Parameter[] = [limit];
   const conditions = ["true"];

@@ -31,15 +31,15 @@ const CLEAR_PAUSE = `
 DELETE FROM leasehold.pause p WHERE p.namespace = $1 AND p.kind = $2 AND p.name = $3 RETURNING 1`;
 
 /**
- * What a grant looks at. Unlike grants it waits for whoever has locked the row: an act comes after
- * the statement that is under way. Values: namespace, resource.
+ * The pause flag that grants check. Unlike grants, this statement waits for a row lock: the action
+ * follows the statement that holds it. Values: namespace, resource.
  */
 const PAUSE_RESOURCE = `
 INSERT INTO leasehold.lease AS l (namespace, resource, lease_id, holder, token, ttl_ms,
   granted_at, expires_at, ended, paused)
 VALUES ($1, $2, '', '', 0, 0, clock_timestamp(), clock_timestamp(), 'released', true)
 ON CONFLICT (namespace, resource) DO UPDATE SET paused = true WHERE NOT l.paused`;
-/** A row that was made for the pause has never been granted: no token is forgotten with it. */
+/** A row created for the pause was never granted, so deleting it loses no token. */
 const RESUME_RESOURCE = `
 WITH ${CLOCK},
   unpaused AS (
@@ -73,7 +73,7 @@ export function pausesIn(sql: Sql): PauseStore & PauseActs {
 
 const LIMIT_COLUMNS = `leases, tasks, rate_per_second AS "ratePerSecond"`;
 const READ_LIMITS = `SELECT ${LIMIT_COLUMNS} FROM leasehold.tenant_limit WHERE namespace = $1`;
-/** Values: namespace; of each limit whether it is named, and what it shall be. */
+/** Values: namespace; for each limit whether to change it, and its new value. */
 const SET_LIMITS = `
 INSERT INTO leasehold.tenant_limit AS t (namespace, leases, tasks, rate_per_second)
 VALUES ($1, $3::int, $5::int, $7::float8)

@@ -1,11 +1,11 @@
 /**
- * What operators keep in PostgreSQL. An act and its entry are one transaction:
+ * The operators' state in PostgreSQL. An action and its audit entry form one transaction:
  *
- *   BEGIN ─ act, by the statements of the stores ─ entry, under the lock of the chain's end ─ COMMIT
+ *   BEGIN ─ action, by the stores' statements ─ audit entry, under the lock of the chain's end ─ COMMIT
  *
- * Whatever fails within it undoes all of it; killed in between, there is neither act nor entry. Acts
- * wait for each other at the chain's end, which is the last lock that each of them takes, and for a
- * few seconds at most: whoever is stuck there would keep a holder from renewing what it has locked.
+ * A failure rolls back both, and so does a crash. Actions wait for each other only at the end of the
+ * chain, the last lock that each takes, and for a few seconds at most: a stuck action would block
+ * renewals of the rows that it has locked.
  */
 import type { Act, Actors, AuditEntry, Control, Performed } from "../../control/index.js";
 import type { Failed, LeaseholdError } from "../../core/index.js";
@@ -19,7 +19,7 @@ import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
 
-/** Who met somebody who was adding the same key begins anew, so often in all. */
+/** Total attempts of an action that collides with a concurrent addition of the same key. */
 const TRIES = 3;
 
 export function postgresControl(connections: Connections): Control {
@@ -46,7 +46,7 @@ export function postgresControl(connections: Connections): Control {
             }
           });
         } catch (failure) {
-          // The transaction rejects with a failure of the store, whatever was thrown in it.
+          // The transaction rejects with a store failure, whatever error ended it.
           const error = thrown ? thrown.error : failure;
           if (tries === TRIES || !isUniqueViolation(error)) throw error;
         }
@@ -86,8 +86,8 @@ function actorsIn(sql: Sql, connections: Connections): Actors {
 }
 
 /**
- * A transaction that is under way: what fails before its COMMIT was not done. After a statement that
- * failed the server refuses all others.
+ * Marks failures before COMMIT as not applied. After a failed statement the server rejects all others
+ * of the transaction.
  */
 function sqlWithin(session: Session): Sql {
   let failure: LeaseholdError | undefined;
@@ -108,7 +108,7 @@ function sqlWithin(session: Session): Sql {
   };
 }
 
-/** Stores answer their failures as outcomes: here they are told as well. */
+/** Stores return failures as outcomes; an action throws them, so that the transaction rolls back. */
 function telling(actors: Actors, tell: (error: LeaseholdError) => void): Actors {
   const told =
     <Request, Outcome extends { readonly status: string }>(

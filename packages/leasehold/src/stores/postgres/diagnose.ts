@@ -1,4 +1,4 @@
-/** What in the settings of a server could cost leases that were granted, or their timeliness. */
+/** Checks server settings that could lose granted leases or delay them. */
 import type { Diagnosis } from "../source.js";
 import type { Connections } from "./shared.js";
 
@@ -30,15 +30,15 @@ export async function diagnosePostgres({
     judged(
       "fsync",
       (setting) => setting === "on",
-      // PGlite is for development, and has it off always.
+      // PGlite is meant for development, and always has it off.
       backend.name.includes("PGlite") ? "doubtful" : "wrong",
-      "a crash of the machine may lose grants and tokens that were answered: use a PostgreSQL server with fsync = on",
+      "a crash of the machine may lose acknowledged grants and tokens: use a PostgreSQL server with fsync = on",
     ),
     judged(
       "synchronous_commit",
       (setting) => setting !== "off",
       "doubtful",
-      "a crash may lose the grants of the last moments: set it to on for this role or database",
+      "a crash may lose the latest grants: set it to on for this role or database",
     ),
     judged(
       "default_transaction_isolation",
@@ -59,7 +59,7 @@ export async function diagnosePostgres({
           value: "poll",
           verdict: "doubtful",
           remedy:
-            "waiters ask every half second, as behind PgBouncer in transaction mode: connect past it, or pool sessions, to be woken",
+            "waiters poll every half second instead of being woken, as behind PgBouncer in transaction mode: bypass PgBouncer, or use session pooling",
         },
   ];
 }

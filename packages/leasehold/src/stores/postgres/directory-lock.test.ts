@@ -34,7 +34,7 @@ describe("the lock of a directory", () => {
     return files[0] ?? "";
   }
 
-  /** Another process that tries to lock the directory; what came of it. */
+  /** Starts another process that tries to lock the directory, and returns its result. */
   async function other(): Promise<{ child: ChildProcess; said: string }> {
     const child = spawn(process.execPath, [program.path, directory], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -73,7 +73,7 @@ describe("the lock of a directory", () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it("does not mind a process that was killed -9", async () => {
+  it("ignores the file of a process that was killed -9", async () => {
     const { child, said } = await other();
     expect(said).toBe("locked");
     await kill9(child);
@@ -84,7 +84,7 @@ describe("the lock of a directory", () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it("does not take another process with the pid of a dead one for its owner", async () => {
+  it("does not mistake a process with a reused pid for the owner", async () => {
     const first = await lockDirectory(directory, systemEnv);
     const file = await lockFile();
     const own = JSON.parse(await readFile(join(directory, file), "utf8"));
@@ -97,10 +97,10 @@ describe("the lock of a directory", () => {
     await lock.release();
   });
 
-  it("takes an owner for alive whose start cannot be read", async () => {
+  it("treats an owner with an unknown start time as alive", async () => {
     const lock = await lockDirectory(directory, systemEnv);
     const platform = Object.getOwnPropertyDescriptor(process, "platform") as PropertyDescriptor;
-    // There nothing says when a process has started.
+    // That system reports no start times of processes.
     Object.defineProperty(process, "platform", { ...platform, value: "win32" });
     try {
       await expect(lockDirectory(directory, systemEnv)).rejects.toThrow(`process ${process.pid}`);
@@ -110,10 +110,10 @@ describe("the lock of a directory", () => {
     await lock.release();
   });
 
-  it("asks an owner in another container by its socket, and does not mind one that has died", async () => {
+  it("checks an owner in another container by its socket, and ignores a dead one", async () => {
     const { child, said } = await other();
     expect(said).toBe("locked");
-    // As if its pid were of another namespace: only the socket can tell.
+    // Simulates another pid namespace: only the socket can identify the owner.
     const path = join(directory, await lockFile());
     const owner = JSON.parse(await readFile(path, "utf8"));
     expect(owner.listens).toBe(true);
@@ -127,7 +127,7 @@ describe("the lock of a directory", () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it("cannot ask for a process of another machine, and says which file to delete", async () => {
+  it("cannot check a process of another machine, and names the file to delete", async () => {
     const name = "leasehold-1-0123456789abcdef.lock";
     const pidNamespace = "pid:[1]";
     for (const host of [hostname(), "elsewhere"]) {
@@ -141,7 +141,7 @@ describe("the lock of a directory", () => {
     }
   });
 
-  it("is given to one at most of many who try at once, over a dead one's lock", async () => {
+  it("is granted to at most one of many concurrent openers, over a dead one's lock", async () => {
     await kill9((await other()).child);
     const said = await Promise.all(Array.from({ length: 6 }, async () => (await other()).said));
     expect(said.filter((what) => what === "locked")).toHaveLength(1);

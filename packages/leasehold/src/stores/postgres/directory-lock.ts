@@ -1,20 +1,20 @@
 /**
- * PGlite does not notice a second opener of its directory, and two would ruin the data. So each
- * opener first announces itself by a file of its own in the directory, then looks for others:
+ * PGlite does not detect a second opener of its directory, and two openers would corrupt the data. So
+ * each opener first announces itself by its own file in the directory, and then checks for others:
  *
- *   A   announce A ── look: nobody ─────────── open
- *   B        announce B ── look: A is alive ── withdraw, fail
+ *   A   announce A ── check: alone ──────────── open
+ *   B        announce B ── check: A is alive ── withdraw, fail
  *
- * Whatever the interleaving, of two openers the one who looks last sees the other: they cannot
- * both open. (Both may withdraw; then each tries again after a random pause.) A file of a process
- * that is gone is no obstacle and is deleted by whoever sees it; as no name is ever used twice, that
- * cannot hit the file of somebody else. Nothing is taken over, so there is no take-over to race for.
+ * In every interleaving, the opener that checks last sees the other, so they cannot both open. (Both
+ * may withdraw; then each retries after a random delay.) Any opener deletes the file of a dead process.
+ * File names are never reused, so it cannot delete another opener's file. No opener takes over a file,
+ * so there is no takeover race.
  *
- * A process is known by its pid *and* start time, because pids are used again. Pids of another
- * container mean nothing here, but it has the same kernel: each owner listens on a socket beside its
- * file, which answers for as long as the process lives, also while it is stopped, and refuses when it
- * has died. Of a process of another machine nothing can be known but its file: who has killed it must
- * delete that.
+ * A process is identified by its pid *and* start time, because pids are reused. Pids of another
+ * container mean nothing here, but containers share the kernel. So each owner listens on a socket
+ * beside its file: it accepts connections while the process lives, even if it is stopped, and refuses
+ * them once it is dead. A process on another machine is known only by its file: the operator who kills
+ * it must delete that file.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync, readlinkSync } from "node:fs";
@@ -26,21 +26,21 @@ import { StoreMisconfiguredError } from "../../core/index.js";
 import { type Clock, type Random, sleep } from "../../env/index.js";
 
 const FILE = /^leasehold-(\d+)-[0-9a-f]{16}\.lock$/;
-/** Longer paths of sockets are cut off or refused, depending on the system. */
+/** Some systems truncate or reject longer socket paths. */
 const LONGEST_SOCKET_PATH_BYTES = 100;
-/** How often two who announce themselves at the same moment try again. */
+/** Attempts of two openers that announce themselves at the same moment. */
 const ATTEMPTS = 10;
 
 interface Owner {
   readonly pid: number;
-  /** As the system words it; null where it does not say. */
+  /** In the system's format; null if unknown. */
   readonly startedAt: string | null;
   readonly host: string;
-  /** As the system names it; null where there are none. */
+  /** In the system's format; null if it has no PID namespaces. */
   readonly pidNamespace: string | null;
-  /** Which run of which kernel; null where the system does not say. */
+  /** Identifies the boot of the kernel; null if unknown. */
   readonly boot: string | null;
-  /** Whether it listens on the socket beside its file. */
+  /** Whether the owner listens on the socket beside its file. */
   readonly listens: boolean;
 }
 
@@ -49,7 +49,7 @@ export interface DirectoryLock {
 }
 
 /**
- * Creates the directory where it is missing, and locks it for this process.
+ * Creates the directory if it is missing, and locks it for this process.
  * @throws StoreMisconfiguredError naming the process that has it open
  */
 export async function lockDirectory(
@@ -70,12 +70,12 @@ export async function lockDirectory(
       boot: bootId(),
       listens: socket !== null,
     };
-    // Nobody sees it half written, and so without what tells whether its owner can be asked for.
+    // The rename is atomic: no reader sees a partial file, which could lack the socket flag.
     await writeFile(`${path}.new`, JSON.stringify(own), { flag: "wx" });
     await rename(`${path}.new`, path);
     const release = async () => {
       await rm(path, { force: true });
-      // Its file goes with it.
+      // Closing the server deletes its socket file.
       await new Promise<void>((resolve) => (socket ? socket.close(() => resolve()) : resolve()));
     };
     const other = await findOther(real, name);
@@ -89,7 +89,7 @@ export async function lockDirectory(
 interface Other {
   readonly file: string;
   readonly pid: number;
-  /** Set when it is a process of another machine, so that we cannot ask for it. */
+  /** Set for a process on another machine, which cannot be checked. */
   readonly host: string | null;
 }
 
@@ -110,7 +110,7 @@ async function findOther(directory: string, own: string): Promise<Other | null> 
   return null;
 }
 
-/** Null when the file has gone meanwhile. One that a power failure has spoilt still names a pid. */
+/** Returns null if the file is gone. A file damaged by a power failure still names a pid. */
 async function readOwner(file: string, pid: number): Promise<Owner | null> {
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return null;
@@ -129,11 +129,11 @@ function isAlive(owner: Owner): boolean {
   try {
     process.kill(owner.pid, 0);
   } catch (error) {
-    // Somebody else's process (EPERM) is alive too.
+    // A process of another user (EPERM) is alive too.
     if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
   }
   const startedAt = startOf(owner.pid);
-  // Where its start cannot be read, whoever has the pid may be the owner.
+  // If the start time is unknown, any process with the pid may be the owner.
   return owner.startedAt === null || startedAt === null || owner.startedAt === startedAt;
 }
 
@@ -141,7 +141,7 @@ function socketOf(file: string): string {
   return file.replace(/\.lock$/, ".sock");
 }
 
-/** Null where the file system has no sockets, or none with so long a path. */
+/** Returns null if the file system has no sockets, or none with so long a path. */
 function listenAt(path: string): Promise<Server | null> {
   if (process.platform !== "linux" || Buffer.byteLength(path) > LONGEST_SOCKET_PATH_BYTES) {
     return Promise.resolve(null);
@@ -154,7 +154,7 @@ function listenAt(path: string): Promise<Server | null> {
   });
 }
 
-/** Whether somebody listens there; unless it is certain that nobody does, somebody may. */
+/** Reports whether the owner may still listen: false only if the connection is refused for certain. */
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path, () => {
@@ -181,7 +181,7 @@ function pidNamespace(): string | null {
   }
 }
 
-/** What tells this incarnation of a pid from others; null where the system does not say. */
+/** Distinguishes processes that reused a pid; null if the system does not say. */
 function startOf(pid: number): string | null {
   try {
     if (process.platform === "linux") return linuxStartOf(pid);
@@ -192,20 +192,20 @@ function startOf(pid: number): string | null {
   }
 }
 
-/** Ticks since the boot, and which boot; a process that waits to be reaped has ended. */
+/** Start time in ticks since the boot, and the boot id. A zombie process counts as ended. */
 function linuxStartOf(pid: number): string {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // The second field, the name in parentheses, may contain anything.
+  // The second field is the name in parentheses, and may contain any character.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const state = fields[0];
   return state === "Z" || state === "X" ? "ended" : `${fields[19]} ${bootId()}`;
 }
 
 function inUse(directory: string, { pid, host, file }: Other): string {
-  const who = host === null ? `process ${pid}` : `process ${pid} of another machine, "${host}"`;
+  const owner = host === null ? `process ${pid}` : `process ${pid} of another machine, "${host}"`;
   const remedy =
     host === null
       ? "stop it, or let this process reach it over HTTP or use a PostgreSQL server for both"
       : `if that machine is gone, delete ${file}`;
-  return `the PGlite directory ${directory} is open in ${who}; only one process can open it: ${remedy}`;
+  return `the PGlite directory ${directory} is open in ${owner}; only one process can open it: ${remedy}`;
 }

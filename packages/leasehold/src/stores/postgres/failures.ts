@@ -1,4 +1,4 @@
-/** What a failure of PostgreSQL means to a caller: did the statement take effect, is a retry of use? */
+/** Maps failures of PostgreSQL to outcomes: did the statement take effect, and can a retry help? */
 import {
   asStoreError,
   ClosedError,
@@ -8,29 +8,30 @@ import {
   StoreUnavailableError,
 } from "../../core/index.js";
 
-/** An answer of the server, as pg and PGlite report it. */
+/** An error response of the server, as pg and PGlite report it. */
 interface ServerError extends Error {
   /** SQLSTATE, five characters. */
   readonly code: string;
 }
 
 function isServerError(error: unknown): error is ServerError {
-  // The severity tells SQLSTATEs from node's codes, some of which have five letters too (EPIPE).
-  // Its text is translated, so that it says no more than that.
+  // The severity distinguishes SQLSTATEs from Node's codes, some of which also have five letters
+  // (EPIPE).
+  // The text may be translated, so only its presence counts.
   return error instanceof Error && "severity" in error && "code" in error;
 }
 
-/** Of failures that end the session: 08 connection, 57P shutdown, 25P03 idle too long, XX internal. */
+/** SQLSTATEs that end the session: 08 connection, 57P shutdown, 25P03 idle timeout, XX internal. */
 const SESSION_ENDS = /^(08|57P|25P03|XX)/;
-/** A standby, or a primary that has been demoted: the next connection may find the new primary. */
+/** The server is a standby or a demoted primary; the next connection may find the new primary. */
 const READ_ONLY = "25006";
 
-/** Whether the connection that reported this must not be used again. */
+/** Reports whether the connection that reported this error must not be used again. */
 export function breaksConnection(error: unknown): boolean {
   return !isServerError(error) || SESSION_ENDS.test(error.code) || error.code === READ_ONLY;
 }
 
-/** Remedies of what does not go away by itself, by SQLSTATE. */
+/** Remedies for permanent failures, by SQLSTATE. */
 const MISCONFIGURED: Readonly<Record<string, string>> = {
   "28P01": "check the user and password of the URL",
   "28000": "check the user of the URL and the server's pg_hba.conf",
@@ -47,12 +48,13 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   const message = error instanceof Error ? error.message || errorCode(error) : String(error);
   if (isServerError(error)) {
     const remedy = MISCONFIGURED[error.code];
-    if (remedy) return new StoreMisconfiguredError(`PostgreSQL says: ${message}; ${remedy}`, error);
+    if (remedy)
+      return new StoreMisconfiguredError(`PostgreSQL reported: ${message}; ${remedy}`, error);
   }
   if (message === "Cannot use a pool after calling end on the pool") {
     return new ClosedError("the PostgreSQL store");
   }
-  // A statement that the server refuses is rolled back; one whose session ended may be committed.
+  // The server rolls back a rejected statement; a statement whose session ended may be committed.
   const unknown = sent && (!isServerError(error) || SESSION_ENDS.test(error.code));
   return new StoreUnavailableError(`PostgreSQL failed: ${message}`, {
     outcome: unknown ? "unknown" : "none",
@@ -60,23 +62,23 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   });
 }
 
-/** Some errors of sockets have a code only. */
+/** Some socket errors have only a code. */
 function errorCode(error: Error): string {
   return "code" in error ? String(error.code) : error.name;
 }
 
-/** A statement prepared under a name that the server does not know, or that it knows already. */
+/** The server does not know the prepared statement's name, or already has one of that name. */
 export function isNotPrepared(error: unknown): boolean {
   return isServerError(error) && (error.code === "26000" || error.code === "42P05");
 }
 
-/** Whether somebody else has inserted the same key at the same moment. */
+/** Reports whether a concurrent statement inserted the same key. */
 export function isUniqueViolation(error: unknown): boolean {
   const cause = error instanceof LeaseholdError ? error.cause : error;
   return isServerError(cause) && cause.code === "23505";
 }
 
-/** The outcome of each request of a batch whose statement failed. */
+/** Returns the outcome of each request of a batch whose statement failed. */
 export function failedOutcome(error: unknown): Failed {
   const cause = asStoreError(error, "maybe");
   return {

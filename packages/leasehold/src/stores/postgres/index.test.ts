@@ -71,7 +71,7 @@ function exercise(open: () => Promise<PostgresDatabase>) {
     expect(await general.query("SELECT to_regclass('undone')::text AS t")).toEqual([{ t: null }]);
   });
 
-  it("tells what a grant has replaced, as it was shown before", async () => {
+  it("returns the replaced grant, as views showed it", async () => {
     const key = { namespace: "replaced", resource: "r" };
     const asked = (leaseId: string) => [
       { ...key, leaseId, holder: `h ${leaseId}`, ttlMs: 60_000, metadata: '{"a":"b"}' },
@@ -84,7 +84,7 @@ function exercise(open: () => Promise<PostgresDatabase>) {
     expect((await leases.acquire(asked("two")))[0]).not.toHaveProperty("replaced");
   });
 
-  it("has migrated, and hears its own notifications", async () => {
+  it("is migrated, and receives its own notifications", async () => {
     expect(await migrate(database.connections.backend.general)).toEqual([]);
     expect(database.connections.listener.mode).toBe("push");
   });
@@ -120,7 +120,7 @@ describePostgres("a server over the user's pool", () => {
     pool = new pg.Pool({ connectionString: fresh.url });
   });
   afterAll(async () => {
-    // Closing the store has left the pool open, with nothing checked out.
+    // Closing the store leaves the pool open, with nothing checked out.
     expect((await pool.query("SELECT 1 AS n")).rows).toEqual([{ n: 1 }]);
     await pool.end();
     await fresh.drop();
@@ -135,17 +135,17 @@ describe("PGlite in memory", () => {
 describe("the user's PGlite", () => {
   let db: PGlite;
   beforeAll(async () => {
-    // Whatever the user wants numbers to be is not for our statements.
+    // The user's parsers must not affect the store's statements.
     db = await openPglite({ parsers: { 20: BigInt, 701: String } });
   });
   afterAll(async () => {
-    // Closing the store has left it open.
+    // Closing the store leaves the instance open.
     expect((await db.query("SELECT 1 AS n")).rows).toEqual([{ n: 1 }]);
     await db.close();
   });
   exercise(() => openPostgres({ db }, systemEnv));
 
-  it("is shared by several stores, each hearing the others", async () => {
+  it("is shared by several stores, which receive each other's notifications", async () => {
     const [one, other] = [
       await openPostgres({ db }, systemEnv),
       await openPostgres({ db }, systemEnv),

@@ -1,4 +1,4 @@
-/** Leases and tasks in PostgreSQL: a server by URL, a pool of yours, or PGlite in this process. */
+/** Leases and tasks in PostgreSQL: a server by URL, the user's pool, or PGlite in this process. */
 import type { Control, GrantHistory } from "../../control/index.js";
 import { type LeaseStore, StoreMisconfiguredError } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
@@ -26,18 +26,18 @@ export type {
   PgPoolClient,
 } from "./connection-drivers.js";
 
-/** Where the database is. */
+/** The location of the database. */
 export type PostgresSource =
   /** `postgres://user:password@host:port/database`, with pg's parameters; `watch=poll` too. */
   | { readonly url: string | URL }
-  /** A pg pool of yours, which stays yours to close. `watch: "poll"` if sessions are pooled. */
+  /** A pg pool, which the caller closes. Set `watch: "poll"` if the pool shares sessions. */
   | { readonly pool: PgPool; readonly watch?: "push" | "poll" }
-  /** A directory for PGlite, or `""` for a database in memory. */
+  /** A directory for PGlite, or `""` for an in-memory database. */
   | { readonly directory: string }
-  /** A PGlite of yours, which stays yours to close. */
+  /** A PGlite instance, which the caller closes. */
   | { readonly db: PgliteInstance };
 
-/** One database opened once: its stores share connections and the subscription. */
+/** One open database: its stores share connections and the subscription. */
 export interface PostgresDatabase {
   readonly leases: LeaseStore;
   readonly tasks: TaskStore;
@@ -60,7 +60,7 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
     await checkIsolation(backend.general);
     await migrate(backend.general);
     const listener = await Listener.open(backend, env);
-    // Notifications reach only a session that is ours alone.
+    // Notifications arrive only in a session that the store does not share.
     if (listener.mode === "push") backend.prepare?.();
     const connections: Connections = { backend, listener, env };
     let closing: Promise<void> | undefined;
@@ -84,8 +84,7 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
 }
 
 /**
- * Brings the schema of a database up to date and closes it; the names of the steps
- * that took.
+ * Brings the schema of a database up to date and closes it. Returns the names of the applied steps.
  * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
  */
 export async function migratePostgres(
@@ -101,16 +100,17 @@ export async function migratePostgres(
 }
 
 /**
- * Every statement of the stores decides on the newest version of a row that it locks. At a stricter
- * level PostgreSQL refuses that wherever others were faster (40001). Refused rather than set by us:
- * behind PgBouncer in transaction mode a SET would reach somebody else's session.
+ * Checks the isolation level. Every statement decides on the newest version of a row that it locks; at
+ * a stricter level PostgreSQL rejects that if another transaction was faster (40001). The store does
+ * not set the level itself: behind PgBouncer in transaction mode a SET would reach another client's
+ * session.
  */
 async function checkIsolation(sql: Sql): Promise<void> {
   const [row] = await sql.query<{ level: string }>(
     "SELECT current_setting('default_transaction_isolation') AS level",
   );
   const level = row?.level ?? "";
-  // To PostgreSQL the two are the same.
+  // PostgreSQL treats both levels the same.
   if (level === "read committed" || level === "read uncommitted") return;
   throw new StoreMisconfiguredError(
     `default_transaction_isolation is "${level}", and leasehold needs "read committed": ` +
@@ -142,9 +142,13 @@ function storesOf(source: PostgresSource): PostgresStores {
 }
 
 /**
- * A PostgreSQL server: `postgres({ url })`, or `postgres({ pool })` with a pool of yours, of which
- * one connection is kept for notifications and which is never closed by us. Set `watch: "poll"` if
- * the pool leads to PgBouncer in transaction mode; otherwise that is found out, which takes 2 s.
+ * Leases and tasks in a PostgreSQL server: `postgres({ url })`, or `postgres({ pool })` over a pg pool.
+ * The store keeps one connection of the pool for notifications and never closes the pool. Set `watch:
+ * "poll"` if the pool leads to PgBouncer in transaction mode. By default the store detects that itself
+ * on opening, which takes 2 s.
+ * @throws (on opening) STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ * @example
+ * const leases = await connect(postgres({ pool: new pg.Pool({ connectionString }) }));
  */
 export function postgres(
   source: { url: string | URL } | { pool: PgPool; watch?: "push" | "poll" },
@@ -153,11 +157,15 @@ export function postgres(
 }
 
 /**
- * PostgreSQL in this process. `pglite({ directory })`: a database of our own, made when missing and
- * locked against other processes; `""`: in memory. `pglite({ db })`: the PGlite that your own tables
- * are in, which is never closed by us; several clients may share it. Use its `transaction()`: what
- * we ask between a BEGIN and a COMMIT that you send as statements would be part of it. PGlite has timers
- * that hold a process open, for about 10 s and after a crash for ever: ours are tamed, yours you close.
+ * Leases and tasks in PGlite, which is PostgreSQL in this process. `pglite({ directory })` opens a
+ * database of its own, created if missing and locked against other processes; `""` means in memory.
+ * `pglite({ db })` uses the instance that holds your own tables. The store never closes it, and several
+ * clients may share it. Use its `transaction()`: a statement of the store between a BEGIN and a COMMIT
+ * that you send as statements would join your transaction. PGlite's timers keep a process open, for
+ * about 10 s, or forever after a crash. The store prevents that for its own instances; close yours.
+ * @throws (on opening) STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ * @example
+ * const leases = await connect(pglite({ directory: "./data" }));
  */
 export function pglite(source: { directory: string } | { db: PgliteInstance }): PostgresStores {
   return storesOf(source);

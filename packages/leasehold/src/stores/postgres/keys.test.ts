@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { endOfPrefix } from "./keys.js";
 
 describe("the end of a prefix", () => {
-  it("comes right behind all that begin with it", () => {
+  it("is the first text after all texts with the prefix", () => {
     expect(endOfPrefix("")).toBeNull();
     expect(endOfPrefix("a")).toBe("b");
     expect(endOfPrefix("a%_*")).toBe("a%_+");

@@ -1,4 +1,4 @@
-/** Keys of leases, as columns and as texts. */
+/** Keys of leases, as columns and as text. */
 import type { Key } from "../../core/index.js";
 
 export function keyColumns(keys: readonly Key[]): string[][] {
@@ -13,14 +13,14 @@ export function keyText({ namespace, resource }: Key): string {
 const LAST_CODE_POINT = 0x10ffff;
 
 /**
- * The first text, in the order of code points, behind all that begin with the prefix; null if there
- * is none. A range needs no wildcards, so that no character of a prefix is one.
+ * Returns the first text, in code point order, after all texts with the prefix; null if there is none.
+ * A range needs no wildcards, so no character of a prefix acts as one.
  */
 export function endOfPrefix(prefix: string): string | null {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     if (last === LAST_CODE_POINT) continue;
-    // Surrogates are no code points of texts.
+    // Surrogates are not code points of a text.
     const next = last === 0xd7ff ? 0xe000 : last + 1;
     return String.fromCodePoint(...points, next);
   }

@@ -1,4 +1,4 @@
-/** The statements that grant leases, as lease-statements.ts describes. */
+/** The statements that grant leases; lease-statements.ts describes how they work. */
 import { type LeaseState, queue } from "../../core/index.js";
 import {
   CLOCK,
@@ -15,21 +15,21 @@ import { afterMs, grantId, SAME_KEY } from "./statements.js";
 import { FIRST_WAITER, WAITING, waitersBefore } from "./wait-queue.js";
 
 export interface AcquireRow {
-  /** Null where a row was made: then its key. */
+  /** Null for a new row, which is identified by its key. */
   readonly n: number | null;
   readonly namespace: string | null;
   readonly resource: string | null;
   readonly status: "acquired" | "held" | "ended";
   readonly token: number;
   readonly ttlMs: number;
-  /** Null of what is paused. */
+  /** Null if the resource is paused. */
   readonly remainingMs: number | null;
   readonly expiresAt: number;
-  /** Who is in the way; of a replaced grant, whose it was. Null where a row was made. */
+  /** The current holder, or the holder of the replaced grant. Null for a new row. */
   readonly holder: string;
   readonly grantId: string | null;
   readonly ahead: number | null;
-  /** Of the grant that was replaced. */
+  /** The grant id of the replaced grant. */
   readonly oldToken: number | null;
   readonly oldTtlMs: number;
   readonly oldState: LeaseState;
@@ -39,14 +39,14 @@ export interface AcquireRow {
   readonly oldMetadata: string | null;
 }
 
-/** A clock that was set back reserves nothing. */
+/** If the clock was set back, no position is reserved. */
 const isKept = (row: string, turns: string) =>
   `(c.now >= ${row}.expires_at AND c.now < ${row}.expires_at + ${turns})`;
 const IS_PAUSED = "(s.paused AND s.lease_id <> s.asked_id)";
 const floorOf = (row: string) =>
   `(SELECT f.token + 1 FROM leasehold.token_floor f WHERE f.namespace = ${row}.namespace)`;
 
-/** By a plain read: what most batches need, or whatever they ask for. */
+/** The outcomes decided by a plain read, which suffices for most batches. */
 const seenAndLocked = (waits: boolean) => `${seenFor(
   [
     ["asked_id", "text"],
@@ -72,7 +72,7 @@ const DECIDED = `
       CASE WHEN s.lease_id <> s.asked_id THEN 'held' WHEN ${isLive("s")} THEN 'acquired'
         ELSE 'ended' END,
       s.token, s.ttl_ms,
-      -- When the caller's turn comes, if it waits; nobody knows when a pause ends.
+      -- When the resource is free for the caller, if it waits; the end of a pause is unknown.
       CASE WHEN ${IS_PAUSED} THEN NULL WHEN s.lease_id <> s.asked_id AND (s.queue_ms > 0 OR NOT ${excludes("s")})
         THEN s.expires_at + s.turns ELSE s.expires_at END,
       CASE WHEN ${IS_PAUSED} THEN '${queue.PAUSED_HOLDER}' WHEN ${excludes("s")} THEN s.holder
@@ -84,11 +84,11 @@ const DECIDED = `
     WHERE s.lease_id = s.asked_id OR ${excludes("s")} OR ${isKept("s", "s.turns")} OR ${IS_PAUSED}`;
 
 interface Parts {
-  /** What makes `locked`. */
+  /** The SQL of `locked`. */
   readonly locked: string;
-  /** Requests s without a row. */
+  /** Selects the requests s without a row. */
   readonly fresh: string;
-  /** The outcomes that need no change. */
+  /** Selects the outcomes that need no change. */
   readonly decided: string;
   readonly more: string;
 }
@@ -146,9 +146,9 @@ export const ACQUIRE = acquire({
   more: "",
 });
 /**
- * The same for batches in which somebody waits: leaves the tickets of those who were refused, and
- * forgets those who were served and who were passed over. Apart, because the plan of a statement costs
- * time, and most batches have no such request.
+ * The statement for batches with waiters. It adds a waiter for each refused request, and deletes the
+ * waiters that were served or passed over. It is separate because planning costs time, and most batches
+ * have no such request.
  */
 export const ACQUIRE_OR_WAIT = acquire({
   locked: seenAndLocked(true),
@@ -163,9 +163,9 @@ const ASKED = `(
         $4::text AS asked_by, $5::int AS asked_ms, 0 AS queue_ms, $6::text AS asked_metadata
     ) s`;
 /**
- * The same for one request, answered only if it is granted; nobody may be in line. For a lone caller
- * most of the time of a statement goes into making its many parts ready: this one has few.
- * Values: namespace, resource, leaseId, holder, ttlMs, metadata.
+ * The statement for a single request. It returns a row only if it grants, and requires an empty wait
+ * queue. For a lone caller most of a statement's time is the setup of its parts, so this statement has
+ * few. Values: namespace, resource, leaseId, holder, ttlMs, metadata.
  */
 export const ACQUIRE_ONE = acquire({
   locked: `locked AS MATERIALIZED (

@@ -1,10 +1,10 @@
 /**
- * How the lease store asks: a batch, in which a key may stand several times, as statements that decide
- * each key once.
+ * How the lease store runs a batch. A key may occur several times in a batch, but only once in each
+ * statement.
  *
- *   batch ─ rounds of different keys ─▶ statement ─ what it answers is decided
- *                                          ▲  └─ the rest: a lock was in the way
- *                                          └──────── once more, by a new read
+ *   batch ─ rounds of different keys ─▶ statement ─ each returned row is a decision
+ *                                          ▲  └─ no row: another transaction held the lock
+ *                                          └──────── retry with a new read
  */
 
 import {
@@ -23,21 +23,23 @@ import { failedOutcome } from "./failures.js";
 import { keyText } from "./keys.js";
 import { askAgain } from "./locked-rows.js";
 
-/** One statement for requests on different keys: what to send, and what an answered row means. */
+/** A statement for requests on different keys: its values, and the meaning of its rows. */
 export interface Statement<Request, Outcome, Row> {
   readonly sql: Sql;
   text(requests: readonly Request[]): string;
-  /** By column. */
+  /** The values, one array per column. */
   values(requests: readonly Request[]): Parameter[];
-  /** What to try first for a lone request: it may leave it unanswered. */
+  /** A cheaper statement to try first for a lone request; it may return no row. */
   one?(request: Request): [text: string, values: Parameter[]] | null;
   outcome(row: Row, request: Request): Outcome;
-  /** Whether it tells of a grant that another statement has made: perhaps not yet for good. */
+  /**
+   * Whether the row reports a grant of another statement, which a standby may not have confirmed yet.
+   */
   isRepeated?(row: Row): boolean;
 }
-/** What it answers: each request at most once. Those without an answer are undecided. */
+/** The rows, at most one per request. Requests without a row are undecided. */
 interface Row {
-  /** The number of the request, from 1; else the key says which it is. */
+  /** The number of the request, from 1; if absent, the key identifies it. */
   readonly n: number | null;
   readonly namespace?: string | null;
   readonly resource?: string | null;
@@ -47,7 +49,9 @@ export class LeaseCalls {
   readonly #clock: Clock;
   readonly #closing: AbortSignal;
 
-  /** @param closing aborts when the store is closed: no statement begins after that */
+  /**
+   * @param closing aborts when the store closes: no statement starts after that
+   */
   constructor(clock: Clock, closing: AbortSignal) {
     this.#clock = clock;
     this.#closing = closing;
@@ -57,7 +61,7 @@ export class LeaseCalls {
     if (this.#closing.aborted) throw new ClosedError("the PostgreSQL lease store");
   }
 
-  /** One outcome per request, in order, all of them within the timeout. */
+  /** Returns one outcome per request, in order, all within the timeout. */
   decide<Request extends Key, Outcome extends { readonly status: string }, Answer extends Row>(
     statement: Statement<Request, Outcome, Answer>,
     requests: readonly Request[],
@@ -81,7 +85,7 @@ export class LeaseCalls {
     return inRounds(requests, keyText, send, next);
   }
 
-  /** Null for what is undecided. */
+  /** Null for undecided requests. */
   async #ask<Request extends Key, Outcome, Answer extends Row>(
     statement: Statement<Request, Outcome, Answer>,
     requests: readonly Request[],
@@ -96,7 +100,8 @@ export class LeaseCalls {
       this.assertOpen();
       const [text, values] = one ?? [statement.text(requests), statement.values(requests)];
       const rows = await sql.query<Answer>(text, values, options());
-      // A read sees what a synchronous standby may not have, after a crash or a wait that was cancelled.
+      // A read may see a grant that no synchronous standby has confirmed, after a crash or a cancelled
+      // wait.
       if (rows.some((row) => statement.isRepeated?.(row))) {
         await sql.query(CONFIRM, [], options());
       }
@@ -110,7 +115,9 @@ export class LeaseCalls {
   }
 }
 
-/** Which request a row answers. Only acquires answer by key, and then most of a batch. */
+/**
+ * Returns the request of a row. Only acquires identify rows by key, and usually whole batches of them.
+ */
 function indexIn(requests: readonly Key[]): (row: Row) => number {
   let byKey: Map<string, number> | undefined;
   return ({ n, namespace, resource }) => {
@@ -122,7 +129,7 @@ function indexIn(requests: readonly Key[]): (row: Row) => number {
   };
 }
 
-/** Its row is still locked: waiting would tie this batch to another transaction. */
+/** The row is still locked; waiting would tie this batch to another transaction. */
 function inTheWay({ namespace, resource }: Key): Failed {
   const error = new StoreUnavailableError(
     `another transaction holds the row of "${resource}" in namespace "${namespace}"`,

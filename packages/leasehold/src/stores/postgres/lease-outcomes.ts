@@ -1,4 +1,4 @@
-/** What each call on leases sends, and what the rows of its answer mean. */
+/** The values that each lease operation sends, and the meaning of the returned rows. */
 
 import type {
   AcquireOutcome,
@@ -31,7 +31,7 @@ import {
 } from "./lease-statements.js";
 import { safeToken, termOf, viewOf } from "./views.js";
 
-/** Longer waits are noted anew meanwhile; the SQL has its own, smaller bound. */
+/** Waiters that wait longer are renewed meanwhile; the SQL has its own, smaller bound. */
 const LONGEST_QUEUE_MS = 2 ** 31 - 1;
 
 export function acquiring(sql: Sql): Statement<AcquireRequest, AcquireOutcome, AcquireRow> {

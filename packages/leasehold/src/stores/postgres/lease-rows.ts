@@ -1,7 +1,7 @@
-/** The parts that the statements about leases share; lease-statements.ts says how they work together. */
+/** SQL parts shared by the lease statements; lease-statements.ts explains how they work together. */
 import { type Columns, SAME_KEY, unnested } from "./statements.js";
 
-/** Milliseconds from the statement's time until then. */
+/** Milliseconds from the statement's time to the given time. */
 export const untilMs = (time: string) => `date_part('epoch', ${time} - c.now) * 1000`;
 export const epochMs = (time: string) => `date_part('epoch', ${time}) * 1000`;
 
@@ -10,7 +10,7 @@ export const isLive = (row: string) => `(${row}.ended IS NULL AND ${row}.expires
 export const excludes = (row: string) =>
   `(${row}.ended IS DISTINCT FROM 'released' AND ${row}.expires_at > c.now)`;
 
-/** With a token of its time. */
+/** The largest of the next token and the statement's time in microseconds. */
 export const CLOCK = `clock AS MATERIALIZED (
     SELECT t.now, (extract(epoch FROM t.now) * 1000000)::bigint AS token
     FROM (SELECT clock_timestamp() AS now) t
@@ -23,9 +23,8 @@ const KEY: Columns = [
 export const ROW = `l.ctid AS at, l.lease_id, l.holder, l.token, l.ttl_ms, l.granted_at, l.renewed_at,
         l.expires_at, l.ended, l.metadata, l.paused`;
 /**
- * The batch in the order of its keys, numbered from 1 as it came, with what a plain read says about each
- * key: nulls where there is no row. OFFSET 0 keeps the planner from reading the table otherwise than key
- * by key.
+ * The batch in key order, numbered from 1 in request order, with the row that a plain read finds for
+ * each key, or nulls. OFFSET 0 makes the planner look up the table key by key.
  */
 export const seenFor = (columns: Columns, more = "") => `seen AS MATERIALIZED (
     SELECT i.*, s.*${more === "" ? "" : ", q.*"}
@@ -37,7 +36,7 @@ export const seenFor = (columns: Columns, more = "") => `seen AS MATERIALIZED (
     ) s ON true${more}
   )`;
 
-/** The rows that are as `condition` says, also in the version that is then locked. */
+/** Locks the rows that match `condition`, also in the version that is then locked. */
 export const lockedWhere = (
   asked: string,
   condition: (row: string) => string,
@@ -51,7 +50,7 @@ export const lockedWhere = (
     WHERE ${condition("s")}
   )`;
 /**
- * What is locked stays where it stands. A version newer than what the statement sees is not found there:
- * it is passed over like one that is locked, and asked for again.
+ * Locked rows are addressed by their physical position (ctid). A row version newer than the statement's
+ * snapshot is not found there; like a locked row, it is skipped and retried.
  */
 export const SAME_PLACE = "l.ctid = k.at";

@@ -1,26 +1,27 @@
 /**
- * The statements of the lease store: each decides a batch of requests on different keys, by the
- * rules in core/rules.ts, in one statement that commits by itself.
+ * The statements of the lease store. Each decides a batch of requests on different keys by the rules in
+ * core/rules.ts, and commits by itself.
  *
- *   seen ───────────────────────── decides what a plain read can decide: held, ended, taken ...
- *    └─ locked ─────────────────── rows that may change, in the order of their keys
- *         └─ granted, renewed ... ─ decided on the locked version of the row
+ *   seen ───────────────────────── the outcomes that a plain read decides: held, ended, taken ...
+ *    └─ locked ─────────────────── rows that may change, in key order
+ *         └─ granted, renewed ... ─ decided on the locked row version
  *
- * - Nothing waits for a row that somebody has locked: SKIP LOCKED. A request whose row was neither
- *   decided by the read nor locked is not answered; the caller asks once more, by a new read.
- * - Rows are locked in one order of keys before anything is inserted, and new rows are inserted in the
- *   same order after that: concurrent batches cannot deadlock.
- * - Time is clock_timestamp(), read once per statement. Not now(): that is when the transaction
- *   began. A lock is got at once or not at all, so that the time is not stale when it is used.
- * - Tokens are computed from the locked row. Larger than the last one, than all collected ones, and
- *   at least the clock in microseconds, which keeps them growing if a table is lost and made anew.
- * - Data-modifying parts run in the order in which they refer to each other, hence the
+ * - No statement waits for a row lock: SKIP LOCKED. A request that the read did not decide and whose
+ *   row could not be locked gets no row; the caller retries it with a new read.
+ * - Existing rows are locked in key order before any insert, and new rows are inserted in the same
+ *   order: concurrent batches cannot deadlock.
+ * - Time is clock_timestamp(), read once per statement. Not now(), which is when the transaction began.
+ *   A lock is granted at once or not at all, so the time is fresh when it is used.
+ * - Tokens are computed from the locked row: larger than the last one and all collected ones, and at
+ *   least the clock in microseconds. So they keep growing if a table is lost and recreated.
+ * - Data-modifying parts run in the order of their references, hence the
  *   `(SELECT count(*) ...) >= 0`.
- * - Each part carries along what the next ones need. Joined to each other, they would be compared row
- *   by row by a plan that was made for few: each request's row is looked up by its key, then by its place.
+ * - Each part passes on all columns that later parts need. Joins between parts would be planned for few
+ *   rows and compare all pairs. Instead a row is looked up by its key, then by its physical position.
  *
- * Names: c the clock, s a request with the row as seen, k as locked, x as changed. What was asked for is
- * called asked_..., what the row says has the row's names. Times go out as milliseconds since 1970.
+ * Names: c the clock, s a request with the row as seen, k as locked, x as changed. Columns of the
+ * request are called asked_..., those of the row have the row's names. Times go out as milliseconds
+ * since 1970.
  */
 import {
   CLOCK,
@@ -78,7 +79,7 @@ export interface ReleaseRow {
   readonly status: "released" | "notHeld";
 }
 
-/** Gives up grants, and places in line. Values: namespaces, resources, leaseIds. */
+/** Releases grants, and removes waiters. Values: namespaces, resources, leaseIds. */
 export const RELEASE = `
 WITH ${CLOCK},
   ${seenFor([["asked_id", "text"]])},
@@ -137,8 +138,8 @@ FROM seen s CROSS JOIN clock c
 WHERE s.lease_id IS NULL OR NOT ${excludes("s")} OR s.token <> s.expected`;
 
 /**
- * Deletes old ended leases, in the order of their keys, a chunk a statement; raises the floor of tokens
- * with it. Values: olderThanMs, the namespace and resource after which to go on, how many.
+ * Deletes old ended leases in key order, one chunk per statement, and raises the token floor
+ * accordingly. Values: olderThanMs, the namespace and resource to resume after, limit.
  */
 export const COLLECT = `
 WITH ${CLOCK},

@@ -1,18 +1,18 @@
-/** How the stores ask again about rows that somebody else has locked. */
+/** How the stores retry requests whose rows another transaction has locked. */
 import { type Clock, sleep } from "../../env/index.js";
 
 /**
- * What has changed since it was read is decided by a new read, at once. What is locked mostly is so by
- * an acquire or a claim that came too late: it locks the row that it has seen free, finds it taken,
- * and lets go of it at the end of its own statement. Who holds a row longer than all these pauses is
- * no batch of ours.
+ * A row that changed since the read is decided by an immediate new read. A lock is usually that of a
+ * late acquire or claim: it locked a row that it had seen free, finds it taken, and releases the lock
+ * when its statement ends. A transaction that holds a row longer than all these pauses is not a batch
+ * of a store.
  */
 const PAUSES_MS = [0, 0, 5, 10, 20, 40];
 
 /**
- * Asks until nothing is left, with pauses that add up to 75 ms.
- * @param ask returns what is still undecided
- * @returns what still is in the end
+ * Retries until every request is decided, with pauses that add up to 75 ms.
+ * @param ask returns the undecided requests
+ * @returns the requests still undecided at the end
  */
 export async function askAgain<Entry>(
   clock: Clock,

@@ -41,7 +41,7 @@ describePostgres("migrations", () => {
     }
   });
 
-  it("are done once whatever the default isolation, of which the stores refuse all others", async () => {
+  it("run once at every default isolation level; the stores reject all but read committed", async () => {
     const levels = ["repeatable read", "serializable"];
     const name = new URL(database.url).pathname.slice(1);
     try {
@@ -88,7 +88,7 @@ describePostgres("migrations", () => {
     }
   });
 
-  it("go on where the last release stopped, and leave no half step behind", async () => {
+  it("continue after the last release's step, and leave no partial step", async () => {
     const sql = poolSql(pool, systemEnv.clock);
     const added = { name: "added", statements: ["CREATE TABLE leasehold.added (n int)"] };
     const broken = {
@@ -102,7 +102,7 @@ describePostgres("migrations", () => {
     expect(rows).toEqual([{ half: null }]);
   });
 
-  it("of a newer release are refused", async () => {
+  it("are rejected if a newer release made them", async () => {
     await expect(openPostgres({ url: database.url }, systemEnv)).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
       retryable: false,
@@ -111,7 +111,7 @@ describePostgres("migrations", () => {
   });
 });
 
-it("make the same for the fence as it makes itself where no leases live", () => {
+it("create the same fence table that the fence creates by itself", () => {
   const words = (text: string) => text.replaceAll(/\s+/g, " ");
   for (const step of ["fence", "fence function"]) {
     const migration = MIGRATIONS.find(({ name }) => name === step);

@@ -1,21 +1,21 @@
 /**
- * Forward-only migrations. Many instances may start at once: each step runs in a transaction of its
- * own that first takes an advisory lock of the database and then looks again at what is left to do.
- * The lock is the transaction's, not the session's, so that this is right behind PgBouncer too.
+ * Forward-only migrations. Many instances may start at once. Each step runs in a transaction of its
+ * own, which takes an advisory lock of the database and then checks again which steps remain. The
+ * transaction owns the lock, not the session, so this works behind PgBouncer too.
  */
 import { StoreMisconfiguredError } from "../../core/index.js";
 import type { Session, Sql } from "./connection.js";
 import { MIGRATIONS, type Migration } from "./migrations.js";
 
-/** Our name among the advisory locks of a database: the bytes "leasehol" as a number. */
+/** The key of the advisory lock: the bytes "leasehol" as a number. */
 const LOCK = "SELECT pg_advisory_xact_lock(7810756276994469740)";
-/** A step waits for the steps of other instances. */
+/** The time limit of a step, which may wait for the steps of other instances. */
 const STEP_TIMEOUT_MS = 120_000;
 
 /**
- * Brings the schema `leasehold` up to date; the names of the steps that took.
- * Needs rights to change the schema only where there is something to do.
- * @throws StoreMisconfiguredError when a newer release has migrated this database
+ * Brings the schema `leasehold` up to date, and returns the names of the applied steps. Needs rights to
+ * change the schema only if a step remains.
+ * @throws StoreMisconfiguredError if a newer release has migrated this database
  */
 export async function migrate(
   sql: Sql,
@@ -44,16 +44,16 @@ export async function migrate(
   }
   if (version > migrations.length) {
     throw new StoreMisconfiguredError(
-      `the schema "leasehold" of this database is at version ${version}, which a newer release has made; ` +
-        `this one knows ${migrations.length}: update leasehold`,
+      `the schema "leasehold" of this database is at version ${version}, set by a newer release; ` +
+        `this release knows ${migrations.length} versions: update leasehold`,
     );
   }
   return steps;
 }
 
-/** How many steps have been done. */
+/** Returns the number of applied steps. */
 async function versionOf(session: Session): Promise<number> {
-  // Not to_regclass: it may answer from what this session knew before it waited for the lock.
+  // to_regclass may return what this session knew before it waited for the lock.
   const [table] = await session.query<{ there: boolean }>(
     `SELECT EXISTS (
        SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -68,7 +68,7 @@ async function versionOf(session: Session): Promise<number> {
 }
 
 async function createSchema(session: Session): Promise<void> {
-  // IF NOT EXISTS: an administrator may have made the schema for a user without that right.
+  // IF NOT EXISTS: an administrator may have created the schema for a user without that right.
   await session.query("CREATE SCHEMA IF NOT EXISTS leasehold");
   await session.query(`CREATE TABLE IF NOT EXISTS leasehold.migration (
     version integer PRIMARY KEY,

@@ -1,6 +1,6 @@
 /**
- * The schema, step by step. A step that has been released is never edited: changes are new steps at
- * the end. Each holds for servers and for PGlite, from PostgreSQL 13 on.
+ * The schema, step by step. A released step is never edited: changes are new steps at the end. Each
+ * step works on servers and PGlite, from PostgreSQL 13 on.
  */
 export interface Migration {
   readonly name: string;
@@ -11,8 +11,8 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: "leases",
     statements: [
-      // Names are compared byte by byte: the same order and prefixes whatever the database's locale.
-      // No index on times, and room in each page: a renewal then touches neither index nor new page.
+      // Names are compared by bytes: the same order and prefixes in every locale.
+      // No index on times, and free space in each page: a renewal then touches no index and no new page.
       `CREATE TABLE leasehold.lease (
          namespace text COLLATE "C" NOT NULL,
          resource text COLLATE "C" NOT NULL,
@@ -27,15 +27,15 @@ export const MIGRATIONS: readonly Migration[] = [
          metadata text,
          PRIMARY KEY (namespace, resource)
        ) WITH (fillfactor = 70)`,
-      // The largest token among collected leases: a new record starts above it.
+      // The largest token among collected leases: new records start above it.
       `CREATE TABLE leasehold.token_floor (
          namespace text COLLATE "C" PRIMARY KEY,
          token bigint NOT NULL
        )`,
-      // A record that was collected while its key was being granted anew, by a statement that had
-      // read the floor before: nothing else can stop that token from being smaller than an earlier
-      // one. Called once the new row stands, when nobody can come in between, and reads anew
-      // because it is volatile.
+      // Covers a record that was collected while a statement that had read the older floor granted its
+      // key anew. Nothing else stops that token from being smaller than an earlier one. The function is
+      // called once the new row exists, when no other transaction can interfere, and reads the floor
+      // again because it is volatile.
       `CREATE FUNCTION leasehold.above_floor(place text, granted bigint) RETURNS bigint
        LANGUAGE plpgsql VOLATILE AS $$
        BEGIN
@@ -45,7 +45,7 @@ export const MIGRATIONS: readonly Migration[] = [
          END IF;
          RETURN granted;
        END $$`,
-      // Who was answered "held" and waits: a release notifies only where somebody does.
+      // Records that a client got "held" and waits: a release notifies only then.
       `CREATE TABLE leasehold.waiter (
          namespace text COLLATE "C" NOT NULL,
          resource text COLLATE "C" NOT NULL,
@@ -58,10 +58,10 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: "tasks",
     statements: [
-      // The row carries the last grant, running or ended. JSON is kept as text: jsonb knows no
-      // \u0000 and neither keeps the order of keys nor all numbers. No index on a time that a
-      // heartbeat sets, and room in each page: a heartbeat then touches no index and no new page.
-      // Vacuum often: every task dies several times over as a row version.
+      // The row carries the last grant, live or ended. JSON is stored as text: jsonb rejects \u0000 and
+      // keeps neither the key order nor all numbers. No index on a time that a heartbeat sets, and free
+      // space in each page: a heartbeat then touches no index and no new page. Vacuum often, because
+      // every task leaves several dead row versions.
       `CREATE TABLE leasehold.task (
          namespace text COLLATE "C" NOT NULL,
          id uuid NOT NULL,
@@ -97,17 +97,17 @@ export const MIGRATIONS: readonly Migration[] = [
          PRIMARY KEY (namespace, id)
        ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01,
          autovacuum_analyze_scale_factor = 0.01)`,
-      // In the order in which claims take them.
+      // In claim order.
       `CREATE INDEX task_pending ON leasehold.task (namespace, queue, priority, scheduled_at, id)
        WHERE state = 'pending'`,
-      // Few, whatever the backlog: what is reaped is found by reading all of them.
+      // Few rows, whatever the backlog: reaping reads all of them.
       `CREATE INDEX task_running ON leasehold.task (namespace, id) WHERE state = 'running'`,
-      // Few among many, for those who look for them.
+      // A partial index for rare rows.
       `CREATE INDEX task_stopped ON leasehold.task (namespace, id)
        WHERE state IN ('dead', 'cancelled')`,
       `CREATE UNIQUE INDEX task_dedupe ON leasehold.task (namespace, kind, dedupe_key)
        WHERE state IN ('pending', 'running') AND dedupe_key IS NOT NULL`,
-      // Grants that have ended. Only ever added to.
+      // Ended grants. Rows are only inserted.
       `CREATE TABLE leasehold.attempt (
          namespace text COLLATE "C" NOT NULL,
          task_id uuid NOT NULL,
@@ -122,7 +122,7 @@ export const MIGRATIONS: readonly Migration[] = [
          progress text,
          PRIMARY KEY (namespace, task_id, attempt)
        )`,
-      // What each claim took, for as long as it may come again.
+      // The tasks that each claim took, kept while the claim may be repeated.
       `CREATE TABLE leasehold.claim (
          namespace text COLLATE "C" NOT NULL,
          claim_id text COLLATE "C" NOT NULL,
@@ -141,7 +141,8 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: "fence",
     statements: [
-      // The same as FENCE_TABLE of the fence, which makes it where no leases live: whichever comes first.
+      // The same as FENCE_TABLE of the fence, which creates it in databases without leases: whichever
+      // runs first.
       `CREATE TABLE IF NOT EXISTS leasehold.fence (
          namespace text COLLATE "C" NOT NULL,
          resource text COLLATE "C" NOT NULL,
@@ -154,7 +155,7 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: "grant history",
     statements: [
-      // Only ever added to, and collected by age. The id orders grants with the same token.
+      // Rows are only inserted, and collected by age. The id orders grants with equal tokens.
       `CREATE TABLE leasehold.grant_history (
          id bigint GENERATED ALWAYS AS IDENTITY,
          namespace text COLLATE "C" NOT NULL,
@@ -174,7 +175,7 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX grant_history_newest ON leasehold.grant_history (namespace, token, id)`,
       `CREATE INDEX grant_history_resource
        ON leasehold.grant_history (namespace, resource, token, id)`,
-      // Few among many, for those who look for them.
+      // A partial index for rare rows.
       `CREATE INDEX grant_history_unreleased ON leasehold.grant_history (namespace, token, id)
        WHERE state <> 'released'`,
       `CREATE INDEX grant_history_age
@@ -184,9 +185,9 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: "attempts as leases",
     statements: [
-      // Null for what ended before.
+      // Null for attempts that ended before this step.
       `ALTER TABLE leasehold.attempt ADD COLUMN ttl_ms integer, ADD COLUMN heartbeat_at timestamptz`,
-      // Few among many, for those who look for them.
+      // A partial index for rare rows.
       `CREATE INDEX attempt_unreleased ON leasehold.attempt (namespace, task_id, attempt)
        WHERE result IN ('expired', 'cancelled')`,
       `CREATE INDEX attempt_renewed ON leasehold.attempt (namespace, task_id, attempt)
@@ -196,7 +197,7 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: "waiting in line",
     statements: [
-      // In the order in which they came; the holder is named to those behind it.
+      // In arrival order; later waiters see the holder's name.
       `ALTER TABLE leasehold.waiter
          ADD COLUMN holder text NOT NULL DEFAULT '',
          ADD COLUMN place bigint GENERATED ALWAYS AS IDENTITY`,
@@ -206,7 +207,7 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: "fence function",
     statements: [
-      // The same as in FENCE_TABLE of the fence, which makes it where no leases live.
+      // The same as in FENCE_TABLE of the fence, which creates it in databases without leases.
       `CREATE OR REPLACE FUNCTION leasehold.check_fence(
          resource text, token bigint, namespace text DEFAULT 'default'
        ) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
@@ -232,7 +233,7 @@ export const MIGRATIONS: readonly Migration[] = [
   {
     name: "control",
     statements: [
-      // Prefixes as JSON. Of the secret only its SHA-256.
+      // Prefixes as JSON. Of the secret only its SHA-256 is stored.
       `CREATE TABLE leasehold.api_key (
          id text COLLATE "C" PRIMARY KEY,
          namespace text COLLATE "C" NOT NULL,
@@ -245,7 +246,7 @@ export const MIGRATIONS: readonly Migration[] = [
          revoked boolean NOT NULL DEFAULT false
        )`,
       `CREATE INDEX api_key_newest ON leasehold.api_key (namespace, created_at)`,
-      // Texts as they were hashed: a time too, which as a timestamptz has digits that are not shown.
+      // Text exactly as hashed. This includes the time: as a timestamptz it would have more digits.
       `CREATE TABLE leasehold.audit (
          seq bigint PRIMARY KEY,
          at text NOT NULL,
@@ -260,7 +261,7 @@ export const MIGRATIONS: readonly Migration[] = [
        )`,
       `CREATE INDEX audit_namespace ON leasehold.audit (namespace, seq)`,
       `CREATE INDEX audit_target ON leasehold.audit (namespace, target, seq)`,
-      // The end of the chain: who adds to it locks this row.
+      // The end of the chain: an append locks this row.
       `CREATE TABLE leasehold.audit_head (
          single boolean PRIMARY KEY DEFAULT true CHECK (single),
          seq bigint NOT NULL,
@@ -282,8 +283,8 @@ export const MIGRATIONS: readonly Migration[] = [
          since timestamptz NOT NULL,
          PRIMARY KEY (namespace, kind, name)
        )`,
-      // What grants look at, under their own lock. A resource that was never leased gets a row for
-      // it, with an empty lease id and token 0, which goes with the pause.
+      // The flag that grants check, under their own lock. Pausing a resource that was never leased
+      // creates a row with an empty lease id and token 0, deleted with the pause.
       `ALTER TABLE leasehold.lease ADD COLUMN paused boolean NOT NULL DEFAULT false`,
       `CREATE TABLE leasehold.tenant_limit (
          namespace text COLLATE "C" PRIMARY KEY,

@@ -66,7 +66,7 @@ function exercise() {
       child.once("exit", () => reject(new Error(`pgbouncer did not start: ${log}`)));
     });
     url = `postgres://postgres@127.0.0.1:${port}/pooled`;
-    // Several at once, on a database that has no schema yet.
+    // Several clients open a database without a schema at once.
     databases.push(
       ...(await Promise.all([0, 1, 2, 3].map(() => openPostgres({ url }, systemEnv)))),
     );
@@ -80,7 +80,7 @@ function exercise() {
     await server.remove();
   });
 
-  it("is found out to have no notifications, and is polled", () => {
+  it("is detected to deliver no notifications, and is polled", () => {
     for (const { leases } of databases) expect(leases.capabilities.watch).toBe("poll");
   });
 

@@ -6,7 +6,7 @@ import { backgroundTimers } from "./pglite-timers.js";
 const open = (clock?: Clock) =>
   PGlite.create({ extensions: { backgroundTimers: backgroundTimers(clock) } });
 
-/** PostgreSQL writes its statistics after the first statement, and then not before 10 s are over. */
+/** PostgreSQL writes its statistics after the first statement, and then at most every 10 s. */
 async function write(db: PGlite): Promise<void> {
   await db.exec("CREATE TABLE IF NOT EXISTS t (n int)");
   for (let n = 0; n < 3; n += 1) await db.query("INSERT INTO t VALUES ($1)", [n]);

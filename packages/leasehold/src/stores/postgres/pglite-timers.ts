@@ -1,16 +1,16 @@
 /**
- * Timers of PGlite that do not hold the process open.
+ * Keeps PGlite's timers from holding the process open.
  *
- * PostgreSQL sets timers nobody waits for, such as one 10 s after a statement to write its statistics.
- * They reach JavaScript as one function that PGlite's WebAssembly module imports; PGlite passes one
- * that calls setTimeout, and so would keep a finished program running. This extension passes another:
+ * PostgreSQL sets background timers, such as one that writes statistics 10 s after a statement.
+ * PGlite's WebAssembly module imports one JavaScript function to set them. PGlite's own version calls
+ * setTimeout, which keeps a finished program running. This extension replaces it:
  *
  *   PostgreSQL ── _setitimer_js(which, delay) ──▶ background timer ── _emscripten_timeout(which) ──▶ SIGALRM
  */
 import type { Extension } from "@electric-sql/pglite";
 import { type Clock, systemClock, type Timer } from "../../env/index.js";
 
-/** What PGlite gives to an extension: options of Emscripten, of which this one is needed. */
+/** The Emscripten options that PGlite passes to an extension, reduced to the one needed here. */
 interface EmscriptenOptions {
   readonly instantiateWasm: (
     imports: { readonly env: Record<string, unknown> },
@@ -21,7 +21,9 @@ interface WasmInstance {
   readonly exports: { readonly _emscripten_timeout: (which: number, nowMs: number) => void };
 }
 
-/** @param clock runs them; PostgreSQL believes in real time */
+/**
+ * @param clock runs the timers; PostgreSQL expects real time
+ */
 export function backgroundTimers(clock: Clock = systemClock): Extension {
   return {
     name: "background timers",
@@ -35,7 +37,7 @@ export function backgroundTimers(clock: Clock = systemClock): Extension {
       const setTimer = (which: number, delayMs: number) => {
         timers.get(which)?.cancel();
         timers.delete(which);
-        // A delay of 0 only cancels, as setitimer(2) says.
+        // A delay of 0 only cancels the timer, as in setitimer(2).
         if (delayMs > 0) {
           const background = { background: true };
           timers.set(

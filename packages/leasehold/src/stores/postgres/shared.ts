@@ -2,7 +2,7 @@ import type { Env } from "../../env/index.js";
 import type { Backend } from "./connection.js";
 import type { Listener } from "./watch.js";
 
-/** What the stores of one database share. */
+/** State shared by the stores of one database. */
 export interface Connections {
   readonly backend: Backend;
   readonly listener: Listener;

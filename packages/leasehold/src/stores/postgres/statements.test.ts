@@ -1,9 +1,9 @@
 /**
- * The final text of each SQL statement, for readers: `statements/*.sql` holds what PostgreSQL receives.
- * A variant of another statement names the lines that both have by their numbers in the other's file.
+ * Records the final text of each SQL statement for readers: `statements/*.sql` holds what PostgreSQL
+ * receives. A variant of another statement refers to shared lines by their numbers in the other's file.
  *
- * The texts are recorded from the stores themselves, at the driver. Left out are the migrations, which
- * migrations.ts spells out, and what frames a transaction or a subscription.
+ * The texts are captured from the stores at the driver. Migrations are excluded, because migrations.ts
+ * shows them, and so are statements that frame a transaction or a subscription.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { beforeAll, expect, it } from "vitest";
@@ -23,7 +23,7 @@ const COMMAND =
   "UPDATE_GOLDEN=1 npx vitest run packages/leasehold/src/stores/postgres/statements.test.ts";
 const UPDATES = process.env["UPDATE_GOLDEN"] === "1";
 const CATALOGUE_FILES = "tests/support/postgres-*statements.ts";
-/** Fewer equal lines of a variant stand in its file. */
+/** Shorter runs of equal lines are written out. */
 const SHORTEST_RUN = 6;
 const FRAME = /^(BEGIN|COMMIT|ROLLBACK)\b/;
 
@@ -32,9 +32,9 @@ const CATALOGUE: readonly Statement[] = [
   ...OPENING,
   ...CALLS.flatMap(([, ...statements]) => statements),
 ];
-/** What the stores send, by name. */
+/** The statements that the stores send, by name. */
 const sent = new Map<string, { readonly text: string; readonly values: readonly unknown[] }>();
-/** Texts that the catalogue does not expect at their place. */
+/** Texts that the catalogue does not expect at their position. */
 const unexpected: string[] = [];
 
 beforeAll(async () => {
@@ -112,7 +112,7 @@ function textOf(name: string): string[] {
   return sent.get(name)?.text.trim().split("\n") ?? [];
 }
 
-/** The longest run of `whole` that `lines` begin with. */
+/** Returns the longest run of `whole` that starts `lines`. */
 function longestRun(lines: readonly string[], whole: readonly string[]) {
   let longest = { start: 0, length: 0 };
   for (const start of whole.keys()) {

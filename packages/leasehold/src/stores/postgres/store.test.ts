@@ -29,7 +29,7 @@ describePostgres("the lease store on a server", () => {
   let admin: pg.Client;
   beforeAll(async () => {
     fresh = await freshDatabase();
-    // As many processes would: each with connections of its own.
+    // Simulates many processes: each store has its own connections.
     for (let instance = 0; instance < 8; instance++) {
       databases.push(await openPostgres({ url: fresh.url }, systemEnv));
     }
@@ -51,7 +51,7 @@ describePostgres("the lease store on a server", () => {
       const outcomes = await Promise.all(
         requests.map(async (asked, index) => {
           let outcome = await acquireOne(storeOf(index), asked);
-          // On a busy machine somebody's statement holds the row for longer than it is asked for.
+          // On a busy machine another statement may hold the row longer than the retries last.
           while (outcome.status === "failed" && outcome.applied === "no") {
             outcome = await acquireOne(storeOf(index), asked);
           }
@@ -71,7 +71,7 @@ describePostgres("the lease store on a server", () => {
     }
   });
 
-  it("waits for nobody: 500 renewals while a transaction has locked one row and one key", async () => {
+  it("never waits for locks: 500 renewals while a transaction has locked one row and one key", async () => {
     const requests = Array.from({ length: 500 }, (_, index) => request(`busy/${index}`));
     await storeOf(0).acquire(requests);
     await admin.query("BEGIN");
@@ -82,7 +82,7 @@ describePostgres("the lease store on a server", () => {
         index === 7 ? { status: "failed", applied: "no" } : { status: "renewed" },
       );
     }
-    // Somebody else contends for the locked key and is answered by a plain read.
+    // Another client contends for the locked key, and a plain read decides its request.
     expect(await acquireOne(storeOf(1), request("busy/7"))).toMatchObject({ status: "held" });
     await admin.query("ROLLBACK");
     const [again] = await storeOf(0).renew(requests.slice(7, 8));
@@ -96,7 +96,7 @@ describePostgres("the lease store on a server", () => {
       timer(delayMs, callback, options) {
         if (delayMs > 40) return systemClock.timer(delayMs, callback, options);
         pauses.push(delayMs);
-        // The lock is gone before the last of the pauses is over.
+        // The lock is released before the last retry.
         if (delayMs < 40) return systemClock.timer(delayMs, callback, options);
         void (async () => {
           await admin.query("ROLLBACK");
@@ -126,7 +126,7 @@ describePostgres("the lease store on a server", () => {
     const failures: unknown[] = [];
     const note = <Outcome extends { status: string }>(outcomes: readonly Outcome[]) => {
       for (const outcome of outcomes) {
-        // Busy rows are refused as such; no statement may fail.
+        // Locked rows are refused as such; no statement may fail.
         if ("error" in outcome && !/another transaction holds|overtook/.test(`${outcome.error}`)) {
           failures.push(outcome.error);
         }
@@ -147,7 +147,7 @@ describePostgres("the lease store on a server", () => {
         }
         note(await store.renew([...held].reverse()));
         note(await store.release(held));
-        // Of the collectors one would do; two at once must not disturb each other either.
+        // One collector would suffice; two at once must not disturb each other either.
         if (at < 2) await store.collect(0);
       }
     };
@@ -155,7 +155,7 @@ describePostgres("the lease store on a server", () => {
     expect(failures).toEqual([]);
     expect(tokens.size).toBe(names.length);
     for (const granted of tokens.values()) {
-      // Noted in the order of the answers, which may differ from that of the grants.
+      // Recorded in response order, which may differ from grant order.
       expect(new Set(granted).size).toBe(granted.length);
     }
     for (const [name, granted] of tokens) {
@@ -185,7 +185,7 @@ describePostgres("the lease store on a server", () => {
     expect(await storeOf(0).collect(0)).toBeGreaterThanOrEqual(1);
   });
 
-  it("notes who waits until it is served or gives up, and tells nobody else", async () => {
+  it("stores a waiter until it is served or gives up, and notifies only waiters", async () => {
     const waiters = async () =>
       (await admin.query("SELECT resource FROM leasehold.waiter WHERE resource = 'waited'")).rows;
     const first = request("waited");
@@ -222,18 +222,18 @@ describePostgres("the lease store on a server that stalls or dies", () => {
     await server.remove();
   });
 
-  it("answers in time that nobody knows, while the server does not answer at all", async () => {
+  it("returns applied maybe in time while the server is unavailable", async () => {
     const { rows } = await sessions(server.url);
     for (const { pid } of rows) process.kill(pid, "SIGSTOP");
     const asked = request("stalled");
     const outcome = await acquireOne(store, asked, 100);
     expect(outcome).toMatchObject({ status: "failed", applied: "maybe", retryable: true });
     for (const { pid } of rows) process.kill(pid, "SIGCONT");
-    // Repeated under the same lease id it is one grant, whether or not the first one took effect.
+    // Repeating the same lease id yields one grant, whether or not the first attempt took effect.
     expect(await acquireOne(store, asked)).toMatchObject({ status: "acquired" });
   });
 
-  it("recovers by itself, keeps what it had granted, and tells watchers to read again", async () => {
+  it("recovers by itself, keeps its grants, and sends watchers a resync", async () => {
     const asked = request("survivor", { ttlMs: 600_000 });
     const granted = await acquireOne(store, asked);
     const controller = new AbortController();
@@ -255,7 +255,7 @@ describePostgres("the lease store on a server that stalls or dies", () => {
   });
 });
 
-/** The idle sessions that a store could use next. */
+/** The idle sessions of a store. */
 async function sessions(url: string): Promise<{ rows: { pid: number }[] }> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

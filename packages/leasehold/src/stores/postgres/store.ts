@@ -1,4 +1,4 @@
-/** Leases in PostgreSQL: the port, over statements that decide. */
+/** Leases in PostgreSQL: the port over the lease statements. */
 import { setMaxListeners } from "node:events";
 import {
   type AcquireOutcome,
@@ -31,9 +31,9 @@ import { GET, LIST, type ViewRow, viewOf } from "./views.js";
 import { COLLECT_WAITERS } from "./wait-queue.js";
 import { type Listener, watchEvents } from "./watch.js";
 
-/** One statement deletes so many leases at most: it locks them. */
+/** The number of leases that one statement deletes at most, because it locks them. */
 const COLLECTED_AT_ONCE = 1_000;
-/** It may have to read a large table to its end. */
+/** A collection may scan a large table. */
 const COLLECT_TIMEOUT_MS = 60_000;
 
 export class PostgresLeaseStore implements LeaseStore {
@@ -48,7 +48,7 @@ export class PostgresLeaseStore implements LeaseStore {
     this.#general = backend.general;
     this.#control = backend.control;
     this.#listener = listener;
-    // Every watch listens to it.
+    // Every watch adds a listener.
     setMaxListeners(0, this.#closing.signal);
     this.#calls = new LeaseCalls(env.clock, this.#closing.signal);
     this.capabilities = {
@@ -57,7 +57,7 @@ export class PostgresLeaseStore implements LeaseStore {
       ttl: { minMs: 100, maxMs: 2 ** 31 - 1, stepMs: 1 },
       queue: true,
       watch: listener.mode,
-      // Free from the microsecond of its expiry on; answers are rounded to milliseconds.
+      // A lease is free from the microsecond of its expiry; results are rounded to milliseconds.
       epsilonMs: 1,
     };
   }
@@ -139,7 +139,7 @@ export class PostgresLeaseStore implements LeaseStore {
     }
   }
 
-  /** Refuses calls and ends watches. The connections belong to the database that it is part of. */
+  /** Rejects further calls and ends watches. The database object closes the connections. */
   async close(): Promise<void> {
     this.#closing.abort();
   }

@@ -1,10 +1,10 @@
 /**
- * How the task store asks: a batch about tasks, each of which may stand in it several times, as
- * statements that decide each task once.
+ * How the task store runs a batch. A task may occur several times in a batch, but only once in each
+ * statement.
  *
- *   batch ─ rounds of different tasks ─▶ statement ─ what it changed is answered
- *                                           └─ the rest ─▶ STANDING ─ refused, repeated ...
- *                                                             └─ only a lock was in the way: once more
+ *   batch ─ rounds of different tasks ─▶ statement ─ returns a row per change
+ *                                           └─ the rest ─▶ TASK_STATE ─ refused, repeated ...
+ *                                                             └─ only a lock was in the way: retry
  */
 
 import {
@@ -21,31 +21,31 @@ import { storedId } from "../../tasks/record.js";
 import { DEFAULT_TIMEOUT_MS, type Parameter, type Sql } from "./connection.js";
 import { failedOutcome, isUniqueViolation } from "./failures.js";
 import { askAgain } from "./locked-rows.js";
-import { type ChangedRow, STANDING, type StandingRow } from "./task-statements.js";
+import { type ChangedRow, TASK_STATE, type TaskStateRow } from "./task-statements.js";
 
-/** A statement that met another one in its way is sent again, so often in all. */
+/** Total attempts of a statement that collides with another one. */
 export const TRIES = 3;
 
-/** Runs one statement within what is left of a call's time. */
+/** Runs one statement within the remaining time of a call. */
 export type Run = <Row>(text: string, values: readonly Parameter[]) => Promise<readonly Row[]>;
 
-/** A request about one task, its names as they are stored. */
+/** A request about one task, with its names in stored form. */
 export interface Entry<Request> {
   readonly grant: TaskGrant;
   readonly request: Request;
 }
 
-/** A statement about different tasks, and what its answers mean. */
+/** A statement about different tasks, and the meaning of its rows. */
 export interface Statement<Request, Outcome, Row extends ChangedRow> {
   readonly sql: Sql;
   readonly text: string;
-  /** By column. */
+  /** The values, one array per column. */
   values(entries: readonly Entry<Request>[]): Parameter[];
-  /** It changed the task. */
+  /** The outcome if the statement changed the task. */
   changed(row: Row, request: Request): Outcome;
-  /** It passed over the task, of which this is known; null: nothing but a lock was in its way. */
-  passedOver(standing: StandingRow | null): Outcome | null;
-  /** Of the next request for the same task, when this came of the one before. Default: ask the store. */
+  /** The outcome if it skipped the task, given the task's state; null if only a lock was in its way. */
+  passedOver(skipped: TaskStateRow | null): Outcome | null;
+  /** The outcome of the next request for the same task, given this one's. Default: ask the store. */
   readonly next?: (before: Outcome) => Outcome;
 }
 
@@ -53,7 +53,9 @@ export class TaskCalls {
   readonly #clock: Clock;
   readonly #closing: AbortSignal;
 
-  /** @param closing aborts when the store is closed: no statement begins after that */
+  /**
+   * @param closing aborts when the store closes: no statement starts after that
+   */
   constructor(clock: Clock, closing: AbortSignal) {
     this.#clock = clock;
     this.#closing = closing;
@@ -64,8 +66,8 @@ export class TaskCalls {
   }
 
   /**
-   * The statements of one call, all of them within its timeout. What somebody else has inserted at
-   * the same moment (23505) is there to be read when the statement is sent again.
+   * Runs the statements of one call, all within its timeout. If a concurrent statement inserted the
+   * same key (23505), a retry can read it.
    */
   within(sql: Sql, { timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {}): Run {
     const deadlineMs = this.#clock.monotonic() + timeoutMs;
@@ -82,7 +84,10 @@ export class TaskCalls {
     };
   }
 
-  /** One outcome per request, in order; for each time that a task stands in the batch a statement. */
+  /**
+   * Returns one outcome per request, in order, with one statement per occurrence of a task in the
+   * batch.
+   */
   decide<
     Request extends TaskKey & Partial<TaskGrant>,
     Outcome extends { readonly status: string },
@@ -112,12 +117,12 @@ export class TaskCalls {
           }
           open = open.filter(({ index }) => !outcomes[index]);
           if (open.length === 0) return open;
-          const standings = new Map<number, StandingRow>();
-          for (const row of await run<StandingRow>(STANDING, grantColumns(open))) {
-            standings.set(row.n, row);
+          const skippedRows = new Map<number, TaskStateRow>();
+          for (const row of await run<TaskStateRow>(TASK_STATE, grantColumns(open))) {
+            skippedRows.set(row.n, row);
           }
           for (const [position, { index }] of open.entries()) {
-            const outcome = statement.passedOver(standings.get(position + 1) ?? null);
+            const outcome = statement.passedOver(skippedRows.get(position + 1) ?? null);
             if (outcome) outcomes[index] = outcome;
           }
           return open.filter(({ index }) => !outcomes[index]);
@@ -133,7 +138,7 @@ export class TaskCalls {
   }
 }
 
-/** Its row is locked: waiting would tie this batch to somebody else's transaction. */
+/** The row is locked; waiting would tie this batch to another transaction. */
 export function inTheWay({ id }: TaskKey): Failed {
   const error = new StoreUnavailableError(`another transaction is changing task ${id}`, {
     outcome: "none",
@@ -141,7 +146,7 @@ export function inTheWay({ id }: TaskKey): Failed {
   return { status: "failed", applied: "no", retryable: true, error };
 }
 
-/** Null where no task can have the name. What cannot be a lease id is that of no grant. */
+/** Null if no task can have the name. A text that is not a lease id matches no grant. */
 function storedGrant(request: TaskKey & Partial<TaskGrant>): TaskGrant | null {
   const { namespace, leaseId = "", token = 0 } = request;
   const id = storedId(request.id);

@@ -2,7 +2,7 @@
  * The statement that claims tasks.
  *
  *   earlier ─ none ─▶ picked ─▶ claimed ─▶ noted
- *      └──── the claim comes again ─▶ own
+ *      └──── repeated claim ─▶ own
  */
 import { afterMs } from "./statements.js";
 import { CLOCK, micros, SAME_TASK } from "./task-statements.js";
@@ -36,7 +36,10 @@ const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SEL
         AND NOT EXISTS (SELECT FROM earlier)`;
 const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.id`;
 
-/** One queue's pending tasks come out of the index in order: a claim reads as many as it takes. */
+/**
+ * Pending tasks of one queue come out of the index in claim order, so a claim reads only as many as it
+ * takes.
+ */
 const PICKED_OF_ONE = `
     SELECT t.id FROM leasehold.task t
     WHERE t.queue = $7 AND ${DUE}
@@ -44,10 +47,10 @@ const PICKED_OF_ONE = `
     FOR NO KEY UPDATE OF t SKIP LOCKED`;
 
 /**
- * Of several queues each comes out in order, and the orders are merged, as far as the claim reads.
- * LATERAL keeps it so: one row after the other is looked up and locked, until there are enough. The
- * limit of each queue is beyond what others may just now have locked; without one the planner would
- * sort the backlog.
+ * Merges the ordered tasks of several queues, reading only as far as the claim needs. LATERAL ensures
+ * that: rows are looked up and locked one by one until there are enough. The limit per queue exceeds
+ * the number of rows that concurrent claims may have locked; without a limit the planner would sort the
+ * backlog.
  */
 const pickedOfMany = (queues: number) => `
     SELECT t.id FROM (
@@ -74,9 +77,9 @@ const CLAIMED_COLUMNS = (row: string) => `${row}.id::text AS id, ${row}.kind, ${
   ${micros(`${row}.expires_at`)} AS "expiresAt", ${micros("c.now")} AS now`;
 
 /**
- * Values: namespace, claimId, holder, ttlMs, limit, kinds, then each queue. A claim that took
- * something is noted, and answers what is left of that when it comes again. Two that come at the
- * same time cannot both be noted: one fails (23505) and finds the other's note when it is sent again.
+ * Values: namespace, claimId, holder, ttlMs, limit, kinds, then each queue. A claim that took tasks is
+ * recorded, and a repetition returns those still running. If a claim runs twice concurrently, only one
+ * can be recorded: the other fails (23505) and finds the record on its retry.
  */
 export const claimSql = (queues: number) => `
 WITH ${CLOCK},
@@ -91,7 +94,7 @@ WITH ${CLOCK},
       token = greatest(t.token + 1, ${micros("c.now")}), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
     FROM clock c
-    -- Not a join, for which the planner may read the whole table.
+    -- Not a join, for which the planner may scan the whole table.
     WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM picked p))
     RETURNING t.*
   ),
@@ -109,7 +112,7 @@ SELECT ${CLAIMED_COLUMNS("x")}
 FROM (SELECT * FROM claimed UNION ALL SELECT * FROM own) x CROSS JOIN clock c
 ORDER BY ${IN_ORDER("x")}`;
 
-/** Values: how long claims are kept in milliseconds. */
+/** Values: how long claims are kept, in milliseconds. */
 export const FORGET_CLAIMS = `
 DELETE FROM leasehold.claim
 WHERE claimed_at < clock_timestamp() - $1::float8 * interval '1 millisecond'`;

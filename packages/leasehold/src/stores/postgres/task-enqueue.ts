@@ -1,6 +1,7 @@
 /**
- * Adding tasks: inserted where nothing is in the way; what was is then read, and tells a repeated
- * id from a duplicate. Two statements, so that the second sees what the first has waited for.
+ * Adds tasks: inserts those without a conflict, then reads the conflicting tasks to distinguish a
+ * repeated id from a duplicate. Two statements, so that the second sees the transaction that the first
+ * waited for.
  */
 import type { EnqueueOutcome, NewTask, SqlClient, TaskKey } from "../../tasks/port.js";
 import { encodeJson } from "../../tasks/record.js";
@@ -8,7 +9,7 @@ import type { Parameter } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import { type Columns, unnested } from "./statements.js";
 import { inTheWay, keyText, type Run, TRIES } from "./task-calls.js";
-import { CLOCK, HINTED, hintsOf, KEY, SAME_TASK } from "./task-statements.js";
+import { CLOCK, KEY, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
 
 const NEW_TASK: Columns = [
   ...KEY,
@@ -24,7 +25,7 @@ const NEW_TASK: Columns = [
   ["max_backoff_ms", "bigint"],
 ];
 
-/** Answers the keys that were added. */
+/** Returns the keys of the added tasks. */
 const ENQUEUE = `
 WITH ${CLOCK},
   added AS (
@@ -39,17 +40,17 @@ WITH ${CLOCK},
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
   ),
-  ${hintsOf("added x WHERE x.scheduled_at <= x.created_at")}
-SELECT x.namespace, x.id::text AS id, ${HINTED} FROM added x`;
+  ${notifiedOf("added x WHERE x.scheduled_at <= x.created_at")}
+SELECT x.namespace, x.id::text AS id, ${NOTIFIED} FROM added x`;
 
 export interface ThereRow {
   readonly n: number;
-  /** The id, if it is there. */
+  /** The existing task with the id. */
   readonly same: string | null;
-  /** The unfinished task of the dedupeKey. */
+  /** The unfinished task with the dedupeKey. */
   readonly rival: string | null;
 }
-/** What keeps tasks from being added. Values: namespaces, ids, kinds, dedupeKeys. */
+/** Finds the tasks that conflict. Values: namespaces, ids, kinds, dedupeKeys. */
 const THERE = `
 SELECT i.n::int AS n, same.id::text AS same, rival.id::text AS rival
 FROM ${unnested([...KEY, ["kind", "text"], ["dedupe_key", "text"]])}
@@ -75,7 +76,7 @@ export async function enqueue(tasks: readonly NewTask[], run: Run): Promise<Enqu
         if (row.same) enqueued(entry);
         else if (row.rival) outcomes[entry.index] = { status: "duplicate", id: row.rival };
       }
-      // A task of the dedupeKey was in the way and is finished by now: once more.
+      // The conflicting task of the dedupeKey has finished meanwhile: retry.
       open = open.filter(({ index }) => !outcomes[index]);
     }
     for (const { task, index } of open) outcomes[index] = inTheWay(task);
@@ -85,7 +86,7 @@ export async function enqueue(tasks: readonly NewTask[], run: Run): Promise<Enqu
   return outcomes;
 }
 
-/** Statements in the caller's own transaction: no more than text and int comes out of them. */
+/** Runs statements in the caller's own transaction; they return only text and int. */
 export function runIn(client: SqlClient): Run {
   return async <Row>(text: string, values: readonly Parameter[]) => {
     try {

@@ -1,6 +1,6 @@
 /**
- * Grants on tasks as leases: the running ones from the tasks, the ended ones from the attempts. Both
- * come out of an index in the order of the list, as far as the page reads, and are merged.
+ * Grants on tasks as leases: live ones from the tasks, ended ones from the attempts. Both come out of
+ * an index in list order, read only as far as the page needs, and are merged.
  */
 import type { LeaseState, LeaseView, Page } from "../../core/index.js";
 import {
@@ -24,7 +24,7 @@ export interface LeaseRow
   readonly startedAt: number;
   readonly heartbeatAt: number | null;
   readonly endedAt: number | null;
-  /** null when it has ended. */
+  /** Null after it has ended. */
   readonly expiresAt: number | null;
   readonly now: number;
 }
@@ -37,9 +37,9 @@ const ENDED = `a.task_id, a.attempt, a.holder, a.grant_id, a.token, coalesce(a.t
 const ALL: readonly LeaseState[] = ["live", "expired", "released", "revoked"];
 
 /**
- * The statement and its values for `limit` grants; null where no grant can be meant. Only the
- * conditions of the query stand in it, as constants where an index has them too.
- * @throws InvalidOptionError for a cursor that no page has given
+ * Returns the statement and its values for `limit` grants, or null if no grant can match. The text
+ * contains only the conditions of the query, as constants if an index has them too.
+ * @throws InvalidOptionError for a cursor that no page returned
  */
 export function leasesSql(
   { namespace, states = ALL, renewedOnly = false, cursor }: TaskLeaseQuery,
@@ -61,7 +61,8 @@ export function leasesSql(
   const [live, expired] = [states.includes("live"), states.includes("expired")];
   if (live !== expired) running.push(`t.expires_at ${live ? ">" : "<="} (SELECT now FROM clock)`);
   const results = resultsOf(states);
-  // Said by what is left out where most are meant: a planner without statistics takes IN for rare.
+  // Excludes states rather than listing them, if most are wanted: without statistics the planner takes
+  // IN for rare.
   const released = results.includes("done");
   const named = released ? resultsOf(ALL.filter((state) => !states.includes(state))) : results;
   if (named.length > 0) {
@@ -90,7 +91,9 @@ FROM found x CROSS JOIN clock c ORDER BY x.id DESC, x.attempt DESC LIMIT $2::int
   return [text, values];
 }
 
-/** @param rows one more than the page holds, where there is a next one */
+/**
+ * @param rows one more than the page holds, if there is a next page
+ */
 export function leasePage(
   namespace: string,
   rows: readonly LeaseRow[],

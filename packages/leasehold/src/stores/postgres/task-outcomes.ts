@@ -1,4 +1,4 @@
-/** What each call on tasks sends, and what the rows of its answer mean. */
+/** The values that each task operation sends, and the meaning of the returned rows. */
 import type { Random } from "../../env/index.js";
 import type {
   AdminOutcome,
@@ -31,7 +31,7 @@ import {
   HEARTBEAT,
   RETRY,
   type RenewedRow,
-  type StandingRow,
+  type TaskStateRow,
 } from "./task-statements.js";
 import { decode, iso } from "./task-views.js";
 
@@ -67,10 +67,10 @@ export function completing(sql: Sql): Statement<CompleteRequest, CompleteOutcome
       repeated: false,
       output: decode(encodeJson(output)),
     }),
-    passedOver: (standing) =>
-      standing?.own && standing.state === "done"
-        ? { status: "completed", repeated: true, output: decode(standing.output) }
-        : refused(standing),
+    passedOver: (skipped) =>
+      skipped?.own && skipped.state === "done"
+        ? { status: "completed", repeated: true, output: decode(skipped.output) }
+        : refused(skipped),
   };
 }
 
@@ -86,10 +86,10 @@ export function failing(sql: Sql, random: Random): Statement<FailRequest, FailOu
       entries.map(() => random.float()),
     ],
     changed: recorded,
-    passedOver: (standing) =>
-      standing?.own && standing.result === "failed" && isRecorded(standing)
-        ? recorded(standing)
-        : refused(standing),
+    passedOver: (skipped) =>
+      skipped?.own && skipped.result === "failed" && isRecorded(skipped)
+        ? recorded(skipped)
+        : refused(skipped),
   };
 }
 
@@ -99,10 +99,10 @@ export function requeueing(sql: Sql): Statement<TaskGrant, GiveBackOutcome, Chan
     text: GIVE_BACK,
     values: grantColumns,
     changed: () => ({ status: "returned" }),
-    passedOver: (standing) =>
-      standing?.own && standing.result === "returned" && standing.state === "pending"
+    passedOver: (skipped) =>
+      skipped?.own && skipped.result === "returned" && skipped.state === "pending"
         ? { status: "returned" }
-        : refused(standing),
+        : refused(skipped),
   };
 }
 
@@ -112,9 +112,9 @@ export function cancelling(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRo
     text: CANCEL,
     values: keyColumns,
     changed: () => ({ status: "ok", state: "cancelled" }),
-    passedOver(standing) {
-      if (!standing) return { status: "unknown" };
-      const { state } = standing;
+    passedOver(skipped) {
+      if (!skipped) return { status: "unknown" };
+      const { state } = skipped;
       if (state === "cancelled") return { status: "ok", state };
       return state === "done" || state === "dead" ? { status: "conflict", state } : null;
     },
@@ -128,9 +128,9 @@ export function retrying(sql: Sql): Statement<TaskKey, AdminOutcome, ChangedRow>
     text: RETRY,
     values: keyColumns,
     changed: () => ({ status: "ok", state: "pending" }),
-    passedOver(standing) {
-      if (!standing) return { status: "unknown" };
-      const { state, rival } = standing;
+    passedOver(skipped) {
+      if (!skipped) return { status: "unknown" };
+      const { state, rival } = skipped;
       const conflict = state === "running" || state === "done" || (state !== "pending" && rival);
       return conflict ? { status: "conflict", state } : null;
     },
@@ -144,24 +144,24 @@ export function deleting(sql: Sql): Statement<TaskKey, AdminOutcome, DeletedRow>
     text: DELETE,
     values: keyColumns,
     changed: ({ state }) => ({ status: "ok", state }),
-    passedOver(standing) {
-      if (!standing) return { status: "unknown" };
-      const { state } = standing;
+    passedOver(skipped) {
+      if (!skipped) return { status: "unknown" };
+      const { state } = skipped;
       return isUnfinished(state) ? { status: "conflict", state } : null;
     },
     next: (before) => (before.status === "ok" ? { status: "unknown" } : before),
   };
 }
 
-function refused(standing: StandingRow | null): Refused | null {
-  const reason = refusal(standing);
+function refused(skipped: TaskStateRow | null): Refused | null {
+  const reason = refusal(skipped);
   return reason && { status: "refused", reason };
 }
 
 type Recorded = Pick<FailedRow, "state" | "retryInMs">;
 
-function isRecorded(standing: Pick<StandingRow, "state" | "retryInMs">): standing is Recorded {
-  return standing.state === "pending" || standing.state === "dead";
+function isRecorded(skipped: Pick<TaskStateRow, "state" | "retryInMs">): skipped is Recorded {
+  return skipped.state === "pending" || skipped.state === "dead";
 }
 
 function recorded({ state, retryInMs }: Recorded): FailOutcome {
@@ -179,7 +179,7 @@ export function claimedTask(row: ClaimedRow): ClaimedTask {
   };
 }
 
-/** Whole milliseconds, rounded to the side on which the holder stops too early. */
+/** Rounds down to whole milliseconds, so that the holder stops early rather than late. */
 function termOf(times: { ttlMs: number; expiresAt: number; now: number }) {
   const { ttlMs, expiresAt, now } = times;
   return {

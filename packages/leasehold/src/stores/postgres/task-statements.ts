@@ -2,19 +2,19 @@
  * The statements of the task store, by the rules in tasks/rules.ts. Each decides a batch of requests
  * about different tasks in one statement that commits by itself:
  *
- *   input ─ held ───────── rows that are as the request demands, locked in the order of their keys
- *             └─ changed ── decided on the locked version of the row
- *                  ├─ kept ── what has ended goes into the history of attempts
- *                  └─ hints ─ one notification per queue in which something became claimable
+ *   input ─ held ───────── rows in the state that the request requires, locked in key order
+ *             └─ changed ── decided on the locked row version
+ *                  ├─ kept ── ended attempts go into the history
+ *                  └─ notified ─ one notification per queue with newly claimable tasks
  *
- * - Nothing waits for a row that somebody has locked: SKIP LOCKED. What a statement did not change,
- *   it does not answer; a plain read (STANDING) then says why not: refused, or locked just now.
- * - Time is clock_timestamp(), read once per statement. Not now(): that is when the transaction
- *   began. A lock is got at once or not at all, so that the time is not stale when it is used.
+ * - No statement waits for a row lock: SKIP LOCKED. A statement returns only the rows it changed; for
+ *   the others a plain read (TASK_STATE) finds the reason: refused, or locked.
+ * - Time is clock_timestamp(), read once per statement. Not now(), which is when the transaction began.
+ *   A lock is granted at once or not at all, so the time is fresh when it is used.
  * - Tokens are computed from the locked row: larger than the last one, and at least the clock in
- *   microseconds, which keeps them growing if a backup is restored.
- * - Only what takes an id or a dedupeKey may wait, for another transaction that is about to take the
- *   same: ENQUEUE, in one order of keys so that concurrent batches cannot deadlock, and RETRY.
+ *   microseconds, so they keep growing after a backup is restored.
+ * - Only statements that insert an id or a dedupeKey may wait, for another transaction that inserts the
+ *   same: ENQUEUE, in key order so that concurrent batches cannot deadlock, and RETRY.
  *
  * Names: c the clock, i the input, t the task, h as held, x as changed. Times go out in microseconds.
  */
@@ -35,8 +35,8 @@ const GRANT: Columns = [...KEY, ["lease_id", "text"], ["token", "bigint"]];
 const input = (columns: Columns) => `input AS MATERIALIZED (SELECT * FROM ${unnested(columns)})`;
 
 /**
- * The requests whose tasks are as `condition` says, also in the version that is then locked: with where
- * these stand, and `columns` of theirs. LATERAL, so that each is looked up by its own key.
+ * Locks the tasks that match `condition`, also in the version that is then locked; returns their
+ * physical positions and `columns`. LATERAL, so that each is looked up by its own key.
  */
 const heldWhere = (condition: string, columns = "") => `held AS MATERIALIZED (
     SELECT i.*, t.* FROM (SELECT * FROM input ORDER BY namespace COLLATE "C", id) i
@@ -47,15 +47,15 @@ const heldWhere = (condition: string, columns = "") => `held AS MATERIALIZED (
       ) t
   )`;
 /**
- * What is locked stays where it stands. A version newer than what the statement sees is not found there:
- * it is passed over like one that is locked, and asked for again.
+ * Locked rows are addressed by their physical position (ctid). A row version newer than the statement's
+ * snapshot is not found there; like a locked row, it is skipped and retried.
  */
 const SAME_PLACE = "t.ctid = h.at";
-/** A grant that its holder may act on. */
+/** The grant is live and belongs to the request. */
 const LIVE_GRANT =
   "t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at";
 
-/** What has ended in `from`, as an attempt. */
+/** Records the ended grants of `from` as attempts. */
 const keptOf = (from: string, result: string, error = "NULL") => `kept AS (
     INSERT INTO leasehold.attempt
       (namespace, task_id, attempt, holder, grant_id, token, ttl_ms, started_at,
@@ -67,25 +67,25 @@ const keptOf = (from: string, result: string, error = "NULL") => `kept AS (
 const KEPT_COLUMNS = `t.namespace, t.id, t.attempt, t.holder, t.lease_id, t.token, t.ttl_ms,
       t.started_at, t.heartbeat_at, t.progress, t.queue, t.state`;
 
-/** One notification per queue with something new to claim, once per statement. */
-export const hintsOf = (from: string) => `hints AS MATERIALIZED (
+/** Sends one notification per queue with newly claimable tasks, once per statement. */
+export const notifiedOf = (from: string) => `notified AS MATERIALIZED (
     SELECT pg_notify('${CHANNEL}', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM ${from}) q
   )`;
-export const HINTED = `(SELECT count(*) FROM hints)::int AS hints`;
+export const NOTIFIED = `(SELECT count(*) FROM notified)::int AS notified`;
 
 export interface RenewedRow {
   readonly n: number;
   readonly expiresAt: number;
   readonly now: number;
 }
-/** Values: namespaces, ids, leaseIds, tokens, ttlMs, progress (null: as it was). */
+/** Values: namespaces, ids, leaseIds, tokens, ttlMs, progress (null: unchanged). */
 export const HEARTBEAT = `
 WITH ${CLOCK},
   ${input([...GRANT, ["ttl_ms", "int"], ["progress", "text"]])},
   ${heldWhere(LIVE_GRANT)}
 UPDATE leasehold.task t SET ttl_ms = h.ttl_ms, heartbeat_at = c.now,
-  -- Never earlier than promised: an older answer may already be trusted.
+  -- Never shortens a grant: its holder may already trust an older response.
   expires_at = greatest(t.expires_at, ${afterMs("h.ttl_ms")}),
   progress = coalesce(h.progress, t.progress)
 FROM held h CROSS JOIN clock c
@@ -114,7 +114,7 @@ export interface FailedRow extends ChangedRow {
   readonly state: "pending" | "dead";
   readonly retryInMs: number;
 }
-/** 2^60 times anything is more than any maxBackoffMs. */
+/** 2^60 times any value exceeds any maxBackoffMs. */
 const BACKOFF_MS = `round(least(h.backoff_ms * power(2, least(h.failures, 60)), h.max_backoff_ms)
     * (0.5 + h.random / 2))`;
 /** Values: namespaces, ids, leaseIds, tokens, errors, retryInMs, final, random. */
@@ -143,9 +143,9 @@ WITH ${CLOCK},
     RETURNING h.n, ${KEPT_COLUMNS}, t.error, t.scheduled_at
   ),
   ${keptOf("changed x", "failed", "x.error")},
-  ${hintsOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")}
+  ${notifiedOf("changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now")}
 SELECT x.n::int AS n, x.state,
-  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${HINTED}
+  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", ${NOTIFIED}
 FROM changed x CROSS JOIN clock c`;
 
 /** Values: namespaces, ids, leaseIds, tokens. */
@@ -159,8 +159,8 @@ WITH ${CLOCK},
     RETURNING h.n, ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "returned")},
-  ${hintsOf("changed x")}
-SELECT x.n::int AS n, ${HINTED} FROM changed x`;
+  ${notifiedOf("changed x")}
+SELECT x.n::int AS n, ${NOTIFIED} FROM changed x`;
 
 /** Values: namespaces, ids. */
 export const CANCEL = `
@@ -176,15 +176,15 @@ WITH ${CLOCK},
   ${keptOf("(SELECT * FROM changed WHERE before = 'running') x", "cancelled")}
 SELECT x.n::int AS n FROM changed x`;
 
-/** Another unfinished task of the dedupeKey. */
+/** Another unfinished task with the dedupeKey. */
 const RIVAL = (row: string) => `EXISTS (
       SELECT FROM leasehold.task rival WHERE rival.namespace = ${row}.namespace
         AND rival.kind = ${row}.kind AND rival.dedupe_key = ${row}.dedupe_key
         AND rival.state IN ('pending', 'running') AND rival.id <> ${row}.id
     )`;
 /**
- * Values: namespaces, ids. Of several with one dedupeKey the first starts over. When another
- * statement adds one at the same time this one fails (23505) and finds it when it is sent again.
+ * Values: namespaces, ids. Of several tasks with one dedupeKey the first is retried. If a concurrent
+ * statement adds one, this statement fails (23505) and finds it on its retry.
  */
 export const RETRY = `
 WITH ${CLOCK},
@@ -204,8 +204,8 @@ WITH ${CLOCK},
     WHERE ${SAME_PLACE} AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)
     RETURNING h.n, t.namespace, t.queue
   ),
-  ${hintsOf("changed x")}
-SELECT x.n::int AS n, ${HINTED} FROM changed x`;
+  ${notifiedOf("changed x")}
+SELECT x.n::int AS n, ${NOTIFIED} FROM changed x`;
 
 export interface DeletedRow extends ChangedRow {
   readonly state: "done" | "dead" | "cancelled";
@@ -225,20 +225,20 @@ WITH ${CLOCK},
   )
 SELECT x.n::int AS n, x.state FROM changed x`;
 
-export interface StandingRow {
+export interface TaskStateRow {
   readonly n: number;
   readonly state: "pending" | "running" | "done" | "dead" | "cancelled";
   readonly own: boolean;
   readonly live: boolean;
   /** How the last grant ended. */
   readonly result: string | null;
-  /** Of a task that is done, for its own holder. */
+  /** For a completed task: whether this holder completed it. */
   readonly output: string | null;
   readonly retryInMs: number;
   readonly rival: boolean;
 }
-/** Why a statement has passed over a task. Values: namespaces, ids, leaseIds, tokens. */
-export const STANDING = `
+/** Finds why a statement skipped a task. Values: namespaces, ids, leaseIds, tokens. */
+export const TASK_STATE = `
 WITH ${CLOCK}
 SELECT i.n::int AS n, t.state, t.result, o.own, coalesce(c.now < t.expires_at, false) AS live,
   CASE WHEN o.own THEN t.output END AS output,
@@ -256,7 +256,7 @@ export interface ReapedRow {
   readonly token: number;
   readonly state: "pending" | "dead";
 }
-/** Values: how many at most. */
+/** Values: limit. */
 export const REAP = `
 WITH ${CLOCK},
   held AS MATERIALIZED (
@@ -273,5 +273,5 @@ WITH ${CLOCK},
     RETURNING ${KEPT_COLUMNS}
   ),
   ${keptOf("changed x", "expired")},
-  ${hintsOf("changed x WHERE x.state = 'pending'")}
-SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, ${HINTED} FROM changed x`;
+  ${notifiedOf("changed x WHERE x.state = 'pending'")}
+SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, ${NOTIFIED} FROM changed x`;

@@ -1,4 +1,4 @@
-/** What people see of tasks: statements that only read, and their rows as views. */
+/** Views of tasks: read-only statements, and their rows as views. */
 import { InvalidOptionError } from "../../core/index.js";
 import type {
   Attempt,
@@ -49,7 +49,7 @@ const COLUMNS = `t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.data,
   ${micros("t.expires_at")} AS "expiresAt", t.holder, ${grantId("t")} AS "grantId", t.token,
   ${micros("t.finished_at")} AS "finishedAt", ${micros("clock_timestamp()")} AS now`;
 
-/** An attempt of the history; times in microseconds, progress as the text that was stored. */
+/** An attempt of the history; times in microseconds, progress as stored text. */
 type StoredAttempt = Omit<Attempt, "startedAt" | "heartbeatAt" | "endedAt" | "progress"> & {
   readonly startedAt: number;
   readonly heartbeatAt: number | null;
@@ -58,10 +58,10 @@ type StoredAttempt = Omit<Attempt, "startedAt" | "heartbeatAt" | "endedAt" | "pr
 };
 export interface DetailsRow extends ViewRow {
   readonly ttlMs: number;
-  /** A JSON array of {@link StoredAttempt}, oldest first; null if there is none. */
+  /** A JSON array of {@link StoredAttempt}, oldest first; null if there are none. */
   readonly attempts: string | null;
 }
-/** Values: namespace, id. One statement, so that the attempts fit the task. */
+/** Values: namespace, id. A single statement, so that the attempts are consistent with the task. */
 export const GET = `
 SELECT ${COLUMNS}, t.ttl_ms AS "ttlMs", (
     SELECT json_agg(json_build_object('attempt', a.attempt, 'holder', a.holder,
@@ -78,9 +78,9 @@ export const COUNTS = `
 SELECT state, count(*) AS count FROM leasehold.task WHERE namespace = $1 GROUP BY state`;
 
 /**
- * The statement and its values for a page and the first row of the next one. Only the conditions of
- * the query stand in it, so that each can use its index.
- * @throws InvalidOptionError for a cursor that no page has given
+ * Returns the statement and its values for a page and the first row of the next one. The text contains
+ * only the conditions of the query, so that each can use its index.
+ * @throws InvalidOptionError for a cursor that no page returned
  */
 export function listSql(query: TaskQuery, limit: number): [text: string, values: Parameter[]] {
   const values: Parameter[] = [query.namespace];
@@ -155,7 +155,7 @@ export function detailsOf(row: DetailsRow): TaskDetails {
   return { ...view, attempts };
 }
 
-/** JSON that was stored as text; none is null. */
+/** Parses JSON stored as text; an absent value becomes null. */
 export function decode(text: string | null): Json {
   return text === null ? null : (JSON.parse(text) as Json);
 }

@@ -1,4 +1,4 @@
-/** Tasks in PostgreSQL: the port, over statements that decide. */
+/** Tasks in PostgreSQL: the port over the task statements. */
 import { setMaxListeners } from "node:events";
 import type { CallOptions, LeaseView, Page } from "../../core/index.js";
 import type { Clock, Random } from "../../env/index.js";
@@ -59,9 +59,9 @@ import {
 } from "./task-views.js";
 import { type Listener, watchEvents } from "./watch.js";
 
-/** One statement ends so many leases at most. */
+/** The number of leases that one statement reaps at most. */
 const REAPED_AT_ONCE = 1_000;
-/** A claim is repeated within seconds, if at all. */
+/** A client repeats a claim within seconds, if at all. */
 const CLAIMS_KEPT_MS = 600_000;
 const FORGET_EVERY_MS = 60_000;
 
@@ -81,7 +81,7 @@ export class PostgresTaskStore implements TaskStore {
     this.#control = backend.control;
     this.#listener = listener;
     this.#clock = env.clock;
-    // Every watch listens to it.
+    // Every watch adds a listener.
     setMaxListeners(0, this.#closing.signal);
     this.#random = env.random;
     this.#calls = new TaskCalls(env.clock, this.#closing.signal);
@@ -132,7 +132,7 @@ export class PostgresTaskStore implements TaskStore {
     requests: readonly HeartbeatRequest[],
     options?: CallOptions,
   ): Promise<HeartbeatOutcome[]> {
-    // A crowd of claims and reports must not hold up what keeps tasks alive.
+    // Claims and completions must not delay heartbeats, which keep tasks alive.
     return this.#calls.decide(renewing(this.#control), requests, options);
   }
 
@@ -159,7 +159,7 @@ export class PostgresTaskStore implements TaskStore {
     return this.#calls.decide(retrying(this.#general), tasks);
   }
 
-  /** Forgets tasks that have ended, with their attempts. */
+  /** Deletes finished tasks, with their attempts. */
   delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
     return this.#calls.decide(deleting(this.#general), tasks);
   }
@@ -224,7 +224,7 @@ export class PostgresTaskStore implements TaskStore {
     );
   }
 
-  /** Refuses calls and ends watches. The connections belong to the database that it is part of. */
+  /** Rejects further calls and ends watches. The database object closes the connections. */
   async close(): Promise<void> {
     this.#closing.abort();
   }

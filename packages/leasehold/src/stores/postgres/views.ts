@@ -1,4 +1,4 @@
-/** Leases as people and programs read them: statements that only read, and rows as views. */
+/** Views of leases: read-only statements, and their rows as views. */
 
 import type { LeaseState, LeaseView } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
@@ -27,7 +27,7 @@ const VIEW = `l.namespace, l.resource, l.holder, ${grantId("l")} AS "grantId", l
   ${epochMs("l.granted_at")} AS "grantedAt", ${epochMs("l.renewed_at")} AS "renewedAt",
   ${epochMs("l.expires_at")} AS "expiresAt", l.metadata`;
 
-/** Not so the row of a resource that was paused before it was ever leased. */
+/** Excludes the row of a resource that was paused before it was ever leased. */
 const WAS_GRANTED = "l.lease_id <> ''";
 
 /** Values: namespaces, resources. One row per key that has a record, with its number from 1. */
@@ -63,7 +63,7 @@ export function viewOf(row: ViewRow): LeaseView {
   };
 }
 
-/** Rounded to the side on which the holder stops too early. */
+/** Rounds down, so that the holder stops early rather than late. */
 export function termOf({
   ttlMs,
   remainingMs,
@@ -72,7 +72,9 @@ export function termOf({
   return { ttlMs, remainingMs: Math.floor(remainingMs), expiresAt: isoOf(expiresAt) };
 }
 
-/** Cut to milliseconds; times are exact to the microsecond, of which a float misses a little. */
+/**
+ * Truncates to milliseconds; stored times are exact to the microsecond, which a float cannot represent.
+ */
 function isoOf(epochMs: number): string {
   return new Date(Math.floor(epochMs + 0.0005)).toISOString();
 }

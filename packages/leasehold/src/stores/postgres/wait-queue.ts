@@ -1,13 +1,10 @@
-/** The wait queue in SQL: the waiters of each resource, in the order of their places. */
+/** The wait queue in SQL: the waiters of each resource, in queue order. */
 import { queue } from "../../core/index.js";
 import { CHANNEL } from "./connection.js";
 import { excludes } from "./lease-rows.js";
 import { afterMs, grantId, SAME_KEY } from "./statements.js";
 
-/**
- * The waiters before each request: how many, and the time that is reserved for them as core/queue.ts
- * says.
- */
+/** The number of waiters before each request, and the time reserved for them by core/queue.ts. */
 export const waitersBefore = (which: string) => ` CROSS JOIN LATERAL (
       SELECT count(*)::int AS ahead,
         least(count(*), ${queue.MOST_AWAITED}) * interval '${queue.RESERVED_MS} milliseconds' AS turns
@@ -25,14 +22,14 @@ export const FIRST_WAITER = `(
         ORDER BY w.place LIMIT 1
       )`;
 
-/** Adds the waiters that were refused, and removes those that were served or passed over. */
+/** Adds a waiter for each refused request, and removes the waiters that were served or passed over. */
 export const WAITING = `noted AS (
     INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at)
     SELECT o.namespace, o.resource, o.asked_id, o.asked_by,
       ${afterMs(`least(o.queue_ms, ${queue.LONGEST_TICKET_MS})`)}
     FROM outcome o CROSS JOIN clock c
     WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (
-      -- Noted for long enough: who asks often need not write each time.
+      -- The waiter's expiry is late enough: frequent polls need not write each time.
       SELECT FROM leasehold.waiter w
       WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.asked_id
         AND w.expires_at > ${afterMs(`least(o.queue_ms, ${queue.LONGEST_TICKET_MS}) / 2`)}
@@ -55,7 +52,7 @@ export const WAITING = `noted AS (
     RETURNING 1
   )`;
 
-/** Wakes the first waiter for the key, if there is one. */
+/** Wakes the first waiter of the key, if there is one. */
 export const wakeFirst = (row: string, which = "true") => `(
     SELECT pg_notify('${CHANNEL}', json_build_array('lease', f.namespace, f.resource, f.wakes)::text)::text
     FROM (
@@ -79,13 +76,13 @@ export const PASSED_ON = `ticket AS MATERIALIZED (
     WHERE ${SAME_KEY("w", "t")} AND w.lease_id = t.lease_id
     RETURNING w.namespace, w.resource, w.place, t.excluded
   ),
-  -- What was kept for this one is kept for the next.
+  -- A resource reserved for this waiter is now reserved for the next one.
   passed_on AS MATERIALIZED (
     SELECT ${wakeFirst("t", "w.place > t.place")} FROM withdrawn t CROSS JOIN clock c
     WHERE NOT t.excluded
   )`;
 
-/** Deletes waiters that have expired. */
+/** Deletes expired waiters. */
 export const COLLECT_WAITERS = `
 WITH gone AS MATERIALIZED (
   SELECT namespace, resource, lease_id FROM leasehold.waiter

@@ -35,7 +35,7 @@ describePostgres("notifications of a server", () => {
   const watch = (signal: AbortSignal) =>
     watchEvents(database.connections.listener, everything, [signal]);
 
-  it("reach every watcher, after a resync; what is not ours is ignored", async () => {
+  it("reach every watcher, after a resync; malformed ones are ignored", async () => {
     const { signal } = new AbortController();
     const watchers = [watch(signal), watch(signal)];
     for (const watcher of watchers) expect((await watcher.next()).value).toEqual(RESYNC);
@@ -47,7 +47,7 @@ describePostgres("notifications of a server", () => {
     }
   });
 
-  it("say resync again after the connection was lost, and go on", async () => {
+  it("resync and continue after the connection was lost", async () => {
     const watcher = watch(new AbortController().signal);
     expect((await watcher.next()).value).toEqual(RESYNC);
     for (let round = 0; round < 3; round++) {
@@ -88,7 +88,7 @@ describePostgres("notifications of a server", () => {
       );
       for (const watcher of watchers) expect((await watcher.next()).value).toEqual(RESYNC);
       for (const watcher of watchers) await watcher.return?.();
-      // Each listens to its caller's signal and to its store's.
+      // Each watch listens to its caller's signal and to its store's.
       expect(added).toHaveBeenCalledTimes(48);
       const listeners = (spy: typeof added | typeof removed) =>
         spy.mock.calls.map(([, listener], index) => [spy.mock.contexts[index], listener]);
@@ -102,7 +102,7 @@ describePostgres("notifications of a server", () => {
     }
   });
 
-  it("that nobody reads become one resync", async () => {
+  it("that are not read in time become one resync", async () => {
     const watcher = watch(new AbortController().signal);
     await watcher.next();
     const pending = watcher.next();
@@ -114,7 +114,7 @@ describePostgres("notifications of a server", () => {
     const other = watch(new AbortController().signal);
     await other.next();
     await send('["lease","n","last"]');
-    // What comes last arrives last: by then the first watcher has been told of everything.
+    // Notifications arrive in order: by then the first watcher has received every event.
     let heard: unknown;
     while (JSON.stringify(heard) !== '["lease","n","last"]') heard = (await other.next()).value;
     expect((await watcher.next()).value).toEqual(RESYNC);
@@ -130,7 +130,7 @@ describePostgres("notifications of a server", () => {
     expect((await watch(new AbortController().signal).next()).done).toBe(true);
   });
 
-  it("are not asked for with ?watch=poll: one resync, then silence", async () => {
+  it("are not requested with ?watch=poll: one resync, then silence", async () => {
     const polling = await openPostgres({ url: `${fresh.url}?watch=poll` }, systemEnv);
     expect(polling.leases.capabilities.watch).toBe("poll");
     const controller = new AbortController();
@@ -154,7 +154,7 @@ describePostgres("notifications of a server behind a proxy", () => {
   let up = true;
   let refused = 0;
   const sockets = new Set<Socket>();
-  // As load balancers do: accepts always, and hangs up while the server behind it is away.
+  // Acts like a load balancer: always accepts, and hangs up while the server behind it is unavailable.
   const proxy = createServer((socket) => {
     socket.on("error", () => {});
     if (!up) {
@@ -184,7 +184,7 @@ describePostgres("notifications of a server behind a proxy", () => {
     await fresh.drop();
   });
 
-  it("are asked for again by one loop while it hangs up, and by one session after that", async () => {
+  it("are retried by one loop while the server hangs up, and use one session afterwards", async () => {
     let losses = 0;
     let backoffs = 0;
     let mostBackoffs = 0;
@@ -192,7 +192,7 @@ describePostgres("notifications of a server behind a proxy", () => {
       ...systemClock,
       timer(delayMs, callback, options) {
         if (up || !options?.background) return systemClock.timer(delayMs, callback, options);
-        // Only the pauses between the attempts are of this kind while the server is away.
+        // While the server is unavailable, the only such timers are the delays between attempts.
         backoffs += 1;
         mostBackoffs = Math.max(mostBackoffs, backoffs);
         const onTime = () => {

@@ -1,12 +1,12 @@
 /**
- * One subscription to the database's notifications for everything in this process.
+ * One subscription to the database's notifications, shared by all watchers of a store.
  *
  *   connect ─ LISTEN ─ resync ─ events ... ─ connection lost ─ backoff ─ connect ─ LISTEN ─ resync
  *
- * Notifications are hints: those sent while nobody listened are gone, so every (re)connection tells
- * all watchers to read again. Where a pooler gives each statement another session (PgBouncer in
- * transaction mode) LISTEN succeeds but nothing ever arrives: so that is tried out once at the
- * beginning, and such a database is polled.
+ * Notifications may be lost: PostgreSQL drops those sent while no session listens. So every
+ * (re)connection sends a resync to all watchers. Behind a pooler that gives each statement another
+ * session (PgBouncer in transaction mode), LISTEN succeeds but no notification arrives. The store tests
+ * that once at the start, and polls such a database.
  */
 import {
   Backoff,
@@ -26,15 +26,15 @@ export type Notification = readonly [
   topic: string,
   namespace: string,
   name: string,
-  /** Whom a free lease is kept for. */
+  /** Grant id of the waiter that a freed lease is reserved for. */
   wakes?: string,
 ];
 export type ListenerEvent = Notification | "resync";
 
-/** How long our own notification may take to arrive before we conclude that none ever does. */
+/** How long the store waits for its own test notification before it concludes that none arrive. */
 const PROBE_TIMEOUT_MS = 2_000;
 const RECONNECT = { firstMs: 100, longestMs: 5_000 };
-/** A cut network is silent: ask now and then whether the session still answers. */
+/** A network partition is silent, so the listener checks the session regularly. */
 const CHECK_EVERY_MS = 15_000;
 const CHECK_TIMEOUT_MS = 5_000;
 
@@ -55,7 +55,7 @@ export class Listener {
   ) {}
 
   /**
-   * Resolves when it is known whether notifications arrive.
+   * Resolves once the store knows whether notifications arrive.
    * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
    */
   static async open(backend: Backend, env: Env): Promise<Listener> {
@@ -71,7 +71,7 @@ export class Listener {
       await listener.close();
       throw storeError(error, false);
     }
-    env.logger.info({ store: backend.name }, "notifications do not arrive: watching by polling");
+    env.logger.info({ store: backend.name }, "notifications do not arrive; polling instead");
     await listener.close();
     return new Listener({ ...backend, listen: null }, env);
   }
@@ -81,7 +81,8 @@ export class Listener {
   }
 
   /**
-   * The first event is a resync, once the subscription stands. In poll mode it is the only one.
+   * Subscribes a watcher. Its first event is a resync, once the subscription is active. In poll mode
+   * there are no others.
    * @param onEnd called when the listener closes
    * @returns unsubscribe
    */
@@ -120,7 +121,7 @@ export class Listener {
     await subscription?.stop().catch(() => {});
   }
 
-  /** Each subscription is lost once, and only the current one: there is one loop at a time. */
+  /** A subscription is lost only once, and there is one at a time, so there is one reconnect loop. */
   async #reconnect(
     listen: NonNullable<Backend["listen"]>,
     lost: Subscription,
@@ -128,10 +129,7 @@ export class Listener {
   ): Promise<void> {
     if (this.#subscription !== lost) return;
     const { clock, random, logger } = this.env;
-    logger.warn(
-      { err: error, store: this.backend.name },
-      "the connection for notifications is lost",
-    );
+    logger.warn({ err: error, store: this.backend.name }, "the notification connection was lost");
     await this.#disconnect();
     const { signal } = this.#closed;
     const backoff = new Backoff(random, RECONNECT);
@@ -142,7 +140,7 @@ export class Listener {
       } catch (error) {
         logger.debug(
           { err: error, store: this.backend.name },
-          "no connection for notifications yet",
+          "the notification connection is not open yet",
         );
       }
     }
@@ -156,7 +154,7 @@ export class Listener {
     this.#check = clock.timer(
       CHECK_EVERY_MS,
       () => {
-        const silence = new Error(`no answer within ${CHECK_TIMEOUT_MS} ms`);
+        const silence = new Error(`no response within ${CHECK_TIMEOUT_MS} ms`);
         this.#check = clock.timer(CHECK_TIMEOUT_MS, () => lost(silence), { background: true });
         check().then(() => {
           if (this.#subscription !== subscription) return;
@@ -168,7 +166,7 @@ export class Listener {
     );
   }
 
-  /** Sends a notification to ourselves over another connection. */
+  /** Sends a test notification over another connection. */
   async #notificationsArrive(): Promise<boolean> {
     const { clock, random } = this.env;
     const id = newLeaseId(random);
@@ -199,7 +197,7 @@ export class Listener {
   }
 }
 
-/** Anybody may send to the channel: what is not ours is ignored. */
+/** Any client may send to the channel: malformed messages are ignored. */
 function parse(payload: string): Notification | null {
   try {
     const value: unknown = JSON.parse(payload);
@@ -214,8 +212,8 @@ function parse(payload: string): Notification | null {
 }
 
 /**
- * The listener's events for one watcher, until one of the signals aborts or the listener closes.
- * @param pick what a notification means to this watcher; null: nothing
+ * Yields the listener's events for one watcher, until a signal aborts or the listener closes.
+ * @param pick maps a notification to an event of this watcher; null: none
  */
 export function watchEvents<Event>(
   listener: Listener,

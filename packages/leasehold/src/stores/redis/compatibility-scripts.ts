@@ -1,6 +1,8 @@
-/** What is decided about one string under one key, in Lua. compatibility.ts has the formats. */
+/**
+ * The Lua scripts that decide about one string under one key. compatibility.ts describes the formats.
+ */
 
-/** Nil, or what the text of a key says. */
+/** Returns nil, or the parsed value of a key. */
 const READ = `
 local format = ARGV[1]
 local function read(key)
@@ -78,7 +80,7 @@ export const COMPATIBILITY_SCRIPTS = {
     local value = 'leasehold-revoked:' .. r.grantId .. ':' .. r.holder
     redis.call('SET', key, value, 'KEEPTTL')
     return {'revoked', r.left}`),
-  /** nothing */
+  /** no fields */
   view: batch(`
     local r = read(key)
     if not r then return {} end

@@ -1,14 +1,14 @@
 /**
- * Locks as node-redlock and redis-semaphore keep them in Redis: one string under one key, which
- * expires. Whoever has put it there holds the lock; the others find the key taken.
+ * Locks in the formats of node-redlock and redis-semaphore: one string under one key, which expires.
+ * The client that set the key holds the lock; the others find the key taken.
  *
  *   redlock          key RESOURCE         32 hex digits
  *   redis-semaphore  key mutex:RESOURCE   a UUID
  *   here             either key           leasehold:GRANT:HOLDER, revoked: leasehold-revoked:GRANT:HOLDER
  *
- * All of them compare their own text before they extend or delete, so that ours need not look like
- * theirs; it tells who holds the lock. A key that is gone has left nothing behind: there is no token,
- * no trace of ended grants, and an acquire that arrives after its own release grants anew.
+ * Every client compares its own text before it extends or deletes a key. So Leasehold's text may differ
+ * from theirs, and names the holder. A deleted key leaves nothing behind: there is no token, no record
+ * of ended grants, and an acquire that arrives after its own release grants again.
  */
 
 import type * as port from "../../core/index.js";
@@ -20,14 +20,14 @@ import { failedOutcome, refusedOutcome } from "./failures.js";
 import { byGroup } from "./scripts-call.js";
 
 export const FORMATS = ["redlock", "redis-semaphore"] as const;
-/** Of whom the locks are that ours contend with. */
+/** The clients whose locks Leasehold contends with. */
 export type Format = (typeof FORMATS)[number];
 
 type ScriptName = keyof typeof COMPATIBILITY_SCRIPTS;
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 const NAMESPACE = "default";
-/** The port wants a number; `capabilities.tokens` says that this one means nothing. */
+/** The port requires a number; `capabilities.tokens` says that it means nothing. */
 const NO_TOKEN = 0;
 
 type Reply = readonly (string | number)[];
@@ -58,7 +58,7 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
       refuse: ({ metadata }) =>
         metadata === undefined
           ? null
-          : new InvalidOptionError("metadata", `cannot be kept in the format of ${this.format}`),
+          : new InvalidOptionError("metadata", `cannot be stored in the format of ${this.format}`),
       args: ({ leaseId, holder, ttlMs }) => [grantIdOf(leaseId), holder, `${ttlMs}`],
       outcome: ({ ttlMs }, [status, ...rest]): port.AcquireOutcome => {
         if (status === "acquired") {
@@ -129,10 +129,10 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
     });
   }
 
-  /** Any key may be a lock: those of others look no different. */
+  /** Every key may be a lock, because the locks of other clients look like any string. */
   async list(_query: port.ListQuery): Promise<port.Page<port.LeaseView>> {
     this.#assertOpen();
-    const problem = `${this.format} has no list of its locks: look at one by its name`;
+    const problem = `the format ${this.format} keeps no list of locks: read a lock by its name`;
     throw new InvalidOptionError("format", problem);
   }
 
@@ -141,14 +141,14 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
     { signal }: { signal: AbortSignal },
   ): AsyncGenerator<port.WatchEvent, void, void> {
     this.#assertOpen();
-    // Redis sends no notification when other clients release.
+    // Redis publishes no notification when other clients release a lock.
     yield* eventsUntil<port.WatchEvent>([signal, this.#closing.signal], (queue) => {
       queue.resync();
       return () => {};
     });
   }
 
-  /** Nothing is left of ended grants. */
+  /** Ended grants leave nothing to collect. */
   async collect(): Promise<number> {
     this.#assertOpen();
     return 0;
@@ -211,7 +211,7 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
     return outcomes;
   }
 
-  /** Their keys have no namespaces: two of ours would be one. */
+  /** The keys of these formats have no namespace, so two namespaces would share them. */
   #refusalOf({ namespace }: port.Key): Error | null {
     if (this.#closing.signal.aborted) return new ClosedError("the Redis lease store");
     if (namespace === NAMESPACE) return null;
@@ -219,7 +219,7 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
   }
 }
 
-/** A lock of others may be without an expiry. */
+/** Another client's lock may have no expiry. */
 function leftOf(left: string | number | undefined): number | null {
   return Number(left) < 0 ? null : Number(left);
 }

@@ -1,7 +1,10 @@
-/** The seam to ioredis: what we need of it, how it is opened, and what we never let it do. */
+/**
+ * The interface to ioredis: the parts that the store uses, how it opens connections, and which features
+ * it disables.
+ */
 import { InvalidOptionError, StoreMisconfiguredError } from "../../core/index.js";
 
-/** One connection, as ioredis has it. */
+/** One ioredis connection. */
 export interface RedisConnection {
   readonly status: string;
   connect(): Promise<unknown>;
@@ -12,13 +15,16 @@ export interface RedisConnection {
   on(event: string, listener: (...args: never[]) => void): unknown;
 }
 
-/** What we need of your ioredis client: `new Redis(...)` fits. Its settings are used, not its connection. */
+/**
+ * The parts of an ioredis client that the store needs: `new Redis(...)` fits. The store uses its
+ * settings, not its connection.
+ */
 export interface RedisClient {
   readonly options: { readonly keyPrefix?: string | undefined };
   duplicate(override?: object): RedisConnection;
 }
 
-/** What we need of your client of a cluster: `new Cluster(...)` fits. */
+/** The parts of a cluster client that the store needs: `new Cluster(...)` fits. */
 export interface RedisClusterClient {
   readonly isCluster: boolean;
   readonly options: { readonly keyPrefix?: string | undefined; readonly natMap?: unknown };
@@ -31,9 +37,9 @@ export interface Address {
 }
 
 /**
- * No command is kept for a connection to come, and none is sent again: whoever asked has been told
- * that nobody knows, and has asked anew or given up. A connection that ends has ended; the next call
- * opens another one. An answer is what the server said, without prefixes and conversions.
+ * Disables ioredis's offline queue, retries and reconnects. By the time a queued command would run, the
+ * caller knows its outcome as unknown and has retried or given up. The next call opens a new connection
+ * after one is lost. Replies are raw, without prefixes and conversions.
  */
 const OPTIONS = {
   lazyConnect: true,
@@ -45,7 +51,7 @@ const OPTIONS = {
   reconnectOnError: null,
   enableReadyCheck: true,
   enableAutoPipelining: false,
-  // Of the greeting too, which is sent when the connection stands.
+  // Also bounds the handshake, which follows the connect.
   commandTimeout: 10_000,
   connectTimeout: 5_000,
   keepAlive: 10_000,
@@ -56,21 +62,21 @@ const OPTIONS = {
   stringNumbers: false,
 } as const;
 
-/** Where connections come from. */
+/** Opens connections. */
 export interface Driver {
-  /** For messages: without secrets. */
+  /** For error messages: without secrets. */
   readonly name: string;
-  /** Before every key and channel. */
+  /** Prefix of every key and channel. */
   readonly prefix: string;
-  /** Somewhere to begin. */
+  /** The server to connect to first. */
   readonly seeds: readonly Address[];
-  /** A client that is not connected yet. Default: to wherever its settings say. */
+  /** Returns a client that is not connected yet. Default: to the server in its settings. */
   open(address?: Address): RedisConnection;
 }
 
 /**
- * @param url `redis://user:password@host:port/database`, `rediss://` with TLS; of a cluster one node,
- *   or several with commas between them
+ * @param url `redis://user:password@host:port/database`, or `rediss://` for TLS; for a cluster one or
+ *   more nodes, separated by commas
  */
 export async function driverByUrl(
   url: string,
@@ -89,7 +95,7 @@ export async function driverByUrl(
   };
 }
 
-/** Connections of our own with the settings of the user's client, which stays as it is. */
+/** Opens the store's own connections with the settings of the user's client, which stays unchanged. */
 export function driverByClient(client: RedisClient | RedisClusterClient): Driver {
   const prefix = client.options.keyPrefix ?? "";
   if (!("nodes" in client && client.isCluster)) {
@@ -103,7 +109,7 @@ export function driverByClient(client: RedisClient | RedisClusterClient): Driver
   }
   const [node] = client.nodes("all");
   if (!node) {
-    throw new InvalidOptionError("client", "knows no node of its cluster yet: connect it first");
+    throw new InvalidOptionError("client", "has not discovered its cluster yet: connect it first");
   }
   const map = natMapOf(client.options.natMap);
   return {
@@ -114,7 +120,7 @@ export function driverByClient(client: RedisClient | RedisClusterClient): Driver
   };
 }
 
-/** Which address leads to a node from here, as the user has told ioredis. */
+/** Maps a node's address by the client's `natMap`. */
 function natMapOf(map: unknown): (address: Address) => Address {
   return (address) => {
     const key = `${address.host}:${address.port}`;
@@ -145,9 +151,9 @@ function parse(text: string) {
     };
     return { seeds, options, query: new URLSearchParams(query) };
   } catch {
-    // Without its cause, which quotes the URL with the password.
+    // Omits the cause, which quotes the URL with the password.
     throw new StoreMisconfiguredError(
-      "the URL of the Redis server cannot be read: write redis://user:password@host:port/database, of a cluster with commas between its nodes, what is special in the password as %XX",
+      "the Redis URL is invalid: write redis://user:password@host:port/database, separate the nodes of a cluster by commas, and percent-encode special characters of the password",
     );
   }
 }

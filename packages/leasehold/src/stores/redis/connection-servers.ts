@@ -1,13 +1,13 @@
 /**
- * Which server a script runs on: the only one, or that which has the slot of its keys.
+ * Chooses the server that runs a script: the only one, or the cluster node that owns the slot of its keys.
  *
- *   MOVED  another node has the slot now: noted, and sent there
- *   ASK    the slot is on its way to another node: sent there, this once
- *   else   a node that fails or knows no slots: the map is read anew, from any node that answers
+ *   MOVED  another node owns the slot now: updates the map, and sends it there
+ *   ASK    the slot is moving to another node: sends it there, only this time
+ *   else   a node fails or knows no slots: reads the map again, from any node that responds
  *
- * Each of the first two says that nothing was done, so sending anew repeats nothing, and it is sent
- * only while its caller waits. (ioredis's own client of a cluster would send it whoever waits, and
- * after a lost connection too.)
+ * MOVED and ASK mean that the node did not run the script, so sending it again repeats nothing. It is
+ * sent only while its caller waits. (The cluster client of ioredis would send it without a waiting
+ * caller, and after a lost connection too.)
  */
 import type { Env } from "../../env/index.js";
 import { type Argument, Connection } from "./connection.js";
@@ -15,12 +15,12 @@ import type { Address, Driver, RedisConnection } from "./connection-driver.js";
 import { isRefusal } from "./failures.js";
 import { slotOf } from "./keys.js";
 
-/** Renewals and releases go over connections of their own: no crowd of acquirers delays them. */
+/** Renewals and releases use separate connections, so that many acquires do not delay them. */
 export type Lane = "general" | "control";
 
 export interface Script {
   readonly text: string;
-  /** The server's name for it. */
+  /** The script's SHA-1. */
   readonly sha: string;
 }
 
@@ -29,7 +29,7 @@ const REFRESH_TIMEOUT_MS = 2_000;
 
 export class Servers {
   readonly #connections = new Map<string, Connection>();
-  /** By slot: the address of its node. Null: there is one server. */
+  /** Node addresses by slot; null for a single server. */
   #slots: Map<number, string> | null = null;
   #refreshing: Promise<void> | undefined;
 
@@ -42,27 +42,27 @@ export class Servers {
     return this.#slots !== null;
   }
 
-  /** What runs together must have keys of one such group. */
+  /** Returns the group of a key. All keys of one script call must share a group. */
   groupOf(key: string): number {
     return this.#slots ? slotOf(key) : 0;
   }
 
-  /** All that keep keys: `undefined` is the only one. */
+  /** All nodes with keys; `undefined` is the single server. */
   nodes(): readonly (string | undefined)[] {
     return this.#slots ? [...new Set(this.#slots.values())] : [undefined];
   }
 
-  /** For messages. */
+  /** For error messages. */
   nameOf(node: string | undefined): string {
     return node === undefined ? this.driver.name : `Redis at ${node}`;
   }
 
-  /** One command to one of {@link nodes}. */
-  tell(node: string | undefined, deadlineMs: number, command: string, ...args: Argument[]) {
+  /** Sends one command to one of {@link nodes}. */
+  commandTo(node: string | undefined, deadlineMs: number, command: string, ...args: Argument[]) {
     return this.#to(node, "general").call(deadlineMs, command, ...args);
   }
 
-  /** One command on one key. Rejects as {@link Connection.call}. */
+  /** Sends one command about one key. Rejects as {@link Connection.call}. */
   command(deadlineMs: number, command: string, key: string, ...args: Argument[]) {
     return this.#routed("general", key, async (connection, asking) => {
       const client = await connection.open(deadlineMs);
@@ -73,7 +73,7 @@ export class Servers {
     });
   }
 
-  /** A connection of its own to any server, whose end is not told. */
+  /** Opens a separate connection to any server. The caller must detect its end. */
   separate(name: string, onOpen: (client: RedisConnection) => void): Connection {
     return new Connection(
       name,
@@ -87,7 +87,7 @@ export class Servers {
     );
   }
 
-  /** From now on a cluster, whose map is kept. */
+  /** Switches to cluster mode and stores the slot map. */
   async readSlots(deadlineMs: number): Promise<void> {
     const known = new Set([...this.nodes(), ...this.driver.seeds.map(nameOf)]);
     let failure: unknown;
@@ -95,7 +95,7 @@ export class Servers {
       try {
         const answer = await this.#to(node, "general").call(deadlineMs, "cluster", "slots");
         const slots = slotsOf(answer, node);
-        // In place: calls under way look into it again.
+        // Updates the map in place, because calls in flight read it again.
         if (!this.#slots) this.#slots = slots;
         else for (const [slot, owner] of slots) this.#slots.set(slot, owner);
         return;
@@ -106,7 +106,7 @@ export class Servers {
     throw failure;
   }
 
-  /** Runs a script whose keys are of one group. Rejects as {@link Connection.call}. */
+  /** Runs a script whose keys share a group. Rejects as {@link Connection.call}. */
   run(
     lane: Lane,
     { sha, text }: Script,
@@ -124,7 +124,7 @@ export class Servers {
       try {
         return await send("evalsha", sha);
       } catch (error) {
-        // The server has been restarted, or is a node that has never seen it.
+        // The server restarted, or the node has not loaded the script yet.
         if (!replyOf(error).startsWith("NOSCRIPT")) throw error;
         return send("eval", text);
       }
@@ -135,7 +135,7 @@ export class Servers {
     for (const connection of this.#connections.values()) connection.close();
   }
 
-  /** Calls for the server of a key, and again for another one as often as servers say so. */
+  /** Calls the server of a key, and follows redirections to other servers. */
   async #routed<T>(
     lane: Lane,
     key: string,
@@ -181,25 +181,30 @@ export class Servers {
   }
 }
 
-/** Counts for the very next command of the connection. */
+/** Applies only to the next command on the connection. */
 function ask(client: RedisConnection): void {
   client.call("asking").catch(() => {});
 }
 
-/** What the server answered, where that is why a call failed. */
+/** Returns the server's error reply, if that is why a call failed. */
 function replyOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   return isRefusal(cause) ? cause.message : "";
 }
 
-/** @param from the node that says so: an empty host means its own */
+/**
+ * @param from the node that sent the reply: an empty host means its own
+ */
 function redirectionOf(error: unknown, from: string | undefined) {
   const [, kind, host, port] = /^(MOVED|ASK) \d+ (.*):(\d+)$/.exec(replyOf(error)) ?? [];
   if (kind === undefined) return null;
   return { kind, node: `${host || hostOf(from)}:${port}` };
 }
 
-/** From the answer to CLUSTER SLOTS: `[first, last, [host, port, ...] of the primary, ...]` of each range. */
+/**
+ * Parses the reply of CLUSTER SLOTS: `[first, last, [host, port, ...] of the primary, ...]` for each
+ * range.
+ */
 function slotsOf(answer: unknown, from: string | undefined): Map<number, string> {
   const slots = new Map<number, string>();
   for (const [first, last, [host, port]] of answer as [number, number, [string | null, number]][]) {

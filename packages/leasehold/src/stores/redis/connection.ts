@@ -1,12 +1,12 @@
 /**
- * One connection, opened by the first call that needs it and anew by the first after it was lost.
+ * One connection. The first call opens it, and the first call after a loss reopens it.
  *
- *   none ──call──▶ opening ──▶ open ──▶ calls, several at a time, answered in order
+ *   none ──call──▶ opening ──▶ open ──▶ calls, several at a time, replies in order
  *     ▲               │          │
- *     └── refused ◀───┴── lost ◀─┘   what was under way: nobody knows; what was not sent: not applied
+ *     └── refused ◀───┴── lost ◀─┘   calls in flight: unknown; calls not sent: not applied
  *
- * Nothing is sent after its caller has given up. A connection on which an answer has been due for a
- * while is given up too: behind a cut network it would never come.
+ * The connection sends nothing after its caller has given up. It is closed if a reply is overdue:
+ * behind a network partition the reply would never come.
  */
 
 import { ClosedError, StoreUnavailableError } from "../../core/index.js";
@@ -16,33 +16,36 @@ import { isReadOnly, isRefusal, storeError } from "./failures.js";
 
 export type Argument = string | Uint8Array | number;
 
-/** Until a connection stands, greeting included. */
+/** Timeout of connecting, including the handshake. */
 const OPEN_TIMEOUT_MS = 5_000;
-/** An answer that has been due for so long will not come. */
+/** Age after which a missing reply counts as lost. */
 const SILENCE_MS = 1_000;
 
 export class Connection {
   #opening: Promise<RedisConnection> | undefined;
   #client: RedisConnection | undefined;
   #closed = false;
-  /** When the calls that have no answer yet were sent; the eldest first. */
+  /** When the unanswered calls were sent, oldest first. */
   readonly #unanswered = new Set<{ readonly sentMs: number }>();
 
   constructor(
     readonly name: string,
     readonly env: Env,
     readonly make: () => RedisConnection,
-    /** Called with each connection that stands, before it is used. */
+    /** Called with each new connection before its first use. */
     readonly onOpen: (client: RedisConnection) => void = () => {},
   ) {}
 
-  /** Rejects with a LeaseholdError whose `outcome` says whether the command may have taken effect. */
+  /**
+   * Sends one command. Rejects with a LeaseholdError whose `outcome` says whether the command may have
+   * taken effect.
+   */
   async call(deadlineMs: number, command: string, ...args: Argument[]): Promise<unknown> {
     const client = await this.open(deadlineMs);
     return this.send(client, deadlineMs, (open) => open.call(command, ...args));
   }
 
-  /** The open connection, for commands that must follow each other at once. */
+  /** Returns the open connection, for commands that must follow each other directly. */
   open(deadlineMs: number): Promise<RedisConnection> {
     if (this.#closed) return Promise.reject(new ClosedError(this.name));
     if (this.#client?.status === "ready") return Promise.resolve(this.#client);
@@ -52,7 +55,9 @@ export class Connection {
     return this.#inTime(this.#opening, deadlineMs, "no connection", "none");
   }
 
-  /** @param command sends at once, or throws */
+  /**
+   * @param command sends synchronously, or throws
+   */
   async send<T>(
     client: RedisConnection,
     deadlineMs: number,
@@ -74,11 +79,11 @@ export class Connection {
     }
   }
 
-  /** Ends a connection at once: the next call opens another one. */
+  /** Closes a connection immediately; the next call opens another one. */
   drop(client: RedisConnection): void {
     if (this.#client === client) this.#client = undefined;
     client.disconnect();
-    // Its end is not waited for: the other side may be gone.
+    // Does not wait for the close: the server may be gone.
     streamOf(client)?.destroy?.();
   }
 
@@ -96,14 +101,14 @@ export class Connection {
     client.on("error", (error: Error) => {
       problem ??= error;
     });
-    // An idle connection keeps no process alive that has nothing else to do; a call does by its timer.
+    // An idle connection does not keep the process alive. A call in flight does, by its timer.
     client.on("connect", () => streamOf(client)?.unref?.());
     client.on("end", forget);
     const connecting = client.connect();
     const giveUpAtMs = this.env.clock.monotonic() + OPEN_TIMEOUT_MS;
     try {
       await this.#inTime(connecting, giveUpAtMs, "no connection", "none");
-      // ioredis takes a connection for good whose database the server has refused.
+      // ioredis accepts a connection whose database the server rejected.
       if (isRefusal(problem)) throw problem;
     } catch (error) {
       this.drop(client);
@@ -140,7 +145,7 @@ export class Connection {
   }
 }
 
-/** ioredis shows the socket beneath, though its types do not promise it. */
+/** ioredis exposes the underlying socket, although its types omit it. */
 function streamOf(client: RedisConnection): { unref?(): void; destroy?(): void } | undefined {
   return (client as { stream?: { unref?(): void; destroy?(): void } }).stream;
 }

@@ -1,17 +1,17 @@
-/** What in the settings of a server could cost leases that were granted. */
+/** Checks server settings that could lose granted leases. */
 import { StoreMisconfiguredError } from "../../core/index.js";
 import type { Diagnosis } from "../source.js";
 import type { Servers } from "./connection-servers.js";
 
 export type Info = ReadonlyMap<string, string>;
 
-/** The answer to INFO, of one node. */
+/** The INFO reply of one node. */
 export async function infoOf(
   servers: Servers,
   node: string | undefined,
   deadlineMs: number,
 ): Promise<Info> {
-  const text = String(await servers.tell(node, deadlineMs, "info"));
+  const text = String(await servers.commandTo(node, deadlineMs, "info"));
   const lines = text.split("\r\n").map((line) => line.split(/:(.*)/s) as [string, string]);
   return new Map(lines);
 }
@@ -21,8 +21,8 @@ export function isCluster(info: Info): boolean {
 }
 
 /**
- * Records have an expiry, long after their lease, so that a policy which spares keys without one spares
- * none of them.
+ * Checks that the server keeps leases. Records have an expiry long after their lease, so a policy that
+ * evicts only keys with an expiry evicts them too.
  * @throws STORE_MISCONFIGURED
  */
 export function checkSettings(info: Info, name: string): void {
@@ -32,8 +32,8 @@ export function checkSettings(info: Info, name: string): void {
   const policy = info.get("maxmemory_policy") ?? "noeviction";
   if (policy === "noeviction") return;
   throw new StoreMisconfiguredError(
-    `${name} has maxmemory-policy ${policy}, under which it may delete leases to make room: ` +
-      "CONFIG SET maxmemory-policy noeviction, or keep leases in another Redis",
+    `${name} has maxmemory-policy ${policy}, which may evict leases: ` +
+      "CONFIG SET maxmemory-policy noeviction, or store leases in another Redis",
   );
 }
 
@@ -48,7 +48,7 @@ export function diagnoseRedis(name: string, info: Info): Diagnosis[] {
       verdict: "fine",
       remedy: null,
     },
-    // Any other was refused when it was opened.
+    // Opening the store rejects any other policy.
     {
       what: `${name}: maxmemory-policy`,
       value: value("maxmemory_policy"),
@@ -63,7 +63,7 @@ export function diagnoseRedis(name: string, info: Info): Diagnosis[] {
         : {
             verdict: "doubtful",
             remedy:
-              "a restart forgets grants since the last snapshot, so that two may hold the same: CONFIG SET appendonly yes",
+              "a restart loses grants since the last snapshot, so two clients may hold the same lease: CONFIG SET appendonly yes",
           }),
     },
     {
@@ -74,7 +74,7 @@ export function diagnoseRedis(name: string, info: Info): Diagnosis[] {
         : {
             verdict: "doubtful",
             remedy:
-              "a failover may forget the latest grants, which replicas get late: let what is written to compare tokens",
+              "a failover may lose the latest grants, because replication is asynchronous: let the protected resource compare tokens",
           }),
     },
   ];

@@ -1,4 +1,4 @@
-/** What a failure of Redis means to a caller: did the script take effect, is a retry of use? */
+/** Maps failures of Redis to outcomes: did the script take effect, and can a retry help? */
 import {
   asStoreError,
   type Failed,
@@ -7,35 +7,35 @@ import {
   StoreUnavailableError,
 } from "../../core/index.js";
 
-/** What users need; for messages and the README. */
+/** The permissions of a user; for error messages and the README. */
 const RIGHTS =
   "grant its user ~leasehold:* &leasehold:* +info +script|load +evalsha +eval +time +@hash +@sortedset +pttl +pexpireat +del +subscribe +unsubscribe +publish +ping (in a cluster +cluster|slots +asking), by ACL SETUSER";
 
-/** Remedies of what does not go away by itself, by what the server's message has in it. */
+/** Remedies for permanent failures, by a pattern in the server's message. */
 const MISCONFIGURED: readonly (readonly [RegExp, string])[] = [
-  [/^NOAUTH|^ERR AUTH /, "give a user and a password in the URL: redis://user:password@host"],
+  [/^NOAUTH|^ERR AUTH /, "put the user and the password into the URL: redis://user:password@host"],
   [/^WRONGPASS|invalid password|invalid username/, "check the user and password of the URL"],
-  // Within scripts the same is said in other words.
+  // Scripts report the same failure in other words.
   [/^NOPERM|user executing the script can't|No permission/, RIGHTS],
   [/^ERR (DB index is out of range|invalid DB index)/, "correct the database's number in the URL"],
-  [/^WRONGTYPE/, "somebody else has put another kind of value under that key: delete it"],
+  [/^WRONGTYPE/, "another client stored a value of another type under that key: delete it"],
   [
     /^ERR SELECT is not allowed in cluster mode/,
-    "a cluster has the database 0 alone: take the number out of the URL",
+    "a cluster has only database 0: remove the number from the URL",
   ],
 ];
 
-/** An answer of the server that refuses. */
+/** Reports whether the error is an error reply of the server. */
 export function isRefusal(error: unknown): error is Error {
   return error instanceof Error && error.name === "ReplyError";
 }
 
-/** A server that has become somebody's replica: the next connection may find the primary. */
+/** Reports whether the server has become a replica: the next connection may find the primary. */
 export function isReadOnly(error: unknown): boolean {
   return isRefusal(error) && /\bREADONLY\b/.test(error.message);
 }
 
-/** ioredis says so of a command that it never wrote, because the connection was just ending. */
+/** ioredis reports this for a command that it never wrote, because the connection was closing. */
 const UNWRITTEN = /^Stream isn't writeable/;
 
 /** @param sent whether the command may have reached the server */
@@ -49,28 +49,28 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   });
 }
 
-/** A server refuses before the first write: see scripts.ts. */
+/** The server rejects a script before its first write: see scripts.ts. */
 function refusal(message: string, cause?: Error): LeaseholdError {
   for (const [pattern, remedy] of MISCONFIGURED) {
     if (pattern.test(message)) {
-      return new StoreMisconfiguredError(`Redis says: ${message}; ${remedy}`, cause);
+      return new StoreMisconfiguredError(`Redis reported: ${message}; ${remedy}`, cause);
     }
   }
   return new StoreUnavailableError(`Redis failed: ${message}`, { outcome: "none", cause });
 }
 
-/** ioredis hangs the command on its errors: a password among its arguments, or what others hold. */
+/** ioredis attaches the command to its errors. Its arguments may contain a password or lease data. */
 function withoutCommand(error: Error): Error {
   if ("command" in error) delete error.command;
   return error;
 }
 
-/** Some errors of sockets have a code only. */
+/** Some socket errors have only a code. */
 function errorCode(error: Error): string {
   return "code" in error ? String(error.code) : error.name;
 }
 
-/** The outcome of each request of a batch whose script failed. */
+/** Returns the outcome of each request of a batch whose script failed. */
 export function failedOutcome(error: unknown): Failed {
   const cause = asStoreError(error, "maybe");
   return {
@@ -81,7 +81,7 @@ export function failedOutcome(error: unknown): Failed {
   };
 }
 
-/** The outcome of one request of a script that decided the others. */
+/** Returns the outcome of one failed request of an otherwise successful script. */
 export function refusedOutcome(message: string): Failed {
   return failedOutcome(refusal(message));
 }

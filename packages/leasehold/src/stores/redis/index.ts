@@ -1,4 +1,4 @@
-/** Leases in Redis (6.2 or later) or Valkey: one server, a cluster, or the user's own client. */
+/** Leases in Redis (6.2 or later) or Valkey: a single server, a cluster, or the user's client. */
 
 import { InvalidOptionError } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
@@ -18,32 +18,34 @@ import { Keys } from "./keys.js";
 import { PROBE, SCRIPTS } from "./scripts.js";
 import { loadScripts, ScriptCalls } from "./scripts-call.js";
 import { RedisLeaseStore } from "./store.js";
-import { Hints } from "./watch-connection.js";
+import { Notifications } from "./watch-connection.js";
 
 export type { Format } from "./compatibility.js";
 export type { RedisClient, RedisClusterClient, RedisConnection } from "./connection-driver.js";
 
 const OPEN_TIMEOUT_MS = 5_000;
 const DIAGNOSE_MS = 5_000;
-/** The key of no resource: names have at least one byte. */
+/** Not the key of any resource: names have at least one byte. */
 const NO_RESOURCE = { namespace: "", resource: "" };
 
 export interface RedisOptions {
   /**
-   * Contends for the locks of other packages instead: `redlock` (a key named as the resource) or
-   * `redis-semaphore` (`mutex:` before it). These leases have no fencing token: `lease.token` throws
-   * NO_TOKEN. Default: our own records. In a URL: `?format=redlock`.
+   * Contends for the locks of another package instead: `redlock` (the key is the resource) or
+   * `redis-semaphore` (`mutex:` and the resource). These leases have no fencing token: `lease.token`
+   * throws NO_TOKEN. Default: Leasehold's own records. In a URL: `?format=redlock`.
    */
   readonly format?: Format;
 }
 
 /**
- * A Redis server: `redis({ url })`, `redis://user:password@host:port/database`, with TLS `rediss://`;
- * of a cluster any node, or several with commas between them. Or `redis({ client })` with an ioredis
- * client of yours (a Redis or a Cluster; for Sentinel too): its settings and its `keyPrefix` are used,
- * for connections of our own, because no command of ours may be sent again by its rules. It is never
- * closed by us.
- * @throws (when opened) STORE_MISCONFIGURED, STORE_UNAVAILABLE, INVALID_OPTION
+ * Leases in Redis. `redis({ url })` takes `redis://user:password@host:port/database`, or `rediss://`
+ * for TLS; for a cluster one or more nodes, separated by commas. `redis({ client })` takes an ioredis
+ * client (a Redis or a Cluster; also for Sentinel). The store opens its own connections with the
+ * client's settings and `keyPrefix`, because the client could send a command twice. It never closes the
+ * client.
+ * @throws (on opening) STORE_MISCONFIGURED, STORE_UNAVAILABLE, INVALID_OPTION
+ * @example
+ * const leases = await connect(redis({ url: "redis://localhost:6379/0" }));
  */
 export function redis(
   source: ({ readonly url: string | URL } | { readonly client: RedisClient | RedisClusterClient }) &
@@ -84,9 +86,9 @@ async function openRedis(
 ): Promise<LeaseStores> {
   const servers = new Servers(driver, env);
   const deadlineMs = env.clock.monotonic() + timeoutMs;
-  let hints: Hints | undefined;
+  let notifications: Notifications | undefined;
   const close = async () => {
-    hints?.close();
+    notifications?.close();
     servers.close();
   };
   try {
@@ -106,14 +108,14 @@ async function openRedis(
     }
     const scripts = await loadScripts(servers, { ...SCRIPTS, probe: PROBE }, deadlineMs);
     const channel = keys.channel(NO_RESOURCE.namespace);
-    // Over both, so that the first renewal finds its connection open.
+    // Probes both connections, so that the first renewal finds its connection open.
     for (const lane of ["general", "control"] as const) {
       await servers.run(lane, scripts.probe, [keys.record(NO_RESOURCE)], [channel], deadlineMs);
     }
-    hints = new Hints(servers);
-    await hints.open(channel);
+    notifications = new Notifications(servers);
+    await notifications.open(channel);
     const calls = new ScriptCalls(servers, scripts, keys);
-    return storesOf(new RedisLeaseStore(calls, hints), servers, close);
+    return storesOf(new RedisLeaseStore(calls, notifications), servers, close);
   } catch (error) {
     await close();
     throw error;

@@ -1,18 +1,18 @@
 /**
- * Where things lie. Of each namespace the resources are spread over 16 parts, each with its index:
+ * The keys. The resources of a namespace are spread over 16 parts, each with its index:
  *
- *   leasehold:{NAMESPACE:PART}            sorted set: the names of the part's resources, in the order of bytes
+ *   leasehold:{NAMESPACE:PART}            sorted set: the names of the part's resources, in byte order
  *   leasehold:{NAMESPACE:PART}:RESOURCE   hash: the last grant of the resource
- *   leasehold:{NAMESPACE:PART}line:RESOURCE   sorted set: those who wait for it, see wait-queue.ts
- *   leasehold:hints:NAMESPACE             channel: resources that have become free, and for whom
+ *   leasehold:{NAMESPACE:PART}line:RESOURCE   sorted set: its wait queue, see wait-queue.ts
+ *   leasehold:hints:NAMESPACE             channel: freed resources, each with the waiter to wake
  *
- * What stands in braces decides the slot of a cluster, so that all keys of a resource change in one
- * script, and a batch needs 16 scripts at most, however many resources it is about.
+ * The text in braces decides the cluster slot. So one script changes all keys of a resource, and a
+ * batch needs at most 16 scripts, whatever its size.
  */
 import type { Key } from "../../core/index.js";
 
 const PARTS = 16;
-/** Of each byte that stands alone. */
+/** Percent-encoded form of each reserved byte. */
 const CRC_OF_BYTE = Uint16Array.from({ length: 256 }, (_, byte) => {
   let crc = byte << 8;
   for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1;
@@ -20,23 +20,25 @@ const CRC_OF_BYTE = Uint16Array.from({ length: 256 }, (_, byte) => {
 });
 
 export class Keys {
-  /** @param prefix before each of them */
+  /**
+   * @param prefix precedes every key and channel
+   */
   constructor(readonly prefix: string) {}
 
-  /** Most programs use one namespace. */
+  /** Caches the last namespace, because most programs use one. */
   #last: { readonly namespace?: string; readonly indexes: readonly string[] } = { indexes: [] };
 
   record(key: Key): string {
     return `${this.indexOf(key)}:${key.resource}`;
   }
-  /** Of those who wait. */
-  line(key: Key): string {
+  /** The key of the wait queue. */
+  queue(key: Key): string {
     return `${this.indexOf(key)}line:${key.resource}`;
   }
   indexOf({ namespace, resource }: Key): string {
     return this.#indexesOf(namespace)[partOf(resource)] as string;
   }
-  /** Of all parts of a namespace. */
+  /** The index keys of all parts of a namespace. */
   indexes(namespace: string): string[] {
     return [...this.#indexesOf(namespace)];
   }
@@ -46,7 +48,7 @@ export class Keys {
 
   #indexesOf(namespace: string): readonly string[] {
     if (namespace === this.#last.namespace) return this.#last.indexes;
-    // A brace would end the part that decides the slot, and names would run into each other.
+    // A brace would end the part that decides the slot, and names would collide.
     const name = namespace.replace(/[%{}]/g, encodeURIComponent);
     const indexes = Array.from(
       { length: PARTS },
@@ -61,7 +63,7 @@ function partOf(resource: string): number {
   return crc16(Buffer.from(resource)) % PARTS;
 }
 
-/** Which of the 16,384 slots of a cluster a key lies in. */
+/** Returns the cluster slot of a key, of 16,384. */
 export function slotOf(key: string): number {
   const open = key.indexOf("{");
   const close = key.indexOf("}", open + 1);
@@ -69,7 +71,7 @@ export function slotOf(key: string): number {
   return crc16(Buffer.from(tag)) % 16_384;
 }
 
-/** CRC-16/XMODEM, as the specification of Redis Cluster says. */
+/** CRC-16/XMODEM, as the Redis Cluster specification requires. */
 function crc16(bytes: Uint8Array): number {
   let crc = 0;
   for (const byte of bytes)

@@ -1,4 +1,4 @@
-/** What scripts reply, decoded: outcomes of acquires, durations, and views of records. */
+/** Decodes script replies: outcomes of acquires, durations, and views of records. */
 
 import type { AcquireOutcome, AcquireRequest, Key, LeaseView, Term } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
@@ -26,7 +26,7 @@ export function acquireOutcome(
   return { status: "ended" };
 }
 
-/** A new grant, made by this very request. */
+/** A new grant, made by this request. */
 function granted({ ttlMs }: AcquireRequest, token: number, nowUs: number) {
   const expiresAt = timeOf(nowUs + ttlMs * 1_000);
   return {
@@ -38,7 +38,7 @@ function granted({ ttlMs }: AcquireRequest, token: number, nowUs: number) {
   };
 }
 
-/** Rounded so that the holder stops too early rather than too late. */
+/** Rounds down, so that the holder stops early rather than late. */
 export function termOf([, ttlMs, leftUs, expiresAtUs]: Texts): Term {
   const remainingMs = Math.floor(Number(leftUs) / 1_000);
   return { ttlMs: Number(ttlMs), remainingMs, expiresAt: timeOf(Number(expiresAtUs)) };
@@ -51,7 +51,10 @@ export function tokenOf(text: number | Texts[number] | undefined): number {
 }
 
 let lastTime = { ms: 0, text: "1970-01-01T00:00:00.000Z" };
-/** ISO 8601 of microseconds since 1970. Those of one batch are mostly the same. */
+/**
+ * Formats microseconds since 1970 as ISO 8601. Caches the last value, because most times of a batch are
+ * equal.
+ */
 function timeOf(us: number): string {
   const ms = Math.floor(us / 1_000);
   if (lastTime.ms === ms) return lastTime.text;
@@ -59,7 +62,9 @@ function timeOf(us: number): string {
   return lastTime.text;
 }
 
-/** @param view the fields that scripts reply as `view`: empty if there is no record */
+/**
+ * @param view the `view` fields of a reply; empty if there is no record
+ */
 export function viewOf(
   { namespace, resource }: Key,
   view: readonly string[],

@@ -1,4 +1,7 @@
-/** Loads scripts into a server, and calls one for a batch of requests; see scripts.ts for its arguments. */
+/**
+ * Loads scripts into a server, and calls a script for a batch of requests; scripts.ts describes its
+ * arguments.
+ */
 
 import type { Key } from "../../core/index.js";
 import { invariant, zip } from "../../env/index.js";
@@ -7,7 +10,7 @@ import type { Keys } from "./keys.js";
 import type { SCRIPTS } from "./scripts.js";
 
 export type ScriptName = keyof typeof SCRIPTS;
-/** What a script replies to one request: a number where that says all. */
+/** A script's reply to one request: a number if that is enough. */
 export type Reply = number | Texts;
 export type Texts = readonly (string | readonly string[])[];
 /** A reply, and the server's time in microseconds since 1970. */
@@ -15,11 +18,11 @@ export interface Replied {
   readonly reply: Reply;
   readonly nowUs: number;
 }
-/** What a script gets of one request, beside its key. */
+/** The arguments of one request, besides its key. */
 export interface Arguments {
-  /** Of the grant; "" where none is named. */
+  /** The grant id; "" if the request has none. */
   readonly id: string;
-  /** Sent once for all neighbours that have the same. */
+  /** Arguments shared with other requests; consecutive equal lists are sent once. */
   readonly common: readonly string[];
 }
 /** One call of a script. */
@@ -28,11 +31,11 @@ export interface ScriptCall<Request> {
   readonly lane: Lane;
   readonly requests: readonly Request[];
   readonly argumentsOf: (request: Request) => Arguments;
-  /** By the monotonic clock. */
+  /** Deadline by the monotonic clock. */
   readonly deadlineMs: number;
 }
 
-/** Scripts that read or change the wait queue, too. */
+/** Also scripts that read or change the wait queue. */
 const WITH_QUEUE: ReadonlySet<ScriptName> = new Set(["acquire", "release", "revoke"]);
 
 export class ScriptCalls {
@@ -42,7 +45,7 @@ export class ScriptCalls {
     readonly keys: Keys,
   ) {}
 
-  /** The reply to each request, or why its script failed. */
+  /** The reply to each request, or the reason why its script failed. */
   run<Request extends Key>(call: ScriptCall<Request>): Promise<(Replied | Error)[]> {
     const indexOf = (request: Request) => this.keys.indexOf(request);
     return byGroup(this.servers, call.requests, indexOf, (requests) =>
@@ -96,9 +99,8 @@ export class ScriptCalls {
 }
 
 /**
- * Runs each batch of requests whose keys lie together: all of them on a single server, those of one
- * slot in a cluster.
- * @returns the results in the order of the requests
+ * Runs one script call per group of keys: one for a single server, one per slot for a cluster.
+ * @returns the results in request order
  */
 export async function byGroup<Request, Result>(
   servers: Servers,
@@ -124,7 +126,7 @@ export async function byGroup<Request, Result>(
   return results;
 }
 
-/** Loads each script into the first server, and learns the server's name for it. */
+/** Loads each script into the first server, and returns its SHA-1. */
 export async function loadScripts<Name extends string>(
   servers: Servers,
   texts: Readonly<Record<Name, string>>,
@@ -132,7 +134,7 @@ export async function loadScripts<Name extends string>(
 ): Promise<Record<Name, Script>> {
   const [node] = servers.nodes();
   const entries = Object.entries<string>(texts).map(async ([name, text]) => {
-    const sha = await servers.tell(node, deadlineMs, "script", "LOAD", text);
+    const sha = await servers.commandTo(node, deadlineMs, "script", "LOAD", text);
     return [name, { text, sha: String(sha) }] as const;
   });
   return Object.fromEntries(await Promise.all(entries)) as Record<Name, Script>;

@@ -1,28 +1,27 @@
 /**
- * What is decided, in Lua: core/rules.ts in the words of Redis. Each script is put together here; its
- * final text is in scripts/, where a test compares it with what is sent.
+ * The decisions in Lua: core/rules.ts for Redis. This file assembles each script. A test compares the
+ * final text with the copy in scripts/.
  *
- * A script runs alone on its server, so each request is decided and written in one step, by the clock of
- * the server that runs it.
+ * A script runs alone on its server. So it decides and writes each request in one step, by that
+ * server's clock.
  *
- * A script decides a batch: a key or two for each request, and one argument. What many requests have in
- * common is said once. One that fails (somebody has put something else under its key) fails alone.
- * Nothing is deleted before something is written: where the memory is full the first write is refused,
- * and with it all.
+ * A script decides a batch: one or two keys and one argument per request. Arguments that several
+ * requests share are sent once. A failing request (another client stored another type under its key)
+ * fails alone. A script writes before it deletes: if the memory is full, the server rejects the first
+ * write and thereby the whole script.
  *
- * Times are microseconds since 1970. Lua's own conversion of such numbers to text loses digits, hence
- * `%.0f`. The answer begins with the time; of most requests it is a single number, which Redis sends as
- * an integer of 64 bits, else a list of texts. A token is told by how far it lies ahead of the time:
- * ioredis reads integers next to 2^53 wrongly.
+ * Times are microseconds since 1970. Lua's default conversion of such numbers to text loses digits,
+ * hence `%.0f`. A reply starts with the server's time. Most requests are answered by a single number,
+ * which Redis sends as a 64-bit integer, others by a list of texts. A token is returned as its distance
+ * from the time, because ioredis misreads integers near 2^53.
  *
- * A record is kept for 8 or 9 days after its lease: a day longer than collectors leave it, where any run.
- * It is kept until its token lies that far behind the clock, too: whatever is granted after that has a
- * larger token by the clock alone.
+ * A record expires 8 to 9 days after its lease: a day later than collectors delete it. It also stays
+ * until its token is that far behind the clock. Any later grant then has a larger token by the clock alone.
  */
 import { WAIT_QUEUE } from "./wait-queue.js";
 
 const KEPT_MS = 9 * 24 * 3_600_000;
-/** The expiry of a key is moved this seldom, not by each renewal. */
+/** Minimum interval between moves of a key's expiry, so that not every renewal moves it. */
 const MOVED_MS = 24 * 3_600_000;
 
 const COMMON = `
@@ -47,10 +46,10 @@ local function term(r, ttlMs)
 end
 `;
 
-/** The record of the request that is decided. */
+/** Reads the record of the current request. */
 const RECORD = `
 local indexes, lists, length = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local key, line
+local key, queue
 local function indexAndResource()
   for i = 1, indexes do
     local start = KEYS[i] .. ':'
@@ -82,7 +81,7 @@ for i = 1, #ARGV - at do
   if lists > 1 then
     id, c = string.sub(id, 1, idLength), common[tonumber(string.sub(id, idLength + 1))]
   end
-  key, line = KEYS[indexes + (i - 1) * keysEach + 1], KEYS[indexes + i * keysEach]
+  key, queue = KEYS[indexes + (i - 1) * keysEach + 1], KEYS[indexes + i * keysEach]
   local ok, answer = pcall(decide, id, c)
   if not ok then
     answer = {'failed', type(answer) == 'table' and answer.err or tostring(answer)}
@@ -92,11 +91,10 @@ end
 return answers`;
 
 /**
- * Decides request after request.
- *   KEYS   the indexes; of each request its record (and its line)
- *   ARGV   how many indexes; how many lists of what requests have in common, and how long these are;
- *          the lists; of each request its grant id, if the script wants one, and which list is its own,
- *          if there are several
+ * Decides the requests one by one.
+ *   KEYS   the indexes; then for each request its record (and its wait queue)
+ *   ARGV   the number of indexes; the number of shared argument lists, and their length; the lists; then for
+ *          each request its grant id, if the script wants one, and the number of its list, if there are several
  */
 function batch(decide: string, { more = "", keysEach = 1, idLength = 16 } = {}): string {
   return `${COMMON}${RECORD}${more}
@@ -107,7 +105,7 @@ end
 ${DECIDE_EACH}`;
 }
 
-/** For scripts that read or change the wait queue. */
+/** Adds the wait queue to a script. */
 function batchWithQueue(decide: string, idLength?: number): string {
   return batch(decide, {
     more: WAIT_QUEUE,
@@ -116,7 +114,7 @@ function batchWithQueue(decide: string, idLength?: number): string {
   });
 }
 
-/** holder, ttlMs, queueMs, metadata as JSON, whether to tell what was replaced: "1" or "" */
+/** holder, ttlMs, queueMs, metadata as JSON, whether to return the replaced grant: "1" or "" */
 const ACQUIRE = batchWithQueue(`
   local holder, ttlMs, queueMs = c[1], c[2], c[3]
   local r = read(key)
@@ -128,16 +126,16 @@ const ACQUIRE = batchWithQueue(`
   if isHeld and not waits then
     return {'held', redis.call('HGET', key, 'holder'), r.grantId, text(r.expiresAt - now), ''}
   end
-  local ahead, place = 0, nil
+  local ahead, position = 0, nil
   if isHeld or r and isWaitedFor(r) then
-    forgetDead(r)
-    ahead, place = aheadOf(id)
+    removeExpired(r)
+    ahead, position = aheadOf(id)
     local left = r.expiresAt + reservedFor(ahead) - now
     -- A clock that was set back reserves nothing.
     if isHeld or now >= r.expiresAt and left > 0 then
       local by, grantId = '', ''
       if isHeld then by, grantId = redis.call('HGET', key, 'holder'), r.grantId else by = firstHolder() end
-      if waits then leaveTicket(r, id, not place, holder, queueMs) end
+      if waits then putWaiter(r, id, not position, holder, queueMs) end
       return {'held', by, grantId, text(left), text(ahead)}
     end
   end
@@ -152,7 +150,7 @@ const ACQUIRE = batchWithQueue(`
   redis.call('HSET', key, 'grantId', id, 'token', tokenText, 'expiresAt', c.expiresAt, 'ended', '',
     'holder', holder, 'ttlMs', ttlMs, 'grantedAt', nowText, 'renewedAt', '', 'metadata', c[4])
   keep(token, expiresAt)
-  if place then leaveLine(place) end
+  if position then removeServed(position) end
   if before then return {'replaced', tokenText, before} end
   return token - now`);
 
@@ -196,13 +194,14 @@ const REVOKE = batchWithQueue(
   0,
 );
 
-/** Nothing. */
+/** No fields. */
 const VIEW = batch(`return {'view', view(key)}`, { idLength: 0 });
 
 /**
- * Keys: an index and records of it. Arguments: how long ago a grant must have ended, in microseconds,
- * then the names of the records. Deletes those, and names whose record has gone by itself; how many
- * records it has deleted. A token ahead of the clock is kept: nothing else would exceed it.
+ * Collects ended grants. Keys: an index and some of its records. Arguments: the minimum age of the end
+ * in microseconds, then the names of the records. Deletes those records, and the names of records that
+ * expired. Returns the number of deleted records. A token ahead of the clock is kept, because no other
+ * source would exceed it.
  */
 const COLLECT = `${COMMON}
 local before = now - ARGV[1]
@@ -228,8 +227,8 @@ export const SCRIPTS = {
 };
 
 /**
- * Key and channel of nobody's: whether this user may do what the others do, and this server takes
- * writes. It leaves nothing behind.
+ * Checks, on a key and a channel that no resource uses, whether the user has all permissions and the
+ * server accepts writes. It leaves nothing behind.
  */
 export const PROBE = `
 redis.call('TIME')

@@ -120,7 +120,7 @@ describeRedis("leases in Redis", () => {
       expect(await leftMs(keys.record(next))).toBeGreaterThan(27 * DAY_MS);
     });
 
-    it("that have gone by themselves are in no list, and leave their index", async () => {
+    it("that expired are in no list, and leave their index", async () => {
       const [gone, here] = [await hold(store, request("gone")), await hold(store, request("here"))];
       await server.ask("del", keys.record(gone));
       const { items } = await store.list({ namespace: "n" });
@@ -130,20 +130,20 @@ describeRedis("leases in Redis", () => {
       expect(await server.ask("zscore", keys.indexOf(here), "here")).toBe("0");
     });
 
-    it("do not tell the lease id, nor does the server hear it", async () => {
+    it("never contain the lease id, and never send it to the server", async () => {
       const client = new Redis(server.port);
       const monitor = await client.monitor();
-      const heard: string[] = [];
-      monitor.on("monitor", (_, args: string[]) => heard.push(args.join(" ")));
+      const received: string[] = [];
+      monitor.on("monitor", (_, args: string[]) => received.push(args.join(" ")));
       const held = await hold(store, request("r", { metadata: `{"a":"b"}` }));
       await store.renew([held]);
       await store.release([held]);
-      const released = () => heard.some((line) => /^hset .* released/i.test(line));
-      await until(expect, "the release is heard", released);
+      const released = () => received.some((line) => /^hset .* released/i.test(line));
+      await until(expect, "the release arrives", released);
       client.disconnect();
       monitor.disconnect();
-      expect(heard.join("\n")).toContain(grantIdOf(held.leaseId));
-      expect(heard.join("\n")).not.toContain(held.leaseId);
+      expect(received.join("\n")).toContain(grantIdOf(held.leaseId));
+      expect(received.join("\n")).not.toContain(held.leaseId);
     });
   });
 
@@ -164,7 +164,7 @@ describeRedis("leases in Redis", () => {
     expect(await store.collect(0)).toBe(2_700);
   });
 
-  it("decides the rest of a batch where somebody has put something else under a key", async () => {
+  it("decides the rest of a batch if another client stored another type under a key", async () => {
     const [bad, good] = [request("bad"), request("good")];
     await server.ask("set", keys.record(bad), "something else");
     expect(await store.acquire([bad, good])).toMatchObject([
@@ -173,7 +173,7 @@ describeRedis("leases in Redis", () => {
     ]);
   });
 
-  it("refuses, and changes nothing, while the memory is full", async () => {
+  it("rejects requests, and changes nothing, while the memory is full", async () => {
     const held = await hold(store, request("r"));
     await server.ask("config", "set", "maxmemory", 1);
     try {
@@ -192,16 +192,16 @@ describeRedis("leases in Redis", () => {
     expect(await store.get([request("s")])).toEqual([null]);
   });
 
-  it("goes on after the server has forgotten the scripts", async () => {
+  it("continues after the server has lost the scripts", async () => {
     await server.ask("script", "flush");
     await hold(store, request("r"));
   });
 
-  describe("hints", () => {
-    it("are sent only where somebody waits", async () => {
-      const heard: string[] = [];
+  describe("notifications", () => {
+    it("are sent only if a client waits", async () => {
+      const received: string[] = [];
       const listener = new Redis(server.port);
-      listener.on("message", (_, message: string) => heard.push(message));
+      listener.on("message", (_, message: string) => received.push(message));
       await listener.subscribe(keys.channel("n"));
       const [alone, wanted] = [
         await hold(store, request("alone")),
@@ -210,21 +210,21 @@ describeRedis("leases in Redis", () => {
       const waiter = request("wanted", { queueMs: 60_000 });
       await store.acquire([request("alone"), waiter]);
       await store.release([alone, wanted]);
-      await until(expect, "a hint", () => heard.length > 0);
-      expect(heard).toEqual([`${grantIdOf(waiter.leaseId)} wanted`]);
+      await until(expect, "a notification", () => received.length > 0);
+      expect(received).toEqual([`${grantIdOf(waiter.leaseId)} wanted`]);
       listener.disconnect();
     });
 
-    it("go on after the connection was lost, behind a resync", async () => {
+    it("continue after the connection was lost, following a resync", async () => {
       const watching = new LeaseWatching(store, "n");
-      await until(expect, "it stands", () => watching.events.length === 1);
+      await until(expect, "it is subscribed", () => watching.events.length === 1);
       expect(await server.ask("client", "kill", "type", "pubsub")).toBe(1);
-      await until(expect, "it stands again", () => watching.events.length === 2);
+      await until(expect, "it is subscribed again", () => watching.events.length === 2);
       expect(watching.events).toEqual([{ type: "resync" }, { type: "resync" }]);
       const held = await hold(store, request("r"));
       await store.acquire([request("r", { queueMs: 60_000 })]);
       await store.release([held]);
-      await until(expect, "a hint", () => watching.changed.length === 1);
+      await until(expect, "a notification", () => watching.changed.length === 1);
       await watching.stop();
     });
   });
@@ -237,10 +237,10 @@ describeRedis("leases in Redis", () => {
       expect(await store.get([held])).toEqual([null]);
       expect(await server.ask("hget", `app:${keys.record(held)}`, "holder")).toBe("h");
       const watching = new LeaseWatching(opened.leases, "n");
-      await until(expect, "it stands", () => watching.events.length > 0);
+      await until(expect, "it is subscribed", () => watching.events.length > 0);
       await opened.leases.acquire([request("r", { queueMs: 60_000 })]);
       await opened.leases.release([held]);
-      await until(expect, "a hint", () => watching.changed.length > 0);
+      await until(expect, "a notification", () => watching.changed.length > 0);
       await watching.stop();
       await opened.close();
       expect(await client.ping()).toBe("PONG");
@@ -261,9 +261,9 @@ describeRedis("leases in Redis", () => {
     afterEach(() => server.ask("acl", "deluser", "limited"));
 
     it.each([
-      ["redis://[::1", /cannot be read: write redis:\/\/user:password@host:port\/database/],
-      ["redis://user:secret@host:port", /cannot be read/],
-      ["redis://host/name", /cannot be read/],
+      ["redis://[::1", /is invalid: write redis:\/\/user:password@host:port\/database/],
+      ["redis://user:secret@host:port", /URL is invalid/],
+      ["redis://host/name", /URL is invalid/],
     ])("%s", async (url, message) => {
       const error = await refusal({ url });
       expect(error).toMatchObject({ code: "STORE_MISCONFIGURED", retryable: false });
@@ -276,7 +276,7 @@ describeRedis("leases in Redis", () => {
       expect(error).toMatchObject({ code: "INVALID_OPTION", path: "frmat" });
     });
 
-    it("a port at which nobody listens, for now", async () => {
+    it("a port without a listener, for now", async () => {
       const error = await refusal({ url: "redis://127.0.0.1:1" });
       expect(error).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "none" });
       expect(error.message).toMatch(/ECONNREFUSED/);
@@ -306,7 +306,7 @@ describeRedis("leases in Redis", () => {
       const error = await refusal({ url: server.url });
       await server.ask("config", "set", "requirepass", "");
       expect(error.code).toBe("STORE_MISCONFIGURED");
-      expect(error.message).toMatch(/NOAUTH .*; give a user and a password in the URL/);
+      expect(error.message).toMatch(/NOAUTH .*; put the user and the password into the URL/);
     });
 
     it("a database that is not there", async () => {

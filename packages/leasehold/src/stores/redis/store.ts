@@ -1,4 +1,7 @@
-/** Leases in Redis: requests to scripts, replies to outcomes. scripts.ts has the decisions. */
+/**
+ * Leases in Redis: the port over scripts. Converts requests to arguments and replies to outcomes;
+ * scripts.ts holds the decisions.
+ */
 
 import type * as port from "../../core/index.js";
 import { ClosedError } from "../../core/index.js";
@@ -8,8 +11,8 @@ import { failedOutcome, refusedOutcome } from "./failures.js";
 import { acquireOutcome, termOf, tokenOf } from "./records.js";
 import type { Arguments, Reply, ScriptCalls, ScriptName, Texts } from "./scripts-call.js";
 import { Views } from "./views.js";
-import { watchHints } from "./watch.js";
-import type { Hints } from "./watch-connection.js";
+import { watchNotifications } from "./watch.js";
+import type { Notifications } from "./watch-connection.js";
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 
@@ -20,17 +23,20 @@ export class RedisLeaseStore implements port.LeaseStore {
     ttl: { minMs: 100, maxMs: 2 ** 31 - 1, stepMs: 1 },
     queue: true,
     watch: "push",
-    // Free from the microsecond of its expiry on; answers are rounded to milliseconds.
+    // A lease is free from the microsecond of its expiry; replies are rounded to milliseconds.
     epsilonMs: 1,
   };
-  /** Namespaces whose ended grants are collected. Records of the others expire by themselves. */
+  /**
+   * Namespaces whose ended grants this client collects. Records of other namespaces expire by
+   * themselves.
+   */
   readonly #namespaces = new Set<string>();
   readonly #closing = new AbortController();
   readonly #views: Views;
 
   constructor(
     readonly calls: ScriptCalls,
-    readonly hints: Hints,
+    readonly notifications: Notifications,
   ) {
     this.#views = new Views(calls);
   }
@@ -40,7 +46,7 @@ export class RedisLeaseStore implements port.LeaseStore {
     options?: port.CallOptions,
   ): Promise<port.AcquireOutcome[]> {
     for (const { namespace } of requests) this.#namespaces.add(namespace);
-    const tellsReplaced = options?.tellReplaced ? "1" : "";
+    const returnsReplaced = options?.tellReplaced ? "1" : "";
     return this.#decide("acquire", "general", requests, options, {
       argumentsOf: ({ leaseId, holder, ttlMs, queueMs = 0, metadata = null }) => ({
         id: grantIdOf(leaseId),
@@ -49,7 +55,7 @@ export class RedisLeaseStore implements port.LeaseStore {
           `${ttlMs}`,
           `${Math.ceil(Math.min(queueMs, Number.MAX_SAFE_INTEGER))}`,
           JSON.stringify(metadata),
-          tellsReplaced,
+          returnsReplaced,
         ],
       }),
       outcome: acquireOutcome,
@@ -120,7 +126,10 @@ export class RedisLeaseStore implements port.LeaseStore {
   ): AsyncGenerator<port.WatchEvent, void, void> {
     this.#assertOpen();
     const channel = this.calls.keys.channel(namespace);
-    yield* watchHints(this.hints, channel, namespace, [signal, this.#closing.signal]);
+    yield* watchNotifications(this.notifications, channel, namespace, [
+      signal,
+      this.#closing.signal,
+    ]);
   }
 
   async collect(olderThanMs: number): Promise<number> {
@@ -132,7 +141,7 @@ export class RedisLeaseStore implements port.LeaseStore {
     return collected;
   }
 
-  /** Refuses calls and ends watches. The connections belong to the opener. */
+  /** Rejects further calls and ends watches. The opener closes the connections. */
   async close(): Promise<void> {
     this.#closing.abort();
   }

@@ -1,4 +1,4 @@
-/** Reads what is stored: single leases and pages of a namespace. Deletes what ended long ago. */
+/** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
 import type { Key, LeaseView, ListQuery, Page } from "../../core/index.js";
 import { zip } from "../../env/index.js";
@@ -8,7 +8,7 @@ import { viewOf } from "./records.js";
 import type { ScriptCalls, Texts } from "./scripts-call.js";
 
 const TIMEOUT_MS = 10_000;
-/** Names that a collection reads from an index at a time. */
+/** The number of names that a collection reads from an index at a time. */
 const NAMES_AT_ONCE = 500;
 
 export class Views {
@@ -55,7 +55,7 @@ export class Views {
     return { items, nextCursor: null };
   }
 
-  /** Of one namespace. @returns how many records it has deleted */
+  /** Collects one namespace. @returns the number of deleted records */
   async collect(namespace: string, olderThanMs: number): Promise<number> {
     let collected = 0;
     for (const index of this.#keys.indexes(namespace)) {
@@ -97,13 +97,13 @@ export class Views {
   }
 }
 
-/** Names of one index between two bounds of ZRANGEBYLEX, the first `count` of them. */
+/** Returns up to `count` names of one index, between two bounds of ZRANGEBYLEX. */
 type Range = (index: string, from: Buffer, to: Buffer, count: number) => Promise<readonly string[]>;
 
 /**
- * The names in several indexes as one list, in the order of the bytes of UTF-8: chunks of names, each
- * behind the one before. An index that has returned as many as were asked for may go on with names that
- * precede another's: what lies beyond its last one waits for the next chunk.
+ * Merges the names of several indexes into one list in UTF-8 byte order, returned in chunks. An index
+ * that returned a full chunk may have more names that precede those of another index, so names beyond
+ * its last one wait for the next chunk.
  */
 async function* namesOf(
   indexes: readonly string[],
@@ -111,7 +111,7 @@ async function* namesOf(
   range: Range,
   count: number,
 ): AsyncGenerator<readonly string[], void, void> {
-  // No byte of UTF-8 is 0xff: it stands behind all that begin with the prefix.
+  // No UTF-8 byte is 0xff, so this bound sorts after all names with the prefix.
   const to = Buffer.concat([Buffer.from(`(${prefix}`), Buffer.from([0xff])]);
   const from = (name: string | undefined) =>
     name === undefined || compareBytes(name, prefix) < 0 ? `[${prefix}` : `(${name}`;

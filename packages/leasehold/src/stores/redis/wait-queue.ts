@@ -1,94 +1,95 @@
 /**
- * Those who wait for a resource, in Lua: core/queue.ts in the words of Redis.
+ * The wait queue of a resource, in Lua: core/queue.ts for Redis.
  *
- *   line   sorted set, of each who waits   TICKET          by its place, which counts up
- *                                          TICKET HOLDER   beside it
- *                                          @TICKET         by when it is forgotten, behind all places
+ *   queue   sorted set, for each waiter   GRANT          scored by its position, which counts up
+ *                                         GRANT HOLDER   with the same score
+ *                                         @GRANT         scored by its expiry, above all positions
  *
- * A ticket is a grant id, so that no lease id gets here. A step costs the logarithm of the line's
- * length, and the forgetting of those who have died, which happens once to each. It is one key, because
- * each costs every call something, also where nobody waits.
+ * A waiter is stored by its grant id, so no lease id reaches Redis. A step costs the logarithm of the
+ * queue's length, plus the removal of expired waiters, which happens once for each. The queue is a
+ * single key, because each key costs every call something, even if no client waits.
  *
- * The record has the time until which anybody waits (`waitedUntil`): where it has passed, nobody need
- * look here. The line expires then, and lives no less: whatever moves it moves its expiry too.
+ * The record's `waitedUntil` is the latest expiry of its waiters. Once it has passed, a call skips the
+ * queue. The queue's key expires then and not before: a change to `waitedUntil` also moves the key's
+ * expiry.
  */
 import { queue } from "../../core/index.js";
 
 const RESERVED_US = queue.RESERVED_MS * 1_000;
-const LONGEST_TICKET_US = queue.LONGEST_TICKET_MS * 1_000;
-/** No place is so large, and no time in microseconds since 1970 so small. */
-const FIRST_END = "1000000000000";
+const LONGEST_WAIT_US = queue.LONGEST_TICKET_MS * 1_000;
+/** Above every position, and below every time in microseconds since 1970. */
+const FIRST_EXPIRY = "1000000000000";
 
-/** Of the request that is decided: `key, line`. Else it needs `now`, `nowText`, `text` and a record. */
+/** Needs `key` and `queue` of the current request, besides `now`, `nowText`, `text` and a record. */
 export const WAIT_QUEUE = `
 local function isWaitedFor(r) return r.waitedUntil > now end
-local function remove(ticket)
-  local place = redis.call('ZSCORE', line, ticket)
-  if place then redis.call('ZREMRANGEBYSCORE', line, place, place) end
-  redis.call('ZREM', line, '@' .. ticket)
+local function remove(waiter)
+  local position = redis.call('ZSCORE', queue, waiter)
+  if position then redis.call('ZREMRANGEBYSCORE', queue, position, position) end
+  redis.call('ZREM', queue, '@' .. waiter)
 end
-local function forgetDead(r)
-  local dead = redis.call('ZRANGEBYSCORE', line, ${FIRST_END}, nowText)
-  if #dead == 0 then return end
-  -- It changes nothing, but is refused where the memory is full, and what deletes behind it.
+local function removeExpired(r)
+  local expired = redis.call('ZRANGEBYSCORE', queue, ${FIRST_EXPIRY}, nowText)
+  if #expired == 0 then return end
+  -- Changes nothing. If the memory is full, the server rejects this write before the deletions below.
   redis.call('HSET', key, 'waitedUntil', text(r.waitedUntil))
-  for _, each in ipairs(dead) do remove(string.sub(each, 2)) end
+  for _, each in ipairs(expired) do remove(string.sub(each, 2)) end
 end
 local function firstHolder()
-  return string.sub(redis.call('ZRANGE', line, 1, 1)[1] or '', ${16 + 2})
+  return string.sub(redis.call('ZRANGE', queue, 1, 1)[1] or '', ${16 + 2})
 end
-local function aheadOf(ticket)
-  local rank = redis.call('ZRANK', line, ticket)
+local function aheadOf(waiter)
+  local rank = redis.call('ZRANK', queue, waiter)
   if rank then return rank / 2, rank / 2 end
-  return redis.call('ZCARD', line) / 3, nil
+  return redis.call('ZCARD', queue) / 3, nil
 end
 local function reservedFor(ahead) return math.min(ahead, ${queue.MOST_AWAITED}) * ${RESERVED_US} end
-local function leaveTicket(r, ticket, isNew, holder, queueMs)
-  local endsAt = now + math.min(queueMs * 1000, ${LONGEST_TICKET_US})
-  if not isNew then endsAt = math.max(endsAt, tonumber(redis.call('ZSCORE', line, '@' .. ticket))) end
+local function putWaiter(r, waiter, isNew, holder, queueMs)
+  local endsAt = now + math.min(queueMs * 1000, ${LONGEST_WAIT_US})
+  if not isNew then endsAt = math.max(endsAt, tonumber(redis.call('ZSCORE', queue, '@' .. waiter))) end
   local waitedUntil = math.max(endsAt, r.waitedUntil)
   if isNew or endsAt > r.waitedUntil then redis.call('HSET', key, 'waitedUntil', text(waitedUntil)) end
   if isNew then
-    local last = redis.call('ZREVRANGEBYSCORE', line, ${FIRST_END}, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    local place = text((last[2] or 0) + 1)
-    redis.call('ZADD', line, place, ticket, place, ticket .. ' ' .. holder, text(endsAt), '@' .. ticket)
+    local last = redis.call('ZREVRANGEBYSCORE', queue, ${FIRST_EXPIRY}, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local position = text((last[2] or 0) + 1)
+    redis.call('ZADD', queue, position, waiter, position, waiter .. ' ' .. holder, text(endsAt), '@' .. waiter)
   else
-    redis.call('ZADD', line, text(endsAt), '@' .. ticket)
+    redis.call('ZADD', queue, text(endsAt), '@' .. waiter)
   end
   if isNew or endsAt > r.waitedUntil then
-    redis.call('PEXPIREAT', line, text(math.ceil(waitedUntil / 1000)))
+    redis.call('PEXPIREAT', queue, text(math.ceil(waitedUntil / 1000)))
   end
 end
--- Who has been served, and those before it: they were passed over. What fails here expires by itself.
-local function leaveLine(place)
+-- Removes the served waiter and those before it, which were passed over. Anything missed here expires.
+local function removeServed(position)
   pcall(function()
-    local served = redis.call('ZRANGE', line, 0, 2 * place)
-    redis.call('ZREMRANGEBYRANK', line, 0, 2 * place + 1)
-    for i = 1, #served, 2 do redis.call('ZREM', line, '@' .. served[i]) end
+    local served = redis.call('ZRANGE', queue, 0, 2 * position)
+    redis.call('ZREMRANGEBYRANK', queue, 0, 2 * position + 1)
+    for i = 1, #served, 2 do redis.call('ZREM', queue, '@' .. served[i]) end
   end)
 end
 local function wakeFirst(channel)
-  local ticket = redis.call('ZRANGE', line, 0, 0)[1]
-  if ticket then
+  local waiter = redis.call('ZRANGE', queue, 0, 0)[1]
+  if waiter then
     local _, resource = indexAndResource()
-    redis.pcall('PUBLISH', channel, ticket .. ' ' .. resource)
+    redis.pcall('PUBLISH', channel, waiter .. ' ' .. resource)
   end
 end
--- Behind what has been written: it must not fail any more.
+-- Runs after the writes, so it must not fail the script.
 local function wake(r, channel)
   if not isWaitedFor(r) then return end
   pcall(function()
-    forgetDead(r)
+    removeExpired(r)
     wakeFirst(channel)
   end)
 end
--- A waiter gives its place up. What was kept for it is kept for the next one.
-local function withdraw(r, ticket, channel, isFree)
+-- A waiter gives up its position. A resource reserved for it is now reserved for the next one.
+local function withdraw(r, waiter, channel, isFree)
   if not isWaitedFor(r) then return end
-  forgetDead(r)
-  local _, place = aheadOf(ticket)
-  if not place then return end
-  remove(ticket)
-  if place == 0 and isFree then wakeFirst(channel) end
+  removeExpired(r)
+  local _, position = aheadOf(waiter)
+  if not position then return end
+  remove(waiter)
+  if position == 0 and isFree then wakeFirst(channel) end
 end
 `;

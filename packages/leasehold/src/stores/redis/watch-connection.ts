@@ -1,10 +1,10 @@
 /**
- * One connection on which all watches of a store listen.
+ * One connection that serves all watches of a store.
  *
- *   open ─ SUBSCRIBE ─ resync ─ hints ... ─ lost ─ pause ─ open ─ SUBSCRIBE ─ resync ─ ...
+ *   open ─ SUBSCRIBE ─ resync ─ notifications ... ─ lost ─ backoff ─ open ─ SUBSCRIBE ─ resync ─ ...
  *
- * What is published while nobody listens is gone, so that every (re)connection tells all watchers to
- * read again. In a cluster a message reaches every node, whichever it was published on.
+ * Redis drops messages that are published while no client is subscribed. So every (re)connection sends
+ * a resync to all watchers. In a cluster a message reaches every node.
  */
 import { Backoff, sleep, type Timer } from "../../env/index.js";
 import type { Connection } from "./connection.js";
@@ -12,18 +12,18 @@ import type { RedisConnection } from "./connection-driver.js";
 import type { Servers } from "./connection-servers.js";
 import { storeError } from "./failures.js";
 
-/** One who watches a channel. */
+/** A watcher of one channel. */
 export interface Watcher {
   resync(): void;
-  hint(message: string): void;
+  notify(message: string): void;
 }
 
 const CALL_TIMEOUT_MS = 5_000;
 const RECONNECT = { firstMs: 100, longestMs: 5_000 };
-/** A cut network is silent: ask now and then whether the other side still answers. */
+/** A network partition is silent, so the connection pings the server regularly. */
 const CHECK_EVERY_MS = 15_000;
 
-export class Hints {
+export class Notifications {
   readonly #servers: Servers;
   readonly #connection: Connection;
   readonly #channels = new Map<string, Set<Watcher>>();
@@ -35,18 +35,21 @@ export class Hints {
     this.#servers = servers;
     this.#connection = servers.separate(`${servers.driver.name} (notifications)`, (client) => {
       client.on("message", (channel: string, message: string) => {
-        for (const watcher of this.#channels.get(channel) ?? []) watcher.hint(message);
+        for (const watcher of this.#channels.get(channel) ?? []) watcher.notify(message);
       });
       client.on("end", () => this.#lost(client));
     });
   }
 
-  /** Resolves when the connection stands and may listen. Rejects with a LeaseholdError. */
+  /** Resolves when the connection is ready to subscribe. Rejects with a LeaseholdError. */
   async open(probe: string): Promise<void> {
     await this.#open(probe);
   }
 
-  /** Its first event is a resync, once it stands. Returns what ends it. */
+  /**
+   * Subscribes a watcher. Its first event is a resync, once the subscription is active. Returns the
+   * unsubscribe function.
+   */
   watch(channel: string, watcher: Watcher): () => void {
     let watchers = this.#channels.get(channel);
     if (!watchers) {
@@ -84,7 +87,7 @@ export class Hints {
       await this.#ask(client, () => client.unsubscribe(probe));
     }
     for (;;) {
-      // Others may come while the server answers.
+      // More watchers may arrive before the server replies.
       const channels = [...this.#channels.keys()];
       if (channels.length > 0) await this.#ask(client, () => client.subscribe(...channels));
       if ([...this.#channels.keys()].every((channel) => channels.includes(channel))) break;
@@ -95,7 +98,7 @@ export class Hints {
     for (const watchers of this.#channels.values()) for (const each of watchers) each.resync();
   }
 
-  /** Each connection is lost once. */
+  /** A connection is lost only once. */
   #lost(client: RedisConnection): void {
     if (this.#client !== client) return;
     this.#client = undefined;
@@ -108,14 +111,14 @@ export class Hints {
     const { clock, random, logger } = this.#servers.env;
     const { signal } = this.#closed;
     const store = this.#connection.name;
-    logger.warn({ store }, "the connection for notifications is lost");
+    logger.warn({ store }, "the notification connection was lost");
     const backoff = new Backoff(random, RECONNECT);
     while (!signal.aborted) {
       try {
         await sleep(clock, backoff.nextMs(), { signal, background: true });
         return await this.#open();
       } catch (error) {
-        logger.debug({ err: error, store }, "no connection for notifications yet");
+        logger.debug({ err: error, store }, "the notification connection is not open yet");
       }
     }
   }

@@ -1,24 +1,24 @@
-/** The events of one watch, from the connection that all listen on to the one loop that reads them. */
+/** Passes the events of one watch from the shared connection to the loop that reads them. */
 
 import type { WatchEvent } from "../../core/index.js";
 import { eventsUntil } from "../../env/index.js";
-import type { Hints } from "./watch-connection.js";
+import type { Notifications } from "./watch-connection.js";
 
-/** As wait-queue.ts publishes it: the ticket whose turn it is, and the resource. */
-const HINT = /^([0-9a-f]{16}) (.+)$/s;
+/** The message that wait-queue.ts publishes: the grant id of the waiter to wake, and the resource. */
+const MESSAGE = /^([0-9a-f]{16}) (.+)$/s;
 
-/** Until one of the signals aborts. */
-export function watchHints(
-  hints: Hints,
+/** Runs until one of the signals aborts. */
+export function watchNotifications(
+  notifications: Notifications,
   channel: string,
   namespace: string,
   signals: readonly AbortSignal[],
 ): AsyncGenerator<WatchEvent, void, void> {
   return eventsUntil<WatchEvent>(signals, (queue) =>
-    hints.watch(channel, {
+    notifications.watch(channel, {
       resync: () => queue.resync(),
-      hint(message) {
-        const [, wakes, resource] = HINT.exec(message) ?? [];
+      notify(message) {
+        const [, wakes, resource] = MESSAGE.exec(message) ?? [];
         // Ignore malformed messages: any client may publish.
         if (wakes === undefined || resource === undefined) return;
         queue.push({ type: "changed", namespace, resource, wakes });

@@ -21,7 +21,7 @@ it.each([
   "zookeeper:///locks",
   "zookeeper://a@b@c",
   "zookeeper://a/%",
-])("says how to write a URL instead of %s", (url) => {
+])("reports the expected URL format for %s", (url) => {
   expect(() => zookeeper({ url })).toThrow(
     expect.objectContaining({
       code: "STORE_MISCONFIGURED",
@@ -40,7 +40,7 @@ it.each([
   ["zookeeper://a?sessionTimeoutMs=1.5e3x", "sessionTimeoutMs"],
   ["zookeeper://a?timeout=1", "timeout"],
   ["zookeeper://justuser@a", "auth"],
-])("names what is wrong in %s: %s", (url, path) => {
+])("reports the invalid part of %s: %s", (url, path) => {
   expect(() => zookeeper({ url })).toThrow(
     expect.objectContaining({ code: "INVALID_OPTION", path }),
   );

@@ -1,19 +1,22 @@
-/** Where the ensemble is, from a URL: `zookeeper://user:password@a:2181,b,c/chroot?sessionTimeoutMs=15000`. */
+/**
+ * Parses the address of the ensemble from a URL:
+ * `zookeeper://user:password@a:2181,b,c/chroot?sessionTimeoutMs=15000`.
+ */
 import { checkInteger, InvalidOptionError, StoreMisconfiguredError } from "../../core/index.js";
 
 /** Options of `zookeeper()`. */
 export interface ZooKeeperOptions {
-  /** Host names or IPv4 addresses, each with its port if that is not 2181. Any of them may be used. */
+  /** Host names or IPv4 addresses, with their ports if not 2181. The client may use any of them. */
   readonly servers: readonly string[];
-  /** The znode below which everything is kept, such as `/locks`. Default: the root. Made if missing. */
+  /** The znode that contains everything, such as `/locks`. Default: the root. Created if missing. */
   readonly chroot?: string | undefined;
   /**
-   * How long the ensemble waits for a process that has fallen silent before it frees what that held.
-   * A lease lasts three quarters of it at most. Default 40,000, which the servers may shorten (to 20 of
-   * their ticks); ask for no less than 3 ticks.
+   * How long, in milliseconds, the ensemble waits for a silent process before it frees the leases of
+   * that process. A lease lasts at most three quarters of it. Default 40,000. The servers may shorten
+   * it (to 20 ticks); request at least 3 ticks.
    */
   readonly sessionTimeoutMs?: number | undefined;
-  /** `user:password` of the scheme `digest`. With it, only this user may touch what is kept. */
+  /** `user:password` of the scheme `digest`. If set, only this user may access the znodes. */
   readonly auth?: string | undefined;
 }
 
@@ -21,7 +24,9 @@ export const DEFAULT_SESSION_TIMEOUT_MS = 40_000;
 const SHORTEST_SESSION_MS = 300;
 const LONGEST_SESSION_MS = 3_600_000;
 
-/** @throws STORE_MISCONFIGURED for a URL that cannot be read, INVALID_OPTION for an option in it */
+/**
+ * @throws STORE_MISCONFIGURED for an invalid URL, INVALID_OPTION for an invalid option in it
+ */
 export function optionsOf(url: string): ZooKeeperOptions {
   const [, auth, hosts = "", path = "", query = ""] =
     /^zookeeper:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/i.exec(url) ?? [];
@@ -37,9 +42,9 @@ export function optionsOf(url: string): ZooKeeperOptions {
     };
   } catch (error) {
     if (error instanceof InvalidOptionError) throw error;
-    // Without its cause, which quotes the URL with the password.
+    // Omits the cause, which quotes the URL with the password.
     throw new StoreMisconfiguredError(
-      "the URL of the ZooKeeper ensemble cannot be read: write zookeeper://a:2181,b:2181,c:2181/chroot, with user:password@ before the servers where needed",
+      "the ZooKeeper URL is invalid: write zookeeper://a:2181,b:2181,c:2181/chroot, with user:password@ before the servers where needed",
     );
   }
 }
@@ -58,7 +63,8 @@ function sessionOf(query: URLSearchParams): { sessionTimeoutMs?: number } {
 /** @throws INVALID_OPTION */
 export function checkOptions(options: ZooKeeperOptions): void {
   const { servers, chroot = "", sessionTimeoutMs = DEFAULT_SESSION_TIMEOUT_MS, auth } = options;
-  if (servers.length === 0) throw new InvalidOptionError("servers", "must name one at least");
+  if (servers.length === 0)
+    throw new InvalidOptionError("servers", "must contain at least one server");
   for (const server of servers) {
     if (!/^[^:\s,/]+(:[1-9]\d{0,4})?$/.test(server)) {
       throw new InvalidOptionError(

@@ -1,13 +1,13 @@
 /**
- * The seam to node-zookeeper-client: what we need of it, and what we never let it do. It is used for
- * one connection at a time, and thrown away with it, because left alone it would
+ * The interface to node-zookeeper-client: the parts that the store uses, and the features it disables.
+ * Each connection has its own instance of the driver, because a reused one would
  *
- * - keep requests for a connection to come, long after their callers have given up;
- * - read the rest of a half message of the connection before from the one after;
- * - wait for answers for ever, and throw out of its socket at an error that it does not know;
- * - take version 0 in a transaction for "any version".
+ * - keep requests for a later connection, long after their callers have given up;
+ * - continue a partial message of the previous connection with data of the next;
+ * - wait for responses forever, and throw from its socket on an unknown error;
+ * - treat version 0 in a transaction as "any version".
  *
- * For that, some of its inside is named here; the tests hold the versions that we allow to it.
+ * This relies on some driver internals; the tests check them for the allowed versions.
  */
 import { StoreMisconfiguredError } from "../../core/index.js";
 
@@ -19,7 +19,7 @@ export interface Stat {
   readonly version: number;
   readonly ephemeralOwner: Buffer;
   readonly numChildren: number;
-  /** Of the last change of its children. */
+  /** The zxid of the last change of its children. */
   readonly pzxid: Buffer;
 }
 export interface WatchedEvent {
@@ -37,7 +37,7 @@ export interface OpResult {
   readonly stat?: Stat;
 }
 export interface DriverTransaction {
-  /** As it is sent. */
+  /** The operations in wire format. */
   readonly ops: { version?: number }[];
   create(path: string, data: Buffer, acls: unknown, mode: number): unknown;
   setData(path: string, data: Buffer, version: number): unknown;
@@ -61,12 +61,12 @@ export interface DriverClient {
   transaction(): DriverTransaction;
   readonly connectionManager: DriverConnection;
 }
-/** Its inside. */
+/** Driver internals. */
 export interface DriverConnection {
   connect(): void;
   onSocketData(chunk: Buffer): void;
   on(event: "state", listener: (state: number) => void): unknown;
-  /** From the turn after connect() on. */
+  /** Set in the event loop turn after connect(). */
   readonly socket?: {
     readonly destroyed: boolean;
     readonly errored: Error | null;
@@ -76,7 +76,7 @@ export interface DriverConnection {
   readonly connectTimeoutHandler?: { unref?(): void } | null;
 }
 
-/** The states of a connection, as the driver numbers them. */
+/** The driver's numbers for connection states. */
 export const STATES = {
   disconnected: 0,
   connected: 2,
@@ -87,12 +87,14 @@ export const STATES = {
 
 export const MODES = { persistent: 0, ephemeralSequential: 3 } as const;
 
-/** No answer of a ZooKeeper server is longer; text of other servers read as a length is. */
+/**
+ * No response of a ZooKeeper server is longer; text from another kind of server, read as a length, is.
+ */
 const LONGEST_ANSWER_BYTES = 64 * 2 ** 20;
 
 export interface ClientOptions {
   readonly sessionTimeout: number;
-  /** Both together: go on with that session. */
+  /** Both together resume that session. */
   readonly sessionId?: Buffer;
   readonly sessionPassword?: Buffer;
   readonly spinDelay: number;
@@ -100,7 +102,7 @@ export interface ClientOptions {
 }
 export interface Driver {
   createClient(server: string, options: ClientOptions): DriverClient;
-  /** Rights of all, and of whoever makes the znode. */
+  /** Permissions for everyone, or for the user that creates the znode. */
   readonly ACL: { readonly OPEN_ACL_UNSAFE: unknown; readonly CREATOR_ALL_ACL: unknown };
 }
 
@@ -114,7 +116,10 @@ export async function loadDriver(): Promise<Driver> {
   return loaded as Driver;
 }
 
-/** The driver is given whole messages, one at a time; what it cannot read ends the connection. */
+/**
+ * The driver receives whole messages, one at a time; a message that it cannot parse ends the
+ * connection.
+ */
 export function readWhole(connection: DriverConnection, cut: (error: Error) => void): void {
   const read = connection.onSocketData.bind(connection);
   let rest: Buffer = Buffer.alloc(0);
@@ -123,7 +128,7 @@ export function readWhole(connection: DriverConnection, cut: (error: Error) => v
     while (rest.length >= 4 && connection.socket?.destroyed === false) {
       const length = rest.readInt32BE(0);
       if (length < 0 || length > LONGEST_ANSWER_BYTES) {
-        const problem = "what answers is no ZooKeeper server: correct host and port in the URL";
+        const problem = "the server is not a ZooKeeper server: correct host and port in the URL";
         cut(new StoreMisconfiguredError(problem));
         return;
       }
@@ -133,13 +138,15 @@ export function readWhole(connection: DriverConnection, cut: (error: Error) => v
       try {
         read(message);
       } catch (error) {
-        cut(new Error(`an answer that the driver cannot read: ${String(error)}`));
+        cut(new Error(`the driver cannot parse a response: ${String(error)}`));
       }
     }
   };
 }
 
-/** @throws STORE_MISCONFIGURED where it cannot be told exactly: tokens must compare rightly */
+/**
+ * @throws STORE_MISCONFIGURED if the number is not exact, because tokens must compare correctly
+ */
 export function exact(long: Buffer): number {
   const value = Number(long.readBigInt64BE());
   if (Number.isSafeInteger(value)) return value;

@@ -1,19 +1,20 @@
 /**
- * How long the session surely lasts, as answered requests prove it. The leader counts the timeout from
- * the last *touch* that it knows of. A follower collects the touches of its clients and sends them when
- * the leader pings it (every half tick); no client learns when:
+ * Computes how long the session certainly lasts, from the requests that got a response. The leader
+ * counts the timeout from the last *touch* that it knows of. A follower collects the touches of its
+ * clients and sends them when the leader pings it (every half tick). Clients do not see when:
  *
  *   client   ──a──────────────────w────▶ answered
  *   server     touched(a) ─┐      │ write, through the leader and a quorum
- *   leader   ──────────────┴ping──┴──▶   the session lasts from a on at least, not from w
+ *   leader   ──────────────┴ping──┴──▶   the session lasts at least from a, not from w
  *
- * So a write that is answered proves that the session lives, and that the leader knows of everything that
- * was answered a while before it: server and leader talk over one connection, in order. That while is a
- * sixth of the session, more than half a tick from 3 ticks on. Connecting touches at once.
+ * So a confirmed write proves that the session lives. It also proves that the leader knows of every
+ * request answered some time earlier, because server and leader use one ordered connection. That time
+ * is a sixth of the session, which exceeds half a tick for sessions of 3 ticks or more. Connecting
+ * touches at once.
  */
 
-/** The part of a session within which a touch reaches the leader, if the leader lives. */
-const TOLD_RATIO = 1 / 6;
+/** The fraction of a session within which a touch reaches the leader, if the leader lives. */
+const REPORT_RATIO = 1 / 6;
 const MOST_TOUCHES = 50;
 
 interface Touch {
@@ -28,21 +29,21 @@ export class Lifetime {
     readonly sessionTimeoutMs: number,
     openedMs: number,
   ) {
-    // The leader learns of a connection before it stands.
+    // The leader knows of a connection before it is established.
     this.#touches = [{ sentMs: openedMs, answeredMs: Number.NEGATIVE_INFINITY }];
   }
 
-  /** The session lasts until then at least, if a write that was sent at `sentMs` is answered. */
+  /** Returns until when the session certainly lasts, if a write sent at `sentMs` gets a response. */
   lastsUntilMs(sentMs: number): number {
-    const toldMs = sentMs - this.sessionTimeoutMs * TOLD_RATIO;
-    const told = this.#touches.findLast(({ answeredMs }) => answeredMs <= toldMs);
-    return (told?.sentMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;
+    const reportedMs = sentMs - this.sessionTimeoutMs * REPORT_RATIO;
+    const reported = this.#touches.findLast(({ answeredMs }) => answeredMs <= reportedMs);
+    return (reported?.sentMs ?? Number.NEGATIVE_INFINITY) + this.sessionTimeoutMs;
   }
 
-  /** Notes an answered request. */
+  /** Records a request that got a response. */
   touched(touch: Touch): void {
     const lastMs = this.#touches.at(-1)?.sentMs ?? Number.NEGATIVE_INFINITY;
-    // A few per beat are as good as all, and the latest half of a session as good as its whole.
+    // A few samples per heartbeat suffice, and so does the latest half of a session.
     if (touch.sentMs < lastMs + this.sessionTimeoutMs / 100) return;
     this.#touches.push(touch);
     if (this.#touches.length > MOST_TOUCHES) this.#touches.shift();

@@ -1,13 +1,13 @@
 /**
- * The session of a client: it outlives its connections, and what it holds lives as long as it does.
+ * The session of a client. It outlives its connections, and its ephemeral znodes live as long as it does.
  *
- *            connect             lost: to the next server, with the same identity
- *   (none) ──────────▶ linked ──────────▶ (unlinked) ──▶ linked     all that it held is still there
+ *            connect             lost: next server, same session id
+ *   (none) ──────────▶ linked ──────────▶ (unlinked) ──▶ linked     its znodes still exist
  *      ▲                                      │
- *      └───────── "that session has ended" ◀──┘    all that it held is gone: only the servers can say so
+ *      └───────── "that session has ended" ◀──┘    its znodes are gone: only the servers know
  *
- * While it has no connection nobody can say whether it lives: calls wait for one as long as their
- * callers do, and those trust in what they hold until their own deadlines.
+ * Without a connection the client does not know whether its session lives. Calls wait for a connection
+ * as long as their callers do, and holders trust their leases until their own deadlines.
  */
 
 import { ClosedError, LeaseholdError, StoreMisconfiguredError } from "../../core/index.js";
@@ -24,16 +24,19 @@ export interface SessionOptions {
 }
 
 const RECONNECT = { firstMs: 20, longestMs: 1_000 };
-/** One server must not use up the time for the others; one that starts may take a call and not answer. */
+/**
+ * Limits one attempt, so that one server leaves time for the others; a starting server may accept a
+ * connection and not respond.
+ */
 const FIRST_CONNECT_MS = 500;
 const LONGEST_CONNECT_MS = 4_000;
 
 export class Session {
   #link: Link | null = null;
   #identity: SessionIdentity | null = null;
-  /** Why there is no connection. */
+  /** The reason why there is no connection. */
   #problem: Error | null = null;
-  /** How many attempts have failed, ever. */
+  /** Total number of failed attempts. */
   #failures = 0;
   readonly #waiting = new Set<() => void>();
   readonly #closing = new AbortController();
@@ -43,7 +46,7 @@ export class Session {
   private constructor(
     readonly options: SessionOptions,
     readonly env: Env,
-    /** Called at each connection, before it is used. */
+    /** Called with each connection before its first use. */
     readonly onLink: () => void,
   ) {
     const { servers } = options;
@@ -52,7 +55,7 @@ export class Session {
     this.#running = this.#run();
   }
 
-  /** Resolves when a connection stands. @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED */
+  /** Resolves once connected. @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED */
   static async open(
     options: SessionOptions,
     env: Env,
@@ -65,7 +68,7 @@ export class Session {
       const { sessionTimeoutMs } = await session.link(deadlineMs, { patient: true });
       if (sessionTimeoutMs > options.sessionTimeoutMs) {
         throw new StoreMisconfiguredError(
-          `the ensemble has no sessions shorter than ${sessionTimeoutMs} ms (minSessionTimeout, by default 2 ticks): set sessionTimeoutMs to 3 ticks at least`,
+          `the ensemble rejects sessions shorter than ${sessionTimeoutMs} ms (minSessionTimeout, by default 2 ticks): set sessionTimeoutMs to 3 ticks at least`,
         );
       }
       return session;
@@ -75,7 +78,7 @@ export class Session {
     }
   }
 
-  /** For people: without the password. */
+  /** A name for messages, without the password. */
   get name(): string {
     return `ZooKeeper at ${this.options.servers.join(",")}`;
   }
@@ -85,9 +88,9 @@ export class Session {
   }
 
   /**
-   * The connection.
-   * @param options.patient waits on when no server can be reached; default: tells the caller
-   * @throws ClosedError, StoreMisconfiguredError; StoreUnavailableError in time
+   * Returns the connection.
+   * @param options.patient keeps waiting if no server is reachable; default: throws
+   * @throws ClosedError, StoreMisconfiguredError; StoreUnavailableError at the deadline
    */
   async link(deadlineMs: number, { patient = false } = {}): Promise<Link> {
     const { clock } = this.env;
@@ -99,7 +102,7 @@ export class Session {
       const leftMs = deadlineMs - clock.monotonic();
       const unreachable = this.#failures - before >= this.#servers.length && !patient;
       if (leftMs <= 0 || unreachable) {
-        const why = this.#problem?.message ?? "no answer yet";
+        const why = this.#problem?.message ?? "no response yet";
         throw storeError(new Unanswered(`no connection: ${why}`, false, this.#problem), false);
       }
       await new Promise<void>((resolve) => {
@@ -114,7 +117,7 @@ export class Session {
     }
   }
 
-  /** Ends the session, if there is a connection to say so by; else it ends by its timeout. */
+  /** Ends the session, if there is a connection; otherwise the session times out. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#wake();
@@ -141,11 +144,11 @@ export class Session {
         this.#wake();
         await link.ended;
         if (signal.aborted) return;
-        logger.warn({ store: this.name }, "the connection is lost; connecting again");
+        logger.warn({ store: this.name }, "the connection was lost; reconnecting");
         continue;
       } catch (error) {
         if (error instanceof SessionEnded) {
-          logger.warn({ store: this.name }, "the session has ended, and all that it held");
+          logger.warn({ store: this.name }, "the session has ended, with all its leases");
           this.#identity = null;
           continue;
         }

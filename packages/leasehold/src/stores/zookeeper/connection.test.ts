@@ -1,4 +1,4 @@
-/** One connection, over a driver whose answers the test gives, in a time that it moves. */
+/** A connection over a driver with scripted responses and a manual clock. */
 import { expect, it } from "vitest";
 import { type ManualClock, manualEnv } from "../../testing/index.js";
 import { Link, SessionEnded } from "./connection.js";
@@ -67,7 +67,7 @@ function open(client: FakeClient, env: ReturnType<typeof manualEnv>): Promise<Li
 }
 const now = (clock: ManualClock) => clock.monotonic();
 
-it("reckons the session from what the leader has been told, not from the last answer", async () => {
+it("computes the session's lifetime from what the leader knows, not from the last response", async () => {
   const { link, client, clock } = await openLink();
   const openedMs = now(clock);
   expect(link.lastsUntilMs(openedMs)).toBe(openedMs + SESSION_MS);
@@ -76,14 +76,14 @@ it("reckons the session from what the leader has been told, not from the last an
   await clock.advance(100);
   client.asked.shift()?.(null, null);
   await asking;
-  // A server that is no leader may keep it to itself for a while.
+  // A follower may keep it from the leader for a while.
   expect(link.lastsUntilMs(now(clock))).toBe(openedMs + SESSION_MS);
   expect(link.lastsUntilMs(now(clock) + SESSION_MS / 6)).toBe(openedMs + 500 + SESSION_MS);
-  // What is said of an earlier write stays as it was.
+  // Earlier results stay as they were.
   expect(link.lastsUntilMs(openedMs + 100)).toBe(openedMs + SESSION_MS);
 });
 
-it("keeps asking, and ends when the server has fallen silent", async () => {
+it("keeps sending heartbeats, and ends when the server falls silent", async () => {
   const { link, client, clock } = await openLink();
   await clock.advance(SESSION_MS / 12);
   expect(client.asked).toHaveLength(1);
@@ -102,7 +102,7 @@ it("keeps asking, and ends when the server has fallen silent", async () => {
   });
 });
 
-it("tells a refusal from what is not answered in time, and from what was not sent", async () => {
+it("distinguishes rejected, unanswered and unsent requests", async () => {
   const { link, client, clock } = await openLink();
   const outcome = (call: Promise<unknown>) => call.catch((error: unknown) => error);
   const refused = outcome(link.exists("/a", now(clock) + 100));

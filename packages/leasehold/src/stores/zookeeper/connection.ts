@@ -1,9 +1,9 @@
 /**
- * One connection to one server, for the session that it opens or goes on with. When it ends it has
- * ended: what was under way is unanswered, and nothing of it is sent again.
+ * One connection to one server, for a session that it opens or resumes. Once ended it stays ended:
+ * calls in flight get no response, and none is sent again.
  *
- * A small request every twelfth of the session keeps fresh how long that surely lasts (see
- * connection-lifetime.ts). It also shows when a server has fallen silent, which the driver does not check.
+ * A small request every twelfth of the session keeps its certain lifetime up to date (see
+ * connection-lifetime.ts). It also detects a silent server, which the driver does not.
  */
 import { type Env, nextTurn, type Timer } from "../../env/index.js";
 import {
@@ -19,7 +19,7 @@ import {
 import { Lifetime } from "./connection-lifetime.js";
 import { CODES, Refused, Unanswered } from "./failures.js";
 
-/** Whose connection it is: what the server gave when the session began. */
+/** The identity of the session, as the server assigned it. */
 export interface SessionIdentity {
   readonly id: Buffer;
   readonly password: Buffer;
@@ -27,28 +27,30 @@ export interface SessionIdentity {
 
 export interface LinkOptions {
   readonly server: string;
-  /** Absent: a new session. */
+  /** Absent for a new session. */
   readonly identity: SessionIdentity | null;
   readonly sessionTimeoutMs: number;
   readonly auth: string | undefined;
-  /** Until the server has answered. */
+  /** Timeout until the server responds. */
   readonly withinMs: number;
 }
 
-/** The session that was to be gone on with has ended: all that it held is free. */
+/** The session to resume has ended: its znodes are gone. */
 export class SessionEnded extends Error {}
 
-/** Of a session. */
+/** As a fraction of the session. */
 const BEAT_RATIO = 1 / 12;
-/** Of a session, after which an answer that is due shows that the server has fallen silent. */
+/**
+ * The fraction of a session after which an overdue response means that the server has fallen silent.
+ */
 const SILENT_RATIO = 1 / 3;
 const CLOSE_TIMEOUT_MS = 1_000;
 
 export class Link {
   readonly identity: SessionIdentity;
-  /** The session's, as text. */
+  /** The session id, as text. */
   readonly owner: string;
-  /** What the server has granted. */
+  /** The session timeout granted by the server. */
   readonly sessionTimeoutMs: number;
   /** Resolves when the connection has ended. */
   readonly ended: Promise<void>;
@@ -104,7 +106,7 @@ export class Link {
         fail(error);
         connection.socket?.destroy(error);
       };
-      const silent = () => cut(new Unanswered(`${server} does not answer`, false));
+      const silent = () => cut(new Unanswered(`${server} does not respond`, false));
       const timer = env.clock.timer(withinMs, silent, { background: true });
       connection.on("state", (state) => {
         if (state === STATES.connected && !problem) {
@@ -123,9 +125,9 @@ export class Link {
       });
       readWhole(connection, cut);
       client.connect();
-      // Whoever connects anew is the session, with another client.
+      // The next connection resumes the session with another client.
       connection.connect = () => {};
-      // By then it has its socket. What holds a process open is who waits for an answer.
+      // The driver has its socket by then. Only pending calls keep the process alive.
       void nextTurn().then(() => {
         connection.socket?.unref();
         connection.connectTimeoutHandler?.unref?.();
@@ -137,12 +139,14 @@ export class Link {
     return this.#over === null;
   }
 
-  /** The session lasts until then at least, if a write that was sent at `sentMs` is answered. */
+  /** Returns until when the session certainly lasts, if a write sent at `sentMs` gets a response. */
   lastsUntilMs(sentMs: number): number {
     return this.#lifetime.lastsUntilMs(sentMs);
   }
 
-  /** @param watcher called once, when it has been written or deleted after this */
+  /**
+   * @param watcher called once, after the next write or deletion of the znode
+   */
   getData(
     path: string,
     deadlineMs: number,
@@ -156,7 +160,9 @@ export class Link {
     });
   }
 
-  /** @param watcher called once, when a child has come or gone after this */
+  /**
+   * @param watcher called once, after the next creation or deletion of a child
+   */
   getChildren(
     path: string,
     deadlineMs: number,
@@ -188,7 +194,7 @@ export class Link {
     );
   }
 
-  /** All or nothing. */
+  /** Applies all changes or none. */
   commit(
     transaction: ReturnType<DriverClient["transaction"]>,
     deadlineMs: number,
@@ -198,11 +204,11 @@ export class Link {
     );
   }
 
-  /** Ends the session too, which frees all that it holds. */
+  /** Also ends the session, which deletes its ephemeral znodes. */
   async close(): Promise<void> {
     if (this.#over) return;
     const patience = this.env.clock.timer(CLOSE_TIMEOUT_MS, () =>
-      this.cut(new Error("closing takes too long")),
+      this.cut(new Error("closing timed out")),
     );
     this.client.close();
     await this.ended;
@@ -221,7 +227,9 @@ export class Link {
     const sentMs = this.env.clock.monotonic();
     if (this.#over) return Promise.reject(new Unanswered(this.#over.message, false, this.#over));
     if (sentMs >= deadlineMs) {
-      return Promise.reject(new Unanswered("the time was over before it was sent", false));
+      return Promise.reject(
+        new Unanswered("the timeout expired before the request was sent", false),
+      );
     }
     return new Promise((resolve, reject) => {
       const call = {
@@ -231,13 +239,13 @@ export class Link {
           reject(new Unanswered(`the connection was lost: ${error.message}`, true, error));
         },
       };
-      // Its caller gives up; whether the server has fallen silent is for the beat to say.
+      // The caller gives up. Only the heartbeat decides whether the server has fallen silent.
       const timer = this.env.clock.timer(deadlineMs - sentMs, () =>
-        reject(new Unanswered(`no answer within ${Math.round(deadlineMs - sentMs)} ms`, true)),
+        reject(new Unanswered(`no response within ${Math.round(deadlineMs - sentMs)} ms`, true)),
       );
       this.#unanswered.add(call);
       send((error, result) => {
-        // Told by the end of the connection already, or to be told.
+        // The end of the connection reports it.
         const code = codeOf(error);
         if (code === CODES.CONNECTION_LOSS) return;
         if (code === CODES.SESSION_EXPIRED) return this.cut(new Error("the session has ended"));
@@ -256,7 +264,8 @@ export class Link {
       () => {
         const nowMs = this.env.clock.monotonic();
         const [eldest] = this.#unanswered;
-        // Seen from the beat before: this process may have stood still since, with the answer unread.
+        // Compares with the previous heartbeat: the process may have been paused meanwhile, with the
+        // response unread.
         const overdueMs = this.#lastBeatMs - this.sessionTimeoutMs * SILENT_RATIO;
         if (eldest && eldest.sentMs < overdueMs) {
           this.cut(new Error("the server has fallen silent"));

@@ -1,22 +1,22 @@
 /**
- * How this client takes, keeps and gives back leases. A lock's znode names its last grant; the grant
- * itself is an ephemeral znode below it, which every client of Curator's layout takes for a contender.
+ * Acquires leases. A lock's znode records its last grant. The grant itself is an ephemeral znode below
+ * it, which Curator clients see as a contender.
  *
- *   acquire   look ─▶ nobody contends ─▶ one transaction: write the lock's znode if its version is
- *                     │                  still the one seen, and create our contender
- *                     │                    ├── refused: somebody was quicker; look again
+ *   acquire   read ─▶ no contender ──▶ one transaction: write the lock's znode if its version is
+ *                     │                  unchanged, and create our contender
+ *                     │                    ├── refused: another client was faster; read again
  *                     │                    └── done ─▶ are we first? ─▶ acquired; token: its czxid
- *                     │                                  └── another kind of client was quicker:
- *                     ▼                                      take ours away again, look again
- *                  catch up, look again ─▶ ours: the answer to a repeated request
+ *                     │                                  └── a Curator client was faster:
+ *                     ▼                                      delete ours, read again
+ *                  sync, read again ─▶ ours: the result of a repeated request
  *                                          another's: held
- *   renew     write our contender if its version is still the one known: an operator's mark shows
+ *   renew     write our contender if its version is unchanged: detects an operator's mark
  *   release   one transaction: delete our contender, and write into the lock's znode how it ended
  *
- * Failures. An answer that is lost leaves a doubt, which the next look after a catch-up settles: our
- * contender is found by its UUID, or was not made and never will be, because servers refuse what comes
- * from a connection that the session has left. Whoever gives up in doubt leaves a note (own-grants.ts),
- * and the contender is deleted at the end of its ttl, or goes with the session.
+ * Failures. After a lost response, a sync and a read show whether our contender exists: they find it by
+ * its UUID, or it will never be created, because servers reject requests from connections that the
+ * session has left. If the caller gives up earlier, own-grants.ts keeps a record, and the contender is
+ * deleted at the end of its TTL or with the session.
  */
 
 import type { AcquireOutcome, AcquireRequest } from "../../core/index.js";
@@ -29,8 +29,8 @@ import {
   adopt,
   type Doubt,
   foreignHolder,
-  lookWithCare,
   ownOf,
+  readAfterSync,
   withdraw,
 } from "./decide-contenders.js";
 import { isRefused } from "./failures.js";
@@ -38,7 +38,7 @@ import { contenderOf, contenderPrefix, inOrder } from "./keys.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { type ContenderRecord, encode } from "./records.js";
 import { type Contender, type Seen, type Talk, timeOf } from "./transactions.js";
-import { lookForPlace, NOWHERE, type Place, reservedForMs, type WaitQueue } from "./wait-queue.js";
+import { NOWHERE, type Place, readPlace, reservedForMs, type WaitQueue } from "./wait-queue.js";
 
 export class Holding {
   constructor(
@@ -57,28 +57,26 @@ export class Holding {
     const sentMs = this.clock.monotonic();
     const uuid = contenderOf(leaseId);
     if (!doubt.careful) {
-      // That it is free is tried out; whatever else is said must be no older than the question.
-      const [glance, place] = await Promise.all([
-        talk.glance(request),
-        lookForPlace(talk, request),
-      ]);
+      // A free lock needs no sync, because the transaction verifies it. Any other outcome must be no
+      // older than the request.
+      const [glance, place] = await Promise.all([talk.glance(request), readPlace(talk, request)]);
       if (glance && glance.record?.contender !== uuid && place.ahead === 0) {
         return this.#grant(talk, id, request, glance, place, doubt);
       }
       doubt.careful = true;
     }
-    // Answered in this order, which misses no waiter from before the lock became free.
+    // The server processes these in order, so no waiter from before the release is missed.
     const [seen, known] = await Promise.all([
-      lookWithCare(talk, request),
-      queueMs > 0 ? lookForPlace(talk, request) : null,
+      readAfterSync(talk, request),
+      queueMs > 0 ? readPlace(talk, request) : null,
     ]);
     const [first] = seen.contenders;
     const mine = ownOf(seen, leaseId);
     const named = seen.record?.contender === uuid;
     let keptMs = 0;
-    // A request that does not wait, and finds the lock held, need not read the wait queue.
+    // A request that does not wait, for a held lock, skips the wait queue.
     const concerned = first === undefined || mine !== undefined;
-    const place = known ?? (concerned ? await lookForPlace(talk, request) : NOWHERE);
+    const place = known ?? (concerned ? await readPlace(talk, request) : NOWHERE);
     if (first === undefined && !named) {
       doubt.unknown = false;
       keptMs = await this.queue.keptMs(talk, request, seen, place.ahead);
@@ -91,7 +89,7 @@ export class Holding {
       if (queueMs > 0) {
         if (place.at < 0) {
           await this.queue.leave(talk, id, request, doubt);
-          // From now on nothing happens unnoticed.
+          // From here on the watch reports every change.
           return AGAIN;
         }
         this.queue.keep(id, request);
@@ -166,7 +164,7 @@ export class Holding {
     const lockVersion = seen.stat ? seen.stat.version + 1 : 0;
     const { children, stat } = await talk.link.getChildren(lock, talk.deadlineMs);
     doubt.unknown = false;
-    // Ended by an operator already.
+    // An operator has ended it already.
     if (stat.version !== lockVersion || !children.includes(name)) return AGAIN;
     if (inOrder(children)[0] !== name) {
       doubt.unknown = true;
@@ -180,7 +178,7 @@ export class Holding {
       owner: talk.link.owner,
       version: 0,
       lockVersion,
-      // One transaction has written both.
+      // One transaction wrote both.
       token: exact(stat.mzxid),
       grantedAtMs: timeOf(stat),
       renewedAtMs: null,
@@ -201,7 +199,7 @@ export class Holding {
     doubt.unknown = false;
   }
 
-  /** It is free, but others wait for it. */
+  /** The lock is free, but reserved for other waiters. */
   async #kept(
     talk: Talk,
     id: string,
@@ -212,7 +210,7 @@ export class Holding {
     const waits = (request.queueMs ?? 0) > 0;
     const { ahead } = place;
     if (waits && !(await this.queue.wait(talk, id, place, undefined))) return AGAIN;
-    const holder = await talk.waiterOf(request, place.tickets[0] ?? "");
+    const holder = await talk.waiterOf(request, place.waiters[0] ?? "");
     return { status: "held", holder, grantId: null, remainingMs, ahead };
   }
 
@@ -234,9 +232,10 @@ export class Holding {
     }
     const { holder, grantId, ttlMs, revoked } = record;
     const leftMs = (revoked?.freeAtMs ?? timeOf(stat) + ttlMs) - (await talk.sync());
-    // A waiter hears when its turn comes: after the grant in the way, and after those before it.
+    // A notification wakes the waiter when its turn comes: after the current grant and the waiters
+    // before it.
     const turnsMs = waits ? reservedForMs(ahead) : 0;
-    // It should have ended: how long its session still takes to, nobody can say.
+    // Its TTL has passed; how long its session still lasts is unknown.
     const remainingMs = leftMs > 0 ? Math.min(leftMs, ttlMs) + turnsMs : null;
     return { status: "held", holder, grantId, remainingMs, ...waiting };
   }

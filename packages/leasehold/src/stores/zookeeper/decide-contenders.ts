@@ -1,4 +1,7 @@
-/** What taking and keeping have in common: one's own contender, its end, and the answers about it. */
+/**
+ * Shared by acquires and the other operations: this client's contender, its end, and the outcomes about
+ * it.
+ */
 
 import type { AcquireOutcome, Key, RenewRequest } from "../../core/index.js";
 import { type Clock, grantIdOf } from "../../env/index.js";
@@ -16,24 +19,26 @@ import {
   trace,
 } from "./transactions.js";
 
-/** Whether a request may have taken effect although nobody can say. */
+/** Tracks whether a request may have taken effect without confirmation. */
 export interface Doubt {
   unknown: boolean;
-  /** An answer was lost, or not taken for settled: look with care. */
+  /** A response was lost, or its effect is unconfirmed: sync before the next read. */
   careful: boolean;
 }
-/** Something has changed meanwhile: look again. */
+/** The state has changed: read again. */
 export const AGAIN = null;
 export type Again = typeof AGAIN;
 
-/** A lock as it is now, or was after this call began. */
-export async function lookWithCare(talk: Talk, key: Key): Promise<Seen> {
-  // Answered in this order.
-  const [, seen] = await Promise.all([talk.sync(), talk.look(key)]);
+/** Reads a lock as of this call or later. */
+export async function readAfterSync(talk: Talk, key: Key): Promise<Seen> {
+  // The server processes these in order.
+  const [, seen] = await Promise.all([talk.sync(), talk.read(key)]);
   return seen;
 }
 
-/** @returns whether it was done; if not, something has changed meanwhile */
+/**
+ * @returns true if applied; false if the state has changed meanwhile
+ */
 export async function commit(
   talk: Talk,
   changes: readonly Change[],
@@ -52,9 +57,10 @@ export async function commit(
 }
 
 /**
- * Ours is not the first: it was never a grant, nor is it the last grant of the lock.
- * @param version of the lock's znode, which names it
- * @param before what stood there
+ * Deletes a contender of this client that is not first. It was never a grant, so the lock's znode gets
+ * its previous contents.
+ * @param version of the lock's znode, which names the contender
+ * @param before the previous contents
  */
 export async function withdraw(
   own: OwnGrants,
@@ -70,7 +76,7 @@ export async function withdraw(
   try {
     await talk.commit(changes);
   } catch (error) {
-    // It is gone, or looked at again.
+    // It is gone, or the next read finds it.
     if (!isRefused(error, "NO_NODE", "BAD_VERSION")) throw error;
   }
   own.forget(id);
@@ -111,7 +117,7 @@ export function adopt(
   return grant;
 }
 
-/** The changes that end a grant whose contender is this one. */
+/** The changes that end the grant of this contender. */
 export function endingOf(
   talk: Talk,
   key: Key,
@@ -135,10 +141,10 @@ export function endingOf(
   return changes;
 }
 
-/** What a client of another kind says of itself. */
+/** The name of a holder that is another kind of client. */
 export function foreignHolder(data: Buffer | undefined, path: string): string {
   const text = data?.toString() ?? "";
-  // Nothing that a terminal would act on.
+  // Excludes control characters, which a terminal would act on.
   const shown = /^[^\p{Cc}\ufffd]{1,256}$/u.test(text) ? text : "";
   return shown || path.slice(path.lastIndexOf("/") + 1);
 }
@@ -163,13 +169,13 @@ export function endOf({
   return { token, grantedAtMs, renewedAtMs };
 }
 
-/** By this process's monotonic clock. */
+/** Times by this process's monotonic clock. */
 export interface Times {
-  /** From when on the answer counts. */
+  /** Start of the grant's TTL. */
   readonly sentMs: number;
-  /** When a write was sent that has been answered. */
+  /** When the last confirmed write was sent. */
   readonly provenMs: number;
-  /** Until when this client leaves the grant alone. */
+  /** When this client deletes the contender. */
   readonly promisedMs: number;
 }
 
@@ -178,7 +184,10 @@ export function acquired(grant: OwnGrant, talk: Talk, times: Times): AcquireOutc
   return { status: "acquired", token: node?.token ?? 0, ...termOf(ttlMs, talk, times) };
 }
 
-/** Not longer than the session is known to last. Whole, towards the side of stopping too early. */
+/**
+ * Bounded by the certain lifetime of the session. Rounds down, so that the holder stops early rather
+ * than late.
+ */
 export function termOf(ttlMs: number, talk: Talk, { sentMs, provenMs, promisedMs }: Times) {
   const leftMs = Math.min(promisedMs, talk.link.lastsUntilMs(provenMs)) - sentMs;
   return { ttlMs, remainingMs: Math.max(0, Math.floor(leftMs)), expiresAt: null };

@@ -1,4 +1,4 @@
-/** How this client renews and releases its leases, and revokes others; see decide-acquire.ts. */
+/** Renews, releases and revokes leases; see decide-acquire.ts. */
 
 import {
   type Grant,
@@ -19,8 +19,8 @@ import {
   endingOf,
   endOf,
   foreignHolder,
-  lookWithCare,
   ownOf,
+  readAfterSync,
   termOf,
   withdraw,
 } from "./decide-contenders.js";
@@ -29,7 +29,7 @@ import { contenderOf } from "./keys.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { type ContenderRecord, encode } from "./records.js";
 import { renewedAtOf, type Seen, type Talk, timeOf, trace } from "./transactions.js";
-import { lookForPlace, type WaitQueue } from "./wait-queue.js";
+import { readPlace, type WaitQueue } from "./wait-queue.js";
 
 export class Keeping {
   constructor(
@@ -48,7 +48,7 @@ export class Keeping {
     const grant = this.own.get(id);
     if (grant?.node && grant.node.owner === talk.link.owner) {
       const { node } = grant;
-      // Never shorter than promised before.
+      // Never shortens a grant.
       const lengthMs = Math.max(request.ttlMs, Math.ceil(grant.untilMs - sentMs));
       const data = encode({ ...grant.record, ttlMs: lengthMs });
       try {
@@ -66,7 +66,7 @@ export class Keeping {
       }
     }
     doubt.careful = true;
-    const seen = await lookWithCare(talk, request);
+    const seen = await readAfterSync(talk, request);
     doubt.unknown = false;
     const mine = ownOf(seen, request.leaseId);
     if (mine === undefined) {
@@ -75,7 +75,7 @@ export class Keeping {
     }
     const contender = await talk.contender(request, mine);
     if (!contender) return AGAIN;
-    // Another client's, who may have been given our lease id: it is not ours to keep alive.
+    // The grant belongs to another client that knows this lease id; only that client keeps it alive.
     if (contender.owner !== talk.link.owner) return { status: "lost", reason: "gone" };
     if (contender.record?.revoked) return { status: "lost", reason: "revoked" };
     if (mine !== seen.contenders[0]) {
@@ -88,7 +88,7 @@ export class Keeping {
 
   /**
    * Ends a grant of this client.
-   * @param state how, for those who look at it later
+   * @param state how it ended, for readers of the history
    */
   async end(
     talk: Talk,
@@ -98,7 +98,7 @@ export class Keeping {
     doubt: Doubt,
   ): Promise<ReleaseOutcome | Again> {
     const known = this.own.get(id);
-    // One whose time is over may have been revoked meanwhile, which is read first.
+    // An operator may have revoked an expired grant meanwhile, so this reads first.
     if (state === "released" && known?.node?.owner === talk.link.owner && !doubt.unknown) {
       const { path, lockVersion, ...times } = known.node;
       const ended = { state, ...endOf(times) };
@@ -112,10 +112,10 @@ export class Keeping {
       }
     }
     doubt.careful = true;
-    const [seen, place] = await Promise.all([lookWithCare(talk, grant), lookForPlace(talk, grant)]);
+    const [seen, place] = await Promise.all([readAfterSync(talk, grant), readPlace(talk, grant)]);
     const mine = ownOf(seen, grant.leaseId);
     if (mine === undefined) {
-      // What was asked for in vain is no grant; its ticket is given up.
+      // A failed acquire made no grant; only its waiter is removed.
       await this.queue.withdraw(talk, id, grant, place);
       doubt.unknown = false;
       this.own.forget(id);
@@ -141,18 +141,22 @@ export class Keeping {
     if (state === "revoked") return "revoked";
     if (state === "released") return "gone";
     if (contenders.length > 0) return "taken";
-    // Its session has ended, or somebody has deleted its znode: before its time, that is news.
+    // Its session has ended, or another client deleted its znode: the holder must learn of that before
+    // the expiry.
     return grant && grant.untilMs > this.clock.monotonic() ? "gone" : "expired";
   }
 }
 
-/** An operator's. Not repeated once its answer may be lost: it could end the next grant. */
+/**
+ * Revokes a grant for an operator. Not repeated after a lost response, because that could end the next
+ * grant.
+ */
 export async function revoke(
   talk: Talk,
   request: RevokeRequest,
   doubt: Doubt,
 ): Promise<RevokeOutcome | Again> {
-  const [nowMs, seen] = await Promise.all([talk.sync(), talk.look(request)]);
+  const [nowMs, seen] = await Promise.all([talk.sync(), talk.read(request)]);
   const [first] = seen.contenders;
   if (first === undefined) return { status: "notHeld" };
   const contender = await talk.contender(request, first);
@@ -169,7 +173,7 @@ export async function revoke(
     if (!record) {
       throw new InvalidOptionError(
         "free",
-        `must be "now": ${foreignHolder(contender.data, path)} is no client of ours, and would not hear of it`,
+        `must be "now": ${foreignHolder(contender.data, path)} is not a Leasehold client, and would not notice`,
       );
     }
     if (record.revoked) return revoked(token, record, record.revoked.freeAtMs - nowMs);
@@ -185,7 +189,7 @@ export async function revoke(
   }
 }
 
-/** Its holder's client frees it, or its session's end does, which may be later. */
+/** The holder's client frees it, or the end of its session does, which may be later. */
 function revoked(token: number, { ttlMs }: ContenderRecord, leftMs: number): RevokeOutcome {
   return { status: "revoked", token, freeInMs: Math.min(ttlMs, Math.max(1, leftMs)) };
 }

@@ -1,4 +1,4 @@
-/** What a failure of ZooKeeper means to a caller: did the request take effect, is a retry of use? */
+/** Maps failures of ZooKeeper to outcomes: did the request take effect, and can a retry help? */
 import {
   type Failed,
   LeaseholdError,
@@ -6,7 +6,7 @@ import {
   StoreUnavailableError,
 } from "../../core/index.js";
 
-/** Of the server's answers, those that we reckon with. */
+/** The server's result codes that the store handles. */
 export const CODES = {
   CONNECTION_LOSS: -4,
   NO_NODE: -101,
@@ -20,7 +20,7 @@ export const CODES = {
 } as const;
 export type Code = keyof typeof CODES;
 
-/** The server has refused a request: nothing of it was done. */
+/** The server rejected a request and applied none of it. */
 export class Refused extends Error {
   constructor(
     readonly code: number,
@@ -35,11 +35,11 @@ export function isRefused(error: unknown, ...codes: readonly Code[]): error is R
   return error instanceof Refused && codes.some((code) => CODES[code] === error.code);
 }
 
-/** No answer, and none to come. */
+/** There was no response, and there will be none. */
 export class Unanswered extends Error {
   constructor(
     message: string,
-    /** Whether the server may have got the request. */
+    /** Whether the request may have reached the server. */
     readonly sent: boolean,
     cause?: unknown,
   ) {
@@ -47,12 +47,12 @@ export class Unanswered extends Error {
   }
 }
 
-/** What the caller of the store is told. @param unknown whether something may have taken effect */
+/** Returns the error for the caller. @param unknown whether something may have taken effect */
 export function storeError(error: unknown, unknown: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
   if (isRefused(error, "NO_AUTH", "INVALID_ACL", "AUTH_FAILED")) {
     return new StoreMisconfiguredError(
-      `ZooKeeper says: ${error.message}; give the user and password that the znodes below the chroot belong to (zookeeper://user:password@...), or its user the rights cdrwa on them by setAcl`,
+      `ZooKeeper reported: ${error.message}; use the user and password that own the znodes below the chroot (zookeeper://user:password@...), or grant the user cdrwa on them with setAcl`,
       error,
     );
   }

@@ -18,14 +18,17 @@ import { Watches } from "./watch.js";
 export type { ZooKeeperOptions } from "./connection-address.js";
 
 const DEFAULT_OPEN_TIMEOUT_MS = 5_000;
-/** Whoever opens hears why it failed, not only that it did. */
+/** Reports the reason of a failed opening, not only the failure. */
 const OPEN_SHARE = 0.9;
 
 /**
- * Leases in a ZooKeeper ensemble, each bound to the session of the client that took it: they end when
- * its process does. Opening makes the chroot if it is missing.
- * @param options or a URL, `zookeeper://a:2181,b,c/chroot?sessionTimeoutMs=15000`
- * @throws STORE_MISCONFIGURED for a URL that cannot be read, INVALID_OPTION for options out of range
+ * Leases in a ZooKeeper ensemble. Each lease is bound to the session of the client that acquired it,
+ * and ends with that client's process. Opening creates the chroot if it is missing.
+ * @param options or a URL: `zookeeper://a:2181,b,c/chroot?sessionTimeoutMs=15000`
+ * @throws STORE_MISCONFIGURED for an invalid URL, INVALID_OPTION for options out of range. On opening:
+ *   STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ * @example
+ * const leases = await connect(zookeeper({ servers: ["a", "b", "c"], chroot: "/locks" }));
  */
 export function zookeeper(options: ZooKeeperOptions | { url: string }): StoreSource<LeaseStores> {
   const given = "url" in options ? optionsOf(options.url) : options;
@@ -54,7 +57,7 @@ async function openZooKeeper(
     const paths = new Paths(chroot);
     const acls = aclsOf(driver, auth);
     const link = await session.link(deadlineMs);
-    // Whether we may read and write here is known before the first lease.
+    // Checks the permissions to read and write on opening rather than at the first lease.
     await new Talk(link, deadlineMs, paths, acls).sync();
     const { sessionTimeoutMs: grantedMs } = link;
     const leases = new ZooKeeperLeaseStore(session, grantedMs, paths, acls, env, watches);

@@ -8,8 +8,8 @@ import {
   Paths,
   segmentOf,
   stepsTo,
-  ticketPrefix,
-  ticketsInOrder,
+  waiterPrefix,
+  waitersInOrder,
 } from "./keys.js";
 
 describe("a name", () => {
@@ -28,12 +28,12 @@ describe("a name", () => {
     ["\u009f", "%C2%9F"],
     ["🔑", "%F0%9F%94%91"],
     ["\ufffd", "%EF%BF%BD"],
-  ])("%j stands in the path as %j", (name, segment) => {
+  ])("%j is encoded in the path as %j", (name, segment) => {
     expect(segmentOf(name)).toBe(segment);
     expect(nameOf(segment)).toBe(name);
   });
 
-  it("comes back as it was, is no reserved one, and no other's", () => {
+  it("round-trips, is not reserved, and is unique", () => {
     const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 });
     fc.assert(
       fc.property(text, text, (a, b) => {
@@ -45,14 +45,14 @@ describe("a name", () => {
     );
   });
 
-  it("is not read from what we would not have written", () => {
+  it("is not decoded from a name that is never encoded", () => {
     for (const segment of ["%ns", "%queue", "%sync", "%2f", "%41", "..", "%", "%C3"]) {
       expect(nameOf(segment), segment).toBe(null);
     }
   });
 });
 
-it("keeps namespaces apart, and from what is in `default`", () => {
+it("separates namespaces from each other and from `default`", () => {
   const paths = new Paths("/app");
   expect(paths.lock({ namespace: "default", resource: "r" })).toBe("/app/r");
   expect(paths.lock({ namespace: "a", resource: "b/c" })).toBe("/app/%ns/a/b%2Fc");
@@ -67,7 +67,7 @@ it("keeps namespaces apart, and from what is in `default`", () => {
 });
 
 describe("contenders", () => {
-  it("are named by a UUID that does not give the lease id away", () => {
+  it("are named by a UUID that does not reveal the lease id", () => {
     const leaseId = "0123456789abcdef0123456789abcdef";
     const uuid = contenderOf(leaseId);
     expect(uuid).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
@@ -76,7 +76,7 @@ describe("contenders", () => {
     expect(uuid.replaceAll("-", "")).not.toBe(leaseId);
   });
 
-  it("stand in the order of the text after the last `lock-`, and nothing else does", () => {
+  it("sort by the text after the last `lock-`; other children are ignored", () => {
     expect(
       inOrder([
         "_c_ffff-lock-0000000010",
@@ -95,10 +95,10 @@ describe("contenders", () => {
   });
 });
 
-it("puts tickets in the order in which they came, and nothing else", () => {
-  const first = ticketPrefix(contenderOf("a"));
-  const second = ticketPrefix(contenderOf("b"));
+it("sorts waiters by arrival; other children are ignored", () => {
+  const first = waiterPrefix(contenderOf("a"));
+  const second = waiterPrefix(contenderOf("b"));
   expect(
-    ticketsInOrder([`${second}0000000010`, "config", `${first}0000000011`, "t-0000000009"]),
+    waitersInOrder([`${second}0000000010`, "config", `${first}0000000011`, "t-0000000009"]),
   ).toEqual(["t-0000000009", `${second}0000000010`, `${first}0000000011`]);
 });

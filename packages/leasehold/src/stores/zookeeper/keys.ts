@@ -1,33 +1,33 @@
 /**
- * Which znode is what.
+ * The names of the znodes.
  *
  *   CHROOT/NAME                       the lock of resource NAME in the namespace `default`
  *   CHROOT/%ns/NAMESPACE/NAME         in another namespace
  *     _c_<uuid>-lock-0000000042       one contender: Curator's layout
  *   CHROOT/%queue/NAMESPACE/NAME      its wait queue, in `default` as well
- *     t-<uuid>-0000000042             one ticket
- *   CHROOT/%sync                      written to have a server catch up
+ *     t-<uuid>-0000000042             one waiter
+ *   CHROOT/%sync                      written to sync a server
  *
- * A name that may be a znode's stands as it is, so that a Curator client that locks CHROOT/NAME
- * contends with us. A percent sign never does: what we call `%...` is no resource's.
+ * A valid znode name is used unchanged, so a Curator client that locks CHROOT/NAME contends with
+ * Leasehold. A percent sign is always escaped: no resource is named `%...`.
  */
 
 import type { Key } from "../../core/index.js";
 import { digestOf } from "../../env/index.js";
 
-/** What no name of a znode may contain, and what we take for ourselves. */
+/** Characters that znode names may not contain, and those that Leasehold reserves. */
 const FORBIDDEN = /[%/\p{Cc}\ud800-\uf8ff\ufff0-\u{10ffff}]/u;
-/** Names that mean something else where they stand alone. */
+/** Names with a special meaning for ZooKeeper. */
 const RESERVED = /^(\.{1,2}|zookeeper)$/;
 const DEFAULT_NAMESPACE = "default";
 
-/** As the name of a znode; {@link nameOf} undoes it. @internal */
+/** Encodes a name as a znode name; {@link nameOf} decodes it. @internal */
 export function segmentOf(name: string): string {
   if (RESERVED.test(name)) return percent(name.charAt(0)) + name.slice(1);
   return Array.from(name, (char) => (FORBIDDEN.test(char) ? percent(char) : char)).join("");
 }
 
-/** Null for a znode that is none of ours. */
+/** Decodes a znode name; null if Leasehold did not create it. */
 export function nameOf(segment: string): string | null {
   try {
     const name = decodeURIComponent(segment);
@@ -44,13 +44,15 @@ function percent(char: string): string {
 }
 
 export class Paths {
-  /** @param chroot without a slash at its end; empty: the root */
+  /**
+   * @param chroot without a trailing slash; empty for the root
+   */
   constructor(readonly chroot: string) {}
 
   get sync(): string {
     return `${this.chroot}/%sync`;
   }
-  /** Parent of the namespaces but `default`. */
+  /** Parent of all namespaces except `default`. */
   get namespaces(): string {
     return `${this.chroot}/%ns`;
   }
@@ -66,29 +68,30 @@ export class Paths {
   get queues(): string {
     return `${this.chroot}/%queue`;
   }
-  /** Parent of the tickets for a lease. */
+  /** Parent of the waiters for a lease. */
   queue({ namespace, resource }: Key): string {
     return `${this.queues}/${segmentOf(namespace)}/${segmentOf(resource)}`;
   }
-  /** Which of the znodes in the folder of a namespace are resources' locks, by resource. */
+  /** Maps resources to their locks, among the znodes in the folder of a namespace. */
   resources(namespace: string, segments: readonly string[]): string[] {
     return segments.flatMap((segment) => {
-      // The server's own, in the root.
+      // ZooKeeper's own znode, in the root.
       if (segment === "zookeeper" && namespace === DEFAULT_NAMESPACE) return [];
       return nameOf(segment) ?? [];
     });
   }
 }
 
-/** All that lead to a znode, the topmost first, itself last. */
+/** The path's ancestors, topmost first, and the path itself last. */
 export function stepsTo(path: string): string[] {
   const parts = path.split("/").slice(1);
   return parts.map((_, at) => `/${parts.slice(0, at + 1).join("/")}`);
 }
 
 /**
- * The UUID by which a grant's znode is found again when the answer to its creation was lost. It follows
- * from the lease id, so that a repeated request finds what the first one made; it does not give it away.
+ * The UUID in the name of a grant's znode, which finds the znode after a lost response. It is derived
+ * from the lease id, so a repeated request finds the znode of the first one. It does not reveal the
+ * lease id.
  */
 export function contenderOf(leaseId: string): string {
   const hex = digestOf(`zookeeper ${leaseId}`);
@@ -101,20 +104,20 @@ export function contenderPrefix(uuid: string): string {
   return `_c_${uuid}-lock-`;
 }
 
-/** How the ticket of this UUID begins. The server appends ten digits. */
-export function ticketPrefix(uuid: string): string {
+/** The name prefix of the waiter with this UUID. The server appends ten digits. */
+export function waiterPrefix(uuid: string): string {
   return `t-${uuid}-`;
 }
 
-/** The tickets of a wait queue, in the order in which they came. */
-export function ticketsInOrder(children: readonly string[]): string[] {
+/** Returns the waiters of a wait queue, in queue order. */
+export function waitersInOrder(children: readonly string[]): string[] {
   const placeOf = (name: string) => name.slice(name.lastIndexOf("-"));
   return children
     .filter((name) => name.startsWith("t-"))
     .sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
 }
 
-/** Of the children of a lock, those who contend for it: the first has it. */
+/** Returns the contenders among the children of a lock; the first holds the lock. */
 export function inOrder(children: readonly string[]): string[] {
   return children
     .filter((name) => name.includes("lock-"))

@@ -7,29 +7,29 @@ import type { ContenderRecord } from "./records.js";
 export type OwnGrants = Own<OwnGrant>;
 export interface OwnGrant {
   readonly id: string;
-  /** With its lease id: whoever has this has the right. */
+  /** Includes the lease id, which proves the right to the grant. */
   readonly grant: Grant;
   readonly record: ContenderRecord;
-  /** What was granted. */
+  /** The granted token and TTL. */
   readonly ttlMs: number;
-  /** By this process's monotonic clock: others may have it from then on. */
+  /** Expiry by this process's monotonic clock. */
   untilMs: number;
-  /** Its znode as it was last seen; null while nobody knows whether there is one. */
+  /** Its znode as last seen; null while its existence is unknown. */
   node: OwnNode | null;
 }
 export interface OwnNode {
   readonly path: string;
-  /** Of the session. */
+  /** The session of the grant. */
   readonly owner: string;
   readonly token: number;
   readonly version: number;
-  /** Of the lock's znode, which names this grant as its last. */
+  /** Version of the lock's znode, which records this grant as its last. */
   readonly lockVersion: number;
   readonly grantedAtMs: number;
   readonly renewedAtMs: number | null;
 }
 
-/** Names a grant, and how its znode's name begins. */
+/** Identifies a grant; the prefix of its znode's name. */
 export function idOf(paths: Paths, key: Key, leaseId: string): string {
   return `${paths.lock(key)}/${contenderPrefix(contenderOf(leaseId))}`;
 }

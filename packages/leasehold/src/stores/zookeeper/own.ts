@@ -1,11 +1,11 @@
 /**
- * What this client has in its session: grants and tickets. The session keeps them all alive, so that
- * it is here that each of them ends with its own time. What was asked for and never answered stands
- * here too: it may have been made, and nobody would know.
+ * Tracks the grants and waiters of this client's session. The session keeps them all alive, so this
+ * class ends each at its own expiry. It also tracks requests without a response: they may have taken
+ * effect.
  */
 import type { Clock, SerialExecutor, Timer } from "../../env/index.js";
 
-/** An end that failed is tried again so much later, or as soon as there is a connection. */
+/** Delay before a failed end is retried, unless a connection opens earlier. */
 const RETRY_MS = 1_000;
 
 export class Own<T extends { readonly id: string; untilMs: number }> {
@@ -14,9 +14,9 @@ export class Own<T extends { readonly id: string; untilMs: number }> {
   #closed = false;
 
   /**
-   * @param turns what is done about one lease id is done one after the other: its end must not cross
-   *   its renewal
-   * @param end called when the time of one is over (`untilMs`), until it is forgotten
+   * @param turns runs the operations on one lease id one after the other: its end must not overlap its
+   *   renewal
+   * @param end called when an entry expires (`untilMs`), until it is forgotten
    */
   constructor(
     readonly clock: Clock,
@@ -40,7 +40,7 @@ export class Own<T extends { readonly id: string; untilMs: number }> {
     this.#timers.delete(id);
   }
 
-  /** There is a connection again. */
+  /** Called when a connection opens. */
   hurry(): void {
     const nowMs = this.clock.monotonic();
     for (const one of this.#all.values()) if (one.untilMs <= nowMs) this.#arm(one, 0);

@@ -1,7 +1,10 @@
-/** What our znodes say: the lock, of its last grant; a contender and a ticket, of themselves. */
+/**
+ * The contents of Leasehold's znodes: a lock records its last grant; a contender and a waiter describe
+ * themselves.
+ */
 import type { LeaseState } from "../../core/index.js";
 
-/** The marker tells our text from what other clients keep in theirs. */
+/** The marker distinguishes Leasehold's data from that of other clients. */
 const FORMAT = 1;
 
 export interface GrantRecord {
@@ -13,7 +16,9 @@ export interface GrantRecord {
   readonly metadata: string | null;
 }
 
-/** In the znode of a lock: its last grant. Without `ended` it is alive as long as its contender. */
+/**
+ * The contents of a lock's znode: its last grant. Without `ended` it lives as long as its contender.
+ */
 export interface LockRecord extends GrantRecord {
   readonly ended?: Ended;
 }
@@ -24,23 +29,23 @@ export interface Ended {
   readonly renewedAtMs: number | null;
 }
 
-/** In the znode of a contender. `ttlMs` counts from when it was last written by its holder. */
+/** The contents of a contender's znode. `ttlMs` counts from its holder's last write. */
 export interface ContenderRecord extends GrantRecord {
-  /** An operator has ended it; it still keeps others out until then, by the server's clock. */
+  /** An operator revoked it; it still excludes others until then, by the server's clock. */
   readonly revoked?: { readonly freeAtMs: number; readonly renewedAtMs: number | null };
 }
 
-/** In the znode of a ticket. */
-export interface TicketRecord {
+/** The contents of a waiter's znode. */
+export interface WaiterRecord {
   readonly holder: string;
 }
 
-export function encode(record: LockRecord | ContenderRecord | TicketRecord): Buffer {
+export function encode(record: LockRecord | ContenderRecord | WaiterRecord): Buffer {
   return Buffer.from(JSON.stringify({ leasehold: FORMAT, ...record }));
 }
 
-/** Null for what we have not written. */
-export function decode<R extends GrantRecord | TicketRecord>(data: Buffer | undefined): R | null {
+/** Returns null for data that Leasehold did not write. */
+export function decode<R extends GrantRecord | WaiterRecord>(data: Buffer | undefined): R | null {
   const text = data?.toString() ?? "";
   if (!text.startsWith('{"leasehold":')) return null;
   try {

@@ -1,4 +1,4 @@
-/** What is said of servers that cannot be used, and what is held against a real one. */
+/** Errors about unusable servers, and behaviour on a real one. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
@@ -29,7 +29,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-describe("what is no server of ZooKeeper's", () => {
+describe("a server that is not ZooKeeper", () => {
   it("is said to be unreachable, with the reason", async () => {
     const port = await freePort();
     await expect(
@@ -52,7 +52,7 @@ describe("what is no server of ZooKeeper's", () => {
       zookeeper({ url: `zookeeper://127.0.0.1:${port}` }).open(systemEnv, 10_000),
     ).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
-      message: "what answers is no ZooKeeper server: correct host and port in the URL",
+      message: "the server is not a ZooKeeper server: correct host and port in the URL",
     });
   });
 
@@ -87,7 +87,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     ttlMs: 5_000,
   });
 
-  it("keeps what a user has made from everybody else, and says so", async () => {
+  it("protects a user's znodes from other users, and says so", async () => {
     const at = `127.0.0.1:${server.port}/private`;
     const own = later(await zookeeper({ url: `zookeeper://me:secret@${at}` }).open(systemEnv));
     const request = requestOf("r");
@@ -96,21 +96,21 @@ describeZooKeeper("a server of ZooKeeper's", () => {
       await expect(zookeeper({ url }).open(systemEnv)).rejects.toMatchObject({
         code: "STORE_MISCONFIGURED",
         retryable: false,
-        message: expect.stringMatching(/^ZooKeeper says: NO_AUTH; give the user and password/),
+        message: expect.stringMatching(/^ZooKeeper reported: NO_AUTH; use the user and password/),
       });
     }
     const same = later(await zookeeper({ url: `zookeeper://me:secret@${at}` }).open(systemEnv));
     expect(only(await same.leases.acquire([requestOf("r")]))).toMatchObject({ status: "held" });
   });
 
-  it("whose sessions are longer than was asked for is refused", async () => {
+  it("with longer sessions than requested is rejected", async () => {
     const slow = await startZooKeeper({ minSessionTimeout: 4_000 });
     const servers = [`127.0.0.1:${slow.port}`];
     await expect(
       zookeeper({ servers, sessionTimeoutMs: 3_000 }).open(systemEnv),
     ).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
-      message: expect.stringContaining("no sessions shorter than 4000 ms"),
+      message: expect.stringContaining("sessions shorter than 4000 ms"),
     });
     const opened = await zookeeper({ servers, sessionTimeoutMs: 4_000 }).open(systemEnv);
     expect(opened.leases.capabilities.ttl).toEqual({ minMs: 1, maxMs: 3_000, stepMs: 1 });
@@ -118,7 +118,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     await slow.remove();
   });
 
-  it("is asked for the longest lease where nothing is said, if 30 s are too long", async () => {
+  it("grants the longest lease by default if it does not allow 30 s", async () => {
     const url = `zookeeper://127.0.0.1:${server.port}/short?sessionTimeoutMs=8000`;
     const leases = later(await connect(url, { graceMs: 0 }));
     const lease = await leases.acquire("r");
@@ -129,7 +129,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     });
   });
 
-  it("is told of version 0 as such, which the driver takes for any", async () => {
+  it("receives version 0 as such, although the driver treats it as any", async () => {
     const driver = await loadDriver();
     const options = { server: `127.0.0.1:${server.port}`, identity: null, auth: undefined };
     const link = later(
@@ -144,7 +144,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     await expect(write()).rejects.toMatchObject({ message: "BAD_VERSION" });
   });
 
-  it("is left with nothing when all has been collected", async () => {
+  it("is empty after everything is collected", async () => {
     const url = `zookeeper://127.0.0.1:${server.port}/collected`;
     const { leases } = later(await zookeeper({ url }).open(systemEnv));
     const requests = ["default", "a", "b/c"].map((namespace) => ({ ...requestOf("r"), namespace }));
@@ -161,7 +161,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     const curator = later(await CuratorClient.connect(`127.0.0.1:${server.port}`));
     expect((await curator.children("/collected")).sort()).toEqual(["%ns", "%sync"]);
     expect(await curator.children("/collected/%ns")).toEqual([]);
-    // And made anew where it is wanted again.
+    // It is created again when it is needed.
     for (const outcome of await leases.acquire(
       requests.map((r) => ({ ...r, leaseId: newLeaseId(systemRandom) })),
     )) {
@@ -183,7 +183,7 @@ describeZooKeeper("a server of ZooKeeper's", () => {
     await program.remove();
   });
 
-  it("shows nobody a lease id", async () => {
+  it("never shows a lease id", async () => {
     const url = `zookeeper://127.0.0.1:${server.port}/secrets`;
     const { leases } = later(await zookeeper({ url }).open(systemEnv));
     const request = requestOf("r");

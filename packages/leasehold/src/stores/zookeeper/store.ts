@@ -1,4 +1,4 @@
-/** Leases in ZooKeeper: the port, over what the decisions and views do with one lock. */
+/** Leases in ZooKeeper: the port over decisions and views of single locks. */
 
 import type * as port from "../../core/index.js";
 import { ClosedError, StoreUnavailableError } from "../../core/index.js";
@@ -14,31 +14,36 @@ import { Own } from "./own.js";
 import { idOf, type OwnGrant, type OwnGrants } from "./own-grants.js";
 import { Talk } from "./transactions.js";
 import { collect, listOf, viewOf } from "./views.js";
-import { lookForPlace, type OwnTicket, WaitQueue } from "./wait-queue.js";
+import { type OwnWaiter, readPlace, WaitQueue } from "./wait-queue.js";
 import type { Watches } from "./watch.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
-/** Lists and collections take several rounds. */
+/** Timeout of lists and collections, which take several rounds. */
 const READ_TIMEOUT_MS = 15_000;
-/** Of a session, what a lease may last: the rest covers what the leader has not heard yet. */
+/**
+ * The fraction of a session that a lease may last; the rest covers touches that the leader does not
+ * know yet.
+ */
 const LONGEST_TTL_RATIO = 3 / 4;
-/** A client ends its grants by itself. Those of one that has died expire with its session. */
+/** A client ends its own grants. The grants of a dead client expire with its session. */
 const EPSILON_MS = 1_000;
 
-/** One connection at a time, and one catch-up for all who ask together. */
+/** The current connection, and one sync shared by concurrent requests. */
 type Talks = () => Promise<Talk>;
 
 export class ZooKeeperLeaseStore implements port.LeaseStore {
   readonly capabilities: port.Capabilities;
   readonly #turns = new SerialExecutor();
   readonly #own: OwnGrants;
-  readonly #tickets: Own<OwnTicket>;
+  readonly #waiters: Own<OwnWaiter>;
   readonly #watches: Watches;
   readonly #holding: Holding;
   readonly #keeping: Keeping;
   #closed = false;
 
-  /** @param sessionTimeoutMs as the servers have granted it */
+  /**
+   * @param sessionTimeoutMs the timeout granted by the servers
+   */
   constructor(
     readonly session: Session,
     sessionTimeoutMs: number,
@@ -59,21 +64,21 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     this.#own = new Own<OwnGrant>(env.clock, this.#turns, ({ id, grant }) =>
       this.#whileLinked((talk, doubt) => this.#keeping.end(talk, id, grant, "expired", doubt)),
     );
-    this.#tickets = new Own<OwnTicket>(env.clock, this.#turns, ({ id, grant }) =>
+    this.#waiters = new Own<OwnWaiter>(env.clock, this.#turns, ({ id, grant }) =>
       this.#whileLinked(async (talk) => {
-        const [, place] = await Promise.all([talk.sync(), lookForPlace(talk, grant)]);
+        const [, place] = await Promise.all([talk.sync(), readPlace(talk, grant)]);
         await queue.withdraw(talk, id, grant, place);
       }),
     );
-    const queue = new WaitQueue(env.clock, this.#tickets, watches);
+    const queue = new WaitQueue(env.clock, this.#waiters, watches);
     this.#holding = new Holding(env.clock, this.#own, queue);
     this.#keeping = new Keeping(env.clock, this.#own, queue);
   }
 
-  /** There is a connection again. */
+  /** Called when a connection opens. */
   onLink(): void {
     this.#own.hurry();
-    this.#tickets.hurry();
+    this.#waiters.hurry();
   }
 
   acquire(
@@ -140,16 +145,16 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     }
   }
 
-  /** Ends the session: what this client still holds is free at once, if there is a connection. */
+  /** Ends the session, which frees this client's leases at once if there is a connection. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#own.close();
-    this.#tickets.close();
+    this.#waiters.close();
     this.#watches.end();
     await this.session.close();
   }
 
-  /** Without a connection there is nothing to wait for: onLink() says when. */
+  /** Without a connection there is nothing to do: onLink() runs on the next one. */
   async #whileLinked<T>(work: (talk: Talk, doubt: Doubt) => Promise<T>): Promise<void> {
     if (!this.session.isLinked) return;
     const deadlineMs = this.#deadline();
@@ -182,7 +187,7 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     }
   }
 
-  /** Locks at once, those of one lock in order. */
+  /** Processes different locks concurrently, and requests for one lock in order. */
   async #each<Request extends port.Key, Outcome>(
     requests: readonly Request[],
     { timeoutMs = DEFAULT_TIMEOUT_MS }: port.CallOptions = {},
@@ -200,7 +205,7 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     return (await Promise.all(outcomes)) as Outcome[];
   }
 
-  /** After what is under way for the same grant; nothing is begun once the caller has given up. */
+  /** Waits for requests in flight for the same grant; starts nothing after the caller has given up. */
   #inTurn<Outcome>(
     request: port.ReleaseRequest,
     { talks, deadlineMs }: { talks: Talks; deadlineMs: number },
@@ -209,7 +214,7 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     const id = idOf(this.paths, request, request.leaseId);
     const { clock } = this.env;
     return new Promise((resolve) => {
-      const busy = "not sent: another request for the same grant was under way all the time";
+      const busy = "not sent: another request for the same grant was in flight until the timeout";
       const timer = clock.timer(deadlineMs - clock.monotonic(), () =>
         resolve(failedOutcome(new StoreUnavailableError(busy, { outcome: "none" }), false)),
       );
@@ -220,7 +225,7 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     });
   }
 
-  /** One request, on as many connections as it takes, within its time. */
+  /** Runs one request within its time, over several connections if needed. */
   async #settle<Outcome>(
     talks: Talks,
     deadlineMs: number,

@@ -1,24 +1,24 @@
-/** What is read and written of one lock, within a call's time and on one connection. */
+/** Reads and writes one lock, within a call's time and on one connection. */
 import type { Key } from "../../core/index.js";
 import type { Link } from "./connection.js";
 import { type Driver, exact, MODES, type Stat } from "./connection-driver.js";
 import { isRefused } from "./failures.js";
-import { inOrder, type Paths, stepsTo, ticketsInOrder } from "./keys.js";
+import { inOrder, type Paths, stepsTo, waitersInOrder } from "./keys.js";
 import {
   type ContenderRecord,
   decode,
   encode,
   type LockRecord,
-  type TicketRecord,
+  type WaiterRecord,
 } from "./records.js";
 
-/** A lock at one moment. */
+/** A lock at one instant. */
 export interface Seen {
-  /** Of its znode; null where there is none. */
+  /** Stat of its znode; null if there is none. */
   readonly stat: Stat | null;
   readonly data: Buffer | undefined;
   readonly record: LockRecord | null;
-  /** By their names; the first has the lock. */
+  /** In order; the first holds the lock. */
   readonly contenders: readonly string[];
 }
 const NOTHING: Seen = { stat: null, data: undefined, record: null, contenders: [] };
@@ -27,20 +27,20 @@ export interface Contender {
   readonly path: string;
   readonly stat: Stat;
   readonly token: number;
-  /** Whose session it lives with. */
+  /** The session it lives with. */
   readonly owner: string;
-  /** Null for another kind of client's. */
+  /** Null for another kind of client. */
   readonly record: ContenderRecord | null;
   readonly data: Buffer | undefined;
 }
 
-/** A change, all of it or nothing. */
+/** A change, applied completely or not at all. */
 export type Change =
   | { readonly create: string; readonly data: Buffer; readonly ephemeral?: true }
   | { readonly set: string; readonly data: Buffer; readonly version: number }
   | { readonly remove: string };
 
-/** What is asked on one connection by one call, or by one batch of it. */
+/** The requests of one call, or of one batch, on one connection. */
 export class Talk {
   #synced: Promise<number> | undefined;
   #syncedMs = Number.NEGATIVE_INFINITY;
@@ -52,16 +52,16 @@ export class Talk {
     readonly acls: unknown,
   ) {}
 
-  /** For what follows from an event, on the same connection. */
+  /** Creates one for a reaction to an event, on the same connection. */
   later(timeoutMs: number): Talk {
     const deadlineMs = this.link.env.clock.monotonic() + timeoutMs;
     return new Talk(this.link, deadlineMs, this.paths, this.acls);
   }
 
   /**
-   * Has the server catch up: what is read behind this is no older than this call. A follower may lag
-   * behind, and says so to nobody; but a session's requests are answered in order, and a write is
-   * answered when it has come back from the leader, with all that was before it.
+   * Syncs the server: later reads are no older than this call. A follower may lag behind without
+   * notice. But a server processes a session's requests in order, and confirms a write only after it
+   * has received it from the leader, together with all earlier changes.
    * @returns the leader's time, by its wall clock
    */
   sync(): Promise<number> {
@@ -69,7 +69,7 @@ export class Talk {
     return this.#synced;
   }
 
-  /** When the catch-up was sent, by this process's monotonic clock. */
+  /** When the sync was sent, by this process's monotonic clock. */
   get syncedMs(): number {
     return this.#syncedMs;
   }
@@ -87,7 +87,7 @@ export class Talk {
     }
   }
 
-  /** What {@link look} would see where nobody contends, for one request; null where somebody does. */
+  /** What {@link read} would see where nobody contends, for one request; null where somebody does. */
   async glance(key: Key): Promise<Seen | null> {
     const own = await orNull(this.link.getData(this.paths.lock(key), this.deadlineMs));
     if (!own) return NOTHING;
@@ -96,7 +96,7 @@ export class Talk {
     return { stat, data, record: decode<LockRecord>(data), contenders: [] };
   }
 
-  async look(key: Key): Promise<Seen> {
+  async read(key: Key): Promise<Seen> {
     const path = this.paths.lock(key);
     for (;;) {
       const [own, below] = await Promise.all([
@@ -104,7 +104,7 @@ export class Talk {
         orNull(this.link.getChildren(path, this.deadlineMs)),
       ]);
       if (!own && !below) return NOTHING;
-      // A grant changes both at once: here they are of one moment, or looked at again.
+      // A grant changes both at once: if they disagree, this reads again.
       if (own?.stat.version !== below?.stat.version || !own || !below) continue;
       if (!own.stat.czxid.equals(below.stat.czxid)) continue;
       const { stat, data } = own;
@@ -117,20 +117,20 @@ export class Talk {
     }
   }
 
-  /** The tickets for it, by their names, in the order in which they came. */
-  async tickets(key: Key): Promise<string[]> {
+  /** Returns the names of its waiters, in queue order. */
+  async waiters(key: Key): Promise<string[]> {
     const found = await orNull(this.link.getChildren(this.paths.queue(key), this.deadlineMs));
-    return ticketsInOrder(found?.children ?? []);
+    return waitersInOrder(found?.children ?? []);
   }
 
-  /** Who has left a ticket; empty when it is gone. */
-  async waiterOf(key: Key, ticket: string): Promise<string> {
-    const path = `${this.paths.queue(key)}/${ticket}`;
+  /** Returns the holder named by a waiter; empty if the waiter is gone. */
+  async waiterOf(key: Key, waiter: string): Promise<string> {
+    const path = `${this.paths.queue(key)}/${waiter}`;
     const found = await orNull(this.link.getData(path, this.deadlineMs));
-    return decode<TicketRecord>(found?.data)?.holder ?? "";
+    return decode<WaiterRecord>(found?.data)?.holder ?? "";
   }
 
-  /** Null when it is gone. */
+  /** Returns null if it is gone. */
   async contender(key: Key, name: string): Promise<Contender | null> {
     const path = `${this.paths.lock(key)}/${name}`;
     const found = await orNull(this.link.getData(path, this.deadlineMs));
@@ -141,7 +141,9 @@ export class Talk {
     return { path, stat, token: exact(stat.czxid), owner, record, data };
   }
 
-  /** @returns the paths of what was created, and what was written, one for each change */
+  /**
+   * @returns for each change the path of a created znode, or the stat of a written one
+   */
   async commit(changes: readonly Change[]) {
     const transaction = this.link.client.transaction();
     for (const change of changes) {
@@ -150,7 +152,7 @@ export class Talk {
         transaction.create(change.create, change.data, this.acls, mode);
       } else if ("set" in change) {
         transaction.setData(change.set, change.data, change.version);
-        // The driver would take 0 for "any".
+        // The driver treats 0 as "any".
         const last = transaction.ops.at(-1);
         if (last) last.version = change.version;
       } else transaction.remove(change.remove, -1);
@@ -158,14 +160,14 @@ export class Talk {
     return this.link.commit(transaction, this.deadlineMs);
   }
 
-  /** Makes a znode and all that lead to it, unless they are there. */
+  /** Creates a znode and its ancestors, as far as they are missing. */
   async make(path: string): Promise<void> {
     for (const step of stepsTo(path)) {
       try {
         await this.commit([{ create: step, data: Buffer.alloc(0) }]);
       } catch (error) {
         if (isRefused(error, "NODE_EXISTS")) continue;
-        // Whoever may not make the upper ones may find them made.
+        // A user without the right to create the ancestors may find them existing.
         if (!isRefused(error, "NO_AUTH") || step === path) throw error;
       }
     }
@@ -187,7 +189,7 @@ export function renewedAtOf({ stat, record }: Contender): number | null {
   return stat.version > 0 ? timeOf(stat) : null;
 }
 
-/** The change that leaves the trace of a grant that ends. */
+/** The change that records the end of a grant. */
 export function trace(
   path: string,
   version: number,
@@ -198,7 +200,7 @@ export function trace(
   return { set: path, data: encode(record), version };
 }
 
-/** Null where there is no such znode. */
+/** Returns null if the znode does not exist. */
 export async function orNull<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;

@@ -1,4 +1,4 @@
-/** Reads what is stored: single leases and pages of a namespace. Deletes what ended long ago. */
+/** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
 import type { Key, LeaseView, ListQuery, Page } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
@@ -14,13 +14,13 @@ import {
   trace,
 } from "./transactions.js";
 
-/** So many locks are read at a time. */
+/** The number of locks read concurrently. */
 const READ_AT_ONCE = 100;
 const DEFAULT_PAGE = 100;
 
 export async function viewOf(talk: Talk, key: Key): Promise<LeaseView | null> {
   for (;;) {
-    const [nowMs, seen] = await Promise.all([talk.sync(), talk.look(key)]);
+    const [nowMs, seen] = await Promise.all([talk.sync(), talk.read(key)]);
     const [first] = seen.contenders;
     if (first === undefined) return endedView(key, seen);
     const contender = await talk.contender(key, first);
@@ -38,7 +38,7 @@ function liveView({ namespace, resource }: Key, contender: Contender, nowMs: num
       holder: foreignHolder(data, path),
       grantId: grantIdOf(path),
       state: "live",
-      // As long as its session lasts, which nobody else can know.
+      // It lasts as long as its session, which only the ensemble knows.
       ttlMs: 0,
       remainingMs: 0,
       renewedAt: null,
@@ -65,7 +65,7 @@ function liveView({ namespace, resource }: Key, contender: Contender, nowMs: num
 function endedView({ namespace, resource }: Key, { record, stat }: Seen): LeaseView | null {
   if (!record || !stat) return null;
   const { holder, grantId, ttlMs, metadata, ended } = record;
-  // Its session ended without a word. The lock's znode was written last when it was granted.
+  // Its session ended without a record. The lock's znode was last written at the grant.
   const grantedAtMs = ended?.grantedAtMs ?? timeOf(stat);
   const renewedAtMs = ended?.renewedAtMs ?? null;
   return {
@@ -114,9 +114,10 @@ export async function listOf(talk: Talk, query: ListQuery): Promise<Page<LeaseVi
 }
 
 /**
- * Deletes the znodes of locks whose last grant ended long ago, and of namespaces that are empty. Of a
- * grant whose session ended nobody has written when: that is noted first, and counts from then.
- * @returns how many
+ * Deletes the znodes of locks whose last grant ended long ago, and empty namespaces. If a session's end
+ * freed a grant, no client recorded when: the first collection records it, and the age counts from
+ * then.
+ * @returns the number of deleted locks
  */
 export async function collect(newTalk: () => Promise<Talk>, olderThanMs: number): Promise<number> {
   const nowMs = await (await newTalk()).sync();
@@ -135,7 +136,7 @@ export async function collect(newTalk: () => Promise<Talk>, olderThanMs: number)
       );
       collected += gone.filter(Boolean).length;
     }
-    // Refused while anything is in it.
+    // The server rejects this unless the znode is empty.
     if (namespace !== "default")
       await unlessMeanwhile(async () => {
         const { link, deadlineMs } = await newTalk();
@@ -146,7 +147,7 @@ export async function collect(newTalk: () => Promise<Talk>, olderThanMs: number)
   return collected;
 }
 
-/** Deletes empty wait queues. The server refuses to delete others. */
+/** Deletes empty wait queues; the server rejects deleting others. */
 async function collectQueues(newTalk: () => Promise<Talk>): Promise<void> {
   const { paths } = await newTalk();
   const removeEmpty = async (path: string) => {
@@ -167,7 +168,7 @@ async function collectQueues(newTalk: () => Promise<Talk>): Promise<void> {
 }
 
 async function collectLock(talk: Talk, key: Key, beforeMs: number): Promise<boolean> {
-  const { stat, record, contenders } = await talk.look(key);
+  const { stat, record, contenders } = await talk.read(key);
   if (!stat || !record || contenders.length > 0) return false;
   const path = talk.paths.lock(key);
   const { ended } = record;
@@ -179,11 +180,11 @@ async function collectLock(talk: Talk, key: Key, beforeMs: number): Promise<bool
     return false;
   }
   if (timeOf(stat) >= beforeMs) return false;
-  // A grant made meanwhile has changed the version.
+  // A concurrent grant has changed the version.
   return unlessMeanwhile(() => talk.link.remove(path, stat.version, talk.deadlineMs));
 }
 
-/** Whether it was done: what has changed meanwhile is left for another time. */
+/** Reports whether it was applied. Locks that have changed meanwhile wait for the next collection. */
 async function unlessMeanwhile(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();

@@ -1,78 +1,82 @@
 /**
- * The wait queue, by core/queue.ts: tickets are ephemeral znodes beside the locks. They are no
- * contenders, because whoever contends first has the lock, be it paused or dead.
+ * The wait queue of core/queue.ts. Waiters are ephemeral znodes beside the locks. They are not
+ * contenders, because the first contender holds the lock even if it is paused or dead.
  *
- *   asked, held ─▶ ticket ─▶ look again: still held, or kept for those before us ─▶ watch, answer
+ *   refused ─▶ add waiter ─▶ read again: still held, or reserved for earlier waiters ─▶ watch, return
  *
- *   lock       [contender]            a release fires the watch of the first waiter, and no other
+ *   lock       [contender]            a release fires only the first waiter's watch
  *                    ▲
- *   queue      t1 ───┘ ◀── t2 ◀── t3  the others watch the ticket before theirs: when that is gone, the
- *                                     client looks which one is now, and asks for nobody
+ *   queue      t1 ───┘ ◀── t2 ◀── t3  the others watch the waiter before them: when that is gone, the
+ *                                     client watches the next one before it, without polling
  *
- * Who is granted deletes its ticket and those before it, which were passed over, before the answer.
+ * Before an acquire returns a grant, it deletes its waiter and those before it, which were passed over.
  *
- * How long a free lock is kept for the first ones: from when it became free by the leader's clock, where
- * its last contender left in the step that wrote the lock's znode (a release, a ttl that was over);
- * else, as at the end of a session, from when this client has first seen it free. That is later than
- * the truth, so that a lock is kept for too long rather than too briefly.
+ * A free lock is reserved for the first waiters from when it became free. If its last contender was
+ * deleted in the transaction that wrote the lock's znode (a release, an expired TTL), that time is
+ * known by the leader's clock. Otherwise, as at the end of a session, it counts from when this client
+ * first saw the lock free. That is later, so a reservation may last too long, but is never too short.
  *
- * Failures. The ticket of a client that has died goes with its session, and is passed over meanwhile.
- * Whose session has ended comes last. An answer that is lost is settled by the next look: the ticket
- * is found by its UUID. A watch that is lost with its connection costs a look by all who wait.
+ * Failures. The waiter of a dead client is deleted with its session, and passed over until then. A
+ * client whose session ended starts again at the end of the queue. After a lost response, the next read
+ * finds the waiter by its UUID. After a watch is lost with its connection, every waiter of this client
+ * polls once.
  */
 
 import { type AcquireRequest, type Grant, type Key, queue } from "../../core/index.js";
 import { type Clock, grantIdOf, Recent } from "../../env/index.js";
 import type { Doubt } from "./decide-contenders.js";
 import { isRefused } from "./failures.js";
-import { contenderOf, inOrder, ticketPrefix } from "./keys.js";
+import { contenderOf, inOrder, waiterPrefix } from "./keys.js";
 import type { Own } from "./own.js";
 import { encode } from "./records.js";
 import { orNull, type Seen, type Talk, timeOf } from "./transactions.js";
 import type { Watches } from "./watch.js";
 
-/** A ticket that this client has left, or meant to. */
-export interface OwnTicket {
+/** A waiter that this client has added, or meant to add. */
+export interface OwnWaiter {
   readonly id: string;
   readonly grant: Grant;
-  /** By this process's monotonic clock: it is deleted then, unless its waiter asks again. */
+  /** Expiry by this process's monotonic clock: the waiter is deleted then, unless it polls again. */
   untilMs: number;
-  /** The znode whose change concerns it. */
+  /** The znode that it watches. */
   watched: string | null;
 }
 
 /** The wait queue as one request sees it. */
 export interface Place {
-  readonly tickets: readonly string[];
-  /** Where its own one stands; -1 if it has none. */
+  readonly waiters: readonly string[];
+  /** The index of the request's own waiter; -1 if it has none. */
   readonly at: number;
-  /** How many come before it. */
+  /** The number of waiters before it. */
   readonly ahead: number;
 }
 
-/** Of whoever has not looked. */
-export const NOWHERE: Place = { tickets: [], at: -1, ahead: 0 };
+/** The queue of a request that has not read it. */
+export const NOWHERE: Place = { waiters: [], at: -1, ahead: 0 };
 
-/** As it is behind what was asked before on the same way. */
-export async function lookForPlace(talk: Talk, grant: Grant): Promise<Place> {
-  return placeOf(await talk.tickets(grant), grant.leaseId);
+/** Reads the queue after the earlier requests on the same connection. */
+export async function readPlace(talk: Talk, grant: Grant): Promise<Place> {
+  return placeOf(await talk.waiters(grant), grant.leaseId);
 }
 
-function placeOf(tickets: readonly string[], leaseId: string): Place {
-  const prefix = ticketPrefix(contenderOf(leaseId));
-  const at = tickets.findIndex((name) => name.startsWith(prefix));
-  return { tickets, at, ahead: at < 0 ? tickets.length : at };
+function placeOf(waiters: readonly string[], leaseId: string): Place {
+  const prefix = waiterPrefix(contenderOf(leaseId));
+  const at = waiters.findIndex((name) => name.startsWith(prefix));
+  return { waiters, at, ahead: at < 0 ? waiters.length : at };
 }
 
 /**
- * Not bounded by the number of those who are waited for, as elsewhere: tickets of the dead go with their
- * sessions, so that no queue stands still for longer.
+ * Unlike other stores, this has no upper bound on awaited waiters: the waiters of dead clients are
+ * deleted with their sessions, so no queue stalls for longer.
  */
 export function reservedForMs(ahead: number): number {
   return ahead * queue.RESERVED_MS;
 }
 
-/** Locks of which this client remembers since when they are free. Others are reserved anew. */
+/**
+ * The number of locks for which this client remembers since when they are free. The reservation of
+ * others restarts.
+ */
 const MOST_REMEMBERED = 2_000;
 const LOOK_TIMEOUT_MS = 5_000;
 
@@ -83,26 +87,26 @@ export class WaitQueue {
 
   constructor(
     readonly clock: Clock,
-    readonly tickets: Own<OwnTicket>,
+    readonly waiters: Own<OwnWaiter>,
     readonly watches: Watches,
   ) {}
 
-  /** The ticket of this request, which is there or about to be, counts for as long as it says. */
+  /** Tracks the waiter of this request, which exists or is about to, until its expiry. */
   keep(id: string, { namespace, resource, leaseId, queueMs = 0 }: AcquireRequest): void {
     const untilMs = this.clock.monotonic() + Math.min(queueMs, queue.LONGEST_TICKET_MS);
-    const known = this.tickets.get(id);
-    // Never shorter than promised before.
+    const known = this.waiters.get(id);
+    // Never shortens the wait.
     if (known) known.untilMs = Math.max(known.untilMs, untilMs);
     else {
-      this.tickets.put({ id, grant: { namespace, resource, leaseId }, untilMs, watched: null });
+      this.waiters.put({ id, grant: { namespace, resource, leaseId }, untilMs, watched: null });
     }
   }
 
-  /** Leaves a ticket at the end of the queue. */
+  /** Adds a waiter at the end of the queue. */
   async leave(talk: Talk, id: string, request: AcquireRequest, doubt: Doubt): Promise<void> {
     this.keep(id, request);
     const folder = talk.paths.queue(request);
-    const create = `${folder}/${ticketPrefix(contenderOf(request.leaseId))}`;
+    const create = `${folder}/${waiterPrefix(contenderOf(request.leaseId))}`;
     const data = encode({ holder: request.holder });
     for (;;) {
       try {
@@ -118,19 +122,19 @@ export class WaitQueue {
     }
   }
 
-  /** Gives a ticket up. */
-  async withdraw(talk: Talk, id: string, key: Key, { tickets, at }: Place): Promise<void> {
-    await remove(talk, key, tickets.slice(Math.max(at, 0), at + 1));
+  /** Removes a waiter. */
+  async withdraw(talk: Talk, id: string, key: Key, { waiters, at }: Place): Promise<void> {
+    await remove(talk, key, waiters.slice(Math.max(at, 0), at + 1));
     this.#forget(id);
   }
 
-  /** The lock was granted: the ticket is gone, and those before it, which were passed over. */
-  async served(talk: Talk, id: string, key: Key, { tickets, at }: Place): Promise<void> {
-    await remove(talk, key, tickets.slice(0, at + 1));
+  /** Called after a grant: removes the waiter and those before it, which were passed over. */
+  async served(talk: Talk, id: string, key: Key, { waiters, at }: Place): Promise<void> {
+    await remove(talk, key, waiters.slice(0, at + 1));
     this.#forget(id);
   }
 
-  /** How long a free lock is still kept from whoever has so many before it. */
+  /** Returns how long a free lock is still reserved, given the number of earlier waiters. */
   async keptMs(talk: Talk, key: Key, { stat }: Seen, ahead: number): Promise<number> {
     if (!stat || ahead === 0) return 0;
     const nowMs = this.clock.monotonic();
@@ -141,86 +145,91 @@ export class WaitQueue {
   }
 
   /**
-   * From now on the waiter is told when its turn may have come.
-   * @param first who has the lock; undefined: nobody
-   * @returns whether what was in its way still is
+   * Notifies the waiter from now on when its turn may have come.
+   * @param first the holder of the lock; undefined if free
+   * @returns whether the waiter is still blocked
    */
   async wait(talk: Talk, id: string, place: Place, first: string | undefined): Promise<boolean> {
-    const ticket = this.tickets.get(id);
-    if (!ticket) return false;
-    const before = place.tickets[place.ahead - 1];
-    return (await this.#watch(talk, ticket, before)) === (before ?? first);
+    const waiter = this.waiters.get(id);
+    if (!waiter) return false;
+    const before = place.waiters[place.ahead - 1];
+    return (await this.#watch(talk, waiter, before)) === (before ?? first);
   }
 
   /**
-   * @param before the ticket before it; undefined: it is the first, and the lock is watched
-   * @returns what is in its way: who has the lock (empty: nobody), or that ticket (null: it is gone)
+   * @param before the waiter before it; undefined if it is the first, and watches the lock
+   * @returns what blocks it: the holder (empty: none), or that waiter (null: gone)
    */
-  async #watch(talk: Talk, ticket: OwnTicket, before: string | undefined): Promise<string | null> {
+  async #watch(talk: Talk, waiter: OwnWaiter, before: string | undefined): Promise<string | null> {
     const { link, deadlineMs, paths } = talk;
-    const { id, grant } = ticket;
+    const { id, grant } = waiter;
     if (before === undefined) {
       const path = paths.lock(grant);
-      this.#leaveWatch(ticket, path);
+      this.#leaveWatch(waiter, path);
       return this.watches.stand(path, id, {
         set: async (fire) => {
           const found = await orNull(link.getChildren(path, deadlineMs, fire));
           return found && (inOrder(found.children)[0] ?? "");
         },
-        fired: () => this.#tell(ticket, path),
+        fired: () => this.#notify(waiter, path),
       });
     }
     const path = `${paths.queue(grant)}/${before}`;
-    this.#leaveWatch(ticket, path);
+    this.#leaveWatch(waiter, path);
     return this.watches.stand(path, id, {
       set: async (fire) => (await orNull(link.getData(path, deadlineMs, fire))) && before,
-      fired: () => void this.#moveUp(talk, ticket, path),
+      fired: () => void this.#moveUp(talk, waiter, path),
     });
   }
 
-  /** The ticket before this one is gone. Its waiter is told only if nothing is in its way any more. */
-  async #moveUp(before: Talk, ticket: OwnTicket, fired: string): Promise<void> {
+  /**
+   * Called when the waiter before this one is gone. Notifies this waiter only if nothing blocks it any
+   * more.
+   */
+  async #moveUp(before: Talk, waiter: OwnWaiter, fired: string): Promise<void> {
     let watched: string | null = fired;
-    // Given up meanwhile, or asked for by its waiter.
-    const isOver = () => watched === null || ticket.watched !== watched;
+    // Its waiter has given up meanwhile, or has polled.
+    const isOver = () => watched === null || waiter.watched !== watched;
     if (isOver()) return;
     const talk = before.later(LOOK_TIMEOUT_MS);
     try {
       for (;;) {
-        const place = await lookForPlace(talk, ticket.grant);
+        const place = await readPlace(talk, waiter.grant);
         if (isOver()) return;
         if (place.at < 0) break;
-        if (await this.#watch(talk, ticket, place.tickets[place.at - 1])) return;
+        if (await this.#watch(talk, waiter, place.waiters[place.at - 1])) return;
         if (place.at === 0) break;
-        watched = ticket.watched;
+        watched = waiter.watched;
       }
     } catch {
-      // It finds out by asking.
+      // The waiter's own poll finds out.
     }
-    this.#tell(ticket, ticket.watched);
+    this.#notify(waiter, waiter.watched);
   }
 
-  #tell(ticket: OwnTicket, path: string | null): void {
-    if (path === null || ticket.watched !== path) return;
-    const { namespace, resource, leaseId } = ticket.grant;
+  #notify(waiter: OwnWaiter, path: string | null): void {
+    if (path === null || waiter.watched !== path) return;
+    const { namespace, resource, leaseId } = waiter.grant;
     const wakes = grantIdOf(leaseId);
-    this.watches.tell(namespace, { type: "changed", namespace, resource, wakes });
+    this.watches.notify(namespace, { type: "changed", namespace, resource, wakes });
   }
 
-  #leaveWatch(ticket: OwnTicket, next: string | null): void {
-    if (ticket.watched !== null && ticket.watched !== next) {
-      this.watches.leave(ticket.watched, ticket.id);
+  #leaveWatch(waiter: OwnWaiter, next: string | null): void {
+    if (waiter.watched !== null && waiter.watched !== next) {
+      this.watches.leave(waiter.watched, waiter.id);
     }
-    ticket.watched = next;
+    waiter.watched = next;
   }
 
   #forget(id: string): void {
-    const ticket = this.tickets.get(id);
-    if (ticket) this.#leaveWatch(ticket, null);
-    this.tickets.forget(id);
+    const waiter = this.waiters.get(id);
+    if (waiter) this.#leaveWatch(waiter, null);
+    this.waiters.forget(id);
   }
 
-  /** @param change by which its last contender left */
+  /**
+   * @param change the change by which the last contender left
+   */
   #seenFree(lock: string, change: string, nowMs: number): number {
     const known = this.#freeSince.get(lock);
     const sinceMs = known?.change === change ? known.sinceMs : nowMs;
@@ -229,10 +238,10 @@ export class WaitQueue {
   }
 }
 
-/** Those gone already are gone. */
-async function remove(talk: Talk, key: Key, tickets: readonly string[]): Promise<void> {
+/** Missing ones are ignored. */
+async function remove(talk: Talk, key: Key, waiters: readonly string[]): Promise<void> {
   const folder = talk.paths.queue(key);
   await Promise.all(
-    tickets.map((name) => orNull(talk.link.remove(`${folder}/${name}`, -1, talk.deadlineMs))),
+    waiters.map((name) => orNull(talk.link.remove(`${folder}/${name}`, -1, talk.deadlineMs))),
   );
 }

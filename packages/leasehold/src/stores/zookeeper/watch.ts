@@ -1,28 +1,28 @@
 /**
- * Hints for those of this client who wait, and the watches that they come from: one on a znode, however
- * many are concerned, which fires once. Whoever gives up leaves it standing for the next one.
+ * Notifications for the waiters of this client, and the watches behind them. A znode has one watch,
+ * shared by all its waiters, which fires once. A waiter that gives up leaves it for the next one.
  */
 
 import type { WatchEvent } from "../../core/index.js";
 import { type EventQueue, eventsUntil } from "../../env/index.js";
 
-interface Standing {
-  /** What the znode was like when it was set. */
+interface ActiveWatch {
+  /** The state of the znode when the watch was set. */
   readonly seen: Promise<string | null>;
-  /** Called when it fires, by the id of who is concerned. */
+  /** The callbacks, by waiter id. */
   readonly fired: Map<string, () => void>;
 }
 
 export class Watches {
   readonly #readers = new Map<string, Set<EventQueue<WatchEvent>>>();
-  /** By the path of the znode. */
-  #standing = new Map<string, Standing>();
+  /** Keyed by the path of the znode. */
+  #active = new Map<string, ActiveWatch>();
 
   /**
-   * Has a watch on a znode stand, unless one does.
-   * @param watch.set sets it, and says what it has seen; null where there was no such znode
-   * @param watch.fired called once, unless {@link leave} is before
-   * @returns what was seen, and has not changed since
+   * Sets a watch on a znode, unless one exists.
+   * @param watch.set sets it, and returns what it saw; null if the znode does not exist
+   * @param watch.fired called once, unless {@link leave} comes first
+   * @returns what was seen, unchanged since
    */
   async stand(
     path: string,
@@ -32,10 +32,10 @@ export class Watches {
       readonly fired: () => void;
     },
   ): Promise<string | null> {
-    const all = this.#standing;
-    let standing = all.get(path);
-    if (!standing) {
-      const fired: Standing["fired"] = new Map();
+    const all = this.#active;
+    let active = all.get(path);
+    if (!active) {
+      const fired: ActiveWatch["fired"] = new Map();
       const over = () => {
         if (all.get(path)?.fired === fired) all.delete(path);
       };
@@ -47,23 +47,23 @@ export class Watches {
         over();
         throw error;
       });
-      standing = { seen, fired };
-      all.set(path, standing);
+      active = { seen, fired };
+      all.set(path, active);
     }
-    standing.fired.set(id, watch.fired);
-    const seen = await standing.seen;
-    if (seen === null && all.get(path) === standing) all.delete(path);
+    active.fired.set(id, watch.fired);
+    const seen = await active.seen;
+    if (seen === null && all.get(path) === active) all.delete(path);
     return seen;
   }
 
-  /** This one is not concerned any more. */
+  /** Removes a waiter's callback. */
   leave(path: string, id: string): void {
-    this.#standing.get(path)?.fired.delete(id);
+    this.#active.get(path)?.fired.delete(id);
   }
 
-  /** The connection is another one: what happened meanwhile is for each to find out. */
+  /** Called on a new connection: each waiter must check what happened meanwhile. */
   renewed(): void {
-    this.#standing = new Map();
+    this.#active = new Map();
     for (const readers of this.#readers.values()) for (const reader of readers) reader.resync();
   }
 
@@ -85,7 +85,7 @@ export class Watches {
     for (const readers of this.#readers.values()) for (const reader of readers) reader.end();
   }
 
-  tell(namespace: string, event: WatchEvent): void {
+  notify(namespace: string, event: WatchEvent): void {
     for (const reader of this.#readers.get(namespace) ?? []) reader.push(event);
   }
 }

@@ -18,7 +18,7 @@
       c.now + least(o.queue_ms, 60000) * interval '1 millisecond'
     FROM outcome o CROSS JOIN clock c
     WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (
-      -- Noted for long enough: who asks often need not write each time.
+      -- The waiter's expiry is late enough: frequent polls need not write each time.
       SELECT FROM leasehold.waiter w
       WHERE w.namespace = o.namespace AND w.resource = o.resource AND w.lease_id = o.asked_id
         AND w.expires_at > c.now + least(o.queue_ms, 60000) / 2 * interval '1 millisecond'

@@ -84,7 +84,7 @@ WITH clock AS MATERIALIZED (
       CASE WHEN s.lease_id <> s.asked_id THEN 'held' WHEN (s.ended IS NULL AND s.expires_at > c.now) THEN 'acquired'
         ELSE 'ended' END,
       s.token, s.ttl_ms,
-      -- When the caller's turn comes, if it waits; nobody knows when a pause ends.
+      -- When the resource is free for the caller, if it waits; the end of a pause is unknown.
       CASE WHEN (s.paused AND s.lease_id <> s.asked_id) THEN NULL WHEN s.lease_id <> s.asked_id AND (s.queue_ms > 0 OR NOT (s.ended IS DISTINCT FROM 'released' AND s.expires_at > c.now))
         THEN s.expires_at + s.turns ELSE s.expires_at END,
       CASE WHEN (s.paused AND s.lease_id <> s.asked_id) THEN 'paused' WHEN (s.ended IS DISTINCT FROM 'released' AND s.expires_at > c.now) THEN s.holder

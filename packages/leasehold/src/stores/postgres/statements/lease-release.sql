@@ -35,7 +35,7 @@
     WHERE w.namespace = t.namespace AND w.resource = t.resource AND w.lease_id = t.lease_id
     RETURNING w.namespace, w.resource, w.place, t.excluded
   ),
-  -- What was kept for this one is kept for the next.
+  -- A resource reserved for this waiter is now reserved for the next one.
   passed_on AS MATERIALIZED (
     SELECT (
     SELECT pg_notify('leasehold', json_build_array('lease', f.namespace, f.resource, f.wakes)::text)::text

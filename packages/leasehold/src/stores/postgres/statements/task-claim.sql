@@ -26,7 +26,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       token = greatest(t.token + 1, (extract(epoch FROM c.now) * 1000000)::bigint), ttl_ms = $4::int, started_at = c.now,
       heartbeat_at = NULL, expires_at = c.now + $4::int * interval '1 millisecond', result = NULL, progress = NULL
     FROM clock c
-    -- Not a join, for which the planner may read the whole table.
+    -- Not a join, for which the planner may scan the whole table.
     WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM picked p))
     RETURNING t.*
   ),

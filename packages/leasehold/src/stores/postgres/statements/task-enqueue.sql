@@ -26,8 +26,8 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     ON CONFLICT DO NOTHING
     RETURNING namespace, id, queue, created_at, scheduled_at
   ),
-  hints AS MATERIALIZED (
+  notified AS MATERIALIZED (
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM added x WHERE x.scheduled_at <= x.created_at) q
   )
-SELECT x.namespace, x.id::text AS id, (SELECT count(*) FROM hints)::int AS hints FROM added x
+SELECT x.namespace, x.id::text AS id, (SELECT count(*) FROM notified)::int AS notified FROM added x

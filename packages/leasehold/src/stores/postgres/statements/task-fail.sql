@@ -43,10 +43,10 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       x.started_at, x.heartbeat_at, c.now, 'failed', x.error, x.progress
     FROM changed x CROSS JOIN clock c
   ),
-  hints AS MATERIALIZED (
+  notified AS MATERIALIZED (
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM changed x CROSS JOIN clock c WHERE x.state = 'pending' AND x.scheduled_at <= c.now) q
   )
 SELECT x.n::int AS n, x.state,
-  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", (SELECT count(*) FROM hints)::int AS hints
+  (extract(epoch FROM x.scheduled_at - c.now) * 1000)::float8 AS "retryInMs", (SELECT count(*) FROM notified)::int AS notified
 FROM changed x CROSS JOIN clock c

@@ -18,7 +18,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       ) t
   )
 UPDATE leasehold.task t SET ttl_ms = h.ttl_ms, heartbeat_at = c.now,
-  -- Never earlier than promised: an older answer may already be trusted.
+  -- Never shortens a grant: its holder may already trust an older response.
   expires_at = greatest(t.expires_at, c.now + h.ttl_ms * interval '1 millisecond'),
   progress = coalesce(h.progress, t.progress)
 FROM held h CROSS JOIN clock c

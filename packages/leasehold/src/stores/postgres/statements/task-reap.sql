@@ -24,8 +24,8 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       x.started_at, x.heartbeat_at, c.now, 'expired', NULL, x.progress
     FROM changed x CROSS JOIN clock c
   ),
-  hints AS MATERIALIZED (
+  notified AS MATERIALIZED (
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM changed x WHERE x.state = 'pending') q
   )
-SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, (SELECT count(*) FROM hints)::int AS hints FROM changed x
+SELECT x.namespace, x.id::text AS id, x.holder, x.token, x.state, (SELECT count(*) FROM notified)::int AS notified FROM changed x

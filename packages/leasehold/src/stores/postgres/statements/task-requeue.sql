@@ -14,8 +14,8 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       x.started_at, x.heartbeat_at, c.now, 'returned', NULL, x.progress
     FROM changed x CROSS JOIN clock c
   ),
-  hints AS MATERIALIZED (
+  notified AS MATERIALIZED (
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM changed x) q
   )
-SELECT x.n::int AS n, (SELECT count(*) FROM hints)::int AS hints FROM changed x
+SELECT x.n::int AS n, (SELECT count(*) FROM notified)::int AS notified FROM changed x

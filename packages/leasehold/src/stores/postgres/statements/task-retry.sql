@@ -28,8 +28,8 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     WHERE t.ctid = h.at AND (h.state = 'pending' OR h.dedupe_key IS NULL OR h.rank = 1)
     RETURNING h.n, t.namespace, t.queue
   ),
-  hints AS MATERIALIZED (
+  notified AS MATERIALIZED (
     SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
     FROM (SELECT DISTINCT x.namespace, x.queue FROM changed x) q
   )
-SELECT x.n::int AS n, (SELECT count(*) FROM hints)::int AS hints FROM changed x
+SELECT x.n::int AS n, (SELECT count(*) FROM notified)::int AS notified FROM changed x

@@ -1,5 +1,5 @@
--- Grants each resource that is free to its request; tells the others who holds it. A request that waits
--- gets a place in the wait queue.
+-- Grants each free resource to its request; returns the holder to the others. A request that waits
+-- is added to the wait queue.
 --
 -- KEYS   the indexes that the batch touches; for each request its record and its wait queue
 -- ARGV   the number of indexes, the number of lists, the length of a list
@@ -34,16 +34,16 @@ local function decide(id, c)
   if isHeld and not waits then
     return {'held', redis.call('HGET', key, 'holder'), r.grantId, text(r.expiresAt - now), ''}
   end
-  local ahead, place = 0, nil
+  local ahead, position = 0, nil
   if isHeld or r and isWaitedFor(r) then
-    forgetDead(r)
-    ahead, place = aheadOf(id)
+    removeExpired(r)
+    ahead, position = aheadOf(id)
     local left = r.expiresAt + reservedFor(ahead) - now
     -- A clock that was set back reserves nothing.
     if isHeld or now >= r.expiresAt and left > 0 then
       local by, grantId = '', ''
       if isHeld then by, grantId = redis.call('HGET', key, 'holder'), r.grantId else by = firstHolder() end
-      if waits then leaveTicket(r, id, not place, holder, queueMs) end
+      if waits then putWaiter(r, id, not position, holder, queueMs) end
       return {'held', by, grantId, text(left), text(ahead)}
     end
   end
@@ -58,7 +58,7 @@ local function decide(id, c)
   redis.call('HSET', key, 'grantId', id, 'token', tokenText, 'expiresAt', c.expiresAt, 'ended', '',
     'holder', holder, 'ttlMs', ttlMs, 'grantedAt', nowText, 'renewedAt', '', 'metadata', c[4])
   keep(token, expiresAt)
-  if place then leaveLine(place) end
+  if position then removeServed(position) end
   if before then return {'replaced', tokenText, before} end
   return token - now
 end

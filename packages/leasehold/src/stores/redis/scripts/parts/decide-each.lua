@@ -1,5 +1,5 @@
--- Calls `decide` for each request with its grant id, and with the list that it shares with others.
--- A request that fails does not stop the others.
+-- Calls `decide` for each request, with its grant id and its shared argument list.
+-- A failing request does not stop the others.
 
 local common = {}
 for i = 1, lists do
@@ -12,7 +12,7 @@ for i = 1, #ARGV - at do
   if lists > 1 then
     id, c = string.sub(id, 1, idLength), common[tonumber(string.sub(id, idLength + 1))]
   end
-  key, line = KEYS[indexes + (i - 1) * keysEach + 1], KEYS[indexes + i * keysEach]
+  key, queue = KEYS[indexes + (i - 1) * keysEach + 1], KEYS[indexes + i * keysEach]
   local ok, answer = pcall(decide, id, c)
   if not ok then
     answer = {'failed', type(answer) == 'table' and answer.err or tostring(answer)}

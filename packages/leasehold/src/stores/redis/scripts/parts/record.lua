@@ -1,7 +1,7 @@
--- The record of the request that is decided: `key`, and `line` for its wait queue.
+-- The record of the current request: `key`, and `queue` for its wait queue.
 
 local indexes, lists, length = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local key, line
+local key, queue
 local function indexAndResource()
   for i = 1, indexes do
     local start = KEYS[i] .. ':'

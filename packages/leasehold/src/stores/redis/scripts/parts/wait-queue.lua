@@ -1,72 +1,72 @@
--- The wait queue of the request that is decided. See wait-queue.ts for what `line` holds.
+-- The wait queue of the current request. wait-queue.ts describes the contents of `queue`.
 
 local function isWaitedFor(r) return r.waitedUntil > now end
-local function remove(ticket)
-  local place = redis.call('ZSCORE', line, ticket)
-  if place then redis.call('ZREMRANGEBYSCORE', line, place, place) end
-  redis.call('ZREM', line, '@' .. ticket)
+local function remove(waiter)
+  local position = redis.call('ZSCORE', queue, waiter)
+  if position then redis.call('ZREMRANGEBYSCORE', queue, position, position) end
+  redis.call('ZREM', queue, '@' .. waiter)
 end
-local function forgetDead(r)
-  local dead = redis.call('ZRANGEBYSCORE', line, 1000000000000, nowText)
-  if #dead == 0 then return end
-  -- It changes nothing, but is refused where the memory is full, and what deletes behind it.
+local function removeExpired(r)
+  local expired = redis.call('ZRANGEBYSCORE', queue, 1000000000000, nowText)
+  if #expired == 0 then return end
+  -- Changes nothing. If the memory is full, the server rejects this write before the deletions below.
   redis.call('HSET', key, 'waitedUntil', text(r.waitedUntil))
-  for _, each in ipairs(dead) do remove(string.sub(each, 2)) end
+  for _, each in ipairs(expired) do remove(string.sub(each, 2)) end
 end
 local function firstHolder()
-  return string.sub(redis.call('ZRANGE', line, 1, 1)[1] or '', 18)
+  return string.sub(redis.call('ZRANGE', queue, 1, 1)[1] or '', 18)
 end
-local function aheadOf(ticket)
-  local rank = redis.call('ZRANK', line, ticket)
+local function aheadOf(waiter)
+  local rank = redis.call('ZRANK', queue, waiter)
   if rank then return rank / 2, rank / 2 end
-  return redis.call('ZCARD', line) / 3, nil
+  return redis.call('ZCARD', queue) / 3, nil
 end
 local function reservedFor(ahead) return math.min(ahead, 10) * 500000 end
-local function leaveTicket(r, ticket, isNew, holder, queueMs)
+local function putWaiter(r, waiter, isNew, holder, queueMs)
   local endsAt = now + math.min(queueMs * 1000, 60000000)
-  if not isNew then endsAt = math.max(endsAt, tonumber(redis.call('ZSCORE', line, '@' .. ticket))) end
+  if not isNew then endsAt = math.max(endsAt, tonumber(redis.call('ZSCORE', queue, '@' .. waiter))) end
   local waitedUntil = math.max(endsAt, r.waitedUntil)
   if isNew or endsAt > r.waitedUntil then redis.call('HSET', key, 'waitedUntil', text(waitedUntil)) end
   if isNew then
-    local last = redis.call('ZREVRANGEBYSCORE', line, 1000000000000, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    local place = text((last[2] or 0) + 1)
-    redis.call('ZADD', line, place, ticket, place, ticket .. ' ' .. holder, text(endsAt), '@' .. ticket)
+    local last = redis.call('ZREVRANGEBYSCORE', queue, 1000000000000, '-inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local position = text((last[2] or 0) + 1)
+    redis.call('ZADD', queue, position, waiter, position, waiter .. ' ' .. holder, text(endsAt), '@' .. waiter)
   else
-    redis.call('ZADD', line, text(endsAt), '@' .. ticket)
+    redis.call('ZADD', queue, text(endsAt), '@' .. waiter)
   end
   if isNew or endsAt > r.waitedUntil then
-    redis.call('PEXPIREAT', line, text(math.ceil(waitedUntil / 1000)))
+    redis.call('PEXPIREAT', queue, text(math.ceil(waitedUntil / 1000)))
   end
 end
--- Who has been served, and those before it: they were passed over. What fails here expires by itself.
-local function leaveLine(place)
+-- Removes the served waiter and those before it, which were passed over. Anything missed here expires.
+local function removeServed(position)
   pcall(function()
-    local served = redis.call('ZRANGE', line, 0, 2 * place)
-    redis.call('ZREMRANGEBYRANK', line, 0, 2 * place + 1)
-    for i = 1, #served, 2 do redis.call('ZREM', line, '@' .. served[i]) end
+    local served = redis.call('ZRANGE', queue, 0, 2 * position)
+    redis.call('ZREMRANGEBYRANK', queue, 0, 2 * position + 1)
+    for i = 1, #served, 2 do redis.call('ZREM', queue, '@' .. served[i]) end
   end)
 end
 local function wakeFirst(channel)
-  local ticket = redis.call('ZRANGE', line, 0, 0)[1]
-  if ticket then
+  local waiter = redis.call('ZRANGE', queue, 0, 0)[1]
+  if waiter then
     local _, resource = indexAndResource()
-    redis.pcall('PUBLISH', channel, ticket .. ' ' .. resource)
+    redis.pcall('PUBLISH', channel, waiter .. ' ' .. resource)
   end
 end
--- Behind what has been written: it must not fail any more.
+-- Runs after the writes, so it must not fail the script.
 local function wake(r, channel)
   if not isWaitedFor(r) then return end
   pcall(function()
-    forgetDead(r)
+    removeExpired(r)
     wakeFirst(channel)
   end)
 end
--- A waiter gives its place up. What was kept for it is kept for the next one.
-local function withdraw(r, ticket, channel, isFree)
+-- A waiter gives up its position. A resource reserved for it is now reserved for the next one.
+local function withdraw(r, waiter, channel, isFree)
   if not isWaitedFor(r) then return end
-  forgetDead(r)
-  local _, place = aheadOf(ticket)
-  if not place then return end
-  remove(ticket)
-  if place == 0 and isFree then wakeFirst(channel) end
+  removeExpired(r)
+  local _, position = aheadOf(waiter)
+  if not position then return end
+  remove(waiter)
+  if position == 0 and isFree then wakeFirst(channel) end
 end
