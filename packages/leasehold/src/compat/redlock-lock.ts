@@ -1,5 +1,6 @@
 /** Locks, settings and errors in the shape of node-redlock 5. */
-import { LeaseUnavailableError } from "../core/index.js";
+import { EventEmitter } from "node:events";
+import { InvalidOptionError, LeaseUnavailableError } from "../core/index.js";
 import { systemClock } from "../env/index.js";
 import type { Client, LockLeases } from "./redlock-client.js";
 
@@ -147,3 +148,27 @@ export function voteOf(error: Error): Error {
   if (!(error instanceof LeaseUnavailableError)) return error;
   return new ResourceLockedError(error.message, { cause: error });
 }
+
+/** @throws INVALID_OPTION */
+export function checkDuration(duration: number): void {
+  if (!Number.isInteger(duration)) {
+    throw new InvalidOptionError("duration", "must be whole milliseconds");
+  }
+}
+
+export function isRetryable(error: unknown): error is Error & { retryable: true } {
+  return error instanceof Error && "retryable" in error && error.retryable === true;
+}
+
+/** The methods of Node's EventEmitter, which `Redlock` is, for its one event. */
+export interface ErrorEvents {
+  on(event: "error", listener: (error: Error) => void): this;
+  once(event: "error", listener: (error: Error) => void): this;
+  off(event: "error", listener: (error: Error) => void): this;
+  addListener(event: "error", listener: (error: Error) => void): this;
+  removeListener(event: "error", listener: (error: Error) => void): this;
+  emit(event: "error", error: Error): boolean;
+}
+
+/** So typed, the declarations need none of Node. */
+export const Emitter = EventEmitter as unknown as new () => ErrorEvents;

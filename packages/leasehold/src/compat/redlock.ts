@@ -2,7 +2,6 @@
  * The API of node-redlock 5 on Leasehold: change the import, and locks have fencing tokens, a fair queue and any
  * store. What differs is in docs/compat-redlock.md.
  */
-import { EventEmitter } from "node:events";
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "../core/index.js";
 import {
   jittered,
@@ -15,11 +14,14 @@ import {
 import { type Client, Connection, onlyClient } from "./redlock-client.js";
 import {
   type Attempts,
+  checkDuration,
   DEFAULTS,
+  Emitter,
   ExecutionError,
   type ExecutionResult,
   type ExecutionStats,
   given,
+  isRetryable,
   Lock,
   type RedlockAbortSignal,
   type Settings,
@@ -29,6 +31,7 @@ import {
 
 export type { Client } from "./redlock-client.js";
 export {
+  type ErrorEvents,
   ExecutionError,
   type ExecutionResult,
   type ExecutionStats,
@@ -61,7 +64,7 @@ const SHORTEST_EXTENSION_MS = 100;
  * });
  * ```
  */
-export default class Redlock extends EventEmitter {
+export default class Redlock extends Emitter {
   /** The one client. */
   readonly clients: ReadonlySet<Client>;
   /** What was passed, and the defaults. */
@@ -291,15 +294,4 @@ export default class Redlock extends EventEmitter {
     };
     return { ...silentLogger, warn: emit, error: emit };
   }
-}
-
-/** @throws INVALID_OPTION */
-function checkDuration(duration: number): void {
-  if (!Number.isInteger(duration)) {
-    throw new InvalidOptionError("duration", "must be whole milliseconds");
-  }
-}
-
-function isRetryable(error: unknown): error is Error & { retryable: true } {
-  return error instanceof Error && "retryable" in error && error.retryable === true;
 }
