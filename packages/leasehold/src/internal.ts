@@ -37,6 +37,7 @@ export {
   type Pause,
   type PauseKey,
   parseKeyText,
+  pausesOf,
   ROLES,
   type Role,
   revokeKey,

@@ -1,7 +1,7 @@
 /** What can be opened, and what comes of it: the shape that every engine has. */
 
 import type { Control, GrantHistory, Operator } from "../control/index.js";
-import type { LeaseStore } from "../core/index.js";
+import type { Key, LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
 
@@ -14,6 +14,13 @@ export interface Diagnosis {
   readonly verdict: "fine" | "doubtful" | "wrong";
   /** What to do about it; null where it is fine. */
   readonly remedy: string | null;
+}
+
+/** A contender in the wait queue of a store. */
+export interface QueuedWaiter {
+  readonly holder: string;
+  /** The public name of the grant that it waits for. */
+  readonly grantId: string;
 }
 
 /** What every engine keeps. Whoever opened it closes it. */
@@ -29,6 +36,8 @@ export interface LeaseStores {
   readonly operator?: Operator;
   /** What the engine says of its settings, for `leasehold doctor`; absent where it cannot be asked. */
   diagnose?(): Promise<readonly Diagnosis[]>;
+  /** The waiters for a resource, the head of the queue first, for `leasehold why`; absent where they cannot be listed. */
+  waiters?(key: Key): Promise<readonly QueuedWaiter[]>;
   close(): Promise<void>;
 }
 

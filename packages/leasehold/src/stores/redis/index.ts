@@ -134,6 +134,7 @@ function storesOf(
       });
       return (await Promise.all(asked)).flat();
     },
+    ...(leases instanceof RedisLeaseStore && { waiters: (key) => leases.waiters(key) }),
     async close() {
       await leases.close();
       await close();

@@ -114,6 +114,12 @@ export class RedisLeaseStore implements port.LeaseStore {
     return this.#views.list(query);
   }
 
+  /** The head of the queue first. */
+  async waiters(key: port.Key): Promise<{ holder: string; grantId: string }[]> {
+    this.#assertOpen();
+    return this.#views.waiters(key);
+  }
+
   async *watch(
     namespace: string,
     { signal }: { signal: AbortSignal },

@@ -55,6 +55,31 @@ export class Views {
     return { items, nextCursor: null };
   }
 
+  /** See wait-queue.ts for what is in the sorted set. */
+  async waiters(key: Key): Promise<{ holder: string; grantId: string }[]> {
+    const line = this.#keys.line(key);
+    const [[viewed], entries] = await Promise.all([
+      this.#calls.run({
+        script: "view",
+        lane: "general",
+        requests: [key],
+        argumentsOf: () => ({ id: "", common: [] }),
+        deadlineMs: this.#deadline(),
+      }),
+      this.#servers.command(this.#deadline(), "zrange", line, 0, -1, "WITHSCORES"),
+    ]);
+    if (!viewed || viewed instanceof Error) throw viewed;
+    const pairs = Array.from({ length: (entries as string[]).length / 2 }, (_, at) =>
+      (entries as string[]).slice(2 * at, 2 * at + 2),
+    ) as [member: string, score: string][];
+    const endsAtUs = new Map(pairs.map(([member, score]) => [member, Number(score)]));
+    return pairs.flatMap(([member]) => {
+      const [, grantId = "", holder = ""] = /^([0-9a-f]+) ([^]*)$/.exec(member) ?? [];
+      const isLive = (endsAtUs.get(`@${grantId}`) ?? 0) > viewed.nowUs;
+      return grantId !== "" && isLive ? [{ grantId, holder }] : [];
+    });
+  }
+
   /** Of one namespace. @returns how many records it has deleted */
   async collect(namespace: string, olderThanMs: number): Promise<number> {
     let collected = 0;

@@ -1,0 +1,208 @@
+/** `leasehold why`, by real processes: through a server, and straight on the stores that list waiters. */
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { connect, type LeaseClient } from "../../packages/leasehold/src/index.js";
+import { until } from "../../packages/leasehold/src/testing/waiting.js";
+import { checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
+import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
+
+const TTL_MS = 600_000;
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+interface Why {
+  readonly refused: boolean;
+  readonly reasons: readonly { code: string; text: string }[];
+  readonly lease: { holder: string; token: number } | null;
+  readonly heldMs: number | null;
+  readonly waiters: readonly { holder: string }[] | null;
+  readonly paused: readonly object[] | null;
+  readonly remedies: readonly { command: string; warning: string | null }[];
+}
+
+let server: Serving;
+beforeAll(async () => {
+  checkBuild();
+  server = await serve();
+});
+afterEach(() => endAll(server.cli));
+afterAll(() => endAll());
+
+let names = 0;
+const fresh = () => `why/${(names += 1)} it's`;
+
+async function why(resource: string, store: string, ...more: string[]) {
+  const { code, stdout } = await leasehold(["why", resource, "--json", "--store", store, ...more]);
+  return { code, ...(JSON.parse(stdout) as Why) };
+}
+
+/** What a shell makes of the command, run to its end. */
+function runInShell(command: string) {
+  const main = "packages/leasehold-server/dist/cli/main.js";
+  const script = `leasehold() { "${process.execPath}" ${main} "$@"; }; ${command} --json`;
+  return JSON.parse(
+    execFileSync("bash", ["-c", script], { cwd: root, encoding: "utf8" }),
+  ) as object;
+}
+
+/** @param until2 of a free resource, a held one and one that others wait for */
+function explains(where: () => string) {
+  it("a resource that was never held, and one that is free again", async () => {
+    const resource = fresh();
+    expect(await why(resource, where())).toMatchObject({
+      code: 0,
+      refused: false,
+      reasons: [],
+      lease: null,
+      remedies: [],
+    });
+    await using leases = await connect(where());
+    await (await leases.acquire(resource)).release();
+    const free = await leasehold(["why", resource, "--store", where()]);
+    expect(free.code).toBe(0);
+    expect(free.stdout).toContain(`${resource}  free: the next acquire is granted`);
+    expect(free.stdout).toMatch(/last holder: \S+, released at 20/);
+  });
+
+  it("a held resource: by whom, for how long, and what frees it", async () => {
+    const resource = fresh();
+    await using leases = await connect(where(), { holder: "web-3", graceMs: 0 });
+    const lease = await leases.acquire(resource, { ttlMs: TTL_MS });
+    const found = await why(resource, where());
+    expect(found).toMatchObject({
+      code: 75,
+      refused: true,
+      reasons: [{ code: "held" }],
+      lease: { holder: "web-3", token: lease.token },
+      waiters: [],
+      paused: [],
+    });
+    expect(found.heldMs).toBeGreaterThanOrEqual(0);
+    const shown = await leasehold(["why", resource, "--store", where()]);
+    expect(shown.code).toBe(75);
+    expect(shown.stdout).toMatch(/is held by web-3 for another (9m|10m)/);
+    expect(shown.stdout).toMatch(/holder: web-3, since 20.* \(\d/);
+    expect(shown.stdout).toContain("by the clock of the store");
+    // What it prints can be run as it stands.
+    const [atExpiry, now] = found.remedies;
+    expect(atExpiry?.warning).toBeNull();
+    expect(now?.warning).toContain("fencing token");
+    expect(runInShell(atExpiry?.command ?? "")).toMatchObject({ status: "revoked" });
+    const revoked = await why(resource, where());
+    expect(revoked).toMatchObject({ code: 75, reasons: [{ code: "revoked" }] });
+    expect(revoked.remedies).toHaveLength(1);
+    expect(runInShell(revoked.remedies[0]?.command ?? "")).toMatchObject({ freeInMs: 0 });
+    expect((await why(resource, where())).code).toBe(0);
+  });
+
+  it("who waits, and in which order", async () => {
+    const resource = fresh();
+    const clients = await Promise.all(
+      ["web-1", "web-2", "web-3"].map((holder) => connect(where(), { holder, graceMs: 0 })),
+    );
+    const [first, ...others] = clients as [LeaseClient, LeaseClient, LeaseClient];
+    await first.acquire(resource, { ttlMs: TTL_MS });
+    const stop = new AbortController();
+    const waiting = [];
+    for (const [index, leases] of others.entries()) {
+      waiting.push(leases.acquire(resource, { signal: stop.signal }).catch(() => "stopped"));
+      await until(expect, "it is in the queue", async () => {
+        return (await why(resource, where())).waiters?.length === index + 1;
+      });
+    }
+    const { code, waiters } = await why(resource, where());
+    expect(code).toBe(75);
+    expect(waiters?.map(({ holder }) => holder)).toEqual(["web-2", "web-3"]);
+    const { stdout } = await leasehold(["why", resource, "--store", where()]);
+    expect(stdout).toContain("waiters, the next one first:\n  1. web-2\n  2. web-3");
+    stop.abort();
+    await Promise.all(waiting);
+    await Promise.all(clients.map((leases) => leases.close()));
+  });
+}
+
+/** Where operators can pause. */
+function explainsPauses(where: () => string) {
+  it("pauses of the resource and of a prefix, and ends them", async () => {
+    const resource = fresh();
+    const pause = ["--reason", "migration", "--store", where()];
+    expect((await leasehold(["pause", resource, ...pause])).code).toBe(0);
+    expect((await leasehold(["pause", "--prefix", "why/", ...pause])).code).toBe(0);
+    const found = await why(resource, where());
+    expect(found).toMatchObject({ code: 75, lease: null });
+    expect(found.reasons.map(({ code }) => code)).toEqual(["paused", "paused"]);
+    const { stdout } = await leasehold(["why", resource, "--store", where()]);
+    expect(stdout).toMatch(/has paused everything below "why\/": migration/);
+    for (const { command } of found.remedies) {
+      expect(runInShell(command)).toMatchObject({ wasPaused: true });
+    }
+    expect((await why(resource, where())).code).toBe(0);
+  });
+}
+
+describe("why, through a server, explains", () => {
+  explains(() => server.url);
+  explainsPauses(() => server.url);
+});
+
+describePostgres("why, on PostgreSQL, explains", () => {
+  let database: FreshDatabase;
+  beforeAll(async () => {
+    database = await freshDatabase();
+  });
+  afterAll(() => database.drop());
+  explains(() => database.url);
+  explainsPauses(() => database.url);
+});
+
+describeRedis("why, on Redis, explains", () => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.remove());
+
+  it("who waits, and that the store keeps no pauses", async () => {
+    const resource = fresh();
+    await using first = await connect(redis.url, { holder: "web-1", graceMs: 0 });
+    await using second = await connect(redis.url, { holder: "web 2", graceMs: 0 });
+    const lease = await first.acquire(resource, { ttlMs: TTL_MS });
+    const stop = new AbortController();
+    const waiting = second.acquire(resource, { signal: stop.signal }).catch(() => "stopped");
+    await until(expect, "it is in the queue", async () => {
+      return (await why(resource, redis.url)).waiters?.length === 1;
+    });
+    expect(await why(resource, redis.url)).toMatchObject({
+      code: 75,
+      lease: { holder: "web-1", token: lease.token },
+      waiters: [{ holder: "web 2" }],
+      paused: null,
+    });
+    stop.abort();
+    await waiting;
+    await until(expect, "it has left the queue", async () => {
+      return (await why(resource, redis.url)).waiters?.length === 0;
+    });
+    const { stdout } = await leasehold(["why", resource, "--store", redis.url]);
+    expect(stdout).toContain("waiters: none\npauses: this store keeps none");
+  });
+});
+
+describe("why", () => {
+  it("ends with 69 if the store is unavailable, and with 64 if no engine has the URL", async () => {
+    const [away, unknown] = await Promise.all([
+      leasehold(["why", "r", "--store", "redis://127.0.0.1:1"]),
+      leasehold(["why", "r", "--store", "mysql://localhost"]),
+    ]);
+    expect(away).toMatchObject({ code: 69, stdout: "" });
+    expect(away.stderr).toContain("STORE_UNAVAILABLE");
+    expect(unknown).toMatchObject({ code: 64, stdout: "" });
+    expect(unknown.stderr).toContain("must begin with one of");
+  });
+
+  it("says what its exit codes mean", async () => {
+    const { stdout } = await leasehold(["why", "--help"]);
+    expect(stdout).toContain("Exit codes: 0 an acquire is granted now; 75 it is refused");
+  });
+});
