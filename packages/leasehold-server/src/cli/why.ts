@@ -35,9 +35,6 @@ interface Found {
   readonly paused: readonly Pause[] | null;
 }
 
-/** How the operator reached the store, for the commands that follow. */
-type Options = Readonly<Record<"store" | "control" | "namespace", string | undefined>>;
-
 export function addWhy(program: Command): void {
   withStores(program.command("why"))
     .description("explain why an acquire of a resource is refused now, or that it is free")
@@ -55,7 +52,8 @@ export function addWhy(program: Command): void {
         try {
           const found = await findOut(stores, namespace, resource);
           const reasons = reasonsOf(resource, found);
-          const remedies = remediesOf(resource, found, typedOptions(command));
+          const isAudited = Boolean(stores.control ?? stores.operator);
+          const remedies = remediesOf(resource, found, typedFlags(command, isAudited));
           const refused = reasons.length > 0;
           print(json, { resource, namespace, refused, reasons, ...found, remedies }, () =>
             textOf(resource, found, reasons, remedies),
@@ -108,8 +106,8 @@ function isStillExcluding({ state, expiresAt }: LeaseView): boolean {
   return state === "revoked" && expiresAt !== null && Date.parse(expiresAt) > systemClock.wall();
 }
 
-function remediesOf(resource: string, { lease, paused }: Found, options: Options): Remedy[] {
-  const tail = flagsOf(options);
+/** @param tail the flags of each command, with a space before each */
+function remediesOf(resource: string, { lease, paused }: Found, tail: string): Remedy[] {
   const because = '--reason "..."';
   const remedies: Remedy[] = (paused ?? []).map(({ kind, name }) => ({
     command: `leasehold resume ${kind === "prefix" ? "--prefix " : ""}${quoted(name)} ${because}${tail}`,
@@ -136,18 +134,15 @@ function remediesOf(resource: string, { lease, paused }: Found, options: Options
   return remedies;
 }
 
-/** What was typed, so that the commands reach the same place. Passwords are masked. */
-function typedOptions(command: Command): Options {
-  const typed = (name: string) =>
-    command.getOptionValueSource(name) === "cli" ? String(command.getOptionValue(name)) : undefined;
-  return { store: typed("store"), control: typed("control"), namespace: typed("namespace") };
-}
-
-function flagsOf(options: Options): string {
-  return Object.entries(options)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value = ""]) => ` --${name} ${quoted(shownUrl(value))}`)
-    .join("");
+/**
+ * What was typed, so that the commands reach the same place, with passwords and keys masked. Operator actions
+ * need an audit: where the store keeps none, the user has to name a database.
+ */
+function typedFlags(command: Command, isAudited: boolean): string {
+  const typed = ["store", "control", "namespace"]
+    .filter((name) => command.getOptionValueSource(name) === "cli")
+    .map((name) => ` --${name} ${quoted(shownUrl(String(command.getOptionValue(name))))}`);
+  return `${typed.join("")}${isAudited ? "" : ' --control "$DATABASE"'}`;
 }
 
 /** For a shell. */
@@ -199,7 +194,8 @@ function leaseLines(lease: LeaseView, forMs: number | null): string[] {
 const HELP = `
 Prints the holder of the resource, since when it holds it and for how much longer, the waiters in their order,
 and the pauses of operators; then the commands that free it. A server lists the waiters that it has seen itself.
-PostgreSQL, PGlite and Redis list all of them, other stores none.
+PostgreSQL, PGlite and Redis list all of them, other stores none. The commands repeat the options that were typed;
+*** is a password or a key. On a store without an audit, $DATABASE is the URL of a database that keeps one.
 
 Exit codes: 0 an acquire is granted now; 75 it is refused: the resource is held, reserved for a waiter, or paused.
 

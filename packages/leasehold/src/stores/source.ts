@@ -37,7 +37,7 @@ export interface LeaseStores {
   /** What the engine says of its settings, for `leasehold doctor`; absent where it cannot be asked. */
   diagnose?(): Promise<readonly Diagnosis[]>;
   /** The waiters for a resource, the head of the queue first, for `leasehold why`; absent where they cannot be listed. */
-  waiters?(key: Key): Promise<readonly QueuedWaiter[]>;
+  readonly waiters?: (key: Key) => Promise<readonly QueuedWaiter[]>;
   close(): Promise<void>;
 }
 

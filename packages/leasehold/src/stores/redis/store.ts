@@ -8,6 +8,7 @@ import { failedOutcome, refusedOutcome } from "./failures.js";
 import { acquireOutcome, termOf, tokenOf } from "./records.js";
 import type { Arguments, Reply, ScriptCalls, ScriptName, Texts } from "./scripts-call.js";
 import { Views } from "./views.js";
+import type { Waiting } from "./wait-queue.js";
 import { watchHints } from "./watch.js";
 import type { Hints } from "./watch-connection.js";
 
@@ -115,7 +116,7 @@ export class RedisLeaseStore implements port.LeaseStore {
   }
 
   /** The head of the queue first. */
-  async waiters(key: port.Key): Promise<{ holder: string; grantId: string }[]> {
+  async waiters(key: port.Key): Promise<Waiting[]> {
     this.#assertOpen();
     return this.#views.waiters(key);
   }

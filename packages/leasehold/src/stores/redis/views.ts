@@ -5,7 +5,8 @@ import { zip } from "../../env/index.js";
 import type { Servers } from "./connection-servers.js";
 import type { Keys } from "./keys.js";
 import { viewOf } from "./records.js";
-import type { ScriptCalls, Texts } from "./scripts-call.js";
+import type { Replied, ScriptCalls, Texts } from "./scripts-call.js";
+import { type Waiting, waitersOf } from "./wait-queue.js";
 
 const TIMEOUT_MS = 10_000;
 /** Names that a collection reads from an index at a time. */
@@ -23,13 +24,7 @@ export class Views {
   }
 
   async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
-    const replies = await this.#calls.run({
-      script: "view",
-      lane: "general",
-      requests: keys,
-      argumentsOf: () => ({ id: "", common: [] }),
-      deadlineMs: this.#deadline(),
-    });
+    const replies = await this.#viewed(keys);
     return zip(keys, replies).map(([key, replied]) => {
       if (replied instanceof Error) throw replied;
       const [, view] = replied.reply as Texts;
@@ -55,29 +50,14 @@ export class Views {
     return { items, nextCursor: null };
   }
 
-  /** See wait-queue.ts for what is in the sorted set. */
-  async waiters(key: Key): Promise<{ holder: string; grantId: string }[]> {
-    const line = this.#keys.line(key);
+  async waiters(key: Key): Promise<Waiting[]> {
+    const range = ["0", "-1", "WITHSCORES"] as const;
     const [[viewed], entries] = await Promise.all([
-      this.#calls.run({
-        script: "view",
-        lane: "general",
-        requests: [key],
-        argumentsOf: () => ({ id: "", common: [] }),
-        deadlineMs: this.#deadline(),
-      }),
-      this.#servers.command(this.#deadline(), "zrange", line, 0, -1, "WITHSCORES"),
+      this.#viewed([key]),
+      this.#servers.command(this.#deadline(), "zrange", this.#keys.line(key), ...range),
     ]);
-    if (!viewed || viewed instanceof Error) throw viewed;
-    const pairs = Array.from({ length: (entries as string[]).length / 2 }, (_, at) =>
-      (entries as string[]).slice(2 * at, 2 * at + 2),
-    ) as [member: string, score: string][];
-    const endsAtUs = new Map(pairs.map(([member, score]) => [member, Number(score)]));
-    return pairs.flatMap(([member]) => {
-      const [, grantId = "", holder = ""] = /^([0-9a-f]+) ([^]*)$/.exec(member) ?? [];
-      const isLive = (endsAtUs.get(`@${grantId}`) ?? 0) > viewed.nowUs;
-      return grantId !== "" && isLive ? [{ grantId, holder }] : [];
-    });
+    if (viewed instanceof Error) throw viewed;
+    return waitersOf(entries as string[], viewed?.nowUs ?? 0);
   }
 
   /** Of one namespace. @returns how many records it has deleted */
@@ -103,6 +83,16 @@ export class Views {
       );
       from = `(${names.at(-1)}`;
     }
+  }
+
+  #viewed(keys: readonly Key[]): Promise<(Replied | Error)[]> {
+    return this.#calls.run({
+      script: "view",
+      lane: "general",
+      requests: keys,
+      argumentsOf: () => ({ id: "", common: [] }),
+      deadlineMs: this.#deadline(),
+    });
   }
 
   async #names(
