@@ -74,11 +74,11 @@ function behaves(clientOf: () => Client, urlOf: () => string) {
     await lock.release();
   });
 
-  it("shows in attempts who voted how, and tells the error event", async () => {
+  it("shows the votes in attempts, and emits the error", async () => {
     const resource = fresh();
-    const told: Error[] = [];
+    const emitted: Error[] = [];
     const redlock = open();
-    redlock.on("error", (error: Error) => told.push(error));
+    redlock.on("error", (error: Error) => emitted.push(error));
     const lock = await ours.acquire([resource], LONG_MS);
     const [won] = await Promise.all(lock.attempts);
     expect(won).toMatchObject({ membershipSize: 1, quorumSize: 1 });
@@ -86,7 +86,7 @@ function behaves(clientOf: () => Client, urlOf: () => string) {
     const error = await refusalOf(redlock.acquire([resource], LONG_MS, NOW));
     const [lost] = await Promise.all(error.attempts);
     expect([...(lost?.votesAgainst.values() ?? [])]).toEqual([expect.any(ResourceLockedError)]);
-    expect(told).toEqual([expect.any(ResourceLockedError)]);
+    expect(emitted).toEqual([expect.any(ResourceLockedError)]);
     await lock.release();
   });
 
@@ -195,11 +195,11 @@ function behaves(clientOf: () => Client, urlOf: () => string) {
     await (await theirs.acquire(resources, LONG_MS, NOW)).release();
   });
 
-  it("using tells its routine by the signal that the lock is lost, and rejects", async () => {
+  it("using aborts the signal of its routine when the lock is lost, and rejects", async () => {
     const resource = fresh();
-    const told: Error[] = [];
+    const emitted: Error[] = [];
     const redlock = open();
-    redlock.on("error", (error: Error) => told.push(error));
+    redlock.on("error", (error: Error) => emitted.push(error));
     await using leasehold = await connect(urlOf());
     const error = await refusalOf(
       redlock.using([resource], 2_000, async (signal) => {
@@ -209,7 +209,7 @@ function behaves(clientOf: () => Client, urlOf: () => string) {
       }),
     );
     expect(error.cause).toMatchObject({ code: "LEASE_LOST", reason: "revoked" });
-    expect(told).toContain(error.cause);
+    expect(emitted).toContain(error.cause);
     const late = redlock.using([resource], 2_000, async (signal) => {
       await leasehold.revoke(resource, { free: "now" });
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -330,16 +330,16 @@ describeRedis("on Redis, a Redlock", () => {
     await client.quit();
   });
 
-  it("tells the error event of a store that does not answer, and attempts extensions again", async () => {
+  it("emits the errors of an unavailable store, and attempts extensions again", async () => {
     const proxy = await openTcpProxy({ port: server.port });
     const redlock = new Redlock([`redis://127.0.0.1:${proxy.port}`], { retryDelay: 50 });
-    const told: Error[] = [];
-    redlock.on("error", (error: Error) => told.push(error));
+    const emitted: Error[] = [];
+    redlock.on("error", (error: Error) => emitted.push(error));
     const lock = await redlock.acquire([fresh()], LONG_MS);
     proxy.refuse();
     const extending = redlock.extend(lock, LONG_MS, { retryCount: -1 });
-    await until(expect, "the error is told", () => told.length > 0);
-    expect(told[0]).toMatchObject({ code: "STORE_UNAVAILABLE" });
+    await until(expect, "the error is emitted", () => emitted.length > 0);
+    expect(emitted[0]).toMatchObject({ code: "STORE_UNAVAILABLE" });
     proxy.heal();
     const extended = await extending;
     expect(extended.attempts.length).toBeGreaterThan(1);

@@ -157,7 +157,7 @@ describe("why, through a server, explains", () => {
   explainsPauses(() => server.url);
 });
 
-describe("why, of what it was told on the command line,", () => {
+describe("why, with options on the command line,", () => {
   it("repeats the store and the namespace in the commands, but no key", async () => {
     const resource = fresh();
     await using leases = await connect(server.url, { graceMs: 0 });

@@ -9,8 +9,9 @@ export interface Settings {
   /** How much slower the local clock may run than the store's, as a ratio of the duration. Default 0.01. */
   readonly driftFactor: number;
   /**
-   * With `retryDelay`, how long to wait for a held resource: `retryCount` x `retryDelay`. 0 waits not at all, -1 for
-   * ever. Also how often an extension is sent again while the store is unavailable. Default 10.
+   * With `retryDelay`, how long to wait for a held resource: `retryCount` x `retryDelay`. With 0 a call does not
+   * wait, with -1 it waits for ever. Also how often an extension is sent again while the store is unavailable.
+   * Default 10.
    */
   readonly retryCount: number;
   /** Milliseconds; see `retryCount`. Default 200, so that acquire waits 2 s. */
