@@ -7,9 +7,9 @@ import { type RedisClient, type RedisClusterClient, redis } from "../stores/redi
 /** What the locks use of a lease. */
 export interface LockLease {
   readonly resource: string;
-  /** @throws NO_TOKEN where the store has no fencing tokens */
-  readonly token: number;
-  readonly leaseId: string;
+  /** Absent where the store has no fencing tokens. */
+  readonly token?: number;
+  readonly leaseId?: string;
   remainingMs(): number;
   renew(options: { ttlMs: number }): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /** Locks, settings and errors in the shape of node-redlock 5. */
 import { EventEmitter } from "node:events";
-import { InvalidOptionError, LeaseUnavailableError } from "../core/index.js";
+import { InvalidOptionError, LeaseUnavailableError, NoTokenError } from "../core/index.js";
 import { systemClock } from "../env/index.js";
 import type { Client, LockLeases } from "./redlock-client.js";
 
@@ -96,7 +96,7 @@ export class Lock {
     /** The leases behind it: their `signal` aborts when the lock is lost, by its time or by an operator. */
     readonly leases: LockLeases,
   ) {
-    this.value = leases.leases.map(({ leaseId }) => leaseId).join(",");
+    this.value = leases.leases.map(({ leaseId = "" }) => leaseId).join(",");
   }
 
   /**
@@ -114,7 +114,11 @@ export class Lock {
    * @throws NO_TOKEN where the store has none, as `redis({ client, format: "redlock" })`
    */
   get tokens(): ReadonlyMap<string, number> {
-    return new Map(this.leases.leases.map(({ resource, token }) => [resource, token]));
+    const tokens = this.leases.leases.map(({ resource, token }) => {
+      if (token === undefined) throw new NoTokenError(resource);
+      return [resource, token] as const;
+    });
+    return new Map(tokens);
   }
 
   /** As `redlock.release(lock)`. */
