@@ -166,6 +166,14 @@ export const STORE_CALLS: readonly Call[] = [
     ),
   ],
   [
+    ({ waiters }) => waiters({ namespace, resource }),
+    sql(
+      "lease-waiters",
+      "Lists the waiters for a resource, the head of the queue first.",
+      "namespace resource",
+    ),
+  ],
+  [
     ({ leases }) => leases.collect(60_000),
     sql("lease-collect-waiters", "Deletes waiters that have expired."),
     sql(

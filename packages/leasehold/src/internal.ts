@@ -38,6 +38,7 @@ export {
   type Pause,
   type PauseKey,
   parseKeyText,
+  pausesOf,
   ROLES,
   type Role,
   revokeKey,

@@ -43,6 +43,8 @@ export const LIBRARY: Rules = {
     "stores/open-anywhere": ["stores/opening", "stores/memory", "stores/http"],
     "stores/open": ["env", "stores/opening", "stores/open-anywhere", "stores/source", "stores/*"],
     testing: ["env", "core", "tasks", "control"],
+    // The APIs of other packages on a client of ours.
+    compat: ["env", "core", "index", "stores/redis"],
     // What authors of stores import.
     port: ["env", "core", "tasks"],
     // The public face: it joins the core with the stores.
@@ -118,7 +120,7 @@ export const LIBRARY: Rules = {
   anywhere:
     /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|etcd))\/index)\.ts$/,
   asksForProcess: ["env/ids.ts", "env/signals.ts"],
-  node: ["stores/postgres/", "stores/kubernetes/", "stores/redis/", "stores/zookeeper/"],
+  node: ["compat/", "stores/postgres/", "stores/kubernetes/", "stores/redis/", "stores/zookeeper/"],
   // A pod gets the address of its cluster from the environment, and kubectl its kubeconfig.
   surroundings: ["stores/kubernetes/connection-cluster.ts"],
   clock: ["env/"],

@@ -9,7 +9,7 @@ export const EXIT = {
   usage: 64,
   /** The store does not answer (EX_UNAVAILABLE). */
   storeUnavailable: 69,
-  /** `run`, `acquire`: somebody else held the lease for as long as we would wait (EX_TEMPFAIL). */
+  /** `run`, `acquire`: somebody else held the lease for as long as we would wait; `why`: it is held or refused (EX_TEMPFAIL). */
   leaseUnavailable: 75,
   /** The lease was lost: `run` has stopped its command, `renew` and `release` were refused (EX_PROTOCOL). */
   leaseLost: 76,

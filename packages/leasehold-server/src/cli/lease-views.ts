@@ -4,11 +4,12 @@ import {
   LeaseholdError,
   type LeaseState,
   type LeaseStore,
+  type LeaseStores,
   type LeaseView,
   type Page,
 } from "leasehold";
-import type { ListQuery } from "leasehold/internal";
-import { formatDuration } from "leasehold/internal";
+import type { Key, ListQuery, Pause } from "leasehold/internal";
+import { formatDuration, pausesOf } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { duration, integer, namespaceOption, whereOf, withStore, withStores } from "./options.js";
 import { colors, print } from "./output.js";
@@ -103,7 +104,7 @@ function matches(
 }
 
 /** How long it has been held, by the store's clock alone; null where that cannot be said. */
-function heldMs({ state, grantedAt, expiresAt, remainingMs }: LeaseView): number | null {
+export function heldMs({ state, grantedAt, expiresAt, remainingMs }: LeaseView): number | null {
   if (state !== "live" || grantedAt === null || expiresAt === null) return null;
   const nowMs = Date.parse(expiresAt) - remainingMs;
   return Math.max(0, nowMs - Date.parse(grantedAt));
@@ -150,16 +151,11 @@ export function addShow(program: Command): void {
       ) => {
         const stores = await openLeasesAndControl(whereOf(command));
         try {
-          const [[lease], before, pauses] = await Promise.all([
+          const [[lease], before, paused = []] = await Promise.all([
             stores.leases.get([{ namespace, resource }]),
             stores.history?.list({ namespace, resource, limit: 10 }),
-            (stores.control ?? stores.operator)?.pauses.list(namespace).catch(noPauses),
+            pausesFor({ namespace, resource }, stores),
           ]);
-          const paused = (pauses ?? []).filter(
-            ({ kind, name }) =>
-              (kind === "resource" && name === resource) ||
-              (kind === "prefix" && resource.startsWith(name)),
-          );
           if (!lease && paused.length === 0) {
             throw new UsageError(`nobody has had "${resource}", as far as the store knows`);
           }
@@ -172,9 +168,18 @@ export function addShow(program: Command): void {
     );
 }
 
-/** A key may read leases and not what is paused; and a server may keep none. */
-function noPauses(error: unknown): [] {
-  if (error instanceof LeaseholdError && !error.retryable) return [];
+/** What keeps the resource from being granted; undefined where the store keeps no pauses. */
+export async function pausesFor(
+  { namespace, resource }: Key,
+  { control, operator }: LeaseStores,
+): Promise<readonly Pause[] | undefined> {
+  const pauses = await (control ?? operator)?.pauses.list(namespace).catch(ifPermitted);
+  return pauses && pausesOf(resource, pauses);
+}
+
+/** A key may read leases and nothing else, and a server may keep nothing else. */
+export function ifPermitted(error: unknown): undefined {
+  if (error instanceof LeaseholdError && !error.retryable) return undefined;
   throw error;
 }
 

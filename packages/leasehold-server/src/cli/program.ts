@@ -18,6 +18,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   elect: async () => (await import("./elect.js")).addElect,
   ls: async () => (await import("./lease-views.js")).addLs,
   show: async () => (await import("./lease-views.js")).addShow,
+  why: async () => (await import("./why.js")).addWhy,
   watch: async () => (await import("./watch.js")).addWatch,
   revoke: async () => (await import("./acts.js")).addRevoke,
   pause: async () => (await import("./acts.js")).addPause,

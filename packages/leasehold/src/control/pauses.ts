@@ -17,6 +17,13 @@ export interface Pause {
   readonly since: string;
 }
 
+/** Those that keep the resource from being granted: its own, and those of prefixes. */
+export function pausesOf(resource: string, pauses: readonly Pause[]): readonly Pause[] {
+  return pauses.filter(({ kind, name }) =>
+    kind === "prefix" ? resource.startsWith(name) : kind === "resource" && name === resource,
+  );
+}
+
 export type PauseKey = Pick<Pause, "namespace" | "kind" | "name">;
 
 export interface PauseStore {

@@ -4,7 +4,7 @@ import type { Aborting } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
 import { type GrantActions, HeldLease } from "./held-lease.js";
 import type { Keeper } from "./keeper.js";
-import type { ResolvedOptions } from "./options.js";
+import { checkTtl, type ResolvedOptions } from "./options.js";
 import type { Capabilities, Grant, ReleaseOutcome, RenewOutcome } from "./port.js";
 import { tellEnded, tellHeld } from "./told.js";
 import type { LocalQueue, Notifications } from "./waiter.js";
@@ -53,8 +53,10 @@ class ActionsOnGrant implements GrantActions {
     readonly ttlMs: number,
   ) {}
 
-  renew(timeoutMs: number): Promise<RenewOutcome> {
-    return this.context.batched.renew({ ...this.#grant(), ttlMs: this.ttlMs }, timeoutMs);
+  /** @throws InvalidOptionError for a TTL that the store does not grant */
+  renew(timeoutMs: number, ttlMs = this.ttlMs): Promise<RenewOutcome> {
+    checkTtl(ttlMs, this.context.capabilities.ttl);
+    return this.context.batched.renew({ ...this.#grant(), ttlMs }, timeoutMs);
   }
 
   release(timeoutMs: number): Promise<ReleaseOutcome> {

@@ -115,6 +115,33 @@ describe("renewal", () => {
     await lease.renew();
     expect(lease.remainingMs()).toBeCloseTo(TTL_MS * 0.99 - 10, 6);
   });
+
+  it("renew({ ttlMs }) lengthens the lease from now on, and never shortens it", async () => {
+    const { clock, leases, lease } = await held({ autoRenew: false });
+    const leftMs = async () => (await leases.get("r"))?.remainingMs;
+    await lease.renew({ ttlMs: 3 * TTL_MS });
+    expect(lease.remainingMs()).toBeCloseTo(3 * TTL_MS * 0.99 - 10, 6);
+    expect(await leftMs()).toBe(3 * TTL_MS);
+    await clock.advance(TTL_MS);
+    await lease.renew({ ttlMs: TTL_MS });
+    expect(lease.checkAlive()).toBe(true);
+    expect(await leftMs()).toBe(2 * TTL_MS);
+    await expect(lease.renew({ ttlMs: 1 })).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    expect(lease.checkAlive()).toBe(true);
+  });
+
+  it("renew({ ttlMs }) is not answered by a renewal in flight for another duration", async () => {
+    const { clock, store, leases, lease } = await held({ autoRenew: false });
+    store.faults.renew = "hold";
+    const renewals = [lease.renew(), lease.renew({ ttlMs: 2 * TTL_MS })];
+    renewals.push(lease.renew({ ttlMs: 3 * TTL_MS }));
+    await clock.settle();
+    store.faults.renew = "ok";
+    store.open();
+    await Promise.all(renewals);
+    expect((await leases.get("r"))?.remainingMs).toBe(3 * TTL_MS);
+    expect(store.calls.renew).toBe(3);
+  });
 });
 
 describe("trust", () => {

@@ -60,7 +60,7 @@ export interface GrantedLease {
 
 /** What the store can do with this grant; each call is bounded by its timeout. */
 export interface GrantActions {
-  renew(timeoutMs: number): Promise<RenewOutcome>;
+  renew(timeoutMs: number, ttlMs?: number): Promise<RenewOutcome>;
   release(timeoutMs: number): Promise<ReleaseOutcome>;
   /** The grant is over for its holder: lost or released. */
   ended?(lease: HeldLease): void;
@@ -188,12 +188,14 @@ export class HeldLease implements Lease, Kept {
     return () => this.#handlers?.delete(own);
   }
 
-  async renew(): Promise<void> {
+  async renew({ ttlMs }: { ttlMs?: number } = {}): Promise<void> {
     if (this.#state === "released") {
       throw new ClosedError("this lease (it was released)", "acquire again");
     }
+    // A renewal in flight may ask for another duration, so this one follows it.
+    while (ttlMs !== undefined && this.#renewing) await this.#renewing;
     if (this.checkAlive()) {
-      const failure = await this.#renewOnce();
+      const failure = await this.#renewOnce(ttlMs);
       if (failure && this.#state === "held") throw failure;
     }
     if (this.#lostError) throw this.#lostError;
@@ -294,20 +296,20 @@ export class HeldLease implements Lease, Kept {
   }
 
   /** One renewal; concurrent callers share it. Resolves to the failure if it stayed unknown. */
-  #renewOnce(): Promise<LeaseholdError | undefined> {
-    this.#renewing ??= this.#sendRenewal().finally(() => {
+  #renewOnce(ttlMs?: number): Promise<LeaseholdError | undefined> {
+    this.#renewing ??= this.#sendRenewal(ttlMs).finally(() => {
       this.#renewing = undefined;
       this.#reschedule();
     });
     return this.#renewing;
   }
 
-  async #sendRenewal(): Promise<LeaseholdError | undefined> {
+  async #sendRenewal(ttlMs?: number): Promise<LeaseholdError | undefined> {
     const { clock } = this.#env;
     const sent = instant(clock);
     // At most half of what is left: when it times out, there is time for another try.
     const timeoutMs = Math.max(1, trustLeftMs(this.#trust, clock) / 2);
-    const outcome = await this.#actions.renew(timeoutMs);
+    const outcome = await this.#actions.renew(timeoutMs, ttlMs);
     // Too late to be used. If the store renewed a lost lease, release() gives it back: after the
     // work has drained, not before.
     if (this.#state !== "held") return undefined;
@@ -339,10 +341,8 @@ export class HeldLease implements Lease, Kept {
     } else if (this.#autoRenew) {
       // Sooner than usual, at least three more times before trust passes.
       const leftMs = Math.max(0, trustLeftMs(this.#trust, clock));
-      const delayMs = Math.max(
-        SHORTEST_RETRY_MS,
-        Math.min(this.#options.renewIntervalMs, leftMs) / 4,
-      );
+      const quarterMs = Math.min(this.#options.renewIntervalMs, leftMs) / 4;
+      const delayMs = Math.max(SHORTEST_RETRY_MS, quarterMs);
       this.#renewAtMs = clock.monotonic() + jittered(random, delayMs, 0.5);
     }
     return failed.error;

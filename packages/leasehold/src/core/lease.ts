@@ -27,10 +27,12 @@ interface HeldResource extends AsyncDisposable {
   onLost(handler: LostHandler): () => void;
   /**
    * Renews now, beside the automatic renewal.
+   * @param options.ttlMs the lease lasts this long from now on, or longer. Default: the `ttlMs` that it was
+   *   acquired with
    * @throws LEASE_LOST when the store refuses; STORE_UNAVAILABLE when the outcome is unknown: the lease then
-   *   stands until its trusted time passes; CLOSED when it was released
+   *   stands until its trusted time passes; CLOSED when it was released; INVALID_OPTION
    */
-  renew(): Promise<void>;
+  renew(options?: { ttlMs?: number }): Promise<void>;
   /**
    * Releases the resource. The holder's trust ends before the store is asked. Later calls return the same
    * promise. A lost lease is released too, unless its loss says that the store has ended it.

@@ -110,7 +110,7 @@ export function resolveOptions(
   checkKnown(options, KNOWN);
   const merged = { ...defaults, ...withoutUndefined(options) };
   const ttlMs = merged.ttlMs ?? Math.min(30_000, ttl.maxMs);
-  checkInteger("ttlMs", ttlMs, Math.max(SHORTEST_TTL_MS, ttl.minMs), ttl.maxMs);
+  checkTtl(ttlMs, ttl);
   const waitMs = merged.waitMs ?? Number.POSITIVE_INFINITY;
   checkNumber("waitMs", waitMs, 0, Number.POSITIVE_INFINITY);
   const marginMs = merged.marginMs ?? 10;
@@ -143,6 +143,11 @@ export function resolveOptions(
     driftRatio,
     stopOnRenewError: merged.stopOnRenewError ?? false,
   };
+}
+
+/** @throws InvalidOptionError */
+export function checkTtl(ttlMs: number, { minMs, maxMs }: Capabilities["ttl"]): void {
+  checkInteger("ttlMs", ttlMs, Math.max(SHORTEST_TTL_MS, minMs), maxMs);
 }
 
 /**

@@ -61,6 +61,7 @@ export async function openAll(
         generator,
         close,
         ...(history && { history }),
+        ...(first.waiters && { waiters: first.waiters }),
         ...(kept && { control: withLeasesApart(kept, first.leases) }),
       };
     } catch (error) {

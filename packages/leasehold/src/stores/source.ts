@@ -1,7 +1,7 @@
 /** The shape of an opened store, the same for every engine. */
 
 import type { Control, GrantHistory, Operator } from "../control/index.js";
-import type { LeaseStore } from "../core/index.js";
+import type { Key, LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
 
@@ -14,6 +14,13 @@ export interface Diagnosis {
   readonly verdict: "fine" | "doubtful" | "wrong";
   /** What to do about it; null if the setting is fine. */
   readonly remedy: string | null;
+}
+
+/** A contender in the wait queue of a store. */
+export interface QueuedWaiter {
+  readonly holder: string;
+  /** The public name of the grant that it waits for. */
+  readonly grantId: string;
 }
 
 /** The parts that every engine opens. The caller that opened it closes it. */
@@ -32,6 +39,8 @@ export interface LeaseStores {
    * them.
    */
   diagnose?(): Promise<readonly Diagnosis[]>;
+  /** The waiters for a resource, the head of the queue first, for `leasehold why`; absent where they cannot be listed. */
+  readonly waiters?: (key: Key) => Promise<readonly QueuedWaiter[]>;
   close(): Promise<void>;
 }
 

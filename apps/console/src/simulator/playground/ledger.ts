@@ -93,7 +93,7 @@ export class Ledger {
   }
 
   get queue(): readonly NodeName[] {
-    const tickets = this.#state.namespaces.get(NAMESPACE)?.tickets.get(NAME) ?? [];
+    const tickets = this.#state.namespaces.get(NAMESPACE)?.waitQueue.get(NAME) ?? [];
     const nowMs = this.#state.clock.monotonic();
     return tickets
       .filter(({ expiresAtMs }) => nowMs < expiresAtMs)

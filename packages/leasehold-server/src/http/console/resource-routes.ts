@@ -2,7 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { LeaseView, Page } from "leasehold";
-import { leasesOfTask } from "leasehold/internal";
+import { leasesOfTask, pausesOf } from "leasehold/internal";
 import { type GrantRecord, LIMITS } from "leasehold/internal/wire";
 import { Resource, ResourceQuery, Seen, SeenBody } from "../../protocol/index.js";
 import { callerOf, checkResources, TASK_PREFIX } from "../auth/caller.js";
@@ -134,9 +134,7 @@ async function pauseOf(services: Services, context: Context<AppEnv>, resource: s
   if (!control) return null;
   const { namespace } = callerOf(context);
   const pauses = await services.budget(context).read(() => control.pauses.list(namespace));
-  const covering = pauses.find(({ kind, name }) =>
-    kind === "prefix" ? resource.startsWith(name) : kind === "resource" && name === resource,
-  );
+  const [covering] = pausesOf(resource, pauses);
   if (!covering) return null;
   const { kind, name, actor, reason, since } = covering;
   return { kind, name, actor, reason, since };

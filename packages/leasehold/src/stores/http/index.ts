@@ -4,7 +4,7 @@ import type { Env } from "../../env/index.js";
 import { retryingGenerator, retryingTasks } from "../../tasks/retrying.js";
 import type * as wire from "../../wire/index.js";
 import type { StoreSource, Stores } from "../source.js";
-import { type Connection, HttpClient } from "./connection.js";
+import { type Connection, HttpClient, queryOf } from "./connection.js";
 import { HttpOperator } from "./control.js";
 import { HttpGeneratorState } from "./control-generator.js";
 import { HttpLeaseStore } from "./store.js";
@@ -65,14 +65,25 @@ export function http(options: HttpOptions): StoreSource<Stores> {
         tasks,
         generator: retryingGenerator(generator, env),
         operator: retryingOperator(operator, env),
+        waiters: ({ namespace: wanted, resource }) => {
+          asking.checkNamespace(wanted);
+          return waitersOf(asking, resource);
+        },
         async close() {
           await Promise.all([leases.close(), tasks.close()]);
+          asking.close();
           generator.close();
           operator.close();
         },
       };
     },
   };
+}
+
+/** As the instance that answers has seen them. */
+async function waitersOf(client: HttpClient, resource: string) {
+  const { body } = await client.read(`/v1/resource${queryOf({ name: resource, limit: 1 })}`);
+  return (body as wire.Resource).waiters.map(({ holder, grantId }) => ({ holder, grantId }));
 }
 
 /**

@@ -1,9 +1,9 @@
 /** Leases and tasks in PostgreSQL: a server by URL, the user's pool, or PGlite in this process. */
 import type { Control, GrantHistory } from "../../control/index.js";
-import { type LeaseStore, StoreMisconfiguredError } from "../../core/index.js";
+import { type Key, type LeaseStore, StoreMisconfiguredError } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
-import type { Diagnosis } from "../source.js";
+import type { Diagnosis, QueuedWaiter } from "../source.js";
 import type { Backend, Sql } from "./connection.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
 import { ownPgliteBackend, pgliteBackend } from "./connection-pglite.js";
@@ -16,6 +16,7 @@ import { migrate } from "./migrate.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
+import { WAITERS } from "./wait-queue.js";
 import { Listener } from "./watch.js";
 
 export type {
@@ -45,6 +46,7 @@ export interface PostgresDatabase {
   readonly history: GrantHistory;
   readonly control: Control;
   diagnose(): Promise<readonly Diagnosis[]>;
+  waiters(key: Key): Promise<readonly QueuedWaiter[]>;
   /** @internal */
   readonly connections: Connections;
   close(): Promise<void>;
@@ -71,6 +73,8 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
       history: new PostgresGrantHistory(connections),
       control: postgresControl(connections),
       diagnose: () => diagnosePostgres(connections),
+      waiters: ({ namespace, resource }) =>
+        backend.general.query<{ holder: string; grantId: string }>(WAITERS, [namespace, resource]),
       connections,
       close() {
         closing ??= listener.close().then(() => backend.close());

@@ -82,6 +82,12 @@ export const PASSED_ON = `ticket AS MATERIALIZED (
     WHERE NOT t.excluded
   )`;
 
+/** Values: namespace, resource. The waiters, the head of the queue first. */
+export const WAITERS = `
+SELECT w.holder, ${grantId("w")} AS "grantId" FROM leasehold.waiter w
+WHERE w.namespace = $1 AND w.resource = $2 AND w.expires_at > clock_timestamp()
+ORDER BY w.place`;
+
 /** Deletes expired waiters. */
 export const COLLECT_WAITERS = `
 WITH gone AS MATERIALIZED (

@@ -136,6 +136,7 @@ function storesOf(
       });
       return (await Promise.all(asked)).flat();
     },
+    ...(leases instanceof RedisLeaseStore && { waiters: (key) => leases.waiters(key) }),
     async close() {
       await leases.close();
       await close();

@@ -11,6 +11,7 @@ import { failedOutcome, refusedOutcome } from "./failures.js";
 import { acquireOutcome, termOf, tokenOf } from "./records.js";
 import type { Arguments, Reply, ScriptCalls, ScriptName, Texts } from "./scripts-call.js";
 import { Views } from "./views.js";
+import type { Waiting } from "./wait-queue.js";
 import { watchNotifications } from "./watch.js";
 import type { Notifications } from "./watch-connection.js";
 
@@ -118,6 +119,12 @@ export class RedisLeaseStore implements port.LeaseStore {
   async list(query: port.ListQuery): Promise<port.Page<port.LeaseView>> {
     this.#assertOpen();
     return this.#views.list(query);
+  }
+
+  /** The head of the queue first. */
+  async waiters(key: port.Key): Promise<Waiting[]> {
+    this.#assertOpen();
+    return this.#views.waiters(key);
   }
 
   async *watch(

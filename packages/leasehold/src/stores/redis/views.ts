@@ -5,7 +5,8 @@ import { zip } from "../../env/index.js";
 import type { Servers } from "./connection-servers.js";
 import type { Keys } from "./keys.js";
 import { viewOf } from "./records.js";
-import type { ScriptCalls, Texts } from "./scripts-call.js";
+import type { Replied, ScriptCalls, Texts } from "./scripts-call.js";
+import { type Waiting, waitersOf } from "./wait-queue.js";
 
 const TIMEOUT_MS = 10_000;
 /** The number of names that a collection reads from an index at a time. */
@@ -23,13 +24,7 @@ export class Views {
   }
 
   async get(keys: readonly Key[]): Promise<(LeaseView | null)[]> {
-    const replies = await this.#calls.run({
-      script: "view",
-      lane: "general",
-      requests: keys,
-      argumentsOf: () => ({ id: "", common: [] }),
-      deadlineMs: this.#deadline(),
-    });
+    const replies = await this.#viewed(keys);
     return zip(keys, replies).map(([key, replied]) => {
       if (replied instanceof Error) throw replied;
       const [, view] = replied.reply as Texts;
@@ -55,6 +50,16 @@ export class Views {
     return { items, nextCursor: null };
   }
 
+  async waiters(key: Key): Promise<Waiting[]> {
+    const range = ["0", "-1", "WITHSCORES"] as const;
+    const [[viewed], entries] = await Promise.all([
+      this.#viewed([key]),
+      this.#servers.command(this.#deadline(), "zrange", this.#keys.queue(key), ...range),
+    ]);
+    if (viewed instanceof Error) throw viewed;
+    return waitersOf(entries as string[], viewed?.nowUs ?? 0);
+  }
+
   /** Collects one namespace. @returns the number of deleted records */
   async collect(namespace: string, olderThanMs: number): Promise<number> {
     let collected = 0;
@@ -78,6 +83,16 @@ export class Views {
       );
       from = `(${names.at(-1)}`;
     }
+  }
+
+  #viewed(keys: readonly Key[]): Promise<(Replied | Error)[]> {
+    return this.#calls.run({
+      script: "view",
+      lane: "general",
+      requests: keys,
+      argumentsOf: () => ({ id: "", common: [] }),
+      deadlineMs: this.#deadline(),
+    });
   }
 
   async #names(

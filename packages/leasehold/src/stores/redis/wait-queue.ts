@@ -93,3 +93,22 @@ local function withdraw(r, waiter, channel, isFree)
   if position == 0 and isFree then wakeFirst(channel) end
 end
 `;
+
+export interface Waiting {
+  readonly holder: string;
+  readonly grantId: string;
+}
+
+/** From the whole sorted set, each member before its score: the waiters, the head of the queue first. */
+export function waitersOf(entries: readonly string[], nowUs: number): Waiting[] {
+  const scores = new Map<string, number>();
+  for (let at = 0; at < entries.length; at += 2) {
+    scores.set(entries[at] ?? "", Number(entries[at + 1]));
+  }
+  const isLive = (ticket: string) => (scores.get(`@${ticket}`) ?? 0) > nowUs;
+  return [...scores.keys()].flatMap((member) => {
+    const space = member.indexOf(" ");
+    const grantId = member.slice(0, Math.max(0, space));
+    return isLive(grantId) ? [{ grantId, holder: member.slice(space + 1) }] : [];
+  });
+}

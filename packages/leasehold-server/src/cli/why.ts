@@ -1,0 +1,205 @@
+/** why: whether an acquire of a resource would be refused now, why, and how an operator can free it. */
+import type { Command } from "commander";
+import type { LeaseStores, LeaseView } from "leasehold";
+import { formatDuration, type Pause, queue, systemClock } from "leasehold/internal";
+import { EXIT } from "./exit-codes.js";
+import { Exit } from "./failures.js";
+import { heldMs, ifPermitted, pausesFor } from "./lease-views.js";
+import { namespaceOption, whereOf, withStores } from "./options.js";
+import { print } from "./output.js";
+import { openLeasesAndControl, shownUrl } from "./stores.js";
+
+interface Reason {
+  /** `revoked`: an operator has ended the grant, whose time has not passed. `reserved`: free, for the waiters. */
+  readonly code: "held" | "revoked" | "reserved" | "paused";
+  /** A sentence for people. */
+  readonly text: string;
+}
+
+interface Remedy {
+  readonly command: string;
+  /** What the command does. */
+  readonly text: string;
+  /** What may go wrong; null where nothing does. */
+  readonly warning: string | null;
+}
+
+interface Found {
+  /** The last grant, live or ended; null if there was none. */
+  readonly lease: LeaseView | null;
+  /** How long it has been held, by the store's clock; null where that is unknown. */
+  readonly heldMs: number | null;
+  /** The head of the queue first; null where the store cannot list them. */
+  readonly waiters: readonly { readonly holder: string; readonly grantId: string }[] | null;
+  /** Null where the store keeps no pauses. */
+  readonly paused: readonly Pause[] | null;
+}
+
+export function addWhy(program: Command): void {
+  withStores(program.command("why"))
+    .description("explain why an acquire of a resource is refused now, or that it is free")
+    .argument("<resource>", "the resource")
+    .addOption(namespaceOption())
+    .option("--json", "for machines")
+    .addHelpText("after", HELP)
+    .action(
+      async (
+        resource: string,
+        { namespace, json }: { namespace: string; json?: boolean },
+        command: Command,
+      ) => {
+        const stores = await openLeasesAndControl(whereOf(command));
+        try {
+          const found = await findOut(stores, namespace, resource);
+          const reasons = reasonsOf(resource, found);
+          const isAudited = Boolean(stores.control ?? stores.operator);
+          const remedies = remediesOf(resource, found, typedFlags(command, isAudited));
+          const refused = reasons.length > 0;
+          print(json, { resource, namespace, refused, reasons, ...found, remedies }, () =>
+            textOf(resource, found, reasons, remedies),
+          );
+          if (refused) throw new Exit(EXIT.leaseUnavailable);
+        } finally {
+          await stores.close();
+        }
+      },
+    );
+}
+
+async function findOut(stores: LeaseStores, namespace: string, resource: string): Promise<Found> {
+  const key = { namespace, resource };
+  const [[lease = null], waiters, paused] = await Promise.all([
+    stores.leases.get([key]),
+    stores.waiters?.(key).catch(ifPermitted),
+    pausesFor(key, stores),
+  ]);
+  return {
+    lease,
+    heldMs: lease && heldMs(lease),
+    waiters: waiters ?? null,
+    paused: paused ?? null,
+  };
+}
+
+/** None where an acquire is granted. The most decisive reason first. */
+function reasonsOf(resource: string, { lease, waiters, paused }: Found): Reason[] {
+  const reasons: Reason[] = (paused ?? []).map(({ kind, name, actor, reason }) => {
+    const what = kind === "prefix" ? `everything below "${name}"` : `"${name}"`;
+    return { code: "paused", text: `${actor} has paused ${what}: ${reason}` };
+  });
+  if (lease?.state === "live") {
+    const text = `"${resource}" is held by ${lease.holder} for another ${formatDuration(lease.remainingMs)}`;
+    reasons.push({ code: "held", text: `${text}, unless it renews or releases the lease` });
+  } else if (lease && isStillExcluding(lease)) {
+    const text = `an operator has revoked the lease of ${lease.holder}, which others wait out until`;
+    reasons.push({ code: "revoked", text: `${text} ${lease.expiresAt}` });
+  } else if (waiters && waiters.length > 0) {
+    const text = `"${resource}" is free and reserved for the waiter at the head of the queue`;
+    const ms = queue.RESERVED_MS;
+    reasons.push({ code: "reserved", text: `${text}; each waiter has ${ms} ms before the next` });
+  }
+  return reasons;
+}
+
+/** A revoked lease excludes others until its old expiry. The store's clock is not known here: ours is near it. */
+function isStillExcluding({ state, expiresAt }: LeaseView): boolean {
+  return state === "revoked" && expiresAt !== null && Date.parse(expiresAt) > systemClock.wall();
+}
+
+/** @param tail the flags of each command, with a space before each */
+function remediesOf(resource: string, { lease, paused }: Found, tail: string): Remedy[] {
+  const because = '--reason "..."';
+  const remedies: Remedy[] = (paused ?? []).map(({ kind, name }) => ({
+    command: `leasehold resume ${kind === "prefix" ? "--prefix " : ""}${quoted(name)} ${because}${tail}`,
+    text: "End the pause",
+    warning: null,
+  }));
+  if (lease?.state !== "live" && !(lease && isStillExcluding(lease))) return remedies;
+  const { holder, token } = lease;
+  const only = token > 0 ? ` --expected-token ${token}` : "";
+  if (lease.state === "live") {
+    remedies.push({
+      command: `leasehold revoke ${quoted(resource)}${only} ${because}${tail}`,
+      text: `Refuse ${holder} its next renewal; the resource is free when the time of the lease has passed`,
+      warning: null,
+    });
+  }
+  remedies.push({
+    command: `leasehold revoke ${quoted(resource)} --at now${only} ${because}${tail}`,
+    text: "Free it at once",
+    warning:
+      `${holder} may go on working until it notices. The next holder then works beside it, and only a ` +
+      "system that checks the fencing token refuses the writes of the old one",
+  });
+  return remedies;
+}
+
+/**
+ * What was typed, so that the commands reach the same place, with passwords and keys masked. Operator actions
+ * need an audit: where the store keeps none, the user has to name a database.
+ */
+function typedFlags(command: Command, isAudited: boolean): string {
+  const typed = ["store", "control", "namespace"]
+    .filter((name) => command.getOptionValueSource(name) === "cli")
+    .map((name) => ` --${name} ${quoted(shownUrl(String(command.getOptionValue(name))))}`);
+  return `${typed.join("")}${isAudited ? "" : ' --control "$DATABASE"'}`;
+}
+
+/** For a shell. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function textOf(
+  resource: string,
+  { lease, heldMs: forMs, waiters, paused }: Found,
+  reasons: readonly Reason[],
+  remedies: readonly Remedy[],
+): string {
+  const lines =
+    reasons.length > 0
+      ? [`${resource}  an acquire is refused now:`, ...reasons.map(({ text }) => `  ${text}`)]
+      : [`${resource}  free: the next acquire is granted`];
+  if (lease) lines.push(...leaseLines(lease, forMs));
+  if (waiters === null) lines.push("waiters: this store cannot list them");
+  else if (waiters.length === 0) lines.push("waiters: none");
+  else lines.push("waiters, the next one first:");
+  for (const [index, { holder }] of (waiters ?? []).entries()) {
+    lines.push(`  ${index + 1}. ${holder}`);
+  }
+  if (paused === null) lines.push("pauses: this store keeps none");
+  for (const { text, command, warning } of remedies) {
+    lines.push("", `${text}:`, `  ${command}`);
+    if (warning !== null) lines.push(`  Warning: ${warning}.`);
+  }
+  return lines.join("\n");
+}
+
+function leaseLines(lease: LeaseView, forMs: number | null): string[] {
+  const { state, holder, token, grantId, ttlMs, remainingMs, grantedAt, expiresAt } = lease;
+  const since = grantedAt === null ? "" : `, since ${grantedAt}`;
+  const during = forMs === null ? "" : ` (${formatDuration(forMs)})`;
+  const grant = `token ${token}, grant ${grantId}`;
+  if (state !== "live") {
+    return [`last holder: ${holder}, ${state} at ${expiresAt ?? "an unknown time"}`, `  ${grant}`];
+  }
+  const left = `${formatDuration(remainingMs)} left of ${formatDuration(ttlMs)}`;
+  return [
+    `holder: ${holder}${since}${during}`,
+    `  ${grant}`,
+    `  ${left}, by the clock of the store`,
+  ];
+}
+
+const HELP = `
+Prints the holder of the resource, since when it holds it and for how much longer, the waiters in their order,
+and the pauses of operators; then the commands that free it. A server lists the waiters that it has seen itself.
+PostgreSQL, PGlite and Redis list all of them, other stores none. The commands repeat the options that were typed;
+*** is a password or a key. On a store without an audit, $DATABASE is the URL of a database that keeps one.
+
+Exit codes: 0 an acquire is granted now; 75 it is refused: the resource is held, reserved for a waiter, or paused.
+
+Examples:
+  leasehold why deploy/web --store postgres://localhost/app
+  leasehold why deploy/web --json | jq -r '.reasons[].text'
+  leasehold why deploy/web > /dev/null && echo free`;
