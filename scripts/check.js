@@ -21,6 +21,8 @@ const steps = [
   ["types of the examples", "tsc", () => ["-p", "examples"]],
   ["lint", "npm", () => ["run", "lint"]],
   ["format", "biome", () => ["check", "--error-on-warnings", "."]],
+  // What scripts/words/retired.yml lists.
+  ["retired words", "node", () => ["scripts/words/check.js"]],
   ["unused code", "knip", () => ["--treat-config-hints-as-errors"]],
   // Exports that only tests use are marked @internal. Which packages may be used says tests/packaging/layers.
   [
