@@ -1,4 +1,4 @@
-/** Time and chance under a test's control: nothing moves unless told, and a seed repeats a run. */
+/** Time and randomness under a test's control: time moves only when advanced, and a seed repeats a run. */
 import TinyQueue from "tinyqueue";
 import {
   type Clock,

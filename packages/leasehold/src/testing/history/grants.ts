@@ -151,7 +151,7 @@ function judge(resource: Resource, toleranceMs: number): GrantViolation[] {
       const revokedMs = lostRevokes[excused] ?? Number.POSITIVE_INFINITY;
       if (revokedMs < answeredMs) {
         excused += 1;
-        // What was revoked is held no longer, also when the next but one is granted.
+        // The revoke ended this grant for all later comparisons too, not only for the next grant.
         heldUntilMs = Number.NEGATIVE_INFINITY;
       } else {
         const until = `the first is held until ${heldUntilMs.toFixed(1)} at least`;

@@ -43,7 +43,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["names", names],
   ["get and list", views],
   ["watch", watching],
-  ["waiting in line", queueing],
+  ["wait queue", queueing],
   ["the rules as a model", model],
   ["close", closing],
 ];

@@ -34,14 +34,14 @@ import { newTaskOf } from "./new-task.js";
 
 export const newTaskId = taskIds(systemClock, systemRandom);
 
-/** A store under test, with what its engine lets a test do to it. */
+/** A store under test, and the faults that its engine lets a test cause. */
 export interface OpenedTaskStore {
   readonly store: TaskStore;
   /** Where the engine keeps the generator's wanted state too. */
   readonly generator?: GeneratorState;
   /** Moves the store's clock. Without it the suite waits in real time. */
   advance?(ms: number): Promise<void>;
-  /** Somebody's transaction locks the task's row until the returned function is called. */
+  /** Locks the task's row in a separate transaction until the returned function is called. */
   lockRow?(task: TaskKey): Promise<() => Promise<void>>;
   /** Ends everything that `open` began; the store itself may be closed already. */
   close(): Promise<void>;
@@ -51,11 +51,11 @@ export type Need = suite.Need<Fixture>;
 export type Section = suite.Section<Fixture>;
 
 export const needsReap: Need = ({ store }) =>
-  store.capabilities.reaps ? "somebody behind this store reaps already" : null;
+  store.capabilities.reaps ? "a server behind this store reaps already" : null;
 export const needsPush: Need = ({ store }) =>
   store.capabilities.watch === "push" ? null : "the store's watch polls";
 export const needsLockRow: Need = ({ opened }) =>
-  opened.lockRow ? null : "the store has no rows that somebody else could lock";
+  opened.lockRow ? null : "the store has no rows that another transaction can lock";
 export const needsGenerator: Need = ({ opened }) =>
   opened.generator ? null : "the harness gives no generator state";
 
@@ -221,14 +221,14 @@ export class Fixture {
     await sleep(systemClock, ms * 1.02 + 20);
   }
 
-  /** A task of its own whose lease has run out, unnoticed unless the store itself reaps. */
+  /** Adds a task, claims it and lets its lease expire. It is not reaped unless the store does that by itself. */
   async addAndExpire(task: Partial<NewTask> = {}): Promise<Held> {
     const held = await this.addAndHold(task, { ttlMs: this.shortTtlMs });
     await this.pass(held.ttlMs);
     return held;
   }
 
-  /** Reaps until the tasks run no more; what was reaped of this namespace. */
+  /** Reaps until none of the tasks is running. Returns the reaped tasks of this namespace. */
   async reap(...tasks: readonly { id: string }[]): Promise<Reaped[]> {
     const reaped: Reaped[] = [];
     await this.until("expired tasks are reaped", async () => {
@@ -256,19 +256,19 @@ export class Fixture {
   }
 }
 
-/** The events of a namespace, and the hints among them. */
+/** The events of a namespace, and the notifications of claimable tasks among them. */
 class TaskWatching extends Watching<TaskWatchEvent> {
   constructor(store: TaskStore, namespace: string) {
     super((options) => store.watch(namespace, options));
   }
 
-  /** Queues of which a hint came, in order. */
+  /** The queues of the notifications, in order. */
   get ready(): string[] {
     return this.events.flatMap((event) => (event.type === "ready" ? event.queue : []));
   }
 }
 
-/** Only what names a grant: what stands beside it in a claimed task must not reach a request. */
+/** Only the fields that identify a grant, without the other fields of the claimed task. */
 export function grantOf({ namespace, id, leaseId, token }: TaskGrant): TaskGrant {
   return { namespace, id, leaseId, token };
 }

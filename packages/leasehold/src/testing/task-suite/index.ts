@@ -40,7 +40,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["claim", claiming],
   ["expiry and reap", expiry],
   ["complete", completing],
-  ["fail and give back", failing],
+  ["fail and requeue", failing],
   ["cancel and retry", cancelling],
   ["tokens and attempts", attempts],
   ["batches", batches],
