@@ -1,4 +1,4 @@
-/** What each test of the suite is given: a store, names of its own, and time. */
+/** The fixture of each test: a store, names of its own, and control of time. */
 
 import type {
   AcquireOutcome,
@@ -59,21 +59,21 @@ export const needsLockRow: Need = ({ opened }) =>
 export const needsCollect: Need = ({ opened }) =>
   opened.mayCollect === false ? "it would delete ended records of all namespaces" : null;
 
-/** All of them. */
+/** Combines needs: the first reason that applies. */
 export function every(...needs: readonly Need[]): Need {
   return (fixture) => needs.map((need) => need(fixture)).find((reason) => reason !== null) ?? null;
 }
 
 type Acquired = Extract<AcquireOutcome, { status: "acquired" }>;
-/** A grant that was made: its request, the answer, and when it was asked for by our clock. */
+/** A grant: its request, the answer, and when the request was sent by our clock. */
 export type Held = AcquireRequest & { readonly answer: Acquired; readonly sentMs: number };
 
 export class Fixture {
-  /** Fresh in each test, so that a store may be shared by all of them. */
+  /** New for each test, because all tests share the store. */
   readonly namespace = `suite-${newLeaseId(systemRandom)}`;
-  /** Outlives any test. */
+  /** Longer than any test. */
   readonly longTtlMs: number;
-  /** Soon over. */
+  /** Expires soon. */
   readonly shortTtlMs: number;
   readonly #expect: Expect;
 
@@ -103,7 +103,7 @@ export class Fixture {
     return { namespace: this.namespace, resource };
   }
 
-  /** A request of a new grant. */
+  /** A request for a new grant. */
   request(key: Key, change: Partial<AcquireRequest> = {}): AcquireRequest {
     const { namespace, resource } = key;
     const leaseId = newLeaseId(systemRandom);
@@ -193,7 +193,7 @@ export class Fixture {
     return until(this.#expect, what, isTrue);
   }
 
-  /** Follows a namespace; returns once the subscription stands. */
+  /** Watches a namespace; resolves when the subscription is established. */
   async watch(namespace = this.namespace): Promise<LeaseWatching> {
     const watching = new LeaseWatching(this.store, namespace);
     await this.until("the first event of watch", () => watching.events.length > 0);

@@ -1,4 +1,4 @@
-/** What each test of the suite is given: a store, a namespace of its own, and time. */
+/** The fixture of each test: a store, a namespace of its own, and control of time. */
 
 import type { LeaseView, Page } from "../../core/index.js";
 import { newLeaseId, sleep, systemClock, systemRandom, taskIds } from "../../env/index.js";
@@ -37,7 +37,7 @@ export const newTaskId = taskIds(systemClock, systemRandom);
 /** A store under test, and the faults that its engine lets a test cause. */
 export interface OpenedTaskStore {
   readonly store: TaskStore;
-  /** Where the engine keeps the generator's wanted state too. */
+  /** The generator's wanted state, if the engine keeps it. */
   readonly generator?: GeneratorState;
   /** Moves the store's clock. Without it the suite waits in real time. */
   advance?(ms: number): Promise<void>;
@@ -59,16 +59,16 @@ export const needsLockRow: Need = ({ opened }) =>
 export const needsGenerator: Need = ({ opened }) =>
   opened.generator ? null : "the harness gives no generator state";
 
-/** A task in our hands. */
+/** A task that the test has claimed. */
 export type Held = ClaimedTask & TaskGrant & { readonly holder: string };
 
-/** Outlives any test. */
+/** Longer than any test. */
 export const LONG_TTL_MS = 10 * 60_000;
-/** Soon over. */
+/** Expires soon. */
 const SHORT_TTL_MS = 150;
 
 export class Fixture {
-  /** Fresh in each test, so that a store may be shared by all of them. */
+  /** New for each test, because all tests share the store. */
   readonly namespace = `suite-${newLeaseId(systemRandom)}`;
   readonly shortTtlMs: number;
   readonly #expect: Expect;
@@ -93,7 +93,7 @@ export class Fixture {
     return newTaskOf(this.key(newTaskId()), change);
   }
 
-  /** Adds a task that nothing keeps from being added; its key. */
+  /** Adds a task without conflicts, and returns its key. */
   async add(change: Partial<NewTask> = {}): Promise<TaskKey> {
     const task = this.newTask(change);
     this.#expect(await this.enqueue([task])).toEqual([{ status: "enqueued", id: task.id }]);
@@ -129,14 +129,14 @@ export class Fixture {
     return (outcome?.tasks ?? []).map((task) => ({ ...task, namespace, holder }));
   }
 
-  /** Claims the one task that there is to claim. */
+  /** Claims the only claimable task. */
   async hold(change: Partial<ClaimRequest> = {}): Promise<Held> {
     const held = await this.claim(change);
     this.#expect(held).toHaveLength(1);
     return only(held);
   }
 
-  /** A task of its own and a claim of it. */
+  /** Adds a task and claims it. */
   async addAndHold(task: Partial<NewTask> = {}, claim: Partial<ClaimRequest> = {}): Promise<Held> {
     await this.add(task);
     return this.hold(claim);
@@ -192,7 +192,7 @@ export class Fixture {
     return details;
   }
 
-  /** All grants that the query finds, page by page. */
+  /** Reads all grants of a query, page by page. */
   async leases(query: Omit<TaskLeaseQuery, "namespace" | "cursor"> = {}): Promise<LeaseView[]> {
     const found: LeaseView[] = [];
     for (let more: Pick<TaskLeaseQuery, "cursor"> | null = {}; more; ) {
@@ -204,7 +204,7 @@ export class Fixture {
     return found;
   }
 
-  /** What each of the ways to use a grant answers. */
+  /** The outcome of each operation that uses a grant. */
   async useAll(grant: TaskGrant): Promise<Record<string, unknown>> {
     return {
       heartbeat: await this.heartbeat(grant),
@@ -248,7 +248,7 @@ export class Fixture {
     return until(this.#expect, what, isTrue);
   }
 
-  /** Follows a namespace; returns once the subscription stands. */
+  /** Watches a namespace; resolves when the subscription is established. */
   async watch(namespace = this.namespace): Promise<TaskWatching> {
     const watching = new TaskWatching(this.store, namespace);
     await this.until("the first event of watch", () => watching.events.length > 0);
@@ -273,13 +273,13 @@ export function grantOf({ namespace, id, leaseId, token }: TaskGrant): TaskGrant
   return { namespace, id, leaseId, token };
 }
 
-/** What `useAll` answers when all is refused for one reason. */
+/** The outcomes of `useAll` when every operation is refused for the same reason. */
 export function refusedAll(reason: RefusalReason): Record<string, unknown> {
   const refused = { status: "refused", reason };
   return { heartbeat: refused, complete: refused, fail: refused, giveBack: refused };
 }
 
-/** What a call rejects with; null when it does not. */
+/** The error of a rejected call; null if it resolves. */
 export function thrownBy(call: Promise<unknown>): Promise<unknown> {
   return call.then(
     () => null,
