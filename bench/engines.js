@@ -1,11 +1,11 @@
-// Real servers on loopback, started when a question asks for them and shared by those after it.
-// They are the tests' own, which are TypeScript: vite compiles them on the way.
+// Starts real servers on loopback when the first question needs them; later questions share them.
+// The code that starts them is that of the tests, in TypeScript, which Vite compiles on the way.
 import { fileURLToPath } from "node:url";
 import { createServer } from "vite";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Durable: fsync and synchronous_commit as PostgreSQL has them by default. */
+/** Durable: fsync and synchronous_commit have PostgreSQL's defaults. */
 const POSTGRES_SETTINGS = {
   fsync: "on",
   synchronous_commit: "on",
@@ -20,7 +20,7 @@ export class Engines {
   /** @type {Map<string, Promise<{ url: string, remove(): Promise<void> }>>} */
   #started = new Map();
 
-  /** Of a superuser, in a database that others of this run use too. */
+  /** A superuser's URL for a database that other questions of this run use too. */
   postgres() {
     return this.#url("postgres", async (load) => {
       const { startPostgres } = await load("/tests/support/postgres-engine.ts");
@@ -42,7 +42,7 @@ export class Engines {
     });
   }
 
-  /** An empty database of a question's own, on the shared server. */
+  /** Creates an empty database for one question on the shared server. */
   async freshDatabase() {
     const { default: pg } = await import("pg");
     const admin = new pg.Client({ connectionString: await this.postgres() });

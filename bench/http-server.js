@@ -1,4 +1,4 @@
-// A server of the HTTP question in a process of its own: says its port, and ends with its input.
+// A server for the HTTP question, in its own process. It prints its port, and ends when its input closes.
 //   node http-server.js ours|nothing|naive POSTGRES_URL
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
@@ -20,7 +20,7 @@ async function ours() {
   return createApp({ ...(await openStores(url)), version: "0.0.0" });
 }
 
-/** Reads the request as everybody must, and answers. */
+/** Reads the request, as every server must, and sends a fixed response. */
 function nothing() {
   const app = new Hono();
   app.post("/v1/leases/acquire", async (c) => {
@@ -30,7 +30,7 @@ function nothing() {
   return app;
 }
 
-/** The lock service as one writes it first. */
+/** The simplest lock service: one route and one statement per request. */
 async function naive() {
   const pool = new pg.Pool({ connectionString: url, max: 10 });
   await pool.query(`CREATE TABLE lock (resource text PRIMARY KEY, lease_id text NOT NULL,

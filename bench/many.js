@@ -1,4 +1,4 @@
-// Holds many leases, and tells what that costs: node --expose-gc many.js URL COUNT HOLD_MS
+// Holds many leases and reports what that costs: node --expose-gc many.js URL COUNT HOLD_MS
 import { connect } from "leasehold";
 
 const [url = "", countText = "1", holdText = "1000"] = process.argv.slice(2);
@@ -20,9 +20,9 @@ await Promise.all(
 );
 const heapBytes = (heap() - before) / count;
 const share = await shareOfCore(holdMs);
-// Somebody ends some of them: each holder must hear of it before it may not trust its lease any more.
+// An operator revokes some leases. Each holder must be notified while it still trusts its lease.
 const ended = held.slice(0, REVOKED);
-const told = ended.map(
+const notified = ended.map(
   (lease) =>
     new Promise((resolve) => {
       const trustedMs = performance.now() + lease.remainingMs();
@@ -31,8 +31,10 @@ const told = ended.map(
 );
 const operator = await connect(url);
 await Promise.all(ended.map(({ resource }) => operator.revoke(resource)));
-const toldInTime = (await Promise.all(told)).filter(Boolean).length;
-process.send?.({ idleShare, share, heapBytes, lost: REVOKED, toldInTime }, () => process.exit(0));
+const notifiedInTime = (await Promise.all(notified)).filter(Boolean).length;
+process.send?.({ idleShare, share, heapBytes, lost: REVOKED, notifiedInTime }, () =>
+  process.exit(0),
+);
 
 function heap() {
   globalThis.gc?.();

@@ -1,11 +1,11 @@
-// What every question shares: rounds that take turns, and the figures that come of them.
+// What all questions share: interleaved rounds, and the figures computed from them.
 
 /**
- * What is measured in this run: everything, or what fits in a few minutes.
+ * The extent of this run: everything, or sizes that take a few minutes.
  * @typedef {object} Scope
  * @property {boolean} quick
  * @property {(full: number, quick: number) => number} size the number for the run at hand
- * @property {(text: string) => void} progress one line of what is going on now
+ * @property {(text: string) => void} progress one line about the current step
  * @property {import("./engines.js").Engines} engines
  */
 
@@ -18,7 +18,7 @@
  * @property {number} reach
  * @property {"higher" | "lower"} better
  * @property {number[]} samples
- * @property {Record<string, string>} figures what stands behind it, for people
+ * @property {Record<string, string>} figures the measured values, for people
  */
 
 /**
@@ -46,8 +46,8 @@ export function quantile(values, share) {
 }
 
 /**
- * Measures each of the contenders once a round, in an order that turns with each round, so that a
- * machine that becomes slower is slower for all. The first round warms up and does not count.
+ * Measures each contender once a round and rotates their order from round to round, so that a machine
+ * that becomes slower affects all of them alike. The first round warms up and does not count.
  * @template {string} Name
  * @param {number} rounds
  * @param {Record<Name, () => Promise<number>>} contenders what one round of each measures
@@ -70,7 +70,7 @@ export async function interleaved(rounds, contenders, progress) {
 }
 
 /**
- * A row out of interleaved rounds: the median of the rounds' ratios.
+ * Makes a row of interleaved rounds: its ratio is the median of the rounds' ratios.
  * @param {Omit<Row, "ratio" | "samples">} row
  * @param {readonly number[]} ours
  * @param {readonly number[]} theirs of the same rounds
@@ -82,7 +82,7 @@ export function ratioRow(row, ours, theirs) {
 }
 
 /**
- * Per second, of so many callers who each do one thing after the other until the time is over.
+ * Counts the calls per second of `callers` concurrent callers, each of which calls `work` in a loop for `forMs`.
  * @param {number} callers
  * @param {number} forMs
  * @param {(caller: number, turn: number) => Promise<unknown>} work
@@ -102,7 +102,7 @@ export async function rateOf(callers, forMs, work) {
 }
 
 /**
- * Milliseconds that each of `times` took, one after the other.
+ * Calls `work` `times` times in sequence, and returns the milliseconds that each call took.
  * @param {number} times
  * @param {(turn: number) => Promise<unknown>} work
  * @param {number} [idleMs] before each; default 0

@@ -1,11 +1,11 @@
-// Asks how fast it is, always beside something else in the same run: a table a question.
+// Measures how fast Leasehold is, always beside a contender in the same run. Prints a table per question.
 //
 //   npm run bench                              everything
 //   npm run bench -- --quick                   in a few minutes, at sizes of at most 100,000
 //   npm run bench -- --only tasks,handover     questions by the names of their files
 //   npm run bench -- --json FILE               [{ id, ratio, reach, better, samples }]
 //
-// Ends with 1 if a question could not be answered; a ratio out of reach is told, and is no error.
+// Exits with 1 if a question fails. A ratio that misses its target is printed in red and is no error.
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { basename } from "node:path";

@@ -1,13 +1,12 @@
 /**
- * Leases on a back end of one's own: a folder that the processes of one machine share. The store is
- * custom-store/store.js, the compare-and-swap beneath it custom-store/cell.js.
+ * Leases on a custom store: a folder that the processes of one machine share. custom-store/store.js is
+ * the store, custom-store/cell.js the compare-and-swap below it.
  *
  *   node examples/custom-store.js [FOLDER]
  *
- * Without a folder, one that is deleted in the end. You will see three processes write the numbers
- * from 1 to 20 into a file, one at a time and none twice, although each reads the whole file and
- * writes it anew. One of them is killed in the middle of it: when its lease has run out, the others
- * go on.
+ * Without FOLDER it uses a temporary one. Three processes write the numbers from 1 to 20 to a file. Each
+ * reads and rewrites the whole file, yet every number appears once. One process is killed halfway. The
+ * others continue when its lease has expired.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -84,7 +83,7 @@ async function readEntries(folder) {
 }
 
 /**
- * Whether nobody was here before.
+ * Creates the file. Returns false if another process has created it before.
  * @param {string} path
  */
 function isFirst(path) {

@@ -50,14 +50,14 @@ try {
 async function accident(title, tenant, write) {
   console.log(`\n${title}`);
   const resource = `${tenant}:billing-close:2026-04`;
-  // Not renewed, as in a process that stands still.
+  // Without renewal, as in a paused process.
   const late = await slow.acquire(resource, { ttlMs: 1_000, autoRenew: false });
   console.log(`slow   has token ${late.token}, and is paused`);
   await quick.run(resource, async (lease) => {
     await write(tenant, "CLOSED", lease);
     console.log(`quick  has token ${lease.token}, and closes the period`);
   });
-  // It would only have to ask, and does not: whoever asks can be paused just after it.
+  // It does not check first. A check would not help: the process can be paused right after it.
   console.log(`slow   goes on where it was, though checkAlive() is ${late.checkAlive()}`);
   try {
     await write(tenant, "COLLECTING INVOICES", late);
@@ -90,7 +90,7 @@ async function write(tenant, status, lease, client = db) {
  */
 function writeFenced(tenant, status, lease) {
   return db.transaction(async (tx) => {
-    // First: from here to the commit nobody else passes, and a smaller token never again.
+    // Call fence() first. No other holder passes from here to the commit, and no smaller token ever does.
     await fence(tx, lease.resource, lease.token);
     await write(tenant, status, lease, tx);
   });

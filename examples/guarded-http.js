@@ -1,13 +1,13 @@
 /**
- * An HTTP service that refuses writes of those who have lost their lease.
+ * An HTTP service that refuses writes of a client that has lost its lease.
  *
  *   node examples/guarded-http.js [URL]
  *
  * URL says where the leases are kept (postgres://..., redis://..., etcd://..., http://127.0.0.1:4040
  * while `npm start` runs); without one, PGlite in this process.
  *
- * You will see a worker that was paused being answered 412 with both tokens, its successor 204, and
- * somebody who says no token 428.
+ * A paused worker gets 412 with both tokens, its successor gets 204, and a request without a token gets
+ * 428.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -17,7 +17,7 @@ import { openSource } from "./support/source.js";
 
 const RESOURCE = "example-tenant:7";
 
-/** The service. With several of its kind behind one address, the guard would be sqlGuard(...). */
+/** The guard of the service. Several instances behind one address would use sqlGuard(...). */
 const store = memoryGuard({
   onRefused: ({ token, lastToken }) => console.log(`refused: token ${token} after ${lastToken}`),
 });
@@ -53,12 +53,12 @@ const [slow, quick] = await Promise.all([
   connect(source, { holder: "slow" }),
   connect(source, { holder: "quick" }),
 ]);
-// Not renewed, as in a process that stands still.
+// Without renewal, as in a paused process.
 const late = await slow.acquire(RESOURCE, { ttlMs: 500, autoRenew: false });
 await write("slow", late.token);
 await quick.run(RESOURCE, (lease) => write("quick", lease.token));
 await write("slow", late.token);
-await write("nobody");
+await write("anonymous");
 console.log(`written by ${written.join(", ")}; refusals: ${store.refusals}`);
 
 await Promise.all([slow.close(), quick.close()]);

@@ -58,13 +58,13 @@ async function leaderBut(/** @type {unknown} */ other) {
   }
 }
 
-/** Anybody may watch, candidate or not. */
+/** Prints each change of leader. A process need not be a candidate to observe. */
 async function watch(
   /** @type {import("leasehold").Elector} */ elector,
   /** @type {AbortSignal} */ signal,
 ) {
   for await (const { leader } of elector.observe({ signal })) {
-    console.log(`seen: ${leader === null ? "nobody leads" : `${leader} leads`}`);
+    console.log(`seen: ${leader === null ? "no leader" : `${leader} leads`}`);
   }
 }
 

@@ -30,12 +30,12 @@ class ShardCoordinator {
     this.lease = lease;
     lease.onLost((reason) => {
       console.log(`${name}: lost the lease (${reason})`);
-      // At once, and nothing slow: somebody else may be leading already.
+      // Return quickly: another node may already lead.
       this.#leading.abort(new Error(`lease lost: ${reason}`));
     });
   }
 
-  /** When this node is told that it leads. */
+  /** Call it when this node becomes the leader. */
   async start() {
     const got = await this.lease.acquire();
     console.log(`${this.name}: acquire() is ${got}${got ? `, token ${this.token}` : ""}`);
@@ -43,7 +43,7 @@ class ShardCoordinator {
     return got;
   }
 
-  /** When it is told that it leads no more. Without the lease it does nothing. */
+  /** Call it when this node stops leading. Without the lease it does nothing. */
   async stop() {
     await this.lease.release();
     console.log(`${this.name}: released, checkAlive() is ${this.lease.checkAlive()}`);
@@ -74,9 +74,9 @@ const first = new ShardCoordinator("node-1", one.reusableLease(RESOURCE, options
 const second = new ShardCoordinator("node-2", two.reusableLease(RESOURCE, options));
 try {
   await first.start();
-  // Holding it already is no obstacle.
+  // A node that holds the lease may acquire it again.
   await first.start();
-  // Somebody else definitely holds it. That nobody can say would be a rejection.
+  // `false`: another node holds the lease. If that were uncertain, acquire() would reject.
   await second.start();
   await second.stop();
 
@@ -88,7 +88,7 @@ try {
   await tell(first, first.allocate("shard-9"));
 
   const { token: before = 0 } = (await two.get(RESOURCE)) ?? {};
-  // Nobody is let in before node-1's time is over, so the first tries may be in vain.
+  // The store grants nothing before node-1's grant expires, so the first attempts may fail.
   while (!(await second.start())) await sleep(200);
   console.log(`the token has grown: ${second.token > before}`);
   await tell(second, second.allocate("shard-9"));

@@ -13,8 +13,8 @@
  * on; node-1 take over at once when node-2 is stopped; every message marked once, in order.
  *
  * What differs from the article's code, and why:
- * - Whether a node leads is asked of the lease, by the clock, at each step. A flag that the loop sets is
- *   wrong from the moment at which the lease runs out until the loop comes round again.
+ * - Each step asks the lease, by the clock, whether the node still leads. A flag that the loop sets is wrong
+ *   from the expiry of the lease until the next round of the loop.
  * - An error of a call says nothing about the lease. The node leads on until its own time is over, which
  *   comes before the store's; an acquire whose answer was lost is repeated and answers the same grant.
  * - Losing the lease ends the work that is under way: its signal aborts.
@@ -59,7 +59,7 @@ class Lease {
     return this.#lease.acquire();
   }
 
-  /** `false`: it is lost. An error: nobody can say. */
+  /** `false`: the lease is lost. An error: the result is unknown. */
   async renew() {
     try {
       await this.#lease.held?.renew();
@@ -201,7 +201,7 @@ const newLoop = (at) => {
   const leases = /** @type {import("leasehold").Leasehold} */ (clients[at]);
   return new LeaderLoop(leases.holder, new Lease(leases, KEY, TTL_MS));
 };
-// Who asks first is not always served first: the story is told of a node-1 that leads first.
+// Two nodes that start together may lead in either order. node-1 must lead first in this example.
 const first = newLoop(0);
 while (!first.lease.held) await sleep(20);
 const second = newLoop(1);

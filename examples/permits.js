@@ -1,5 +1,5 @@
 /**
- * At most three at once: permits, made of one lease each. And one alone: whoever holds all of them.
+ * At most three at once: each permit is a lease. A caller that holds all permits runs alone.
  *
  *   node examples/permits.js [URL]
  *
@@ -24,7 +24,7 @@ async function acquirePermit(leases, places) {
       const lease = await leases.tryAcquire(place);
       if (lease) return lease;
     }
-    // All are taken: in line for one of them, but not for ever, for another may be free before.
+    // All permits are held. Wait for one of them, but not for ever: another may be released first.
     try {
       return await leases.acquire(shuffled[0] ?? "", { waitMs: 1_000 });
     } catch (error) {

@@ -6,8 +6,8 @@
  * URL says where the leases are kept: http://127.0.0.1:4040 while `npm start` runs, postgres://...;
  * without one, PGlite in this process.
  *
- * You will see one worker at work for longer than its lease lasts, because it is renewed; a caller
- * that does not wait being told who is at it; and then the other worker, with a larger token.
+ * One worker works for longer than its TTL, because its lease is renewed. A caller that does not wait learns
+ * who holds the lease. Then the other worker runs, with a larger token.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "leasehold";
@@ -59,11 +59,11 @@ function bill(leases) {
   });
 }
 
-/** Comes while somebody is at work, and does not wait. */
+/** Tries while a worker holds the lease, and does not wait. */
 async function visit() {
   while ((await visitor.get(RESOURCE))?.state !== "live") await sleep(50);
-  const result = await visitor.tryRun(RESOURCE, () => console.log("nobody is at work"));
-  if (!result.ran) console.log(`visitor: somebody else has it, ${result.holder}`);
+  const result = await visitor.tryRun(RESOURCE, () => console.log("the lease was free"));
+  if (!result.ran) console.log(`visitor: ${result.holder} has the lease`);
 }
 
 /** @param {number} ms */

@@ -6,9 +6,9 @@
  * URL says where the leases are kept (postgres://..., redis://..., etcd://..., http://127.0.0.1:4040
  * while `npm start` runs); without one, PGlite in this process.
  *
- * You will see work that fails being started again, on whichever node is first; the other node take over
- * at once when the one at work is closed; and work that does not stop when it is told to: its lease is
- * not released but expires, and only then does the next one begin.
+ * Failed work starts again, on the first node that acquires the lease. When the working node is closed, the
+ * other one takes over at once. When work does not stop after its signal has aborted, its lease is not
+ * released but expires, and only then does the other node begin.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, LeaseholdError } from "leasehold";
@@ -17,7 +17,7 @@ import { openSource } from "./support/source.js";
 const { source, close } = await openSource(process.argv[2]);
 let starts = 0;
 let atWork = "";
-/** What the work waits for after it was told to stop. */
+/** The work waits for this promise after its signal has aborted. */
 let drained = Promise.resolve();
 
 /** As a rule each of these is a process of its own, on a machine of its own. */

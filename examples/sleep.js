@@ -48,7 +48,7 @@ export default function handlers({ crashRate = 0, latencyRate = 0, reportTo } = 
             stall(STALL_TTLS * task.ttlMs);
             if (reportTo !== undefined) await reportLate(reportTo, task.id, lease);
           }
-          // Rejects when the lease is lost: somebody else may be at this task already.
+          // Rejects when the lease is lost, because another worker may already run this task.
           await sleep((1_000 * seconds) / steps, undefined, { signal });
           rest.progress({ step: step + 1, of: steps });
         }

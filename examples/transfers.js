@@ -1,5 +1,5 @@
 /**
- * Transfers between accounts, each under the leases of both: all or none, and nobody waits in a circle.
+ * Transfers between accounts, each under the leases of both. They are acquired all or none, without deadlock.
  *
  *   node examples/transfers.js [URL]
  *

@@ -32,7 +32,7 @@ const handler = renderReport.handle(async (report, { task, signal, progress }) =
     `attempt ${task.attempt} of ${task.maxAttempts}: ${customer}, ${day.getUTCFullYear()}`,
   );
   for (let page = 1; page <= pages; page += 1) {
-    // The work. Rejects when the lease on the task is lost: somebody else may be at it already.
+    // The work. Rejects when the lease is lost, because another worker may already run this task.
     await sleep(500, undefined, { signal });
     // Sent with the next heartbeat.
     progress({ page, of: pages });

@@ -1,7 +1,7 @@
-// Builds the packages' dist/ folders: the library, then the server with the console in it. Each is built
-// beside the old one and then put in its place: a deleted source leaves no stale module behind, and programs
-// that run from dist/ meanwhile (npx builds anew on its first call) find either all of the old modules or
-// all of the new ones.
+// Builds the packages' dist/ folders: the library, then the server with the console in it. Each build goes to
+// a new folder, which then replaces dist/. So a deleted source leaves no stale module behind. A program that
+// starts from dist/ meanwhile (npx builds on its first call) finds either the old build or the new one, never
+// a mixture.
 import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -16,7 +16,7 @@ const QUIETLY = ["--logLevel", "warn"];
 
 const isBuilt =
   build("packages/leasehold", () => true) &&
-  // Against the library that was just built, as its users are.
+  // The server compiles against the library's new build, as users' code does.
   build("packages/leasehold-server", (made) => {
     chmodSync(join(made, "cli", "main.js"), 0o755);
     // The tasks of `leasehold demo`.
@@ -24,17 +24,17 @@ const isBuilt =
     return run(vite, "build", "apps/console", "--outDir", join(made, "web"), ...QUIETLY);
   });
 if (isBuilt) {
-  // What npm takes only from the folder of a package.
+  // npm packs only files inside a package's folder.
   for (const name of ["leasehold", "leasehold-server"]) {
     for (const file of ["LICENSE", "CHANGELOG.md"]) copy(file, `packages/${name}/${file}`);
   }
-  // Each error names its section there.
+  // Each error message links to its section of this file.
   copy("docs/errors.md", "packages/leasehold/docs/errors.md");
 } else {
   process.exitCode = 1;
 }
 
-/** @param {string} path of the package @param {(made: string) => boolean} finish @returns whether it went well */
+/** @param {string} path of the package @param {(made: string) => boolean} finish @returns whether it succeeded */
 function build(path, finish) {
   const folder = mkdtempSync(join(root, path, "dist-"));
   try {

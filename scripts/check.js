@@ -1,5 +1,5 @@
-// Everything that a change must pass besides the tests, each step even if one before it failed.
-// What a step prints is shown only when it fails.
+// Runs everything that a change must pass besides the tests. All steps run, even after a failure.
+// A step's output is shown only if it fails.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "leasehold-check-"));
-/** Of a package, by the names that npm gives them. */
+/** The path of a package's tarball, by npm's naming scheme. */
 const tarball = (name) =>
   join(folder, readdirSync(folder).find((file) => file.startsWith(`${name}-0`)) ?? name);
 const PACKAGES = ["leasehold", "leasehold-server"];
@@ -17,12 +17,14 @@ const PACKAGES = ["leasehold", "leasehold-server"];
 const steps = [
   ["build", "node", () => ["scripts/build.js"]],
   ["types", "npm", () => ["run", "typecheck"]],
-  // They see the package as its users do.
+  // The examples compile against the built packages, as users' code does.
   ["types of the examples", "tsc", () => ["-p", "examples"]],
   ["lint", "npm", () => ["run", "lint"]],
   ["format", "biome", () => ["check", "--error-on-warnings", "."]],
+  // The words are listed in scripts/words/retired.yml.
+  ["retired words", "node", () => ["scripts/words/check.js"]],
   ["unused code", "knip", () => ["--treat-config-hints-as-errors"]],
-  // Exports that only tests use are marked @internal. Which packages may be used says tests/packaging/layers.
+  // Exports that only tests use are marked @internal. tests/packaging/layers checks which packages are allowed.
   [
     "unused in production",
     "knip",

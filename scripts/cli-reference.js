@@ -1,5 +1,5 @@
-// The reference of docs/cli.md, from the commands themselves: writes it anew, or with --check says
-// whether it is current.
+// Generates the reference in docs/cli.md from the commands. With --check it changes nothing, and fails if
+// the reference is out of date.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { commandTree } from "../packages/leasehold-server/dist/cli/command-tree.js";

@@ -1,4 +1,4 @@
-// Takes the pictures of the README: the demo runs for a while, and a browser looks at its console.
+// Takes the pictures of the README: runs the demo for a while, then captures its console in a browser.
 //
 //   npm run pictures [-- --seconds 40] [-- --out docs/images]
 import { spawn } from "node:child_process";
@@ -92,7 +92,7 @@ async function asked(url, path) {
   return response.json();
 }
 
-/** Of the tasks that came to somebody more than once, the one that did most often. */
+/** The id of the task with the most attempts and crashes. */
 async function handedOver(url) {
   const { items } = await asked(url, "/api/tasks?limit=200");
   const [most] = items.toSorted((a, b) => b.attempt + b.crashes - a.attempt - a.crashes);
@@ -103,7 +103,7 @@ async function taskWithManyAttempts(url) {
   return `/tasks/${await handedOver(url)}`;
 }
 
-/** Leases of some size: who holds them changes hands, is late, waits. */
+/** Acquires enough leases to fill the lists, and keeps one resource busy with handovers and expiries. */
 async function populate(url) {
   const { connect } = await import("leasehold");
   const clients = await Promise.all(
@@ -122,7 +122,7 @@ async function populate(url) {
   for (const [index, client] of clients.entries()) {
     client.acquire(`tenant_10${index + 1}:billing`, { signal: ending.signal }).catch(() => {});
   }
-  // One resource that everybody had.
+  // All clients hold this resource one after the other: its history has every kind of end.
   const turns = (async () => {
     for (let turn = 0; !ending.signal.aborted; turn++) {
       const client = clients[turn % clients.length];
@@ -140,7 +140,7 @@ async function populate(url) {
   };
 }
 
-/** Step by step to the moment at which the resource refuses the paused holder's write. */
+/** Steps through the simulation until the resource refuses the paused holder's write. */
 async function untilRefused(page) {
   await page.getByRole("button", { name: /GC pause and fence/i }).click();
   const refused = page.getByText(/refused P1's write/i);

@@ -1,4 +1,4 @@
-// BullMQ 6 on Redis. What is finished is kept, as ours is.
+// BullMQ 6 on Redis. It keeps finished jobs, as our worker keeps finished tasks.
 import { Queue, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { Countdown } from "./until.js";

@@ -1,5 +1,5 @@
-// graphile-worker as its own measurements run it: jobs fetched 500 at a time into a local queue,
-// completions and failures gathered.
+// graphile-worker with the settings of its own benchmark: it fetches 500 jobs at a time into a local queue
+// and batches completions and failures.
 import { makeWorkerUtils, runTaskList } from "graphile-worker";
 import pg from "pg";
 import { Countdown, rateDuring, startLatencies, untilNone } from "./until.js";
@@ -16,7 +16,7 @@ const UNFINISHED = "SELECT FROM graphile_worker._private_jobs LIMIT 1";
 /** @param {string} url */
 export async function open(url) {
   const pool = new pg.Pool({ connectionString: url, max: 10 });
-  // What it warns of otherwise.
+  // Without this it logs a warning.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   const utils = await makeWorkerUtils({ pgPool: pool });

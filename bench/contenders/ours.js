@@ -1,18 +1,19 @@
-// Our worker, by its public face: leases on each task, fenced completions, outputs and attempts kept.
+// Our worker, through the public API. Each task has a lease, completions are fenced, and the store keeps
+// outputs and attempts.
 
 import { defineTask } from "leasehold";
 import pg from "pg";
 import { Countdown, rateDuring, startLatencies, untilNone } from "./until.js";
 
-/** As many handlers at once as there may be; what is claimed together is reported together. */
+/** The most handlers that may run at once. The worker completes tasks in the batches that it claimed. */
 const CONCURRENCY = 500;
-/** Of a worker as one has it, for handlers that do something. */
+/** A usual setting, for handlers that do real work. */
 const PLAIN_CONCURRENCY = 10;
 const UNFINISHED = `SELECT FROM leasehold.task WHERE namespace = 'default' AND queue = 'default'
   AND state = 'pending' UNION ALL
   SELECT FROM leasehold.task WHERE state = 'running' LIMIT 1`;
 
-/** Ids in the order of their making, as UUIDv7 are. */
+/** Ids grow in the order of insertion, as UUIDv7 do. */
 export const LOAD = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data,
     max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at)
   SELECT 'default', ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'pending', 'noop',

@@ -1,5 +1,5 @@
-// pg-boss 10, 100 jobs a batch. Its own worker sleeps for half a second between batches at least, so
-// what it does for each is called here without the sleep: fetch, work, complete.
+// pg-boss 10, 100 jobs a batch. Its own worker sleeps at least half a second between batches, so this file
+// calls the same steps without the sleep: fetch, work, complete.
 import pg from "pg";
 import PgBoss from "pg-boss";
 

@@ -1,5 +1,5 @@
-// A contender in a process of its own, all under the same binary: Node 24, which graphile-worker 0.18
-// needs. The bench asks, the process answers; between two questions it is idle.
+// Runs each contender in its own process, all with the same binary: Node 24, which graphile-worker 0.18
+// needs. The bench sends requests; between two requests the process is idle.
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
@@ -9,7 +9,7 @@ const SERVE = fileURLToPath(new URL("./serve.js", import.meta.url));
 /** What every contender can do; its process serves it. */
 /**
  * @typedef {object} Contender
- * @property {(count: number) => Promise<void>} load empties the queue and adds so many tasks
+ * @property {(count: number) => Promise<void>} load empties the queue, then adds `count` tasks
  * @property {(count: number) => Promise<number>} drain milliseconds until all are finished and stored
  * @property {(times: number) => Promise<number[]>} [latencies] milliseconds from enqueue to the handler
  * @property {(forMs: number) => Promise<number>} [rate] tasks per second of a plain worker

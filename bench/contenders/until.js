@@ -1,7 +1,7 @@
-// How contenders know that they are done.
+// Ways in which contenders detect that they are done.
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Counts, and tells when there were as many as expected. */
+/** Counts, and resolves a promise when the expected count is reached. */
 export class Countdown {
   #left = 0;
   #done = () => {};
@@ -27,7 +27,8 @@ export class Countdown {
 }
 
 /**
- * Until the statement finds nothing: the last handlers have run, their completions are on the way.
+ * Polls until the statement finds no unfinished task. The last handlers have already run; their completions
+ * may still be in flight.
  * @param {import("pg").Pool} pool
  * @param {string} unfinished
  */
@@ -36,7 +37,7 @@ export async function untilNone(pool, unfinished) {
 }
 
 /**
- * As many handlers as run while the time goes by, per second.
+ * Counts the handlers that run within `forMs`, per second.
  * @param {Countdown} countdown
  * @param {number} forMs
  */
@@ -47,8 +48,8 @@ export async function rateDuring(countdown, forMs) {
 }
 
 /**
- * Milliseconds from the call of `enqueue` until its handler starts, with pauses in which the worker
- * becomes idle.
+ * Measures the milliseconds from the call of `enqueue` until its handler starts. The worker becomes idle
+ * before each call.
  * @param {number} times
  * @param {() => Promise<unknown>} enqueue
  * @param {(started: () => void) => void} onStart

@@ -3,8 +3,8 @@
 // leases: ratio = acquire and release pairs per second of 256 callers on other resources, with a
 //         million live leases in the table / with a thousand
 // tasks:  ratio = tasks claimed and completed per second, 100 at a time, with a million pending and a
-//         million finished ones / with a thousand of each. What was taken is added again meanwhile,
-//         which is not counted.
+//         million finished ones / with a thousand of each. The bench replaces claimed tasks
+//         meanwhile, and does not count that time.
 import { randomBytes, randomUUID } from "node:crypto";
 import { connect, openStores } from "leasehold";
 import pg from "pg";
@@ -16,9 +16,9 @@ const BATCH = 100;
 
 const LIVE_LEASES = `INSERT INTO leasehold.lease
     (namespace, resource, lease_id, holder, token, ttl_ms, granted_at, expires_at)
-  SELECT 'default', 'live-' || n, md5(n::text), 'somebody', n, 86400000, now(), now() + interval '1 day'
+  SELECT 'default', 'live-' || n, md5(n::text), 'holder', n, 86400000, now(), now() + interval '1 day'
   FROM generate_series(1, $1::int) n`;
-/** Ids in the order of their making, as UUIDv7 are; what is finished is older than what waits. */
+/** Ids grow in the order of insertion, as UUIDv7 do. Finished tasks are older than pending ones. */
 const TASKS = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, priority, data, output,
     max_attempts, crash_limit, backoff_ms, max_backoff_ms, created_at, scheduled_at, finished_at,
     attempt, token, lease_id, holder, ttl_ms, started_at, expires_at, result)
@@ -26,7 +26,7 @@ const TASKS = `INSERT INTO leasehold.task (namespace, id, state, kind, queue, pr
     CASE WHEN done THEN 'done' ELSE 'pending' END, 'noop', 'default', 0, '{"n":' || n || '}',
     CASE WHEN done THEN 'null' END, 10, 10, 1000, 3600000, now(), now() + n * interval '1 us',
     CASE WHEN done THEN now() END, CASE WHEN done THEN 1 ELSE 0 END, CASE WHEN done THEN n ELSE 0 END,
-    CASE WHEN done THEN md5(n::text) END, CASE WHEN done THEN 'somebody' END,
+    CASE WHEN done THEN md5(n::text) END, CASE WHEN done THEN 'holder' END,
     CASE WHEN done THEN 30000 END, CASE WHEN done THEN now() END, CASE WHEN done THEN now() END,
     CASE WHEN done THEN 'done' END
   FROM (SELECT n, n <= $1 AS done FROM generate_series(1, 2 * $1::int) n) x`;

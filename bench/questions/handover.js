@@ -1,9 +1,9 @@
-// How soon the next waiter runs after a release: two clients that hand one lease to each other.
+// How soon the next waiter runs after a release. Two clients pass one lease back and forth.
 //
 // ratio 1 = median time from the call of release() until the waiting client's work runs / median time
-//           of one round trip that writes durably to the same store, after a pause of the same length:
-//           processes and connections that sleep wake up slower than those that are busy
-// ratio 2 = the same time of node-redlock, which asks again every 200 ms / ours, both on Redis
+//           of one durable write to the same store, after the same idle time: idle processes and
+//           connections respond more slowly than busy ones
+// ratio 2 = the same time of node-redlock, which retries every 200 ms / ours, both on Redis
 
 import { Redis } from "ioredis";
 import { connect } from "leasehold";
@@ -11,7 +11,7 @@ import pg from "pg";
 import Redlock from "redlock";
 import { interleaved, latenciesOf, median, ms, ratioRow } from "../measure.js";
 
-/** Between two hand-overs: until the next one waits. */
+/** Idle time between two handovers, in which the next client enters the wait queue. */
 const IDLE_MS = 60;
 const WRITE = "INSERT INTO written VALUES ($1)";
 const SCRIPT = "redis.call('SET', KEYS[1], ARGV[1]) return 'ok'";
@@ -103,7 +103,7 @@ async function handOvers({ first, second }, times) {
   for (let turn = 0; turn < times; turn += 1) {
     const next = turn % 2 === 0 ? second : first;
     const waiting = next.acquire("baton").then((lease) => ({ lease, at: performance.now() }));
-    // Until it waits for a hint; how long that takes is not what is asked.
+    // The other client enters the wait queue and subscribes in this time, which is not measured.
     await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
     const released = performance.now();
     void held.release();

@@ -1,14 +1,14 @@
-// What a long transaction does to the rate of claims: as long as it holds the horizon, no row version
-// that dies meanwhile can be removed, and claims read past more and more of them.
+// How a long transaction slows claims down. While it holds the horizon, PostgreSQL cannot remove dead row
+// versions, and claims read past a growing number of them.
 //
-// ratio = (our rate while it is held / our rate before) / (the same of graphile-worker). Plain workers,
-// 10 handlers at once and graphile-worker without its local queue, so that every task is one that is
-// claimed anew.
+// ratio = (our rate while it is held / our rate before) / (the same of graphile-worker). Both run plain
+// workers with 10 concurrent handlers, graphile-worker without its local queue, so that each task needs a
+// claim of its own.
 import pg from "pg";
 import { contender } from "../contenders/process.js";
 import { median, perSecond, ratioRow } from "../measure.js";
 
-/** As many as either works off, by far. */
+/** Far more tasks than either contender completes. */
 const BACKLOG = { full: 600_000, quick: 100_000 };
 
 /** @type {import("../measure.js").Question} */

@@ -1,9 +1,9 @@
 // Leases over HTTP on durable PostgreSQL, 128 connections, each server a process of its own.
 //
-// ratio 1 = our acquires per second / answers per second of the same framework that does no work
-// ratio 2 = the same / acquires per second of a service as one writes it first: one route, one
-//           statement per request, through a pool
-// ratio 3 = leases per second in batches of 100 by /v1/leases / one lease a request, 16 connections
+// ratio 1 = our acquires per second / responses per second of the same framework without any work
+// ratio 2 = our acquires per second / those of the simplest service: one route, one statement per
+//           request, through a pool
+// ratio 3 = leases per second in batches of 100 by /v1/leases / with one lease a request, 16 connections
 import { spawn } from "node:child_process";
 import { Agent, request } from "node:http";
 import { createInterface } from "node:readline";

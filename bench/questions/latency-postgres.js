@@ -1,7 +1,6 @@
-// What a lone caller pays for a lease above the bare statement, on durable PostgreSQL.
+// The overhead of a lease for a single caller over the bare statement, on durable PostgreSQL.
 //
-// ratio = median latency of tryAcquire / that of the one statement that one would write by hand, on a
-// connection of its own.
+// ratio = median latency of tryAcquire / that of one handwritten statement on a connection of its own.
 
 import { connect } from "leasehold";
 import pg from "pg";

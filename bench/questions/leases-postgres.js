@@ -1,8 +1,8 @@
 // Leases per second on durable PostgreSQL: group commit beside one statement per call.
 //
-// ratio = our operations per second / those of the seeds of this idea, the single statements that one
-// writes first, each sent by its caller through a pool of the same size. Both store the same: a row
-// with holder, token and expiry, fsync and synchronous_commit on.
+// ratio = our operations per second / those of the simplest implementation: each caller sends its own
+// statement through a pool of the same size. Both store the same: a row with holder, token and expiry,
+// with fsync and synchronous_commit on.
 
 import { connect } from "leasehold";
 import pg from "pg";
@@ -39,7 +39,7 @@ export default {
     const forMs = size(3_000, 700);
     /** @type {Record<"acquire" | "renew" | "release", { ours: number[], theirs: number[] }>} */
     const figures = { acquire: none(), renew: none(), release: none() };
-    // A round acquires, renews and releases; what was acquired is there to be renewed.
+    // A round acquires, renews and releases: it renews the leases that it has acquired.
     const sides = {
       async ours(/** @type {number} */ round) {
         /** @type {Map<number, import("leasehold").HeldLease[]>} */
@@ -127,7 +127,7 @@ function mid(values) {
 }
 
 /**
- * Per second, until all are worked off by as many callers as ever.
+ * Processes all items with CALLERS concurrent callers, and returns the items per second.
  * @template T
  * @param {readonly T[]} all
  * @param {(one: T) => Promise<unknown>} work

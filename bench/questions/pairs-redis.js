@@ -1,7 +1,7 @@
-// Acquire and release on Redis, tokens included, beside the lock packages that most use there.
+// Acquire and release on Redis, tokens included, beside the most used lock packages for Redis.
 //
 // ratio = our pairs per second / theirs, on one Redis, 64 and 512 callers, each with resources of its
-// own: what is measured is the machinery, not the contention. `postgres` is durable PostgreSQL beside
+// own. The ratio compares overhead without contention. `postgres` is durable PostgreSQL beside
 // node-redlock on Redis, which keeps nothing on disk.
 import { Redis } from "ioredis";
 import { connect } from "leasehold";

@@ -1,6 +1,6 @@
-// A holder is killed: how soon somebody else holds what it held, of many leases at once.
+// How soon a waiter acquires the leases of a killed holder, many leases at once.
 //
-// ratio = the 99th percentile of the time from the kill until the next holder has it / (ttl + 100 ms).
+// ratio = the 99th percentile of the time from the kill until the waiter holds the lease / (ttl + 100 ms).
 // On memory, where a process cannot die alone, the holder's client stops instead of its process.
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,7 @@ const HOLDER = fileURLToPath(new URL("../holder.js", import.meta.url));
 
 /** @type {import("../measure.js").Question} */
 export default {
-  question: `A killed holder's ${LEASES} leases of ${TTL_MS} ms, held by somebody else`,
+  question: `A killed holder's ${LEASES} leases of ${TTL_MS} ms, acquired by a waiter`,
   sideBySide: `the ttl and ${LATE_MS} ms`,
   ids: ["takeover-memory", "takeover-postgres", "takeover-redis"],
   async run({ engines, size, progress }) {
@@ -64,7 +64,7 @@ async function takeovers(source, inProcess, prefix) {
     const lease = await waiter.acquire(`${prefix}-${at}`);
     return { lease, at: performance.now() };
   });
-  // Renewals of some take place meanwhile: the kill comes at any time in a term.
+  // Renewals continue meanwhile, so the kill falls at a random time of each grant.
   await new Promise((resolve) => setTimeout(resolve, TTL_MS + 300 * Math.random()));
   const killedAt = performance.now();
   kill();
@@ -84,7 +84,7 @@ async function holdElsewhere(source, prefix) {
 }
 
 /**
- * Renews by hand, until told to stop.
+ * Renews on a timer, until the returned function is called.
  * @param {string} source
  * @param {string} prefix
  */

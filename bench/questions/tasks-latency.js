@@ -1,7 +1,7 @@
-// How soon a task runs that is enqueued while its worker is idle.
+// How soon an idle worker starts a task after it was enqueued.
 //
-// ratio = median time from the call of enqueue until the handler starts / the same of graphile-worker,
-// without its local queue, which would only delay it; either in one process, 10 handlers at once
+// ratio = median time from the call of enqueue until the handler starts / the same of graphile-worker
+// without its local queue, which would only delay it. Both run in one process with 10 concurrent handlers.
 import { contender } from "../contenders/process.js";
 import { interleaved, median, ms, ratioRow } from "../measure.js";
 

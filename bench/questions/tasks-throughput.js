@@ -1,14 +1,14 @@
-// Tasks per second of a worker that finds its queue full: handlers that do nothing, so that only the
-// queue is measured. Each contender is one process under Node 24 with the settings that suit it best.
+// Tasks per second of a worker with a full queue. The handlers do nothing, so that the queue alone is
+// measured. Each contender is one process under Node 24 with the settings that suit it best.
 // Ours and pg-boss keep every finished task, ours with its output, its lease and each attempt;
-// graphile-worker deletes what is done. PostgreSQL is durable for all; Redis is as it comes.
+// graphile-worker deletes what is done. PostgreSQL is durable for all; Redis has its default settings.
 //
 // ratio = our tasks per second / theirs, from the start signal to a connected process until the last
 // task is finished in the store
 import { contender } from "../contenders/process.js";
 import { interleaved, median, perSecond, ratioRow } from "../measure.js";
 
-/** Enough to work for a second or more, as fast as each is. */
+/** Enough work for at least a second at each contender's speed. */
 const SIZES = {
   ours: { full: 50_000, quick: 20_000 },
   graphile: { full: 50_000, quick: 20_000 },

@@ -1,7 +1,7 @@
-// What a crowd of waiters costs the store: 1,000 clients in line for one lease beside 10.
+// The load of many waiters on the store: 1,000 clients in the wait queue of one lease beside 10.
 //
-// ratio = requests to acquire per hand-over with the crowd / with 10. Each waiter is a client of its
-// own on one PostgreSQL store, so that none stands behind another within its client.
+// ratio = acquire requests per handover with 1,000 / with 10. Each waiter is a client of its own on one
+// PostgreSQL store, so that no waiter stands behind another in a local queue.
 import { connect, openStores } from "leasehold";
 import { interleaved, median, ratioRow } from "../measure.js";
 
@@ -68,7 +68,7 @@ async function requestsPerHandOver(store, resource, size) {
   const served = clients.map((leases) =>
     leases.run(resource, { ttlMs: 60_000 }, () => new Promise((done) => setTimeout(done, HELD_MS))),
   );
-  // Until all are in line: what it costs to get there is the same for each.
+  // All clients enter the wait queue in this time. Their first requests are not counted.
   await new Promise((resolve) => setTimeout(resolve, 500 + 10 * size));
   requests = 0;
   await held.release();

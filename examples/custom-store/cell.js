@@ -4,21 +4,21 @@
  *   folder/41   folder/42   folder/43      each version is a file; the largest number is the value
  *
  * To change it: read version n, write the new value to a file beside it, and link(2) that file as
- * n + 1. The link is the swap: it exists whole or not at all, and of many only one succeeds. A
- * process that is killed anywhere leaves at most a file that nobody reads: there is no lock to break.
+ * n + 1. The link is the swap: it exists whole or not at all, and only one of several succeeds. A killed
+ * process leaves at most an unused file, and no lock to break.
  *
- * Failure case. Old versions are deleted, smallest first. A process that was paused after reading n
- * may find n + 1 free again because it is long gone; its link is then too small to be read by
- * anybody. So it looks whether the version that it has read is still there: deletion would have
- * come to that one first. If it is, the link counted; if not, it cannot tell, and says so.
+ * Failure case. Old versions are deleted, smallest first. A process that was paused after reading n may
+ * find n + 1 free again, because that version was deleted long ago. Its link is then an old version that
+ * no process reads. So it checks that version n still exists, because n is deleted before n + 1. If n
+ * exists, the swap counts. Otherwise the result is unknown, and swap() says so.
  */
 import { randomUUID } from "node:crypto";
 import { link, mkdir, readdir, readFile, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** A process may be overtaken by this many changes and still be told what became of its own. */
+/** A process still learns the result of its change if at most this many others came after it. */
 const KEPT_VERSIONS = 16;
-/** What a killed process has left is cleared away after this long. */
+/** Files of killed processes are deleted after this time. */
 const LEFTOVER_MS = 60_000;
 
 /**
@@ -37,7 +37,7 @@ export class Cell {
   }
 
   /**
-   * Makes the folder where there is none.
+   * Creates the folder if it does not exist.
    * @param {T} initial
    */
   async open(initial) {
@@ -50,13 +50,13 @@ export class Cell {
     for (;;) {
       const version = (await this.#versions()).at(-1) ?? 0;
       const text = await this.#textOf(version);
-      // Deleted just now: there are newer ones.
+      // Null: the version was just deleted, so there are newer ones.
       if (text !== null) return { version, text, value: JSON.parse(text).value };
     }
   }
 
   /**
-   * Changes the value unless somebody else has done so since it was read.
+   * Changes the value unless another process has changed it since it was read.
    * @param {Read<T>} read
    * @param {T} value
    * @returns {Promise<"won" | "lost" | "unknown">}
@@ -64,7 +64,7 @@ export class Cell {
   async swap({ version, text }, value) {
     if (!(await this.#publish(version + 1, value))) return "lost";
     const won = (await this.#textOf(version)) === text;
-    // The value stands: that something old cannot be deleted must not look like a failure of it.
+    // The new value is in place. A failure to delete old versions is no failure of the swap.
     await this.#clear(version + 1 - KEPT_VERSIONS).catch(() => {});
     return won ? "won" : "unknown";
   }

@@ -1,7 +1,7 @@
 /**
- * A lease store of one's own: the rules of the package, applied to one value that changes by
- * compare-and-swap. Any such cell will do: a file, an object in a bucket (If-Match), a key with a
- * revision. A batch is one swap, and the rules make it right to do all of it again when that is lost.
+ * A custom lease store: it applies the rules of the package to one value that changes by compare-and-swap.
+ * Any such value works: a file, an object in a bucket (If-Match), a key with a revision. A batch is one
+ * swap. After a lost swap the store applies the rules again to the new value.
  */
 import { ClosedError, StoreUnavailableError } from "leasehold";
 import { grantIdOf, rules } from "leasehold/port";
@@ -52,10 +52,10 @@ export class FolderStore {
   }
 
   /**
-   * @param {string} folder made where there is none
-   * @param {() => number} [nowMs] The store's clock. Default: the machine's, by which all processes
-   *   measure. If somebody sets it forward, leases end early; their holders see that too, because
-   *   `checkAlive()` looks at the same clock.
+   * @param {string} folder created if it does not exist
+   * @param {() => number} [nowMs] The store's clock. Default: the machine's clock, which all processes
+   *   share. If an operator sets it forward, leases end early. Their holders notice, because
+   *   `checkAlive()` uses the same clock.
    */
   static async open(folder, nowMs = Date.now) {
     const cell = /** @type {Cell<State>} */ (new Cell(folder));
@@ -184,7 +184,7 @@ export class FolderStore {
             return /** @type {Outcome} */ (withExpiry(outcome, nowMs));
           });
           if (!changed) return outcomes;
-          // Should the next line throw, nobody knows.
+          // If the next line throws, the change may have been applied.
           applied = "maybe";
           const swapped = await this.#cell.swap(read, { ...read.value, records: [...records] });
           if (swapped === "won") return outcomes;

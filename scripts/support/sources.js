@@ -1,4 +1,4 @@
-// The packages' sources in place of what was built of them, for vite and what is made with it.
+// Makes Vite load the packages' sources instead of their builds.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build, createServer } from "vite";
@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const PACKAGES = ["leasehold", "leasehold-server"];
 
 /**
- * From each specifier that a package exports to the source behind it.
+ * Maps each specifier that a package exports to its source file.
  * @param {"browser" | "default"} condition of the exports
  * @returns {{ find: RegExp, replacement: string }[]} for vite's `resolve.alias`
  */
@@ -27,8 +27,8 @@ export function sourceAliases(condition = "default") {
 }
 
 /**
- * Loads the project's TypeScript, that of the tests too: vite compiles it on the way.
- * `load("/tests/support/x.ts")` gives a module; `close()` ends the compiler.
+ * Loads the project's TypeScript, including that of the tests; Vite compiles it on the way.
+ * `load("/tests/support/x.ts")` returns a module; `close()` ends the compiler.
  */
 export async function openSources() {
   const vite = await createServer({
@@ -47,8 +47,8 @@ export async function openSources() {
 }
 
 /**
- * Compiles TypeScript programs with what they import of the project, which takes less time than to compile
- * all of it. Packages of others stay outside.
+ * Compiles TypeScript programs and the project files that they import. This is faster than compiling the
+ * whole project. Third-party packages are not bundled.
  * @param {Record<string, string>} programs source by name; each becomes `${outDir}/${name}.js`
  * @param {string} outDir below the project, so that packages are found from there
  */
@@ -64,7 +64,7 @@ export async function compilePrograms(programs, outDir) {
       emptyOutDir: true,
       target: "es2022",
       minify: false,
-      // Nothing is left out: what a planted bug does may look like nothing.
+      // Tree shaking could remove a planted bug's code as unused.
       rolldownOptions: {
         input: programs,
         treeshake: false,

@@ -30,7 +30,7 @@ const SHOWS: Readonly<Record<string, Check>> = {
     const [, first, last] =
       /^(worker-\d) works, token \d+$[^]*^\1 is done[^]*^(worker-\d) works/m.exec(out) ?? [];
     expect([first, last].sort()).toEqual(["worker-1", "worker-2"]);
-    expect(out).toMatch(/^visitor: somebody else has it, worker-\d$/m);
+    expect(out).toMatch(/^visitor: worker-\d has the lease$/m);
     const times = [...out.matchAll(/is done after ([\d.]+) s, on a lease of ([\d.]+) s/g)];
     expect(times).toHaveLength(2);
     for (const [, worked, ttl] of times) expect(Number(worked)).toBeGreaterThan(Number(ttl));
@@ -153,7 +153,7 @@ const SHOWS: Readonly<Record<string, Check>> = {
       "slow is answered 204",
       "quick is answered 204",
       "slow is answered 412 STALE_TOKEN",
-      "nobody is answered 428 TOKEN_REQUIRED",
+      "anonymous is answered 428 TOKEN_REQUIRED",
       "written by slow, quick; refusals: 1",
     ]);
   },

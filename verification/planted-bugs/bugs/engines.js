@@ -51,7 +51,7 @@ export const ETCD = [
     file: "packages/leasehold/src/stores/etcd/wait-queue.ts",
     find: 'sort_target: "CREATE",',
     by: 'sort_target: "KEY",',
-    check: etcdSuite("serves those who wait in the order in which they came"),
+    check: etcdSuite("serves waiters in the order of their arrival"),
   },
   {
     name: "etcd-release-by-name",

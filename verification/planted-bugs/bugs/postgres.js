@@ -29,7 +29,7 @@ export const POSTGRES = [
     file: LEASES,
     find: 'WHERE ${SAME_PLACE} AND ${isLive("k")}',
     by: "WHERE ${SAME_PLACE}",
-    check: suite("is refused after expiry, though nobody took over"),
+    check: suite("is refused after expiry, even without a new holder"),
   },
   {
     name: "sql-renewal-shortens",
@@ -72,7 +72,7 @@ export const POSTGRES = [
     file: LEASES,
     find: "'released' AS status, ${wakeFirst(\"x\")} AS woken",
     by: "'released' AS status, NULL AS woken",
-    check: suite("wakes the first in line alone"),
+    check: suite("wakes only the head of the queue"),
   },
   {
     name: "sql-dead-waiters-count",
@@ -80,7 +80,7 @@ export const POSTGRES = [
     file: "packages/leasehold/src/stores/postgres/wait-queue.ts",
     find: 'WHERE ${SAME_KEY("w", "i")} AND w.expires_at > c.now\n        AND s.lease_id',
     by: 'WHERE ${SAME_KEY("w", "i")}\n        AND s.lease_id',
-    check: suite("forgets a place that nobody asks for again"),
+    check: suite("drops the position of a waiter that stops polling"),
   },
   {
     name: "sql-two-claim-one-task",
@@ -104,7 +104,7 @@ export const POSTGRES = [
     file: TASKS,
     find: "\"t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at\"",
     by: "\"t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token\"",
-    check: taskSuite("refuses a holder whose time has passed, though nobody took over"),
+    check: taskSuite("refuses a holder after its expiry, even without a new holder"),
   },
   {
     name: "sql-one-attempt-too-many",

@@ -31,7 +31,7 @@ export const REDIS = [
     file: SCRIPTS,
     find: "  if now >= r.expiresAt then return {'lost', 'expired'} end\n",
     by: "",
-    check: suite("is refused after expiry, though nobody took over"),
+    check: suite("is refused after expiry, even without a new holder"),
   },
   {
     name: "lua-retry-of-an-ended-grant",
@@ -77,7 +77,7 @@ export const REDIS = [
     file: SCRIPTS,
     find: "  wake(r, c[1])\n  return 1`);",
     by: "  return 1`);",
-    check: suite("wakes the first in line alone"),
+    check: suite("wakes only the head of the queue"),
   },
   {
     name: "lua-wakes-the-dead",

@@ -118,7 +118,7 @@ export const RULES = [
     by: "return tickets.filter(({ expiresAtMs }) => nowMs < expiresAtMs + 3_600_000);",
     check: conformance(
       "tests/conformance/memory.test.ts",
-      "forgets a place that nobody asks for again",
+      "drops the position of a waiter that stops polling",
     ),
   },
   {

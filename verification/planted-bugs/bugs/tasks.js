@@ -81,7 +81,7 @@ export const TASKS = [
     file: RULES,
     find: 'record: { ...ended(grant, "returned", nowMs), state: "pending" },',
     by: 'record: { ...ended(grant, "returned", nowMs), state: "pending", failures: grant.record.failures + 1 },',
-    check: suite("gives back at once, counts nothing"),
+    check: suite("requeues at once, counts nothing"),
   },
   {
     name: "poison-task-for-ever",

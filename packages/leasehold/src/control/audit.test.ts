@@ -62,7 +62,7 @@ it("a hash is the SHA-256 of what the header of the file says", () => {
   expect(chained(first, ENTRY, AT).hash).not.toBe(first.hash);
 });
 
-it("a chain that nobody has touched is in order, of any length", async () => {
+it("an unchanged chain of any length verifies", async () => {
   for (const length of [0, 1, 3, 10]) {
     const entries = chainOf(length);
     const { seq, hash } = entries.at(-1) ?? CHAIN_BEGIN;
@@ -74,7 +74,7 @@ it("a chain that nobody has touched is in order, of any length", async () => {
   }
 });
 
-it("what is added while it is read is no forgery", async () => {
+it("entries that are added during the check are no forgery", async () => {
   const entries = chainOf(9);
   const heads = [5, 9];
   const log = logOf(entries);
@@ -85,7 +85,7 @@ it("what is added while it is read is no forgery", async () => {
   expect(await verifyAudit(growing)).toMatchObject({ ok: true, entries: 9 });
 });
 
-it("tells the first entry that is not as it was", async () => {
+it("names the first entry that was changed", async () => {
   const entries = chainOf(10);
   const at = (n: number) => entries[n - 1] as AuditEntry;
   const head = at(10);

@@ -1,32 +1,31 @@
 /**
- * The audit: what operators did, as a chain in which each entry holds the hash of the one before.
+ * The audit: a chain of operator actions in which each entry holds the hash of the entry before.
  *
  *   hash(n) = SHA-256(JSON [hash(n - 1), seq, at, namespace, actor, action, target, reason, phase,
  *                           details])           hash(0) = 64 zeros, seq from 1 without a gap
  *
- * Whoever changes, deletes, inserts or reorders entries breaks the chain behind them. Whoever cuts
- * off its end, or writes all of it anew, is found out by a checkpoint {seq, hash} that was exported
- * before and kept elsewhere.
+ * A changed, deleted, inserted or moved entry breaks the chain after it. A checkpoint {seq, hash} that was
+ * exported earlier and kept elsewhere detects a chain whose end was cut off or that was rewritten.
  */
 
 import { InvalidOptionError, type Page } from "../core/index.js";
 import { digestOf, nextTurn } from "../env/index.js";
 
 /**
- * done: the act and this entry were committed together. Where they cannot be, an `intent` is written
- * before the act, and its `result` after it; an intent without a result may or may not have been done.
+ * done: the operator action and this entry were committed together. Stores that cannot do that write an
+ * `intent` before the action and its `result` after it. An intent without a result may have been done or not.
  */
 export type AuditPhase = "done" | "intent" | "result";
 
 export interface NewAuditEntry {
   readonly namespace: string;
-  /** Who did it: `key:<id>` or, on the command line, `cli:<user>`. */
+  /** The actor: `key:<id>` or, on the command line, `cli:<user>`. */
   readonly actor: string;
-  /** What, as `subject.verb`: `lease.revoke`, `key.create`. */
+  /** The action, as `subject.verb`: `lease.revoke`, `key.create`. */
   readonly action: string;
-  /** To what: a resource, a task id, a prefix, a key's id. */
+  /** The object of the action: a resource, a task id, a prefix, a key's id. */
   readonly target: string;
-  /** Why, in the actor's words; null where none is asked for. */
+  /** The reason, in the actor's words; null if the action needs none. */
   readonly reason: string | null;
   readonly phase: AuditPhase;
   /** More about it, as JSON. Never a secret. */
@@ -62,15 +61,15 @@ export interface AuditLog {
   append(entries: readonly NewAuditEntry[]): Promise<readonly AuditEntry[]>;
   /** The latest first. */
   list(query: AuditQuery): Promise<Page<AuditEntry>>;
-  /** The chain itself, of all namespaces, in its order: at most `limit` entries behind `afterSeq`. */
+  /** The chain of all namespaces in order: at most `limit` entries after `afterSeq`. */
   read(afterSeq: number, limit: number): Promise<readonly AuditEntry[]>;
-  /** Its end as those who write remember it, apart from the entries. */
+  /** The end of the chain as the writers keep it, separate from the entries. */
   head(): Promise<Checkpoint>;
 }
 
 /**
- * Of a query, for stores: only entries before this one; null: any.
- * @throws InvalidOptionError for a cursor that no page has given
+ * For stores: the `seq` before which a query's entries must be; null: no limit.
+ * @throws InvalidOptionError for a cursor that is not from a page
  */
 export function beforeSeq({ cursor }: AuditQuery): number | null {
   if (cursor === undefined) return null;
@@ -95,13 +94,13 @@ function hashOf(before: string, entry: Omit<AuditEntry, "hash">): string {
 
 export type Verification =
   | { readonly ok: true; readonly entries: number; readonly head: Checkpoint }
-  /** `seq` is the first place at which the chain is not what it was. */
+  /** `seq` is the first entry that is wrong. */
   | { readonly ok: false; readonly seq: number; readonly problem: string };
 
 /**
- * Reads the whole chain, page by page, and holds it against the end that those who write remember: a
- * chain cut off or continued by hand does not fit it, unless that was changed too.
- * @param checkpoint exported before, and kept elsewhere: the chain must still hold it
+ * Reads the whole chain, page by page, and compares its end with the end that the writers keep. A chain
+ * that was cut off or continued by hand differs from it, unless that record was changed too.
+ * @param checkpoint exported earlier and kept elsewhere: the chain must still contain it
  */
 export async function verifyAudit(
   log: Pick<AuditLog, "read" | "head">,
@@ -126,7 +125,7 @@ export async function verifyAudit(
       end = { seq, hash: entry.hash };
     }
     if (page.length === 0) break;
-    // To hash so many takes a while: others are served in between, whatever the store.
+    // Hashing a page takes a while. Other requests run before the next page, even on a store in memory.
     await nextTurn();
   }
   for (const { seq, of } of known) {
@@ -135,7 +134,10 @@ export async function verifyAudit(
   }
   const written = await log.head();
   if (end.seq > written.seq) {
-    return wrong(written.seq + 1, `entry ${written.seq + 1} was added by somebody else`);
+    return wrong(
+      written.seq + 1,
+      `entry ${written.seq + 1} lies after the end that the store has recorded`,
+    );
   }
   return { ok: true, entries: end.seq, head: end };
 }

@@ -1,7 +1,7 @@
 /**
- * What remains of grants that have ended, as a port. A lease store keeps the last grant of each
- * resource, live or ended; the history keeps those before it, for people to look at. It takes part in
- * no decision, so it is written after the fact, and may miss what happened where nobody recorded.
+ * The port for ended grants. A lease store keeps the last grant of each resource, live or ended; the
+ * history keeps the earlier ones, for people. No decision depends on it, so it is written after the fact
+ * and lacks grants that no process recorded.
  */
 import type { Key, LeaseState, LeaseView, Page } from "../core/index.js";
 
@@ -17,11 +17,11 @@ export interface HistoryQuery {
   readonly cursor?: string;
 }
 
-/** Append-only, but for what has become too old. Every grant in it has ended: `remainingMs` is 0. */
+/** Append-only, except for grants that have become too old. All grants have ended: `remainingMs` is 0. */
 export interface GrantHistory {
   /**
-   * Adds ended grants: all of them or, when it rejects, nobody knows which. One that is there already
-   * (by namespace, resource and grantId) stays as it is, so that a batch may be repeated.
+   * Adds ended grants. If it rejects, any part of the batch may have been added. A grant that is already
+   * there (by namespace, resource and grantId) stays unchanged, so the caller may repeat the batch.
    */
   append(grants: readonly LeaseView[]): Promise<void>;
   /**
@@ -29,10 +29,10 @@ export interface GrantHistory {
    * (SQL stores), so that the order of grants is right but for the differences between clocks; in
    * memory, where the tokens of each resource count from 1, in the order in which they were added.
    * Paging meets each grant once, also while others are added.
-   * @throws InvalidOptionError for a cursor that no page has given
+   * @throws InvalidOptionError for a cursor that is not from a page
    */
   list(query: HistoryQuery): Promise<Page<LeaseView>>;
   find(key: Key, grantId: string): Promise<LeaseView | null>;
-  /** Deletes what ended more than `olderThanMs` ago; how many. */
+  /** Deletes grants that ended more than `olderThanMs` ago. Returns how many. */
   collect(olderThanMs: number): Promise<number>;
 }

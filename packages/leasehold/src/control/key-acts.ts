@@ -1,4 +1,4 @@
-/** Making, exchanging and ending keys: the acts behind the command line and the server's routes. */
+/** Creates, rotates and revokes keys: the operator actions of the command line and the server's routes. */
 
 import { checkName, InvalidOptionError } from "../core/index.js";
 import type { Random } from "../env/index.js";
@@ -11,7 +11,7 @@ import {
 } from "./keys.js";
 import type { Act, Control } from "./operations.js";
 
-/** So many prefixes of one key at most: each request is compared with all of them. */
+/** The most prefixes of one key: each request is compared with all of them. */
 const MOST_PREFIXES = 100;
 
 /** Who asks for it, and why. */
@@ -21,7 +21,7 @@ export type KeyOrder = Pick<NewKey, "namespace" | "name" | "role" | "prefixes" |
 
 export interface MadeKey {
   readonly key: ApiKey;
-  /** To be shown once: nobody can read it again. */
+  /** Show it once: the store keeps only its digest. */
   readonly text: string;
 }
 
@@ -51,8 +51,8 @@ export async function createKey(
 }
 
 /**
- * Another key with the rights of this one, which ends after the overlap: time enough to give the new
- * one to everybody who uses the old. Its life is as long as the old one's was to be.
+ * Adds a key with the same rights and lifetime. The old key ends after the overlap, so that its users can
+ * change to the new one.
  *
  *   rotate ─┬─ good ──▶ successor added, old one ends after the overlap
  *           └─ revoked or expired, also a moment ago ──▶ nothing: a revocation that comes first stands

@@ -3,7 +3,7 @@ import { digestOf, systemRandom } from "../env/index.js";
 import { equalDigests, newKeyText, parseKeyText } from "./keys.js";
 
 describe("the text of a key", () => {
-  it("says its id, and its secret to whoever has the digest", () => {
+  it("gives its id, and its secret matches the stored digest", () => {
     const { id, text, digest } = newKeyText(systemRandom);
     expect(text).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}$/);
     expect(parseKeyText(text)).toEqual({ id, digest });

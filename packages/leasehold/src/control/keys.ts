@@ -1,18 +1,18 @@
 /**
- * API keys: who may do what in which namespace. The text of a key is shown once, when it is made:
+ * API keys: who may do what in which namespace. The text of a key is shown once, when it is created:
  *
  *   lh_<id: 12 hex digits>_<secret: 128 random bits as 32 hex digits>
  *
- * What is stored is the id, by which the record is found, and the SHA-256 of the secret. A secret of
- * 128 random bits cannot be guessed from its digest, so that no slow hash is needed.
+ * The store keeps the id, by which it finds the record, and the SHA-256 of the secret. A secret of 128
+ * random bits cannot be guessed from its digest, so it needs no slow hash.
  */
 
 import { InvalidOptionError, type Page } from "../core/index.js";
 import { digestOf, newLeaseId, type Random } from "../env/index.js";
 
 /**
- * viewer reads; holder takes, renews and releases leases, and works on tasks, under its own prefixes;
- * operator reads, and ends what others hold; admin does all that, and manages keys and limits.
+ * viewer reads. holder acquires, renews and releases leases and works on tasks, under its own prefixes.
+ * operator reads, and ends the leases of others. admin does all of that, and manages keys and limits.
  */
 export const ROLES = ["viewer", "holder", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
@@ -33,9 +33,9 @@ export interface ApiKey {
   readonly createdAt: string;
   /** Null: never. */
   readonly expiresAt: string | null;
-  /** What is left of its time by the store's clock; null: no end; 0: it has ended. */
+  /** Remaining time by the store's clock; null: no end; 0: it has ended. */
   readonly remainingMs: number | null;
-  /** Whether somebody ended it before its time. */
+  /** Whether an operator ended it before its expiry. */
   readonly revoked: boolean;
 }
 
@@ -52,11 +52,11 @@ export interface NewKey extends Pick<ApiKey, "id" | "namespace" | "name" | "role
 }
 
 /**
- * Good keys of one namespace: more than programs and people need, and where a loop that makes keys
- * ends. Those that have ended do not count: they are collected.
+ * The most live keys of one namespace: more than programs and people need, and a bound for a loop that
+ * creates keys. Ended keys do not count: they are collected.
  */
 export const MOST_KEYS = 1_000;
-/** How long keys that have ended are kept, for whoever looks for one that is in a log. */
+/** How long ended keys are kept, so that an operator can look up an id from a log. */
 export const KEEP_ENDED_KEYS_MS = 30 * 24 * 3_600_000;
 
 export interface KeyQuery {
@@ -74,12 +74,15 @@ export interface KeyStore {
   find(id: string): Promise<KeyRecord | null>;
   /**
    * The newest first; ended ones too. Never with a digest.
-   * @throws InvalidOptionError for a cursor that no page has given
+   * @throws InvalidOptionError for a cursor that is not from a page
    */
   list(query: KeyQuery): Promise<Page<ApiKey>>;
   /** Whether there is any key that has not ended, in any namespace. */
   any(): Promise<boolean>;
-  /** Deletes keys that ended more than `olderThanMs` ago; how many. No act: it ends nobody's right. */
+  /**
+   * Deletes keys that ended more than `olderThanMs` ago. Returns how many. It revokes no right, so it has
+   * no audit entry.
+   */
   collect(olderThanMs: number): Promise<number>;
 }
 
@@ -95,13 +98,13 @@ export type RotateOutcome =
   /** There are {@link MOST_KEYS} without the successor. */
   | { readonly status: "full" };
 
-/** Changes of keys, within an act. Each is one step: nothing comes between its looks and its changes. */
+/** Changes of keys, within an operator action. Each reads and writes in one atomic step. */
 export interface KeyActs {
   /** Null when the namespace has {@link MOST_KEYS} that are good. */
   add(key: NewKey): Promise<ApiKey | null>;
   /**
-   * Adds a key with the rights of one that is good, and as long a life; ends that one in `overlapMs`
-   * from the store's now on, if it would live longer; 0: now, as revoked.
+   * Adds a key with the rights and lifetime of a live key. The old key ends `overlapMs` from the store's
+   * now, unless it expires earlier. 0: it is revoked now.
    */
   rotate(rotation: KeyRotation): Promise<RotateOutcome>;
   /** Ends a key now. Null when the namespace has none of this id; one that has ended stays as it is. */
@@ -118,7 +121,7 @@ export class TooManyKeysError extends Error {
   override readonly name = "TooManyKeysError";
 
   constructor() {
-    super(`at most ${MOST_KEYS} keys of one tenant at once: revoke those that nobody uses`);
+    super(`at most ${MOST_KEYS} keys of one tenant at once: revoke unused keys`);
   }
 }
 
@@ -135,13 +138,13 @@ export function newKeyText(random: Random): KeyText {
   return { id, text: `lh_${id}_${secret}`, digest: digestOf(secret) };
 }
 
-/** What a text that may be a key says; null when it has not the form of one. */
+/** Parses the text of a key; null if it does not have the form of one. */
 export function parseKeyText(text: string): Pick<KeyText, "id" | "digest"> | null {
   const [, id, secret] = /^lh_([0-9a-f]{12})_([0-9a-f]{32})$/.exec(text) ?? [];
   return id !== undefined && secret !== undefined ? { id, digest: digestOf(secret) } : null;
 }
 
-/** Whether two digests are equal, in a time that does not tell where they differ. */
+/** Compares two digests in constant time. */
 export function equalDigests(a: string, b: string): boolean {
   if (a.length !== b.length) return false;
   let different = 0;

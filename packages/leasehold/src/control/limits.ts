@@ -1,4 +1,4 @@
-/** How much a tenant may have. What is not set is the server's own ceiling. */
+/** How much a tenant may have. Without a limit, the server's own ceiling applies. */
 export interface TenantLimits {
   /** Live leases at once. */
   readonly leases: number | null;
@@ -15,8 +15,8 @@ export interface LimitStore {
   read(namespace: string): Promise<TenantLimits>;
 }
 
-/** Changes of limits, within an act. */
+/** Changes of limits, within an operator action. */
 export interface LimitActs {
-  /** What the change does not name stays; null takes a limit away. */
+  /** Limits that the change does not name stay; null removes a limit. */
   set(namespace: string, change: Partial<TenantLimits>): Promise<TenantLimits>;
 }

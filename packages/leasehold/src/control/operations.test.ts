@@ -9,17 +9,17 @@ const ACT: Act = {
   target: "r",
   reason: "why",
 };
-const NOBODY = {} as Actors;
+const ACTORS = {} as Actors;
 
-/** @param away the entries, by number from 1, that cannot be written */
-function open(away: readonly number[] = []) {
+/** @param failing the entries, by number from 1, that cannot be written */
+function open(failing: readonly number[] = []) {
   const written: string[] = [];
   let asked = 0;
   const operations = inTwoSteps(
     {
       async append([entry]) {
         asked += 1;
-        if (away.includes(asked)) throw new Error("away");
+        if (failing.includes(asked)) throw new Error("unavailable");
         if (!entry) return [];
         written.push(`${entry.phase} ${entry.details}`);
         return [chained({ ...CHAIN_BEGIN, seq: 40 + asked }, entry, "")];
@@ -28,7 +28,7 @@ function open(away: readonly number[] = []) {
       read: () => Promise.reject(new Error("not asked")),
       head: () => Promise.reject(new Error("not asked")),
     },
-    NOBODY,
+    ACTORS,
   );
   return { written, operations };
 }
@@ -36,7 +36,7 @@ function open(away: readonly number[] = []) {
 it("an act stands between its intent and its result", async () => {
   const { written, operations } = open();
   const value = await operations.perform(ACT, async (actors) => {
-    expect(actors).toBe(NOBODY);
+    expect(actors).toBe(ACTORS);
     written.push("act");
     return { value: 7, details: { status: "revoked" } };
   });
@@ -50,7 +50,7 @@ it("nothing is done without an intent", async () => {
     written.push("act");
     return { value: null, details: {} };
   });
-  await expect(acting).rejects.toThrow("away");
+  await expect(acting).rejects.toThrow("unavailable");
   expect(written).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
 /**
- * Acts of operators: none without its entry in the audit.
+ * Operator actions: none without its entry in the audit.
  *
  *   one database   BEGIN ─ act ─ entry (done) ─ COMMIT           both or neither
  *   others         entry (intent) ─ act ─ entry (result)         died in between: an intent alone
@@ -12,15 +12,15 @@ import type { KeyActs, KeyStore } from "./keys.js";
 import type { LimitActs, LimitStore } from "./limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
 
-/** Who does what to what, and why. */
+/** An operator action: who does what to what, and why. */
 export type Act = Omit<NewAuditEntry, "phase" | "details">;
 
 export interface TaskActs extends Pick<TaskStore, "cancel" | "retry"> {
-  /** Forgets tasks that have ended (done, dead, cancelled), with their attempts; `ok` tells the last state. */
+  /** Deletes ended tasks (done, dead, cancelled) and their attempts; `ok` has the last state. */
   delete(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
 }
 
-/** What can be done in an act. */
+/** The changes that an operator action may make. */
 export interface Actors {
   readonly leases: Pick<LeaseStore, "revoke">;
   readonly tasks: TaskActs;
@@ -32,72 +32,72 @@ export interface Actors {
 
 export interface Performed<T> {
   readonly value: T;
-  /** What came of it, for the entry: anything that JSON can say, without a secret. */
+  /** The result, for the entry: any JSON without a secret. */
   readonly details: object;
 }
 
 export interface Operations {
   /**
-   * Does `work` and enters the act. Rejects with what `work` throws. What was refused (`notHeld`) is
-   * entered too. Where one database keeps both, an outcome `failed` undoes all of it and rejects with
-   * its error, and `work` may be called again: it must do nothing but ask its actors, not the stores,
-   * which in PGlite would wait for this very transaction.
-   * @param told given the first entry of the act; where `work` is called again, of the last time
+   * Calls `work` and writes the entry. Rejects with the error of `work`. Refused actions (`notHeld`) have
+   * an entry too. If one database keeps both, an outcome `failed` rolls back and rejects with its error.
+   * `work` may be called again, so it must only call its actors. It must not call the stores: in PGlite
+   * they would wait for this very transaction.
+   * @param onEntry receives the first entry of the action; if `work` is called again, that of the last call
    */
   perform<T>(
     act: Act,
     work: (actors: Actors) => Promise<Performed<T>>,
-    told?: (entry: AuditEntry) => void,
+    onEntry?: (entry: AuditEntry) => void,
   ): Promise<T>;
 }
 
-/** What operators who are no admins can do in an act. */
+/** The changes that an operator without the role admin may make. */
 export type OperatorActors = Pick<Actors, "leases" | "tasks" | "generator" | "pauses">;
 
-/** What an operator's tools need, wherever the stores are: every {@link Control} is one. */
+/** The part of {@link Control} that an operator's tools need, local or behind a server. */
 export interface Operator {
   readonly pauses: PauseStore;
-  /** As {@link Operations}; behind a server, which knows the actor, each call of an actor is an act. */
+  /** As {@link Operations}. Behind a server, which knows the actor, each call of an actor is an action of its own. */
   perform<T>(act: Act, work: (actors: OperatorActors) => Promise<Performed<T>>): Promise<T>;
 }
 
-/** What operators keep. */
+/** The stores of operators: audit, keys, pauses and limits. */
 export interface Control extends Operations {
   readonly audit: AuditLog;
   readonly keys: KeyStore;
   readonly pauses: PauseStore;
   readonly limits: LimitStore;
-  /** Whether leases are kept elsewhere: pauses of resources are then for the servers to enforce. */
+  /** Whether another store keeps the leases. Servers must then enforce pauses of resources. */
   readonly leasesApart: boolean;
-  /** Each change on its own, without an entry: for {@link inTwoSteps}, and for nobody else. */
+  /** Makes each change without an entry. For {@link inTwoSteps} only. */
   readonly actors: Actors;
 }
 
 /**
- * Of a control store that does not keep the leases: acts on them (`lease.…`) take two steps, all
- * others stay one. Pauses of resources are then for the servers to enforce, as those of prefixes.
+ * Adapts a control store that does not keep the leases. Actions on leases (`lease.…`) take two steps, all
+ * others stay atomic. Servers must then enforce pauses of resources, as they do for prefixes.
  */
 export function withLeasesApart(control: Control, leases: Actors["leases"]): Control {
   const apart = inTwoSteps(control.audit, { ...control.actors, leases });
   return {
     ...control,
     leasesApart: true,
-    perform: (act, work, told) =>
+    perform: (act, work, onEntry) =>
       act.action.startsWith("lease.")
-        ? apart.perform(act, work, told)
-        : control.perform(act, (actors) => work({ ...actors, leases }), told),
+        ? apart.perform(act, work, onEntry)
+        : control.perform(act, (actors) => work({ ...actors, leases }), onEntry),
   };
 }
 
-/** For stores that cannot commit the act and its entry together. */
+/** For stores that cannot commit the action and its entry together. */
 export function inTwoSteps(audit: AuditLog, actors: Actors): Operations {
   const enter = (act: Act, phase: NewAuditEntry["phase"], details: object) =>
     audit.append([{ ...act, phase, details: JSON.stringify(details) }]);
   return {
-    async perform(act, work, told) {
+    async perform(act, work, onEntry) {
       const [intent] = await enter(act, "intent", {});
-      if (intent) told?.(intent);
-      // What was done stays done when its result cannot be entered: the intent stands.
+      if (intent) onEntry?.(intent);
+      // The action stays done even if its result cannot be written; the intent is its record.
       const result = (details: object) =>
         enter(act, "result", { intent: intent?.seq, ...details }).catch(() => {});
       try {

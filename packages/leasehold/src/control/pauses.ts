@@ -1,6 +1,6 @@
 /**
- * What operators have closed for a while: a resource, all below a prefix, or a queue of tasks. Nobody
- * is granted what is paused; who holds it may keep it, and renew.
+ * Pauses: operators close a resource, all resources below a prefix, or a queue of tasks for a while. The
+ * store grants no paused resource; its current holder may keep and renew the lease.
  */
 export interface Pause {
   readonly namespace: string;
@@ -31,7 +31,7 @@ export interface PauseStore {
   list(namespace: string | null): Promise<readonly Pause[]>;
 }
 
-/** Changes of pauses, within an act. */
+/** Changes of pauses, within an operator action. */
 export interface PauseActs {
   /** Repeated, it keeps its time and takes the new actor and reason. */
   set(pause: Omit<Pause, "since">): Promise<Pause>;

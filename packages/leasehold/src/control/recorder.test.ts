@@ -18,7 +18,7 @@ function faultyHistory(): Faulty {
     calls: 0,
     async append(grants) {
       history.calls += 1;
-      if (history.fault === "fail") throw new Error("the database is away");
+      if (history.fault === "fail") throw new Error("the database is unavailable");
       if (history.fault === "hang") return new Promise(() => {});
       history.batches.push(grants.map(({ token }) => token));
     },

@@ -1,14 +1,14 @@
 /**
- * Writes ended grants to a history after the fact: nobody who takes a lease waits for it.
+ * Writes ended grants to a history after the fact: no acquire waits for it.
  *
  *   record  a b c ......... d e      f g h ...          i
  *           └──── 1 s ────┐ └─┴──────┴─┴─┴─┐            └─ 1 s ...
  *   history            [ a b c ]─ fails    [ a b c d ... h ]
  *                               └─ pause ─┘
  *
- * - What was not written is kept and tried again; a history ignores what it has already.
- * - While the database is away, no more than KEPT grants are kept: the oldest go.
- * - A process that is killed takes with it what it recorded within the last second.
+ * - The recorder keeps grants until they are written, and retries. A history ignores repeated grants.
+ * - While the database is unavailable, the recorder keeps at most KEPT grants and drops the oldest.
+ * - A killed process loses the grants that it recorded within the last second.
  */
 
 import type { LeaseView } from "../core/index.js";
@@ -16,20 +16,20 @@ import { Backoff, type Env, type Timer, withTimeout } from "../env/index.js";
 import type { GrantHistory } from "./history.js";
 
 const WRITE_AFTER_MS = 1_000;
-/** So many are written at once, and at most. */
+/** The size of a batch: reaching it starts a write at once. */
 const BATCH = 500;
 const KEPT = 10_000;
 const RETRY = { firstMs: 2_000, longestMs: 30_000, jitter: 0 };
-/** The database may be away for good. */
+/** A bound for stop(): the database may stay unavailable. */
 const STOP_MS = 2_000;
 
-/** What is read through it includes what was recorded before. */
+/** Reads through it include the grants that were recorded before. */
 export interface Recorder extends Pick<GrantHistory, "list" | "find"> {
-  /** Takes an ended grant along; never waits nor throws. */
+  /** Adds an ended grant to the next batch. Never waits or throws. */
   readonly record: (grant: LeaseView) => void;
   /** Writes at once; resolves when nothing is left to write, or when that failed. */
   flush(): Promise<void>;
-  /** Flushes, for at most 2 s. What is recorded later is written at once, once. */
+  /** Flushes, for at most 2 s. Each grant that is recorded later is written at once, without retries. */
   stop(): Promise<void>;
 }
 

@@ -113,7 +113,7 @@ describe("fence on PGlite", () => {
     expect(() => sqlGuard(db as never)).toThrow(/transaction must be a function/);
   });
 
-  it("is a function in the database, for whoever speaks SQL", async () => {
+  it("is a function in the database that any SQL client can call", async () => {
     await db.exec(FENCE_TABLE);
     await db.exec(PROTECTED);
     await db.query("SELECT leasehold.check_fence('r', 11)");
@@ -134,7 +134,7 @@ describe("fence on PGlite", () => {
     }
     expect(staleTokenError(new Error("other"))).toBeUndefined();
     expect(await rows(db)).toEqual([{ status: "OPEN", token: null }]);
-    // Whoever has no token does not pass.
+    // A missing token is refused.
     await expect(db.query("SELECT leasehold.check_fence('r', NULL)")).rejects.toThrow(/null/);
   });
 
@@ -235,7 +235,7 @@ describePostgres("fence on PostgreSQL", () => {
           await client.query("BEGIN");
           try {
             await fence(client, "crowd", token);
-            // While the row is ours nobody else passes: what is noted here is in the order of passing.
+            // This transaction holds the row, so the list has the order in which tokens were admitted.
             accepted.push(token);
             await client.query("COMMIT");
           } catch (error) {

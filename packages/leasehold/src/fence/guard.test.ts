@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { memoryGuard, type Refusal } from "./index.js";
 
-it("lets a newer and an equal token pass, and refuses an older one, telling of it", async () => {
+it("lets a newer and an equal token pass, and refuses an older one and reports it", async () => {
   const refused: Refusal[] = [];
   const guard = memoryGuard({ onRefused: (refusal) => refused.push(refusal) });
   const written: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * What a guard is: it refuses whoever is older than somebody it has let through, and while one is let
- * through, nobody newer passes. So no write of an older holder can follow that of a newer one.
+ * A guard admits writes by their fencing token. It refuses a token that is smaller than one it has admitted.
+ * While a write runs, a newer holder waits. So a write of an older holder never follows one of a newer holder.
  *
  *   older  token 10 ─▶ passes ── writes ──▶ done
  *   newer  token 11      └ waits until that is done ─▶ passes ── writes ──▶
@@ -12,32 +12,32 @@
 import { checkInteger, checkName, InvalidOptionError, StaleTokenError } from "../core/index.js";
 import type { Telemetry } from "../env/index.js";
 
-/** Somebody came too late, or still writes after its lease has ended. */
+/** A refused write: its holder has lost the lease, and a newer holder has written. */
 export interface Refusal {
   readonly namespace: string;
   readonly resource: string;
-  /** That was refused. */
+  /** The token that was refused. */
   readonly token: number;
-  /** That has passed before. */
+  /** The largest token that was admitted before. */
   readonly lastToken: number;
 }
 
 export interface GuardOptions {
-  /** The tenant whose resources these are, as the leases'. Default `default`. */
+  /** The namespace of the leases. Default `default`. */
   namespace?: string;
-  /** Told of every refusal: to count and to log. Default: nobody is. */
+  /** Called for every refusal, for example to log it. Errors that it throws are ignored. Default: no callback. */
   onRefused?: (refusal: Refusal) => void;
-  /** Counts the refusals: of `leasehold/telemetry`. Default: nothing does. */
+  /** Counts the refusals: a value from `leasehold/telemetry`. Default: they are not counted. */
   telemetry?: Telemetry;
 }
 
 /** Guards a write by `resource` and `token`. */
 export interface Guard {
-  /** How many it has refused. */
+  /** The number of refused writes. */
   readonly refusals: number;
   /**
-   * Does the work while nobody newer passes.
-   * @throws STALE_TOKEN, before the work begins; INVALID_OPTION; what the work threw
+   * Calls `work`. Newer holders wait until it has ended.
+   * @throws STALE_TOKEN, before the work begins; INVALID_OPTION; errors of `work`
    */
   guard<T>(resource: string, token: number, work: () => T | PromiseLike<T>): Promise<T>;
 }
@@ -49,7 +49,7 @@ export function checkFenced(namespace: string, resource: string, token: number):
   checkInteger("token", token, 1, Number.MAX_SAFE_INTEGER);
 }
 
-/** Counts and reports; every guard has one. */
+/** Counts and reports refusals; every guard has one. */
 export class Refusals {
   #count = 0;
   readonly #options: GuardOptions;
@@ -70,14 +70,14 @@ export class Refusals {
     return this.#count;
   }
 
-  /** The error to throw. A listener that throws changes nothing of it. */
+  /** Returns the error to throw, even if the callback throws. */
   refuse(resource: string, token: number, lastToken: number): StaleTokenError {
     this.#count += 1;
     this.#options.telemetry?.count("leasehold.fence.refusals", {});
     try {
       this.#options.onRefused?.({ namespace: this.namespace, resource, token, lastToken });
     } catch {
-      // It was told.
+      // An error of the callback must not mask the refusal.
     }
     return new StaleTokenError(resource, token, lastToken);
   }
@@ -85,13 +85,13 @@ export class Refusals {
 
 interface Place {
   lastToken: number;
-  /** Settles when all that were let in have ended. */
+  /** Settles when all admitted writes have ended. */
   busy: Promise<unknown>;
 }
 
 /**
- * A guard in this process's memory: for what this process alone writes to. It forgets with the process:
- * where a write outlives it, so must the guard.
+ * A guard in this process's memory, for data that only this process writes. It loses its tokens when the
+ * process ends. If the data outlives the process, use a guard that does so too.
  */
 export function memoryGuard(options: GuardOptions = {}): Guard {
   const refusals = new Refusals(options);

@@ -26,7 +26,7 @@ async function site(server: Server): Promise<Site> {
   };
 }
 
-/** What a handler does: says that it works, and ends when it is told to. */
+/** The work of a handler: it reports its start, and ends when the test lets it. */
 type Work = () => Promise<string>;
 
 const SERVERS: readonly [string, (work: Work) => Promise<Site>][] = [

@@ -1,7 +1,7 @@
 /**
- * The guard in front of HTTP handlers: a request says its token in the header `Fencing-Token`; it is
- * answered 412 if a newer holder has passed, and 428 if it says none. While a handler works, requests
- * of newer holders for the same resource wait: until its response is done, or its caller has gone.
+ * The guard in front of HTTP handlers. A request carries its token in the header `Fencing-Token`. The guard
+ * returns 412 for a stale token and 428 if the token is missing. While a handler works, requests of newer
+ * holders for the same resource wait until its response is sent or its client disconnects.
  */
 import { InvalidOptionError, StaleTokenError } from "../core/index.js";
 import type { Guard } from "./guard.js";
@@ -9,13 +9,13 @@ import type { Guard } from "./guard.js";
 export const FENCING_HEADER = "fencing-token";
 
 export interface FencingOptions<Request> {
-  /** What remembers the tokens: `memoryGuard()` for one process, `sqlGuard(...)` for several. */
+  /** Keeps the tokens: `memoryGuard()` for one process, `sqlGuard(...)` for several. */
   store: Guard;
-  /** Which resource the request writes to, as the lease names it. */
+  /** Returns the resource of the request, by the name of its lease. */
   resource: (request: Request) => string;
 }
 
-/** An answer as RFC 9457 has it. */
+/** A problem response, by RFC 9457. */
 export interface FencingProblem {
   readonly type: string;
   readonly title: string;
@@ -25,7 +25,7 @@ export interface FencingProblem {
   readonly lastToken?: number;
 }
 
-/** What Node's request and response have, which those of Express extend. */
+/** The members of Node's request and response that the guard uses; Express extends them. */
 interface NodeRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
@@ -50,7 +50,7 @@ interface HonoContext {
   readonly req: { header(name: string): string | undefined };
 }
 
-/** What `fencing` makes: one for each kind of server. */
+/** The guards that `fencing` returns, one for each kind of server. */
 export interface Fencing<Request> {
   /** Before the handlers of Express and Connect: `app.post("/close", fencing(...).express, handler)`. */
   express(request: Request & NodeRequest, response: NodeResponse, next: Next): Promise<void>;
@@ -68,7 +68,7 @@ type Next = (error?: unknown) => void;
 const PROBLEM_TYPE = "application/problem+json";
 
 /**
- * Guards handlers by the token of their caller's lease.
+ * Guards HTTP handlers by the fencing token of the client's lease.
  *
  * @example
  * const guarded = fencing({ store: memoryGuard(), resource: (req) => `billing:${req.params.tenant}` });
@@ -131,7 +131,7 @@ export function fencing<Request>(options: FencingOptions<Request>): Fencing<Requ
   };
 }
 
-/** Lets a request in; it leaves by calling what this resolves to. */
+/** Admits a request. Call the function that it resolves to when the request has ended. */
 function pass(
   store: Guard,
   resource: () => string,
@@ -156,7 +156,7 @@ function pass(
   });
 }
 
-/** Of a failure that is not for the guard to answer. */
+/** Marks an error that the server must handle, not the guard. */
 class Thrown {
   constructor(readonly error: unknown) {}
 }

@@ -1,26 +1,26 @@
-/** The guard of what is kept in Redis: token and write are one script, which nothing can come between. */
+/** The guard of data in Redis. One script checks the token and writes, so the two are atomic. */
 import { InvalidOptionError } from "../core/index.js";
 import { checkFenced, type GuardOptions, Refusals } from "./guard.js";
 
 export interface RedisWrite {
-  /** The body of a Lua script, with KEYS and ARGV as ever; what it returns is answered. */
+  /** The body of a Lua script with its KEYS and ARGV. The guard returns its result. */
   readonly script: string;
-  /** In a cluster they must share the slot of the resource: give them the hash tag `{resource}`. */
+  /** In a cluster, keys must be in the slot of the resource: give them the hash tag `{resource}`. */
   readonly keys?: readonly string[];
   readonly args?: readonly (string | number)[];
 }
 
 export interface RedisGuard {
-  /** How many writes it has refused. */
+  /** The number of refused writes. */
   readonly refusals: number;
   /**
    * Runs the script unless a newer holder has written.
-   * @throws STALE_TOKEN, with nothing written; INVALID_OPTION; what the client throws
+   * @throws STALE_TOKEN, with nothing written; INVALID_OPTION; errors of the client
    */
   write(resource: string, token: number, write: RedisWrite): Promise<unknown>;
 }
 
-/** @param send a command of any client: `(...args) => redis.call(...args)` with ioredis */
+/** @param send sends a command with any client: `(...args) => redis.call(...args)` with ioredis */
 export function redisGuard(
   send: (command: string, ...args: string[]) => Promise<unknown>,
   options: GuardOptions = {},
@@ -47,7 +47,7 @@ export function redisGuard(
         ...args.map(String),
       );
       const [passed, value] = answer as [number | string, unknown];
-      // The same reply is a number from one client and a string from another.
+      // Clients differ: one returns this reply as a number, another as a string.
       if (Number(passed) === 1) return value;
       throw refusals.refuse(resource, token, Number(value));
     },
@@ -55,8 +55,8 @@ export function redisGuard(
 }
 
 /**
- * Tokens are safe integers, which Lua's doubles keep exactly; they are kept as they were sent, and
- * before the write: a script that fails half-way is not undone, and must not be followed by an older one.
+ * Tokens are safe integers, which Lua's doubles keep exactly. The script stores the token before the write:
+ * Redis does not roll back a script that fails half-way, and no older write may follow it.
  */
 function guarded(script: string): string {
   return `

@@ -1,39 +1,39 @@
 /**
- * The guard of a protected SQL database: refuses whoever is older than somebody it has let through.
+ * The guard of a protected SQL database. It refuses a token that is smaller than one it has admitted.
  *
  *   holder A  token 10 ─ paused ───────────────────────▶ fence(10): refused, A's transaction rolls back
  *   holder B             token 11 ─▶ fence(11) ─ write ─ commit
  *
  * The guard keeps the last token of each resource in a row, and holds that row until the caller's
- * transaction ends: between the check and the write nobody else passes. An equal token is the same
- * grant, and passes. Tokens compare within one lease store only: guard a resource by the tokens of
- * one.
+ * transaction ends, so no other holder passes between the check and the write. An equal token is the same
+ * grant, and passes. Tokens of different lease stores do not compare: guard a resource by the tokens of
+ * one store.
  */
 
 import { InvalidOptionError, StaleTokenError, StoreMisconfiguredError } from "../core/index.js";
 import type { Telemetry } from "../env/index.js";
 import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";
 
-/** A client inside the caller's transaction: a pg client, PGlite's tx, and whatever is of their shape. */
+/** A client inside the caller's transaction: a pg client, PGlite's tx, or any object of that shape. */
 export interface FenceClient {
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
 }
 
 export interface FenceOptions {
-  /** The tenant whose resource it is, as the lease's. Default `default`. */
+  /** The namespace of the lease. Default `default`. */
   namespace?: string;
-  /** Counts the refusals: of `leasehold/telemetry`. Default: nothing does. */
+  /** Counts the refusals: a value from `leasehold/telemetry`. Default: they are not counted. */
   telemetry?: Telemetry;
 }
 
-/** What the function raises. Letters from I on are left to implementations. */
+/** The SQLSTATE that the function raises. SQL leaves classes from I on to implementations. */
 const STALE_TOKEN = "LH001";
-/** Of the schema, the function, or the table under it. */
+/** SQLSTATEs of a missing schema, function or table. */
 const UNDEFINED = new Set(["3F000", "42883", "42P01"]);
 
-// ON CONFLICT DO UPDATE locks the row whether or not its WHERE holds: who is refused reads the token
-// that refused it, and not a later one. Not STRICT: a missing token must not pass. A step of the
-// stores' migrations says the same.
+// ON CONFLICT DO UPDATE locks the row whether or not its WHERE holds, so a refused holder reads the token
+// that refused it, not a later one. Not STRICT: a missing token must not pass. A migration of the
+// PostgreSQL store creates the same function.
 const CHECK_FENCE = `
 CREATE OR REPLACE FUNCTION leasehold.check_fence(
   resource text, token bigint, namespace text DEFAULT 'default'
@@ -73,10 +73,10 @@ CREATE TABLE IF NOT EXISTS leasehold.fence (
 ${CHECK_FENCE};`;
 
 /**
- * Lets the holder of `token` write to what `resource` protects, until the transaction of `client`
- * ends. Call it first in the transaction, at READ COMMITTED (PostgreSQL's default): a stricter level
- * answers a race with a serialization failure (40001), to be tried again as ever. A transaction that was
- * refused cannot commit.
+ * Lets the holder of `token` write to the data behind `resource` until the transaction of `client` ends.
+ * Call it first in the transaction, at READ COMMITTED (PostgreSQL's default). A stricter level fails in a
+ * race with a serialization failure (40001), and the caller must retry the transaction. A refused
+ * transaction cannot commit.
  *
  * @example
  * await client.query("BEGIN");
@@ -107,9 +107,9 @@ export async function fence(
 const CHECK = "SELECT leasehold.check_fence($1::text, $2::bigint, $3::text)";
 
 /**
- * What the function in the database has refused, as the error that `fence` throws; undefined for any
- * other error. For those who call `leasehold.check_fence` by themselves.
- * @param error of a driver, or one that has it as its cause
+ * Converts a driver's error to the error that `fence` throws; undefined for any other error. Use it if you
+ * call `leasehold.check_fence` yourself.
+ * @param error a driver's error, or an error with that as its cause
  */
 export function staleTokenError(error: unknown): StaleTokenError | undefined {
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -136,9 +136,9 @@ export interface SqlGuard<Tx> extends Guard {
 }
 
 /**
- * The same as a guard, for what is not written by this transaction alone, such as HTTP handlers on
- * several servers: the row is held until the work has ended.
- * @param transaction runs a function in a transaction, and commits: `(work) => db.transaction(work)`
+ * The same as a guard, for writes outside of the transaction, such as HTTP handlers on several servers. It
+ * holds the row until the work has ended.
+ * @param transaction runs a function in a transaction and commits: `(work) => db.transaction(work)`
  */
 export function sqlGuard<Tx extends FenceClient>(
   transaction: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>,

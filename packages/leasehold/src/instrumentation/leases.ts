@@ -1,10 +1,10 @@
-/** A lease store whose calls are counted, timed and traced. */
+/** Wraps a lease store to count, time and trace its calls. */
 
 import type { AcquireOutcome, Key, LeaseStore, LeaseView, RenewOutcome } from "../core/index.js";
 import type { MeasureOptions } from "../env/index.js";
 import { type Measuring, overriding, timed } from "./stopwatch.js";
 
-/** What each request of a call that threw has come to. */
+/** The outcome of each request in a call that threw. */
 const THROWN = { status: "failed" } as const;
 
 export function measuredLeases(
@@ -26,7 +26,7 @@ export function measuredLeases(
   const tellReplaced = ({ state, grantedAt, expiresAt }: LeaseView) => {
     if (state === "expired") telemetry.count("leasehold.lease.reclaimed", {});
     if (!serves || state === "live" || grantedAt === null || expiresAt === null) return;
-    // Both by the store's clock.
+    // Both times are from the store's clock.
     const heldMs = Math.max(0, Date.parse(expiresAt) - Date.parse(grantedAt));
     telemetry.measure("leasehold.lease.hold.duration", { ended: state }, heldMs);
   };

@@ -1,4 +1,4 @@
-/** Our metrics and spans as OpenTelemetry's, by its API alone: which SDK takes them is its user's. */
+/** Maps our metrics and spans to OpenTelemetry through its API alone. The user chooses the SDK. */
 import {
   type BatchObservableResult,
   type Context,
@@ -36,14 +36,14 @@ import { measuredTasks } from "./tasks.js";
 import { TopPrefixes } from "./top-prefixes.js";
 
 export interface OpenTelemetryOptions {
-  /** Default: the one that is registered with the API when this is called, so register it before. */
+  /** Default: the provider that is registered with the API at the time of this call. Register it before. */
   meterProvider?: MeterProvider;
-  /** Default: the one that is registered with the API. */
+  /** Default: the provider that is registered with the API. */
   tracerProvider?: TracerProvider;
 }
 
 const SCOPE = "leasehold";
-/** In seconds: from a call within the process to a ttl of an hour. */
+/** In seconds, from a call within the process to a TTL of an hour. */
 const BOUNDARIES = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600,
 ];
@@ -56,8 +56,8 @@ const KINDS = {
 const LINKS = createContextKey("leasehold links");
 
 /**
- * Telemetry for `connect` and `createApp`, given as `env: { telemetry }`. With no SDK
- * registered all of it does nothing.
+ * Telemetry for `connect` and `createApp`, passed as `env: { telemetry }`. Without a
+ * registered SDK it does nothing.
  *
  * @example
  * const telemetry = openTelemetry();
@@ -118,7 +118,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
       try {
         return await current.with(inside, () => work(opened(span)));
       } catch (error) {
-        // Not its message: it may name a resource, and spans go far.
+        // Without the message: it may name a resource, and spans leave the system.
         span.setStatus({ code: SpanStatusCode.ERROR, message: codeOf(error) });
         throw error;
       } finally {
@@ -152,7 +152,7 @@ interface Instruments {
   (name: MetricName): Observable | object;
 }
 
-/** All of the catalogue, made at once: collectors then know of each before it first moves. */
+/** Creates all instruments of the catalogue at once, so that collectors list each before its first value. */
 function instruments(meter: Meter): Instruments {
   const make = (name: MetricName) => {
     const { kind, unit, about: description } = METRICS[name];
@@ -178,7 +178,7 @@ function instruments(meter: Meter): Instruments {
   return ((name: MetricName) => byName.get(name)) as Instruments;
 }
 
-/** Many callers share a call: it belongs to the first, and is linked to those of the others. */
+/** Callers share a batched call. Its span is a child of the first caller's span, with links to the others. */
 function linksOf(contexts: readonly Context[]): Link[] {
   const links = new Map<string, Link>();
   for (const one of contexts) {

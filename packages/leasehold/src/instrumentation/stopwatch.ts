@@ -1,4 +1,4 @@
-/** Times the calls to a store, whichever it is. */
+/** Times the calls to any store. */
 import type { Clock, LabelsOf, Telemetry } from "../env/index.js";
 
 export interface Measuring {
@@ -10,8 +10,8 @@ type Labels = LabelsOf<"leasehold.store.duration">;
 type Method = (requests: unknown, ...rest: unknown[]) => Promise<unknown>;
 
 /**
- * The same store, whose calls of these operations are timed, each under a span. A batch of which a
- * request failed has failed.
+ * Wraps a store so that calls of these operations are timed, each under a span. A batch counts as failed if
+ * one of its requests failed.
  */
 export function timed<Store extends object>(
   store: Store,
@@ -37,7 +37,7 @@ export function overriding<Store extends object>(store: Store, methods: Partial<
       const own = methods[key as keyof Store];
       if (own !== undefined) return own;
       const value: unknown = Reflect.get(target, key);
-      // Bound: the private fields of a store are not the proxy's.
+      // Methods are bound, because the proxy has no access to the store's private fields.
       return typeof value === "function" ? (value.bind(target) as unknown) : value;
     },
   });

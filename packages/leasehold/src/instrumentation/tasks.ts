@@ -1,9 +1,9 @@
-/** A store of tasks whose calls are counted, timed and traced. */
+/** Wraps a task store to count, time and trace its calls. */
 import { Recent } from "../env/index.js";
 import { observed, type TaskEvent, type TaskStore } from "../tasks/index.js";
 import { type Measuring, overriding, timed } from "./stopwatch.js";
 
-/** Grants whose claim is remembered; of older ones it is not told how long they ran. */
+/** The most claims whose start time is kept. The run time of older tasks is not measured. */
 const REMEMBERED = 10_000;
 
 const TIMED = ["enqueue", "claim", "heartbeat", "complete", "fail", "giveBack"] as const;
@@ -46,7 +46,7 @@ export function measuredTasks(store: TaskStore, measuring: Measuring): TaskStore
         if (!event.repeated) count("completed");
         return;
       case "refused":
-        // A late heartbeat does not end what the report after it will.
+        // A refused heartbeat does not end the measurement; the completion after it does.
         if (event.operation !== "heartbeat") ended("refused", event);
         return count("refused");
       case "returned":
@@ -60,7 +60,7 @@ export function measuredTasks(store: TaskStore, measuring: Measuring): TaskStore
 
   const timedStore = timed(store, "tasks", TIMED, measuring);
   const claim: TaskStore["claim"] = async (request, options) => {
-    // An empty claim may wait in the store: how long is not the store's latency.
+    // An empty claim may wait in the store, and that time is not latency.
     const waits = request.waitMs && store.capabilities.remoteWait;
     const outcome = await (waits ? store : timedStore).claim(request, options);
     if (outcome.status === "failed") return outcome;

@@ -18,7 +18,7 @@ const addTimes = (top: TopPrefixes, resource: string, times: number) => {
   for (let n = 0; n < times; n += 1) top.add(resource);
 };
 
-it("tells counts, most first, and all the rest as other", () => {
+it("reports counts, largest first, and all the rest as other", () => {
   const top = new TopPrefixes();
   addTimes(top, "a/1", 3);
   addTimes(top, "b/1", 5);
@@ -31,7 +31,7 @@ it("tells counts, most first, and all the rest as other", () => {
   ]);
 });
 
-it("keeps what is frequent among any number of rare ones, and never tells too much", () => {
+it("keeps frequent prefixes among any number of rare ones, and never reports too much", () => {
   const prefixes = fc.array(fc.oneof(fc.constant("often"), fc.nat(500).map(String)), {
     minLength: 200,
     maxLength: 2_000,
@@ -44,13 +44,13 @@ it("keeps what is frequent among any number of rare ones, and never tells too mu
         top.add(`${prefix}/x`);
         truth.set(prefix, (truth.get(prefix) ?? 0) + 1);
       }
-      const told = top.top();
-      const named = told.filter(({ prefix }) => prefix !== OTHER);
+      const reported = top.top();
+      const named = reported.filter(({ prefix }) => prefix !== OTHER);
       expect(named.length).toBeLessThanOrEqual(MOST_PREFIXES);
       for (const { prefix, count } of named) {
         expect(count).toBeLessThanOrEqual(truth.get(prefix) ?? 0);
       }
-      expect(told.reduce((sum, { count }) => sum + count, 0)).toBe(added.length);
+      expect(reported.reduce((sum, { count }) => sum + count, 0)).toBe(added.length);
       const often = truth.get("often") ?? 0;
       if (often > added.length / 3) {
         expect(named.map(({ prefix }) => prefix)).toContain("often");
@@ -73,12 +73,12 @@ it("never lets a count fall while its prefix is kept, nor other", () => {
   }
 });
 
-it("tells of a hundred in its life, however many come", () => {
+it("reports at most a hundred prefixes in its life", () => {
   const top = new TopPrefixes();
-  const told = new Set<string>();
+  const reported = new Set<string>();
   for (let n = 0; n < 500; n += 1) {
     addTimes(top, `p${n}/x`, 5);
-    for (const { prefix } of top.top()) told.add(prefix);
+    for (const { prefix } of top.top()) reported.add(prefix);
   }
-  expect(told.size).toBe(101);
+  expect(reported.size).toBe(101);
 });

@@ -1,15 +1,15 @@
 /**
- * The prefixes with most of something, in bounded space: Space-Saving (Metwally et al.). A prefix that
- * is not among the kept ones takes the place of the one with least, and inherits its count as its
- * possible error; what is told of it is `count - error`, which it certainly has.
+ * The prefixes with the largest counts, in bounded space: Space-Saving (Metwally et al.). A new prefix
+ * replaces the one with the smallest count, and inherits that count as its possible error. The reported
+ * value is `count - error`, a lower bound of the true count.
  *
  *   kept, of 3:   tenant 40 · billing 12 · report 2        comes "export":
  *                 tenant 40 · billing 12 · export 3 (error 2, so 1 is certain)
  *
- * Whoever makes up more than 1/N of all is always among the kept.
+ * With N kept prefixes, a prefix with more than 1/N of all events is always among them.
  */
 
-/** What stands for all others, and for resources that have no prefix. @internal */
+/** Sums up all other prefixes, and resources without a prefix. @internal */
 export const OTHER = "other";
 
 export interface Prefixed {
@@ -25,16 +25,16 @@ interface Kept {
 /** Kept at once. @internal */
 export const MOST_PREFIXES = 20;
 /**
- * Told of in the life of a process: each is a series for ever in whatever collects. Those that come
- * later are told of as `other`.
+ * The most prefixes that a process reports in its life: each becomes a time series that collectors keep.
+ * Later ones are reported as `other`.
  */
-const MOST_TOLD = 100;
-/** A prefix that came up less is not told of: of many rare ones each would be kept for a moment. */
-const LEAST_TOLD = 3;
-/** So long a prefix is one as people write them, and no text that somebody has put into a name. */
+const MOST_REPORTED = 100;
+/** A prefix with a smaller count is not reported: many rare prefixes would each appear for a moment. */
+const LEAST_REPORTED = 3;
+/** A longer prefix is hardly one that people chose: it is more likely generated or user text. */
 const LONGEST_PREFIX = 64;
 
-/** What a resource begins with, up to the first `/` or `:`; null when there is neither. @internal */
+/** The part of a resource before the first `/` or `:`; null if there is none or it is too long. @internal */
 export function prefixOf(resource: string): string | null {
   const end = resource.search(/[/:]/);
   return end > 0 && end <= LONGEST_PREFIX ? resource.slice(0, end) : null;
@@ -42,12 +42,12 @@ export function prefixOf(resource: string): string | null {
 
 export class TopPrefixes {
   readonly #kept = new Map<string, Kept>();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #total = 0;
-  /** That `other` has been told as. */
+  /** The largest value that was reported for `other`. */
   #most = 0;
 
-  /** One more for the resource. */
+  /** Counts one event of the resource. */
   add(resource: string): void {
     this.#total += 1;
     const prefix = prefixOf(resource);
@@ -65,19 +65,19 @@ export class TopPrefixes {
 
   /** The certain counts, most first, and `other` for all the rest. */
   top(): Prefixed[] {
-    const told: Prefixed[] = [];
+    const reported: Prefixed[] = [];
     for (const [prefix, { count, error }] of this.#kept) {
-      if (count - error < LEAST_TOLD || !this.#mayTell(prefix)) continue;
-      told.push({ prefix, count: count - error });
+      if (count - error < LEAST_REPORTED || !this.#mayReport(prefix)) continue;
+      reported.push({ prefix, count: count - error });
     }
-    told.sort((a, b) => b.count - a.count);
-    const certain = told.reduce((sum, { count }) => sum + count, 0);
-    return [...told, { prefix: OTHER, count: this.#total - certain }];
+    reported.sort((a, b) => b.count - a.count);
+    const certain = reported.reduce((sum, { count }) => sum + count, 0);
+    return [...reported, { prefix: OTHER, count: this.#total - certain }];
   }
 
   /**
-   * The same as counters: neither a count falls while its prefix is kept, nor `other`, although a
-   * prefix that is told of for the first time leaves it.
+   * The same as monotonic counters. A count does not fall while its prefix is kept. Neither does `other`,
+   * although it loses the events of a prefix that is reported for the first time.
    */
   totals(): Prefixed[] {
     return this.top().map(({ prefix, count }) => {
@@ -87,10 +87,10 @@ export class TopPrefixes {
     });
   }
 
-  #mayTell(prefix: string): boolean {
-    if (this.#told.has(prefix)) return true;
-    if (prefix === OTHER || this.#told.size >= MOST_TOLD) return false;
-    this.#told.add(prefix);
+  #mayReport(prefix: string): boolean {
+    if (this.#reported.has(prefix)) return true;
+    if (prefix === OTHER || this.#reported.size >= MOST_REPORTED) return false;
+    this.#reported.add(prefix);
     return true;
   }
 

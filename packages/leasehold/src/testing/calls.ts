@@ -1,17 +1,17 @@
-/** How the suites call a store: as its users do, who repeat what was refused for now. */
+/** Calls a store as its users do: the suites retry requests that failed temporarily. */
 
 import type { CallOptions, Failed } from "../core/index.js";
 import { nextTurn, sleep, systemClock, zip } from "../env/index.js";
 
-/** For whatever has to happen, on a machine however slow. */
+/** A limit that even a slow machine meets. */
 export const PATIENCE_MS = 15_000;
 export const POLL_MS = 10;
-/** Of calls that shall end with what the store has to say, not with a budget. */
+/** Options for calls that must end with the store's outcome, not with a timeout. */
 export const PATIENT: CallOptions = { timeoutMs: PATIENCE_MS };
 
 /**
- * Calls again for the requests that the store has refused for now. Such a refusal is an answer the
- * port allows; a deadlock in disguise is not.
+ * Retries the requests that the store failed with `retryable`. The port allows such
+ * an outcome. The retries end after PATIENCE_MS, so that a deadlock fails the test.
  */
 export async function settled<Request, Outcome extends { readonly status: string }>(
   call: (requests: Request[], options: CallOptions) => Promise<(Outcome | Failed)[]>,

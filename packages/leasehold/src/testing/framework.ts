@@ -1,4 +1,4 @@
-/** The part of vitest that the suites use, passed in by whoever runs them: we import none of it. */
+/** The part of vitest that the suites use. The caller passes it in; the suites import nothing of vitest. */
 
 export interface Matchers {
   readonly not: Matchers;

@@ -1,4 +1,4 @@
-/** Time and chance under a test's control: nothing moves unless told, and a seed repeats a run. */
+/** Time and randomness under a test's control: time moves only when advanced, and a seed repeats a run. */
 import TinyQueue from "tinyqueue";
 import {
   type Clock,
@@ -13,20 +13,20 @@ import {
 /** A clock that stands still until it is advanced. */
 export interface ManualClock extends Clock {
   /**
-   * Moves both clocks by `ms` (zero or more) and runs the timers that come due, also those which
-   * they create: by due time, then in order of creation. Promises settle before the first timer
-   * and after each, so what a callback set off is done when the next one runs.
+   * Moves both clocks by `ms` (zero or more) and runs the timers that come due, including those that timers
+   * create: by due time, then in order of creation. Promises settle before the first timer and after each,
+   * so the effects of a callback are complete when the next one runs.
    */
   advance(ms: number): Promise<void>;
   /** Lets pending promises settle without moving time. */
   settle(): Promise<void>;
-  /** Sets the wall clock forward or, with a negative number, back; timers do not notice. */
+  /** Sets the wall clock forward or, with a negative number, back. Timers are not affected. */
   jumpWall(ms: number): void;
-  /** How many timers wait: 0 says that whatever was tested has cleaned up. */
+  /** The number of pending timers. 0 shows that the code under test has cleaned up. */
   readonly pendingTimers: number;
 }
 
-/** Noon of a day in 2020: any fixed instant would do. */
+/** An arbitrary fixed instant: noon of a day in 2020. */
 const START_WALL_MS = Date.UTC(2020, 0, 1, 12);
 
 /** @param options.wallMs where the wall clock starts; default 2020-01-01T12:00:00Z */
@@ -112,7 +112,7 @@ export function seededRandom(seed: number): Random {
     c = (((c << 21) | (c >>> 11)) + out) | 0;
     return out >>> 0;
   };
-  // Mixes the seed in, so that close seeds have nothing in common.
+  // Discards the first values, so that similar seeds give unrelated sequences.
   for (let round = 0; round < 12; round++) next();
   return {
     bytes(count) {

@@ -1,26 +1,26 @@
-/** What the suites of lease stores and of task stores have in common: tests in sections, on one store. */
+/** Defines a suite of sections on one store, for lease stores and for task stores. */
 import type { Expect, TestFramework } from "./framework.js";
 
-/** Why a test does not apply to a store; null if it does. */
+/** Returns why a test does not apply to a store, or null if it does. */
 export type Need<Fixture> = (fixture: Fixture) => string | null;
 export type Test<Fixture> = (
   name: string,
   body: (fixture: Fixture) => Promise<void>,
   need?: Need<Fixture>,
 ) => void;
-/** A chapter of a suite. */
+/** A group of tests. */
 export type Section<Fixture> = (test: Test<Fixture>, expect: Expect) => void;
 
 interface Suite<Subject, Fixture> {
-  /** Stands before the names of the tests. */
+  /** The prefix of the test names. */
   readonly name: string;
   readonly kind: string;
   readonly vitest: TestFramework;
-  /** In this order. */
+  /** The sections, in the order in which they run. */
   readonly sections: readonly (readonly [string, Section<Fixture>])[];
   open(): Promise<Subject>;
   close(subject: Subject): Promise<void>;
-  /** Each test has one of its own. */
+  /** Creates the fixture of a test. */
   fixtureOf(subject: Subject, expect: Expect): Fixture;
 }
 

@@ -1,12 +1,12 @@
-/** How the suites wait in real time: for what must become true, for events, for a body in time. */
+/** How the suites wait in real time: for a condition, for events, for a body with a deadline. */
 import { sleep, systemClock } from "../env/index.js";
 import { PATIENCE_MS, POLL_MS } from "./calls.js";
 import type { Expect } from "./framework.js";
 
-/** Only what never comes takes so long, also on a machine with much else to do. */
+/** Even on a busy machine, a condition that is still false after this time never becomes true. */
 const NEVER_MS = 60_000;
 
-/** Waits for something that must become true. */
+/** Polls until the condition is true; fails after {@link NEVER_MS}. */
 export async function until(
   expect: Expect,
   what: string,
@@ -20,8 +20,8 @@ export async function until(
 }
 
 /**
- * Runs a body that must act before a short ttl is over, and answers false when the machine was too
- * slow for it: then once more with twice the time.
+ * Runs a body that must finish before a short TTL ends. The body returns false if the machine was too slow;
+ * then it runs again with twice the TTL.
  */
 export async function inTime(
   expect: Expect,
@@ -43,7 +43,7 @@ export class Watching<Event> {
 
   constructor(watch: (options: { signal: AbortSignal }) => AsyncIterable<Event>) {
     this.ended = this.#follow(watch);
-    // Whoever waits for the end meets the error; until then nobody listens.
+    // A rejection is not unhandled: stop() returns this promise, and its caller gets the error.
     this.ended.catch(() => {});
   }
 

@@ -30,7 +30,7 @@ test("one grant has one spelling", () => {
     `b3JkZXJz.${ID.toUpperCase()}`,
     `b3JkZXJz.${ID}0`,
     ` b3JkZXJz.${ID}`,
-    // Padding, the other alphabet, bits that nobody reads, bytes that are no UTF-8.
+    // Padding, the other base64 alphabet, unused bits, bytes that are not UTF-8.
     `cg==.${ID}`,
     `+++-.${ID}`,
     `ch.${ID}`,

@@ -11,7 +11,7 @@ export const PROBLEMS = {
   METHOD_NOT_ALLOWED: { status: 405, title: "The route does not know this method" },
   UNKNOWN_LEASE: { status: 404, title: "There is no such lease" },
   UNKNOWN_KEY: { status: 404, title: "There is no such API key" },
-  LEASE_HELD: { status: 409, title: "Somebody else holds the resource" },
+  LEASE_HELD: { status: 409, title: "Another holder has the lease" },
   LEASE_ENDED: { status: 409, title: "The grant of this leaseId has ended" },
   LEASE_EXPIRED: { status: 409, title: "The lease has expired" },
   LEASE_TAKEN: { status: 409, title: "The resource or task has been granted anew" },

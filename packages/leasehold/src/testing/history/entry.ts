@@ -12,7 +12,7 @@ import type {
   RevokeRequest,
 } from "../../core/index.js";
 
-/** Each operation of the port that changes a lease, with what it is asked and what it answers. */
+/** Each operation of the port that changes a lease, with its request and its outcome. */
 interface Operations {
   readonly acquire: { request: AcquireRequest; outcome: Exclude<AcquireOutcome, Failed> };
   readonly renew: { request: RenewRequest; outcome: Exclude<RenewOutcome, Failed> };
@@ -21,25 +21,26 @@ interface Operations {
 }
 export type Operation = keyof Operations;
 
-/** A request, and what came of it. Times in milliseconds of one monotonic clock. */
+/** A request and its result. Times are in milliseconds of one monotonic clock. */
 export type HistoryEntry = {
   [Name in Operation]: {
-    /** Who sent it, as the recorder was told. */
+    /** The client that sent it: `options.client` of the recorder. */
     readonly client: string;
     readonly operation: Name;
     readonly request: Operations[Name]["request"];
-    /** Before the request left. */
+    /** The time just before the request was sent. */
     readonly invokeMs: number;
-    /** When the answer was there; null if it may take effect for ever (a result of `unknown`). */
+    /** The time at which the answer arrived. Null for `unknown`: the request may still take effect at any time. */
     readonly returnMs: number | null;
     /**
-     * How often the store has sent it, where the recorder was told: of these the last one was answered,
-     * and each may have taken effect, or may yet. Default: once, or as `repeats` says to the checker.
+     * How often the store has sent it, if the recorder counts (`options.tries`). The answer belongs to the
+     * last try, and each try may have taken effect or may still do so. Default: once, unless the checker
+     * is called with `repeats`.
      */
     readonly tries?: number;
   } & (
     | { readonly result: "ok"; readonly outcome: Operations[Name]["outcome"] }
-    /** `fail`: not carried out. `unknown`: perhaps carried out, perhaps later, perhaps never. */
+    /** `fail`: not applied. `unknown`: applied now, later or never. */
     | { readonly result: "fail" | "unknown"; readonly outcome: null; readonly error: string }
   );
 }[Operation];

@@ -60,7 +60,7 @@ it("also of grants that do not follow each other", () => {
   });
 });
 
-it("reckons with a revoke that nobody heard of, once", () => {
+it("lets a revoke without an answer explain one overlap, once", () => {
   const three = [acquired(0, "A", 1), acquired(50, "B", 2), acquired(60, "C", 3)];
   expect(properties([...three, revoke(40)])).toEqual(["overlap"]);
   expect(properties([...three, revoke(40), revoke(45)])).toEqual([]);

@@ -1,5 +1,5 @@
 /**
- * Whether the grants of a long run exclude each other: the promises that can be checked in linear
+ * Checks whether the grants of a long run exclude each other: the guarantees that can be checked in linear
  * time. It finds less than {@link checkLinearizability}, in histories of any length.
  *
  *   by token     7 ├──────held──────┤            held for sure: from the answer that granted it to
@@ -19,7 +19,7 @@ import type { Key } from "../../core/index.js";
 import { type HistoryEntry, keyText } from "./entry.js";
 
 export interface GrantsReport {
-  /** Empty: all is well. In the order of resources, then of tokens; at most 100. */
+  /** By resource, then by token; at most 100. Empty if no guarantee is violated. */
   readonly violations: readonly GrantViolation[];
   readonly grants: number;
   readonly resources: number;
@@ -31,7 +31,7 @@ export interface GrantViolation extends Key {
   readonly explanation: readonly string[];
 }
 
-/** What is known of a grant, from all requests that name it. */
+/** The state of a grant, as known from all requests that name it. */
 interface GrantSeen {
   readonly leaseId: string;
   readonly token: number;
@@ -47,7 +47,7 @@ interface Resource extends Key {
   /** By token, then lease id. */
   readonly grants: Map<number, GrantSeen[]>;
   readonly releases: Map<string, number>;
-  /** Of the token revoked, when. */
+  /** When each token was revoked. */
   readonly revokes: Map<number, number>;
   /** When a revoke without an answer was sent. */
   readonly lostRevokes: number[];
@@ -56,7 +56,7 @@ interface Resource extends Key {
 const MOST_VIOLATIONS = 100;
 
 /**
- * Takes entries in any order, one after the other, and keeps only what it needs of each.
+ * Accepts entries one by one in any order, and keeps only the parts that it needs.
  * @param options.toleranceMs by how much clocks may differ over the length of a grant. Default 1.
  */
 export function checkGrants(
@@ -118,7 +118,7 @@ function granted(
     if (answeredMs < seen.answeredMs) Object.assign(seen, { client, invokeMs, answeredMs });
     return;
   }
-  // Of these there may be millions: an entry is not kept.
+  // There may be millions of entries, so they are not kept.
   const grant: GrantSeen = { leaseId, token, client, invokeMs, answeredMs, trustMs };
   if (same) same.push(grant);
   else grants.set(token, [grant]);
@@ -151,7 +151,7 @@ function judge(resource: Resource, toleranceMs: number): GrantViolation[] {
       const revokedMs = lostRevokes[excused] ?? Number.POSITIVE_INFINITY;
       if (revokedMs < answeredMs) {
         excused += 1;
-        // What was revoked is held no longer, also when the next but one is granted.
+        // The revoke ended this grant for all later comparisons too, not only for the next grant.
         heldUntilMs = Number.NEGATIVE_INFINITY;
       } else {
         const until = `the first is held until ${heldUntilMs.toFixed(1)} at least`;

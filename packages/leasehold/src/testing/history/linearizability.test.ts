@@ -179,7 +179,7 @@ describe("histories that are wrong", () => {
       ],
       true,
     ],
-    "held by nobody": [[acquire([0, 1], "A", held("B"))]],
+    "held without a grant": [[acquire([0, 1], "A", held("B"))]],
     "held after expiry": [[acquire([0, 1], "A", acquired(1)), acquire([110, 111], "B", held("A"))]],
     "held for longer than was granted": [
       [acquire([0, 1], "A", acquired(1)), acquire([50, 51], "B", held("A", 80))],
@@ -205,7 +205,7 @@ describe("histories that are wrong", () => {
     if (caughtByGrants) expect(checkGrants(history).violations).not.toEqual([]);
   });
 
-  it("is told by the shortest beginning that is wrong", () => {
+  it("is explained by the shortest wrong prefix", () => {
     const history = [
       acquire([0, 1], "A", acquired(1)),
       acquire([10, 11], "B", acquired(2)),
@@ -296,7 +296,7 @@ it("lets grants end late where the engine does, and no later", () => {
     checkLinearizability(until(ms), lateMs === undefined ? {} : { lateMs }).verdict;
   expect([judged(140), judged(140, 50), judged(160, 50)]).toEqual(["not", "linearizable", "not"]);
   expect(judged(10_000, Number.POSITIVE_INFINITY)).toBe("linearizable");
-  // Never sooner than the holder was told.
+  // A grant never ends before the time that its holder's answer states.
   const early = [acquire([0, 1], "A", acquired(1)), acquire([50, 51], "B", acquired(2))];
   expect(checkLinearizability(early, { lateMs: 50 }).verdict).toBe("not");
 });

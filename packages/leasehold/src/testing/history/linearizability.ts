@@ -19,8 +19,8 @@ export interface LinearizabilityOptions {
   /** The store's `capabilities.ttl`. Default: any whole millisecond is granted as asked. */
   readonly ttl?: Pick<Capabilities["ttl"], "minMs" | "stepMs">;
   /**
-   * By how much a grant may outlive what its holder was told: for engines whose sessions end late, or
-   * whose contenders only observe. `Infinity` where nobody can say. Default 0: the store's clock decides.
+   * By how much a grant may outlive the time in its holder's answer. It is for engines whose sessions end
+   * late, or whose contenders only observe. `Infinity`: no bound is known. Default 0: the store's clock decides.
    */
   readonly lateMs?: number;
   /**

@@ -1,35 +1,35 @@
 /**
- * The sequential model of one resource: the rules (core/rules.ts), decided at a time that nobody has
- * seen. A client knows when it asked and when it was answered; in between, the store read its clock
- * once, decided by that reading, and the decision took effect:
+ * The sequential model of one resource: the rules (core/rules.ts), decided at a time that the history
+ * does not show. A client knows when it sent a request and when the answer arrived. In between, the store
+ * read its clock once, decided by that reading, and the decision took effect:
  *
  *             invoke                return
  *   client  ────●─────────────────────●──────▶
  *   store   ────────▲────────▲───────────▲───▶
- *                 clock   effect        end       end - clock: what `remainingMs` tells
+ *                 clock   effect        end       end - clock: the answer's `remainingMs`
  *
- * So a state holds, beside the record, between which times the grant ends. A step tries each order
- * that its reading of the clock may have to the end, because the rules tell no more apart; it asks
- * the rules in each, and keeps what agrees with the outcome:
+ * So a state holds the record and the bounds of the time at which the grant ends. The rules depend only
+ * on whether the clock reading lies before or after that end. A step tries both orders, applies the rules
+ * in each, and keeps the states that agree with the outcome:
  *
  *   end <= clock         clock < end                a renewal for longer than what is left extends
  *   expired              live                       the grant, another leaves its end where it is
  *
- * - Expiry is no step of its own: it is on which side of the end a clock was read. Each outcome that
- *   shows the grant alive (acquired, held, renewed, revoked) moves the earliest possible end to its
- *   invocation at least, each that shows it expired the latest possible end to its return.
+ * - Expiry is not a step of its own: a clock reading lies on one side of the end or the other. An outcome
+ *   that shows the grant alive (acquired, held, renewed, revoked) moves the earliest possible end to its
+ *   invocation or later. An outcome that shows it expired moves the latest possible end to its return.
  * - Effects have one order; clock readings need not have the same. A store may read its clock before
  *   it has the record, and commit after that; it may refuse by a record that it read before its clock.
- *   Both are within the request. Of one without an answer, the clock was read before the effect.
+ *   Both are within the request. For a request without an answer, the clock was read before the effect.
  * - The store's clock may drift by `toleranceMs` against that of the history over the length of a
  *   grant. Its origin does not matter: only durations are compared.
- * - Where an engine frees late (a session's end is noticed in time, not on time), a grant's end may lie
- *   up to `lateMs` behind what its holder was told, and a renewal on the way still finds it.
- *   Where nobody can say how late (`Infinity`: there is no clock, and contenders observe), each has its
- *   own view of whether it has ended. What changes nothing then tells nothing about the end to others;
- *   that a view is no earlier than the holder was told is held against each of them.
- * - Tokens that nobody saw (an acquire without an answer) are unknown, and larger than the last.
- * - Of an outcome `unknown` only the request is known. One that would change nothing is the same as
+ * - Some engines free a grant late, because they detect the end of a session with a delay. There a grant's
+ *   end may lie up to `lateMs` after the time in its holder's answer, and a renewal until then succeeds.
+ *   With `Infinity` there is no common clock: contenders observe, and each has its own view of whether the
+ *   grant has ended. A request that changes nothing then gives no information about the end to others.
+ *   But no view may be earlier than the time in the holder's answer.
+ * - A token that no answer showed (an acquire without an answer) is unknown, and larger than the last.
+ * - Of an outcome `unknown` only the request is known. A request that would change nothing is the same as
  *   one that never took effect.
  */
 import { type Capabilities, type LeaseRecord, rules } from "../../core/index.js";
@@ -39,9 +39,9 @@ import type { HistoryEntry } from "./entry.js";
 export type Bounds = readonly [least: number, most: number];
 
 export interface State {
-  /** Its times mean nothing. */
+  /** The times in it are not used. */
   readonly record: LeaseRecord | null;
-  /** Whether the record's token is the token, or the least that it may be. */
+  /** True if the record has the exact token, false if it has a lower bound. */
   readonly tokenKnown: boolean;
   /** When the grant ends or ended. */
   readonly end: Bounds;
@@ -53,15 +53,15 @@ export const NOTHING: State = { record: null, tokenKnown: true, end: ANY };
 
 export interface ModelOptions {
   readonly toleranceMs: number;
-  /** What ttls the store grants; it may round them up. */
+  /** The TTLs that the store grants; it may round them up. */
   readonly ttl: Pick<Capabilities["ttl"], "minMs" | "stepMs">;
-  /** By how much a grant may outlive what its holder was told. */
+  /** By how much a grant may outlive the time in its holder's answer. */
   readonly lateMs: number;
 }
 
 /** Answers are whole milliseconds, rounded either way. */
 const ROUNDING_MS = 1;
-/** What an answer may tell beyond the rules, and what is held against the bounds. */
+/** Fields of an answer that the rules do not decide, and fields that are compared with the bounds. */
 const APART: ReadonlySet<string> = new Set(["expiresAt", "ahead", "replaced", "token"]);
 const TIMES: ReadonlySet<string> = new Set(["remainingMs", "freeInMs", "ttlMs"]);
 
@@ -157,19 +157,19 @@ function decide(
 ): { readonly state: State; readonly changed: boolean } | null {
   const before = last && { ...last, expiresAtMs: at };
   const answer: Answer | null = entry.outcome;
-  const told = answer?.token;
+  const answeredToken = answer?.token;
   const { record, outcome } = applyRule(before, entry, (least) =>
-    told !== undefined && told > least ? told : least + 1,
+    answeredToken !== undefined && answeredToken > least ? answeredToken : least + 1,
   );
   if (!answer && record === before) return null;
   if (answer && !agree(outcome, answer)) return null;
 
   const granted = record !== null && record.leaseId !== before?.leaseId;
-  let known = granted ? told !== undefined : tokenKnown;
+  let known = granted ? answeredToken !== undefined : tokenKnown;
   let token = record?.token ?? 0;
-  if (told !== undefined) {
-    if (known ? told !== token : told < token) return null;
-    [token, known] = [told, true];
+  if (answeredToken !== undefined) {
+    if (known ? answeredToken !== token : answeredToken < token) return null;
+    [token, known] = [answeredToken, true];
   }
 
   let now: Bounds | null = end;
@@ -189,8 +189,8 @@ function decide(
     now = common(now, sum(clock, [remaining - slack, remaining + slack + lateMs]));
   }
   if (!now) return null;
-  // Times that were told are news, and so is a token.
-  const changed = record !== before || typeof remaining === "number" || told !== undefined;
+  // A time or a token in the answer narrows the state.
+  const changed = record !== before || typeof remaining === "number" || answeredToken !== undefined;
   return {
     state: { record: record && { ...record, token }, tokenKnown: known, end: now },
     changed,
@@ -198,8 +198,8 @@ function decide(
 }
 
 /**
- * Where grants end late, others than the holder can only guess when; where nobody can say how late,
- * who revokes can only guess either.
+ * Where grants end late, contenders can only estimate the end. Without a bound (`Infinity`), an operator
+ * who revokes can only estimate it too. Estimates are not compared.
  */
 function timesOf(answer: Answer | null, lateMs: number): number | null | undefined {
   if (lateMs > 0 && answer?.status === "held") return undefined;

@@ -64,11 +64,11 @@ function run(list: readonly Command[], { wide }: { wide: boolean }): HistoryEntr
         ? rules.acquire(record, whole, nowMs, token)
         : rules[operation](record, whole, nowMs);
     if (fate === "ok" || fate === "applied unseen") record = decided.record;
-    const told = fate === "ok" ? decided.outcome : fate === "fail" ? "fail" : "unknown";
+    const answered = fate === "ok" ? decided.outcome : fate === "fail" ? "fail" : "unknown";
     const window: Window = wide
       ? [nowMs - command.beforeMs, nowMs + command.afterMs]
       : [nowMs, nowMs];
-    return entryOf(operation, window, request, told);
+    return entryOf(operation, window, request, answered);
   });
 }
 
@@ -150,7 +150,7 @@ function explainedBySomeOrder(history: readonly HistoryEntry[], state = NOTHING)
 /** Answers of the same operation that cannot be true where this one is. */
 function otherOutcomes({ operation, outcome }: HistoryEntry & { result: "ok" }): object[] {
   const statuses = {
-    acquire: [acquired(1_000_000), held("nobody"), ended],
+    acquire: [acquired(1_000_000), held("another holder"), ended],
     renew: [renewed(1_000_000), lost("taken"), lost("gone"), lost("revoked"), lost("expired")],
     release: [released, notHeld],
     revoke: [revoked(1_000_000), notHeld, { status: "otherToken" }],

@@ -46,7 +46,7 @@ it("writes down each request of a batch, with what came of it", async () => {
   ]);
 });
 
-it("writes down how often the store has sent a request, where somebody counts", async () => {
+it("records how often the store has sent a request, if the harness counts", async () => {
   const { clock } = manualEnv();
   let sent = 5;
   const store = {

@@ -1,25 +1,25 @@
-/** A store that writes down what it is asked and what it answers, request by request. */
+/** A store that records each request and its outcome. */
 
 import type { Failed, LeaseStore } from "../../core/index.js";
 import { type Clock, invariant } from "../../env/index.js";
 import type { HistoryEntry, Operation } from "./entry.js";
 
-/** What several clients of one store have done; pass it to each {@link recordHistory}. */
+/** The requests of several clients of one store. Pass it to each {@link recordHistory}. */
 export class History {
   readonly #entries: HistoryEntry[] = [];
   readonly #open = new Set<HistoryEntry>();
 
-  /** In the order of the answers; requests without one yet follow, as unknown. */
+  /** In the order of the answers. Requests without an answer follow, as `unknown`. */
   entries(): HistoryEntry[] {
     return [...this.#entries, ...this.#open];
   }
 
-  /** @internal A request leaves. */
+  /** @internal Call it before a request is sent. */
   begin(entry: HistoryEntry): void {
     this.#open.add(entry);
   }
 
-  /** @internal Its answer is there. */
+  /** @internal Call it when the request's answer has arrived. */
   end(began: HistoryEntry, entry: HistoryEntry): void {
     this.#open.delete(began);
     this.#entries.push(entry);
@@ -27,16 +27,16 @@ export class History {
 }
 
 /**
- * The store, recorded: each request of a batch becomes an entry of `history` with the times before
- * the call and after its answer. An outcome `failed` is a `fail` where it says that nothing was
- * applied, and else, as a call that throws, `unknown`. Reading, watching and collecting pass
- * unrecorded; collecting forgets records, which the checkers do not reckon with.
- * @param clock monotonic, and the same for all that write into one history
- * @param options.client stands in the entries; default `client`
- * @param options.history default a new one
- * @param options.tries how often the store has sent anything so far, where it sends a request again
- *   after a lost answer by itself (a counting `fetch` of the HTTP store): histories are judged sooner and
- *   more strictly by it. The client must then ask one thing at a time. Default: nobody counts
+ * Wraps a store and records each request of a batch as an entry of `history`, with the times before the
+ * call and after its answer. An outcome `failed` becomes `fail` if nothing was applied, otherwise `unknown`.
+ * A call that throws becomes `unknown` too. Reads, watches and collections are not recorded. Do not collect
+ * during a history: collecting deletes records, and the checkers do not account for that.
+ * @param clock monotonic, and the same for all clients of one history
+ * @param options.client the client's name in the entries; default `client`
+ * @param options.history default: a new one
+ * @param options.tries returns how many requests the store has sent so far. Use it for a store that repeats
+ *   a request after a lost answer, such as the HTTP store with a counting `fetch`. The checkers then need
+ *   fewer steps and are stricter. The client must send one request at a time. Default: tries are not counted
  */
 export function recordHistory(
   store: LeaseStore,

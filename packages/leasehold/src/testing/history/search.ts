@@ -137,7 +137,7 @@ class Search {
     let first = from;
     while (first < this.#known && !isLeft(first)) first += 1;
     const lowest = this.#byToken.find(({ index }) => isLeft(index))?.token ?? FOREVER;
-    // Nobody may be next who was invoked after somebody who is left had returned.
+    // A request cannot come next if it was invoked after another undecided request had returned.
     let untilMs = FOREVER;
     const overlapping: number[] = [];
     for (let index = first; index < this.#known; index++) {
@@ -280,7 +280,7 @@ function tokenOf({ outcome }: HistoryEntry): number {
   return outcome && "token" in outcome ? outcome.token : FOREVER;
 }
 
-/** What a client has sent and not heard of, or may have, if it repeats what it may. */
+/** The sent tries of a request that have no answer, or may exist because the store repeats requests. */
 function unseen(entry: HistoryEntry, repeats: boolean): HistoryEntry[] {
   const { operation, result, tries } = entry;
   const unheard = result === "unknown" ? 1 : 0;

@@ -83,7 +83,7 @@ export const acquiring: Section = (test, expect) => {
   });
 
   test(
-    "answers `ended` to a repeated request after expiry, though nobody took over",
+    "answers `ended` to a repeated request after expiry, even without a new holder",
     async (t) => {
       const held = await t.hold(t.key(), { ttlMs: t.shortTtlMs });
       await t.expire(held);
@@ -130,7 +130,7 @@ export const acquiring: Section = (test, expect) => {
       expect(answer.ttlMs).toBeLessThan(ttlMs + stepMs);
       expect(answer.remainingMs).toBeGreaterThanOrEqual(0);
       expect(answer.remainingMs).toBeLessThanOrEqual(answer.ttlMs);
-      // The longest would stand for weeks in a store that outlives the suite.
+      // A grant of the longest TTL would last for weeks in a store that outlives the suite.
       await t.release(held);
     }
   });

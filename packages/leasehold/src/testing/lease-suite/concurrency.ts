@@ -105,7 +105,7 @@ export const concurrency: Section = (test, expect) => {
   });
 
   test(
-    "one record locked by somebody's transaction holds up none of 500 renewals",
+    "a transaction that locks one record delays none of 500 renewals",
     async (t) => {
       const requests = Array.from({ length: 500 }, (_, index) => t.request(t.key(`key ${index}`)));
       for (const outcome of await t.acquireAll(requests)) t.expectAcquired(outcome);

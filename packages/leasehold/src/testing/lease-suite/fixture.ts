@@ -1,4 +1,4 @@
-/** What each test of the suite is given: a store, names of its own, and time. */
+/** The fixture of each test: a store, names of its own, and control of time. */
 
 import type {
   AcquireOutcome,
@@ -21,18 +21,18 @@ import type { Expect } from "../framework.js";
 import type * as suite from "../suite.js";
 import { inTime, until, Watching } from "../waiting.js";
 
-/** A store under test, with what its engine lets a test do to it. */
+/** A store under test, and the faults that its engine lets a test cause. */
 export interface OpenedLeaseStore {
   readonly store: LeaseStore;
   /** Moves the store's clock. Without it the suite waits in real time. */
   advance?(ms: number): Promise<void>;
-  /** The store after a restart of its engine, on the same data; the one before is dead. */
+  /** Restarts the engine and returns a store on the same data; the old store is unusable. */
   restart?(): Promise<LeaseStore>;
-  /** Somebody's transaction locks the key's record until the returned function is called. */
+  /** Locks the key's record in a separate transaction until the returned function is called. */
   lockRow?(key: Key): Promise<() => Promise<void>>;
   /**
-   * Whether tests may delete ended records, which takes those of all namespaces: `false` where the
-   * store holds data of others. Default true.
+   * Whether tests may delete ended records, which affects all namespaces. Set it to `false` if the store
+   * holds other data. Default true.
    */
   readonly mayCollect?: boolean;
   /** Ends everything that `open` began; the store itself may be closed already. */
@@ -55,25 +55,25 @@ export const needsAdvance: Need = ({ opened }) =>
 export const needsRestart: Need = ({ opened }) =>
   opened.restart ? null : "its contents do not outlive it";
 export const needsLockRow: Need = ({ opened }) =>
-  opened.lockRow ? null : "nobody can lock a record of it";
+  opened.lockRow ? null : "its records cannot be locked";
 export const needsCollect: Need = ({ opened }) =>
   opened.mayCollect === false ? "it would delete ended records of all namespaces" : null;
 
-/** All of them. */
+/** Combines needs: the first reason that applies. */
 export function every(...needs: readonly Need[]): Need {
   return (fixture) => needs.map((need) => need(fixture)).find((reason) => reason !== null) ?? null;
 }
 
 type Acquired = Extract<AcquireOutcome, { status: "acquired" }>;
-/** A grant that was made: its request, the answer, and when it was asked for by our clock. */
+/** A grant: its request, the answer, and when the request was sent by our clock. */
 export type Held = AcquireRequest & { readonly answer: Acquired; readonly sentMs: number };
 
 export class Fixture {
-  /** Fresh in each test, so that a store may be shared by all of them. */
+  /** New for each test, because all tests share the store. */
   readonly namespace = `suite-${newLeaseId(systemRandom)}`;
-  /** Outlives any test. */
+  /** Longer than any test. */
   readonly longTtlMs: number;
-  /** Soon over. */
+  /** Expires soon. */
   readonly shortTtlMs: number;
   readonly #expect: Expect;
 
@@ -103,7 +103,7 @@ export class Fixture {
     return { namespace: this.namespace, resource };
   }
 
-  /** A request of a new grant. */
+  /** A request for a new grant. */
   request(key: Key, change: Partial<AcquireRequest> = {}): AcquireRequest {
     const { namespace, resource } = key;
     const leaseId = newLeaseId(systemRandom);
@@ -169,15 +169,15 @@ export class Fixture {
     await sleep(systemClock, ms * 1.02 + 20);
   }
 
-  /** The grant has run out, unrenewed, and its key is free. */
+  /** Waits until the grant has expired and its key is free. */
   async expire(held: Held): Promise<void> {
     await this.pass(held.answer.ttlMs);
     if (this.opened.advance) return;
     const { clock, epsilonMs } = this.store.capabilities;
     const view = await this.view(held);
-    // What was revoked is seen to have ended before its key is free.
+    // A view shows a revoked grant as ended before its key is free.
     if (clock === "store" || view?.state === "revoked") return this.pass(epsilonMs);
-    // Others free in their own time: as a rule long before the latest that they state.
+    // Engines without a clock free the key later, usually long before the bound that they state.
     await this.until("the grant has expired", async () => {
       const now = await this.view(held);
       return now?.grantId !== view?.grantId || now?.state !== "live";
@@ -193,7 +193,7 @@ export class Fixture {
     return until(this.#expect, what, isTrue);
   }
 
-  /** Follows a namespace; returns once the subscription stands. */
+  /** Watches a namespace; resolves when the subscription is established. */
   async watch(namespace = this.namespace): Promise<LeaseWatching> {
     const watching = new LeaseWatching(this.store, namespace);
     await this.until("the first event of watch", () => watching.events.length > 0);
@@ -201,7 +201,7 @@ export class Fixture {
   }
 }
 
-/** The events of a namespace, and the hints among them. */
+/** The events of a namespace, and the notifications of changes among them. */
 export class LeaseWatching extends Watching<WatchEvent> {
   constructor(store: LeaseStore, namespace: string) {
     super((options) => store.watch(namespace, options));
@@ -212,7 +212,7 @@ export class LeaseWatching extends Watching<WatchEvent> {
   }
 }
 
-/** Only what names a grant: what stands beside it in a request must not reach another one. */
+/** Only the fields that identify a grant, without the other fields of its request. */
 export function grantOf({ namespace, resource, leaseId }: Grant): Grant {
   return { namespace, resource, leaseId };
 }

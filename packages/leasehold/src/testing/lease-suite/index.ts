@@ -24,7 +24,7 @@ export type { OpenedLeaseStore };
 
 /** What the suite needs to know of an engine. */
 export interface LeaseHarness {
-  /** Stands before the names of the tests. */
+  /** The prefix of the test names. */
   readonly name: string;
   readonly vitest: TestFramework;
   /** Called once; all tests share the store, each in a namespace of its own. */
@@ -43,7 +43,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["names", names],
   ["get and list", views],
   ["watch", watching],
-  ["waiting in line", queueing],
+  ["wait queue", queueing],
   ["the rules as a model", model],
   ["close", closing],
 ];

@@ -1,4 +1,4 @@
-/** Waiting in line, by core/queue.ts. */
+/** The wait queue, by core/queue.ts. */
 
 import { type AcquireRequest, queue } from "../../core/index.js";
 import { grantIdOf, systemClock } from "../../env/index.js";
@@ -11,24 +11,24 @@ const needsPush: Need = ({ store }) =>
   store.capabilities.watch === "push" ? null : "it declares watch: poll";
 
 const LONG_MS = 60_000;
-/** So much of the time for which a resource is kept for the first in line is soon enough. */
+/** Attempts within this part of the reservation for the head of the queue certainly come in time. */
 const SOON_MS = queue.RESERVED_MS / 2;
 
 export const queueing: Section = (test, expect) => {
   test(
-    "serves those who wait in the order in which they came",
+    "serves waiters in the order of their arrival",
     async (t) => {
       let held = await t.hold();
-      // So many that an order of their random names is not theirs by chance.
+      // With six waiters, their random names are hardly in the order of arrival by chance.
       const waiters = waitersOf(t, 6);
       await expectAhead(t, expect, waiters, [...waiters.keys()]);
       for (const [served, next] of waiters.entries()) {
         await t.release(held);
         const sinceMs = systemClock.monotonic();
-        // Those behind are refused although the key is free, however they hurry.
+        // Waiters further back are refused although the key is free.
         const others = waiters.slice(served + 1).reverse();
         const early = await t.acquireAll([...others, t.request(t.key())]);
-        // Slower than that we cannot tell whether they were too early.
+        // On a slower machine the reservation may have passed, and either outcome is right.
         if (systemClock.monotonic() - sinceMs < SOON_MS) {
           for (const outcome of early) expect(outcome).toMatchObject({ status: "held" });
         }
@@ -39,13 +39,13 @@ export const queueing: Section = (test, expect) => {
   );
 
   test(
-    "tells those who wait how many are before them, and keeps the place of who asks again",
+    "returns how many waiters are ahead, and keeps the position of a waiter that polls",
     async (t) => {
       await t.hold();
       const waiters = waitersOf(t, 3);
       await expectAhead(t, expect, waiters, [0, 1, 2]);
       await expectAhead(t, expect, waiters.toReversed(), [2, 1, 0]);
-      // In one batch, twice the same one.
+      // One batch has the same request twice.
       const [first, second] = waiters as [AcquireRequest, AcquireRequest];
       const both = await t.acquireAll([second, first, second]);
       expect(both.map(aheadOf)).toEqual([1, 0, 1]);
@@ -54,7 +54,7 @@ export const queueing: Section = (test, expect) => {
   );
 
   test(
-    "passes over those who do not answer, and serves the next",
+    "passes over waiters that do not respond, and serves the next",
     async (t) => {
       const held = await t.hold();
       const waiters = waitersOf(t, 3);
@@ -62,15 +62,15 @@ export const queueing: Section = (test, expect) => {
       await t.release(held);
       await t.pass(queue.RESERVED_MS);
       const [dead, next, last] = waiters as [AcquireRequest, AcquireRequest, AcquireRequest];
-      await t.until("the next in line has it", async () => isAcquired(await t.acquire(next)));
-      // Passed over once, and no more in the way of the others.
+      await t.until("the next waiter has it", async () => isAcquired(await t.acquire(next)));
+      // The dead waiter was passed over, and delays the others no more.
       await expectAhead(t, expect, [last, dead], [0, 1]);
     },
     needsQueue,
   );
 
   test(
-    "lets anybody have what those in line do not ask for",
+    "grants to any contender when no waiter claims the resource",
     async (t) => {
       const held = await t.hold();
       await expectAhead(t, expect, waitersOf(t, 2), [0, 1]);
@@ -83,7 +83,7 @@ export const queueing: Section = (test, expect) => {
   );
 
   test(
-    "forgets a place that nobody asks for again, and one that is given up",
+    "drops the position of a waiter that stops polling or releases",
     async (t) => {
       await t.hold();
       const [brief, gone, stays] = [t.request(t.key(), { queueMs: 100 }), ...waitersOf(t, 2)] as [
@@ -100,7 +100,7 @@ export const queueing: Section = (test, expect) => {
   );
 
   test(
-    "goes on to the next when the one whom it is kept for gives up",
+    "serves the next waiter when the head of the queue releases",
     async (t) => {
       const held = await t.hold();
       const [first, second] = waitersOf(t, 2) as [AcquireRequest, AcquireRequest];
@@ -113,14 +113,14 @@ export const queueing: Section = (test, expect) => {
   );
 
   test(
-    "wakes the first in line alone",
+    "wakes only the head of the queue",
     async (t) => {
       const watching = await t.watch();
       const held = await t.hold();
       const waiters = waitersOf(t, 3);
       await expectAhead(t, expect, waiters, [0, 1, 2]);
       await t.release(held);
-      await t.until("a hint", () => watching.changed.length > 0);
+      await t.until("a notification", () => watching.changed.length > 0);
       const first = grantIdOf(waiters[0]?.leaseId ?? "");
       expect(watching.changed.map(({ wakes }) => wakes)).toEqual([first]);
       await watching.stop();

@@ -18,7 +18,7 @@ export const releasing: Section = (test, expect) => {
     expect(await t.release(held)).toEqual({ status: "notHeld" });
   });
 
-  test("goes by lease id: nobody else's frees the key, the same holder's neither", async (t) => {
+  test("goes by lease id: another id frees nothing, even of the same holder", async (t) => {
     const held = await t.hold();
     const stranger = { ...held, leaseId: newLeaseId(systemRandom) };
     expect(await t.release(stranger)).toEqual({ status: "notHeld" });

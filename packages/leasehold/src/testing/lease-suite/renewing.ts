@@ -32,7 +32,7 @@ export const renewing: Section = (test, expect) => {
   });
 
   test(
-    "is refused after expiry, though nobody took over, and changes nothing",
+    "is refused after expiry, even without a new holder, and changes nothing",
     async (t) => {
       const held = await t.hold(t.key(), { ttlMs: t.shortTtlMs });
       await t.expire(held);
@@ -44,7 +44,7 @@ export const renewing: Section = (test, expect) => {
     needsStoreClock,
   );
 
-  test("is refused once somebody else has taken over", async (t) => {
+  test("is refused after another holder has taken over", async (t) => {
     const held = await t.hold(t.key(), { ttlMs: t.shortTtlMs });
     await t.expire(held);
     const successor = await t.hold();

@@ -2,7 +2,7 @@ import { systemClock } from "../../env/index.js";
 import { needsStoreClock, type Section } from "./fixture.js";
 
 export const revoking: Section = (test, expect) => {
-  test("finds nothing where nobody holds", async (t) => {
+  test("finds nothing to revoke on a free key", async (t) => {
     expect(await t.revoke(t.key(), "now")).toEqual({ status: "notHeld" });
     const held = await t.hold();
     await t.release(held);

@@ -90,7 +90,7 @@ export const views: Section = (test, expect) => {
     }
   });
 
-  test("of one page are 100 unless told otherwise", async (t) => {
+  test("have 100 items a page by default", async (t) => {
     await holdAll(
       t,
       Array.from({ length: 101 }, (_, index) => `key ${index}`),
@@ -206,7 +206,7 @@ export const views: Section = (test, expect) => {
       await t.view(held),
     ];
     if (t.store.capabilities.watch === "push") {
-      await t.until("a hint", () => watching.changed.length > 0);
+      await t.until("a notification", () => watching.changed.length > 0);
     }
     await watching.stop();
     const text = JSON.stringify([said, watching.events]);

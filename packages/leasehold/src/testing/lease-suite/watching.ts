@@ -25,7 +25,7 @@ export const watching: Section = (test, expect) => {
   });
 
   test(
-    "hints at a release and at a revoke when somebody waits",
+    "notifies of a release and of a revoke that a waiter waits for",
     async (t) => {
       const ends = {
         release: async (held: Parameters<typeof t.release>[0]) => t.release(held),
@@ -38,7 +38,7 @@ export const watching: Section = (test, expect) => {
         const waiting = await t.acquire(t.request(key, { queueMs: 60_000 }));
         expect(waiting.status).toBe("held");
         await end(held);
-        await t.until(`a hint at the ${name}`, () =>
+        await t.until(`a notification of the ${name}`, () =>
           subscription.changed.some(({ resource }) => resource === name),
         );
       }
@@ -51,7 +51,7 @@ export const watching: Section = (test, expect) => {
   );
 
   test(
-    "hears of its own namespace only, with several readers at once",
+    "delivers only its own namespace's events, to several readers at once",
     async (t) => {
       const other = `${t.namespace}-other`;
       const readers = [await t.watch(), await t.watch(), await t.watch(other)];
@@ -63,7 +63,7 @@ export const watching: Section = (test, expect) => {
       }
       for (const [index, reader] of readers.entries()) {
         const namespace = index < 2 ? t.namespace : other;
-        await t.until("a hint for each reader", () => reader.changed.length > 0);
+        await t.until("a notification for each reader", () => reader.changed.length > 0);
         for (const event of reader.changed) {
           expect(event).toMatchObject({ type: "changed", namespace, resource: `of ${namespace}` });
         }
@@ -81,7 +81,7 @@ export const watching: Section = (test, expect) => {
       const held = await t.hold();
       await t.acquire(t.request(t.key(), { queueMs: 60_000 }));
       await t.release(held);
-      await t.until("a hint", () => second.changed.length > 0);
+      await t.until("a notification", () => second.changed.length > 0);
       expect(first.changed).toEqual([]);
       await second.stop();
     },

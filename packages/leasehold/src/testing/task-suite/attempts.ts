@@ -25,7 +25,7 @@ export const attempts: Section = (test, expect) => {
     let last = 0;
     for (let round = 0; round < 2; round += 1) {
       for (const end of endings) {
-        // Only what is to run out is short: a slow machine must not outlast the others.
+        // Only the lease that must expire is short; the others must survive a slow machine.
         const held = await fixture.hold(end === expire ? { ttlMs: fixture.shortTtlMs } : {});
         expect(held.id).toBe(id);
         expect(held.token).toBeGreaterThan(last);

@@ -148,13 +148,13 @@ export const batches: Section = (test, expect) => {
           await fixture.store.complete([{ ...grantOf(locked), output: 1 }], PATIENT),
         ).toMatchObject([failed]);
         expect(await fixture.store.giveBack([grantOf(locked)], PATIENT)).toMatchObject([failed]);
-        // A call that takes no budget may run out of its own on a slow machine: then nobody can say.
+        // `cancel` has no `timeoutMs`: on a slow machine its own limit may pass, and the outcome is uncertain.
         await fixture.until("a cancellation is refused", async () => {
           const [cancelled] = await fixture.store.cancel([key]);
           expect(cancelled).toMatchObject({ status: "failed", retryable: true });
           return cancelled?.status === "failed" && cancelled.applied === "no";
         });
-        // Reading waits for nobody.
+        // Reads do not wait for row locks.
         expect(await fixture.view(key)).toMatchObject({ state: "running" });
       } finally {
         await unlock?.();
@@ -179,7 +179,7 @@ export const batches: Section = (test, expect) => {
         try {
           await fixture.claim({ queues: [queue], ttlMs });
           unlocks.push(await opened.lockRow?.(fixture.key(expired)));
-          // Behind a server somebody else may have reaped it before it was locked.
+          // A server may have reaped the task before this test locked it.
           if ((await fixture.view({ id: expired })).state !== "running") return false;
           await fixture.pass(ttlMs);
           expect(await fixture.claim({ queues: [waiting] })).toEqual([]);

@@ -105,7 +105,7 @@ export const cancelling: Section = (test, expect) => {
     const second = await fixture.add({ dedupeKey: "key" });
     expect(await fixture.retry(first)).toEqual({ status: "conflict", state: "cancelled" });
     await fixture.cancel(second);
-    // One of another kind is in nobody's way.
+    // A task of another kind is no conflict.
     await fixture.add({ kind: "other", dedupeKey: "key" });
     // Of two in one call the first starts over.
     expect(await fixture.retryAll([second, first])).toEqual([

@@ -162,7 +162,7 @@ export const claiming: Section = (test, expect) => {
     await fixture.giveBack(returned);
     expect((await fixture.claim({ claimId })).map(({ id }) => id)).toEqual([ids[2]]);
     await fixture.complete(kept);
-    // Nothing new either: whoever wants more tasks makes another claim.
+    // A repeated claim returns no new tasks; another claim does.
     expect(await fixture.claim({ claimId })).toEqual([]);
     expect((await fixture.claim()).map(({ id }) => id)).toEqual([ids[1]]);
   });

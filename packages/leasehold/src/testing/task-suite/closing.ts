@@ -1,4 +1,4 @@
-/** A closed store says so, and lets go of whoever waits. */
+/** A closed store fails calls with CLOSED and ends its watchers. */
 import { type Section, thrownBy } from "./fixture.js";
 
 export const closing: Section = (test, expect) => {

@@ -85,7 +85,7 @@ export const concurrency: Section = (test, expect) => {
       expect(completed.status === "completed").toBe(result === "done");
       expect(failed.status === "recorded").toBe(result === "failed");
       expect(returned.status === "returned").toBe(result === "returned");
-      // What was given back is pending, and may be cancelled after that.
+      // A requeued task is pending, so the cancellation may follow it.
       expect(cancelled.status).toBe(state === "cancelled" ? "ok" : "conflict");
     }
   });

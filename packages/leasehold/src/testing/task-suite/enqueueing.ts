@@ -186,7 +186,7 @@ export const enqueueing: Section = (test, expect) => {
     expect(await fixture.store.get(nowhere)).toBe(null);
   });
 
-  test("knows no task by an id that nobody added, UUID or not", async (fixture) => {
+  test("knows no task by an id that was never enqueued, UUID or not", async (fixture) => {
     for (const id of [newTaskId(), "", "task-1", "'; --", "\u0000"]) {
       const grant = { ...fixture.key(id), leaseId: "0".repeat(32), token: 1 };
       expect(await fixture.useAll(grant)).toEqual(refusedAll("unknown"));

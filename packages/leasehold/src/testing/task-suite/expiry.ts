@@ -3,7 +3,7 @@ import { newLeaseId, systemRandom } from "../../env/index.js";
 import { needsReap, refusedAll, type Section } from "./fixture.js";
 
 export const expiry: Section = (test, expect) => {
-  test("refuses a holder whose time has passed, though nobody took over", async (fixture) => {
+  test("refuses a holder after its expiry, even without a new holder", async (fixture) => {
     const held = await fixture.addAndExpire();
     expect(await fixture.useAll(held)).toEqual(refusedAll("expired"));
     await fixture.reap(held);

@@ -1,4 +1,4 @@
-/** Work that failed, and work that was given back. */
+/** Failed attempts, and tasks that a worker requeues. */
 import type { Section } from "./fixture.js";
 
 const HOUR_MS = 3_600_000;
@@ -112,7 +112,7 @@ export const failing: Section = (test, expect) => {
     }
   });
 
-  test("gives back at once, counts nothing and keeps the place in the queue", async (fixture) => {
+  test("requeues at once, counts nothing and keeps the queue position", async (fixture) => {
     const [first, second] = await fixture.addAll([{ maxAttempts: 1, crashLimit: 1 }, {}]);
     for (let attempt = 1; attempt <= 5; attempt += 1) {
       const held = await fixture.hold({ limit: 1 });

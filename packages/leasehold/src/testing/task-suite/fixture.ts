@@ -1,4 +1,4 @@
-/** What each test of the suite is given: a store, a namespace of its own, and time. */
+/** The fixture of each test: a store, a namespace of its own, and control of time. */
 
 import type { LeaseView, Page } from "../../core/index.js";
 import { newLeaseId, sleep, systemClock, systemRandom, taskIds } from "../../env/index.js";
@@ -34,14 +34,14 @@ import { newTaskOf } from "./new-task.js";
 
 export const newTaskId = taskIds(systemClock, systemRandom);
 
-/** A store under test, with what its engine lets a test do to it. */
+/** A store under test, and the faults that its engine lets a test cause. */
 export interface OpenedTaskStore {
   readonly store: TaskStore;
-  /** Where the engine keeps the generator's wanted state too. */
+  /** The generator's wanted state, if the engine keeps it. */
   readonly generator?: GeneratorState;
   /** Moves the store's clock. Without it the suite waits in real time. */
   advance?(ms: number): Promise<void>;
-  /** Somebody's transaction locks the task's row until the returned function is called. */
+  /** Locks the task's row in a separate transaction until the returned function is called. */
   lockRow?(task: TaskKey): Promise<() => Promise<void>>;
   /** Ends everything that `open` began; the store itself may be closed already. */
   close(): Promise<void>;
@@ -51,24 +51,24 @@ export type Need = suite.Need<Fixture>;
 export type Section = suite.Section<Fixture>;
 
 export const needsReap: Need = ({ store }) =>
-  store.capabilities.reaps ? "somebody behind this store reaps already" : null;
+  store.capabilities.reaps ? "a server behind this store reaps already" : null;
 export const needsPush: Need = ({ store }) =>
   store.capabilities.watch === "push" ? null : "the store's watch polls";
 export const needsLockRow: Need = ({ opened }) =>
-  opened.lockRow ? null : "the store has no rows that somebody else could lock";
+  opened.lockRow ? null : "the store has no rows that another transaction can lock";
 export const needsGenerator: Need = ({ opened }) =>
   opened.generator ? null : "the harness gives no generator state";
 
-/** A task in our hands. */
+/** A task that the test has claimed. */
 export type Held = ClaimedTask & TaskGrant & { readonly holder: string };
 
-/** Outlives any test. */
+/** Longer than any test. */
 export const LONG_TTL_MS = 10 * 60_000;
-/** Soon over. */
+/** Expires soon. */
 const SHORT_TTL_MS = 150;
 
 export class Fixture {
-  /** Fresh in each test, so that a store may be shared by all of them. */
+  /** New for each test, because all tests share the store. */
   readonly namespace = `suite-${newLeaseId(systemRandom)}`;
   readonly shortTtlMs: number;
   readonly #expect: Expect;
@@ -93,7 +93,7 @@ export class Fixture {
     return newTaskOf(this.key(newTaskId()), change);
   }
 
-  /** Adds a task that nothing keeps from being added; its key. */
+  /** Adds a task without conflicts, and returns its key. */
   async add(change: Partial<NewTask> = {}): Promise<TaskKey> {
     const task = this.newTask(change);
     this.#expect(await this.enqueue([task])).toEqual([{ status: "enqueued", id: task.id }]);
@@ -129,14 +129,14 @@ export class Fixture {
     return (outcome?.tasks ?? []).map((task) => ({ ...task, namespace, holder }));
   }
 
-  /** Claims the one task that there is to claim. */
+  /** Claims the only claimable task. */
   async hold(change: Partial<ClaimRequest> = {}): Promise<Held> {
     const held = await this.claim(change);
     this.#expect(held).toHaveLength(1);
     return only(held);
   }
 
-  /** A task of its own and a claim of it. */
+  /** Adds a task and claims it. */
   async addAndHold(task: Partial<NewTask> = {}, claim: Partial<ClaimRequest> = {}): Promise<Held> {
     await this.add(task);
     return this.hold(claim);
@@ -192,7 +192,7 @@ export class Fixture {
     return details;
   }
 
-  /** All grants that the query finds, page by page. */
+  /** Reads all grants of a query, page by page. */
   async leases(query: Omit<TaskLeaseQuery, "namespace" | "cursor"> = {}): Promise<LeaseView[]> {
     const found: LeaseView[] = [];
     for (let more: Pick<TaskLeaseQuery, "cursor"> | null = {}; more; ) {
@@ -204,7 +204,7 @@ export class Fixture {
     return found;
   }
 
-  /** What each of the ways to use a grant answers. */
+  /** The outcome of each operation that uses a grant. */
   async useAll(grant: TaskGrant): Promise<Record<string, unknown>> {
     return {
       heartbeat: await this.heartbeat(grant),
@@ -221,14 +221,14 @@ export class Fixture {
     await sleep(systemClock, ms * 1.02 + 20);
   }
 
-  /** A task of its own whose lease has run out, unnoticed unless the store itself reaps. */
+  /** Adds a task, claims it and lets its lease expire. It is not reaped unless the store does that by itself. */
   async addAndExpire(task: Partial<NewTask> = {}): Promise<Held> {
     const held = await this.addAndHold(task, { ttlMs: this.shortTtlMs });
     await this.pass(held.ttlMs);
     return held;
   }
 
-  /** Reaps until the tasks run no more; what was reaped of this namespace. */
+  /** Reaps until none of the tasks is running. Returns the reaped tasks of this namespace. */
   async reap(...tasks: readonly { id: string }[]): Promise<Reaped[]> {
     const reaped: Reaped[] = [];
     await this.until("expired tasks are reaped", async () => {
@@ -248,7 +248,7 @@ export class Fixture {
     return until(this.#expect, what, isTrue);
   }
 
-  /** Follows a namespace; returns once the subscription stands. */
+  /** Watches a namespace; resolves when the subscription is established. */
   async watch(namespace = this.namespace): Promise<TaskWatching> {
     const watching = new TaskWatching(this.store, namespace);
     await this.until("the first event of watch", () => watching.events.length > 0);
@@ -256,30 +256,30 @@ export class Fixture {
   }
 }
 
-/** The events of a namespace, and the hints among them. */
+/** The events of a namespace, and the notifications of claimable tasks among them. */
 class TaskWatching extends Watching<TaskWatchEvent> {
   constructor(store: TaskStore, namespace: string) {
     super((options) => store.watch(namespace, options));
   }
 
-  /** Queues of which a hint came, in order. */
+  /** The queues of the notifications, in order. */
   get ready(): string[] {
     return this.events.flatMap((event) => (event.type === "ready" ? event.queue : []));
   }
 }
 
-/** Only what names a grant: what stands beside it in a claimed task must not reach a request. */
+/** Only the fields that identify a grant, without the other fields of the claimed task. */
 export function grantOf({ namespace, id, leaseId, token }: TaskGrant): TaskGrant {
   return { namespace, id, leaseId, token };
 }
 
-/** What `useAll` answers when all is refused for one reason. */
+/** The outcomes of `useAll` when every operation is refused for the same reason. */
 export function refusedAll(reason: RefusalReason): Record<string, unknown> {
   const refused = { status: "refused", reason };
   return { heartbeat: refused, complete: refused, fail: refused, giveBack: refused };
 }
 
-/** What a call rejects with; null when it does not. */
+/** The error of a rejected call; null if it resolves. */
 export function thrownBy(call: Promise<unknown>): Promise<unknown> {
   return call.then(
     () => null,

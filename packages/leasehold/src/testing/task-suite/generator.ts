@@ -1,9 +1,9 @@
-/** What the generator should be doing is the same for whoever asks. */
+/** All readers see the same wanted state of the generator. */
 import { needsGenerator, type Section } from "./fixture.js";
 
 export const generator: Section = (test, expect) => {
   test(
-    "is stopped at 1 a second until somebody has written, and keeps what is not changed",
+    "is stopped at 1 a second by default, and keeps fields that a write leaves out",
     async (fixture) => {
       const { generator } = fixture.opened;
       if (!generator) throw new Error("no generator state");

@@ -27,7 +27,7 @@ export type { OpenedTaskStore };
 
 /** What the suite needs to know of an engine. */
 export interface TaskHarness {
-  /** Stands before the names of the tests. */
+  /** The prefix of the test names. */
   readonly name: string;
   readonly vitest: TestFramework;
   /** Called once; all tests share the store, each in a namespace of its own. */
@@ -40,7 +40,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["claim", claiming],
   ["expiry and reap", expiry],
   ["complete", completing],
-  ["fail and give back", failing],
+  ["fail and requeue", failing],
   ["cancel and retry", cancelling],
   ["tokens and attempts", attempts],
   ["batches", batches],

@@ -100,7 +100,7 @@ export const leases: Section = (test, expect) => {
   });
 
   test(
-    "counts a running task whose lease ran out as expired, reaped or not",
+    "counts a running task with an expired lease as expired, reaped or not",
     async (fixture) => {
       const held = await fixture.addAndExpire();
       const { state, expiresAt } = await fixture.view(held);
@@ -169,7 +169,7 @@ export const leases: Section = (test, expect) => {
     expect(seen.filter((grantId) => before.includes(grantId))).toEqual(before);
   });
 
-  test("lists 100 unless told, and ends exactly", async (fixture) => {
+  test("lists 100 by default, and ends exactly", async (fixture) => {
     await fixture.addAll(Array.from({ length: 101 }, () => ({})));
     await fixture.claim();
     const { namespace } = fixture;

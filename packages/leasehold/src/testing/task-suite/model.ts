@@ -130,7 +130,7 @@ class Walk {
     }
   }
 
-  /** Workers die: their leases run out, while all others are longer than the walk. */
+  /** Simulates dead workers: their leases expire. All other leases outlast the walk. */
   async #crash(): Promise<void> {
     const { fixture } = this;
     const ttlMs = fixture.shortTtlMs;

@@ -90,7 +90,7 @@ export const views: Section = (test, expect) => {
     expect(second.nextCursor).toBe(null);
   });
 
-  test("lists 100 unless told", async (fixture) => {
+  test("lists 100 by default", async (fixture) => {
     await fixture.addAll(Array.from({ length: 101 }, () => ({})));
     const page = await fixture.store.list({ namespace: fixture.namespace });
     expect(page.items).toHaveLength(100);

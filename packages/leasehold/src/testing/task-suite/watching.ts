@@ -1,4 +1,4 @@
-/** Hints that there may be something to claim. */
+/** Notifications that a task may be claimable. */
 import { needsPush, type Section } from "./fixture.js";
 
 const HOUR_MS = 3_600_000;
@@ -19,32 +19,32 @@ export const watching: Section = (test, expect) => {
   });
 
   test(
-    "hints at every way in which a task becomes claimable",
+    "notifies of every way in which a task becomes claimable",
     async (fixture) => {
       const watching = await fixture.watch();
-      const hinted = async (queue: string, work: () => Promise<unknown>) => {
+      const notified = async (queue: string, work: () => Promise<unknown>) => {
         const before = watching.ready.length;
         await work();
-        await fixture.until(`a hint of ${queue}`, () =>
+        await fixture.until(`a notification of ${queue}`, () =>
           watching.ready.slice(before).includes(queue),
         );
       };
       const queue = "a queue: 🦊, {}";
-      await hinted(queue, () => fixture.add({ queue }));
+      await notified(queue, () => fixture.add({ queue }));
       const first = await fixture.hold({ queues: [queue] });
-      await hinted(queue, () => fixture.giveBack(first));
+      await notified(queue, () => fixture.giveBack(first));
       const second = await fixture.hold({ queues: [queue] });
-      await hinted(queue, () => fixture.fail(second, { retryInMs: 0 }));
-      // Behind a server somebody else may reap it first.
-      await hinted(queue, async () => {
+      await notified(queue, () => fixture.fail(second, { retryInMs: 0 }));
+      // A server behind the store may reap the task first.
+      await notified(queue, async () => {
         const third = await fixture.hold({ queues: [queue], ttlMs: fixture.shortTtlMs });
         await fixture.pass(third.ttlMs);
         await fixture.reap(third);
       });
       const fourth = await fixture.hold({ queues: [queue] });
       await fixture.fail(fourth, { final: true });
-      await hinted(queue, () => fixture.retry(fourth));
-      await hinted("other", () =>
+      await notified(queue, () => fixture.retry(fourth));
+      await notified("other", () =>
         fixture.addAll([{ queue: "other" }, { queue }, { queue: "other" }]),
       );
       await watching.stop();
@@ -53,7 +53,7 @@ export const watching: Section = (test, expect) => {
   );
 
   test(
-    "hints at its own namespace's tasks, and at none that must wait",
+    "notifies of its own namespace's claimable tasks, and of no delayed ones",
     async (fixture) => {
       const foreign = `${fixture.namespace}-other`;
       const [watching, abroad] = [await fixture.watch(), await fixture.watch(foreign)];
@@ -64,8 +64,8 @@ export const watching: Section = (test, expect) => {
       await fixture.fail(held, { retryInMs: HOUR_MS });
       await fixture.enqueue([fixture.newTask({ namespace: foreign, queue: "foreign" })]);
       await fixture.add({ queue: "last" });
-      await fixture.until("the last hint", () => watching.ready.includes("last"));
-      await fixture.until("the foreign hint", () => abroad.ready.length > 0);
+      await fixture.until("the last notification", () => watching.ready.includes("last"));
+      await fixture.until("the notification of the other namespace", () => abroad.ready.length > 0);
       expect(watching.ready).toEqual(["first", "failed", "last"]);
       expect(abroad.ready).toEqual(["foreign"]);
       await Promise.all([watching.stop(), abroad.stop()]);
