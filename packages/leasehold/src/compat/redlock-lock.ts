@@ -30,7 +30,7 @@ export const DEFAULTS: Settings = {
   automaticExtensionThreshold: 500,
 };
 
-/** As node-redlock: what is no number is the default. */
+/** As in node-redlock, a setting that is not a number takes its default. */
 export function given(settings: Partial<Settings>): Partial<Settings> {
   return Object.fromEntries(
     Object.entries(settings).filter(([, value]) => typeof value === "number"),
