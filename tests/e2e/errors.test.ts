@@ -308,7 +308,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       {
         ...misconfigured,
         cause: () => refusal(() => connect("postgres://app:secret@host:port/app")),
-        message: /^the URL of the PostgreSQL server cannot be read: .+postgres:\/\/user/,
+        message: /^the PostgreSQL URL is invalid: write postgres:\/\/user/,
       },
     ],
     [

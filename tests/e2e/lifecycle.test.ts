@@ -106,6 +106,9 @@ describe("close()", () => {
     expect(client.close()).toBe(client.close());
     await client.close();
     await expect(tasks.counts()).rejects.toMatchObject({ code: "CLOSED" });
+    const unused = await connect("memory:");
+    await unused.close();
+    expect(() => unused.tasks).toThrow(expect.objectContaining({ code: "CLOSED" }));
   });
 });
 

@@ -2,6 +2,7 @@
 import {
   type AnyLease,
   type ClientOptions,
+  ClosedError,
   checkKnown,
   InvalidOptionError,
   LeaseClient,
@@ -133,6 +134,7 @@ function clientOver(
     leases,
     // Made at first use: who holds leases alone pays for no tasks.
     tasks() {
+      if (!tasks && closed) throw new ClosedError();
       tasks ??= tasksOver(measured("tasks", taskStore(), env), identity, { close: undefined });
       return tasks;
     },

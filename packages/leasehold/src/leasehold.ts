@@ -237,7 +237,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
   /**
    * The tasks of this namespace, where the store keeps tasks (PostgreSQL, PGlite, memory, a server) or
    * `connect(url, { tasks })` names one that does.
-   * @throws INVALID_OPTION where no store keeps tasks
+   * @throws INVALID_OPTION where no store keeps tasks; CLOSED
    */
   get tasks(): Tasks {
     return this.#parts.tasks().tasks;

@@ -106,7 +106,7 @@ describePostgres("migrations", () => {
     await expect(openPostgres({ url: database.url }, systemEnv)).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
       retryable: false,
-      message: expect.stringMatching(/at version \d+, which a newer release .*update leasehold/),
+      message: expect.stringMatching(/at version \d+, set by a newer release; .*update leasehold/),
     });
   });
 });

@@ -132,7 +132,7 @@ export class CompatibilityLeaseStore implements port.LeaseStore {
   /** Every key may be a lock, because the locks of other clients look like any string. */
   async list(_query: port.ListQuery): Promise<port.Page<port.LeaseView>> {
     this.#assertOpen();
-    const problem = `the format ${this.format} keeps no list of locks: read a lock by its name`;
+    const problem = `${this.format} keeps no list of locks: read a lock by its name`;
     throw new InvalidOptionError("format", problem);
   }
 
