@@ -43,7 +43,7 @@ export type { ReusableLease } from "./reusable-lease.js";
 export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
 export type { LeaseRecord } from "./rules.js";
 export * as rules from "./rules.js";
-export { NoLease, type OnUnavailable, type RunOptions, type Work } from "./run.js";
+export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export { instant, trustFrom, trustLeftMs } from "./trust.js";
 export { stateOf, viewOf } from "./view.js";
 export { Wakeup } from "./waiter.js";

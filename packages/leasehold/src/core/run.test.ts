@@ -28,7 +28,7 @@ function workWith(
   work: Work<string, HeldLease | NoLease>,
 ): Promise<unknown> {
   if (how === "run") return leases.run("r", options, work);
-  return leases.tryRun("r", options as RunOptions<"unfenced">, work);
+  return leases.tryRun("r", options, work);
 }
 
 describe("a store that does not answer", () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import { LeaseClient, type LeaseStore } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
-import { type Shards, type ShardWork, shardsOver } from "./shards.js";
+import { type ShardWork, shardsOver } from "./shards.js";
 
 const TTL_MS = 3_000;
 
