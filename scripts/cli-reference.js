@@ -33,7 +33,7 @@ function sectionOf({ path, usage, description, options }) {
     "",
   ];
   if (own.length > 0) {
-    lines.push("| option | what it says | default |", "|---|---|---|");
+    lines.push("| option | description | default |", "|---|---|---|");
     for (const { flags, description: what, choices, env, defaultText } of own) {
       const oneOf = choices.length > 0 ? ` (${choices.join(", ")})` : "";
       const variable = env === null ? "" : ` (\`${env}\`)`;

@@ -130,7 +130,7 @@ describe.concurrent("a store that does not", () => {
 
 describe.concurrent("what cannot be tested is said in a sentence", () => {
   it.each<[what: string, args: string[], code: number, said: RegExp]>([
-    ["no store", [], 64, /^leasehold: which store\? --store URL, or --module FILE/],
+    ["no store", [], 64, /^leasehold: no store to test: pass --store URL, or --module FILE/],
     [
       "two stores",
       ["--store", "memory:", "--module", "x.js"],
@@ -148,7 +148,7 @@ describe.concurrent("what cannot be tested is said in a sentence", () => {
       "half a store",
       ["--module", own("unfinished")],
       64,
-      /has no capabilities, renew, release, revoke, get, list, watch, collect; wanted is/,
+      /has no capabilities, renew, release, revoke, get, list, watch, collect: the module must export/,
     ],
     [
       "no such section",
@@ -174,7 +174,7 @@ describe.concurrent("what cannot be tested is said in a sentence", () => {
     const { code, stderr } = await conformance("--store", url);
     expect({ code, stderr }).toEqual({
       code: 64,
-      stderr: `leasehold: the suite works in namespaces of its own, and the store behind ${url} knows one alone: test the engine itself`,
+      stderr: `leasehold: the suite needs its own namespaces, and the store behind ${url} supports only one: test the engine itself`,
     });
   });
 

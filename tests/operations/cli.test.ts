@@ -70,7 +70,7 @@ describe("acquire, renew, release", () => {
       run(["release", "nonsense"]),
     ]);
     expect(memory.code).toBe(64);
-    expect(memory.stderr).toContain("would end with this very command");
+    expect(memory.stderr).toContain("would end with this command");
     expect(none).toMatchObject({ code: 64, json: null });
     expect(none.stderr).toContain("which lease?");
     expect(nonsense).toMatchObject({ code: 64, json: null });

@@ -427,7 +427,7 @@ describe("on the command line", () => {
     const args = ["--name", "CI", "--role", "holder", "--prefix", "a/", "--prefix", ""];
     const made = await leasehold("keys", "create", ...args, "--expires", "90d");
     expect(made.out).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}\n$/);
-    expect(made.err).toContain("nobody can show it again");
+    expect(made.err).toContain("it cannot be shown again");
     const { id } = parseKeyText(made.out.trim()) ?? expect.fail("no key");
 
     const { key, old } = await json("keys", "rotate", id, "--overlap", "1h");
@@ -446,7 +446,7 @@ describe("on the command line", () => {
     expect(table).toContain(id);
     const one = await leasehold("keys", "list", "--limit", "1", "--json");
     expect(JSON.parse(one.out)).toMatchObject([{ id: key.id }]);
-    expect(one.err).toBe("there are more than 1: see --limit\n");
+    expect(one.err).toBe("there are more than 1 keys: raise --limit\n");
     expect(table).not.toContain(made.out.trim().split("_")[2]);
 
     const entries: AuditEntry[] = await json("audit", "list");
@@ -523,7 +523,7 @@ describe("on the command line", () => {
     const verify = ["audit", "verify", "--checkpoint", file];
     expect(await leasehold(...verify)).toMatchObject({
       code: 0,
-      out: expect.stringContaining(`entries: ${seq}, each as it was`),
+      out: expect.stringContaining(`entries: ${seq}, all unchanged`),
     });
     expect(await json("audit", "verify")).toEqual({ ok: true, entries: seq, head: { seq, hash } });
 

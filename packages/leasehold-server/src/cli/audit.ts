@@ -1,4 +1,4 @@
-/** What operators did: listed, held against its chain of hashes, and exported. */
+/** Lists, verifies and exports the audit log of operator actions. */
 
 import { once } from "node:events";
 import { open, readFile, rename } from "node:fs/promises";
@@ -17,13 +17,13 @@ import { print } from "./output.js";
 import { withControl } from "./stores.js";
 import { plainTable } from "./table.js";
 
-/** So many entries are read at once. */
+/** Entries read at once. */
 const PAGE = 1_000;
 
 export function addAudit(program: Command): void {
   const audit = program
     .command("audit")
-    .description("what operators did, and whether anybody has changed the record of it")
+    .description("list, verify and export the audit log of operator actions")
     .addHelpText("after", HELP);
   addList(audit);
   addVerify(audit);
@@ -41,18 +41,18 @@ interface ListOptions {
 
 function addList(audit: Command): void {
   withStores(audit.command("list"))
-    .description("list entries, the latest first")
+    .description("list entries, newest first")
     .addOption(namespaceOption())
-    .option("--all", "of all tenants")
-    .option("--target <name>", "only about this resource, task, key ...")
+    .option("--all", "list all tenants")
+    .option("--target <name>", "list only entries about this resource, task or key")
     .option(
       "--action <name>",
-      "only these, such as lease.revoke; repeatable",
+      "list only this action, such as lease.revoke; repeatable",
       (text: string, before: readonly string[]) => [...before, text],
       [] as readonly string[],
     )
-    .option("--limit <n>", "at most this many", integer(1, 10_000), 20)
-    .option("--json", "for machines")
+    .option("--limit <n>", "maximum number of results", integer(1, 10_000), 20)
+    .option("--json", "print JSON")
     .action(async (options: ListOptions, command: Command) => {
       const { namespace, all, target, action, limit, json } = options;
       const { items } = await withControl(whereOf(command), ({ audit: log }) =>
@@ -69,12 +69,12 @@ function addList(audit: Command): void {
 
 function addVerify(audit: Command): void {
   withStores(audit.command("verify"))
-    .description("hold all entries against their chain; ends with 1 where it is broken")
+    .description("verify the hash chain of all entries")
     .option(
       "--checkpoint <file>",
-      "an export of before, kept elsewhere: the chain must still hold it",
+      "earlier export, kept elsewhere, that the chain must still contain",
     )
-    .option("--json", "for machines")
+    .option("--json", "print JSON")
     .addHelpText("after", VERIFY_HELP)
     .action(
       async ({ checkpoint, json }: { checkpoint?: string; json?: boolean }, command: Command) => {
@@ -84,7 +84,7 @@ function addVerify(audit: Command): void {
         );
         print(json, verified, () =>
           verified.ok
-            ? `entries: ${verified.entries}, each as it was written; the last hash is ${verified.head.hash}`
+            ? `entries: ${verified.entries}, all unchanged; the last hash is ${verified.head.hash}`
             : `BROKEN at entry ${verified.seq}: ${verified.problem}`,
         );
         if (!verified.ok) throw new Exit(EXIT.failed);
@@ -94,11 +94,9 @@ function addVerify(audit: Command): void {
 
 function addExport(audit: Command): void {
   withStores(audit.command("export"))
-    .description(
-      "write all entries of all tenants as JSON lines, and the checkpoint as the last line",
-    )
-    .option("--out <file>", "write there (default: stdout)")
-    .option("--json", "for machines: as it is anyway")
+    .description("export all entries of all tenants as JSON lines; the last line is a checkpoint")
+    .option("--out <file>", "write to this file (default: stdout)")
+    .option("--json", "accepted for symmetry: exports are always JSON")
     .addHelpText("after", EXPORT_HELP)
     .action(async ({ out }: { out?: string }, command: Command) => {
       const exported = (write: Write) =>
@@ -113,7 +111,7 @@ async function toStdout(lines: readonly object[]): Promise<void> {
   if (!process.stdout.write(textOf(lines))) await once(process.stdout, "drain");
 }
 
-/** In the place of an earlier export only when it is whole. */
+/** Replaces an earlier export only when the new one is complete. */
 async function toFile(path: string, exported: (write: Write) => Promise<void>): Promise<void> {
   const part = `${path}.part`;
   const file = await open(part, "w").catch((error: Error) => {
@@ -158,13 +156,13 @@ async function readCheckpoint(file: string): Promise<Checkpoint> {
       return { seq: seq as number, hash: hash as string };
     }
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new UsageError(`--checkpoint: ${file} does not end with a checkpoint`);
 }
 
 function tableOf(entries: readonly AuditEntry[]): string {
-  if (entries.length === 0) return "nothing was entered";
+  if (entries.length === 0) return "no entries";
   const table = plainTable([
     "seq",
     "at",
@@ -182,9 +180,9 @@ function tableOf(entries: readonly AuditEntry[]): string {
 }
 
 const HELP = `
-Each entry holds the hash of the one before: whoever changes, deletes, inserts or reorders entries breaks the
-chain. That its end was cut off, or all of it written anew, only an export of before can show: keep one where
-those who can write to the database cannot.
+Each entry contains the hash of the previous one, so a changed, deleted, inserted or reordered entry breaks
+the chain. Only an earlier export reveals that the end was cut off or the whole chain rewritten. Keep exports
+where users with write access to the database cannot change them.
 
 Examples:
   leasehold audit list --target deploy/web
@@ -192,7 +190,7 @@ Examples:
   leasehold audit verify --checkpoint audit-2030-01-31.jsonl --control postgres://localhost/app`;
 
 const VERIFY_HELP = `
-Exit codes: 0 in order; 1 broken, and where.
+Exit codes: 0 the chain is intact; 1 it is broken, and the output says where.
 
 Example:
   leasehold audit verify --checkpoint /mnt/elsewhere/audit.jsonl --json`;

@@ -1,4 +1,4 @@
-/** All commands as data: what completions and the reference of docs/cli.md are made of. */
+/** All commands as data, from which completions and the reference in docs/cli.md are generated. */
 import type { Command, Option } from "commander";
 
 export interface OptionEntry {
@@ -13,20 +13,20 @@ export interface OptionEntry {
 }
 
 export interface CommandEntry {
-  /** Below the program: `tasks retry`; empty: the program itself. */
+  /** Path below the program, such as `tasks retry`; empty for the program itself. */
   readonly path: string;
-  /** Whether it stands in the tree by its own name too. */
+  /** Whether the tree also has this command by its main name. */
   readonly isAlias: boolean;
   readonly usage: string;
   readonly description: string;
-  /** Their names, and their other names. */
+  /** Their names and aliases. */
   readonly subcommands: readonly string[];
   /** Of its arguments. */
   readonly choices: readonly string[];
   readonly options: readonly OptionEntry[];
 }
 
-/** The program first, each command before its own. */
+/** Lists the program first, and each command before its subcommands. */
 export function commandTree(program: Command): CommandEntry[] {
   return entriesOf(program, [], false);
 }

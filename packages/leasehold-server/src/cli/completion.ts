@@ -4,12 +4,12 @@ import { bashScript, fishScript, zshScript } from "./completion/shells.js";
 
 const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
-/** @param loadAll makes the program with all of its commands; `program` may have this one alone */
+/** @param loadAll loads the program with all commands; `program` may have only this one */
 export function addCompletion(program: Command, loadAll: () => Promise<Command>): void {
   program
     .command("completion")
     .description("print a script that completes commands and options in your shell")
-    .addArgument(new Argument("<shell>", "which").choices(Object.keys(SHELLS)))
+    .addArgument(new Argument("<shell>", "shell").choices(Object.keys(SHELLS)))
     .addHelpText("after", HELP)
     .action(async (shell: keyof typeof SHELLS) => {
       process.stdout.write(SHELLS[shell](commandTree(await loadAll())));

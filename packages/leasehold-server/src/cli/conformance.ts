@@ -23,12 +23,15 @@ interface Options {
 export function addConformance(program: Command): void {
   program
     .command("conformance")
-    .description("hold a lease store against the suite that every store of this package passes")
-    .addOption(new Option("--store <url>", "the store").env("LEASEHOLD_STORE"))
-    .option("--module <file>", "a store of your own: a module that exports it, or `open`")
-    .option("--section <name>", "only this chapter of the suite")
-    .option("--collect", "also what deletes ended records, in all namespaces of the store")
-    .option("--json", "for machines")
+    .description("run the conformance suite that every built-in store passes against a lease store")
+    .addOption(new Option("--store <url>", "URL of the store to test").env("LEASEHOLD_STORE"))
+    .option("--module <file>", "module that exports your own store, or a function `open`")
+    .option("--section <name>", "run only this section of the suite")
+    .option(
+      "--collect",
+      "also run the tests that delete ended records in all namespaces of the store",
+    )
+    .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action((options: Options, command: Command) => conformance(options, subjectOf(command)));
 }
@@ -40,17 +43,17 @@ interface Subject {
   readonly open: () => Promise<OpenedLeaseStore>;
 }
 
-/** A module that was typed beats a store of the environment. */
+/** --module takes precedence over LEASEHOLD_STORE. */
 function subjectOf(command: Command): Subject {
   const { store, module } = command.opts<Options>();
   if (module !== undefined) {
     if (command.getOptionValueSource("store") === "cli") {
-      throw new UsageError("--store and --module name two stores: one at a time");
+      throw new UsageError("--store and --module exclude each other: name one store");
     }
     return { name: module, flag: `--module ${module}`, open: () => openModule(module) };
   }
   if (store === undefined) {
-    throw new UsageError("which store? --store URL, or --module FILE for one of your own");
+    throw new UsageError("no store to test: pass --store URL, or --module FILE for your own store");
   }
   const name = shownUrl(store);
   return { name, flag: `--store ${name}`, open: () => openUrl(store) };
@@ -86,7 +89,7 @@ async function conformance(options: Options, { name, flag, open }: Subject): Pro
   });
   if (bar) process.stderr.write(`\r${CLEAR_REST}`);
   const [subject] = opened;
-  // Interrupted before there was a store: there is nothing to tell.
+  // The run was interrupted before the store opened: there is nothing to report.
   if (!subject) throw new Exit(EXIT.failed);
   const report: Report = {
     store: name,
@@ -97,14 +100,14 @@ async function conformance(options: Options, { name, flag, open }: Subject): Pro
     ms: Math.round(systemClock.monotonic() - beganMs),
   };
   print(json, toJson(report), () => toText(report, { verbose }));
-  // Whatever a store leaves open must not hold the terminal.
+  // Handles that a store leaves open must not keep the process alive.
   throw new Exit(conforms(report) ? 0 : EXIT.failed);
 }
 
 /** To the end of the line. */
 const CLEAR_REST = "\x1b[K";
 
-/** @throws Error that says how to get it, before anything has begun */
+/** @throws Error that says how to install it, before the run begins */
 async function checkFastCheck(): Promise<void> {
   try {
     await import("fast-check");
@@ -127,24 +130,25 @@ function chosen({ properties }: Plan, wanted: string | undefined): readonly Prop
 
 function warn(name: string, collect: boolean): void {
   const lines = [
-    `leasehold: the suite makes grants in namespaces suite-... of ${name}, and in no others.`,
-    "  It cleans nothing up: what it leaves held runs out within ten minutes, and ended records stay",
-    "  until they are collected like all others.",
+    `leasehold: the suite creates grants in namespaces suite-... of ${name}, and in no others.`,
+    "  It does not clean up: its last leases expire within ten minutes, and the store collects ended",
+    "  records as usual.",
   ];
-  if (collect) lines.push("  --collect: ended records of all namespaces are deleted.");
+  if (collect) lines.push("  --collect deletes ended records of all namespaces.");
   process.stderr.write(`${lines.join("\n")}\n`);
 }
 
 const HELP = `
-It is safe beside data that is in use. Each test works in a namespace of its own, suite- and 128
-random bits, and names no other in any call: what others hold, wait for and watch is not touched. It
-is a load, though: up to 64 calls at once, and batches of 500. What would reach further is left out:
-the tests of collection, which deletes ended records of all namespaces, run with --collect alone.
+You can run the suite against a store that is in use. Each test has its own namespace (suite- and 128
+random bits) and does not touch the leases, waiters or watchers of other namespaces. It does put load on
+the store: up to 64 concurrent calls, and batches of 500. Tests of collection, which deletes ended records
+of all namespaces, run only with --collect.
 
-The module exports a function open that answers a LeaseStore, or { store, advance, restart, lockRow,
-close } for more tests, or a LeaseStore as store; either may be the default export. The package
-fast-check must be installed. Ends with 0 if all that applies has run and passed, else with 1.
-Ctrl-C ends it with what was found so far.
+The module exports a function open that returns a LeaseStore, or { store, advance, restart, lockRow,
+close } to run more tests. It can also export a LeaseStore as store. Either may be the default export.
+Install the package fast-check first. Ctrl-C stops the run and prints the results so far.
+
+Exit codes: 0 all applicable tests passed; 1 a test failed or did not run.
 
 Examples:
   leasehold conformance --store postgres://localhost/app

@@ -23,9 +23,9 @@ const HANDLERS = fileURLToPath(new URL("../demo/sleep.js", import.meta.url));
 const GENERATORS = 2;
 const CONCURRENCY = 4;
 const WORKER_GRACE = "2s";
-/** A database that hangs, or a file system: whatever is not over by then is ended, exit code 1. */
+/** Deadline for draining, for a database or file system that hangs. The demo then exits with 1. */
 const HARD_END_MS = 9_500;
-/** Children that have not drained by then are killed: what they hold comes back by expiry. */
+/** Children that have not drained by then are killed, and their leases expire. */
 const DRAIN_MS = 7_000;
 const SERVER_GRACE_MS = 1_000;
 
@@ -42,18 +42,18 @@ interface Options {
 export function addDemo(program: Command): void {
   const share = decimal(0, 1);
   withStores(program.command("demo"))
-    .description("see it work: a server, two generators, and workers that crash and stall")
+    .description("run a demo: a server, two generators, and workers that crash and stall")
     .addOption(portOption())
-    .option("--plain", "one line an event, as where stdout is no terminal")
-    .option("--workers <n>", "worker processes", integer(1, 16), 3)
+    .option("--plain", "print one line per event (default if stdout is not a terminal)")
+    .option("--workers <n>", "number of worker processes", integer(1, 16), 3)
     .option("--rate <n>", "tasks per second", decimal(0.01, 1_000), 1)
     .addOption(
-      new Option("--ttl <duration>", "of the leases").argParser(duration).default(4_000, "4s"),
+      new Option("--ttl <duration>", "TTL of the leases").argParser(duration).default(4_000, "4s"),
     )
-    .option("--crash-rate <n>", "share of the tasks that kill their worker", share, 0.05)
+    .option("--crash-rate <n>", "share of tasks that kill their worker", share, 0.05)
     .option(
       "--latency-rate <n>",
-      "share of the tasks that stall their worker past its lease",
+      "share of tasks that stall their worker until its lease expires",
       share,
       0.1,
     )
@@ -69,7 +69,7 @@ async function demo(where: Where, options: Options): Promise<void> {
   const endHard = () => {
     for (const child of children) child.kill();
     show.close();
-    process.stderr.write(`leasehold: not drained within ${HARD_END_MS} ms; leases expire\n`);
+    process.stderr.write(`leasehold: not drained within ${HARD_END_MS} ms; leases will expire\n`);
     process.exit(EXIT.failed);
   };
   const onShutdown = () => systemEnv.clock.timer(HARD_END_MS, endHard, { background: true });
@@ -88,7 +88,7 @@ async function demo(where: Where, options: Options): Promise<void> {
   }
 }
 
-/** Serves the stores and keeps the children going until told to stop. */
+/** Serves the stores and keeps the children running until shutdown is requested. */
 async function host(
   stores: Stores,
   env: Env,
@@ -184,21 +184,21 @@ function newShow(plain: boolean): Show {
   };
 }
 
-/** Of the server's log only what went wrong: it belongs to the events. */
+/** Reports the server's warnings and errors as events, and drops the rest of its log. */
 function loggerOf(take: (event: DemoEvent) => void): Logger {
-  const tell = (level: "warn" | "error") => (fields: object, message: string) => {
+  const report = (level: "warn" | "error") => (fields: object, message: string) => {
     const { err } = fields as { err?: unknown };
     const cause = err instanceof Error ? `: ${err.message}` : "";
     take({ type: "log", level, message: `${message}${cause}` });
   };
   const ignore = () => {};
-  return { debug: ignore, info: ignore, warn: tell("warn"), error: tell("error") };
+  return { debug: ignore, info: ignore, warn: report("warn"), error: report("error") };
 }
 
 const HELP = `
-Serves on port 4040 of this machine (--port, PORT), with a console to open in a browser, and keeps
-everything in the store, so that a restart goes on where it stopped. Ctrl-C lets the workers give back what they hold and ends within
-10 s; a second Ctrl-C ends at once, which loses nothing: leases expire.
+The demo serves on port 4040 of this machine (--port, PORT), with a console to open in a browser. It keeps
+its state in the store, so a restart continues where the last run stopped. Ctrl-C lets the workers requeue
+their tasks and ends within 10 s. A second Ctrl-C ends at once; no task is lost, because leases expire.
 
 Examples:
   npm start

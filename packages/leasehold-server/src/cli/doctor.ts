@@ -10,7 +10,7 @@ import { colors, print } from "./output.js";
 import { openLeases, shownUrl } from "./stores.js";
 import { plainTable } from "./table.js";
 
-/** Nothing rests on the clocks agreeing, but what people read and `scheduledAt` do. */
+/** Leases do not depend on the clocks agreeing, but displayed times and `scheduledAt` do. */
 const LARGE_OFFSET_MS = 2_000;
 
 interface Options {
@@ -35,11 +35,11 @@ interface Report {
 
 export function addDoctor(program: Command): void {
   withStore(program.command("doctor"))
-    .description("check how a store is set up, measure it, and say which ttl fits")
-    .option("--ttl <duration>", "judge this one too", duration)
+    .description("check the setup of a store, measure it, and recommend a TTL")
+    .option("--ttl <duration>", "also judge this TTL", duration)
     .option(
       "--pause <duration>",
-      "the longest pause (garbage collection, blocked event loop) measured in your own program",
+      "longest pause (garbage collection, blocked event loop) measured in your own program",
       duration,
     )
     .addOption(
@@ -47,9 +47,9 @@ export function addDoctor(program: Command): void {
         .argParser(duration)
         .default(2_000, "2s"),
     )
-    .option("--samples <n>", "renewals to measure", integer(5, 10_000), 100)
+    .option("--samples <n>", "number of renewals to measure", integer(5, 10_000), 100)
     .addOption(namespaceOption())
-    .option("--json", "for machines")
+    .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => {
       const report = await examine(whereOf(command).store, options);
@@ -93,11 +93,11 @@ async function examine(url: string, options: Options): Promise<Report> {
 function judgeClock({ clock }: Measured): Diagnosis[] {
   if (!clock) return [];
   const { offsetMs, uncertainMs } = clock;
-  const value = `${offsetMs} ms (give or take ${uncertainMs} ms)`;
+  const value = `${offsetMs} ms (± ${uncertainMs} ms)`;
   const isFine = Math.abs(offsetMs) <= LARGE_OFFSET_MS + uncertainMs;
   const remedy =
-    "leases do not rest on it, but times that people read, and scheduledAt, are off by so much: run NTP on both";
-  const what = "store's clock less ours";
+    "leases do not depend on it, but displayed times and scheduledAt are off by this much: run NTP on both";
+  const what = "clock offset of the store";
   return [
     isFine
       ? { what, value, verdict: "fine", remedy: null }
@@ -115,13 +115,13 @@ function judgeTtl({ leastMs, advisedMs }: TtlAdvice, ttlMs: number | undefined):
           what,
           value,
           verdict: "doubtful",
-          remedy: `one failed renewal and a pause may end a healthy lease: ${formatDuration(advisedMs)}`,
+          remedy: `a healthy lease may expire after one failed renewal and a pause: use ${formatDuration(advisedMs)}`,
         }
       : {
           what,
           value,
           verdict: "wrong",
-          remedy: `a healthy holder loses its lease: more than ${formatDuration(leastMs)}, better ${formatDuration(advisedMs)}`,
+          remedy: `a healthy holder loses its lease: use more than ${formatDuration(leastMs)}, better ${formatDuration(advisedMs)}`,
         },
   ];
 }
@@ -152,18 +152,18 @@ function toText(report: Report): string {
     times.toString(),
     ...(checks.length > 0 ? [table.toString()] : []),
     `ttl: more than ${leastMs} ms = p99 pause ${pauseMs} + p99 renewal ${renewalMs} + margin ${marginMs}, and 1 % drift`,
-    `     advised ${formatDuration(advisedMs)}: renewed at a third of it, it lives through two renewals that fail`,
+    `     recommended: ${formatDuration(advisedMs)}; renewed at a third of it, a lease survives two failed renewals`,
     healthy ? colors.green("healthy") : colors.red("not healthy"),
   ].join("\n");
 }
 
 const HELP = `
-Takes a lease on a resource of its own (leasehold-doctor:...), renews it --samples times one after the
-other, and gives it back. PostgreSQL, Redis and etcd are asked for the settings on which leases depend.
-Pauses are measured in this process, which does nothing else: give those of your program as --pause
-(perf_hooks.monitorEventLoopDelay of Node measures them).
+The doctor acquires a lease on its own resource (leasehold-doctor:...), renews it --samples times in a row and
+releases it. It reads the settings of PostgreSQL, Redis and etcd that affect leases. It measures the pauses of
+its own idle process: measure your program with perf_hooks.monitorEventLoopDelay of Node and pass the
+result as --pause.
 
-Exit codes: 0 nothing is wrong (doubtful is not wrong); 1 something is; 69 the store does not answer.
+Exit codes: 0 no check is wrong (some may be doubtful); 1 a check is wrong; 69 the store is unavailable.
 
 Examples:
   leasehold doctor --store postgres://localhost/app --ttl 10s

@@ -16,7 +16,7 @@ import { whereOf, withStore } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectWithin } from "./stores.js";
 
-/** Above the grace of the command: what stops it is already under way. */
+/** Added to the grace of the command, which is already being stopped. */
 const DRAIN_MS = 5_000;
 
 interface Options {
@@ -29,19 +29,19 @@ interface Options {
 
 export function addElect(program: Command): void {
   withStore(program.command("elect"))
-    .description("stand for election, and run a command while leading; or see who leads")
-    .argument("<name>", "of the election: a resource")
-    .argument("[command...]", "after --, with its arguments")
+    .description("stand for election and run a command while leading, or print who leads")
+    .argument("<name>", "name of the election, which is a resource")
+    .argument("[command...]", "command and its arguments, after --")
     .usage("[options] <name> [-- <command> [arguments...]]")
-    .option("--observe", "do not stand: print who leads, now and at each change")
+    .option("--observe", "do not stand for election: print the current leader, and each change")
     .addOption(ttlOption())
     .addOption(graceOption())
-    .option("--holder <name>", "identity of this candidate (default: pid and randomness)")
-    .option("--json", "JSON lines")
+    .option("--holder <name>", "name of this candidate (default: a random one with the pid)")
+    .option("--json", "print JSON lines")
     .addHelpText("after", HELP)
     .action(async (name: string, words: string[], options: Options, command: Command) => {
       if (options.observe && words.length > 0) {
-        throw new UsageError("--observe stands for no election, so it runs no command");
+        throw new UsageError("--observe does not stand for election, so it cannot run a command");
       }
       const leasehold = await connectWithin(whereOf(command).store, options.holder);
       try {
@@ -60,11 +60,11 @@ async function observe(
 ): Promise<void> {
   const { signal } = listenForShutdown(systemEnv.clock);
   for await (const change of leasehold.elector(name).observe({ signal })) {
-    tell(json, { leader: change.leader, token: change.token });
+    printLeader(json, { leader: change.leader, token: change.token });
   }
 }
 
-/** Resolves with the code to exit with. */
+/** Resolves with the exit code. */
 async function lead(
   leasehold: Leasehold<AnyLease>,
   name: string,
@@ -82,12 +82,12 @@ async function lead(
       async (term) => {
         const right = rightOf(term, leasehold);
         if (words.length === 0) {
-          tell(json, { leader: right.holder, token: right.token });
+          printLeader(json, { leader: right.holder, token: right.token });
           if (!right.signal.aborted) await once(right.signal, "abort");
           return;
         }
         const ended = await runUnder(right, name, words, { graceMs, signals });
-        // Stopped because the term was lost: another one may come, and with it the command.
+        // The command was stopped because the term was lost. It runs again with the next term.
         if (right.signal.aborted) return;
         code = ended;
         over.abort();
@@ -103,19 +103,23 @@ async function lead(
   return words.length > 0 && reason instanceof Interrupted ? reason.code : 0;
 }
 
-function tell(json: boolean | undefined, change: Pick<LeaderChange, "leader" | "token">): void {
+function printLeader(
+  json: boolean | undefined,
+  change: Pick<LeaderChange, "leader" | "token">,
+): void {
   const { leader, token } = change;
-  const text = leader === null ? "nobody leads" : `${leader} leads, token ${token}`;
+  const text = leader === null ? "no leader" : `${leader} leads, token ${token}`;
   process.stdout.write(`${json ? JSON.stringify(change) : text}\n`);
 }
 
 const HELP = `
-The command runs while this candidate leads, in the environment that "leasehold run" gives it (LEASE_TOKEN
-and so on), and is stopped as there when the term is lost; then this candidate stands again. When the
-command ends by itself, so does the candidacy, with its code. Without a command it leads, prints a line
-for each term, and ends at SIGINT or SIGTERM with 0.
+The command runs while this candidate leads, with the environment of "leasehold run" (LEASE_TOKEN and so on).
+When the candidate loses its term, it stops the command as "run" does, and stands for election again. When the
+command ends by itself, the candidate withdraws and exits with the command's code. Without a command, the
+candidate leads, prints a line for each term, and exits with 0 at SIGINT or SIGTERM.
 
-Exit codes: the command's own, 128 + n if signal n ended it or came before it began; else as run.
+Exit codes: the command's own; 128 + n if signal n ended the command or arrived before it began; otherwise
+those of "leasehold run".
 
 Examples:
   leasehold elect scheduler --store postgres://localhost/app -- ./scheduler.sh

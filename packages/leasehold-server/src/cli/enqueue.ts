@@ -7,7 +7,7 @@ import { UsageError } from "./failures.js";
 import { integer, moment, tasksUrl, withStores } from "./options.js";
 import { CONNECT_TIMEOUT_MS } from "./stores.js";
 
-/** Of the lines of stdin: as many tasks go into one statement. */
+/** Lines of stdin that are enqueued in one statement. */
 const BATCH = 100;
 
 interface Options {
@@ -21,13 +21,13 @@ interface Options {
 export function addEnqueue(program: Command): void {
   withStores(program.command("enqueue"))
     .description("add tasks and print their ids")
-    .argument("<kind>", "selects the handler")
-    .argument("[data]", "JSON; - for one task per line of stdin", "null")
-    .option("--queue <name>", `queue (default: ${DEFAULTS.queue})`)
-    .option("--priority <n>", "smaller runs sooner (default: 0)", integer(-32_768, 32_767))
-    .option("--dedupe-key <key>", "at most one unfinished task per kind and key")
-    .option("--scheduled-at <time>", "not before then, ISO 8601", moment)
-    .option("--json", "a line of JSON per task: id and status (enqueued or duplicate)")
+    .argument("<kind>", "kind of task, which selects the handler")
+    .argument("[data]", "JSON, or - to read one task per line from stdin", "null")
+    .option("--queue <name>", `queue of the tasks (default: ${DEFAULTS.queue})`)
+    .option("--priority <n>", "smaller numbers run first (default: 0)", integer(-32_768, 32_767))
+    .option("--dedupe-key <key>", "allow only one unfinished task per kind and key")
+    .option("--scheduled-at <time>", "do not run before this time (ISO 8601)", moment)
+    .option("--json", "print a line of JSON per task: id and status (enqueued or duplicate)")
     .addHelpText("after", HELP)
     .action(async (kind: string, data: string, options: Options, command: Command) =>
       enqueue(tasksUrl(command), kind, data, options),
@@ -40,7 +40,9 @@ async function enqueue(url: string, kind: string, data: string, options: Options
   const definition = defineTask(kind);
   const many = data === "-";
   if (many && dedupeKey !== undefined) {
-    throw new UsageError("--dedupe-key is for one task: with - all lines would be the same task");
+    throw new UsageError(
+      "--dedupe-key is for one task: with - all lines would be duplicates of the first",
+    );
   }
   const only = many ? null : [parse(data, "the data")];
   const leasehold = await connect(url, { connectTimeoutMs: CONNECT_TIMEOUT_MS, unfenced: true });
@@ -82,8 +84,8 @@ function parse(text: string, what: string): Json {
 }
 
 const HELP = `
-With -, each line that is not blank is one task. A line that is not JSON ends the command; the ids of
-what was added before it have been printed.
+With -, each line that is not blank is one task. A line that is not JSON ends the command. The ids printed
+before it are those of the tasks that were added.
 
 Examples:
   leasehold enqueue sleep '{"sleep_duration_seconds": 5}'

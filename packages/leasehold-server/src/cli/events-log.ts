@@ -1,6 +1,6 @@
 /**
- * The server's log of what happens to leases and tasks: docs/logs.md as code. Names of events are
- * stable, fields are spelled as in the HTTP API, and no lease id is in any of them.
+ * Writes what happens to leases and tasks to the server's log, as docs/logs.md describes. The names of
+ * events are stable, fields have the names of the HTTP API, and no field contains a lease id.
  */
 import type { Logger } from "leasehold";
 import type { TaskEvent } from "leasehold/internal";
@@ -9,7 +9,7 @@ import type { LeaseEvent } from "../http/index.js";
 
 type Level = "debug" | "info" | "warn";
 
-/** What one looks for afterwards is `info`; what happens all the time while all is well, `debug`. */
+/** Events that explain an incident are `info`. Events of normal operation are `debug`. */
 export function logLeaseEvent(logger: Logger, event: LeaseEvent): void {
   const { requestId, resource } = event;
   const log = (level: Level, name: string, fields: object) =>
@@ -41,7 +41,7 @@ export function logLeaseEvent(logger: Logger, event: LeaseEvent): void {
     case "released":
       log("info", "lock_released", { grantId: event.grantId });
       return;
-    // Also what those say who waited in vain.
+    // Waiters that time out release too, and that needs no line.
     case "notHeld":
       return;
     case "revoked":
@@ -56,7 +56,7 @@ export function logLeaseEvent(logger: Logger, event: LeaseEvent): void {
   }
 }
 
-/** Those of a task that goes its way are bulk. */
+/** The events of a task that succeeds are frequent, so they are `debug`. */
 const TASK_LEVELS: Readonly<Record<TaskEvent["type"], Level>> = {
   enqueued: "debug",
   claimed: "debug",

@@ -1,4 +1,4 @@
-/** Who can reach a server, and whether it asks them for keys. */
+/** Which machines can reach a server, and whether it requires API keys. */
 import { isIP } from "node:net";
 import type { Logger, Stores } from "leasehold";
 import type { Auth } from "../http/index.js";
@@ -6,27 +6,28 @@ import { UsageError } from "./failures.js";
 
 export interface Exposure {
   readonly host: string;
-  /** The operator has said so. */
+  /** --insecure-no-keys was given. */
   readonly insecureNoKeys?: boolean;
 }
 
 /**
- * On this machine alone keys are asked for as soon as there are some; for other machines always,
- * unless the operator has said otherwise.
- * @throws UsageError for a server that others could reach although there is no key
+ * A server that only this machine reaches requires keys once a key exists. A server that other
+ * machines reach always requires keys, unless --insecure-no-keys is given.
+ * @throws UsageError if other machines could reach the server and no key exists
  */
 export async function authFor(
   { host, insecureNoKeys = false }: Exposure,
   { control }: Pick<Stores, "control">,
 ): Promise<Auth> {
   if (isLoopback(host) || insecureNoKeys) return "ifAny";
-  if (!control) throw new UsageError(`${REFUSED(host)}: this store keeps none; ${KEEPERS}`);
+  if (!control)
+    throw new UsageError(`${REFUSED(host)}, because this store keeps none: ${KEY_STORES}`);
   if (await control.keys.any()) return "keys";
-  throw new UsageError(`${REFUSED(host)}; ${REMEDY}`);
+  throw new UsageError(`${REFUSED(host)}: ${REMEDY}`);
 }
 
-/** What an operator should know of a server that has begun to listen. */
-export async function sayWhoMayCome(
+/** Logs who may use a server that has begun to listen without an API key. */
+export async function logAccess(
   logger: Logger,
   { host }: Exposure,
   { control }: Pick<Stores, "control">,
@@ -35,14 +36,14 @@ export async function sayWhoMayCome(
   if (isLoopback(host)) {
     logger.info(
       {},
-      "no API key: any program on this machine may do everything, no other machine may",
+      "no API key: any program on this machine may do everything, other machines have no access",
     );
   } else {
-    logger.warn({ host }, "no API key: whoever reaches this address may do everything");
+    logger.warn({ host }, "no API key: any caller that reaches this address may do everything");
   }
 }
 
-/** By which a server that asks for no key lets itself be called, as they stand in URLs. */
+/** Host names that a server without keys accepts, as they appear in URLs. */
 export const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"] as const;
 
 /** Names and addresses that no other machine reaches. */
@@ -52,8 +53,7 @@ function isLoopback(host: string): boolean {
   return isIP(bare) === 4 && bare.startsWith("127.");
 }
 
-const REFUSED = (host: string) =>
-  `${host} can be reached by other machines, and there is no API key to ask them for`;
+const REFUSED = (host: string) => `other machines can reach ${host}, and there is no API key`;
 const REMEDY =
-  "make one with `leasehold keys create`, serve this machine alone (--host 127.0.0.1), or say --insecure-no-keys: whoever reaches the server may then do everything";
-const KEEPERS = `give it a --control database that does (PostgreSQL, PGlite), and ${REMEDY}`;
+  "create one with `leasehold keys create`, serve only this machine (--host 127.0.0.1), or pass --insecure-no-keys, which lets any caller do everything";
+const KEY_STORES = `name a database that does (PostgreSQL, PGlite) with --control, and ${REMEDY}`;

@@ -5,7 +5,7 @@ import { describeFailure, Exit, UsageError } from "./failures.js";
 
 const QUIET = { verbose: false, json: false };
 
-it("says code, message and where the remedy is", () => {
+it("prints the code, the message and the page with the remedy", () => {
   expect(describeFailure(new StoreMisconfiguredError("no driver"), QUIET)).toEqual({
     exitCode: 78,
     text: "leasehold: STORE_MISCONFIGURED: no driver\n  what to do: node_modules/leasehold/docs/errors.md#store_misconfigured",
@@ -20,13 +20,13 @@ it.each([
   [new Exit(7), 7, ""],
   [new CommanderError(1, "commander.unknownOption", "said already"), 64, ""],
   [new CommanderError(0, "commander.help", "said already"), 0, ""],
-])("%#: ends with the right code", (error, exitCode, text) => {
+])("%#: exits with the right code", (error, exitCode, text) => {
   const failure = describeFailure(error, QUIET);
   expect(failure.exitCode).toBe(exitCode);
   expect(failure.text.split("\n")[0]).toBe(text);
 });
 
-it("tells stacks and causes only when asked", () => {
+it("prints stacks and causes only with --verbose", () => {
   const cause = new Error("connection refused");
   const error = new StoreUnavailableError("no answer", { outcome: "none", cause });
   expect(describeFailure(error, QUIET).text).not.toContain("connection refused");
@@ -34,7 +34,7 @@ it("tells stacks and causes only when asked", () => {
   expect(text).toContain("Error: connection refused\n    at ");
 });
 
-it("is JSON where the command's results are", () => {
+it("prints JSON if the command prints JSON results", () => {
   const { text } = describeFailure(new UsageError("no such file"), { verbose: true, json: true });
   expect(JSON.parse(text)).toEqual({ error: { code: null, message: "no such file", docs: null } });
 });

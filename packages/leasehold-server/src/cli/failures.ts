@@ -1,14 +1,14 @@
-/** What the command line says when something went wrong, and with which code it ends. */
+/** Turns a failure into a message and an exit code. */
 import { CommanderError } from "commander";
 import { type ErrorCode, LeaseholdError } from "leasehold";
 import { EXIT } from "./exit-codes.js";
 
-/** A mistake in what was typed, or in a file that it names. */
+/** A mistake in the command line, or in a file that it names. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** An end with this code about which everything has been said. */
+/** Ends the process with this code and prints nothing more. */
 export class Exit extends Error {
   override readonly name = "Exit";
   constructor(readonly code: number) {
@@ -26,7 +26,7 @@ const CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
 
 export interface Failure {
   readonly exitCode: number;
-  /** For stderr; empty when everything has been said. */
+  /** For stderr; empty if nothing is left to report. */
   readonly text: string;
 }
 

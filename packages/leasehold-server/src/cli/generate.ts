@@ -9,8 +9,8 @@ import {
   steerGenerator,
   systemEnv,
 } from "leasehold/internal";
-import { operatorOf, withReason } from "./acts.js";
 import { logLevelOption, newLogger } from "./log.js";
+import { operatorOf, withReason } from "./operator-actions.js";
 import { decimal, duration, type Where, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
@@ -29,25 +29,27 @@ export function addGenerate(program: Command): void {
   const generate = program
     .command("generate")
     .alias("generator")
-    .description("make sample tasks at a steady rate: run an instance, or steer all of them")
+    .description(
+      "generate sample tasks at a steady rate: run an instance, or control all instances",
+    )
     .addHelpText("after", HELP);
   withStores(generate.command("run", { isDefault: true }))
-    .description("run an instance until told to stop; any number may run, one of them generates")
+    .description("run an instance until it is stopped; of all instances, only the leader generates")
     .addOption(
-      new Option("--ttl <duration>", "lease of the instance that generates")
+      new Option("--ttl <duration>", "TTL of the lease of the generating instance")
         .argParser(duration)
         .default(5_000, "5s"),
     )
-    .option("--holder <name>", "identity of this process (default: pid and randomness)")
+    .option("--holder <name>", "name of this holder (default: a random one with the pid)")
     .addOption(logLevelOption())
     .argument("[word]")
     .usage("[options]")
     .action(async (word: string | undefined, options: RunOptions, command: Command) => {
-      // Whatever is no command of generate comes here.
+      // `run` is the default command, so unknown commands arrive here.
       if (word !== undefined) generate.error(`error: unknown command '${word}'`);
       await run(whereOf(command), options);
     });
-  steering(generate, "start", "generate from now on")
+  steering(generate, "start", "start generating")
     .option("--rate <n>", "tasks per second, 0.01 to 1000", rate)
     .action(async (options: SteerOptions & { rate?: number }, command: Command) =>
       steer(command, options, {
@@ -55,7 +57,7 @@ export function addGenerate(program: Command): void {
         ...(options.rate && { ratePerSecond: options.rate }),
       }),
     );
-  steering(generate, "stop", "generate no more; the instances stay ready").action(
+  steering(generate, "stop", "stop generating; the instances stay ready").action(
     async (options: SteerOptions, command: Command) => steer(command, options, { running: false }),
   );
   steering(generate, "rate", "change the rate")
@@ -64,8 +66,8 @@ export function addGenerate(program: Command): void {
       steer(command, options, { ratePerSecond }),
     );
   withStores(generate.command("status"))
-    .description("say what is wanted and who generates")
-    .option("--json", "for machines")
+    .description("print the wanted state and the instance that generates")
+    .option("--json", "print JSON")
     .action(async ({ json }: { json?: boolean }, command: Command) =>
       show(command, json, ({ generator }) => generator.read(NAMESPACE)),
     );
@@ -79,7 +81,7 @@ interface SteerOptions {
 
 function steering(generate: Command, name: string, description: string): Command {
   const command = withStores(generate.command(name).description(description));
-  return withReason(command, { needsReason: false }).option("--json", "for machines");
+  return withReason(command, { needsReason: false }).option("--json", "print JSON");
 }
 
 async function run(where: Where, options: RunOptions): Promise<void> {
@@ -143,14 +145,14 @@ function describe(status: Awaited<ReturnType<typeof statusOf>>): string {
   const wanted = running
     ? `started, ${ratePerSecond} tasks per second`
     : `stopped (${ratePerSecond} tasks per second when started)`;
-  if (holder === null) return `${wanted}\nno instance runs`;
-  return `${wanted}\nthe lease is with ${holder}, token ${token}, ${formatDuration(remainingMs ?? 0)} left`;
+  if (holder === null) return `${wanted}\nno instance is running`;
+  return `${wanted}\nthe lease is held by ${holder}, token ${token}, ${formatDuration(remainingMs ?? 0)} left`;
 }
 
 const HELP = `
-What is wanted (started or stopped, the rate) is kept in the store, so start, stop, rate and status
-mean every instance, wherever they are typed. Without a word after generate, it is run; its options
-are in: leasehold generate run --help
+The store keeps the wanted state (started or stopped, and the rate), so start, stop, rate and status
+apply to all instances, on any machine. Without a subcommand, generate means generate run.
+Its options: leasehold generate run --help
 
 Examples:
   leasehold generate --store http://127.0.0.1:4040

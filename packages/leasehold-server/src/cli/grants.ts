@@ -1,4 +1,4 @@
-/** acquire, renew and release: a lease that outlives the command that takes it, for scripts. */
+/** acquire, renew and release, for scripts: the lease outlives the command that acquires it. */
 import { text as readAll } from "node:stream/consumers";
 import { type Command, Option } from "commander";
 import { connect, LeaseLostError } from "leasehold";
@@ -19,7 +19,7 @@ import { duration, namespaceOption, whereOf, withStore } from "./options.js";
 import { print } from "./output.js";
 import { CONNECT_TIMEOUT_MS, openLeases } from "./stores.js";
 
-/** As the library's own: see AcquireOptions. */
+/** The library's defaults: see AcquireOptions. */
 const TERMS = { driftRatio: 0.01, marginMs: 10 } as const;
 
 interface Common {
@@ -28,31 +28,31 @@ interface Common {
 }
 
 function ttlOption(): Option {
-  return new Option("--ttl <duration>", "how long from now on, unless it is renewed")
+  return new Option("--ttl <duration>", "how long the lease lasts unless it is renewed")
     .argParser(duration)
     .default(30_000, "30s");
 }
 
 export function addAcquire(program: Command): void {
   withStore(program.command("acquire"))
-    .description("take a lease for a script, and print what renew and release need")
-    .argument("<resource>", "what to hold")
+    .description("acquire a lease for a script, and print what renew and release need")
+    .argument("<resource>", "resource to acquire")
     .addOption(ttlOption())
     .option(
       "--wait <duration>",
-      "for a resource that somebody else holds; 0: not at all",
+      "how long to wait while another holder has the resource; 0 means do not wait",
       duration,
       0,
     )
-    .option("--holder <name>", "shown to others (default: pid and randomness)")
+    .option("--holder <name>", "name of the holder (default: a random one with the pid)")
     .addOption(namespaceOption())
-    .option("--json", "for machines")
+    .option("--json", "print JSON")
     .addHelpText("after", ACQUIRE_HELP)
     .action(async (resource: string, options: AcquireOptions, command: Command) => {
       const { store } = whereOf(command);
       const granted = await acquire(store, resource, options);
       print(options.json, granted, () => shellLines(granted));
-      // The lease's own timer would hold the process until it has run out.
+      // The timer of the lease would keep the process alive until the lease expires.
       throw new Exit(0);
     });
 }
@@ -79,7 +79,7 @@ async function acquire(
   try {
     if (leases.capabilities.grants === "bound") throw new UsageError(endsWithUs("session"));
     const lease = await leases.acquire(resource, { ttlMs: ttl, waitMs: wait, autoRenew: false });
-    // So that the end of this process does not release it.
+    // Otherwise closing the client would release the lease.
     keepUntilExpiry(lease);
     const leaseId = toWireLeaseId(resource, leaseIdOf(lease));
     const remainingMs = Math.floor(lease.remainingMs());
@@ -90,12 +90,12 @@ async function acquire(
 }
 
 function endsWithUs(what: string): string {
-  return `a lease of this store lives in the ${what} that takes it, and would end with this very command: hold it with "leasehold run RESOURCE -- COMMAND"`;
+  return `a lease of this store lives in the ${what} that acquires it, and would end with this command: use "leasehold run RESOURCE -- COMMAND"`;
 }
 
 export function addRenew(program: Command): void {
   withLeaseId(program, "renew")
-    .description("extend a lease that acquire has taken")
+    .description("renew a lease from acquire")
     .addOption(ttlOption())
     .addHelpText("after", RENEW_HELP)
     .action(async (id: string | undefined, options: Common & { ttl: number }, command: Command) => {
@@ -119,7 +119,7 @@ export function addRenew(program: Command): void {
 
 export function addRelease(program: Command): void {
   withLeaseId(program, "release")
-    .description("give back a lease that acquire has taken")
+    .description("release a lease from acquire")
     .addHelpText("after", RELEASE_HELP)
     .action(async (id: string | undefined, options: Common, command: Command) => {
       const { grant } = await grantOf(id, options.namespace);
@@ -138,9 +138,12 @@ export function addRelease(program: Command): void {
 
 function withLeaseId(program: Command, name: string): Command {
   return withStore(program.command(name))
-    .argument("[lease-id]", "as acquire has printed it; -: from stdin (default: LEASE_ID)")
+    .argument(
+      "[lease-id]",
+      "the leaseId that acquire printed, or - to read it from stdin (default: LEASE_ID)",
+    )
     .addOption(namespaceOption())
-    .option("--json", "for machines");
+    .option("--json", "print JSON");
 }
 
 /** @throws UsageError */
@@ -151,9 +154,9 @@ async function grantOf(
   const wire = given === "-" ? (await readAll(process.stdin)).trim() : given;
   const text = wire ?? process.env["LEASE_ID"];
   if (!text)
-    throw new UsageError("which lease? its leaseId as an argument, on stdin, or in LEASE_ID");
+    throw new UsageError("which lease? pass its leaseId as an argument, on stdin, or in LEASE_ID");
   const found = fromWireLeaseId(text);
-  if (!found) throw new UsageError("this is no leaseId: it is what acquire has printed as leaseId");
+  if (!found) throw new UsageError("not a leaseId: pass the leaseId that acquire printed");
   return { grant: { namespace, ...found }, wire: text };
 }
 
@@ -165,27 +168,28 @@ type Refused =
 
 function refusal({ resource }: Grant, outcome: Refused): Error {
   if (outcome?.status === "failed") return outcome.error;
-  // A release is not told why.
+  // The outcome of a release has no reason.
   return new LeaseLostError(resource, outcome?.status === "lost" ? outcome.reason : "gone");
 }
 
 const ACQUIRE_HELP = `
-Prints lines for a shell: LEASE_ID, LEASE_TOKEN, LEASE_RESOURCE and LEASE_REMAINING_MS, or with --json one
-object. Nobody renews the lease but you, by renew; without that it ends when its time has passed. Where
-one command can do the work, "leasehold run" is safer: it renews, and stops the command when the lease
-is lost. LEASE_ID is a secret: whoever knows it can renew and release. Give LEASE_TOKEN to what you write
-to. Stores that bind leases to a session (zookeeper:) are refused.
+Prints export lines for a shell: LEASE_ID, LEASE_TOKEN, LEASE_RESOURCE and LEASE_REMAINING_MS. With --json it
+prints one object. The lease expires unless your script renews it with "leasehold renew". If one command does
+all the work, prefer "leasehold run": it renews the lease, and stops the command if the lease is lost.
+LEASE_ID is a secret: it allows any caller to renew and release the lease. Pass LEASE_TOKEN to the systems you
+write to. Stores that bind leases to a session (zookeeper:) are not supported.
 
-Exit codes: 0 it is yours; 75 somebody else held it for as long as --wait; 69 the store does not answer;
-64 wrong usage.
+Exit codes: 0 acquired; 75 another holder had the resource for as long as --wait; 69 the store is unavailable;
+64 usage error.
 
 Examples:
   eval "$(leasehold acquire nightly-report --ttl 10m --store http://127.0.0.1:4040)" || exit
   leasehold acquire nightly-report --wait 1m --json | jq -r .token`;
 
 const RENEW_HELP = `
-The time counts from now on and never becomes shorter. Ends with 76 if the lease is lost: then stop at
-once, another one may be at work.
+The lease lasts --ttl from now. A renewal never shortens it.
+
+Exit codes: 0 renewed; 76 the lease is lost: stop at once, because another holder may be working.
 
 Examples:
   leasehold renew --ttl 10m
@@ -193,7 +197,7 @@ Examples:
   printf %s "$LEASE_ID" | leasehold renew -`;
 
 const RELEASE_HELP = `
-Ends with 76 if the lease was not yours any more.
+Exit codes: 0 released; 76 the lease was already lost.
 
 Examples:
   leasehold release

@@ -18,7 +18,7 @@ async function load(source: string, options = {}) {
 }
 const HANDLER = "{ kind: 'a', run: async () => null }";
 
-it("takes an array, or a function of the options", async () => {
+it("accepts an array, or a function of the options", async () => {
   expect(await load(`export default [${HANDLER}];`)).toMatchObject([{ kind: "a" }]);
   const source = `export default async ({ kind }) => [{ ...${HANDLER}, kind }];`;
   expect(await load(source, { kind: "b" })).toMatchObject([{ kind: "b" }]);
@@ -28,7 +28,10 @@ it.each([
   ["export const a = 1;", /the default export of .*1?\d\.mjs must be an array/],
   ["export default [];", /must be an array of handlers/],
   ["export default () => 5;", /must be an array of handlers/],
-  [`export default [${HANDLER}, { kind: "b" }];`, /entry 1 of the default export .* is no handler/],
+  [
+    `export default [${HANDLER}, { kind: "b" }];`,
+    /entry 1 of the default export .* is not a handler/,
+  ],
   ["throw new Error('oops');", /\d\.mjs failed: oops/],
   ["export default () => { throw new Error('oops'); };", /failed: oops/],
   ["export default [", /failed: /],
@@ -36,7 +39,7 @@ it.each([
   await expect(load(source)).rejects.toThrow(problem);
 });
 
-it("refuses a file that is not there", async () => {
+it("refuses a file that does not exist", async () => {
   await expect(loadHandlers(join(folder, "none.js"), {})).rejects.toThrow(
     /there is no file .*none/,
   );

@@ -1,4 +1,4 @@
-/** Loads the handlers that a worker runs from a file of the user's. */
+/** Loads a worker's handlers from the user's file. */
 import type { TaskHandler } from "leasehold";
 import { UsageError } from "./failures.js";
 import { loadModule } from "./modules.js";
@@ -7,8 +7,8 @@ const WANTED =
   "an array of handlers made by defineTask(...).handle(...), or a function (options) => array";
 
 /**
- * The default export of `file`, or what it answers for `options` where it is a function.
- * @throws UsageError that says what is wrong with the file
+ * Returns the default export of `file`, or its result for `options` if it is a function.
+ * @throws UsageError that explains the problem with the file
  */
 export async function loadHandlers(
   file: string,
@@ -23,7 +23,7 @@ export async function loadHandlers(
     for (const [index, handler] of handlers.entries()) {
       if (!isHandler(handler)) {
         throw new UsageError(
-          `entry ${index} of the default export of ${path} is no handler: it must be ${WANTED}`,
+          `entry ${index} of the default export of ${path} is not a handler: it must be ${WANTED}`,
         );
       }
     }

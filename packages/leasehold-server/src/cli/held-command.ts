@@ -1,4 +1,4 @@
-/** A command that runs while a lease is held, and not a moment longer than the store may promise. */
+/** Runs a command while a lease is held, and stops it before the store may grant the resource again. */
 import { constants } from "node:os";
 import { Option } from "commander";
 import type { Clock } from "leasehold";
@@ -10,13 +10,13 @@ import { duration } from "./options.js";
 import { ProcessGroup } from "./process-group.js";
 
 const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
-/** Beside the grace: timers and the death of processes take their time, at most a tenth of the ttl. */
+/** Added to the grace, because timers and killed processes take time; at most a tenth of the TTL. */
 const MARGIN_MS = 50;
 
-/** What a command needs to know of the lease under which it runs. */
+/** The part of a lease or term that a command needs. */
 export interface Right {
   readonly holder: string;
-  /** Null where the store has none. */
+  /** Null if the store has no tokens. */
   readonly token: number | null;
   readonly signal: AbortSignal;
   remainingMs(): number;
@@ -40,7 +40,7 @@ export function rightOf(
 }
 
 export function ttlOption(): Option {
-  return new Option("--ttl <duration>", "renewed at a third of it")
+  return new Option("--ttl <duration>", "TTL of the lease, which is renewed after a third of it")
     .argParser(duration)
     .default(30_000, "30s");
 }
@@ -48,13 +48,13 @@ export function ttlOption(): Option {
 export function graceOption(): Option {
   return new Option(
     "--grace <duration>",
-    "between SIGTERM and SIGKILL when the lease is lost (default: a fifth of the ttl)",
+    "time between SIGTERM and SIGKILL when the lease is lost (default: a fifth of the TTL)",
   ).argParser(duration);
 }
 
 /**
- * How long before the end of the lease the command must be told to stop.
- * @throws UsageError where that would leave next to nothing of it
+ * Returns how long before the expiry of the lease the command must be stopped.
+ * @throws UsageError if that would use up more than half of the TTL
  */
 export function graceAndMargin(ttlMs: number, graceMs = Math.floor(ttlMs / 5)) {
   if (graceMs > ttlMs / 2) throw new UsageError("--grace must be at most half of --ttl");
@@ -62,10 +62,10 @@ export function graceAndMargin(ttlMs: number, graceMs = Math.floor(ttlMs / 5)) {
 }
 
 /**
- * Runs the command until it ends, or the right does: then it is stopped, and those that it has started.
- * Resolves when none of them is left.
+ * Runs the command until it ends or the right is lost. Then stops the whole process group, and resolves
+ * when no process of it is left.
  * @returns the command's exit code
- * @throws Exit when it cannot be started
+ * @throws Exit if the command cannot be started
  */
 export async function runUnder(
   right: Right,
@@ -86,14 +86,14 @@ export async function runUnder(
     return await group.exited.catch(asExit);
   } finally {
     right.signal.removeEventListener("abort", stop);
-    // Also what it has left behind: the resource is another's soon.
+    // Stops processes that the command left running: another holder may get the resource soon.
     await group.stop();
     signals.forwardTo(undefined, undefined);
   }
 }
 
 function environmentOf({ holder, token, ...right }: Right, resource: string, clock: Clock) {
-  // Locks in the format of others have none: a command that reads it then stops at once.
+  // Leases in a compatibility format have no token. The empty text makes a command that needs one fail early.
   const text = String(token ?? "");
   const deadlineMs = Math.floor(clock.wall() + right.remainingMs());
   return {
@@ -114,25 +114,24 @@ function reasonOf({ reason }: { reason: unknown }): string {
   return reason instanceof Error ? reason.message : String(reason);
 }
 
-/** A signal came while nothing ran. */
+/** A signal arrived while no command was running. */
 export class Interrupted extends Error {
   readonly code: number;
   constructor(readonly signal: NodeJS.Signals) {
-    super(`${signal} came`);
+    super(`received ${signal}`);
     this.code = 128 + constants.signals[signal];
   }
 }
 
 /**
- * What is sent to us is meant for the command: while one runs, we only pass it on. Also from the
- * terminal's Ctrl-Z to `fg`: the command must not go on while we cannot renew, and goes on again
- * only if the lease has lived through it.
+ * Forwards signals to the running command. Ctrl-Z stops the command too, because a stopped process
+ * cannot renew. After `fg` the command continues only if the lease is still alive.
  */
 export class Signals {
   readonly #waiting = new AbortController();
   #group: ProcessGroup | undefined;
   #right: Right | undefined;
-  /** The command was told to end: no other is to follow. */
+  /** The signal that asked the command to end; no other command may follow. */
   #ending: NodeJS.Signals | undefined;
 
   constructor() {
@@ -152,7 +151,7 @@ export class Signals {
     });
   }
 
-  /** Aborts with Interrupted when a signal comes and nothing runs, or once that has ended. */
+  /** Aborts with Interrupted when a signal arrives and no command runs, or once the command has ended. */
   get waiting(): AbortSignal {
     return this.#waiting.signal;
   }

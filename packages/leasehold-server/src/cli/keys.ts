@@ -1,4 +1,4 @@
-/** API keys: made, listed, exchanged and ended, directly in the database. */
+/** Creates, lists, rotates and revokes API keys, directly in the database. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import {
   type ApiKey,
@@ -10,8 +10,8 @@ import {
   rotateKey,
   systemRandom,
 } from "leasehold/internal";
-import { type ActOptions, withAct } from "./acts.js";
 import { UsageError } from "./failures.js";
+import { type ActionOptions, withOperatorAction } from "./operator-actions.js";
 import { duration, integer, namespaceOption, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { withControl } from "./stores.js";
@@ -20,7 +20,7 @@ import { plainTable } from "./table.js";
 export function addKeys(program: Command): void {
   const keys = program
     .command("keys")
-    .description("who may ask a server, and for what")
+    .description("manage API keys: which clients may use a server, and what they may do")
     .addHelpText("after", HELP);
   addCreate(keys);
   addList(keys);
@@ -28,7 +28,7 @@ export function addKeys(program: Command): void {
   addRevoke(keys);
 }
 
-interface CreateOptions extends Omit<ActOptions, "reason"> {
+interface CreateOptions extends Omit<ActionOptions, "reason"> {
   readonly reason?: string;
   readonly name: string;
   readonly role: Role;
@@ -37,24 +37,24 @@ interface CreateOptions extends Omit<ActOptions, "reason"> {
 }
 
 function addCreate(keys: Command): void {
-  withAct(keys.command("create"), { needsReason: false })
-    .description("make a key; it is shown once, on stdout")
-    .requiredOption("--name <text>", "whose it is, for lists")
+  withOperatorAction(keys.command("create"), { needsReason: false })
+    .description("create a key, and print it once, on stdout")
+    .requiredOption("--name <text>", "name of the key in lists, such as its user")
     .addOption(
-      new Option("--role <role>", "what it may do").choices(ROLES).makeOptionMandatory(true),
+      new Option("--role <role>", "what the key may do").choices(ROLES).makeOptionMandatory(true),
     )
     .option(
       "--prefix <text>",
-      "of a holder: leases resources that begin with it; '': any; repeatable",
+      "for --role holder: resources that it may lease begin with this text; '' means any; repeatable",
       (text: string, before: readonly string[]) => [...before, text],
       [] as readonly string[],
     )
-    .option("--expires <duration>", "ends by itself after this long (default: never)", lifetime)
+    .option("--expires <duration>", "lifetime of the key (default: unlimited)", lifetime)
     .addHelpText("after", CREATE_HELP)
     .action(async (options: CreateOptions, command: Command) => {
       const { namespace, name, role, prefix: prefixes, expires: lifetimeMs = null } = options;
       if (role !== "holder" && prefixes.length > 0) {
-        throw new UsageError("--prefix is for --role holder: other roles are for all resources");
+        throw new UsageError("--prefix needs --role holder: other roles apply to all resources");
       }
       const order = { namespace, name, role, prefixes, lifetimeMs };
       await withControl(whereOf(command), async (control) =>
@@ -72,32 +72,33 @@ interface ListOptions {
 
 function addList(keys: Command): void {
   withStores(keys.command("list"))
-    .description("list keys, the newest first, ended ones too; never their secrets")
+    .description("list all keys, newest first, without their secrets")
     .addOption(namespaceOption())
-    .option("--all", "of all tenants")
-    .option("--limit <n>", "at most this many", integer(1, 10_000), 100)
-    .option("--json", "for machines")
+    .option("--all", "list all tenants")
+    .option("--limit <n>", "maximum number of results", integer(1, 10_000), 100)
+    .option("--json", "print JSON")
     .action(async ({ namespace, all, limit, json }: ListOptions, command: Command) => {
       const { items, nextCursor } = await withControl(whereOf(command), ({ keys: kept }) =>
         kept.list({ namespace: all ? null : namespace, limit }),
       );
       print(json, items, () => tableOf(items));
-      if (nextCursor !== null) process.stderr.write(`there are more than ${limit}: see --limit\n`);
+      if (nextCursor !== null)
+        process.stderr.write(`there are more than ${limit} keys: raise --limit\n`);
     });
 }
 
-interface EndOptions extends Omit<ActOptions, "reason"> {
+interface EndOptions extends Omit<ActionOptions, "reason"> {
   readonly reason?: string;
   readonly overlap: number;
 }
 
 function addRotate(keys: Command): void {
-  withAct(keys.command("rotate"), { needsReason: false })
-    .description("make a key with the rights of another, which ends after the overlap")
-    .argument("<id>", "of the old one, as `keys list` shows it")
+  withOperatorAction(keys.command("rotate"), { needsReason: false })
+    .description("replace a key by a new one with the same rights")
+    .argument("<id>", "id of the old key, from `keys list`")
     .option(
       "--overlap <duration>",
-      "both are good for this long; 0: the old one ends now",
+      "how long the old key stays valid; 0 revokes it now",
       duration,
       0,
     )
@@ -107,19 +108,19 @@ function addRotate(keys: Command): void {
       await withControl(whereOf(command), async (control) => {
         const old = { namespace, id, overlapMs };
         const made = await rotateKey(control, systemRandom, old, by(options));
-        if (!made) throw new UsageError(`namespace "${namespace}" has no key ${id} that is good`);
+        if (!made) throw new UsageError(`namespace "${namespace}" has no valid key ${id}`);
         show(made, json);
-        if (!json) process.stderr.write(`the old key, ${id}, ends at ${made.old.expiresAt}\n`);
+        if (!json) process.stderr.write(`the old key, ${id}, expires at ${made.old.expiresAt}\n`);
       });
     });
 }
 
 function addRevoke(keys: Command): void {
-  withAct(keys.command("revoke"))
-    .description("end a key now; servers know it within 5 s")
-    .argument("<id>", "as `keys list` shows it")
+  withOperatorAction(keys.command("revoke"))
+    .description("revoke a key; servers refuse it within 5 s")
+    .argument("<id>", "id of the key, from `keys list`")
     .addHelpText("after", REVOKE_HELP)
-    .action(async (id: string, options: ActOptions, command: Command) => {
+    .action(async (id: string, options: ActionOptions, command: Command) => {
       const { namespace, json } = options;
       const key = await withControl(whereOf(command), (control) =>
         revokeKey(control, { namespace, id }, by(options)),
@@ -138,7 +139,7 @@ function show(made: MadeKey, json: boolean | undefined): void {
   print(json, made, () => made.text);
   if (json) return;
   const whose = `${role} of "${namespace}", ${name}, id ${id}`;
-  process.stderr.write(`keep it: nobody can show it again (${whose})\n`);
+  process.stderr.write(`store it now: it cannot be shown again (${whose})\n`);
 }
 
 function lifetime(text: string): number {
@@ -148,7 +149,7 @@ function lifetime(text: string): number {
 }
 
 function tableOf(keys: readonly ApiKey[]): string {
-  if (keys.length === 0) return "there are no keys";
+  if (keys.length === 0) return "no keys";
   const table = plainTable(["id", "namespace", "role", "prefixes", "name", "state", "expires"]);
   for (const key of keys) {
     const { id, namespace, role, prefixes, name, expiresAt } = key;
@@ -164,12 +165,12 @@ function stateOf({ revoked, remainingMs }: ApiKey): string {
 }
 
 const HELP = `
-Works on the database itself (--store or --control), so that the first key needs no server. Every change is
-entered in the audit. What a key may do:
-  viewer    reads
-  holder    takes, renews and releases leases below its prefixes; works on tasks with --prefix '' or 'task:'
-  operator  reads, revokes, pauses, and cancels, retries and deletes tasks
-  admin     all of that, keys and limits
+These commands change the database directly (--store or --control), so you can create the first key without
+a server. The audit log records every change. The role decides what a key may do:
+  viewer    read
+  holder    acquire, renew and release leases with its prefixes; run tasks with --prefix '' or 'task:'
+  operator  read, revoke, pause, and cancel, retry and delete tasks
+  admin     all of these, and manage keys and limits
 
 Examples:
   leasehold keys create --name "CI" --role holder --prefix deploy/ --expires 90d
@@ -184,8 +185,8 @@ Examples:
   LEASEHOLD_KEY=$(leasehold keys create --name me --role admin) leasehold ls --store http://localhost:8080`;
 
 const ROTATE_HELP = `
-The new key lives as long as the old one was to live. Both are good during the overlap: give the new one to
-everybody who uses the old.
+The new key has the same lifetime as the old one. Both are valid during the overlap: replace the old key in
+all clients within that time.
 
 Examples:
   leasehold keys rotate 0123456789ab --overlap 1h

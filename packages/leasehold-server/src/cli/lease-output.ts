@@ -1,14 +1,14 @@
-/** How scripts are told of a grant: as JSON, or as lines that a shell evaluates. */
+/** Formats a grant for scripts: as JSON, or as lines that a shell evaluates. */
 export interface Granted {
   readonly resource: string;
-  /** As it travels: it names its resource too. A secret. */
+  /** In wire format, which includes the resource. A secret. */
   readonly leaseId: string;
   readonly token: number | null;
-  /** How long the caller may trust in it, from now on. */
+  /** How long the caller may rely on the lease, from now on. */
   readonly remainingMs: number;
 }
 
-/** `export` lines: what is started next sees them, and so do `renew` and `release`. */
+/** Returns `export` lines, so that `renew`, `release` and other commands of the script see the values. */
 export function shellLines({ resource, leaseId, token, remainingMs }: Granted): string {
   return [
     `export LEASE_RESOURCE=${quoted(resource)}`,

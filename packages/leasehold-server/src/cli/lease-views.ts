@@ -1,4 +1,4 @@
-/** ls and show: leases as people see them. */
+/** ls and show: print leases for people. */
 import { type Command, Option } from "commander";
 import {
   LeaseholdError,
@@ -32,19 +32,27 @@ interface ListOptions {
 export function addLs(program: Command): void {
   withStore(program.command("ls"))
     .description("list leases, by resource")
-    .argument("[prefix]", "only resources that begin with it; literal", "")
-    .option("--owner <name>", "only those of this holder")
+    .argument("[prefix]", "list only resources that begin with this text", "")
+    .option("--owner <name>", "list only leases of this holder")
     .addOption(
-      new Option("--state <state>", "only leases in this state")
+      new Option("--state <state>", "list only leases in this state")
         .choices([...STATES, "any"])
         .default("live"),
     )
-    .option("--expiring-within <duration>", "only those that end by then unless renewed", duration)
-    .option("--long-held <duration>", "only those granted longer ago, and live", duration)
-    .option("--limit <n>", "at most this many", integer(1, 10_000), 100)
-    .option("--cursor <text>", "go on where a page before has ended")
+    .option(
+      "--expiring-within <duration>",
+      "list only leases that expire within this time unless renewed",
+      duration,
+    )
+    .option(
+      "--long-held <duration>",
+      "list only live leases that have been held for at least this time",
+      duration,
+    )
+    .option("--limit <n>", "maximum number of results", integer(1, 10_000), 100)
+    .option("--cursor <text>", "continue after the page that printed this cursor")
     .addOption(namespaceOption())
-    .option("--json", "for machines")
+    .option("--json", "print JSON")
     .addHelpText("after", LS_HELP)
     .action(async (prefix: string, options: ListOptions, command: Command) => {
       const stores = await openLeases(whereOf(command).store);
@@ -58,7 +66,7 @@ export function addLs(program: Command): void {
     });
 }
 
-/** Stores filter by prefix and state, some by the rest as well, which is looked for page by page. */
+/** Stores filter by prefix and state. Some ignore the other filters, so those are applied to each page here. */
 async function list(
   leases: Pick<LeaseStore, "list">,
   prefix: string,
@@ -83,7 +91,7 @@ async function list(
       if (items.length < limit) continue;
       const isLast = index + 1 === page.items.length;
       if (isLast) return { items, nextCursor: page.nextCursor };
-      // A cursor names the end of a page: so that of one that ends here.
+      // A cursor names the end of a page, so ask for a page that ends here.
       const until = { ...query, limit: index + 1, ...(from !== undefined && { cursor: from }) };
       return { items, nextCursor: (await leases.list(until)).nextCursor };
     }
@@ -103,7 +111,7 @@ function matches(
   return longHeld === undefined || (heldMs(view) ?? -1) >= longHeld;
 }
 
-/** How long it has been held, by the store's clock alone; null where that cannot be said. */
+/** How long the lease has been held, by the store's clock; null if that is unknown. */
 export function heldMs({ state, grantedAt, expiresAt, remainingMs }: LeaseView): number | null {
   if (state !== "live" || grantedAt === null || expiresAt === null) return null;
   const nowMs = Date.parse(expiresAt) - remainingMs;
@@ -136,12 +144,10 @@ export function shownState(state: LeaseState): string {
 
 export function addShow(program: Command): void {
   withStores(program.command("show"))
-    .description(
-      "show a resource: who has it or had it last, who had it before, whether it is paused",
-    )
-    .argument("<resource>", "which")
+    .description("show a resource: its current or last holder, earlier holders, and pauses")
+    .argument("<resource>", "resource to show")
     .addOption(namespaceOption())
-    .option("--json", "for machines")
+    .option("--json", "print JSON")
     .addHelpText("after", SHOW_HELP)
     .action(
       async (
@@ -157,7 +163,7 @@ export function addShow(program: Command): void {
             pausesFor({ namespace, resource }, stores),
           ]);
           if (!lease && paused.length === 0) {
-            throw new UsageError(`nobody has had "${resource}", as far as the store knows`);
+            throw new UsageError(`the store has no lease of "${resource}", now or in the past`);
           }
           const shown = { lease: lease ?? null, before: before?.items ?? [], paused };
           print(json, shown, () => detailsOf(resource, shown));
@@ -168,7 +174,7 @@ export function addShow(program: Command): void {
     );
 }
 
-/** What keeps the resource from being granted; undefined where the store keeps no pauses. */
+/** The pauses that stop the resource from being granted; undefined if the store keeps no pauses. */
 export async function pausesFor(
   { namespace, resource }: Key,
   { control, operator }: LeaseStores,
@@ -177,7 +183,7 @@ export async function pausesFor(
   return pauses && pausesOf(resource, pauses);
 }
 
-/** A key may read leases and nothing else, and a server may keep nothing else. */
+/** An API key may lack the right to read more than leases, and a server may keep nothing more. */
 export function ifPermitted(error: unknown): undefined {
   if (error instanceof LeaseholdError && !error.retryable) return undefined;
   throw error;
@@ -215,9 +221,9 @@ function detailsOf(resource: string, { lease, before, paused }: Shown): string {
 }
 
 const LS_HELP = `
---owner, --expiring-within and --long-held look at one page after the other until --limit are found.
-Times are the store's; those that keep none (kubernetes:, zookeeper:, formats of others) have no
-"held". Leases on tasks are listed by: leasehold tasks
+With --owner, --expiring-within or --long-held, ls reads page after page until it has found --limit leases.
+Times are those of the store's clock. Stores without grant times (kubernetes:, zookeeper:, compatibility
+formats) leave "held" empty. To list the leases of tasks, use: leasehold tasks
 
 Examples:
   leasehold ls deploy/ --store postgres://localhost/app
@@ -226,8 +232,8 @@ Examples:
   leasehold ls --state any --limit 500`;
 
 const SHOW_HELP = `
-Those who had it before are known where grants are kept (SQL stores), pauses where there is a control
-store.
+Earlier holders are shown for stores that keep past grants (SQL stores). Pauses are shown if there is a
+control store.
 
 Examples:
   leasehold show deploy/web

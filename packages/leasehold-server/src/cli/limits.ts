@@ -1,8 +1,8 @@
-/** What a tenant may have, directly in the database. */
+/** Shows and sets the limits of a tenant, directly in the database. */
 import { type Command, InvalidArgumentError } from "commander";
 import type { TenantLimits } from "leasehold/internal";
-import { type ActOptions, actOf, withAct } from "./acts.js";
 import { UsageError } from "./failures.js";
+import { type ActionOptions, actOf, withOperatorAction } from "./operator-actions.js";
 import { decimal, integer, namespaceOption, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { withControl } from "./stores.js";
@@ -12,7 +12,7 @@ const MOST = 1_000_000_000;
 export function addLimits(program: Command): void {
   const limits = program
     .command("limits")
-    .description("how much a tenant may have")
+    .description("show and set the limits of a tenant")
     .addHelpText("after", HELP);
   addShow(limits);
   addSet(limits);
@@ -20,9 +20,9 @@ export function addLimits(program: Command): void {
 
 function addShow(limits: Command): void {
   withStores(limits.command("show"))
-    .description("show what was set for a tenant")
+    .description("show the limits of a tenant")
     .addOption(namespaceOption())
-    .option("--json", "for machines")
+    .option("--json", "print JSON")
     .action(
       async ({ namespace, json }: { namespace: string; json?: boolean }, command: Command) => {
         const set = await withControl(whereOf(command), ({ limits: kept }) => kept.read(namespace));
@@ -31,21 +31,29 @@ function addShow(limits: Command): void {
     );
 }
 
-interface SetOptions extends ActOptions {
+interface SetOptions extends ActionOptions {
   readonly leases?: Limit;
   readonly tasks?: Limit;
   readonly rate?: Limit;
 }
 
-/** `none` takes it away. Not null: of an option's value that would make "". */
+/** `none` removes the limit. Not null, which Commander would turn into "". */
 type Limit = number | "none";
 
 function addSet(limits: Command): void {
-  withAct(limits.command("set"))
-    .description("change some of a tenant's limits; what is not named stays")
-    .option("--leases <n>", "live leases at once; none: the server's own limit", count)
-    .option("--tasks <n>", "pending and running tasks at once; none: the server's own limit", count)
-    .option("--rate <n>", "requests per second of one key; none: the server's own limit", perSecond)
+  withOperatorAction(limits.command("set"))
+    .description("change limits of a tenant; limits that you do not name stay as they are")
+    .option("--leases <n>", "live leases at once; none means the limit of the server", count)
+    .option(
+      "--tasks <n>",
+      "pending and running tasks at once; none means the limit of the server",
+      count,
+    )
+    .option(
+      "--rate <n>",
+      "requests per second of one key; none means the limit of the server",
+      perSecond,
+    )
     .addHelpText("after", SET_HELP)
     .action(async (options: SetOptions, command: Command) => {
       const { namespace, leases, tasks, rate, json } = options;
@@ -55,7 +63,7 @@ function addSet(limits: Command): void {
         ...(rate !== undefined && { ratePerSecond: limitOf(rate) }),
       };
       if (Object.keys(change).length === 0) {
-        throw new UsageError("one of these at least: --leases, --tasks, --rate");
+        throw new UsageError("name at least one limit: --leases, --tasks or --rate");
       }
       const act = actOf(options, "limits.set", namespace);
       const after = await withControl(whereOf(command), (control) =>
@@ -69,7 +77,7 @@ function addSet(limits: Command): void {
 }
 
 function show(namespace: string, limits: TenantLimits, json: boolean | undefined): void {
-  const shown = (limit: number | null) => limit ?? "the server's own";
+  const shown = (limit: number | null) => limit ?? "limit of the server";
   print(json, { namespace, ...limits }, () =>
     [
       `live leases                  ${shown(limits.leases)}`,
@@ -95,7 +103,7 @@ const perSecond = orNone((text) => {
 });
 
 const HELP = `
-Servers learn of a change within seconds. Nobody loses what is there already when a limit becomes smaller.
+Servers apply a change within seconds. A lower limit does not end leases or tasks that already exist.
 
 Examples:
   leasehold limits show --namespace shop

@@ -5,13 +5,13 @@ import pino from "pino";
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
 export function logLevelOption(): Option {
-  return new Option("--log-level <level>", "least level of the log on stderr")
+  return new Option("--log-level <level>", "lowest level to log, on stderr")
     .choices(LEVELS)
     .default("info")
     .env("LEASEHOLD_LOG_LEVEL");
 }
 
-/** Errors of others quote what they were given: a row that a database refused, a body. */
+/** Errors of drivers may quote their input, such as a row or a body, and with it a lease id. */
 function shownError(error: unknown): unknown {
   return shown(pino.stdSerializers.err(error as Error), 0);
 }
@@ -29,8 +29,8 @@ function shown(value: unknown, depth: number): unknown {
 }
 
 /**
- * JSON lines on stderr: stdout is for results. Synchronous, so that the last lines of a process
- * that dies are there.
+ * Logs JSON lines to stderr, because stdout is for results. Writes are synchronous, so that the last
+ * lines before a crash are not lost.
  */
 export function newLogger(level: string): pino.Logger {
   return pino(

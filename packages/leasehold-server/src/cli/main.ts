@@ -2,7 +2,7 @@
 import { describeFailure } from "./failures.js";
 import { loadProgram } from "./program.js";
 
-// A reader that has seen enough, such as head, is no failure.
+// It is no failure if the reader, such as head, closes the pipe early.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
   throw error;
@@ -13,6 +13,6 @@ try {
 } catch (error) {
   const { exitCode, text } = describeFailure(error, settings());
   if (text) process.stderr.write(`${text}\n`);
-  // What is still open belongs to a command that has failed.
+  // Ends now: open handles belong to the failed command.
   process.exit(exitCode);
 }

@@ -4,13 +4,13 @@ import { whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { shownUrl } from "./stores.js";
 
-/** In memory there are none, and a server makes its own. */
+/** Stores in memory have no tables, and a server migrates its own. */
 const HAS_TABLES = /^(pglite|postgres|postgresql):/i;
 
 export function addMigrate(program: Command): void {
   withStores(program.command("migrate"))
-    .description("bring the tables of the store, and of --control, up to this version")
-    .option("--json", "for machines")
+    .description("migrate the tables of --store and --control to this version")
+    .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async ({ json }: { json?: boolean }, command: Command) => {
       const { store, control = store } = whereOf(command);
@@ -30,8 +30,8 @@ async function migrateStore(url: string, json: boolean | undefined): Promise<voi
 }
 
 const HELP = `
-Every command that opens a database does the same first; this one is for users who may not change
-tables: run it as one who may. Steps only go forward, and any number may run at once.
+Every command that opens a database migrates it first. Run migrate with a privileged database user if
+your other users may not change tables. Migrations only go forward, and may run concurrently.
 
 Example:
   leasehold migrate --store postgres://owner@localhost/app`;

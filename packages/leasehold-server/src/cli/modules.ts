@@ -1,12 +1,12 @@
-/** Loads modules of the user's, by the file that was named on the command line. */
+/** Loads the user's modules, by the file named on the command line. */
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { UsageError } from "./failures.js";
 
 /**
- * What `use` makes of the exports of `file`.
- * @throws UsageError where there is no such file, or it or `use` fails
+ * Returns the result of `use` for the exports of `file`.
+ * @throws UsageError if the file does not exist, or if loading it or `use` fails
  */
 export async function loadModule<T>(
   file: string,

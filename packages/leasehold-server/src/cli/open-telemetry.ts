@@ -1,7 +1,7 @@
 /**
- * OpenTelemetry's SDK for a server of our own: metrics for whoever scrapes /metrics, and both metrics
- * and traces for the collector that OTEL_EXPORTER_OTLP_ENDPOINT names, whose exporters are installed
- * by those who use one. Loaded when a server starts, and by nothing else.
+ * OpenTelemetry's SDK for the server: metrics for the scraper of /metrics, and metrics and traces for
+ * the collector that OTEL_EXPORTER_OTLP_ENDPOINT names. The operator installs the exporters for a
+ * collector. Only a server that starts loads this file.
  */
 import { context, propagation } from "@opentelemetry/api";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
@@ -13,19 +13,19 @@ export interface Exporting {
   readonly telemetry: Telemetry;
   /** All metrics in Prometheus's text format. */
   readonly metrics: () => Promise<string>;
-  /** Sends what has not been sent yet. */
+  /** Sends the metrics and traces that are still buffered. */
   close(): Promise<void>;
 }
 
-/** Collects when asked to. */
-class Asked extends MetricReader {
+/** Collects on request. */
+class ManualReader extends MetricReader {
   protected override async onForceFlush(): Promise<void> {}
   protected override async onShutdown(): Promise<void> {}
 }
 
-/** @throws UsageError when a collector is named and its exporters are not installed */
+/** @throws UsageError if a collector is named and its exporters are not installed */
 export async function startOpenTelemetry(): Promise<Exporting> {
-  const reader = new Asked();
+  const reader = new ManualReader();
   const otlp = endpointIsNamed() ? await openOtlp() : undefined;
   const meterProvider = new MeterProvider({
     readers: [reader, ...(otlp ? [otlp.reader] : [])],
@@ -42,7 +42,7 @@ export async function startOpenTelemetry(): Promise<Exporting> {
       return prometheusText(resourceMetrics);
     },
     async close() {
-      // A collector that does not answer must not make a server fail that has served.
+      // An unavailable collector must not make the shutdown fail.
       await Promise.allSettled([meterProvider.shutdown(), otlp?.tracerProvider.shutdown()]);
     },
   };
@@ -61,7 +61,7 @@ const PACKAGES = [
   "sdk-trace-base",
 ].map((name) => `@opentelemetry/${name}`);
 
-/** By HTTP with JSON; the exporters read the rest of OTEL_EXPORTER_OTLP_* themselves. */
+/** Exports over HTTP with JSON. The exporters read the other OTEL_EXPORTER_OTLP_* variables themselves. */
 async function openOtlp() {
   const [hooks, core, metricsOtlp, tracesOtlp, resources, tracing] = await Promise.all([
     import("@opentelemetry/context-async-hooks"),

@@ -32,7 +32,7 @@ it.each([
   for (const text of texts) expect(() => parse(text), text).toThrow();
 });
 
-it("collects key=value, the value as JSON or as it is", () => {
+it("collects key=value, with the value as JSON or text", () => {
   let options: Record<string, unknown> = {};
   for (const text of ["a=1", "b=x=y", 'c={"d":[true]}', "e=", "a=007"]) {
     options = keyValue(text, options);
@@ -41,19 +41,19 @@ it("collects key=value, the value as JSON or as it is", () => {
 });
 
 it.each([
-  ["nothing said", [], {}, "pglite:.leasehold", undefined],
+  ["neither", [], {}, "pglite:.leasehold", undefined],
   ["the environment", [], { STORE: "memory:a", CONTROL: "memory:b" }, "memory:a", "memory:b"],
   [
-    "both typed",
+    "both options",
     ["--store", "memory:c", "--control", "memory:d"],
     { STORE: "memory:a" },
     "memory:c",
     "memory:d",
   ],
-  ["control typed", ["--control", "memory:d"], { STORE: "memory:a" }, "memory:a", "memory:d"],
-  // Who types a store does not expect that another one, of the environment, has the tasks.
+  ["only --control", ["--control", "memory:d"], { STORE: "memory:a" }, "memory:a", "memory:d"],
+  // A user who passes --store does not expect the tasks in a store of the environment.
   [
-    "store typed",
+    "only --store",
     ["--store", "memory:c"],
     { STORE: "memory:a", CONTROL: "memory:b" },
     "memory:c",

@@ -1,4 +1,4 @@
-/** Options that several commands share, and how their values are read. */
+/** Options that several commands share, and their parsers. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "leasehold/internal";
 
@@ -7,12 +7,12 @@ const DEFAULT_STORE = "pglite:.leasehold";
 /** Where leases and tasks are kept. */
 export interface Where {
   readonly store: string;
-  /** Where tasks and the generator's state are; the store itself when undefined. */
+  /** Where tasks and the state of the generator are; undefined means in `store`. */
   readonly control: string | undefined;
 }
 
 /** Adds --store. */
-export function withStore(command: Command, what = "the store"): Command {
+export function withStore(command: Command, what = "store"): Command {
   return command.addOption(
     new Option(
       "--store <url>",
@@ -25,21 +25,22 @@ export function withStore(command: Command, what = "the store"): Command {
 
 /** Adds --store and --control. */
 export function withStores(command: Command): Command {
-  return withStore(command, "leases").addOption(
-    new Option("--control <url>", "tasks and the generator's state (default: the store)").env(
-      "LEASEHOLD_CONTROL",
-    ),
+  return withStore(command, "store of the leases").addOption(
+    new Option(
+      "--control <url>",
+      "store of the tasks and the state of the generator (default: --store)",
+    ).env("LEASEHOLD_CONTROL"),
   );
 }
 
-/** For stores: a server says itself whose resources it serves. */
+/** --namespace, which a server ignores: it uses the tenant of the API key. */
 export function namespaceOption(): Option {
-  return new Option("--namespace <name>", "the tenant; a server serves that of the key")
+  return new Option("--namespace <name>", "tenant; a server uses the tenant of the API key")
     .env("LEASEHOLD_NAMESPACE")
     .default("default");
 }
 
-/** A store that was typed is meant for everything, whatever LEASEHOLD_CONTROL says. */
+/** --store without --control applies to tasks too, and overrides LEASEHOLD_CONTROL. */
 export function whereOf(command: Command): Where {
   const { store, control } = command.opts<{ store: string; control?: string }>();
   const typed = (name: string) => command.getOptionValueSource(name) === "cli";
@@ -48,7 +49,7 @@ export function whereOf(command: Command): Where {
   return { store: withKey(store), control: apart };
 }
 
-/** A server's URL with the key of LEASEHOLD_KEY, unless it has one: `http://KEY@host`. */
+/** Adds LEASEHOLD_KEY to a server's URL, unless the URL has a key: `http://KEY@host`. */
 function withKey(text: string): string {
   const key = process.env["LEASEHOLD_KEY"];
   if (!key || !/^https?:/i.test(text) || !URL.canParse(text)) return text;
@@ -57,13 +58,13 @@ function withKey(text: string): string {
   return url.href;
 }
 
-/** Where the tasks are. */
+/** The URL of the store of the tasks. */
 export function tasksUrl(command: Command): string {
   const { store, control } = whereOf(command);
   return control ?? store;
 }
 
-/** For an option's parser: a duration in milliseconds. */
+/** Parses a duration to milliseconds. */
 export function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms === null) {
@@ -72,7 +73,7 @@ export function duration(text: string): number {
   return ms;
 }
 
-/** For an option's parser: a whole number in the range. */
+/** Returns a parser of whole numbers in the range. */
 export function integer(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -83,7 +84,7 @@ export function integer(min: number, max: number): (text: string) => number {
   };
 }
 
-/** For an option's parser: a number in the range. */
+/** Returns a parser of numbers in the range. */
 export function decimal(min: number, max: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
@@ -94,16 +95,16 @@ export function decimal(min: number, max: number): (text: string) => number {
   };
 }
 
-/** For an option's parser: a moment as ISO 8601. */
+/** Parses a time in ISO 8601. */
 export function moment(text: string): Date {
   const date = new Date(text);
   if (!/^\d{4}-\d\d-\d\d/.test(text) || Number.isNaN(date.getTime())) {
-    throw new InvalidArgumentError("It must be a time as ISO 8601: 2030-01-31T12:00:00Z.");
+    throw new InvalidArgumentError("It must be a time in ISO 8601, such as 2030-01-31T12:00:00Z.");
   }
   return date;
 }
 
-/** For the parser of an option that may stand several times: `key=value`, the value as JSON or text. */
+/** Parses a repeatable option `key=value`, with the value as JSON or text. */
 export function keyValue(
   text: string,
   before: Readonly<Record<string, unknown>> = {},

@@ -1,14 +1,14 @@
 /**
- * A command in a process group of its own, so that it and everything that it starts can be stopped
- * together, and so that it does not get the terminal's signals a second time beside ours.
+ * Runs a command in its own process group. The command and every process that it starts can then be
+ * stopped together, and the command does not receive the terminal's signals twice.
  *
  *   leasehold run ──spawns──▶ CMD (leads the group) ──▶ what it starts
- *        └────────spawns──▶ guard: reads a pipe from us
+ *        └────────spawns──▶ guard: reads a pipe from run
  *
- * - CMD ends, and leaves behind what it has started: stop() ends that too, before the lease is given
- *   back. Only what has left the group (setsid, a daemon) is out of our reach.
- * - We are killed (SIGKILL, out of memory): nobody would renew the lease nor stop CMD. The guard then
- *   sees the pipe close without a word, and stops the group in our stead.
+ * - CMD ends and leaves processes running: stop() ends them too, before the lease is released. It cannot
+ *   reach processes that have left the group (setsid, a daemon).
+ * - This process is killed (SIGKILL, out of memory): no process renews the lease or stops CMD. The guard
+ *   sees the pipe close without "done", and stops the group.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ kill -s TERM -- "-$pid"
 kill -s CONT -- "-$pid"
 sleep "$1"
 kill -s KILL -- "-$pid"`;
-const LOOK_EVERY_MS = 20;
+const POLL_MS = 20;
 
 export interface GroupOptions {
   readonly env: NodeJS.ProcessEnv;
@@ -37,7 +37,7 @@ export interface GroupOptions {
 export class ProcessGroup {
   /**
    * The command's exit code, or 128 plus the number of the signal that ended it.
-   * Rejects with node's own error (ENOENT, EACCES) when it could not be started.
+   * Rejects with Node's error (ENOENT, EACCES) if the command could not be started.
    */
   readonly exited: Promise<number>;
   readonly #pid: number | undefined;
@@ -45,11 +45,11 @@ export class ProcessGroup {
   readonly #options: GroupOptions;
   #stopping: Promise<void> | undefined;
 
-  /** Starts the command at once. Whoever does that calls stop() in the end. */
+  /** Starts the command at once. The caller must call stop() in the end. */
   constructor(command: string, args: readonly string[], options: GroupOptions) {
     this.#options = options;
     const { env, graceMs } = options;
-    // The guard first, so that no command is ever without one.
+    // The guard starts first, so that the command never runs without one.
     this.#guard = startGuard(graceMs);
     const child = spawn(command, args, { env, stdio: "inherit", detached: true });
     this.#pid = child.pid;
@@ -57,19 +57,19 @@ export class ProcessGroup {
     this.exited = exitCodeOf(child);
   }
 
-  /** To all of the group; false when nobody is left in it. */
+  /** Signals every process of the group; false if none is left. */
   signal(name: NodeJS.Signals | 0): boolean {
     if (this.#pid === undefined) return false;
     try {
       process.kill(-this.#pid, name);
       return true;
     } catch (error) {
-      // Of a group in which one may not be signalled somebody is left.
+      // EPERM means that a process is left that we may not signal.
       return (error as NodeJS.ErrnoException).code === "EPERM";
     }
   }
 
-  /** SIGTERM, and SIGKILL for what is left after the grace. Resolves when nobody is left. */
+  /** Sends SIGTERM, and SIGKILL after the grace. Resolves when no process is left. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop().finally(() => this.#guard.end("done\n"));
     return this.#stopping;
@@ -79,27 +79,27 @@ export class ProcessGroup {
     const { clock, graceMs } = this.#options;
     if (!(await this.#isAlive())) return;
     this.signal("SIGTERM");
-    // A stopped process would not see it.
+    // A stopped process handles SIGTERM only once it continues.
     this.signal("SIGCONT");
     const killAtMs = clock.monotonic() + graceMs;
     while (await this.#isAlive()) {
       if (clock.monotonic() >= killAtMs) this.signal("SIGKILL");
-      await sleep(clock, LOOK_EVERY_MS);
+      await sleep(clock, POLL_MS);
     }
   }
 
-  /** Whether one of the group can still do something: the dead whom nobody has buried cannot. */
+  /** Whether a process of the group is alive; zombies are not. */
   async #isAlive(): Promise<boolean> {
     const group = this.#pid ?? 0;
     if (!this.signal(0)) return false;
-    // Twice: one that was just being started as its parent ended is in none of the first look.
+    // Twice: the first listing can miss a process that is forked just before its parent ends.
     return (await hasLiving(group)) || (await hasLiving(group));
   }
 }
 
 /**
- * By Linux's /proc; where there is none, true. As the first process of a container we inherit what
- * our command orphaned, and its dead stay in the table: Node takes note of its own children alone.
+ * Reads Linux's /proc; true on systems without it. As the first process of a container, this process
+ * inherits the command's orphans, and Node does not reap them: their zombies stay in the table.
  */
 async function hasLiving(group: number): Promise<boolean> {
   const pids = await readdir("/proc").catch(() => []);
@@ -108,7 +108,7 @@ async function hasLiving(group: number): Promise<boolean> {
       .filter((name) => /^\d+$/.test(name))
       .map((pid) => readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")),
   );
-  // PID (NAME) STATE PARENT GROUP ...: only a name has parentheses in it.
+  // PID (NAME) STATE PARENT GROUP ...: only the name may contain parentheses.
   const found = stats.map((text) => text.slice(text.lastIndexOf(")") + 2).split(" "));
   const known = found.filter(([state]) => state);
   if (known.length === 0) return true;
@@ -120,7 +120,7 @@ async function exitCodeOf(child: ChildProcess): Promise<number> {
   return signal === null ? (code ?? 0) : 128 + constants.signals[signal];
 }
 
-/** What it is told. Where there is no /bin/sh nobody hears it, and we alone stop the command. */
+/** Returns the pipe to the guard. Without /bin/sh there is no guard, and only this process stops the command. */
 function startGuard(graceMs: number): Writable {
   const guard = spawn("/bin/sh", ["-c", GUARD, "leasehold-guard", `${graceMs / 1_000}`], {
     detached: true,

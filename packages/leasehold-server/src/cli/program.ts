@@ -3,7 +3,7 @@ import { VERSION } from "./version.js";
 
 type AddCommand = (program: Command, loadAll: () => Promise<Command>) => void;
 
-/** In the order of the help. Loaded when used: a server's packages are of no use to `run`. */
+/** In the order of the help. Each is loaded when used, so that `run` does not load the server's packages. */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   demo: async () => (await import("./demo.js")).addDemo,
   serve: async () => (await import("./serve.js")).addServe,
@@ -20,9 +20,9 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   show: async () => (await import("./lease-views.js")).addShow,
   why: async () => (await import("./why.js")).addWhy,
   watch: async () => (await import("./watch.js")).addWatch,
-  revoke: async () => (await import("./acts.js")).addRevoke,
-  pause: async () => (await import("./acts.js")).addPause,
-  resume: async () => (await import("./acts.js")).addResume,
+  revoke: async () => (await import("./operator-actions.js")).addRevoke,
+  pause: async () => (await import("./operator-actions.js")).addPause,
+  resume: async () => (await import("./operator-actions.js")).addResume,
   keys: async () => (await import("./keys.js")).addKeys,
   audit: async () => (await import("./audit.js")).addAudit,
   limits: async () => (await import("./limits.js")).addLimits,
@@ -32,7 +32,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   conformance: async () => (await import("./conformance.js")).addConformance,
 };
 
-/** They need no command, and all of them together take a second to load. */
+/** These flags need no command, and loading all commands takes a second. */
 const VERSION_FLAGS = ["-V", "--version"];
 const ALIASES: Readonly<Record<string, string>> = { generator: "generate" };
 
@@ -43,19 +43,19 @@ interface Settings {
 
 export interface Program {
   readonly program: Command;
-  /** How the command that runs wants its failures told. */
+  /** How to report a failure of the command that runs. */
   readonly settings: () => Settings;
 }
 
 /**
- * The command that `word` names, or else all of them, for the help. Parsing throws where the
- * process would have to end.
+ * Loads the command that `word` names, or all commands for the help. Parsing throws instead of
+ * ending the process.
  */
 export async function loadProgram(word: string | undefined): Promise<Program> {
   const program = new Command("leasehold")
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
-    // What stands behind a command is that command's, at every level.
+    // Options after a subcommand belong to that subcommand, at every level.
     .enablePositionalOptions()
     .exitOverride();
   const loadAll = async () => (await loadProgram(undefined)).program;
@@ -80,17 +80,17 @@ function everyCommand(command: Command): Command[] {
   return [command, ...command.commands.flatMap(everyCommand)];
 }
 
-/** What every command has, and what an error about it says. */
+/** Adds --verbose, and the text that follows a usage error. */
 function finish(command: Command): void {
-  // A group that does nothing itself has no errors of its own.
+  // A group without an action cannot fail.
   if (command.commands.length === 0 || command.registeredArguments.length > 0) {
-    command.option("--verbose", "with an error, its stack and causes");
+    command.option("--verbose", "print the stack and causes of an error");
   }
   const names = command.commands.map((known) => known.name());
   const flags = command.options.map((option) => option.long ?? option.flags);
   const known =
     names.length > 0 ? `Commands: ${names.join(", ")}.` : `Options: ${flags.join(", ")}.`;
-  command.showHelpAfterError(`${known} More by: ${pathOf(command)} --help`);
+  command.showHelpAfterError(`${known} For help: ${pathOf(command)} --help`);
 }
 
 function pathOf(command: Command): string {

@@ -1,8 +1,8 @@
 const WIDTH = 30;
 
 /**
- * A line that is drawn over itself on a terminal.
- * @param done of `total`
+ * Returns a progress line that overwrites the previous one on a terminal.
+ * @param done how many of `total` are done
  */
 export function progressLine(done: number, total: number, text: string): string {
   const filled = Math.round((WIDTH * done) / total);

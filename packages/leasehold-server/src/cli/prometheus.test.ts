@@ -2,13 +2,13 @@ import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
 import { expect, it } from "vitest";
 import { prometheusText } from "./prometheus.js";
 
-class Asked extends MetricReader {
+class ManualReader extends MetricReader {
   protected override async onForceFlush(): Promise<void> {}
   protected override async onShutdown(): Promise<void> {}
 }
 
-it("says counters, gauges and histograms as Prometheus has them", async () => {
-  const reader = new Asked();
+it("writes counters, gauges and histograms in the format of Prometheus", async () => {
+  const reader = new ManualReader();
   const meter = new MeterProvider({ readers: [reader] }).getMeter("test");
   meter.createCounter("a.count", { unit: "{thing}", description: "Of\nthings." }).add(2, {
     "http.route": 'say "\\"',

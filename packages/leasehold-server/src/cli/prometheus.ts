@@ -1,6 +1,6 @@
 /**
- * Metrics as Prometheus reads them, in its text format 0.0.4. Names as OpenTelemetry's own mapping has
- * them, so that what is scraped here and what Prometheus is sent over OTLP are the same series:
+ * Writes metrics in Prometheus's text format 0.0.4. The names follow OpenTelemetry's mapping, so that
+ * scraped metrics and metrics sent over OTLP form the same series:
  *
  *   leasehold.lease.hold.duration, s  ─▶ leasehold_lease_hold_duration_seconds{_bucket,_sum,_count}
  *   leasehold.fence.refusals, {write} ─▶ leasehold_fence_refusals_total
@@ -12,7 +12,7 @@ export function prometheusText({ scopeMetrics }: ResourceMetrics): string {
   return metrics.map((metric) => `${linesOf(metric).join("\n")}\n`).join("");
 }
 
-/** Without what is added for the parts of a histogram. @internal */
+/** The name without the suffixes of a histogram. @internal */
 export function prometheusName(name: string, unit: string, counts: boolean): string {
   const base = name.replaceAll(/[^a-zA-Z0-9_]/g, "_");
   const seconds = unit === "s" ? "_seconds" : "";
@@ -36,7 +36,7 @@ function linesOf(metric: MetricData): string[] {
     case DataPointType.HISTOGRAM:
       return [help, `# TYPE ${name} histogram`, ...metric.dataPoints.flatMap(histogramOf(name))];
     case DataPointType.EXPONENTIAL_HISTOGRAM:
-      // None of ours is one.
+      // The server has no such metric.
       return [help];
   }
 }

@@ -22,25 +22,25 @@ interface Options {
 
 export function addRun(program: Command): void {
   withStore(program.command("run"))
-    .description("run a command while holding a lease; stop the command when the lease is lost")
-    .argument("<resource>", "what to hold")
-    .argument("<command...>", "after --, with its arguments")
+    .description("run a command while holding a lease, and stop it if the lease is lost")
+    .argument("<resource>", "resource to hold")
+    .argument("<command...>", "command and its arguments, after --")
     .usage("[options] <resource> -- <command> [arguments...]")
     .addOption(ttlOption())
     .option(
       "--wait <duration>",
-      "for a resource that somebody else holds, or a store that is away; 0: not at all (default: for ever, for a store half a minute)",
+      "how long to wait for a held resource or an unavailable store; 0 means do not wait (default: no limit, for the store 30s)",
       duration,
     )
     .addOption(graceOption())
-    .option("--holder <name>", "identity of this process (default: pid and randomness)")
+    .option("--holder <name>", "name of this holder (default: a random one with the pid)")
     .addHelpText("after", HELP)
     .action(async (resource: string, words: string[], options: Options, command: Command) => {
       throw new Exit(await run(whereOf(command).store, resource, words, options));
     });
 }
 
-/** Resolves with the code to exit with. */
+/** Resolves with the exit code. */
 async function run(
   url: string,
   resource: string,
@@ -51,7 +51,7 @@ async function run(
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
   const leases = await connectWithin(url, holder, wait);
-  // From here on, signals are ours: nothing is held before.
+  // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
   const waitMs = wait === undefined ? {} : { waitMs: leftOf(wait, clock.monotonic() - beganMs) };
   const options = { ttlMs: ttl, marginMs, signal: signals.waiting, ...waitMs };
@@ -72,23 +72,26 @@ function leftOf(waitMs: number, passedMs: number): number {
 }
 
 const HELP = `
-The command finds in its environment LEASE_RESOURCE, LEASE_HOLDER, and in LEASE_TOKEN the fencing token:
-give it to what the command writes to, which refuses a smaller one than it has seen. LEASE_DEADLINE is
-when the command would be stopped if nothing were renewed from its start on, as milliseconds since 1970:
-each renewal moves that, so being told by SIGTERM is what counts. (The first three are also named
-LEASEHOLD_RESOURCE, LEASEHOLD_HOLDER and LEASEHOLD_TOKEN.) Signals are passed on to the command and all
-that it has started.
+The command's environment has these variables:
+  LEASE_RESOURCE  the resource (also LEASEHOLD_RESOURCE)
+  LEASE_HOLDER    the holder (also LEASEHOLD_HOLDER)
+  LEASE_TOKEN     the fencing token (also LEASEHOLD_TOKEN): pass it to the systems that the command writes
+                  to, so that they can refuse a smaller token than the largest they have seen
+  LEASE_DEADLINE  when the command is stopped if no renewal succeeds, in milliseconds since 1970. Renewals
+                  extend the lease but cannot change the variable, so rely on SIGTERM
 
-When the lease is lost, the command and all that it has started get SIGTERM, and after --grace
-SIGKILL. Where it was lost by time, because the store is away or we were paused, both happen before
-anybody else can be granted the resource: the lease is given up that much earlier. Where an operator
-revoked it, only the token protects meanwhile. If this process itself is killed with -9, the command is
-stopped in the same way. What the command leaves running when it ends is stopped too, before the lease
-is given back; what has left its process group (setsid, daemons) cannot be.
+"run" forwards signals to the command and to the processes that it started.
 
-Exit codes: the command's own, 128 + n if signal n ended it; 75 somebody else held the resource for
-as long as --wait; 76 the lease was lost; 69 the store does not answer; 78 the store is not set up;
-64 wrong usage; 126 the command cannot be executed; 127 it was not found.
+When the lease is lost, the command and the processes that it started get SIGTERM, and SIGKILL after --grace.
+If the lease expires, because the store is unavailable or this process was paused, both happen before another
+holder can acquire the resource: "run" gives up the lease that much earlier. If an operator revokes the lease,
+only the token protects your data in the meantime. If this process is killed with -9, the command is stopped
+in the same way. When the command ends, "run" stops the processes that it left running, and then releases the
+lease. It cannot stop processes that have left the process group (setsid, daemons).
+
+Exit codes: the command's own; 128 + n if signal n ended it; 75 another holder had the resource for as long
+as --wait; 76 the lease was lost; 69 the store is unavailable; 78 the store is misconfigured; 64 usage error;
+126 the command cannot be executed; 127 the command was not found.
 
 Examples:
   leasehold run nightly-report --ttl 30s --wait 0 -- ./report.sh

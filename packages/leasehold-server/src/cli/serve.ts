@@ -14,7 +14,7 @@ import {
   type ServerLimits,
 } from "../http/index.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
-import { authFor, LOOPBACK_HOSTS, sayWhoMayCome } from "./exposure.js";
+import { authFor, LOOPBACK_HOSTS, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
 import { logLevelOption, newLogger } from "./log.js";
 import { integer, type Where, whereOf, withStores } from "./options.js";
@@ -32,7 +32,7 @@ interface Options {
 }
 
 export function portOption(): Option {
-  return new Option("--port <n>", "0 chooses a free one")
+  return new Option("--port <n>", "port to listen on; 0 chooses a free one")
     .argParser(integer(0, 65_535))
     .env("PORT")
     .default(4040);
@@ -43,18 +43,18 @@ export function addServe(program: Command): void {
     .description("serve leases, tasks and the generator over HTTP")
     .option(
       "--host <address>",
-      "0.0.0.0 serves other machines too: for that there must be an API key",
+      "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
       "127.0.0.1",
     )
     .option(
       "--insecure-no-keys",
-      "serve other machines although there is no key: anybody may do all",
+      "serve other machines without an API key: any caller may do everything",
     )
     .addOption(portOption())
-    .option("--no-console", "serve the API alone, without the web console")
+    .option("--no-console", "serve only the API, without the web console")
     .option(
       "--limits <name=number,...>",
-      `what this instance takes on: ${Object.keys(DEFAULT_LIMITS).join(", ")}; "none" for no limit`,
+      `limits of this instance: ${Object.keys(DEFAULT_LIMITS).join(", ")}; "none" for no limit`,
       limitsOf,
     )
     .addOption(logLevelOption())
@@ -62,7 +62,7 @@ export function addServe(program: Command): void {
     .action(async (options: Options, command: Command) => serve(whereOf(command), options));
 }
 
-/** For the option's parser; the app checks names and numbers. */
+/** Parses --limits. The app checks the names and numbers. */
 function limitsOf(text: string): Partial<ServerLimits> {
   const pairs = text.split(",").map((pair) => pair.split("="));
   return Object.fromEntries(
@@ -99,11 +99,11 @@ async function serve(where: Where, options: Options): Promise<void> {
     const store = shownUrl(where.store);
     const control = where.control === undefined ? {} : { control: shownUrl(where.control) };
     const page = files ? { console: `${server.url}/` } : {};
-    const said = files
+    const message = files
       ? `listening on ${server.url}, console at ${server.url}/`
       : `listening on ${server.url}`;
-    logger.info({ url: server.url, ...page, store, ...control }, said);
-    await sayWhoMayCome(logger, options, stores);
+    logger.info({ url: server.url, ...page, store, ...control }, message);
+    await logAccess(logger, options, stores);
     await shutdown.requested();
     logger.info({}, "draining");
     await server.close();
@@ -114,20 +114,20 @@ async function serve(where: Where, options: Options): Promise<void> {
   logger.info({}, "closed");
 }
 
-/** Null, and a line in the log, where this package was built without one. */
+/** Returns null and logs a warning if this package was built without a console. */
 export async function consoleOrSay(logger: Logger): Promise<ConsoleFiles | null> {
   const files = await consoleFiles();
   if (!files) logger.warn({ event: "no_console" }, "the console was not built: serving without it");
   return files;
 }
 
-/** What the stores are, for people. */
+/** The name of the engine, for people. */
 export function engineOf({ store }: Where): string {
   const [scheme = ""] = store.split(":", 1);
   return scheme === "postgresql" ? "postgres" : scheme.toLowerCase();
 }
 
-/** @throws UsageError with the remedy when the address cannot be used */
+/** @throws UsageError with the remedy if the address cannot be used */
 export async function listenOrSay(
   app: ServerApp,
   { host, port, ...rest }: Omit<ListenOptions, "app"> & { host: string },
@@ -144,7 +144,7 @@ export async function listenOrSay(
     }
     if (code === "EACCES") {
       throw new UsageError(
-        `no right to listen on port ${port}: choose one above 1023 with --port or PORT`,
+        `no permission to listen on port ${port}: choose a port above 1023 with --port or PORT`,
       );
     }
     if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
@@ -155,18 +155,18 @@ export async function listenOrSay(
 }
 
 const BOUND =
-  "a server cannot serve leases of ZooKeeper: each is bound to the process that takes it, here the server, and would end with it: let your programs connect to zookeeper:// themselves, or serve another store";
+  "a server cannot serve leases of ZooKeeper: each lease ends with the process that acquires it, here the server. Let your programs connect to zookeeper:// themselves, or serve another store";
 
 const HELP = `
-Run as many as you like on one PostgreSQL database. SIGINT or SIGTERM lets requests end and exits
-with 0; a second signal exits at once. The log is JSON lines on stderr; docs/logs.md has their events.
+Any number of servers can share one PostgreSQL database. At SIGINT or SIGTERM the server finishes its requests
+and exits with 0. A second signal ends it at once. It logs JSON lines to stderr; docs/logs.md lists the events.
 
-Without an API key it serves this machine alone, whoever asks. From the first key on
-(leasehold keys create) every request needs one, without a restart; docs/http.md has the roles.
+Without an API key, the server accepts every caller, but only from this machine. Once you create a key
+(leasehold keys create), every request needs one, without a restart. docs/http.md describes the roles.
 
-Open the server's address in a browser for the console: leases, tasks, elections, as they happen.
+Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 
-GET /metrics is for Prometheus; OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces
+Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collector of metrics and traces
 (docs/observability.md).
 
 Examples:

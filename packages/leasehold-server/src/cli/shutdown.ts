@@ -1,13 +1,13 @@
 /**
- * How a process that runs until it is told to stop is told.
+ * Stops a long-running process.
  *
  *   SIGINT or SIGTERM ──▶ drain ──▶ exit 0
  *                           └── a second signal ──▶ exit at once, 128 + its number
  *   DRAIN from the parent over IPC ──▶ drain ──▶ exit 0
- *   the parent is gone (the IPC channel closes) ──▶ exit at once: nobody would end us otherwise
+ *   the parent is gone (the IPC channel closes) ──▶ exit at once: no other process would end this one
  *
- * One Ctrl-C may arrive several times: from the terminal to the whole process group, and again from
- * a parent such as npm that passes signals on. So a signal that follows at once counts as the same.
+ * One Ctrl-C may arrive several times: the terminal signals the whole process group, and a parent such
+ * as npm forwards the signal. So a second signal within SAME_REQUEST_MS counts as the same.
  */
 import { once } from "node:events";
 import { constants } from "node:os";
@@ -15,19 +15,19 @@ import type { Clock } from "leasehold";
 import { EXIT } from "./exit-codes.js";
 
 const SAME_REQUEST_MS = 500;
-/** What a parent sends over IPC. */
+/** The message that a parent sends over IPC. */
 export const DRAIN = "drain";
-/** As long as a timer can be: it only holds the process open. */
+/** The longest possible timer, which only keeps the process alive. */
 const LONG_MS = 2 ** 31 - 1;
 
 export interface Shutdown {
   /** Aborts when the process should drain. */
   readonly signal: AbortSignal;
-  /** Holds the process open until then. */
+  /** Keeps the process alive until the signal aborts. */
   requested(): Promise<void>;
 }
 
-/** Listens from now on until the process ends. */
+/** Listens until the process ends. */
 export function listenForShutdown(clock: Clock): Shutdown {
   const controller = new AbortController();
   const { signal } = controller;
@@ -47,7 +47,7 @@ export function listenForShutdown(clock: Clock): Shutdown {
       if (message === DRAIN) controller.abort();
     });
     process.on("disconnect", () => process.exit(EXIT.failed));
-    // It must not hold open a process that has drained.
+    // The channel must not keep a drained process alive.
     process.channel?.unref();
   }
   return {

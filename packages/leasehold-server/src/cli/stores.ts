@@ -6,17 +6,17 @@ import { ENGINES, openBy, openStores } from "leasehold/internal/open";
 import { UsageError } from "./failures.js";
 import type { Where } from "./options.js";
 
-/** PGlite makes its first database in a few seconds, on a busy machine in many more. */
+/** PGlite needs a few seconds to create a database, and many more on a busy machine. */
 export const CONNECT_TIMEOUT_MS = 30_000;
 const CONNECT_AGAIN_MS = 500;
 
-/** Opens the store and, where it is another place, the control store; close() closes both. */
+/** Opens the store and, if it is a different one, the control store. close() closes both. */
 export function openWhere({ store, control }: Where, env: Env): Promise<Stores> {
   const apart = control === store ? undefined : control;
   return openStores(store, apart, env, CONNECT_TIMEOUT_MS);
 }
 
-/** @throws STORE_UNAVAILABLE when it has not come within the wait, and after one attempt at least */
+/** @throws STORE_UNAVAILABLE if the store does not answer within the wait, after at least one attempt */
 export async function connectWithin(
   url: string,
   holder: string | undefined,
@@ -35,29 +35,29 @@ export async function connectWithin(
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       if (clock.monotonic() + CONNECT_AGAIN_MS >= untilMs) throw error;
-      if (tries === 1) process.stderr.write(`leasehold: ${error.message}; trying on\n`);
+      if (tries === 1) process.stderr.write(`leasehold: ${error.message}; retrying\n`);
       await sleep(clock, CONNECT_AGAIN_MS);
     }
   }
 }
 
-/** For commands that need no tasks: any engine will do. */
+/** Opens a store of any engine, for commands that need no tasks. */
 export async function openLeases(url: string): Promise<LeaseStores> {
   return openBy(ENGINES, url, systemEnv, CONNECT_TIMEOUT_MS);
 }
 
-/** Leases of any engine, and what operators keep, which may be in another place. */
+/** Opens leases of any engine, and the control store, which may be a different one. */
 export async function openLeasesAndControl(where: Where): Promise<LeaseStores> {
   return where.control === undefined ? openLeases(where.store) : openWhere(where, systemEnv);
 }
 
-/** Works on what operators keep, and closes where that is. */
+/** Calls `work` with the keys, limits and audit log of a database, and closes it. */
 export async function withControl<T>(
   where: Where,
   work: (control: Control) => Promise<T>,
 ): Promise<T> {
   const url = where.control ?? where.store;
-  // Of a server's only the server itself can tell.
+  // A server does not give direct access to them.
   const stores = /^https?:/i.test(url) ? undefined : await openLeases(url);
   try {
     if (stores?.control) return await work(stores.control);
@@ -65,13 +65,13 @@ export async function withControl<T>(
     await stores?.close();
   }
   throw new UsageError(
-    "keys, the audit and limits are kept by PostgreSQL and PGlite: name the database by --control",
+    "only PostgreSQL and PGlite keep keys, limits and an audit log: name the database with --control",
   );
 }
 
-/** The URL as it may be shown: without its password, and a server's without its key. */
+/** The URL for display, with the password or the API key masked. */
 export function shownUrl(text: string): string {
-  // A list of hosts is no URL.
+  // A URL with several hosts cannot be parsed.
   if (!URL.canParse(text)) return text.replace(/^(\w+:\/\/[^:@/?#]*):[^@/?#]*@/, "$1:***@");
   const url = new URL(text);
   const isServer = /^https?:$/.test(url.protocol);

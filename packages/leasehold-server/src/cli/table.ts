@@ -1,7 +1,7 @@
 import Table from "cli-table3";
 import { colors } from "./output.js";
 
-/** Columns without lines around them, so that they can be cut and searched. */
+/** A table without borders, so that cut and grep can process it. */
 export function plainTable(head: string[]): Table.Table {
   const parts = ["top", "bottom", "left", "right", "mid"].flatMap((side) => [
     side,

@@ -12,7 +12,7 @@ import { integer, tasksUrl, withStores } from "./options.js";
 import { colors, print } from "./output.js";
 import { CONNECT_TIMEOUT_MS } from "./stores.js";
 import { plainTable } from "./table.js";
-import { addTaskActs } from "./task-acts.js";
+import { addTaskActions } from "./task-actions.js";
 
 interface Options {
   readonly state?: TaskState;
@@ -24,15 +24,17 @@ interface Options {
 
 export function addTasks(program: Command): void {
   const tasks = withStores(program.command("tasks"))
-    .description("list tasks, newest first, or show one with its attempts; retry, cancel, delete")
+    .description(
+      "list tasks, newest first, or show one with its attempts; retry, cancel or delete tasks",
+    )
     .enablePositionalOptions()
     .usage("[options] [id] | [command]")
-    .argument("[id]", "show this one")
-    .addOption(new Option("--state <state>", "only tasks in this state").choices(TASK_STATES))
-    .option("--queue <name>", "only tasks of this queue")
-    .option("--kind <kind>", "only tasks of this kind")
-    .option("--limit <n>", "at most this many", integer(1, 200), 20)
-    .option("--json", "for machines")
+    .argument("[id]", "id of a task to show")
+    .addOption(new Option("--state <state>", "list only tasks in this state").choices(TASK_STATES))
+    .option("--queue <name>", "list only tasks of this queue")
+    .option("--kind <kind>", "list only tasks of this kind")
+    .option("--limit <n>", "maximum number of results", integer(1, 200), 20)
+    .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async (id: string | undefined, options: Options, command: Command) => {
       const leasehold = await connect(tasksUrl(command), {
@@ -45,7 +47,7 @@ export function addTasks(program: Command): void {
         await leasehold.close();
       }
     });
-  addTaskActs(tasks);
+  addTaskActions(tasks);
 }
 
 async function list(tasks: Tasks, options: Options): Promise<void> {

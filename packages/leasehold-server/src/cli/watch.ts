@@ -1,4 +1,4 @@
-/** What happens to leases, as it can be seen from outside. */
+/** Prints changes of leases, by comparing the records of the store. */
 import { type Command, Option } from "commander";
 import { LeaseholdError, type LeaseState, type LeaseStore, type LeaseView } from "leasehold";
 import { jittered, systemEnv, Wakeup } from "leasehold/internal";
@@ -14,22 +14,22 @@ interface Options {
 }
 
 interface Change {
-  /** `ended`: a successor came at once, and took the record that would say how. */
+  /** `ended`: the next grant replaced the record before it could be read, so the cause is unknown. */
   readonly event: "acquired" | "ended" | LeaseState;
   readonly lease: LeaseView;
 }
 
 export function addWatch(program: Command): void {
   withStore(program.command("watch"))
-    .description("print who takes and loses leases, until told to stop")
-    .argument("[prefix]", "only resources that begin with it; literal", "")
+    .description("print changes of leases as they happen, until stopped")
+    .argument("[prefix]", "watch only resources that begin with this text", "")
     .addOption(
-      new Option("--every <duration>", "also look without a hint")
+      new Option("--every <duration>", "poll interval, in addition to notifications")
         .argParser(duration)
         .default(1_000, "1s"),
     )
     .addOption(namespaceOption())
-    .option("--json", "JSON lines")
+    .option("--json", "print JSON lines")
     .addHelpText("after", HELP)
     .action(async (prefix: string, options: Options, command: Command) => {
       const shutdown = listenForShutdown(systemEnv.clock);
@@ -43,7 +43,7 @@ export function addWatch(program: Command): void {
     });
 }
 
-/** Hints say when to look, and never what happened: that is in the records alone. */
+/** A notification says when to poll. Only the records say what happened. */
 async function watch(
   leases: LeaseStore,
   prefix: string,
@@ -76,13 +76,14 @@ async function follow(
   prefix: string,
   { signal, wake }: { signal: AbortSignal; wake: () => void },
 ): Promise<void> {
-  // A subscription that breaks leaves looking every now and then.
+  // If the subscription fails, polling goes on.
   try {
     for await (const event of leases.watch(namespace, { signal })) {
       if (event.type === "resync" || event.resource.startsWith(prefix)) wake();
     }
   } catch (error) {
-    if (!signal.aborted) process.stderr.write(`leasehold: no more hints: ${String(error)}\n`);
+    if (!signal.aborted)
+      process.stderr.write(`leasehold: notifications have stopped: ${String(error)}\n`);
   }
 }
 
@@ -107,7 +108,7 @@ async function liveOf(
   return found;
 }
 
-/** Ends before beginnings. */
+/** Returns ended grants before new ones. */
 async function changesOf(
   leases: Pick<LeaseStore, "get">,
   before: ReadonlyMap<string, LeaseView>,
@@ -137,10 +138,10 @@ function lineOf({ event, lease }: Change, json: boolean | undefined): string {
 }
 
 const HELP = `
-First a line "live" for each lease there is, then one for each change: acquired, released, expired,
-revoked, or ended where a successor came so soon that nobody can tell how. Hints of the store say when to
-look; a lease that came and went in between is not seen. For a record without gaps there are the events
-in the log of a server (docs/logs.md). Ends at SIGINT or SIGTERM with 0.
+Prints a line "live" for each current lease, then a line for each change: acquired, released, expired or
+revoked. The change is "ended" if the next grant came so soon that the cause is unknown. The command polls the
+store at each notification and every --every, so it misses a lease that is acquired and released between two
+polls. The log of a server has all events (docs/logs.md). Exits with 0 at SIGINT or SIGTERM.
 
 Examples:
   leasehold watch

@@ -10,7 +10,7 @@ import { print } from "./output.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
 
 interface Reason {
-  /** `revoked`: an operator has ended the grant, whose time has not passed. `reserved`: free, for the waiters. */
+  /** `revoked`: an operator ended the grant before its expiry. `reserved`: free, but reserved for the waiters. */
   readonly code: "held" | "revoked" | "reserved" | "paused";
   /** A sentence for people. */
   readonly text: string;
@@ -20,18 +20,18 @@ interface Remedy {
   readonly command: string;
   /** What the command does. */
   readonly text: string;
-  /** What may go wrong; null where nothing does. */
+  /** The risk of the command; null if there is none. */
   readonly warning: string | null;
 }
 
 interface Found {
   /** The last grant, live or ended; null if there was none. */
   readonly lease: LeaseView | null;
-  /** How long it has been held, by the store's clock; null where that is unknown. */
+  /** How long it has been held, by the store's clock; null if that is unknown. */
   readonly heldMs: number | null;
-  /** The head of the queue first; null where the store cannot list them. */
+  /** The head of the queue first; null if the store cannot list waiters. */
   readonly waiters: readonly { readonly holder: string; readonly grantId: string }[] | null;
-  /** Null where the store keeps no pauses. */
+  /** Null if the store keeps no pauses. */
   readonly paused: readonly Pause[] | null;
 }
 
@@ -40,7 +40,7 @@ export function addWhy(program: Command): void {
     .description("explain why an acquire of a resource is refused now, or that it is free")
     .argument("<resource>", "the resource")
     .addOption(namespaceOption())
-    .option("--json", "for machines")
+    .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(
       async (
@@ -81,7 +81,7 @@ async function findOut(stores: LeaseStores, namespace: string, resource: string)
   };
 }
 
-/** None where an acquire is granted. The most decisive reason first. */
+/** The most decisive reason first; none if an acquire is granted. */
 function reasonsOf(resource: string, { lease, waiters, paused }: Found): Reason[] {
   const reasons: Reason[] = (paused ?? []).map(({ kind, name, actor, reason }) => {
     const what = kind === "prefix" ? `everything below "${name}"` : `"${name}"`;
@@ -91,7 +91,7 @@ function reasonsOf(resource: string, { lease, waiters, paused }: Found): Reason[
     const text = `"${resource}" is held by ${lease.holder} for another ${formatDuration(lease.remainingMs)}`;
     reasons.push({ code: "held", text: `${text}, unless it renews or releases the lease` });
   } else if (lease && isStillExcluding(lease)) {
-    const text = `an operator has revoked the lease of ${lease.holder}, which others wait out until`;
+    const text = `an operator has revoked the lease of ${lease.holder}, which still excludes other holders until`;
     reasons.push({ code: "revoked", text: `${text} ${lease.expiresAt}` });
   } else if (waiters && waiters.length > 0) {
     const text = `"${resource}" is free and reserved for the waiter at the head of the queue`;
@@ -101,7 +101,7 @@ function reasonsOf(resource: string, { lease, waiters, paused }: Found): Reason[
   return reasons;
 }
 
-/** A revoked lease excludes others until its old expiry. The store's clock is not known here: ours is near it. */
+/** A revoked lease excludes others until its old expiry, judged here by the local clock. */
 function isStillExcluding({ state, expiresAt }: LeaseView): boolean {
   return state === "revoked" && expiresAt !== null && Date.parse(expiresAt) > systemClock.wall();
 }
@@ -120,7 +120,7 @@ function remediesOf(resource: string, { lease, paused }: Found, tail: string): R
   if (lease.state === "live") {
     remedies.push({
       command: `leasehold revoke ${quoted(resource)}${only} ${because}${tail}`,
-      text: `Refuse ${holder} its next renewal; the resource is free when the time of the lease has passed`,
+      text: `Refuse ${holder} its next renewal; the resource is free at the expiry of the lease`,
       warning: null,
     });
   }
@@ -135,8 +135,8 @@ function remediesOf(resource: string, { lease, paused }: Found, tail: string): R
 }
 
 /**
- * What was typed, so that the commands reach the same place, with passwords and keys masked. Operator actions
- * need an audit: where the store keeps none, the user has to name a database.
+ * The options that were typed, with passwords and keys masked, so that the commands reach the same stores.
+ * Operator actions need an audit log: if the store keeps none, the user has to name a database.
  */
 function typedFlags(command: Command, isAudited: boolean): string {
   const typed = ["store", "control", "namespace"]
@@ -145,7 +145,7 @@ function typedFlags(command: Command, isAudited: boolean): string {
   return `${typed.join("")}${isAudited ? "" : ' --control "$DATABASE"'}`;
 }
 
-/** For a shell. */
+/** Quotes text for a shell. */
 function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
@@ -192,10 +192,10 @@ function leaseLines(lease: LeaseView, forMs: number | null): string[] {
 }
 
 const HELP = `
-Prints the holder of the resource, since when it holds it and for how much longer, the waiters in their order,
-and the pauses of operators; then the commands that free it. A server lists the waiters that it has seen itself.
-PostgreSQL, PGlite and Redis list all of them, other stores none. The commands repeat the options that were typed;
-*** is a password or a key. On a store without an audit, $DATABASE is the URL of a database that keeps one.
+Prints the holder of the resource with the start and the remaining time of its lease, the waiters in queue order,
+the pauses, and the commands that free the resource. PostgreSQL, PGlite and Redis list all waiters, a server lists
+those that have asked it, other stores list none. The commands repeat the options that you typed; replace *** with
+your password or key, and $DATABASE with the URL of a database that keeps an audit log.
 
 Exit codes: 0 an acquire is granted now; 75 it is refused: the resource is held, reserved for a waiter, or paused.
 

@@ -21,7 +21,7 @@ interface Options {
 
 export function addWorker(program: Command): void {
   withStores(program.command("worker"))
-    .description("work on tasks with the handlers of a file, until told to stop")
+    .description("run tasks with the handlers of a file, until stopped")
     .requiredOption(
       "--handlers <file>",
       "module whose default export is an array of handlers, or a function (options) => array",
@@ -29,22 +29,25 @@ export function addWorker(program: Command): void {
     .addOption(
       new Option(
         "--option <key=value>",
-        "passed to that function; repeatable; the value as JSON or text",
+        "option for that function, with a JSON or text value; repeatable",
       ).argParser(keyValue),
     )
-    .option("--concurrency <n>", "tasks at once", integer(1, 1_000), 8)
-    .option("--queue <name...>", "queues to take from (default: default)")
+    .option("--concurrency <n>", "maximum number of tasks at once", integer(1, 1_000), 8)
+    .option("--queue <name...>", "queues to take tasks from (default: default)")
     .addOption(
-      new Option("--ttl <duration>", "lease on each task")
+      new Option("--ttl <duration>", "TTL of the lease of each task")
         .argParser(duration)
         .default(30_000, "30s"),
     )
     .addOption(
-      new Option("--grace <duration>", "how long tasks may go on when told to stop")
+      new Option(
+        "--grace <duration>",
+        "how long running tasks may continue after SIGINT or SIGTERM",
+      )
         .argParser(duration)
         .default(5_000, "5s"),
     )
-    .option("--holder <name>", "identity of this process (default: pid and randomness)")
+    .option("--holder <name>", "name of this holder (default: a random one with the pid)")
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => work(tasksUrl(command), options));
@@ -74,13 +77,13 @@ async function work(url: string, options: Options): Promise<void> {
   } finally {
     await leasehold.close();
   }
-  // Timers and connections that handlers have left behind must not hold the process open.
+  // Timers and connections that handlers leave open must not keep the process alive.
   throw new Exit(0);
 }
 
 const HELP = `
-SIGINT or SIGTERM: takes no more tasks, lets those at work end within --grace, gives the rest back,
-exits with 0. A second signal exits at once; the tasks come back when their leases have expired.
+At SIGINT or SIGTERM the worker takes no more tasks, lets running tasks finish within --grace, requeues the
+rest and exits with 0. A second signal ends it at once: its tasks are requeued when their leases expire.
 
 Examples:
   leasehold worker --store http://127.0.0.1:4040 --handlers ./handlers.js

@@ -1,6 +1,6 @@
 /**
- * Completions as plain scripts: nothing is started when somebody presses Tab. Each walks the words
- * before the cursor to the command that they name, and offers what belongs to it.
+ * Completions are plain scripts, so pressing Tab starts no process. Each script follows the words before
+ * the cursor to the command that they name, and offers its subcommands and options.
  */
 import type { CommandEntry, OptionEntry } from "../command-tree.js";
 
@@ -80,14 +80,14 @@ function fishOption({ long, takesValue, choices, description }: OptionEntry): st
   return `-l ${long.replace(/^--/, "")}${value} -d ${quoted(description)}`;
 }
 
-/** Words that lead on, each behind where it leads on from: `' tasks'`, `'tasks retry'`. */
+/** Each subcommand after the path of its parent: `' tasks'`, `'tasks retry'`. */
 function stepsOf(tree: readonly CommandEntry[]): string[] {
   return tree.flatMap(({ path, subcommands }) =>
     subcommands.map((word) => quoted(`${path} ${word}`)),
   );
 }
 
-/** What may follow an option that takes a value. */
+/** The values that may follow each option that takes one. */
 function valuesOf(
   tree: readonly CommandEntry[],
   offer: (values: readonly string[]) => string,

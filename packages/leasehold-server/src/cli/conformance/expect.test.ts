@@ -28,7 +28,7 @@ it("passes what matches", () => {
   for (const judge of all) judge(expect);
 });
 
-it("says what differs, and what the suite says of it", () => {
+it("shows the difference and the message of the suite", () => {
   const held = errorOf(() =>
     expect({ status: "held", more: 1 }).toMatchObject({ status: "acquired" }),
   );

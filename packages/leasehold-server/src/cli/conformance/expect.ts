@@ -1,4 +1,4 @@
-/** The matchers of vitest. A project that runs the suite by the CLI need not have vitest installed. */
+/** Vitest's matchers, so that a project can run the suite with the CLI and without vitest installed. */
 import { AssertionError } from "node:assert";
 import { type ExpectStatic, JestChaiExpect } from "@vitest/expect";
 import * as chai from "chai";

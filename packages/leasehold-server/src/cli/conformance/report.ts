@@ -1,4 +1,4 @@
-/** What a run of the suite has found, for people and for machines. */
+/** Reports a run of the suite, as text and as JSON. */
 import { inspect } from "node:util";
 import type { Capabilities } from "leasehold/internal";
 import { formatDuration } from "leasehold/internal";
@@ -10,7 +10,7 @@ import type { Result } from "./runner.js";
 export interface Report {
   /** A URL without its password, or a file. */
   readonly store: string;
-  /** What was typed to test the same again. */
+  /** The command that repeats the run. */
   readonly command: string;
   readonly capabilities: Capabilities;
   readonly results: readonly Result[];
@@ -77,9 +77,9 @@ function summaryOf(report: Report): string {
   const { passed, failed, notApplicable } = countsOf(results);
   const counts = `${passed} passed, ${failed} failed, ${notApplicable} not applicable`;
   const missing = total - results.length;
-  const unheard = missing > 0 ? `; interrupted, ${missing} have not run` : "";
+  const interrupted = missing > 0 ? `; interrupted, ${missing} have not run` : "";
   const color = conforms(report) ? colors.green : colors.red;
-  return color(`${counts} in ${formatDuration(ms)}${unheard}`);
+  return color(`${counts} in ${formatDuration(ms)}${interrupted}`);
 }
 
 function countsOf(results: readonly Result[]) {
@@ -102,7 +102,7 @@ function errorText(error: unknown): string {
   return [...messagesOf(error), ...differenceIn(error)].join("\n");
 }
 
-/** What the error says, and what its causes say. */
+/** The messages of the error and of its causes. */
 function messagesOf(error: unknown): string[] {
   const found: string[] = [];
   for (let at = error; at instanceof Error && found.length < MOST_CAUSES; at = at.cause) {

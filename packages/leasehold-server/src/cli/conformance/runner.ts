@@ -1,11 +1,11 @@
-/** Runs the tests that a suite defines, one after the other, where no test framework is installed. */
+/** Runs the tests of a suite one after the other, without a test framework. */
 import { once } from "node:events";
 import type { Clock } from "leasehold";
 import { withTimeout } from "leasehold/internal";
 import type { TestContext, TestFramework } from "leasehold/testing";
 import { expect } from "./expect.js";
 
-/** One test: what must hold, and the chapter of the suite that says so. */
+/** One test: the property that must hold, and the section of the suite that it belongs to. */
 export interface Property {
   readonly section: string;
   readonly name: string;
@@ -13,10 +13,10 @@ export interface Property {
   readonly timeoutMs: number;
 }
 
-/** A suite as it was defined; nothing of it has run. */
+/** A suite that has been defined and not yet run. */
 export interface Plan {
   readonly properties: readonly Property[];
-  /** What opens the store, and what closes it. */
+  /** Hooks that open the store. `after` has those that close it. */
   readonly before: readonly (() => Promise<void>)[];
   readonly after: readonly (() => Promise<void>)[];
 }
@@ -44,18 +44,18 @@ export function planOf(define: (framework: TestFramework) => void): Plan {
     beforeAll: (body) => before.push(body),
     afterAll: (body) => after.push(body),
     expect,
-    // The report says it.
+    // The report has the same information.
     tell: () => {},
   });
   return { properties, before, after };
 }
 
 /**
- * Runs a plan. A test that fails or takes too long holds up none of the others.
- * @param options.signal ends the run: what the test at work finds is no longer heard
- * @param options.onBegin before each test, with how many are done
+ * Runs a plan. A test that fails or times out does not stop the others.
+ * @param options.signal ends the run and drops the result of the running test
+ * @param options.onBegin called before each test, with the number of finished tests
  * @returns the results of the tests that have ended
- * @throws whatever opening or closing the store throws
+ * @throws the errors of opening and closing the store
  */
 export async function runPlan(
   { properties, before, after }: Plan,

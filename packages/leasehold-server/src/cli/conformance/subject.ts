@@ -1,4 +1,4 @@
-/** The store that is put to the test: behind a URL, or a user's own from a module. */
+/** Opens the store to test: behind a URL, or from the user's module. */
 
 import { InvalidOptionError, type LeaseStore } from "leasehold";
 import { systemEnv } from "leasehold/internal";
@@ -10,7 +10,7 @@ import { CONNECT_TIMEOUT_MS, shownUrl } from "../stores.js";
 
 /**
  * Opens the store behind a URL.
- * @throws UsageError where it knows one namespace alone, as a server does
+ * @throws UsageError if it supports only one namespace, as a server does
  */
 export async function openUrl(url: string): Promise<OpenedLeaseStore> {
   const stores = await openBy(ENGINES, url, systemEnv, CONNECT_TIMEOUT_MS);
@@ -20,7 +20,7 @@ export async function openUrl(url: string): Promise<OpenedLeaseStore> {
     await stores.close();
     if (!(error instanceof InvalidOptionError) || error.path !== "namespace") throw error;
     throw new UsageError(
-      `the suite works in namespaces of its own, and the store behind ${shownUrl(url)} knows one alone: test the engine itself`,
+      `the suite needs its own namespaces, and the store behind ${shownUrl(url)} supports only one: test the engine itself`,
       { cause: error },
     );
   }
@@ -28,7 +28,7 @@ export async function openUrl(url: string): Promise<OpenedLeaseStore> {
 }
 
 const WANTED =
-  "a function `open` that answers a LeaseStore, or what the suite's `open` answers, or a LeaseStore `store`; either may be the default export";
+  "a function `open` that returns a LeaseStore or the result of the suite's `open`, or a LeaseStore `store`; either may be the default export";
 const MEMBERS: Readonly<Record<keyof LeaseStore, "function" | "object">> = {
   capabilities: "object",
   acquire: "function",
@@ -44,7 +44,7 @@ const MEMBERS: Readonly<Record<keyof LeaseStore, "function" | "object">> = {
 
 /**
  * Opens the store that a module exports.
- * @throws UsageError that says what is wrong with the file
+ * @throws UsageError that explains the problem with the file
  */
 export function openModule(file: string): Promise<OpenedLeaseStore> {
   return loadModule(file, async (exports, path) => {
@@ -55,7 +55,9 @@ export function openModule(file: string): Promise<OpenedLeaseStore> {
     const missing = Object.entries(MEMBERS).filter(([name, type]) => typeof store[name] !== type);
     if (missing.length > 0) {
       const names = missing.map(([name]) => name).join(", ");
-      throw new UsageError(`the store of ${path} has no ${names}; wanted is ${WANTED}`);
+      throw new UsageError(
+        `the store of ${path} has no ${names}: the module must export ${WANTED}`,
+      );
     }
     const checked = store as unknown as LeaseStore;
     return { close: () => checked.close(), ...(store !== opened && opened), store: checked };

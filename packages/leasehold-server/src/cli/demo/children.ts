@@ -1,7 +1,7 @@
 /**
- * Processes of this same command line, restarted when they end by themselves. They share the
- * terminal's process group, so a Ctrl-C reaches them too; what they wait for is DRAIN over IPC, and
- * the end of that channel is what tells them that we are gone (see shutdown.ts).
+ * Child processes of this CLI, restarted when they end by themselves. They share the terminal's process
+ * group, so a Ctrl-C reaches them too. The parent sends DRAIN over IPC to stop them, and the end of
+ * that channel shows them that the parent is gone (see shutdown.ts).
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -12,12 +12,12 @@ import { DRAIN } from "../shutdown.js";
 const MAIN = fileURLToPath(new URL("../main.js", import.meta.url));
 const RESTART_MS = 1_000;
 const LONGEST_RESTART_MS = 10_000;
-/** A child that has lived as long starts the doubling of the pause over. */
+/** After this lifetime the restart delay begins again at RESTART_MS. */
 const HEALTHY_MS = 5_000;
 
 export interface ChildSpec {
   readonly name: string;
-  /** @param holder a new one for every start: an identity is of one incarnation */
+  /** @param holder a new name for each start, because each process is a different holder */
   readonly args: (holder: string) => readonly string[];
 }
 
@@ -34,9 +34,9 @@ export type ChildEvent =
       readonly pid: number;
       /** Its exit code, or the signal that ended it. */
       readonly code: number | string;
-      /** The last that it wrote to stderr. */
+      /** Its last line on stderr. */
       readonly said: string;
-      /** null: it is not started again. */
+      /** Delay of the restart; null if it is not restarted. */
       readonly restartMs: number | null;
     };
 
@@ -50,7 +50,7 @@ export class Child {
   #restartMs = RESTART_MS;
   #stopping = false;
 
-  /** Starts it at once. */
+  /** Starts the process at once. */
   constructor(spec: ChildSpec, env: Env, onEvent: (event: ChildEvent) => void) {
     this.#spec = spec;
     this.#env = env;
@@ -58,11 +58,11 @@ export class Child {
     this.#start();
   }
 
-  /** Tells it to drain; resolves when it has ended. */
+  /** Asks it to drain. Resolves when it has ended. */
   stop(): Promise<void> {
     this.#stopping = true;
     this.#restart?.cancel();
-    // It may have ended this very moment.
+    // It may have ended just now.
     if (this.#process?.connected) this.#process.send(DRAIN, () => {});
     return this.#ended;
   }
@@ -89,7 +89,7 @@ export class Child {
     const { pid = 0 } = child;
     this.#onEvent({ type: "started", name, pid, holder });
     this.#ended = new Promise((resolve) => {
-      // "close": when all that it wrote has been read. "error": it could not even be started.
+      // "close" follows the last output of the child. "error" means that it could not be started.
       const onEnd = (code: number | string) => {
         if (this.#process !== child) return;
         this.#process = undefined;
@@ -108,7 +108,7 @@ export class Child {
   }
 }
 
-/** Of a line of the log its message; any other line as it is. */
+/** Returns the message of a log line, or any other line unchanged. */
 function messageOf(line: string): string {
   try {
     const { msg } = JSON.parse(line) as { msg?: unknown };

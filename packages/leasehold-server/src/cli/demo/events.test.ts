@@ -10,7 +10,7 @@ function lines(...events: DemoEvent[]): string[] {
   return events.flatMap((event, index) => all.of(event, at(index)));
 }
 
-it("writes time, event, and values that are quoted where they must be", () => {
+it("writes the time, the event and its values, quoted where needed", () => {
   expect(
     lines(
       { type: "ready", url: "http://127.0.0.1:1", console: null, store: "memory:x" },
@@ -26,9 +26,9 @@ it("writes time, event, and values that are quoted where they must be", () => {
   ]);
 });
 
-it("tells what matters about tasks, and never the rest", () => {
+it("reports the important events of tasks only", () => {
   const claimed = { type: "claimed", ...grantee, queue: "q", remainingMs: 5 } as const;
-  const told = lines(
+  const written = lines(
     { type: "task", event: { type: "enqueued", id: "i", kind: "k", queue: "q", duplicate: false } },
     { type: "task", event: { ...claimed, previousHolder: null } },
     { type: "task", event: { ...claimed, previousHolder: "v" } },
@@ -42,7 +42,7 @@ it("tells what matters about tasks, and never the rest", () => {
     },
   );
   const grant = 'id=id-1 holder="w 1" token=7';
-  expect(told.map((line) => line.slice(25))).toEqual([
+  expect(written.map((line) => line.slice(25))).toEqual([
     `task.claimed ${grant} attempt=2`,
     `task.claimed ${grant} attempt=2 from=v`,
     `task.completed ${grant}`,
@@ -51,19 +51,19 @@ it("tells what matters about tasks, and never the rest", () => {
   ]);
 });
 
-it("tells counts and leaders only when they have changed", () => {
+it("reports counts and leaders only when they change", () => {
   const all = new Lines();
-  const told = (event: DemoEvent, ms: number) =>
+  const take = (event: DemoEvent, ms: number) =>
     all.of(event, at(ms)).map((line) => line.slice(25));
   const tasks = (done: number) => `tasks pending=0 running=1 done=${done} dead=0 cancelled=0`;
-  expect(told({ type: "counts", counts: counts(1) }, 0)).toEqual([tasks(1)]);
-  expect(told({ type: "counts", counts: counts(1) }, 5_000)).toEqual([]);
-  expect(told({ type: "counts", counts: counts(2) }, 5_000)).toEqual([tasks(2)]);
-  expect(told({ type: "counts", counts: counts(3) }, 6_000)).toEqual([]);
+  expect(take({ type: "counts", counts: counts(1) }, 0)).toEqual([tasks(1)]);
+  expect(take({ type: "counts", counts: counts(1) }, 5_000)).toEqual([]);
+  expect(take({ type: "counts", counts: counts(2) }, 5_000)).toEqual([tasks(2)]);
+  expect(take({ type: "counts", counts: counts(3) }, 6_000)).toEqual([]);
   const leader = { holder: "g", token: 3, remainingMs: 5 };
-  expect(told({ type: "leads", leader }, 0)).toEqual(["generator.leads holder=g token=3"]);
-  expect(told({ type: "leads", leader: { ...leader, remainingMs: 4 } }, 0)).toEqual([]);
-  expect(told({ type: "leads", leader: null }, 0)).toEqual(['generator.leads holder="" token=""']);
-  // The last word is never withheld.
-  expect(told({ type: "stopped" }, 6_001)).toEqual([tasks(3), "demo.stopped"]);
+  expect(take({ type: "leads", leader }, 0)).toEqual(["generator.leads holder=g token=3"]);
+  expect(take({ type: "leads", leader: { ...leader, remainingMs: 4 } }, 0)).toEqual([]);
+  expect(take({ type: "leads", leader: null }, 0)).toEqual(['generator.leads holder="" token=""']);
+  // The final counts are always written.
+  expect(take({ type: "stopped" }, 6_001)).toEqual([tasks(3), "demo.stopped"]);
 });

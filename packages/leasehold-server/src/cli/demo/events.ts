@@ -1,5 +1,5 @@
 /**
- * What happens in the demo, and how it is written without a terminal: one line an event,
+ * Events of the demo, and their format without a terminal: one line per event,
  *
  *   line  = time " " event *(" " key "=" value)
  *   time  = ISO 8601, UTC, with milliseconds
@@ -22,7 +22,7 @@ export type DemoEvent =
   | {
       readonly type: "ready";
       readonly url: string;
-      /** Its address; null: there is none. */
+      /** The address of the console; null if there is none. */
       readonly console: string | null;
       readonly store: string;
     }
@@ -33,7 +33,7 @@ export type DemoEvent =
   | { readonly type: "counts"; readonly counts: Counts }
   | { readonly type: "log"; readonly level: "warn" | "error"; readonly message: string };
 
-/** When an event was seen: monotonic for durations, wall for people. */
+/** The time of an event: monotonic for durations, wall clock for people. */
 export interface Moment {
   readonly ms: number;
   readonly wallMs: number;
@@ -41,14 +41,14 @@ export interface Moment {
 
 const COUNTS_EVERY_MS = 2_000;
 
-/** Events as lines. Remembers what was said last, so as not to say it again. */
+/** Formats events as lines. Remembers the last counts and leader, so as not to repeat them. */
 export class Lines {
   #countsAtMs = Number.NEGATIVE_INFINITY;
   #counts = "";
   #said = "";
   #leader = "";
 
-  /** No line for what is too frequent or too little to be told. */
+  /** Returns no line for events that are too frequent or too minor. */
   of(event: DemoEvent, { ms, wallMs }: Moment): string[] {
     const lines: string[] = [];
     const text = lineOf(event);

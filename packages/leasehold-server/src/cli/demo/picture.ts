@@ -1,10 +1,10 @@
-/** What the terminal shows, as a value: folded from the events, drawn by view.ts. */
+/** The state that the terminal shows: built from the events, drawn by view.ts. */
 import type { TaskEvent } from "leasehold/internal";
 import type { Counts, DemoEvent, Leader, Moment } from "./events.js";
 
-/** Seconds of the history of tasks done: as many as a wide terminal shows. */
+/** Seconds of history of finished tasks, enough for a wide terminal. */
 const HISTORY_SECONDS = 120;
-/** Hand-overs, refusals and the like that are kept to be shown. */
+/** News items that are kept: handovers, refusals and so on. */
 const NEWS = 100;
 
 /** A process of the demo. */
@@ -12,11 +12,11 @@ export interface Process {
   readonly name: string;
   readonly holder: string;
   readonly pid: number;
-  /** Why it does not run at the moment; null while it does. */
+  /** Why it is not running; null while it runs. */
   readonly ended: string | null;
 }
 
-/** A task in somebody's hands. */
+/** A task with its holder. */
 export interface Held {
   readonly id: string;
   readonly kind: string;
@@ -44,7 +44,7 @@ export class Picture {
   readonly held = new Map<string, Held>();
   /** Newest first. */
   readonly news: News[] = [];
-  /** Of this run. */
+  /** Totals of this run. */
   readonly totals = { completed: 0, handedOver: 0, refused: 0, crashed: 0 };
   /** Tasks done in each second, by the second's number since the start. */
   readonly #done = new Map<number, number>();
@@ -76,7 +76,7 @@ export class Picture {
         if (before) this.processes.set(name, { ...before, ended });
         if (restartMs === null) return;
         this.totals.crashed += 1;
-        this.#tell(
+        this.#add(
           now,
           "process",
           `${name} ended (${ended}), starts again in ${restartMs / 1_000} s`,
@@ -88,8 +88,8 @@ export class Picture {
         if (leader?.token !== this.leader?.token) {
           const text = leader
             ? `${leader.holder} generates, token ${leader.token}`
-            : "nobody generates";
-          this.#tell(now, "generator", text);
+            : "no instance generates";
+          this.#add(now, "generator", text);
         }
         this.leader = leader && { ...leader, expiresAtMs: now.ms + leader.remainingMs };
         return;
@@ -98,7 +98,7 @@ export class Picture {
         this.counts = event.counts;
         return;
       case "log":
-        this.#tell(now, "server", event.message);
+        this.#add(now, "server", event.message);
         return;
       case "task":
         this.#takeTask(event.event, now);
@@ -128,7 +128,7 @@ export class Picture {
         if (previousHolder === null) return;
         this.totals.handedOver += 1;
         const text = `${short(id)} from ${previousHolder} to ${holder ?? "?"}, token ${token}`;
-        this.#tell(now, "handed over", text);
+        this.#add(now, "handed over", text);
         return;
       }
       case "renewed": {
@@ -147,7 +147,7 @@ export class Picture {
         return;
       case "expired":
         this.#drop(event);
-        this.#tell(
+        this.#add(
           now,
           "expired",
           `${short(event.id)} of ${event.holder ?? "?"}, token ${event.token}`,
@@ -157,7 +157,7 @@ export class Picture {
         this.totals.refused += 1;
         const { operation, id, holder, token, reason } = event;
         const text = `${operation} of ${short(id)} by ${holder ?? "?"}, token ${token}: ${reason}`;
-        this.#tell(now, "refused", text);
+        this.#add(now, "refused", text);
       }
     }
   }
@@ -177,13 +177,13 @@ export class Picture {
     return Math.floor((nowMs - this.startedAtMs) / 1_000);
   }
 
-  #tell({ wallMs }: Moment, what: News["what"], text: string): void {
+  #add({ wallMs }: Moment, what: News["what"], text: string): void {
     this.news.unshift({ wallMs, what, text });
     this.news.length = Math.min(this.news.length, NEWS);
   }
 }
 
-/** The end of a task's id: the beginning is the time, alike for tasks of one moment. */
+/** The end of a task's id. Its beginning is a time, which tasks of the same moment share. */
 export function short(id: string): string {
   return id.slice(-6);
 }

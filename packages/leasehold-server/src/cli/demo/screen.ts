@@ -1,7 +1,6 @@
 /**
- * A picture that stays in place. It is drawn on the terminal's second screen, from the top left and
- * clearing what was there, so that neither a resize nor a long line leaves anything behind; at the
- * end the terminal is as it was.
+ * Redraws a picture in place. It uses the terminal's alternate screen and clears each line, so that
+ * neither a resize nor a long line leaves traces. At the end the terminal is as it was before.
  */
 import type { Clock, Timer } from "leasehold";
 import type { Size } from "./view.js";

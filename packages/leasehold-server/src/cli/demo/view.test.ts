@@ -44,7 +44,7 @@ const claim = (
 const show = (ms: number, columns = 100, rows = 30) => render(picture, ms, { columns, rows });
 const lineOf = (lines: string[], text: string) => lines.find((line) => line.includes(text)) ?? "";
 
-it("shows who holds which task, with which token, for how long", () => {
+it("shows the holder, the token and the remaining time of each task", () => {
   claim("aaaaaa", "worker-1-aa", 1_000);
   claim("bbbbbb", "stranger", 1_000, 12);
   task({ type: "renewed", ...grantee("aaaaaa", "worker-1-aa"), remainingMs: 4_000 }, 2_000);
@@ -57,7 +57,7 @@ it("shows who holds which task, with which token, for how long", () => {
   expect(lineOf(show(2_700), "aaaaaa")).toBe("");
 });
 
-it("tells of hand-overs, refusals and crashes, the newest first", () => {
+it("lists handovers, refusals and crashes, newest first", () => {
   claim("aaaaaa", "worker-1-aa", 0);
   const code = { code: 1, said: "simulated crash", restartMs: 1_000 };
   picture.take({ type: "exited", name: "worker-1", pid: 101, ...code }, at(1_000));
@@ -82,7 +82,7 @@ it("tells of hand-overs, refusals and crashes, the newest first", () => {
 it("shows the generator, the queue and the rate", () => {
   const counts = { pending: 5, running: 2, done: 7, dead: 1, cancelled: 0 };
   picture.take({ type: "counts", counts }, at(0));
-  expect(lineOf(show(0), "generates")).toContain("nobody yet  ready: generator-1-aa");
+  expect(lineOf(show(0), "generates")).toContain("no leader yet  ready: generator-1-aa");
   const leader = { holder: "generator-1-aa", token: 9, remainingMs: 3_000 };
   picture.take({ type: "leads", leader }, at(0));
   for (const ms of [500, 1_500, 1_600]) {
@@ -110,7 +110,7 @@ it.each([
   for (const line of lines) expect(line.length).toBeLessThanOrEqual(columns);
 });
 
-it("says how many tasks there was no room for", () => {
+it("shows how many tasks do not fit", () => {
   for (let index = 0; index < 40; index += 1) {
     claim(`t${index}`.padEnd(6, "x"), "worker-1-aa", index);
   }

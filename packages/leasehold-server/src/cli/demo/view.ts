@@ -1,4 +1,4 @@
-/** The picture as lines for a terminal of a given size. */
+/** Renders the picture as lines for a terminal of a given size. */
 
 import { formatDuration, TASK_STATES } from "leasehold/internal";
 import { colors } from "../output.js";
@@ -9,7 +9,7 @@ export interface Size {
   readonly rows: number;
 }
 
-/** A piece of a line: cut and padded as plain text, coloured last. */
+/** A piece of a line. It is cut and padded as plain text, then coloured. */
 interface Span {
   readonly text: string;
   readonly color?: (text: string) => string;
@@ -26,12 +26,12 @@ const NEWS_COLORS: Readonly<Record<News["what"], (text: string) => string>> = {
   generator: green,
   server: red,
 };
-/** The widest name of a kind of news. */
+/** Width of the longest kind of news. */
 const NEWS_WIDTH = 11;
-/** Lines of news that stay where the table of tasks would need the room, unless it has less than half. */
+/** Lines of news that stay if the table of tasks needs room, as long as the table has half of it. */
 const FEWEST_NEWS = 4;
 
-/** As many lines as fit, none longer than the terminal is wide. */
+/** Returns as many lines as fit, none wider than the terminal. */
 export function render(picture: Picture, nowMs: number, size: Size): string[] {
   const head = [
     titleOf(picture, nowMs),
@@ -94,7 +94,7 @@ function generatorOf({ leader, processes }: Picture, nowMs: number): Line[] {
         { text: leader.holder, color: green },
         { text: `  token ${leader.token}  ${leftOf(leader.expiresAtMs, nowMs)} left` },
       ]
-    : [{ text: "nobody yet", color: yellow }];
+    : [{ text: "no leader yet", color: yellow }];
   const standby = ready.map(({ holder }) => holder).join(", ");
   return [
     [
@@ -109,7 +109,7 @@ interface Column {
   readonly head: string;
   readonly width: number;
   readonly right?: boolean;
-  /** Left out where the terminal is narrower. */
+  /** The column is left out in narrower terminals. */
   readonly from?: number;
 }
 const COLUMNS: readonly Column[] = [
@@ -162,7 +162,7 @@ function workersOf({ processes, held }: Picture, nowMs: number, width: number): 
     if (tasks.length > 0) add(who, tasks);
     else lines.push(row({ ...who, task: { text: ended ?? "idle", color: dim } }));
   }
-  // Left by those that have died, until their leases run out, or in the hands of workers elsewhere.
+  // Tasks of dead workers until their leases expire, and tasks of workers elsewhere.
   for (const [holder, tasks] of byHolder) add({ worker: { text: holder, color: dim } }, tasks);
   return lines;
 }
@@ -179,8 +179,8 @@ function newsOf(news: readonly News[], room: number): Line[] {
 
 function footOf({ totals, draining }: Picture): string {
   const { completed, handedOver, refused, crashed } = totals;
-  const hint = draining ? "Ctrl-C again ends at once" : "Ctrl-C ends; a restart goes on";
-  return `${hint} - ${completed} done, ${handedOver} handed over, ${refused} refused, ${crashed} crashes`;
+  const help = draining ? "Ctrl-C again ends at once" : "Ctrl-C ends; a restart goes on";
+  return `${help} - ${completed} done, ${handedOver} handed over, ${refused} refused, ${crashed} crashes`;
 }
 
 function leftOf(expiresAtMs: number, nowMs: number): string {
@@ -191,7 +191,7 @@ function label(text: string): string {
   return text.padEnd(11);
 }
 
-/** The first lines, the last of them saying how many more there are. */
+/** Returns the first lines, and a last line with the number of those that do not fit. */
 function cut(lines: readonly Line[], room: number): readonly Line[] {
   if (lines.length <= room) return lines;
   if (room === 0) return [];

@@ -1,4 +1,4 @@
-/** What a store and this process are like, measured. */
+/** Measures a store and this process. */
 import type { Env, LeaseStore } from "leasehold";
 import { newHolder, newLeaseId } from "leasehold/internal";
 import { type Summary, summaryOf } from "./ttl.js";
@@ -9,13 +9,13 @@ const TTL_MS = 30_000;
 export interface Measured {
   readonly acquireMs: number;
   readonly renewal: Summary;
-  /** The store's clock less ours, and how far that may be wrong; null where the store shows none. */
+  /** The offset of the store's clock from ours, with its uncertainty; null if the store shows no clock. */
   readonly clock: { readonly offsetMs: number; readonly uncertainMs: number } | null;
 }
 
 /**
- * Takes a lease on a resource of its own, renews it again and again, and gives it back.
- * @throws what the store answers
+ * Acquires a lease on its own resource, renews it `samples` times and releases it.
+ * @throws the error of the store
  */
 export async function measureStore(
   store: LeaseStore,
@@ -38,7 +38,7 @@ export async function measureStore(
   const [granted] = acquired.value;
   if (granted?.status !== "acquired") throw failureOf(granted);
   const tooks: number[] = [];
-  // The quickest round trip tells most exactly when the store looked at its clock.
+  // The fastest round trip gives the most exact time at which the store read its clock.
   let best: Measured["clock"] = null;
   try {
     for (let count = 0; count < samples; count += 1) {
@@ -52,7 +52,7 @@ export async function measureStore(
       best = { offsetMs: Math.round(storeMs - (answeredMs - tookMs / 2)), uncertainMs: tookMs / 2 };
     }
   } finally {
-    // Also after a failure; what is not released runs out.
+    // Releases after a failure too. A lease that cannot be released expires.
     await store.release([grant]).catch(() => {});
   }
   return {
@@ -66,7 +66,7 @@ function failureOf(outcome: { status: string; error?: Error } | undefined): Erro
   return outcome?.error ?? new Error(`the store answered ${outcome?.status ?? "nothing"}`);
 }
 
-/** How late timers fire in this process, until stopped: what a holder in it would not notice in time. */
+/** Measures how late timers fire in this process, until stopped: a holder notices events that late. */
 export function measurePauses({ clock }: Env): () => Summary {
   const pauses: number[] = [0];
   let timer = clock.timer(0, () => {});

@@ -1,17 +1,17 @@
 /**
- * Which ttl a program needs: long enough that one which is healthy keeps its lease.
+ * Recommends a TTL: long enough that a healthy program keeps its lease.
  *
  *   │◀── a third: renewal ──▶│◀──────────── two thirds: all of this must fit in ────────────▶│
  *   granted                  pause of the process, the renewal's round trip, drift, margin    expires
  *
- * One renewal must come through after the longest usual pause: ttl > pause + renewal + margin, that is
- * the least. Three times as much lets two renewals in a row fail, and is what we advise.
+ * One renewal must succeed after the longest usual pause, so the minimum is: ttl > pause + renewal +
+ * margin. Three times the minimum survives two failed renewals in a row, and is the recommendation.
  */
 
-/** As the library's defaults: see AcquireOptions. */
+/** The library's defaults: see AcquireOptions. */
 const MARGIN_MS = 10;
 const DRIFT_RATIO = 0.01;
-/** Below, every hiccup of a network is a loss. */
+/** With a shorter TTL, every network delay costs a lease. */
 const SHORTEST_ADVISED_MS = 1_000;
 
 export interface Summary {
@@ -37,12 +37,12 @@ export interface TtlAdvice {
   readonly pauseMs: number;
   readonly renewalMs: number;
   readonly marginMs: number;
-  /** Shorter ones lose healthy leases. */
+  /** A shorter TTL loses healthy leases. */
   readonly leastMs: number;
   readonly advisedMs: number;
 }
 
-/** @param limits what the store grants */
+/** @param limits the TTLs that the store grants */
 export function adviseTtl(
   pauseMs: number,
   renewalMs: number,
@@ -54,7 +54,7 @@ export function adviseTtl(
   return { pauseMs, renewalMs, marginMs: MARGIN_MS, leastMs, advisedMs };
 }
 
-/** To 1, 2, 3 or 5 times a power of ten. */
+/** Rounds up to 1, 2, 3 or 5 times a power of ten. */
 function roundUp(ms: number): number {
   const power = 10 ** Math.floor(Math.log10(ms));
   const digit = [1, 2, 3, 5, 10].find((step) => step * power >= ms) ?? 10;

@@ -84,9 +84,9 @@ async function refused(
     refusal: async () => {
       const held = outcome();
       const ahead = await countAhead(entry, grantId, world, place);
-      // A reserved resource's remaining time already includes their turns.
-      const turnsMs = entry.owner ? queue.reservedForMs(ahead) : 0;
-      const remainingMs = held.remainingMs === null ? null : held.remainingMs + turnsMs;
+      // A reserved resource's remaining time already includes the reservations.
+      const reservedMs = entry.owner ? queue.reservedForMs(ahead) : 0;
+      const remainingMs = held.remainingMs === null ? null : held.remainingMs + reservedMs;
       return { ...held, remainingMs, ahead };
     },
   };

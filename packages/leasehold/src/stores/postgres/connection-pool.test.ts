@@ -205,7 +205,7 @@ describePostgres("the password of a server", () => {
       `postgres://${authority}:port/postgres`,
       `postgres://${authority}:${server.port}/%zz`,
       `postgres://app:${password}%zz@127.0.0.1:${server.port}/postgres`,
-      `postgres://nobody:${password}@127.0.0.1:${server.port}/postgres`,
+      `postgres://stranger:${password}@127.0.0.1:${server.port}/postgres`,
       `postgres://${authority}:${server.port}/missing_database`,
       `postgres://${authority}:${server.port}/postgres?watch=${password}`,
       `postgres://${authority}:${server.port}/postgres?sslcert=/missing`,

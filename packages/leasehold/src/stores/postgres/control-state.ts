@@ -60,7 +60,7 @@ export function pausesIn(sql: Sql): PauseStore & PauseActs {
         if (kind === "resource") await session.query(PAUSE_RESOURCE, [namespace, name]);
         const columns = [namespace, kind, name, actor, reason];
         const [pause] = await session.query<Pause>(SET_PAUSE, columns);
-        invariant(pause !== undefined, "what was inserted is returned");
+        invariant(pause !== undefined, "INSERT returns the pause");
         return pause;
       }),
     clear: ({ namespace, kind, name }) =>

@@ -31,14 +31,14 @@ export function postgresControl(connections: Connections): Control {
     limits: limitsIn(general),
     leasesApart: false,
     actors: actorsIn(general, connections),
-    async perform(act, work, told) {
+    async perform(act, work, onEntry) {
       for (let tries = 1; ; tries += 1) {
         let thrown: { readonly error: unknown } | undefined;
         try {
           return await general.transaction(async (session) => {
             try {
               const { value, entry } = await performIn(session, connections, act, work);
-              if (entry) told?.(entry);
+              if (entry) onEntry?.(entry);
               return value;
             } catch (error) {
               thrown = { error };
@@ -65,7 +65,7 @@ async function performIn<T>(
   const failed: LeaseholdError[] = [];
   const sql = sqlWithin(session);
   const actors = actorsIn(sql, connections);
-  const { value, details } = await work(telling(actors, (error) => failed.push(error)));
+  const { value, details } = await work(reporting(actors, (error) => failed.push(error)));
   if (failed[0]) throw failed[0];
   const done = { ...act, phase: "done", details: JSON.stringify(details) } as const;
   const [entry] = await addEntries(sql, [done]);
@@ -109,24 +109,24 @@ function sqlWithin(session: Session): Sql {
 }
 
 /** Stores return failures as outcomes; an action throws them, so that the transaction rolls back. */
-function telling(actors: Actors, tell: (error: LeaseholdError) => void): Actors {
-  const told =
+function reporting(actors: Actors, report: (error: LeaseholdError) => void): Actors {
+  const reported =
     <Request, Outcome extends { readonly status: string }>(
       ask: (requests: readonly Request[]) => Promise<(Outcome | Failed)[]>,
     ) =>
     async (requests: readonly Request[]) => {
       const outcomes = await ask(requests);
-      for (const outcome of outcomes) if (isFailed(outcome)) tell(outcome.error);
+      for (const outcome of outcomes) if (isFailed(outcome)) report(outcome.error);
       return outcomes;
     };
   const { leases, tasks } = actors;
   return {
     ...actors,
-    leases: { revoke: told((requests) => leases.revoke(requests)) },
+    leases: { revoke: reported((requests) => leases.revoke(requests)) },
     tasks: {
-      cancel: told((keys) => tasks.cancel(keys)),
-      retry: told((keys) => tasks.retry(keys)),
-      delete: told((keys) => tasks.delete(keys)),
+      cancel: reported((keys) => tasks.cancel(keys)),
+      retry: reported((keys) => tasks.retry(keys)),
+      delete: reported((keys) => tasks.delete(keys)),
     },
   };
 }

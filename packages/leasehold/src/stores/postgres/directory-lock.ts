@@ -141,7 +141,7 @@ function socketOf(file: string): string {
   return file.replace(/\.lock$/, ".sock");
 }
 
-/** Returns null if the file system has no sockets, or none with so long a path. */
+/** Returns null if the file system has no sockets, or does not allow a path of this length. */
 function listenAt(path: string): Promise<Server | null> {
   if (process.platform !== "linux" || Buffer.byteLength(path) > LONGEST_SOCKET_PATH_BYTES) {
     return Promise.resolve(null);

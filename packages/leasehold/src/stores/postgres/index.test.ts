@@ -158,9 +158,9 @@ describe("the user's PGlite", () => {
     const events = other.leases.watch("shared", { signal: new AbortController().signal });
     const reader = events[Symbol.asyncIterator]();
     expect((await reader.next()).value).toEqual({ type: "resync" });
-    const hint = reader.next();
+    const next = reader.next();
     await one.leases.release([request]);
-    expect((await hint).value).toEqual({
+    expect((await next).value).toEqual({
       type: "changed",
       ...key,
       wakes: grantIdOf(rival.leaseId),

@@ -232,11 +232,11 @@ export class Holding {
     }
     const { holder, grantId, ttlMs, revoked } = record;
     const leftMs = (revoked?.freeAtMs ?? timeOf(stat) + ttlMs) - (await talk.sync());
-    // A notification wakes the waiter when its turn comes: after the current grant and the waiters
-    // before it.
-    const turnsMs = waits ? reservedForMs(ahead) : 0;
+    // A notification wakes the waiter when it reaches the head of the queue: after the current grant
+    // and the reservations of the waiters before it.
+    const reservedMs = waits ? reservedForMs(ahead) : 0;
     // Its TTL has passed; how long its session still lasts is unknown.
-    const remainingMs = leftMs > 0 ? Math.min(leftMs, ttlMs) + turnsMs : null;
+    const remainingMs = leftMs > 0 ? Math.min(leftMs, ttlMs) + reservedMs : null;
     return { status: "held", holder, grantId, remainingMs, ...waiting };
   }
 }

@@ -87,7 +87,7 @@ export class Talk {
     }
   }
 
-  /** What {@link read} would see where nobody contends, for one request; null where somebody does. */
+  /** Returns what {@link read} would see if there are no contenders, with one request; null if there are. */
   async glance(key: Key): Promise<Seen | null> {
     const own = await orNull(this.link.getData(this.paths.lock(key), this.deadlineMs));
     if (!own) return NOTHING;

@@ -145,7 +145,7 @@ export class WaitQueue {
   }
 
   /**
-   * Notifies the waiter from now on when its turn may have come.
+   * Notifies the waiter from now on when it may have become the head of the queue.
    * @param first the holder of the lock; undefined if free
    * @returns whether the waiter is still blocked
    */

@@ -1,4 +1,4 @@
-/** What operators do, always with a name and a reason: revoke, pause and resume. */
+/** Operator actions: revoke, pause and resume. Each needs an actor and a reason. */
 import { userInfo } from "node:os";
 import { type Command, Option } from "commander";
 import type { LeaseStores } from "leasehold";
@@ -20,65 +20,69 @@ import { print } from "./output.js";
 import { openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
 
-export interface ActOptions {
+export interface ActionOptions {
   readonly actor: string;
   readonly reason: string;
   readonly namespace: string;
   readonly json?: boolean;
 }
 
-/** Adds what every act needs: who, and why. */
+/** Adds --reason and --actor, which every operator action needs. */
 export function withReason(command: Command, { needsReason = true } = {}): Command {
-  const reason = new Option("--reason <text>", "kept in the audit").makeOptionMandatory(
-    needsReason,
+  const reason = new Option(
+    "--reason <text>",
+    "why you do this, for the audit log",
+  ).makeOptionMandatory(needsReason);
+  const actor = new Option(
+    "--actor <name>",
+    "who does this, for the audit log; a server records the API key",
   );
-  const actor = new Option("--actor <name>", "who, for the audit; a server takes the key's");
   return command
     .addOption(reason)
-    .addOption(actor.default(`cli:${userInfo().username}`, "cli: and your name"));
+    .addOption(actor.default(`cli:${userInfo().username}`, "cli:USER"));
 }
 
-/** The same, and where, and for whom. */
-export function withAct(command: Command, options?: { needsReason?: boolean }): Command {
+/** Adds --reason and --actor, the stores, the tenant and --json. */
+export function withOperatorAction(command: Command, options?: { needsReason?: boolean }): Command {
   return withReason(withStores(command), options)
     .addOption(namespaceOption())
-    .option("--json", "for machines");
+    .option("--json", "print JSON");
 }
 
-/** @throws UsageError where nobody would keep the audit */
+/** @throws UsageError if the store keeps no audit log */
 export function operatorOf({ control, operator }: LeaseStores): Operator {
   const found = control ?? operator;
   if (found) return found;
   throw new UsageError(
-    "this store keeps no audit, and nothing is done without an entry: name a database by --control",
+    "this store keeps no audit log, which operator actions need: name a database that keeps one with --control",
   );
 }
 
 export function actOf(
-  { actor, reason, namespace }: ActOptions,
+  { actor, reason, namespace }: ActionOptions,
   action: string,
   target: string,
 ): Act {
   return { namespace, actor, action, target, reason };
 }
 
-interface RevokeOptions extends ActOptions {
+interface RevokeOptions extends ActionOptions {
   readonly expectedToken?: number;
   readonly at: "expiry" | "now";
 }
 
 export function addRevoke(program: Command): void {
-  withAct(program.command("revoke"))
-    .description("end somebody's lease, as an operator")
-    .argument("<resource>", "whose lease shall end")
+  withOperatorAction(program.command("revoke"))
+    .description("end the lease of another holder")
+    .argument("<resource>", "resource whose lease ends")
     .addOption(
-      new Option("--at <when>", "expiry: free when its time has passed; now: free at once")
+      new Option("--at <when>", "when the resource is free: at the expiry of the lease, or now")
         .choices(["expiry", "now"])
         .default("expiry"),
     )
     .option(
       "--expected-token <n>",
-      "only the grant of this token",
+      "revoke only the grant with this token",
       integer(1, Number.MAX_SAFE_INTEGER),
     )
     .addHelpText("after", REVOKE_HELP)
@@ -128,22 +132,22 @@ function sayRevoked(resource: string, outcome: Awaited<ReturnType<typeof revoke>
       return `revoked ${resource}, token ${token}: ${free}`;
     }
     case "notHeld":
-      return `nobody holds ${resource}: nothing was done`;
+      return `${resource} is not held: nothing was revoked`;
     case "otherToken":
-      return `${resource} is held under another token: nothing was done`;
+      return `${resource} is held with another token: nothing was revoked`;
   }
 }
 
-interface PauseOptions extends ActOptions {
+interface PauseOptions extends ActionOptions {
   readonly prefix?: string;
   readonly queue?: string;
   readonly list?: boolean;
 }
 
 export function addPause(program: Command): void {
-  withWhat(withAct(program.command("pause"), { needsReason: false }))
-    .description("grant a resource, what is below a prefix, or a queue to nobody from now on")
-    .option("--list", "show what is paused, and change nothing")
+  withWhat(withOperatorAction(program.command("pause"), { needsReason: false }))
+    .description("stop granting a resource, all resources with a prefix, or the tasks of a queue")
+    .option("--list", "list the pauses and change nothing")
     .addHelpText("after", PAUSE_HELP)
     .action(async (resource: string | undefined, options: PauseOptions, command: Command) => {
       if (options.list) await listPauses(options, command);
@@ -163,11 +167,11 @@ async function listPauses({ namespace, json }: PauseOptions, command: Command): 
 
 export async function pauseWhat(
   key: PauseKey,
-  options: ActOptions,
+  options: ActionOptions,
   command: Command,
 ): Promise<void> {
   const { actor, reason, json } = options;
-  // Where it may be left out for a list.
+  // Commander does not require it, because --list needs no reason.
   if (!reason) throw new UsageError("required option '--reason <text>' not specified");
   const stores = await openLeasesAndControl(whereOf(command));
   try {
@@ -179,8 +183,8 @@ export async function pauseWhat(
 }
 
 export function addResume(program: Command): void {
-  withWhat(withAct(program.command("resume")))
-    .description("take a pause back")
+  withWhat(withOperatorAction(program.command("resume")))
+    .description("end a pause")
     .addHelpText("after", RESUME_HELP)
     .action(async (resource: string | undefined, options: PauseOptions, command: Command) =>
       resumeWhat(keyOf(resource, options), options, command),
@@ -189,7 +193,7 @@ export function addResume(program: Command): void {
 
 export async function resumeWhat(
   key: PauseKey,
-  options: ActOptions,
+  options: ActionOptions,
   command: Command,
 ): Promise<void> {
   const stores = await openLeasesAndControl(whereOf(command));
@@ -206,9 +210,9 @@ export async function resumeWhat(
 
 function withWhat(command: Command): Command {
   return command
-    .argument("[resource]", "one resource")
-    .option("--prefix <text>", "all resources that begin with it; '': all")
-    .option("--queue <name>", "a queue of tasks");
+    .argument("[resource]", "resource")
+    .option("--prefix <text>", "all resources that begin with this text; '' means all resources")
+    .option("--queue <name>", "task queue");
 }
 
 function keyOf(resource: string | undefined, { prefix, queue, namespace }: PauseOptions): PauseKey {
@@ -218,7 +222,7 @@ function keyOf(resource: string | undefined, { prefix, queue, namespace }: Pause
   if (queue !== undefined) named.push({ kind: "queue", name: queue });
   const [one, ...others] = named;
   if (one && others.length === 0) return { namespace, ...one };
-  throw new UsageError("one of these: a resource, --prefix TEXT or --queue NAME");
+  throw new UsageError("name exactly one: a resource, --prefix TEXT or --queue NAME");
 }
 
 function tableOf(pauses: readonly Pause[]): string {
@@ -231,19 +235,19 @@ function tableOf(pauses: readonly Pause[]): string {
 }
 
 const REVOKE_HELP = `
-The holder is refused at its next renewal. With --at expiry nobody else is granted the resource before the
-holder had to stop anyway; with --at now at once, and until the holder has noticed only the fencing token
-protects. Every act is entered in the audit, with --actor and --reason; what was refused too.
+The store refuses the holder's next renewal. With --at expiry, the resource stays reserved until the lease
+would have expired. With --at now, another holder can acquire it at once: until the old holder notices, only
+the fencing token protects your data. The audit log records every attempt with --actor and --reason.
 
-Exit codes: 0 revoked; 76 nothing to revoke (nobody holds it, or under another token).
+Exit codes: 0 revoked; 76 nothing to revoke (the resource is not held, or is held with another token).
 
 Examples:
   leasehold revoke deploy/web --reason "runner is gone" --store postgres://localhost/app
   leasehold revoke deploy/web --at now --expected-token 1893499203120000 --reason "stuck since 10:00"`;
 
 const PAUSE_HELP = `
-Who holds what is paused keeps and renews it; who waits for it goes on waiting. A resource is paused in the
-store, in the step that grants; a prefix or a queue by every server, within seconds.
+Holders keep and renew the leases they have. Waiters keep waiting. The store itself enforces the pause of a
+resource, immediately. Servers enforce the pause of a prefix or a queue, within seconds.
 
 Examples:
   leasehold pause deploy/web --reason "migration at 12:00"

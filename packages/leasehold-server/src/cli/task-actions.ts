@@ -1,4 +1,4 @@
-/** What operators do to tasks: retry, cancel and delete them, and pause a queue. */
+/** Operator actions on tasks: retry, cancel and delete tasks, pause and resume queues. */
 import { type Command, Option } from "commander";
 import type { Stores } from "leasehold";
 import { InvalidOptionError } from "leasehold";
@@ -12,16 +12,23 @@ import {
   type TaskState,
   type TaskStore,
 } from "leasehold/internal";
-import { type ActOptions, actOf, operatorOf, pauseWhat, resumeWhat, withAct } from "./acts.js";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
+import {
+  type ActionOptions,
+  actOf,
+  operatorOf,
+  pauseWhat,
+  resumeWhat,
+  withOperatorAction,
+} from "./operator-actions.js";
 import { whereOf } from "./options.js";
 import { print } from "./output.js";
 import { openWhere } from "./stores.js";
 
 type Verb = keyof Actors["tasks"];
 
-/** In one transaction their rows are locked until the last of them is done. */
+/** One transaction locks the rows of all its tasks until it ends. */
 const MOST_AT_ONCE = 1_000;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -29,57 +36,59 @@ const VERBS: Readonly<Record<Verb, { done: string; from: readonly TaskState[]; w
   retry: {
     done: "retried",
     from: ["dead", "cancelled"],
-    what: "start dead or cancelled tasks over; make pending ones due now",
+    what: "restart dead or cancelled tasks; make pending tasks due now",
   },
   cancel: {
     done: "cancelled",
     from: ["pending", "running"],
-    what: "end pending and running tasks; their holders are refused from then on",
+    what: "cancel pending and running tasks; the store refuses their holders from then on",
   },
   delete: {
     done: "deleted",
     from: ["done", "dead", "cancelled"],
-    what: "forget tasks that have ended, with their attempts",
+    what: "delete tasks that have ended, with their attempts",
   },
 };
 
-interface Options extends ActOptions {
+interface Options extends ActionOptions {
   readonly state?: TaskState;
   readonly queue?: string;
   readonly kind?: string;
   readonly yes?: boolean;
 }
 
-/** Below `tasks`. */
-export function addTaskActs(tasks: Command): void {
+/** Adds the subcommands of `tasks`. */
+export function addTaskActions(tasks: Command): void {
   for (const [verb, { what }] of Object.entries(VERBS) as [Verb, (typeof VERBS)[Verb]][]) {
-    withAct(tasks.command(verb))
+    withOperatorAction(tasks.command(verb))
       .description(what)
-      .argument("[ids...]", "these; without any, those that the filters match")
-      .addOption(new Option("--state <state>", "only tasks in this state").choices(TASK_STATES))
-      .option("--queue <name>", "only tasks of this queue")
-      .option("--kind <kind>", "only tasks of this kind")
-      .option("--yes", "do it to all that match, and do not only count them")
+      .argument("[ids...]", "ids of the tasks (default: the tasks that match the filters)")
+      .addOption(
+        new Option("--state <state>", "match only tasks in this state").choices(TASK_STATES),
+      )
+      .option("--queue <name>", "match only tasks of this queue")
+      .option("--kind <kind>", "match only tasks of this kind")
+      .option("--yes", "change the matching tasks instead of counting them")
       .addHelpText("after", helpOf(verb))
       .action(async (ids: string[], options: Options, command: Command) =>
         act(verb, ids, options, command),
       );
   }
-  withAct(tasks.command("pause-queue"))
-    .description("let nobody take tasks of a queue from now on; those at work go on")
-    .argument("<queue>", "which")
+  withOperatorAction(tasks.command("pause-queue"))
+    .description("stop handing out tasks of a queue; running tasks continue")
+    .argument("<queue>", "name of the queue")
     .addHelpText(
       "after",
       '\nExamples:\n  leasehold tasks pause-queue mails --reason "provider is down"',
     )
-    .action(async (name: string, options: ActOptions, command: Command) =>
+    .action(async (name: string, options: ActionOptions, command: Command) =>
       pauseWhat({ kind: "queue", name, namespace: options.namespace }, options, command),
     );
-  withAct(tasks.command("resume-queue"))
-    .description("take that back")
-    .argument("<queue>", "which")
+  withOperatorAction(tasks.command("resume-queue"))
+    .description("resume a paused queue")
+    .argument("<queue>", "name of the queue")
     .addHelpText("after", '\nExamples:\n  leasehold tasks resume-queue mails --reason "it is back"')
-    .action(async (name: string, options: ActOptions, command: Command) =>
+    .action(async (name: string, options: ActionOptions, command: Command) =>
       resumeWhat({ kind: "queue", name, namespace: options.namespace }, options, command),
     );
 }
@@ -92,7 +101,7 @@ async function act(
 ): Promise<void> {
   const isFiltered = [options.state, options.queue, options.kind].some((one) => one !== undefined);
   if (given.length > 0 === isFiltered) {
-    throw new UsageError("which tasks? their ids, or at least one of --state, --queue and --kind");
+    throw new UsageError("which tasks? pass ids, or at least one of --state, --queue and --kind");
   }
   const wrong = given.find((id) => !UUID.test(id));
   if (wrong !== undefined) throw new InvalidOptionError("id", `must be a UUID, not "${wrong}"`);
@@ -105,19 +114,23 @@ async function act(
     const count = more ? `more than ${ids.length}` : String(ids.length);
     if (isFiltered && !options.yes) {
       const matched = { matched: ids.length, more };
-      print(options.json, matched, () => `${count} tasks match, and are left alone: add --yes`);
+      print(
+        options.json,
+        matched,
+        () => `${count} tasks match; none was changed: add --yes to change them`,
+      );
       throw new Exit(ids.length === 0 ? 0 : EXIT.usage);
     }
     const outcomes = ids.length === 0 ? [] : await perform(stores, verb, ids, options);
     const changed = outcomes.filter(({ status }) => status === "ok").length;
-    const tasks = ids.map((id, index) => ({ id, ...saidOf(outcomes[index]) }));
+    const tasks = ids.map((id, index) => ({ id, ...resultOf(outcomes[index]) }));
     print(options.json, { changed, matched: ids.length, more, tasks }, () => {
       const refused = tasks.filter(({ status }) => status !== "ok");
-      const lines = refused.map(({ id, status, state }) => `${id} ${state ?? status}: left alone`);
-      const rest = more ? " (there are more: say it again)" : "";
+      const lines = refused.map(({ id, status, state }) => `${id} ${state ?? status}: not changed`);
+      const rest = more ? " (more tasks match: run the command again)" : "";
       return [...lines, `${done} ${changed} of ${ids.length} tasks${rest}`].join("\n");
     });
-    // Of many that were looked for, some may have gone on meanwhile.
+    // Tasks that were found by filters may have changed in the meantime, which is no failure.
     if (!isFiltered && changed < ids.length) throw new Exit(EXIT.failed);
   } finally {
     await stores.close();
@@ -170,7 +183,7 @@ async function perform(
   return outcomes;
 }
 
-function saidOf(outcome: AdminOutcome | undefined): { status: string; state?: TaskState } {
+function resultOf(outcome: AdminOutcome | undefined): { status: string; state?: TaskState } {
   const { status } = outcome ?? { status: "unknown" };
   return outcome && "state" in outcome ? { status, state: outcome.state } : { status };
 }
@@ -178,12 +191,12 @@ function saidOf(outcome: AdminOutcome | undefined): { status: string; state?: Ta
 function helpOf(verb: Verb): string {
   const { from } = VERBS[verb];
   return `
-With filters instead of ids it counts what matches (by default those that are ${from.join(", ")}) and, with
---yes, does it to the newest 1,000 of them. All of it is one act, with one entry in the audit.
+With filters instead of ids, the command counts the matching tasks (by default those that are
+${from.join(", ")}). With --yes, it changes the newest 1,000 of them, in one action with one audit entry.
 
-Exit codes: 0 done; 1 one of the ids was left alone; 64 something matches, and --yes is missing.
+Exit codes: 0 done; 1 at least one of the ids was not changed; 64 tasks match, and --yes is missing.
 
 Examples:
-  leasehold tasks ${verb} 01890a5d-ac96-774b-bcce-b302099a8057 --reason "seen to"
+  leasehold tasks ${verb} 01890a5d-ac96-774b-bcce-b302099a8057 --reason "handled"
   leasehold tasks ${verb} --queue mails --state ${from[0]} --reason "provider is back" --yes`;
 }
