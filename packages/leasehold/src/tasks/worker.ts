@@ -1,7 +1,7 @@
 /**
  * A worker: claims tasks, runs their handlers under leases, reports what came of them.
  *
- *   claim ──▶ handler runs, the keeper heartbeats ──▶ complete or fail, until acknowledged ──▶ claim
+ *   claim ──▶ handler runs, the scheduler heartbeats ──▶ complete or fail, until acknowledged ──▶ claim
  *                    │                                        │
  *                    └── lease lost: signal aborts,           └── refused: somebody newer owns the
  *                        nothing is reported                      task; what we did counts nothing
@@ -28,7 +28,7 @@ import {
   HeldLease,
   InvalidOptionError,
   instant,
-  Keeper,
+  RenewalScheduler,
 } from "../core/index.js";
 import {
   Backoff,
@@ -144,7 +144,7 @@ export class Worker implements AsyncDisposable {
   readonly #context: WorkerContext;
   readonly #handlers: ReadonlyMap<string, TaskHandler>;
   readonly #reports: Reports;
-  readonly #keeper: Keeper;
+  readonly #scheduler: RenewalScheduler;
   readonly #concurrency: number;
   readonly #queues: readonly string[];
   readonly #ttlMs: number;
@@ -177,7 +177,7 @@ export class Worker implements AsyncDisposable {
     this.#ttlMs = ttlMs;
     this.#graceMs = graceMs;
     this.#reports = new Reports(context.store, context.env);
-    this.#keeper = new Keeper(context.env.clock);
+    this.#scheduler = new RenewalScheduler(context.env.clock);
     this.#claiming = this.#claimUntilStopped();
   }
 
@@ -305,7 +305,7 @@ export class Worker implements AsyncDisposable {
             ? { status: "released" }
             : await this.#reports.giveBack(grant, timeoutMs),
       },
-      this.#keeper,
+      this.#scheduler,
       env,
     );
     const attributes = { "leasehold.task.id": task.id, "leasehold.task.kind": task.kind };
