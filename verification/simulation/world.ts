@@ -4,7 +4,7 @@
  * seed alone.
  *
  *   event queue ──▶ event (a timer fires, a message arrives, a fault begins)
- *        ▲             │ real code runs: keeper, facade, worker, server
+ *        ▲             │ real code runs: scheduler, client, worker, server
  *        └─────────────┘ and asks for timers and sends messages
  */
 

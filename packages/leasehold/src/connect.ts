@@ -38,7 +38,7 @@ export interface ConnectOptions extends ClientOptions {
    */
   connectTimeoutMs?: number;
   /**
-   * Close the client when the process is told to end: `true` means at SIGINT and SIGTERM. The work
+   * Close the client when the process receives a signal to end: `true` means at SIGINT and SIGTERM. The work
    * drains as in `close()`, then the process ends by that signal; a second one ends it at once. Where
    * others listen to the same signal, they decide when the process ends. Default false: a library installs
    * no signal handlers unasked. Refused where there are no signals, as in browsers.

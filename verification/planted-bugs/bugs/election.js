@@ -46,7 +46,7 @@ export const ELECTOR_BUGS = [
     by: "",
     check: unit(
       "packages/leasehold/src/election/elector.test.ts",
-      "keep the term from being given back",
+      "delay the release of the term until they end",
     ),
   },
   {

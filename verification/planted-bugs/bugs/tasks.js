@@ -141,7 +141,7 @@ export const TASKS = [
     name: "hint-lost-between-claim-and-wait",
     what: "A task that comes while everybody claims wakes nobody who waits after that.",
     file: READY,
-    find: "else group.hinted = true;",
+    find: "else group.notified = true;",
     by: "",
     check: unit("packages/leasehold/src/tasks/ready.test.ts"),
   },

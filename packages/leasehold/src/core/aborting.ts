@@ -6,7 +6,7 @@
  * AbortSignal.any costs more than an acquire does.
  */
 
-/** An AbortController whose signal is made when somebody needs it: most calls end before that. */
+/** An AbortController whose signal is created on first use: most calls end without one. */
 export class Abort {
   #aborted = false;
   #reason: unknown;

@@ -12,7 +12,7 @@ const CROWD = repetitions({ usual: 150, full: 300 });
 const CROWD_WITH_DEAD = repetitions({ usual: 300, full: 1_000 });
 const HELD_MS = 5;
 
-/** A crowd in line for "r", in the order of their numbers, behind somebody who holds it. */
+/** Many waiters for "r", queued in the order of their numbers behind its holder. */
 async function crowd(size: number) {
   const env = manualEnv();
   const store = faultyStore(env);
@@ -23,7 +23,7 @@ async function crowd(size: number) {
   const holder = new LeaseClient(store, { env, holder: "first" }, { close: undefined });
   const held = await holder.acquire("r", { ttlMs: TTL_MS });
   for (let number = 0; number < size; number += 1) {
-    // A dead client neither asks nor hears.
+    // A dead client neither sends requests nor receives notifications.
     const counted: LeaseStore = Object.assign(Object.create(store) as LeaseStore, {
       acquire(requests: readonly AcquireRequest[], options?: CallOptions) {
         if (dead.has(number)) return new Promise(() => {});
@@ -49,7 +49,7 @@ async function crowd(size: number) {
   return { clock: env.clock, calls, dead, granted, done, held };
 }
 
-/** How many were overtaken by somebody who had come later. */
+/** How many waiters were overtaken by a later one. */
 function overtaken(granted: readonly number[]): number {
   let last = -1;
   let count = 0;
@@ -60,8 +60,8 @@ function overtaken(granted: readonly number[]): number {
   return count;
 }
 
-describe("a crowd in line", () => {
-  it("is served in its order, one asking per hand-over, however many they are", async () => {
+describe("a long wait queue", () => {
+  it("is served in order with one attempt per handover, whatever its length", async () => {
     const asked: number[] = [];
     for (const size of [10, CROWD]) {
       const { clock, calls, granted, done, held } = await crowd(size);
@@ -87,7 +87,7 @@ describe("a crowd in line", () => {
     await clock.advance(HELD_MS);
     await Promise.all(done.filter((_, number) => !dead.has(number)));
     expect(granted.length).toBe(living);
-    // Which of several who let their turns pass is alive, nobody can tell; who was merely late may be one.
+    // The store cannot tell a dead waiter from a late one, so a late one may be overtaken.
     console.info(
       `${overtaken(granted)} of ${living} living waiters were overtaken, in ${seconds} s`,
     );

@@ -6,7 +6,7 @@
  *               process, first    │  ├──▶ held: the store may keep a position for us in its wait queue
  *               in, first out     │  └──▶ store unavailable: a patient caller waits for that too
  *                                 │          │
- *                                 └── wait ◀─┘ for a notification, the expiry, our turn, or the next poll
+ *                                 └── wait ◀─┘ for a notification, the expiry, its reservation, or the next poll
  *
  *   waitMs over ──▶ LeaseUnavailableError, or why the store failed      aborted ──▶ the signal's reason
  *
@@ -192,7 +192,10 @@ export async function attempt(
         case "ended":
           contender.leaseId = newLeaseId(random);
           unknown = false;
-          failure = unavailable(`a grant of "${resource}" ended before we heard of it`, "none");
+          failure = unavailable(
+            `a grant of "${resource}" ended before the store's answer arrived`,
+            "none",
+          );
           break;
         case "failed":
           unknown ||= outcome.applied === "maybe";

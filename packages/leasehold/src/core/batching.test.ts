@@ -68,7 +68,7 @@ describe("Batcher", () => {
     await clock.advance(1_100);
     expect(await hung).toMatchObject({ status: "failed", applied: "maybe", retryable: true });
     expect(calls[2]?.requests).toEqual(["b"]);
-    // The hung call's answer comes after all: nobody must take it for the next one's.
+    // The late answer of the hung call must not be taken for the answer to the next call.
     calls[0]?.answer(["late"]);
     calls[2]?.answer();
     expect(await next).toBe("b!");

@@ -135,7 +135,7 @@ export class Batcher<Request, Outcome> {
   }
 }
 
-/** What a call that threw amounts to: unless the error says more, nobody knows whether it took effect. */
+/** The outcome of a call that threw. Unless the error says more, it may have taken effect. */
 export function failedMaybe(error: unknown): Failed {
   const known = asStoreError(error, "maybe");
   const applied = known.outcome === "none" ? "no" : "maybe";

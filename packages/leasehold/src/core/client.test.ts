@@ -35,7 +35,7 @@ describe("run and tryRun", () => {
     },
   );
 
-  it("notices a loss that no timer has told yet", async () => {
+  it("notices a loss before any timer has fired", async () => {
     const { a, clock } = leasesWorld();
     const running = a.run("r", () => clock.jumpWall(2 * LEASE_TTL_MS));
     await expect(running).rejects.toBeInstanceOf(LeaseLostError);
@@ -75,7 +75,7 @@ describe("acquire", () => {
     await clock.advance(1_000);
     await Promise.all(waiters);
     expect(order).toEqual(Array.from({ length: 50 }, (_, index) => index));
-    // One look each: whoever comes next finds the resource free.
+    // One attempt each: the next caller finds the resource free.
     expect(store.calls.acquire - idle).toBeLessThanOrEqual(51);
   });
 
@@ -211,7 +211,7 @@ describe("acquire", () => {
     const { a, b, clock, store } = leasesWorld();
     store.faults.acquire = "cut";
     const acquiring = a.tryAcquire("r").catch((error: unknown) => error);
-    // Its grant would not have run out by then.
+    // Its grant would not have expired by then.
     await clock.advance(LEASE_TTL_MS / 2);
     expect(await acquiring).toMatchObject({ code: "STORE_UNAVAILABLE", outcome: "unknown" });
     store.faults.acquire = "ok";

@@ -6,8 +6,8 @@ import { batched } from "./batching.js";
 import { type LeaseContext, tracked } from "./context.js";
 import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
-import { Keeper } from "./keeper.js";
 import { acquireInOrder, checkResources, type LeaseGroup } from "./lease-group.js";
+import { measureAcquire } from "./measure.js";
 import { checkName } from "./names.js";
 import {
   type AcquireOptions,
@@ -30,6 +30,7 @@ import type {
   RevokeOutcome,
   WatchEvent,
 } from "./port.js";
+import { RenewalScheduler } from "./renewal-scheduler.js";
 import { type ReusableLease, reusableLeaseOver } from "./reusable-lease.js";
 import {
   NoLease,
@@ -39,7 +40,6 @@ import {
   type WorkArguments,
   workArguments,
 } from "./run.js";
-import { asked } from "./told.js";
 import { type Held, LocalQueue, Notifications } from "./waiter.js";
 
 /** The result of `tryRun`: what the work returned, or who holds the resource. */
@@ -83,7 +83,7 @@ export class LeaseClient implements AsyncDisposable {
     this.#graceMs = options.graceMs ?? 5_000;
     checkNumber("graceMs", this.#graceMs, 0, Number.MAX_SAFE_INTEGER);
     this.defaults = options.defaults ?? {};
-    // A mistake in the defaults is told now, not at the first lease.
+    // Reject wrong defaults now, not at the first lease.
     this.#resolved = resolveOptions(this.defaults, {}, store.capabilities.ttl);
     this.#store = store;
     this.#owned = owned;
@@ -91,7 +91,7 @@ export class LeaseClient implements AsyncDisposable {
       capabilities: store.capabilities,
       batched: batched(store, env.clock, {}, env.telemetry),
       env,
-      keeper: new Keeper(env.clock),
+      scheduler: new RenewalScheduler(env.clock),
       notifications: new Notifications(store, namespace, env),
       localQueue: new LocalQueue(),
       namespace,
@@ -128,7 +128,7 @@ export class LeaseClient implements AsyncDisposable {
     return this.#context.capabilities;
   }
 
-  /** Calls back on every hint about the resource until the returned function is called. */
+  /** Calls back on every notification about the resource until the returned function is called. */
   listen(resource: string, listener: () => void): () => void {
     this.#checkOpen();
     return this.#context.notifications.subscribe(resource, listener);
@@ -334,6 +334,8 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   #abortable<T>({ signal }: ResolvedOptions, call: (abort: Abort) => Promise<T>): Promise<T> {
-    return asked(this.env, () => this.#context.aborting.run([signal, this.#closing.signal], call));
+    return measureAcquire(this.env, () =>
+      this.#context.aborting.run([signal, this.#closing.signal], call),
+    );
   }
 }

@@ -1,19 +1,19 @@
-/** What the leases of one client share, and what is done about each of their grants. */
+/** The state that the leases of one client share, and the operations on their grants. */
 import type { Env } from "../env/index.js";
 import type { Aborting } from "./aborting.js";
 import type { BatchedStore } from "./batching.js";
 import { type GrantActions, HeldLease } from "./held-lease.js";
-import type { Keeper } from "./keeper.js";
+import { measureEnded, measureHeld } from "./measure.js";
 import { checkTtl, type ResolvedOptions } from "./options.js";
 import type { Capabilities, Grant, ReleaseOutcome, RenewOutcome } from "./port.js";
-import { tellEnded, tellHeld } from "./told.js";
+import type { RenewalScheduler } from "./renewal-scheduler.js";
 import type { LocalQueue, Notifications } from "./waiter.js";
 
 export interface LeaseContext {
   readonly capabilities: Capabilities;
   readonly batched: BatchedStore;
   readonly env: Env;
-  readonly keeper: Keeper;
+  readonly scheduler: RenewalScheduler;
   readonly notifications: Notifications;
   readonly localQueue: LocalQueue;
   readonly namespace: string;
@@ -30,7 +30,7 @@ export interface LeaseContext {
 /** The release of a grant that no caller uses may take this long. */
 const RELEASE_BUDGET_MS = 5_000;
 
-/** The lease on what the store has granted, renewed from now on. */
+/** Turns a grant into a lease, which is renewed from now on. */
 export function hold(
   context: LeaseContext,
   options: ResolvedOptions,
@@ -38,9 +38,9 @@ export function hold(
 ): HeldLease {
   const { resource, leaseId } = granted;
   const actions = new ActionsOnGrant(context, resource, leaseId, options.ttlMs);
-  const lease = new HeldLease(granted, options, actions, context.keeper, context.env);
+  const lease = new HeldLease(granted, options, actions, context.scheduler, context.env);
   context.held.set(resource, lease);
-  tellHeld(context.env, lease);
+  measureHeld(context.env, lease);
   return lease;
 }
 
@@ -67,7 +67,7 @@ class ActionsOnGrant implements GrantActions {
     const { held, notifications } = this.context;
     if (held.get(lease.resource) === lease) held.delete(lease.resource);
     notifications.changed(lease.resource);
-    tellEnded(this.context.env, lease);
+    measureEnded(this.context.env, lease);
   }
 
   #grant(): Grant {
@@ -95,7 +95,7 @@ export function giveUp(
   void tracked(context.releasing, released);
 }
 
-/** In the set until it is settled. */
+/** Keeps the promise in the set until it settles. */
 export function tracked<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
   set.add(promise);
   const settled = () => set.delete(promise);

@@ -1,6 +1,6 @@
 /**
- * Errors that users meet. Outcomes of a race are values; an error says that something could not be
- * known, that the caller made a mistake, or that the right to go on has ended.
+ * The errors of the public API. Losing a race is a value, not an error. An error means that an outcome
+ * is unknown, that the caller made a mistake, or that the right to continue has ended.
  * Every code has its section in docs/errors.md.
  */
 export type ErrorCode =
@@ -17,9 +17,9 @@ export type ErrorCode =
 
 /** Why a holder must stop. */
 export type LostReason =
-  /** Its time ran out without a renewal that was confirmed in time. */
+  /** It expired before a renewal was confirmed. */
   | "expired"
-  /** The store has granted the resource to somebody else. */
+  /** The store has granted the resource to another holder. */
   | "taken"
   /** An operator ended it. */
   | "revoked"
@@ -36,7 +36,7 @@ interface ErrorInit {
   cause?: unknown;
 }
 
-/** Base of all errors of this package. Tell them apart by `code`, which never changes. */
+/** Base class of all errors of this package. Distinguish them by `code`, which never changes. */
 export class LeaseholdError extends Error {
   /** What went wrong; each has its section in docs/errors.md. */
   readonly code: ErrorCode;
@@ -58,7 +58,7 @@ export class LeaseholdError extends Error {
 
   /**
    * For logs in JSON, where an Error is `{}` by default: the message and what the error knows, without
-   * its cause, which is somebody else's and may hold anything.
+   * its cause, which comes from other code and may contain anything.
    */
   toJSON(): object {
     const { name, code, message, cause, ...own } = this;
@@ -68,7 +68,7 @@ export class LeaseholdError extends Error {
 
 const LOST_BECAUSE: Readonly<Record<LostReason, string>> = {
   expired: "its time passed without a renewal that was confirmed",
-  taken: "the store has granted it to somebody else",
+  taken: "the store has granted it to another holder",
   revoked: "an operator has ended it",
   gone: "the store no longer knows it",
   inconsistent: "the store contradicts what it said before",
@@ -89,7 +89,7 @@ export class LeaseLostError extends LeaseholdError {
   }
 }
 
-/** Somebody else held the resource for as long as the caller was willing to wait. */
+/** Another holder kept the resource for the whole of `waitMs`. */
 export class LeaseUnavailableError extends LeaseholdError {
   constructor(
     readonly resource: string,
@@ -112,14 +112,14 @@ const ADVICE = {
 
 /** The store did not answer, or not in time. */
 export class StoreUnavailableError extends LeaseholdError {
-  /** The store asks not to be asked again sooner than after this long; absent where it did not say. */
+  /** The shortest delay before a retry, in milliseconds, if the store named one. */
   declare readonly retryAfterMs?: number;
 
   constructor(
     message: string,
     init: { outcome: "none" | "unknown"; cause?: unknown; retryAfterMs?: number },
   ) {
-    // A message that is passed on, by a server or by a caller who knows more, has advice in it.
+    // A message that a server or a caller passes on already contains advice.
     const problem = message.replaceAll(ADVICE.none, "").replaceAll(ADVICE.unknown, "");
     super("STORE_UNAVAILABLE", problem + ADVICE[init.outcome], { retryable: true, ...init });
     if (init.retryAfterMs !== undefined) this.retryAfterMs = init.retryAfterMs;
@@ -143,7 +143,7 @@ export class InvalidOptionError extends LeaseholdError {
   }
 }
 
-/** A guard has already let a newer owner through. */
+/** A guard has already accepted a newer token. */
 export class StaleTokenError extends LeaseholdError {
   constructor(
     readonly resource: string,
@@ -158,7 +158,7 @@ export class StaleTokenError extends LeaseholdError {
   }
 }
 
-/** This node does not lead, so the work was not begun. */
+/** This node does not lead, so the work did not start. */
 export class NotLeaderError extends LeaseholdError {
   constructor(readonly election: string) {
     super(
@@ -184,7 +184,7 @@ export class NoTokenError extends LeaseholdError {
   }
 }
 
-/** Work was told to stop, and has not. */
+/** Work was asked to stop and is still running. */
 export class StillRunningError extends LeaseholdError {
   constructor(
     readonly resource: string,
@@ -192,7 +192,7 @@ export class StillRunningError extends LeaseholdError {
   ) {
     super(
       "STILL_RUNNING",
-      `the work on "${resource}" still runs, graceMs = ${graceMs} after it was told to stop: its lease is not ` +
+      `the work on "${resource}" still runs, graceMs = ${graceMs} after it was asked to stop: its lease is not ` +
         "released but left to expire; let the work heed its signal, or end the process",
       { retryable: true, outcome: "unknown" },
     );
@@ -209,7 +209,7 @@ export class ClosedError extends LeaseholdError {
 /** An outcome for a call that failed as a whole before or after it may have taken effect. */
 export function asStoreError(error: unknown, applied: "no" | "maybe"): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
-  // Whatever was thrown, also what cannot be made a string.
+  // Code can throw any value, including one that cannot be converted to a string.
   const message = error instanceof Error ? error.message : `threw ${typeof error}`;
   return new StoreUnavailableError(`the store failed: ${message}`, {
     outcome: applied === "no" ? "none" : "unknown",

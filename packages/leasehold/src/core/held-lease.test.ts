@@ -81,7 +81,7 @@ describe("renewal", () => {
     expect(lease.checkAlive()).toBe(false);
     expect(reasons).toEqual(["expired"]);
     expect(await live()).toBe("live");
-    // The work has drained: others need not wait for the renewal that nobody uses.
+    // The work has stopped, so contenders need not wait for the expiry of an unused grant.
     await lease.release();
     await clock.settle();
     expect(await live()).toBe("released");
@@ -180,7 +180,7 @@ describe("trust", () => {
   it.each([
     ["renewing", {}],
     ["not renewing", { autoRenew: false, ttlMs: 600_000 }],
-  ])("is told to be over within a second of waking from a suspend (%s)", async (_, options) => {
+  ])("is lost within a second of waking from a suspend (%s)", async (_, options) => {
     const { clock, lease, store, reasons } = await held(options);
     store.faults.renew = "hang";
     clock.jumpWall(3_600_000);
@@ -260,7 +260,7 @@ it("does not print its secret", async () => {
 });
 
 describe("release", () => {
-  it("ends trust before the store is told, and is idempotent", async () => {
+  it("ends trust before the store is called, and is idempotent", async () => {
     const { store, clock, lease, live } = await held();
     store.faults.release = "hold";
     const releasing = lease.release();

@@ -1,18 +1,20 @@
 /**
- * One grant in its holder's hands.
+ * A lease as its holder has it: one grant, its renewals, its loss or release.
  *
  *              renewal confirmed (trust moves on)
  *               ┌──────┐
  *               ▼      │          trust passed, or a renewal was refused
  *   acquired ─▶ held ──┴────────────────────────────▶ lost      signal aborts, onLost fires once
  *                 │
- *                 └── release(): trust ends, then the store is told ──▶ released
+ *                 └── release(): trust ends, then the store is called ──▶ released
  *
- * Failure cases. *Renewal without an answer*: neither extends nor ends the lease; it is tried
- * again, sooner, until trust passes. *Renewal that hangs*: the keeper's timer ends the lease
- * meanwhile. *Late answer*: a lost lease never comes back; what the store granted is released. *A
- * process that was paused*: checkAlive() compares both clocks before any timer has run, and settles
- * the loss itself. *A blocked event loop*: the same.
+ * Failure cases.
+ * *A renewal without an answer* neither extends nor ends the lease. It is retried, at shorter intervals,
+ * until trust ends.
+ * *A renewal that hangs*: the scheduler's timer ends the lease meanwhile.
+ * *A late answer*: a lost lease never comes back. If the store renewed it, the grant is released.
+ * *A paused process or a blocked event loop*: checkAlive() compares both clocks before any timer has
+ * run, and records the loss itself.
  */
 import {
   Backoff,
@@ -31,13 +33,13 @@ import {
   type LostReason,
   NoTokenError,
 } from "./errors.js";
-import { type Keeper, type Kept, TOGETHER_MS } from "./keeper.js";
 import type { Lease, LostHandler } from "./lease.js";
 import { RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
+import { type RenewalScheduler, type ScheduledLease, TOGETHER_MS } from "./renewal-scheduler.js";
 import { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
 
-/** How a grant is kept; see AcquireOptions for each. */
+/** How a lease is renewed; see AcquireOptions for each. */
 export interface KeepOptions {
   readonly ttlMs: number;
   readonly autoRenew: boolean;
@@ -47,7 +49,7 @@ export interface KeepOptions {
   readonly stopOnRenewError: boolean;
 }
 
-/** The store's answer that made the grant, and when it was asked for. */
+/** The grant as the store answered it, and the time at which the request was sent. */
 export interface GrantedLease {
   readonly resource: string;
   readonly holder: string;
@@ -66,16 +68,16 @@ export interface GrantActions {
   ended?(lease: HeldLease): void;
 }
 
-/** So that the tries do not crowd together as trust runs out. */
+/** Keeps retries apart while trust approaches its end. */
 const SHORTEST_RETRY_MS = 5;
-/** A renewal is sent early by so much of its interval at most, if others are due. */
+/** A renewal may be sent early by this part of its interval, to join a batch. */
 const EARLY_RATIO = 0.05;
 const RELEASE_TRIES = 3;
 const RELEASE_RETRY = { firstMs: 50, longestMs: 100 };
 const RELEASE_TIMEOUT_MS = 5_000;
 
 /** A {@link Lease}, and what the core does with it. */
-export class HeldLease implements Lease, Kept {
+export class HeldLease implements Lease, ScheduledLease {
   readonly resource: string;
   readonly holder: string;
   declare readonly token: number;
@@ -84,11 +86,11 @@ export class HeldLease implements Lease, Kept {
   readonly #leaseId: LeaseId;
   readonly #token: number | null;
   readonly #env: Env;
-  readonly #keeper: Keeper;
+  readonly #scheduler: RenewalScheduler;
   readonly #actions: GrantActions;
   readonly #options: KeepOptions;
   #autoRenew: boolean;
-  /** Whether it must not be released, whatever happens: work that counts on it has not ended. */
+  /** Whether work that relies on the lease is still running: it must then not be released. */
   isWorkedUnder = false;
   #state: "held" | "lost" | "released" = "held";
   #lostError: LeaseLostError | undefined;
@@ -96,18 +98,17 @@ export class HeldLease implements Lease, Kept {
   #renewAtMs: number;
   #renewing: Promise<LeaseholdError | undefined> | undefined;
   #releasing: Promise<void> | undefined;
-  // Made when asked for: a process may hold a hundred thousand leases that nobody listens to.
+  // Created on first use: a process may hold a hundred thousand leases without any listener.
   #controller: AbortController | undefined;
   #handlers: Set<LostHandler> | undefined;
   #interrupted: unknown;
   #onEnd: (() => void) | undefined;
 
-  /** */
   constructor(
     granted: GrantedLease,
     options: KeepOptions,
     actions: GrantActions,
-    keeper: Keeper,
+    scheduler: RenewalScheduler,
     env: Env,
   ) {
     this.resource = granted.resource;
@@ -123,7 +124,7 @@ export class HeldLease implements Lease, Kept {
       this.token = granted.token;
     }
     this.#env = env;
-    this.#keeper = keeper;
+    this.#scheduler = scheduler;
     this.#actions = actions;
     this.#options = options;
     this.#autoRenew = options.autoRenew;
@@ -214,7 +215,7 @@ export class HeldLease implements Lease, Kept {
     });
   }
 
-  /** Whether it is neither lost nor released, without looking at the clock. */
+  /** Whether it is neither lost nor released. Does not read the clock. */
   get isHeld(): boolean {
     return this.#state === "held";
   }
@@ -224,7 +225,7 @@ export class HeldLease implements Lease, Kept {
     return this.#lostError;
   }
 
-  /** Tells the work to stop although the lease still stands: its client closes. */
+  /** Asks the work to stop while the lease is still held, because its client closes. */
   interrupt(reason: unknown): void {
     if (this.#state !== "held" || this.#interrupted !== undefined) return;
     this.#interrupted = reason;
@@ -232,8 +233,8 @@ export class HeldLease implements Lease, Kept {
   }
 
   /**
-   * Renews no more: others wait until its time is over, unless it is released before. For work that was
-   * told to stop and does not: released, the resource would have two at work.
+   * Stops renewing, so that contenders wait until the lease expires or is released. For work that was
+   * asked to stop and still runs: an early release would let a second holder work beside it.
    */
   letExpire(): void {
     this.#autoRenew = false;
@@ -241,7 +242,7 @@ export class HeldLease implements Lease, Kept {
     this.#reschedule();
   }
 
-  /** What the client does with it at last when it closes. */
+  /** The last step of a closing client: releases the lease unless work still relies on it. */
   async letGo(): Promise<void> {
     if (this.isWorkedUnder) this.letExpire();
     else await this[Symbol.asyncDispose]();
@@ -257,7 +258,7 @@ export class HeldLease implements Lease, Kept {
     if (this.#state !== "held") return;
     this.#state = "lost";
     this.#lostError = new LeaseLostError(this.resource, reason);
-    this.#keeper.remove(this);
+    this.#scheduler.remove(this);
     this.#controller?.abort(this.#lostError);
     const handlers = [...(this.#handlers ?? [])];
     this.#handlers = undefined;
@@ -267,7 +268,7 @@ export class HeldLease implements Lease, Kept {
     this.#env.logger.warn({ resource, grantId, token, reason }, "lease lost");
   }
 
-  /** The keeper's call: trust has passed, or it is time to renew, or both soon. */
+  /** Called by the scheduler when trust has ended or a renewal is due. */
   wake(): void {
     if (!this.checkAlive()) return;
     const earlyMs = Math.min(TOGETHER_MS, this.#options.renewIntervalMs * EARLY_RATIO);
@@ -287,7 +288,7 @@ export class HeldLease implements Lease, Kept {
     if (this.#state !== "held") return;
     // While a renewal is in flight only the end of trust matters.
     const renewAtMs = this.#renewing ? Number.POSITIVE_INFINITY : this.#renewAtMs;
-    this.#keeper.schedule(this, Math.min(renewAtMs, this.#trust.untilMonotonicMs));
+    this.#scheduler.schedule(this, Math.min(renewAtMs, this.#trust.untilMonotonicMs));
   }
 
   #nextRenewalMs(fromMs: number): number {
@@ -307,11 +308,11 @@ export class HeldLease implements Lease, Kept {
   async #sendRenewal(ttlMs?: number): Promise<LeaseholdError | undefined> {
     const { clock } = this.#env;
     const sent = instant(clock);
-    // At most half of what is left: when it times out, there is time for another try.
+    // At most half of the remaining trust, so that a timeout leaves time for a retry.
     const timeoutMs = Math.max(1, trustLeftMs(this.#trust, clock) / 2);
     const outcome = await this.#actions.renew(timeoutMs, ttlMs);
-    // Too late to be used. If the store renewed a lost lease, release() gives it back: after the
-    // work has drained, not before.
+    // The answer came too late. If the store renewed a lost lease, release() ends that grant once the
+    // work has stopped.
     if (this.#state !== "held") return undefined;
     switch (outcome.status) {
       case "renewed": {
@@ -339,7 +340,7 @@ export class HeldLease implements Lease, Kept {
     if (this.#options.stopOnRenewError) {
       this.lose("expired");
     } else if (this.#autoRenew) {
-      // Sooner than usual, at least three more times before trust passes.
+      // Sooner than usual: at least three more attempts before trust ends.
       const leftMs = Math.max(0, trustLeftMs(this.#trust, clock));
       const quarterMs = Math.min(this.#options.renewIntervalMs, leftMs) / 4;
       const delayMs = Math.max(SHORTEST_RETRY_MS, quarterMs);
@@ -350,7 +351,7 @@ export class HeldLease implements Lease, Kept {
 
   async #release(): Promise<void> {
     if (this.#state === "lost") {
-      // The work has stopped. If the store may still think that we hold it, others need not wait.
+      // The work has stopped. If the store may still list the grant, free it for contenders.
       const reason = this.#lostError?.reason;
       if (reason === "expired" || reason === "inconsistent")
         void this.#actions.release(RELEASE_TIMEOUT_MS);
@@ -358,7 +359,7 @@ export class HeldLease implements Lease, Kept {
     }
     invariant(this.#state === "held", "a lease is released once");
     this.#state = "released";
-    this.#keeper.remove(this);
+    this.#scheduler.remove(this);
     this.#handlers = undefined;
     try {
       await this.#sendRelease();

@@ -7,7 +7,7 @@
  *   port.ts        what a store offers
  *   trust.ts       how long a holder may trust a grant, by its own clocks
  *   held-lease.ts  one grant in the hands of its holder
- *   keeper.ts      one timer for all renewals
+ *   renewal-scheduler.ts      the renewal scheduler: one timer for all renewals
  *   batching.ts    many requests in one call to the store
  *   retrying.ts    again, where a store fails for a while only
  *   acquire.ts     from the call to the grant: attempts, waiting, retries
@@ -21,7 +21,6 @@ export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from ".
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
-export { Keeper } from "./keeper.js";
 export type { AnyLease, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
 export { checkName } from "./names.js";
@@ -38,6 +37,7 @@ export {
 export type * from "./port.js";
 export type { Ticket } from "./queue.js";
 export * as queue from "./queue.js";
+export { RenewalScheduler } from "./renewal-scheduler.js";
 export { Retrying, retryingLeases } from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";
 export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";

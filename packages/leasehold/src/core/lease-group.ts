@@ -58,7 +58,7 @@ export class LeaseGroup<L = Lease> implements AsyncDisposable {
     if (failed) throw failed.reason;
   }
 
-  /** Releases; what is not confirmed is logged. */
+  /** Releases all; an unconfirmed release is logged. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#held.map((lease) => lease[Symbol.asyncDispose]()));
   }
@@ -106,7 +106,7 @@ export function checkResources(resources: readonly string[]): void {
   }
 }
 
-/** The last first: whoever waits for several waits for the first of them. */
+/** Releases the last lease first: a contender for several resources waits for the first of them. */
 async function giveBack(taken: ReadonlyMap<string, HeldLease>): Promise<void> {
   for (const lease of [...taken.values()].reverse()) await lease[Symbol.asyncDispose]();
 }

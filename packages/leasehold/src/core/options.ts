@@ -47,9 +47,9 @@ export interface AcquireOptions {
 
 /** Options of the `Lease` object (acquire, release, checkAlive, onLost). */
 export interface LeaseOptions extends Omit<AcquireOptions, "waitMs"> {
-  /** How often `acquire()` tries again when somebody else holds the resource. Default 3. */
+  /** How many times `acquire()` retries while another holder has the resource. Default 3. */
   acquireRetries?: number;
-  /** Milliseconds between those tries, moved by up to 10 % at random. Default 200. */
+  /** Milliseconds between those retries, with a random jitter of up to 10 %. Default 200. */
   acquireRetryDelayMs?: number;
 }
 

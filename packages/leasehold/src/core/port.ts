@@ -32,15 +32,15 @@ export interface Term {
   readonly expiresAt: string | null;
 }
 
-/** The request was not carried out (`no`), or nobody can say (`maybe`). */
+/** The request was not applied (`no`), or may have been (`maybe`). */
 export interface Failed {
   readonly status: "failed";
   readonly applied: "no" | "maybe";
   readonly retryable: boolean;
   readonly error: LeaseholdError;
   /**
-   * A server's word about the store behind it. It answered in time, and so must the batch: the other outcomes do
-   * not wait until this one has been tried again. Whoever called decides. See retrying.ts.
+   * A server reports that the store behind it failed. The other outcomes of the batch must not wait for a
+   * retry of this one, so the caller decides about a retry. See retrying.ts.
    */
   readonly passedOn?: true;
 }
@@ -49,11 +49,11 @@ export interface AcquireRequest extends Grant {
   readonly holder: string;
   readonly ttlMs: number;
   /**
-   * The caller waits, and asks again within this time: if it is refused, the store keeps its place in
-   * line that long, and wakes it. Releasing the lease id gives the place up. See queue.ts.
+   * The caller waits, and attempts again within this time. If the request is refused, the store keeps a
+   * queue position for that time and wakes the waiter. Releasing the lease id frees the position. See queue.ts.
    */
   readonly queueMs?: number;
-  /** Kept with the grant and shown to people. */
+  /** Stored with the grant and shown in lists. */
   readonly metadata?: string;
 }
 export type AcquireOutcome =
@@ -62,20 +62,19 @@ export type AcquireOutcome =
       /** 0 where the store has no tokens. */
       readonly token: number;
       /**
-       * The ended grant whose record this one took over: its last trace. For whoever keeps a history
-       * and says so (`tellReplaced`); absent where there was none, in the answer to a repeated request,
-       * and from a remote store.
+       * The ended grant that this one replaced: its last trace, for callers that keep a history and set
+       * `tellReplaced`. Absent if there was none, in the answer to a repeated request, and from a remote store.
        */
       readonly replaced?: LeaseView;
     } & Term)
   | {
       readonly status: "held";
       readonly holder: string;
-      /** Public name of the grant in the way; null where the engine cannot tell, or it is kept for a waiter. */
+      /** Public name of the current grant; null if the engine does not know it, or the resource is reserved for a waiter. */
       readonly grantId: string | null;
-      /** When to ask again, if nobody wakes the caller before: the rest of the grant, for a waiter also the turns of those before it. */
+      /** When to attempt again without a notification: the rest of the grant, plus the reservations of the waiters ahead. */
       readonly remainingMs: number | null;
-      /** How many wait before the caller, where the store queues. */
+      /** How many waiters are ahead of the caller, if the store queues. */
       readonly ahead?: number;
     }
   /** This lease id named a grant that has ended: it never comes back. */
@@ -132,7 +131,7 @@ export interface ListQuery {
   readonly states?: readonly LeaseState[];
   /** Only grants that were renewed at least once; default false. */
   readonly renewedOnly?: boolean;
-  /** Only grants of this holder. A store may leave this and the next two to whoever asks. */
+  /** Only grants of this holder. A store may leave this filter and the next two to its caller. */
   readonly holder?: string;
   /** Only live grants with at most this left. */
   readonly expiringWithinMs?: number;
@@ -148,11 +147,11 @@ export interface Page<T> {
   readonly nextCursor: string | null;
 }
 
-/** A hint: something may have changed. Subscribe first, then read. */
+/** A notification: something may have changed. Subscribe first, then read. */
 export type WatchEvent =
   | ({
       readonly type: "changed";
-      /** `grantIdOf` the only waiter that has reason to ask; absent where the store cannot tell. */
+      /** Grant id of the waiter at the head of the queue; absent if the store does not know it. */
       readonly wakes?: string;
     } & Key)
   /** Events may have been missed, or the subscription has just begun: read everything again. */
@@ -178,9 +177,9 @@ export interface Capabilities {
 }
 
 export interface CallOptions {
-  /** After this long the caller no longer cares; a store answers `failed` by then. */
+  /** The caller stops waiting after this time; a store answers `failed` by then. */
   readonly timeoutMs?: number;
-  /** Whether acquires shall tell what they `replaced`; default false. A store to which it is cheap tells it unasked. */
+  /** Whether acquires return the grant they `replaced`; default false. A store may always return it if that is cheap. */
   readonly tellReplaced?: boolean;
 }
 
@@ -195,8 +194,8 @@ export interface LeaseStore {
   /** Ordered by resource, byte by byte. */
   list(query: ListQuery): Promise<Page<LeaseView>>;
   /**
-   * Hints about a namespace until the signal aborts. The first event is a `resync`, sent once the
-   * subscription stands. Where `capabilities.watch` is `poll`, that is the only event.
+   * Notifications about a namespace until the signal aborts. The first event is a `resync`, sent once the
+   * subscription is established. Where `capabilities.watch` is `poll`, that is the only event.
    */
   watch(namespace: string, options: { signal: AbortSignal }): AsyncIterable<WatchEvent>;
   /** Deletes grants that ended more than `olderThanMs` ago, keeping tokens increasing; how many. */

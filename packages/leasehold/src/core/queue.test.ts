@@ -39,8 +39,8 @@ const ask = (
   nowMs: number,
 ) => acquireInTurn(record, before, asked, nowMs, (last) => last + 1);
 
-describe("who is refused", () => {
-  it("leaves a ticket at the end, and hears when its turn comes", () => {
+describe("a refused request", () => {
+  it("joins the queue at the end, and learns how long to wait", () => {
     const { outcome, tickets: after } = ask(held, tickets("a", "b"), request("c"), 400);
     expect(ids(after)).toEqual(["a", "b", "c"]);
     expect(outcome).toMatchObject({
@@ -58,7 +58,7 @@ describe("who is refused", () => {
     expect(again[2]?.expiresAtMs).toBe(5_400);
   });
 
-  it("leaves none if it does not wait, and is told of nobody before it", () => {
+  it("does not join the queue without queueMs, and gets no queue position", () => {
     const { outcome, tickets: after } = ask(held, tickets("a"), request("c", 0), 400);
     expect(ids(after)).toEqual(["a"]);
     expect(outcome).toMatchObject({ status: "held", remainingMs: 600 });
@@ -73,7 +73,7 @@ describe("who is refused", () => {
 
 describe("what is free", () => {
   it.each([
-    ["the first in line at once", "a", 100, "acquired"],
+    ["the head of the queue at once", "a", 100, "acquired"],
     ["the second not yet", "b", 100 + RESERVED_MS - 1, "held"],
     ["the second when the first did not answer", "b", 100 + RESERVED_MS, "acquired"],
     ["the third after both", "c", 100 + 2 * RESERVED_MS - 1, "held"],
@@ -124,7 +124,7 @@ describe("who is granted", () => {
     expect(ids(after)).toEqual(["a"]);
   });
 
-  it("is answered the same again, whoever waits by now", () => {
+  it("gets the same answer again, whichever waiters have joined", () => {
     const { record } = ask(freed, tickets("a"), request("a"), 100);
     expect(ask(record, tickets("b"), request("a"), 200).outcome).toMatchObject({
       status: "acquired",

@@ -1,29 +1,29 @@
 /**
- * The specification of waiting: in what order those who were refused are served, as pure functions.
+ * The specification of the wait queue: the order in which waiters are served, as pure functions.
  *
  *   acquire, refused ──▶ ticket ──▶ refused again: the ticket stays where it is, for longer
  *                          │
- *                          ├──▶ its turn: granted, the ticket is gone
+ *                          ├──▶ granted: the ticket is gone
  *                          ├──▶ released (the waiter gave up): gone
- *                          └──▶ not said anew in time (the waiter died): gone
+ *                          └──▶ not refreshed in time (the waiter died): gone
  *
- * A ticket is a lease id that was refused while its caller meant to wait; it is left in the step that
- * refused it. What has become free belongs to the first ticket alone for RESERVED_MS, then to the
- * second as well, and so on: a dead waiter is passed over, whoever polls. Whoever has no ticket comes
- * after all tickets.
+ * A ticket is a queue position: the lease id of a refused request whose caller waits. The step that
+ * refuses the request stores it. A freed resource is reserved for the first ticket for RESERVED_MS, then
+ * also for the second, and so on, so a dead waiter delays the others but does not block them. A request
+ * without a ticket comes after all tickets.
  *
  *   freed      +500 ms       +1,000 ms
  *     │ 1st only  │ 1st or 2nd   │ 1st to 3rd ...
  *
- * Tickets decide who is asked first, never who may hold: exclusion rests on the record alone.
+ * Tickets decide the order only. Exclusion rests on the record alone.
  *
- * What an operator has paused is granted to nobody, held or free, until that is taken back: those who
- * wait for it stay in line. Whoever holds it goes on, and a repeated request gets its own grant.
+ * A paused resource is not granted until an operator resumes it; its waiters keep their positions. The
+ * current holder keeps its lease, and a repeated request gets its own grant.
  */
 import type { AcquireOutcome, AcquireRequest } from "./port.js";
 import { acquire, type Decision, excludes, type LeaseRecord } from "./rules.js";
 
-/** Left by a waiter. A store keeps those of a key in the order in which they came. */
+/** A queue position. A store keeps the tickets of a key in the order of their arrival. */
 export interface Ticket {
   readonly leaseId: string;
   readonly holder: string;
@@ -31,43 +31,43 @@ export interface Ticket {
 }
 
 /**
- * How long each of the first in line is waited for. A live one that was woken answers within a few
- * round trips; each dead one costs the others this much.
+ * How long a freed resource is reserved for each waiter. A live waiter that was woken attempts within a
+ * few round trips; each dead one delays the others by this time.
  */
 export const RESERVED_MS = 500;
-/** So many in line who do not answer are waited for; then anybody may take what is free. */
+/** After this many waiters that do not attempt, any request may have a free resource. */
 export const MOST_AWAITED = 10;
-/** A ticket is forgotten after this long unless its waiter asks again. */
+/** A ticket expires after this time unless its waiter attempts again. */
 export const LONGEST_TICKET_MS = 60_000;
-/** Who is said to hold what is paused. */
+/** The holder that is reported for a paused resource. */
 export const PAUSED_HOLDER = "paused";
 
-/** Those that still count, in their order. */
+/** The tickets that have not expired, in their order. */
 export function liveTickets(tickets: readonly Ticket[], nowMs: number): readonly Ticket[] {
   return tickets.filter(({ expiresAtMs }) => nowMs < expiresAtMs);
 }
 
-/** How many come before this lease id: all of them if it has no ticket. */
+/** How many tickets are ahead of this lease id: all of them if it has none. */
 function ticketsAhead(tickets: readonly Ticket[], leaseId: string): number {
   const at = tickets.findIndex((ticket) => ticket.leaseId === leaseId);
   return at < 0 ? tickets.length : at;
 }
 
-/** How long after its becoming free a resource is kept from whoever has `ahead` tickets before it. */
+/** How long a freed resource is reserved for others, from a request with `ahead` tickets before it. */
 export function reservedForMs(ahead: number): number {
   return Math.min(ahead, MOST_AWAITED) * RESERVED_MS;
 }
 
 /**
- * How long a free resource is still kept for others; 0 if the request may have it. A clock that was
- * set back reserves nothing, as it excludes nobody from what was released.
+ * How long a free resource is still reserved for others; 0 if the request may have it. A clock that was
+ * set back reserves nothing, just as a released record excludes no request.
  */
 function reservedMs(record: LeaseRecord | null, ahead: number, nowMs: number): number {
   if (!record || excludes(record, nowMs) || nowMs < record.expiresAtMs) return 0;
   return Math.max(0, record.expiresAtMs + reservedForMs(ahead) - nowMs);
 }
 
-/** With the ticket of a request that was refused: at its old place, or at the end. */
+/** Adds the ticket of a refused request: in its old position, or at the end. */
 function withTicket(
   tickets: readonly Ticket[],
   { leaseId, holder, queueMs = 0 }: { leaseId: string; holder: string; queueMs?: number },
@@ -83,7 +83,7 @@ function withTicket(
   return tickets.with(at, { ...ticket, expiresAtMs: longer });
 }
 
-/** Without that of a request that was granted, and without those before it: they were passed over. */
+/** Removes the ticket of a granted request, and those ahead of it, which were passed over. */
 function withoutServed(tickets: readonly Ticket[], leaseId: string): readonly Ticket[] {
   return tickets.slice(tickets.findIndex((ticket) => ticket.leaseId === leaseId) + 1);
 }
@@ -133,7 +133,7 @@ export function acquireInTurn(
     return { ...decision, tickets: withoutServed(live, request.leaseId) };
   }
   if (!request.queueMs) return { ...decision, tickets: live };
-  // A waiter hears when its turn comes: after the grant in the way, and after those before it.
+  // A waiter learns when to attempt: after the current grant and the reservations of the waiters ahead.
   const remainingMs = (outcome.remainingMs ?? 0) + reservedForMs(ahead);
   return {
     record: decision.record,

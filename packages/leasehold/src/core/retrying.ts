@@ -1,9 +1,9 @@
 /**
- * Tries again where a store fails for a while only. Such a store tries once, and says what came of it:
+ * Retries for stores whose calls fail only temporarily. Such a store tries once and reports the outcome:
  *
  *   failed, applied "no" ────▶ again within the call's time, with the same ids
  *   failed, applied "maybe" ─▶ again only where doing it twice does no more than doing it once
- *   failed, passed on ───────▶ not again: a server tried, and 499 renewals would wait for one locked row
+ *   failed, passed on ───────▶ not again: a server has retried, and 499 renewals would wait for one locked row
  *
  * Once any try may have been applied, the request as a whole may have been.
  */
@@ -17,9 +17,9 @@ const RETRY = { firstMs: 25, longestMs: 400 };
 export interface RetryOptions {
   /** For all tries together; default 5,000. None begins later. */
   readonly timeoutMs?: number | undefined;
-  /** Doing it twice does no more than doing it once; default true. */
+  /** Whether the request is idempotent; default true. */
   readonly repeatable?: boolean;
-  /** Ends the pauses between the tries; the tries are for the store to end. */
+  /** Ends the backoff between attempts; the store ends the attempts themselves. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -63,7 +63,7 @@ export class Retrying {
         retryAfterMs = Math.max(retryAfterMs, retryAfterMsOf(outcome.error));
       }
       if (again.length === 0 || ending.aborted) return outcomes;
-      // Never less than the store asked for: it knows when it can be asked again.
+      // Never less than the delay that the store named.
       const pauseMs = retryAfterMs + backoff.nextMs();
       if (clock.monotonic() + pauseMs >= deadlineMs) return outcomes;
       await sleep(clock, pauseMs, { signal: ending }).catch(() => {});
@@ -81,7 +81,7 @@ export class Retrying {
     return outcome as Outcome | Failed;
   }
 
-  /** What throws instead of answering `failed`. */
+  /** A call that throws instead of returning `failed`. */
   async call<T>(work: (timeoutMs: number) => Promise<T>, options?: RetryOptions): Promise<T> {
     const send = async (timeoutMs: number) => {
       try {

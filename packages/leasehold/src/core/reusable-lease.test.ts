@@ -59,7 +59,7 @@ describe("Lease", () => {
     expect(await answer).toBe(true);
   });
 
-  it("rejects when nobody can say, and is usable afterwards", async () => {
+  it("rejects when the outcome is unknown, and is usable afterwards", async () => {
     const { lease, clock, store } = world();
     const a = lease("a");
     store.faults.acquire = "hang";
@@ -122,7 +122,7 @@ describe("Lease", () => {
     expect(seen).toEqual(["expired", "expired"]);
   });
 
-  it("gives back what the store renewed after it was lost, when it acquires again", async () => {
+  it("releases a grant that the store renewed after its loss, when it acquires again", async () => {
     const { lease, clock, store } = world();
     const a = lease("a");
     await a.acquire();

@@ -12,8 +12,8 @@ import { attempt } from "./acquire.js";
 import type { LeaseContext } from "./context.js";
 import { HeldLease } from "./held-lease.js";
 import type { Lease, LostHandler } from "./lease.js";
+import { measureAcquire } from "./measure.js";
 import type { ResolvedOptions } from "./options.js";
-import { asked } from "./told.js";
 
 export interface LeaseRetries {
   readonly acquireRetries: number;
@@ -130,7 +130,7 @@ export class ReusableLease<L = Lease> implements AsyncDisposable {
     const { acquireRetries, acquireRetryDelayMs, signal: own } = this.#options;
     return aborting.run([own, closing], async (abort) => {
       for (let retries = 0; ; retries += 1) {
-        const result = await asked(env, () =>
+        const result = await measureAcquire(env, () =>
           attempt(this.#context, this.resource, this.#options, abort),
         );
         if (result instanceof HeldLease) {

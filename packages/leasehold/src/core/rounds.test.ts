@@ -130,7 +130,7 @@ describe("a copy of what the store has just decided", () => {
   } as const;
   const lost = { status: "lost", reason: "expired" } as const;
 
-  it("is a renewal: answered alike, unless it asks for longer or is somebody else's", () => {
+  it("is a renewal: answered alike, unless it asks for a longer TTL or has another lease id", () => {
     const request = { ...key, leaseId: "a", ttlMs: 10 };
     const after = (outcome: typeof renewed | typeof lost) => ({ request, outcome });
     expect(decideRenew(request, after(renewed))).toBe(renewed);
@@ -139,7 +139,7 @@ describe("a copy of what the store has just decided", () => {
     expect(decideRenew({ ...request, leaseId: "b" }, after(lost))).toBe(null);
   });
 
-  it("is a release: answered alike, unless it is somebody else's", () => {
+  it("is a release: answered alike, unless it has another lease id", () => {
     const request = { ...key, leaseId: "a" };
     const before = { request, outcome: { status: "released" } as const };
     expect(decideRelease(request, before)).toEqual({ status: "released" });

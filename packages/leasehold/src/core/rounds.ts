@@ -88,11 +88,11 @@ function notSent(before: Failed): Failed {
   return { status: "failed", applied: "no", retryable: before.retryable, error };
 }
 
-/** For acquires: who comes after a grant, or after somebody who found the key held, finds it held. */
+/** For acquires: after a grant, or after a request that found the key held, the key is held. */
 export const decideAcquire: Decide<AcquireRequest, AcquireOutcome> = (request, before) => {
   const { outcome } = before;
   const isSame = request.leaseId === before.request.leaseId;
-  // Its place in line is for the store to note.
+  // Only the store can assign a queue position.
   if (request.queueMs && !isSame) return null;
   if (outcome.status === "acquired") {
     if (isSame) return outcome;

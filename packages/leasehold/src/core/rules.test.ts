@@ -225,7 +225,7 @@ it("keeps its promises over any sequence of requests", () => {
             expect(decided.outcome.token).toBe(seen.token);
             expect(nowMs + decided.outcome.remainingMs).toBe(seen.promisedUntilMs);
           } else {
-            // Also: a released record excludes nobody.
+            // Also: a released record excludes no request.
             expect(blocked).toBe(false);
             expect(decided.outcome.token).toBeGreaterThan(seen.token);
             seen.leaseId = step.lease;

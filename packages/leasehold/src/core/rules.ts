@@ -13,7 +13,7 @@
  *    └───────── revoked   (renewals are refused; free at the old expiry, or at its release)
  *
  * One comparison decides: a record that was not released excludes others iff now < expiresAt,
- * strictly. A released one excludes nobody, even if the store's clock then steps back.
+ * strictly. A released one excludes no request, even if the store's clock then steps back.
  */
 import { grantIdOf, invariant } from "../env/index.js";
 import type {
@@ -37,7 +37,7 @@ export interface LeaseRecord {
   readonly renewedAtMs: number | null;
   /** Until then the key is not granted anew. */
   readonly expiresAtMs: number;
-  /** Set when somebody ended the grant before its time. */
+  /** Set when a release or a revoke ended the grant before its expiry. */
   readonly ended: "released" | "revoked" | null;
   readonly metadata: string | null;
 }
@@ -54,7 +54,7 @@ export function isLive(record: LeaseRecord, nowMs: number): boolean {
   return record.ended === null && nowMs < record.expiresAtMs;
 }
 
-/** Whether the key may not be granted to somebody else yet. */
+/** Whether the key must not be granted to another holder yet. */
 export function excludes(record: LeaseRecord, nowMs: number): boolean {
   return record.ended !== "released" && nowMs < record.expiresAtMs;
 }

@@ -32,7 +32,7 @@ function workWith(
 }
 
 describe("a store that does not answer", () => {
-  it("is waited for by run, unless told otherwise", async () => {
+  it("is waited for by run, unless an option says otherwise", async () => {
     const { leases, store, clock } = world();
     store.faults.acquire = "refuse";
     const running = leases.run("r", (lease) => lease.token);
@@ -80,29 +80,32 @@ describe("a store that does not answer", () => {
     expect(await Promise.all([waiting, behind])).toEqual(["in the end", "last"]);
   });
 
-  it.each(["run", "tryRun"] as const)('lets %s work with "unfenced", told apart', async (how) => {
-    const { leases, store, clock, warnings } = world();
-    store.faults.acquire = "refuse";
-    const options = { onUnavailable: "unfenced" } as const;
-    const running = workWith(leases, how, options, (lease) => {
-      expect(lease).toBeInstanceOf(NoLease);
-      expect(lease).toMatchObject({ resource: "r", holder: "a", isFenced: false });
-      expect(lease.checkAlive()).toBe(true);
-      expect(() => lease.token).toThrow(
-        expect.objectContaining({
-          code: "NO_TOKEN",
-          resource: "r",
-          message: expect.stringContaining("the work runs unfenced: check lease.isFenced"),
-        }),
-      );
-      return "done";
-    });
-    await clock.advance(TTL_MS);
-    expect(await running).toEqual(how === "run" ? "done" : { ran: true, value: "done" });
-    expect(eventsOf(warnings)).toEqual([{ event: "lease_unfenced", resource: "r" }]);
-  });
+  it.each(["run", "tryRun"] as const)(
+    'lets %s work with "unfenced", and marks the lease',
+    async (how) => {
+      const { leases, store, clock, warnings } = world();
+      store.faults.acquire = "refuse";
+      const options = { onUnavailable: "unfenced" } as const;
+      const running = workWith(leases, how, options, (lease) => {
+        expect(lease).toBeInstanceOf(NoLease);
+        expect(lease).toMatchObject({ resource: "r", holder: "a", isFenced: false });
+        expect(lease.checkAlive()).toBe(true);
+        expect(() => lease.token).toThrow(
+          expect.objectContaining({
+            code: "NO_TOKEN",
+            resource: "r",
+            message: expect.stringContaining("the work runs unfenced: check lease.isFenced"),
+          }),
+        );
+        return "done";
+      });
+      await clock.advance(TTL_MS);
+      expect(await running).toEqual(how === "run" ? "done" : { ran: true, value: "done" });
+      expect(eventsOf(warnings)).toEqual([{ event: "lease_unfenced", resource: "r" }]);
+    },
+  );
 
-  it('gives back what it may have granted before the work begins with "unfenced"', async () => {
+  it('releases what it may have granted before the work starts with "unfenced"', async () => {
     const { leases, store, clock } = world();
     store.faults.acquire = "cut";
     const running = leases.run("r", { onUnavailable: "unfenced" }, () => "done");
@@ -132,7 +135,7 @@ it('"unfenced" work holds a lease wherever there is one', async () => {
   await leases.run("r", { onUnavailable: "unfenced" }, async (lease) => {
     expect(lease).toBeInstanceOf(HeldLease);
     expect(lease.isFenced && lease.token).toBeGreaterThan(0);
-    // Somebody else's success is no outage.
+    // A lease held by another client is no outage.
     const second = await leases.tryRun("r", { onUnavailable: "unfenced" }, () => "never");
     expect(second).toMatchObject({ ran: false, holder: "a" });
   });

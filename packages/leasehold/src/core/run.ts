@@ -75,13 +75,13 @@ export class NoLease implements UnfencedLease {
 export type WorkArguments<T, L = AnyLease> = [Work<T, L>] | [RunOptions, Work<T, L>];
 
 /**
- * The arguments after the resource, told apart.
+ * Separates the options from the work among the arguments after the resource.
  * @param policies that make sense, the default first
  * @throws INVALID_OPTION
  */
 export function workArguments<T, L>(rest: WorkArguments<T, L>, policies: readonly OnUnavailable[]) {
   const [given, work] = rest.length === 1 ? [{}, rest[0]] : rest;
-  // Options may be passed through that nobody has given.
+  // A wrapper may pass on options that its own caller left out.
   const { onUnavailable = policies[0], ...options }: RunOptions = given ?? {};
   if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
   if (!onUnavailable || !policies.includes(onUnavailable)) {

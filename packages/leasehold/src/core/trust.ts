@@ -1,5 +1,5 @@
 /**
- * How long a holder may believe in its grant.
+ * How long a holder may trust its grant.
  *
  *   holder   send ──────────────── answer ───────────── trustedUntil
  *              \                  /                          │ margin + drift
@@ -43,7 +43,7 @@ export function trustFrom(sent: Instant, remainingMs: number, terms: TrustTerms)
   };
 }
 
-/** What is left, by the clock that leaves less; zero or less when trust has passed. */
+/** The remaining trust by the clock that leaves less; zero or less once trust has ended. */
 export function trustLeftMs(trust: Trust, clock: Clock): number {
   return Math.min(trust.untilMonotonicMs - clock.monotonic(), trust.untilWallMs - clock.wall());
 }

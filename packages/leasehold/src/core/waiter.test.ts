@@ -39,7 +39,7 @@ describe("a waiter", () => {
     expect(attempts()).toBe(0);
   });
 
-  it("attempts when those before it have let their turns pass", async () => {
+  it("attempts when the reservations of the waiters ahead have passed", async () => {
     const { clock, waiter, attempts } = world(3);
     await clock.advance(100);
     waiter.notify("another");

@@ -2,15 +2,15 @@
  * What a waiter holds: its position in the store's wait queue, as far as it knows, and what wakes it; and
  * what the waiters of one client share: their local queue, and one subscription to the store.
  *
- *   attempt: held, `ahead` waiters before us ──▶ wait ──▶ attempt: notified, or it may be our turn, or a poll
+ *   attempt: held, `ahead` waiters before us ──▶ wait ──▶ attempt: notified, or the reservations ahead have passed, or a poll
  *                                                  │
  *                                                  └─ a notification for another waiter: one less is ahead;
- *                                                     if that one does not answer, ours is the next turn,
- *                                                     or the one after
+ *                                                     if that one does not attempt, the resource is soon
+ *                                                     reserved for us
  *
  * A release wakes the waiter at the head of the queue alone. The others see the notification too and
- * need not attempt; but the few behind the head do when their turn has come and nothing more was
- * notified: the head may be dead.
+ * need not attempt. But the few behind the head attempt once the reservations ahead of them have passed
+ * without another notification: the head may be dead.
  */
 import { type Env, grantIdOf, jittered, type LeaseId, newLeaseId, sleep } from "../env/index.js";
 import type { Abort } from "./aborting.js";
@@ -80,7 +80,7 @@ export class Waiter implements Contender {
       this.#notified = true;
     } else {
       if (this.#ahead === 0) return;
-      // Once those before us have let their turns pass, it is ours.
+      // Once the reservations of the waiters ahead have passed, the resource is reserved for us.
       const turnMs = reservedForMs(this.#ahead) + AFTER_EXPIRY_MS;
       const isNear = this.#ahead <= MOST_AWAITED;
       this.#ahead -= 1;

@@ -1,4 +1,4 @@
-/** Who is at work, as their leases show it. */
+/** The live workers, derived from their leases. */
 import type { LeaseView } from "./port.js";
 
 export interface LiveWorker {
@@ -11,7 +11,7 @@ export interface LiveWorker {
 
 /**
  * The holders of live leases, each with its last sign of life and what it holds, ordered by name.
- * Leases that have ended are passed over.
+ * Ended leases are skipped.
  */
 export function liveWorkers(leases: readonly LeaseView[]): LiveWorker[] {
   const workers = new Map<string, { lastHeartbeatAt: string | null; holds: string[] }>();

@@ -1,17 +1,17 @@
-/** Which member works on which shard: decided anew with as few moves as can be. */
+/** Decides which member works on which shard, with as few moves as possible. */
 
-/** By shard; null where nobody is. */
+/** The member of each shard, by its number; null if the shard has none. */
 export type Allocation = readonly (string | null)[];
 
 /**
- * Spreads shards evenly: members differ by one shard at most. Whoever has one keeps it unless that
- * makes it more than its part; so a member that joins or leaves moves at most ceil(count / members).
- * @param members that live, each once
+ * Spreads shards evenly: members differ by one shard at most. A member keeps its shards unless it has
+ * more than its part, so a member that joins or leaves moves at most ceil(count / members) shards.
+ * @param members the live members, each once
  */
 export function allocate(last: Allocation, members: readonly string[]): Allocation {
   if (members.length === 0) return last.map(() => null);
   const least = Math.floor(last.length / members.length);
-  // So many have one more than the least: those that have most now, so that little moves.
+  // This many members get one more shard: those that have most now, so that few shards move.
   let larger = last.length % members.length;
   const kept = new Map(members.map((member) => [member, [] as number[]]));
   const free: number[] = [];

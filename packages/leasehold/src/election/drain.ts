@@ -1,14 +1,14 @@
 /**
- * Work under a lease, which has a grace to stop when it is told to.
+ * Work under a lease, with a grace period in which it must stop when asked to.
  *
  *   working ──the signal aborts──▶ stopping ──it ends──▶ its lease is released, unless it was lost
  *                                     │
- *                                     └─graceMs─▶ overdue: the lease is renewed no more, and who waits
- *                                                 for the end waits no longer (STILL_RUNNING)
+ *                                     └─graceMs─▶ overdue: renewals stop, and callers that wait for
+ *                                                 the end reject (STILL_RUNNING)
  *
- * What is overdue cannot be cut off: it may write for as long as it runs. So its lease is not released:
- * until that expires nobody else begins, and after that the token protects. If the work ends before, the
- * lease is released all the same. Nothing new begins here until the work has ended.
+ * Overdue work cannot be cut off: it may write for as long as it runs. So its lease is not released. No
+ * other node starts until the lease expires, and after that the token protects. If the work ends first,
+ * the lease is released. This node starts no new work until the old work has ended.
  */
 
 import { type HeldLease, type LeaseClient, StillRunningError } from "../core/index.js";
@@ -27,11 +27,11 @@ export class Drain {
     this.#of = of;
   }
 
-  /** Does the work, and sees to its end when the signal of its lease has aborted. */
+  /** Runs the work, and enforces the grace period once the signal of its lease aborts. */
   async watch(lease: HeldLease, work: () => PromiseLike<void>): Promise<void> {
     const ended = new AbortController();
-    const told = () => void this.#grace(lease, ended.signal);
-    lease.signal.addEventListener("abort", told, { once: true, signal: ended.signal });
+    const onAbort = () => void this.#grace(lease, ended.signal);
+    lease.signal.addEventListener("abort", onAbort, { once: true, signal: ended.signal });
     // A client that closes meanwhile does not release it either.
     lease.isWorkedUnder = true;
     const { telemetry } = this.#leases.env;
@@ -49,8 +49,9 @@ export class Drain {
   }
 
   /**
-   * Waits for the end of what includes the work. If the work is overdue already, it gets another grace.
-   * @param isLeaving whether to wait no longer once the work is overdue; else it is waited for
+   * Waits for the end of a call that includes the work. Work that is already overdue gets another grace
+   * period.
+   * @param isLeaving whether to reject once the work is overdue, instead of waiting for it
    * @throws STILL_RUNNING
    */
   async until(end: Promise<void>, isLeaving = () => true): Promise<void> {
@@ -71,7 +72,7 @@ export class Drain {
     }
   }
 
-  /** Whether somebody is leaving may have changed. */
+  /** Evaluates `isLeaving` again. */
   readonly look = (): void => {
     for (const look of this.#looks) look();
   };

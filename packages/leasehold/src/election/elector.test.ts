@@ -252,23 +252,23 @@ describe("runIfLeader", () => {
     await leading;
   });
 
-  it("keep the term from being given back before they end, and tell of its loss", async () => {
+  it("delay the release of the term until they end, and report its loss", async () => {
     const { clock, node } = electorsWorld();
     const { elector, leases, stop, lead } = node("a");
     const leading = lead();
     await clock.advance(100);
     let finish = () => {};
-    let told: unknown;
+    let reason: unknown;
     const work = elector.runIfLeader(
       (signal) =>
         new Promise<string>((resolve) => {
-          signal.addEventListener("abort", () => (told = signal.reason));
+          signal.addEventListener("abort", () => (reason = signal.reason));
           finish = () => resolve("done");
         }),
     );
     stop.abort(new Error("shut down"));
     await clock.advance(100);
-    expect(told).toMatchObject({ message: "shut down" });
+    expect(reason).toMatchObject({ message: "shut down" });
     expect(await leases.get("cluster")).toMatchObject({ state: "live" });
     finish();
     expect(await work).toBe("done");

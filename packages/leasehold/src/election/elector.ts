@@ -5,21 +5,21 @@
  *    idle ───────────▶ waiting ─────▶ leading ──────────────────────────────▶ stopping
  *     ▲                 ▲  │                    the term's signal aborts; the        │
  *     │                 │  └ another is named   work drains, then comes the release  │
- *     │                 │    the successor: give back, stand aside                  │
+ *     │                 │    the successor: release, stand aside                    │
  *     │                 └──────────────── a term is over, not the candidacy ────────┤
  *     └──────────────────────────── aborted, or the work threw ─────────────────────┘
  *
  * - The work of one node never overlaps itself: a term begins when all work of the last one has ended,
  *   `lead`'s own and that of `runIfLeader`.
- * - Nothing is stopped that has not begun: a term that is lost before its work starts has no work.
- * - *Lost* (expired, taken, revoked): trust is over already, so the work stops at its own pace, and
- *   nothing is released that might be another's.
- * - *Paused past the ttl*: `checkAlive()`, and so `runIfLeader`, finds out before any timer runs.
- *   A write that is under way by then only a guard of the protected side can refuse: pass it the token.
- * - *Work that does not stop* when told to: nothing begins here until it has ended; see Drain.
- * - *A named successor*: the leader leaves word in a lease of its own, `<name>/successor`, before it
- *   releases. Who wins meanwhile and is not named gives back and stands aside while the word stands. If
- *   the successor is dead, the word runs out. It is courtesy: exclusion never rests on it.
+ * - A term that is lost before its work starts has no work.
+ * - *Lost* (expired, taken, revoked): trust has ended already, so the work stops at its own pace. Nothing
+ *   is released, because the grant may be another node's.
+ * - *Paused past the TTL*: `checkAlive()`, and so `runIfLeader`, notices the loss before any timer runs.
+ *   Only a guard on the protected side can refuse a write that is already under way: pass it the token.
+ * - *Work that does not stop*: this node starts nothing until the work has ended; see Drain.
+ * - *A named successor*: before it releases, the leader announces the handover in a separate lease,
+ *   `<name>/successor`. Another candidate that wins meanwhile releases and stands aside until that lease
+ *   ends. A dead successor delays the election until its expiry. Exclusion never rests on it.
  */
 
 import {
@@ -43,8 +43,8 @@ import { Succession } from "./succession.js";
 
 export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
   /**
-   * Pause before this candidate campaigns again after its work ended the term by returning, in
-   * milliseconds, so that others get their turn. Default 1,000.
+   * Pause before this candidate campaigns again after its work returned, in milliseconds, so that other
+   * candidates can lead. Default 1,000.
    */
   retryDelayMs?: number;
   /**
@@ -54,13 +54,13 @@ export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"
    */
   handoverMs?: number;
   /**
-   * How long the work of a term may take to stop when it is told to, in milliseconds. Default 5,000, as
-   * a client gives it. What still runs then keeps its lease until that expires.
+   * How long the work of a term may take to stop when its signal aborts, in milliseconds. Default 5,000,
+   * like a client's. Work that still runs then keeps its lease until the lease expires.
    */
   graceMs?: number;
 }
 
-/** One leadership, in its holder's hands: a lease, but for what ends it. */
+/** One period of leadership: a lease without the methods that end it. */
 export type Term = Pick<
   Lease,
   "holder" | "token" | "grantId" | "signal" | "checkAlive" | "remainingMs" | "onLost"
@@ -110,7 +110,7 @@ export class Elector {
   readonly #running = new Set<Promise<unknown>>();
   #state: ElectorState = "idle";
   #lease: HeldLease | undefined;
-  /** Resolves when the term that is running has been given back. */
+  /** Resolves when the current term has been released. */
   #over: Promise<void> = Promise.resolve();
 
   private constructor(
@@ -149,11 +149,11 @@ export class Elector {
   }
 
   /**
-   * Campaigns, does the work while leading, and campaigns again when a term is over, until the signal
-   * aborts or the client closes. Then the work is told to stop; the call resolves when it has, and the
-   * lease has been given back.
-   * @throws what the work threw while it led (the term is over, and so is the candidacy: a Singleton
-   *   would start it again); INVALID_OPTION if this elector campaigns already; STORE_MISCONFIGURED;
+   * Campaigns, runs the work while leading, and campaigns again after each term, until the signal aborts
+   * or the client closes. The work is then asked to stop. The call resolves once the work has ended and
+   * the lease is released.
+   * @throws the error of the work, which ends the term and the candidacy (a Singleton would start it
+   *   again); INVALID_OPTION if this elector campaigns already; STORE_MISCONFIGURED;
    *   STILL_RUNNING when the work has not ended `graceMs` after the signal: its lease is left to expire,
    *   and `state` is `stopping` until it has
    */
@@ -175,10 +175,10 @@ export class Elector {
   }
 
   /**
-   * Ends the term that this node leads: its work is told to stop, drains, and the lease is released.
-   * With `successor`, others stand aside for that holder (`leases.holder` of its client), and the call
-   * waits until it leads, or until they need not wait longer. Candidacy goes on. A no-op while not leading.
-   * @throws STORE_UNAVAILABLE if word of the successor could not be left: the term goes on;
+   * Ends the current term: its work is asked to stop, drains, and the lease is released. With
+   * `successor`, other candidates stand aside for that holder (`leases.holder` of its client), and the call
+   * waits until it leads or `handoverMs` has passed. The candidacy continues. A no-op while not leading.
+   * @throws STORE_UNAVAILABLE if the handover could not be announced: the term continues;
    *   STILL_RUNNING when the work has not ended within `graceMs`: its lease is left to expire
    */
   async resign(options: { successor?: string } = {}): Promise<void> {
@@ -232,10 +232,10 @@ export class Elector {
   }
 
   /**
-   * Who leads, now and at each change, until the signal aborts; also for those who do not campaign.
-   * Where the store notifies, it is asked once a ttl while somebody leads, and at most once a second
-   * while nobody does. Terms that came and went may be skipped;
-   * tokens never go back. A store that does not answer is waited for.
+   * Yields the leader, now and at each change, until the signal aborts. It does not need to campaign.
+   * A store with notifications is polled once per TTL while there is a leader, and at most once a second
+   * while there is none. Short terms may be skipped; tokens never decrease. While the store is
+   * unavailable, it is polled until it answers.
    */
   observe(options: { signal: AbortSignal }): AsyncIterable<LeaderChange> {
     return observeLeader(this.#leases, this.name, options.signal);
@@ -265,7 +265,7 @@ export class Elector {
     try {
       await this.#leases.run(this.name, options, async (lease) => {
         if (await this.#succession.isAnothers(signal)) return;
-        // Over before it began: nothing is started that would be stopped at once.
+        // The term has already ended: do not start work only to stop it.
         if (signal.aborted || lease.signal.aborted || !lease.checkAlive()) return;
         this.#over = new Promise((resolve) => {
           over = resolve;
@@ -278,7 +278,7 @@ export class Elector {
             await work(lease);
             if (!lease.signal.aborted) ended = "returned";
           } catch (error) {
-            // What stops because it was told to may say so by throwing.
+            // Work that was asked to stop may end by throwing.
             if (!lease.signal.aborted) throw error;
           } finally {
             this.#stopping(lease);

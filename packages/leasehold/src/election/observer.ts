@@ -1,14 +1,14 @@
 /**
- * Who leads, as others see it: by the store's hints, and by the clock where a term runs out. Stores hint at
- * what ends where somebody waits; at what is granted none does, and an observer must not stand in the
- * line of candidates to be told. So while nobody leads it looks: soon, then less often.
+ * Observes who leads, by the store's notifications and, for the expiry of a term, by the clock. Stores
+ * notify about the end of a grant, not about a new one, and an observer must not join the wait queue of
+ * the candidates. So it polls while there is no leader: soon at first, then less often.
  */
 
 import { type LeaseClient, LeaseholdError, type LeaseView, Wakeup } from "../core/index.js";
 import { jittered } from "../env/index.js";
 
 export interface LeaderChange {
-  /** The leader's `leases.holder`; null while nobody leads. */
+  /** The leader's `leases.holder`; null while there is no leader. */
   readonly leader: string | null;
   /** Of its term, or of the last one; null while there has been none. */
   readonly token: number | null;
@@ -16,9 +16,9 @@ export interface LeaderChange {
   readonly self: boolean;
 }
 
-/** Behind hints, in case that one was missed; and where the store gives none. */
+/** How often to poll in case a notification was missed, or if the store sends none. */
 const LOOK_MS = { push: 30_000, poll: 500 } as const;
-/** A hint tells that a name may be free, not that it has been taken: soon, then less often. */
+/** While there is no leader: a notification says that a name may be free, not that it was granted. */
 const [FIRST_LOOK_MS, LAST_LOOK_MS] = [10, 1_000];
 const RETRY_MS = 1_000;
 /** Just after the expiry. */
@@ -42,7 +42,7 @@ export async function* observeLeader(
         pauseMs = RETRY_MS;
       } else {
         const change = changeOf(view, leases.holder);
-        // What a replica answers late is not news.
+        // Ignore a stale answer of a replica.
         const isOld = (change.token ?? 0) < (last?.token ?? 0);
         if (!isOld && !(last && isSame(last, change))) yield (last = change);
         if (view?.state === "live") {

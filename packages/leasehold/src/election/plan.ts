@@ -1,6 +1,6 @@
 /**
- * The coordinator's word on who works on which shard, as members read it: the metadata of a lease that
- * is taken and given back for each new plan. Its token is the version of the plan.
+ * The coordinator's plan: which member works on which shard. It is the metadata of a lease that the
+ * coordinator acquires and releases for each new plan. The lease's token is the version of the plan.
  */
 
 import type { LeaseClient } from "../core/index.js";
@@ -13,7 +13,7 @@ export const MOST_MEMBERS = 255;
 export const MOST_SHARDS = 1_024;
 /** Of a digest: two of 255 members share one by chance once in 30 million. */
 const NAME_DIGITS = 10;
-const NOBODY = 255;
+const UNASSIGNED = 255;
 
 export interface Plan {
   /** The token of the coordinator's term. */
@@ -22,7 +22,7 @@ export interface Plan {
   readonly allocation: Allocation;
 }
 
-/** Stands for a member in plans, whatever the length of its name. */
+/** A digest that represents a member in plans, whatever the length of its name. */
 export function shortName(member: string): string {
   return digestOf(member).slice(0, NAME_DIGITS);
 }
@@ -31,7 +31,7 @@ export function encodePlan({ term, allocation }: Plan): Record<string, string> {
   const members = [...new Set(allocation.filter((name) => name !== null))];
   const numbers = new Map(members.map((name, index) => [name, index]));
   const bytes = allocation.map((name) =>
-    String.fromCharCode(name === null ? NOBODY : (numbers.get(name) ?? NOBODY)),
+    String.fromCharCode(name === null ? UNASSIGNED : (numbers.get(name) ?? UNASSIGNED)),
   );
   return { term: String(term), members: members.join(""), shards: btoa(bytes.join("")) };
 }
@@ -42,7 +42,7 @@ function decodePlan(metadata: string | null): Plan | null {
   if (term === undefined || shards === undefined) return null;
   const allocation = Array.from(atob(shards), (byte) => {
     const number = byte.charCodeAt(0);
-    if (number === NOBODY) return null;
+    if (number === UNASSIGNED) return null;
     return members.slice(number * NAME_DIGITS, (number + 1) * NAME_DIGITS);
   });
   return { term: Number(term), allocation };

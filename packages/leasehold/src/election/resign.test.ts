@@ -45,7 +45,7 @@ describe("resign", () => {
     await Promise.all([leading, leadingB]);
   });
 
-  it("lets the named successor lead, whoever waited longer", async () => {
+  it("lets the named successor lead, even if another candidate waited longer", async () => {
     const { clock, node } = electorsWorld();
     const nodes = ["a", "b", "c", "d", "e"].map((name) => node(name));
     const leading: Promise<void>[] = [];
@@ -71,7 +71,7 @@ describe("resign", () => {
     const [a, b] = [node("a", { handoverMs: 1_000 }), node("b")];
     const both = [a.lead(), b.lead()];
     await clock.advance(100);
-    const resigned = a.elector.resign({ successor: "nobody" });
+    const resigned = a.elector.resign({ successor: "absent" });
     await clock.advance(500);
     expect([a.elector.state, b.elector.state]).not.toContain("leading");
     await clock.advance(2_000);

@@ -100,7 +100,7 @@ describe("Shards", () => {
     await clock.advance(3_000);
     const b = join("b");
     await clock.advance(10_000);
-    // Told to stop, not yet done: still a's.
+    // The work was asked to stop but has not ended: the shard is still a's.
     expect(loads()).toEqual({ a: 4 });
     expect(gates).toHaveLength(2);
     for (const open of gates.splice(0)) open();

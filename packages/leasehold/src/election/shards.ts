@@ -1,25 +1,25 @@
 /**
- * Work in parts, each of which runs on exactly one member at a time, spread evenly over those that live.
+ * Work in shards, each of which runs on exactly one member at a time, spread evenly over live members.
  *
  *   NAME/coordinator    elects one member (Elector)
  *   NAME/members/M      held by each member: it lives        │ list, every second and when one expires
  *   NAME/plan           ◀── who works on what ── coordinator ◀┘
- *      │ read by each member, every second and on a hint
+ *      │ read by each member, every second and when notified
  *      ▼
  *   NAME/shards/N       held by the member that works on shard N (Singleton), for as long as it does
  *
- * What excludes is the lease of the shard, nothing else: members may read plans as late as they will,
- * and two coordinators may have planned. So:
- * - *Hand-over.* Who is relieved of a shard tells its work to stop, waits for it to drain, releases; the
- *   next one waits in line for the lease.
- * - *A member dies.* Its leases run out together. The coordinator is woken at that time, plans, and the
- *   heirs take the shards: within ttl, what the store adds (epsilon), and the second of the plan.
- * - *The coordinator dies.* Everybody works on; another is elected and begins with the plan there is.
- * - *A coordinator that was paused* asks checkAlive() before each plan. One that slips through is
- *   overwritten: the new coordinator looks whose plan it is, every second.
- * - *A member that loses its own lease* stops its shards, drained, and joins again.
- * - *Work that does not stop* within its grace: its shard's lease is left to expire, and the next one
- *   takes it then. The member works on that shard again when the old work has ended, not before.
+ * Only the lease of a shard excludes others: members may read plans late, and two coordinators may have
+ * planned. So:
+ * - *Handover.* A member that loses a shard asks its work to stop, waits for it to drain, and releases.
+ *   The next member waits in the wait queue of the lease.
+ * - *A member dies.* Its leases expire together. The coordinator wakes at that time and plans, and other
+ *   members acquire the shards: within the TTL, the store's epsilon, and the second of the plan.
+ * - *The coordinator dies.* All members continue. Another one is elected and starts from the last plan.
+ * - *A paused coordinator* calls checkAlive() before each plan. A stale plan that still gets through is
+ *   overwritten: the new coordinator checks every second whose plan it is.
+ * - *A member that loses its own lease* drains its shards and joins again.
+ * - *Work that does not stop* within its grace period: the shard's lease is left to expire, and the next
+ *   member acquires it then. This member works on that shard again only once the old work has ended.
  */
 
 import {
@@ -55,8 +55,8 @@ export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" 
    */
   lookIntervalMs?: number;
   /**
-   * How long the work on a shard may take to drain when it is told to stop, in milliseconds. Default
-   * 5,000. What still runs then keeps the shard's lease until that expires.
+   * How long the work on a shard may take to drain when its signal aborts, in milliseconds. Default
+   * 5,000. Work that still runs then keeps the shard's lease until the lease expires.
    */
   graceMs?: number;
 }
@@ -64,7 +64,7 @@ export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" 
 /** @param shard from 0 to count - 1 */
 export type ShardWork = (shard: number, lease: Lease) => Promise<void>;
 
-/** Work on a shard that was told to stop. */
+/** Work on a shard that was asked to stop. */
 interface Leaving {
   /** @throws STILL_RUNNING */
   readonly closed: Promise<void>;
@@ -179,7 +179,7 @@ export class Shards implements AsyncDisposable {
   }
 
   /**
-   * Who holds which shard, by the holder's name; null where nobody does.
+   * The holder of each shard, by the shard's number; null if it has none.
    * @throws STORE_UNAVAILABLE
    */
   async owners(): Promise<(string | null)[]> {
@@ -234,7 +234,7 @@ export class Shards implements AsyncDisposable {
     return views;
   }
 
-  /** The member's part: works on what the plan gives it, until it is told to stop; then all drains. */
+  /** The member's part: works on its shards in the plan until the signal aborts, then drains all of them. */
   async #follow(signal: AbortSignal): Promise<void> {
     const wakeup = new Wakeup();
     const unlisten = this.#leases.listen(this.#plan, wakeup.set);
@@ -243,7 +243,7 @@ export class Shards implements AsyncDisposable {
       while (!signal.aborted) {
         await this.#patiently("reading the plan", async () => {
           const plan = await readPlan(this.#leases, this.#plan);
-          // A coordinator that was paused may have written last; the one that lives will again.
+          // A paused coordinator may have written last; the live one overwrites its plan.
           if (plan === null || plan.term < newest) return;
           newest = plan.term;
           this.#adopt(plan.allocation);
@@ -253,7 +253,7 @@ export class Shards implements AsyncDisposable {
     } finally {
       unlisten();
       this.#adopt([]);
-      // Who leaves for good lets others have the rest. Who lost its lease joins again when all is drained.
+      // A member that leaves waits up to its grace period. One that lost its lease drains, then joins again.
       if (this.#stopping.signal.aborted) await this.#left().catch(() => {});
       else await Promise.all([...this.#leaving.values()].map(({ ended }) => ended));
     }
@@ -266,12 +266,12 @@ export class Shards implements AsyncDisposable {
       this.#working.delete(shard);
       const [closed, { ended }] = [singleton.close(), singleton];
       this.#leaving.set(shard, { closed, ended });
-      // What does not stop is logged.
+      // Drain logs work that does not stop.
       closed.catch(() => {});
       void ended.then(() => this.#leaving.delete(shard));
     }
     for (let shard = 0; shard < this.#count; shard++) {
-      // What still drains is taken up again by the next look.
+      // A later poll restarts a shard that still drains.
       if (!isOwn(shard) || this.#working.has(shard) || this.#leaving.has(shard)) continue;
       const work = (lease: Lease) => this.#work(shard, lease);
       const metadata = markedAs("shard", this.#leases);
@@ -310,7 +310,7 @@ export class Shards implements AsyncDisposable {
     const isSame = allocation.every((member, shard) => member === last?.allocation[shard]);
     if (isSame && last?.term === term.token && last.allocation.length === this.#count) return;
     const metadata = encodePlan({ term: term.token, allocation });
-    // Rejects where the term has ended meanwhile: what was not written then is not.
+    // Rejects if the term has ended meanwhile: the plan is then not written.
     const publish = async (signal: AbortSignal) => {
       const asked = { ...this.#acquire, autoRenew: false, metadata, signal };
       const lease = await this.#leases.acquire(this.#plan, asked);
@@ -321,7 +321,7 @@ export class Shards implements AsyncDisposable {
     this.#leases.env.logger.info({ name, members: names.length }, "shards allocated");
   }
 
-  /** A store that does not answer is asked again by the next look. */
+  /** Logs a failure of the store; the next poll retries. */
   async #patiently(what: string, step: () => Promise<void>): Promise<void> {
     try {
       await step();

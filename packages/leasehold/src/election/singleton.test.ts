@@ -74,7 +74,7 @@ describe("Singleton", () => {
     await closing;
   });
 
-  it("does not release under work that does not stop: the lease runs out, and others begin then", async () => {
+  it("does not release under work that does not stop: the lease expires, and others start then", async () => {
     const { clock, node } = world();
     let finish = () => {};
     const stubborn: SingletonWork = () =>

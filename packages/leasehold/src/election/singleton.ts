@@ -6,7 +6,7 @@
  *      └──── backoff ◀────┴── the work threw or returned (the lease is released first)
  *
  * The work of one node never overlaps itself: a new term begins only when the old work has ended.
- * A work that throws gives the lease back before the pause, so another node may do better.
+ * Work that throws releases the lease before the pause, so that another node can try.
  */
 
 import {
@@ -28,8 +28,8 @@ export interface SingletonOptions extends Omit<AcquireOptions, "waitMs" | "signa
   /** The pause doubles up to this while the work keeps ending. Default 60,000. */
   maxRestartDelayMs?: number;
   /**
-   * How long the work may take to stop when it is told to, in milliseconds. Default 5,000, as a client
-   * gives it. What still runs then keeps its lease until that expires.
+   * How long the work may take to stop when its signal aborts, in milliseconds. Default 5,000, like a
+   * client's. Work that still runs then keeps its lease until the lease expires.
    */
   graceMs?: number;
 }

@@ -70,7 +70,7 @@ it("groups shards by the name before them, whatever that is", () => {
   ]);
 });
 
-it("says how long nobody led, where both times are known", () => {
+it("says how long the election was without a leader, if both times are known", () => {
   const grants = [
     view("r", { grantedAt: "2020-01-01T12:00:09.500Z" }),
     view("r", { state: "expired", expiresAt: "2020-01-01T12:00:08.000Z", grantedAt: null }),

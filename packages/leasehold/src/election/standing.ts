@@ -1,6 +1,6 @@
 /**
- * Who leads what, as the leases themselves show it to whoever lists them. No name tells a lock from an
- * election, so grants that are taken to lead say what they are for, in their metadata:
+ * Reads from listed leases who leads what. A name does not distinguish a lock from an election, so the
+ * grants of elections, singletons and shards carry a mark in their metadata:
  *
  *   { "leasehold": "elector" }        a term of an Elector
  *   { "leasehold": "singleton" }      of a Singleton
@@ -8,7 +8,7 @@
  *   { "leasehold": "member" }         NAME/members/M
  *   { "leasehold": "shard" }          NAME/shards/N
  *
- * A holder of another version says nothing, and is not listed. Nobody decides anything by it.
+ * A holder of another version sets no mark and is not listed. The mark is for display: no decision uses it.
  */
 import type { AcquireOptions, LeaseView } from "../core/index.js";
 
@@ -16,7 +16,7 @@ const MARK = "leasehold";
 const MARKS = ["elector", "singleton", "coordinator", "member", "shard"] as const;
 type Mark = (typeof MARKS)[number];
 
-/** The metadata of a grant that is taken for this; what its user says counts more. */
+/** The metadata of a grant with its mark; the caller's own metadata takes precedence. */
 export function markedAs(
   mark: Mark,
   { defaults }: { readonly defaults: AcquireOptions },

@@ -1,12 +1,12 @@
-/** Word of a successor, left in a lease of its own beside the election's. */
+/** A planned handover: the leader names its successor in a lease beside that of the election. */
 
 import { checkName, checkNumber, type HeldLease, type LeaseClient, Wakeup } from "../core/index.js";
 import { jittered } from "../env/index.js";
 import { observeLeader } from "./observer.js";
 
-/** Others are asked to stand aside while it stands. */
+/** An announced handover: other candidates stand aside until it expires. */
 export interface Word {
-  /** Resolves when the successor leads, or the word has run out. */
+  /** Resolves when the successor leads, or the announcement has expired. */
   taken(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export class Succession {
     this.#handoverMs = Math.ceil(handoverMs);
   }
 
-  /** Leaves word. @throws STORE_UNAVAILABLE */
+  /** Announces the handover. @throws STORE_UNAVAILABLE */
   async name(successor: string): Promise<Word> {
     const options = { ttlMs: this.#handoverMs, autoRenew: false, metadata: { successor } };
     const lease = await this.#leases.acquire(this.#resource, options);
@@ -47,14 +47,14 @@ export class Succession {
     await lease[Symbol.asyncDispose]();
   }
 
-  /** Whether word stands that names another. A store that cannot say names nobody. */
+  /** Whether a live announcement names another candidate; false if the store is unavailable. */
   async isAnothers(signal: AbortSignal): Promise<boolean> {
     signal.throwIfAborted();
     const view = await this.#leases.get(this.#resource).catch(() => null);
     return view?.state === "live" && successorOf(view.metadata) !== this.#leases.holder;
   }
 
-  /** Resolves when no word stands that names another. */
+  /** Resolves when no live announcement names another candidate. */
   async standAside(signal: AbortSignal): Promise<void> {
     const { env } = this.#leases;
     const wakeup = new Wakeup();

@@ -44,7 +44,7 @@ it("drops what is unread when it ends, and throws the error that it ended with",
   expect(await reader.next()).toMatchObject({ done: true });
 });
 
-it("makes one resync of what is unread: when told to resync, and when there is too much", async () => {
+it("replaces unread events by one resync: on request, and when there are too many", async () => {
   const queue = new EventQueue<Numbered>();
   for (let n = 0; n < 10; n += 1) queue.push(numbered(n));
   queue.resync();

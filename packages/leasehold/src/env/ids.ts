@@ -45,8 +45,8 @@ export function taskLeaseId(claimId: string, taskId: string): string {
 }
 
 /**
- * The lease id of a grant that its holder's name addresses: whoever can read the record can work it
- * out again from the `nonce` in it. It is a name, not a secret.
+ * The lease id of a grant that its holder's name addresses. Any reader of the record can derive it
+ * from the `nonce` in it. It is a name, not a secret.
  */
 export function holderLeaseId(
   namespace: string,

@@ -1,5 +1,5 @@
 /**
- * Closing what is open before the process ends by a signal, for who has asked for it.
+ * Closes clients before the process ends by a signal, if they asked for it.
  *
  *   SIGTERM ──▶ close all that asked for it ──▶ our handlers off, the same signal again: the process
  *                 │                             ends by it, and its parent sees that
@@ -7,14 +7,14 @@
  *
  * Failure cases. *One Ctrl-C that arrives twice*, from the terminal to the whole process group and
  * again from a parent such as npm that passes signals on: a signal that follows at once counts as the
- * same. *Handlers of others for the same signal*: they have been told as well, and how the process ends
- * is theirs to say; so the signal is not sent again. *A close that fails* is logged, and the process
+ * same. *Other handlers for the same signal*: they have received it as well, and they decide how the
+ * process ends, so the signal is not sent again. *A close that fails* is logged, and the process
  * ends all the same.
  */
 import { systemClock } from "./clock.js";
 import type { Logger } from "./logger.js";
 
-/** Signals by which a process is told to end, and may take its time. */
+/** Signals that ask a process to end and leave it time to clean up. */
 export const CLOSING_SIGNALS = [
   ...(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGUSR2"] as const),
 ];
@@ -45,7 +45,7 @@ const registered = new Set<ClosedBySignals>();
 const listening = new Set<ClosingSignal>();
 let closingSinceMs: number | undefined;
 
-/** Whether there is a process that can be told to end; there is none in browsers. */
+/** Whether there is a process that receives signals; there is none in browsers. */
 export function getsSignals(): boolean {
   return hostProcess() !== undefined;
 }
@@ -84,7 +84,7 @@ async function closeAll(signal: ClosingSignal): Promise<void> {
   for (let due = concerned(signal); due.length > 0; due = concerned(signal)) {
     await Promise.all(
       due.map(async (closed) => {
-        closed.logger.info({ signal }, "closing, because the process was told to end");
+        closed.logger.info({ signal }, "closing, because the process received a signal to end");
         try {
           await closed.close();
         } catch (err) {

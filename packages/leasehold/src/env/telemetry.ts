@@ -1,6 +1,6 @@
 /**
  * Where measurements and traces go, as a value: `leasehold/telemetry` makes one of OpenTelemetry.
- * Nothing here knows that package, so whoever has no use for it loads nothing of it and pays the
+ * No code here imports that package, so a program without it loads none of it and only pays for the
  * test of an absent property.
  */
 import type { Clock } from "./clock.js";
@@ -23,7 +23,7 @@ export interface SpanOptions {
   readonly parent?: TraceContext;
 }
 
-/** The work that a span stands for, while it runs. */
+/** A span while its work runs. */
 export interface OpenSpan {
   /** By what it turned out to be. */
   rename(name: string): void;
@@ -38,11 +38,11 @@ export type TraceContext = object;
 /** How a store is measured. */
 export interface MeasureOptions {
   /**
-   * The holders are elsewhere, and their losses and how long they held are told by what they ask for.
-   * Default false: they are told by the leases themselves.
+   * Whether the holders are in other processes, so that their losses and hold times are derived from
+   * their requests. Default false: the leases of this process report them.
    */
   readonly serves?: boolean;
-  /** Of resources of other namespaces nothing is told to those who read metrics. Default: of none. */
+  /** The namespace whose resource prefixes may appear in metrics. Default: none. */
   readonly prefixesOf?: string;
 }
 
@@ -61,20 +61,20 @@ export interface Telemetry {
   count<Name extends MetricOf<"counter">>(name: Name, labels: LabelsOf<Name>, by?: number): void;
   /** Adds to, or takes from, what there is now. */
   change<Name extends MetricOf<"upDown">>(name: Name, labels: LabelsOf<Name>, by: 1 | -1): void;
-  /** One duration, in milliseconds as all of ours; told in seconds. */
+  /** One duration, given in milliseconds and exported in seconds. */
   measure<Name extends MetricOf<"histogram">>(
     name: Name,
     labels: LabelsOf<Name>,
     durationMs: number,
   ): void;
   /**
-   * Asks whenever metrics are collected, until the returned function is called. What rejects is not told.
+   * Reads at each collection of metrics, until the returned function is called. A rejected read is skipped.
    */
   observe<Name extends MetricOf<"gauge" | "total">>(
     name: Name,
     read: () => readonly Observation<Name>[] | Promise<readonly Observation<Name>[]>,
   ): () => void;
-  /** One more attempt or renewal that went wrong for a resource, of which only its beginning is told. */
+  /** One more failed attempt or renewal for a resource. Only the prefix of its name is exported. */
   blame(what: "contended" | "endangered", resource: string): void;
   /** Does the work under a span of its own. What it throws fails the span. */
   span<T>(name: string, options: SpanOptions, work: (span: OpenSpan) => Promise<T>): Promise<T>;

@@ -1,13 +1,13 @@
 /**
- * Calls a listener of the user's. An error that it throws is thrown on its own, outside of the call
- * that told it: what was done was done.
+ * Wraps a listener of the user's code. An error that it throws is rethrown in a microtask of its own, so
+ * that the call that notified it still succeeds.
  */
-export function telling<Told extends unknown[]>(
-  listener: (...told: Told) => void,
-): (...told: Told) => void {
-  return (...told) => {
+export function telling<Args extends unknown[]>(
+  listener: (...args: Args) => void,
+): (...args: Args) => void {
+  return (...args) => {
     try {
-      listener(...told);
+      listener(...args);
     } catch (error) {
       queueMicrotask(() => {
         throw error;

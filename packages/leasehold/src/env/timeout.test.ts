@@ -26,7 +26,7 @@ it("gives what onTimeout returns or throws once the time is over, and ignores wh
   expect(clock.pendingTimers).toBe(0);
 });
 
-it("asks for a background timer where it is told to", async () => {
+it("uses a background timer if an option says so", async () => {
   const clock = manualClock();
   const asked: unknown[] = [];
   const watched: typeof clock = {

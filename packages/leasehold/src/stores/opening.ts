@@ -26,7 +26,7 @@ export async function openBy(
   checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
   const opening = sourceOf(engines, source).then((found) => found.open(env, connectTimeoutMs));
   return withTimeout(env.clock, connectTimeoutMs, opening, () => {
-    // It may still open later, and no caller would close it.
+    // It may still open: close it then, or it would leak.
     void opening.then((stores) => stores.close()).catch(() => {});
     const what = `no connection within connectTimeoutMs = ${connectTimeoutMs}`;
     throw new StoreUnavailableError(what, { outcome: "none" });

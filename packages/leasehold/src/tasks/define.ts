@@ -13,7 +13,7 @@ import type { ClaimedTask, Json } from "./port.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
 export interface TaskDefaults {
-  /** Default `default`. Workers take from the queues that they are told. */
+  /** Default `default`. A worker claims from the queues in its options. */
   queue?: string;
   /** Smaller runs sooner, -32,768 to 32,767. Default 0. */
   priority?: number;
@@ -159,7 +159,7 @@ function asFinal(error: unknown): never {
 }
 
 /**
- * The value as JSON would say it, so that what is stored is what a reader gets; nothing is null.
+ * The value as its JSON represents it, so that readers get exactly the stored value; undefined is null.
  * @throws InvalidOptionError
  */
 export function toJson(path: string, value: unknown, longestBytes?: number): Json {

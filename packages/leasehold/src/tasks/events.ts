@@ -1,4 +1,4 @@
-/** What happens to tasks, told as it happens: for a terminal, a console, a log. */
+/** Events about tasks as they happen: for a terminal, a console, a log. */
 import { Recent, telling } from "../env/index.js";
 import type { ClaimedTask, RefusalReason, TaskGrant, TaskState, TaskStore } from "./port.js";
 
@@ -42,7 +42,7 @@ export type TaskEvent =
       readonly operation: "heartbeat" | "complete" | "fail" | "return";
       readonly reason: RefusalReason;
     } & Grantee)
-  /** The lease ran out, and the task went back to the queue or died. */
+  /** The lease expired, and the task was requeued or died. */
   | ({ readonly type: "expired"; readonly state: "pending" | "dead" } & Grantee)
   | { readonly type: "cancelled" | "retried"; readonly id: string; readonly state: TaskState };
 
@@ -55,9 +55,8 @@ const REMEMBERED = 20_000;
 export type TaskListener = (event: TaskEvent, namespace: string) => void;
 
 /**
- * A store that tells `onEvent` what came of each call, after it. What fails, and what others do
- * through other store objects, is not told. An error that `onEvent` throws is thrown on its own,
- * outside of the call.
+ * A store that calls `onEvent` after each call with its outcomes. Failed calls, and calls through other
+ * store objects, are not reported. An error that `onEvent` throws is rethrown outside of the call.
  */
 export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
   interface Known extends Pick<ClaimedTask, "kind" | "attempt"> {
@@ -80,25 +79,25 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
     const { kind, attempt } = grant;
     grants.set(keyOf(grant), { kind, attempt, holder, reported: false });
   };
-  /** Tells of each outcome in turn: what was refused in the same words, the rest by `told`. */
+  /** Reports each outcome in order: a refusal as `refused`, any other as `eventOf` maps it. */
   const each = <Request extends TaskGrant, Outcome extends { status: string }>(
     operation: "heartbeat" | "complete" | "fail" | "return",
     requests: readonly Request[],
     outcomes: Outcome[],
-    told: (outcome: Outcome, request: Request) => TaskEvent | undefined,
+    eventOf: (outcome: Outcome, request: Request) => TaskEvent | undefined,
   ): Outcome[] => {
     for (const [index, request] of requests.entries()) {
       const outcome = outcomes[index];
       if (!outcome) continue;
       const known = grants.get(keyOf(request));
       if ("reason" in outcome) {
-        // A heartbeat that was overtaken by its own holder's report is nobody's fault.
+        // The holder's own completion overtook this heartbeat: no event.
         if (operation === "heartbeat" && known?.reported) continue;
         const reason = outcome.reason as RefusalReason;
         tell({ type: "refused", operation, ...grantee(request), reason }, request.namespace);
         continue;
       }
-      const event = told(outcome, request);
+      const event = eventOf(outcome, request);
       if (known && event && operation !== "heartbeat") known.reported = true;
       if (event) tell(event, request.namespace);
     }

@@ -33,7 +33,7 @@ it.each([
   ["not due", { scheduledAt: LATER }, {}, [`scheduled: it is scheduled for ${LATER}`]],
   ["paused", {}, { pause: PAUSE }, ["paused: the queue q is paused by key:1: upgrade"]],
   [
-    "of a kind that nobody takes",
+    "of a kind that no worker claims",
     {},
     { claimers: [{ queues: ["q"], kinds: ["other"] }] },
     ["noWorker: no worker has asked this instance for the kind mail of the queue q of late"],
@@ -46,7 +46,7 @@ it.each([
     ["behind: at least 900 due tasks come before it in the queue q"],
   ],
   [
-    "perhaps behind those that nobody has looked at",
+    "perhaps behind tasks that were not listed",
     {},
     { more: true },
     ["behind: more tasks wait in the queue q than were looked at: some may come before it"],
@@ -67,7 +67,7 @@ it.each([
     "of a worker that is late",
     { state: "running", holder: "w", token: 7, remainingMs: 0 },
     {},
-    ["running: the lease of w has run out: it goes back to the queue at once"],
+    ["running: the lease of w has expired: it is requeued at once"],
   ],
   [
     "dead of failures",
@@ -79,7 +79,7 @@ it.each([
     "dead of crashes",
     { state: "dead", crashes: 2 },
     {},
-    ["dead: its lease ran out 2 times, of 2 that are allowed"],
+    ["dead: its lease expired 2 times, of 2 that are allowed"],
   ],
   [
     "dead at once",
@@ -88,7 +88,7 @@ it.each([
     ["dead: its last error was final: no"],
   ],
   ["done", { state: "done" }, {}, ["done: it is done"]],
-  ["cancelled", { state: "cancelled" }, {}, ["cancelled: somebody has cancelled it"]],
+  ["cancelled", { state: "cancelled" }, {}, ["cancelled: it was cancelled"]],
 ] as const)("says of a task that is %s why it does not run", (_, task, around, expected) => {
   const reasons = explain({ ...TASK, ...task }, undefined, { ...AROUND, ...around });
   expect(reasons.map(({ code, text }) => `${code}: ${text}`)).toEqual(expected);

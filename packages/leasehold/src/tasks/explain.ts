@@ -2,8 +2,8 @@
  * Why a task is not running, or that it is: for people. It decides nothing; a store's claim does.
  *
  *   running, done, dead, cancelled ─▶ that alone
- *   pending: due later (scheduled, or after a failure) · its queue is paused · nobody asks for its kind
- *            · others come before it · none of these: whoever asks next gets it
+ *   pending: due later (scheduled, or after a failure) · its queue is paused · no worker claims its kind
+ *            · other tasks come before it · none of these: the next claim gets it
  */
 import type { Attempt, TaskView } from "./port.js";
 
@@ -17,7 +17,7 @@ export interface Reason {
   readonly text: string;
   /** Until it is due; null where that is not why. */
   readonly inMs: number | null;
-  /** Tasks before it; null where that is not why, or nobody knows. */
+  /** Tasks before it; null if that is not the reason, or is unknown. */
   readonly ahead: number | null;
 }
 
@@ -34,7 +34,7 @@ export interface Surroundings {
   }[];
   /** Due tasks of its queue that come before it. */
   readonly ahead: number;
-  /** Whether there may be more of those, of tasks that nobody has looked at. */
+  /** Whether there may be more of them among tasks that were not listed. */
   readonly more: boolean;
 }
 
@@ -91,14 +91,11 @@ function ofState(task: Explained): Reason {
     case "running":
       return (task.remainingMs ?? 0) > 0
         ? because("running", `${holder} works on it with token ${token}`)
-        : because(
-            "running",
-            `the lease of ${holder} has run out: it goes back to the queue at once`,
-          );
+        : because("running", `the lease of ${holder} has expired: it is requeued at once`);
     case "dead": {
       const cause =
         crashes >= crashLimit
-          ? `its lease ran out ${crashes} times, of ${crashLimit} that are allowed`
+          ? `its lease expired ${crashes} times, of ${crashLimit} that are allowed`
           : failures >= maxAttempts
             ? `it failed ${failures} times, of ${maxAttempts} that are allowed`
             : "its last error was final";
@@ -107,7 +104,7 @@ function ofState(task: Explained): Reason {
     case "done":
       return because("done", "it is done");
     case "cancelled":
-      return because("cancelled", "somebody has cancelled it");
+      return because("cancelled", "it was cancelled");
     case "pending":
       return because("due", "it is due: the next worker that asks gets it");
   }

@@ -5,7 +5,7 @@ import { memory } from "../stores/memory/index.js";
 import { manualEnv } from "../testing/index.js";
 import { GENERATOR_RESOURCE, Generator } from "./generator.js";
 
-it("generates at the wanted rate on one node only, stops when told on any, and is taken over", async () => {
+it("generates at the wanted rate on one node only, can be stopped from any, and is taken over", async () => {
   const env = manualEnv();
   const { clock } = env;
   const { leases, tasks, generator: state } = await memory().open(env);

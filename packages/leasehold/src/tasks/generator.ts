@@ -10,7 +10,7 @@ import { type Env, sleep, taskIds } from "../env/index.js";
 import { DEFAULTS } from "./client.js";
 import type { GeneratorState, Json, NewTask, TaskStore } from "./port.js";
 
-/** Whoever holds this generates. */
+/** The holder of this resource generates. */
 export const GENERATOR_RESOURCE = "generator";
 
 export interface GeneratorOptions {

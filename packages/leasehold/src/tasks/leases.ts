@@ -32,7 +32,7 @@ export interface TaskTerm extends Omit<Attempt, "attempt" | "error" | "progress"
 }
 
 /**
- * One grant on a task as a lease. What ran out and was not reaped yet is `expired` already. Its
+ * One grant on a task as a lease. An expired grant is `expired` even before it is reaped. Its
  * expiry is the deadline while it runs, and the end when it has ended.
  */
 export function taskLease({ namespace, id }: TaskKey, term: TaskTerm): LeaseView {

@@ -136,7 +136,7 @@ export interface TaskGrant extends TaskKey {
 }
 
 /**
- * expired: the grant's time has passed, whether or not somebody took over; taken: a newer grant
+ * expired: the grant has expired, whether or not another holder took over; taken: a newer grant
  * exists; cancelled; finished: done or dead already; unknown: no such task.
  */
 export type RefusalReason = "expired" | "taken" | "cancelled" | "finished" | "unknown";
@@ -262,14 +262,14 @@ export interface TaskLeaseQuery {
   readonly cursor?: string;
 }
 
-/** A task whose lease ran out, and what became of it. */
+/** A task whose lease expired, and its new state. */
 export interface Reaped extends TaskKey {
   readonly holder: string;
   readonly token: number;
   readonly state: "pending" | "dead";
 }
 
-/** A hint that a task of the namespace may be claimable. */
+/** A notification that a task of the namespace may be claimable. */
 export type TaskWatchEvent =
   | { readonly type: "ready"; readonly queue: string }
   | Extract<WatchEvent, { type: "resync" }>;
@@ -279,7 +279,7 @@ export interface TaskCapabilities {
   readonly watch: "push" | "poll";
   /** An empty claim can wait in the store itself (`waitMs`), as over HTTP. */
   readonly remoteWait: boolean;
-  /** Whether somebody behind this store reaps already, as a server does. */
+  /** Whether the service behind this store already reaps, as a server does. */
   readonly reaps: boolean;
 }
 
@@ -322,7 +322,7 @@ export interface GeneratorWanted {
   readonly ratePerSecond: number;
 }
 export interface GeneratorState {
-  /** `{ running: false, ratePerSecond: 1 }` until somebody has written. */
+  /** `{ running: false, ratePerSecond: 1 }` until the first write. */
   read(namespace: string): Promise<GeneratorWanted>;
   write(namespace: string, change: Partial<GeneratorWanted>): Promise<GeneratorWanted>;
 }

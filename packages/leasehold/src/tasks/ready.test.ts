@@ -9,7 +9,7 @@ import { startReaper } from "./reaper.js";
 
 const NAMESPACE = "default";
 
-/** A store in memory that counts what it is asked, and whose hints a test can hold back. */
+/** A store in memory that counts what it is asked, and whose notifications a test can hold back. */
 async function setUp(options: { watch?: "push" | "poll" } = {}) {
   const env = manualEnv();
   const clock = env.clock;
@@ -68,7 +68,7 @@ test("wakes as many as there are tasks, by one subscription", async () => {
   await store.enqueue([task(), task(), task()]);
   await clock.settle();
   expect(waits.map(({ got }) => got).filter((got) => got !== null)).toEqual([1, 1, 1]);
-  // One for each hint, one passed on after each task.
+  // One for each notification, one passed on after each task.
   expect(asked.claims - before).toBeLessThanOrEqual(7);
   expect(asked.watches).toBe(1);
   await ready.close();
@@ -77,7 +77,7 @@ test("wakes as many as there are tasks, by one subscription", async () => {
   expect(clock.pendingTimers).toBeLessThanOrEqual(1);
 });
 
-test("a hint reaches every group that it concerns: queues and kinds differ", async () => {
+test("a notification reaches every group that it concerns: queues and kinds differ", async () => {
   const { clock, ready, store, task, wait } = await setUp();
   const [a, b, other, both] = [
     wait({ kinds: ["a"] }),
@@ -114,7 +114,7 @@ test("nothing is lost between a claim and the wait after it", async () => {
   await ready.close();
 });
 
-test("the poll finds what no hint tells", async () => {
+test("the poll finds a task without a notification", async () => {
   const { clock, ready, store, asked, task, wait } = await setUp({ watch: "poll" });
   const waits = Array.from({ length: 20 }, () => wait());
   await clock.settle();
@@ -132,7 +132,7 @@ test("the poll finds what no hint tells", async () => {
   await ready.close();
 });
 
-test("a wait ends with its time and with its signal; a hint given to who has gone is passed on", async () => {
+test("a wait ends with its time and with its signal; a notification for a caller that has gone is passed on", async () => {
   const { clock, ready, store, task, wait } = await setUp();
   const short = wait({ waitMs: 500 });
   const none = wait({ waitMs: 0 });
@@ -147,7 +147,7 @@ test("a wait ends with its time and with its signal; a hint given to who has gon
   const first = wait({}, gone.signal);
   const second = wait();
   await clock.settle();
-  // Both in the same turn: the hint is on its way to the first when it goes.
+  // Both in the same turn: the notification is on its way to the first when it goes.
   const enqueued = store.enqueue([task()]);
   gone.abort();
   await enqueued;
@@ -156,7 +156,7 @@ test("a wait ends with its time and with its signal; a hint given to who has gon
   await ready.close();
 });
 
-test("what was claimed for a caller that has gone is given back", async () => {
+test("a task claimed for a caller that has gone is requeued", async () => {
   const { clock, ready, store, tasks, task, request } = await setUp();
   await store.enqueue([task()]);
   const gone = new AbortController();
@@ -175,7 +175,7 @@ test("what was claimed for a caller that has gone is given back", async () => {
   await ready.close();
 });
 
-test("what a repeated claim has been told is not given back under it", async () => {
+test("a task that a repeated claim has received is not requeued", async () => {
   const { ready, store, tasks, task, request } = await setUp();
   await store.enqueue([task()]);
   const gone = new AbortController();

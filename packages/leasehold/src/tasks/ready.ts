@@ -1,6 +1,6 @@
 /**
  * Claims that wait. Any number of callers share one subscription to the store and one poll behind
- * it, and a hint wakes only as many of them as there may be tasks:
+ * it, and a notification wakes only as many of them as there may be tasks:
  *
  *   store ── ready(queue) ──▶ group of equal queues and kinds ──▶ its longest waiter claims
  *                                                                   │ got all it could take
@@ -8,14 +8,14 @@
  *                                                          the next waiter claims, and so on
  *
  * A claim that comes back with less than its limit has emptied the queue for its group, so the chain
- * stops there. Nothing is lost between a claim and the wait after it: a hint that finds the whole
- * group claiming is kept for the first that waits again. A hint given to a caller that has gone is
- * passed on. What no hint tells (a task that becomes due, a missed notification) the poll finds.
+ * stops there. Nothing is lost between a claim and the wait after it: a notification that finds the
+ * whole group claiming is kept for the first caller that waits again. If a woken caller has gone, the next
+ * one is woken. The poll finds tasks without a notification (a task becomes due, one was missed).
  */
 import { type Env, jittered, sleep, type Timer } from "../env/index.js";
 import type { ClaimedTask, ClaimOptions, ClaimOutcome, ClaimRequest, TaskStore } from "./port.js";
 
-/** A task that becomes due without a hint is found this much later at the latest, and some jitter. */
+/** A task that becomes due without a notification is found after at most this time, plus jitter. */
 const POLL_MS = 1_000;
 const RESUBSCRIBE_MS = 1_000;
 const NOTHING: ClaimOutcome = { status: "claimed", tasks: [] };
@@ -25,16 +25,16 @@ interface Group {
   readonly queues: ReadonlySet<string>;
   /** Callers in the group, those that claim just now included. */
   members: number;
-  /** In the order in which they began to wait; each ends one wait, with a hint or without. */
-  readonly waiting: Set<(hinted: boolean) => void>;
-  /** A hint came while nobody was waiting. */
-  hinted: boolean;
+  /** In the order in which they began to wait; each ends one wait, by a notification or without. */
+  readonly waiting: Set<(notified: boolean) => void>;
+  /** A notification came while no member was waiting. */
+  notified: boolean;
 }
 
 export interface ReadyOptions extends ClaimOptions {
   /**
-   * The claimer may send the same claimId again after its connection broke. Default true: what it
-   * is then told must not be given back under it.
+   * The claimer may send the same claimId again after its connection broke. Default true: the
+   * tasks of that answer must then not be requeued.
    */
   readonly repeatable?: boolean;
 }
@@ -51,7 +51,7 @@ export class Ready {
   #following: Promise<void> | undefined;
   #poll: Timer | undefined;
 
-  /** Subscribes when somebody waits for the first time. */
+  /** Subscribes at the first wait. */
   constructor(store: Claims, namespace: string, env: Env) {
     this.#store = store;
     this.#namespace = namespace;
@@ -61,8 +61,8 @@ export class Ready {
   /**
    * Claims; while there is nothing to claim, waits for up to `request.waitMs` (default 0) and claims
    * again. Answers no tasks when the time is over, the signal aborts or this object is closed. Tasks
-   * that were claimed for a caller whose signal has aborted meanwhile are given back, unless the
-   * claim may be repeated: a repetition finds them, and without one their leases run out.
+   * that were claimed for a caller whose signal has aborted meanwhile are requeued, unless the
+   * claim may be repeated: a repetition finds them, and without one their leases expire.
    */
   async claim(
     request: ClaimRequest,
@@ -83,11 +83,15 @@ export class Ready {
             await this.#giveBack(outcome.tasks);
             return NOTHING;
           }
-          if (leave && outcome.tasks.length >= request.limit) hint(leave.group);
+          if (leave && outcome.tasks.length >= request.limit) notify(leave.group);
           return outcome;
         }
         const leftMs = deadlineMs - clock.monotonic();
-        if (!leave || leftMs <= 0 || !(await this.#hinted(leave.group, leftMs, signal))) {
+        if (
+          !leave ||
+          leftMs <= 0 ||
+          !(await this.#awaitNotification(leave.group, leftMs, signal))
+        ) {
           return outcome;
         }
       }
@@ -107,7 +111,7 @@ export class Ready {
     const name = JSON.stringify([[...queues].sort(), kinds && [...kinds].sort()]);
     let group = this.#groups.get(name);
     if (!group) {
-      group = { queues: new Set(queues), members: 0, waiting: new Set(), hinted: false };
+      group = { queues: new Set(queues), members: 0, waiting: new Set(), notified: false };
       this.#groups.set(name, group);
     }
     group.members += 1;
@@ -120,28 +124,32 @@ export class Ready {
     return Object.assign(leave, { group });
   }
 
-  /** True at a hint; false when the time is over, the caller has gone or we are closed. */
-  async #hinted(group: Group, timeoutMs: number, signal?: AbortSignal): Promise<boolean> {
+  /** True at a notification; false when the time is over, the caller has gone or we are closed. */
+  async #awaitNotification(
+    group: Group,
+    timeoutMs: number,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
     const gone = () => signal?.aborted || this.#closing.signal.aborted;
     if (gone()) return false;
-    if (group.hinted) {
-      group.hinted = false;
+    if (group.notified) {
+      group.notified = false;
       return true;
     }
-    const hinted = await new Promise<boolean>((resolve) => {
-      const end = (hinted: boolean) => {
+    const notified = await new Promise<boolean>((resolve) => {
+      const end = (notified: boolean) => {
         group.waiting.delete(end);
         timer.cancel();
         signal?.removeEventListener("abort", over);
-        resolve(hinted);
+        resolve(notified);
       };
       const over = () => end(false);
       const timer = this.#env.clock.timer(timeoutMs, over);
       signal?.addEventListener("abort", over, { once: true });
       group.waiting.add(end);
     });
-    if (!hinted || !gone()) return hinted;
-    hint(group);
+    if (!notified || !gone()) return notified;
+    notify(group);
     return false;
   }
 
@@ -151,7 +159,7 @@ export class Ready {
       jittered(random, POLL_MS, 0.25),
       () => {
         this.#poll = undefined;
-        for (const group of this.#groups.values()) hint(group);
+        for (const group of this.#groups.values()) notify(group);
         if (this.#groups.size > 0 && !this.#closing.signal.aborted) this.#arm();
       },
       { background: true },
@@ -165,7 +173,7 @@ export class Ready {
       try {
         for await (const event of this.#store.watch(this.#namespace, { signal })) {
           for (const group of this.#groups.values()) {
-            if (event.type === "resync" || group.queues.has(event.queue)) hint(group);
+            if (event.type === "resync" || group.queues.has(event.queue)) notify(group);
           }
         }
       } catch (err) {
@@ -184,16 +192,16 @@ export class Ready {
     );
     for (const [index, outcome] of outcomes.entries()) {
       if (outcome.status !== "failed") continue;
-      // Its lease runs out, which costs the time of a ttl and nothing else.
+      // Its lease expires, which costs one TTL and nothing else.
       const fields = { err: outcome.error, id: tasks[index]?.id };
-      this.#env.logger.warn(fields, "could not give back a task whose claimer has gone");
+      this.#env.logger.warn(fields, "could not requeue a task whose claimer has gone");
     }
   }
 }
 
 /** Wakes the longest waiter of the group, or the first that waits again. */
-function hint(group: Group): void {
+function notify(group: Group): void {
   const [end] = group.waiting;
   if (end) end(true);
-  else group.hinted = true;
+  else group.notified = true;
 }

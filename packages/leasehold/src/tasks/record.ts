@@ -68,7 +68,7 @@ export function storedId(id: string): string | null {
 }
 
 /**
- * The task as stores take it. Ranges and names are for whoever made the task to check.
+ * The task as stores take it. The caller has checked ranges and names.
  * @throws InvalidOptionError for an id that is no UUID or a scheduledAt that is no time
  */
 export function storedTask(task: NewTask): NewTask {

@@ -1,8 +1,8 @@
 /**
  * What a worker says to the store about tasks that it holds, gathered into batches: heartbeats, and
  * the one report that ends a grant, repeated until the store has acknowledged it or the lease is lost.
- * An output that the store will never take is a failure of the task, and a final one: given back, it
- * would be made again for ever.
+ * An output that the store will never accept is a final failure of the task: if the task were requeued,
+ * it would produce that output again forever.
  */
 
 import {

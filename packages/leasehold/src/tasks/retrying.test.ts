@@ -70,7 +70,7 @@ test("a claim is repeated as long as it may wait in the store, and 5 s more", as
   expect(clock.monotonic() - startMs).toBeGreaterThan(7_000);
 });
 
-test("what is read is read again, and throws in the end", async () => {
+test("a read is retried, and throws in the end", async () => {
   const { tasks, calls, ended } = opened();
   await expect(ended(tasks.counts("default"))).rejects.toBe(error);
   expect(calls.length).toBeGreaterThan(2);

@@ -6,8 +6,8 @@ import type { GeneratorState, TaskStore } from "./port.js";
 const DEFAULT_TIMEOUT_MS = 5_000;
 
 /**
- * The store, trying again. A repeated call of a worker is answered like the first. Acts of operators
- * are not repeated when their answer is lost: the task may have been changed in between.
+ * The store with retries. A worker's repeated call gets the same answer as the first. Operator actions
+ * are not retried when their answer is lost: the task may have changed in between.
  */
 export function retryingTasks(store: TaskStore, env: Env): TaskStore {
   const retrying = new Retrying(env);

@@ -5,12 +5,12 @@
  *
  * A record carries the task's last grant, which is judged like a lease: a holder may act on it iff
  * lease id and token are those of the last grant, the task is running and now < expiresAt, strictly.
- * Time alone refuses a late holder, whether or not somebody has reaped or taken the task.
+ * Time alone refuses a late holder, whether or not the task was reaped or claimed again.
  *
  * Two counters decide when a task is dead, and only `retry` sets them back:
  * - failures: a holder said `fail`. Dead at the maxAttempts-th, or at once with `final`.
- * - crashes: a lease ran out. Dead at the crashLimit-th.
- * A claim that was given back or cancelled counts as neither.
+ * - crashes: a lease expired. Dead at the crashLimit-th.
+ * A claim that was requeued or cancelled counts as neither.
  */
 import { invariant, taskLeaseId } from "../env/index.js";
 import type {
@@ -138,7 +138,7 @@ export function refusal(standing: Standing | null): RefusalReason | null {
   if (state === "done" || state === "dead") return "finished";
   if (state === "cancelled") return "cancelled";
   if (!own) return "taken";
-  // Back in the queue: it was reaped, or its holder gave it back.
+  // Back in the queue: it was reaped, or its holder requeued it.
   return state === "running" && live ? null : "expired";
 }
 
@@ -254,7 +254,7 @@ export function giveBack(
   };
 }
 
-/** Cancelling what is cancelled already is `ok`. */
+/** Cancelling a cancelled task again is `ok`. */
 export function cancel(record: TaskRecord | null, nowMs: number): Decision<AdminOutcome> {
   if (!record) return { record, outcome: { status: "unknown" } };
   const { state } = record;
@@ -296,7 +296,7 @@ export function retry(
   };
 }
 
-/** Ends a lease that has run out; null if there is none. The task keeps its place in the queue. */
+/** Ends an expired lease; null if there is none. The task keeps its place in the queue. */
 export function reap(
   record: TaskRecord,
   nowMs: number,

@@ -4,7 +4,7 @@ import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world
 const TTL_MS = 3_000;
 
 describe("close", () => {
-  it("lets handlers end, claims nothing more, and gives back what it cannot finish", async () => {
+  it("lets handlers end, claims nothing more, and requeues what it cannot finish", async () => {
     const { tasks, clock } = tasksWorld();
     const [quick, stuck, waiting] = await tasks.enqueueAll(echo, [
       { data: "quick" },
@@ -36,7 +36,7 @@ describe("close", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it("gives back what stops by throwing, as told: it has not failed", async () => {
+  it("requeues a task whose handler stops by throwing after the abort: it has not failed", async () => {
     const { tasks, clock } = tasksWorld();
     const { id } = await tasks.enqueue(echo, null);
     const { runs, handler } = stepped();

@@ -1,13 +1,13 @@
 /**
  * A worker: claims tasks, runs their handlers under leases, reports what came of them.
  *
- *   claim ──▶ handler runs, the keeper heartbeats ──▶ complete or fail, until acknowledged ──▶ claim
+ *   claim ──▶ handler runs, the scheduler heartbeats ──▶ complete or fail, until acknowledged ──▶ claim
  *                    │                                        │
- *                    └── lease lost: signal aborts,           └── refused: somebody newer owns the
- *                        nothing is reported                      task; what we did counts nothing
+ *                    └── lease lost: signal aborts,           └── refused: a newer holder has the
+ *                        nothing is reported                      task; our work does not count
  *
  *   close ──▶ no more claims ──▶ handlers may end within graceMs ──▶ signals abort, the rest is
- *                                                                    given back
+ *                                                                    requeued
  *
  * Failure cases. *A claim without an answer* is repeated with the same claimId, which answers the
  * same tasks. *A completion without an answer* is repeated while the lease is trusted, heartbeats
@@ -28,7 +28,7 @@ import {
   HeldLease,
   InvalidOptionError,
   instant,
-  Keeper,
+  RenewalScheduler,
 } from "../core/index.js";
 import {
   Backoff,
@@ -97,9 +97,9 @@ const LONGEST_WAIT_MS = 2_000;
 const LONGEST_PROGRESS_BYTES = 64 * 1024;
 const CALL_TIMEOUT_MS = 5_000;
 const RETRY = { firstMs: 100, longestMs: 5_000 };
-/** Handlers whose signal has aborted get this long before their tasks are given back regardless. */
+/** Handlers whose signal has aborted get this long before their tasks are requeued regardless. */
 const AFTER_ABORT_MS = 500;
-/** For that, all together: a store that does not answer is not waited for, leases run out. */
+/** Limit for requeueing all of them: if the store is unavailable, their leases expire instead. */
 const GIVE_BACK_MS = 2_000;
 
 /** What is known here of a task at work. */
@@ -144,7 +144,7 @@ export class Worker implements AsyncDisposable {
   readonly #context: WorkerContext;
   readonly #handlers: ReadonlyMap<string, TaskHandler>;
   readonly #reports: Reports;
-  readonly #keeper: Keeper;
+  readonly #scheduler: RenewalScheduler;
   readonly #concurrency: number;
   readonly #queues: readonly string[];
   readonly #ttlMs: number;
@@ -177,7 +177,7 @@ export class Worker implements AsyncDisposable {
     this.#ttlMs = ttlMs;
     this.#graceMs = graceMs;
     this.#reports = new Reports(context.store, context.env);
-    this.#keeper = new Keeper(context.env.clock);
+    this.#scheduler = new RenewalScheduler(context.env.clock);
     this.#claiming = this.#claimUntilStopped();
   }
 
@@ -187,7 +187,7 @@ export class Worker implements AsyncDisposable {
   }
 
   /**
-   * Claims no more, lets handlers end within `graceMs`, then aborts their signals and gives back the
+   * Claims no more, lets handlers end within `graceMs`, then aborts their signals and requeues the
    * tasks of those that have not ended soon after: these are pending again at once, and count neither as
    * failed nor as crashed. Never rejects; the same promise each time.
    */
@@ -224,7 +224,7 @@ export class Worker implements AsyncDisposable {
   async #claimUntilStopped(): Promise<void> {
     const { env, namespace, holder, ready, store } = this.#context;
     const { signal } = this.#stopping;
-    // A remote claim is not cut off in the middle: its answer may hold tasks to give back.
+    // A remote claim is not cut off: its answer may contain tasks to requeue.
     const options = store.capabilities.remoteWait ? {} : { signal };
     let claimId = newLeaseId(env.random);
     const backoff = new Backoff(env.random, RETRY);
@@ -305,7 +305,7 @@ export class Worker implements AsyncDisposable {
             ? { status: "released" }
             : await this.#reports.giveBack(grant, timeoutMs),
       },
-      this.#keeper,
+      this.#scheduler,
       env,
     );
     const attributes = { "leasehold.task.id": task.id, "leasehold.task.kind": task.kind };
@@ -321,7 +321,7 @@ export class Worker implements AsyncDisposable {
     this.#running.set(lease, running);
   }
 
-  /** Runs the handler and reports; false when there was nothing to report or nobody took it. */
+  /** Runs the handler and reports; false if there was nothing to report or the report was not accepted. */
   async #run(
     task: ClaimedTask,
     lease: HeldLease,
@@ -341,7 +341,7 @@ export class Worker implements AsyncDisposable {
       : this.#reports.fail(lease, { ...grant, ...end });
   }
 
-  /** What there is to report; null for what did not begin, or stopped because it was told to. */
+  /** The result to report; null if the handler did not start, or stopped because its signal aborted. */
   async #handle(task: ClaimedTask, lease: HeldLease, attempt: Attempt): Promise<End | null> {
     const { logger } = this.#context.env;
     const { data, leaseId, ...shown } = task;
@@ -364,7 +364,7 @@ export class Worker implements AsyncDisposable {
       };
       return { output: await handler.run(data, context) };
     } catch (error) {
-      // A handler that stopped because it was told to has not failed.
+      // A handler that stopped because its signal aborted has not failed.
       if (!lease.checkAlive() || lease.signal.aborted) return null;
       logger.warn({ err: error, id: task.id, kind: task.kind }, "task failed");
       const final = error instanceof FinalTaskError;

@@ -1,10 +1,10 @@
-/** What a client tells of its leases, beside what its store is asked: instrumentation/ measures that. */
+/** Metrics and traces of a client's leases. instrumentation/ measures the calls to its store. */
 import type { Env, Telemetry } from "../env/index.js";
 import { LeaseUnavailableError } from "./errors.js";
 import { HeldLease } from "./held-lease.js";
 
-/** Times and traces how long a caller asks for a lease, until it has it or gives up. */
-export function asked<T>(env: Env, ask: () => Promise<T>): Promise<T> {
+/** Times and traces one acquire, from the call until the caller has the lease or gives up. */
+export function measureAcquire<T>(env: Env, ask: () => Promise<T>): Promise<T> {
   const { telemetry, clock } = env;
   if (!telemetry) return ask();
   return telemetry.span("leasehold acquire", {}, async (span) => {
@@ -25,10 +25,10 @@ export function asked<T>(env: Env, ask: () => Promise<T>): Promise<T> {
   });
 }
 
-/** When each lease began that is held now, oldest first, by where it is told. */
+/** When each held lease was granted, oldest first, by the telemetry that reports it. */
 const SINCE = new WeakMap<Telemetry, Map<HeldLease, number>>();
 
-export function tellHeld({ telemetry, clock }: Env, lease: HeldLease): void {
+export function measureHeld({ telemetry, clock }: Env, lease: HeldLease): void {
   if (!telemetry) return;
   const since = SINCE.get(telemetry) ?? new Map<HeldLease, number>();
   if (!SINCE.has(telemetry)) {
@@ -43,7 +43,7 @@ export function tellHeld({ telemetry, clock }: Env, lease: HeldLease): void {
   telemetry.change("leasehold.lease.held", {}, 1);
 }
 
-export function tellEnded({ telemetry, clock }: Env, lease: HeldLease): void {
+export function measureEnded({ telemetry, clock }: Env, lease: HeldLease): void {
   if (!telemetry) return;
   const since = SINCE.get(telemetry);
   const sinceMs = since?.get(lease);

@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { manualClock } from "../testing/index.js";
+import { RenewalScheduler, TOGETHER_MS } from "./renewal-scheduler.js";
+
+describe("RenewalScheduler", () => {
+  it("wakes each at its time with one timer, and holds none when nothing is scheduled", async () => {
+    const clock = manualClock();
+    const scheduler = new RenewalScheduler(clock);
+    const woken: string[] = [];
+    const scheduled = (name: string) => ({
+      wake: () => woken.push(`${name}@${clock.monotonic()}`),
+    });
+    const b = scheduled("b");
+    scheduler.schedule(scheduled("c"), 300);
+    scheduler.schedule(scheduled("a"), 100);
+    scheduler.schedule(b, 200);
+    expect(clock.pendingTimers).toBe(1);
+    await clock.advance(145);
+    scheduler.remove(b);
+    await clock.advance(1_000);
+    expect(woken).toEqual(["a@100", "c@300"]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("wakes leases that are due soon with those that are due now", async () => {
+    const clock = manualClock();
+    const scheduler = new RenewalScheduler(clock);
+    const woken: string[] = [];
+    const at = (atMs: number) =>
+      scheduler.schedule({ wake: () => woken.push(`${atMs}@${clock.monotonic()}`) }, atMs);
+    for (const atMs of [100, 100 + TOGETHER_MS, 101 + TOGETHER_MS]) at(atMs);
+    await clock.advance(1_000);
+    expect(woken).toEqual(["100@100", "150@100", "151@151"]);
+  });
+
+  it("follows the latest schedule, also over many reschedulings", async () => {
+    const clock = manualClock();
+    const scheduler = new RenewalScheduler(clock);
+    let wakes = 0;
+    const scheduled = { wake: () => void wakes++ };
+    for (let round = 0; round < 10_000; round += 1) scheduler.schedule(scheduled, 50 + (round % 7));
+    await clock.advance(49);
+    expect(wakes).toBe(0);
+    await clock.advance(100);
+    expect(wakes).toBe(1);
+  });
+
+  it("lets a woken one schedule itself anew", async () => {
+    const clock = manualClock();
+    const scheduler = new RenewalScheduler(clock);
+    const times: number[] = [];
+    const scheduled = {
+      wake() {
+        times.push(clock.monotonic());
+        if (times.length < 3) scheduler.schedule(scheduled, clock.monotonic() + 10);
+      },
+    };
+    scheduler.schedule(scheduled, 10);
+    await clock.advance(100);
+    expect(times).toEqual([10, 20, 30]);
+  });
+});
