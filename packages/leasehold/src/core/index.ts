@@ -22,7 +22,7 @@ export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
 export { Keeper } from "./keeper.js";
-export type { AnyLease, Lease, LostHandler, UnfencedLease } from "./lease.js";
+export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
 export { checkName } from "./names.js";
 export {
@@ -46,5 +46,5 @@ export * as rules from "./rules.js";
 export { NoLease, type OnUnavailable, type RunOptions, type Work } from "./run.js";
 export { instant, trustFrom, trustLeftMs } from "./trust.js";
 export { stateOf, viewOf } from "./view.js";
-export { Wakeup } from "./waiter.js";
+export { type Held, Wakeup } from "./waiter.js";
 export { type LiveWorker, liveWorkers } from "./workers.js";
