@@ -7,7 +7,6 @@ import {
   type ApiReport,
   makeReports,
   problemsOf,
-  REPORTS,
   writeReports,
 } from "../../scripts/support/api.js";
 import { checkBuild } from "../support/cli.js";
