@@ -16,6 +16,8 @@ const PACKAGES = ["leasehold", "leasehold-server"];
 /** @type {[name: string, command: string, args: () => string[]][]} */
 const steps = [
   ["build", "node", () => ["scripts/build.js"]],
+  // The reports are in packages/leasehold/api.
+  ["API report", "node", () => ["scripts/api-report.js"]],
   ["types", "npm", () => ["run", "typecheck"]],
   // The examples compile against the built packages, as users' code does.
   ["types of the examples", "tsc", () => ["-p", "examples"]],

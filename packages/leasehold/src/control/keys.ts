@@ -14,8 +14,8 @@ import { digestOf, newLeaseId, type Random } from "../env/index.js";
  * viewer reads. holder acquires, renews and releases leases and works on tasks, under its own prefixes.
  * operator reads, and ends the leases of others. admin does all of that, and manages keys and limits.
  */
-export const ROLES = ["viewer", "holder", "operator", "admin"] as const;
-export type Role = (typeof ROLES)[number];
+export type Role = "viewer" | "holder" | "operator" | "admin";
+export const ROLES: readonly Role[] = ["viewer", "holder", "operator", "admin"];
 
 /** What may be shown of a key. Times are the store's, as ISO 8601. */
 export interface ApiKey {

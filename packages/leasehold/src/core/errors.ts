@@ -28,7 +28,8 @@ export type LostReason =
   /** The store's answer contradicts what it said before. */
   | "inconsistent";
 
-interface ErrorInit {
+/** What a {@link LeaseholdError} knows besides its code and message. */
+export interface ErrorInit {
   /** Whether the same call may succeed later without any change. */
   retryable: boolean;
   /** `unknown`: the call may have taken effect although it failed. */

@@ -21,7 +21,7 @@ export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from ".
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
-export type { AnyLease, Lease, LostHandler, UnfencedLease } from "./lease.js";
+export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
 export { checkName } from "./names.js";
 export {
@@ -46,5 +46,5 @@ export * as rules from "./rules.js";
 export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export { instant, trustFrom, trustLeftMs } from "./trust.js";
 export { stateOf, viewOf } from "./view.js";
-export { Wakeup } from "./waiter.js";
+export { type Held, Wakeup } from "./waiter.js";
 export { type LiveWorker, liveWorkers } from "./workers.js";

@@ -5,7 +5,8 @@ import type { LostReason } from "./errors.js";
 /** Called with the reason when a lease is lost. */
 export type LostHandler = (reason: LostReason) => void;
 
-interface HeldResource extends AsyncDisposable {
+/** The members that every lease has. */
+export interface HeldResource extends AsyncDisposable {
   /** What is leased. */
   readonly resource: string;
   /** The holder: the `holder` of the client. */

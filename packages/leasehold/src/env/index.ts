@@ -20,6 +20,7 @@ export { type Logger, silentLogger } from "./logger.js";
 export {
   type LabelsOf,
   METRICS,
+  type MetricKind,
   type MetricName,
   type MetricOf,
 } from "./metrics.js";
@@ -32,6 +33,7 @@ export type {
   MeasureOptions,
   Observation,
   OpenSpan,
+  SpanAttributes,
   SpanOptions,
   Telemetry,
   TraceContext,

@@ -14,11 +14,16 @@
 import { systemClock } from "./clock.js";
 import type { Logger } from "./logger.js";
 
-/** Signals that ask a process to end and leave it time to clean up. */
-export const CLOSING_SIGNALS = [
-  ...(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGUSR2"] as const),
+/** Signals that ask a process to end, and leave it time to close. */
+export type ClosingSignal = "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT" | "SIGBREAK" | "SIGUSR2";
+export const CLOSING_SIGNALS: readonly ClosingSignal[] = [
+  "SIGINT",
+  "SIGTERM",
+  "SIGHUP",
+  "SIGQUIT",
+  "SIGBREAK",
+  "SIGUSR2",
 ];
-export type ClosingSignal = (typeof CLOSING_SIGNALS)[number];
 
 /** Something to be closed first. */
 export interface ClosedBySignals {
