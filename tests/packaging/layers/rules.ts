@@ -72,7 +72,8 @@ export const LIBRARY: Rules = {
     // The client: the core's leases, elections and tasks as one.
     leasehold: ["core", "election", "tasks"],
     connect: ["env", "core", "tasks", "leasehold", "stores/opening", "stores/source"],
-    face: ["env", "core", "election", "tasks", "connect", "leasehold", "stores/source"],
+    // Of control it exports types alone: the opened stores name them.
+    face: ["env", "core", "control", "election", "tasks", "connect", "leasehold", "stores/source"],
     // What the server, its command line, the console and the verification share of the inside.
     internal: [
       "env",

@@ -60,7 +60,7 @@ const SHORTEST_EXTENSION_MS = 100;
  * const redlock = new Redlock([new Redis()]);
  * await redlock.using(["account:1", "account:2"], 5_000, async (signal, lock) => {
  *   if (signal.aborted) throw signal.error;
- *   await transfer({ tokens: lock.tokens });
+ *   console.log(lock.tokens);
  * });
  * ```
  */

@@ -72,14 +72,32 @@ export interface TaskDefinition<Input = Json, Data = Input> {
   handle<Output>(handler: Handler<Data, Output>): TaskHandler;
 }
 
-/** Thrown by a handler when trying again is of no use: the task is dead at once. */
+/**
+ * Thrown by a handler when trying again is of no use: the task is dead at once.
+ * @example
+ * ```js
+ * import { defineTask, FinalTaskError } from "leasehold";
+ *
+ * const mail = defineTask("mail");
+ * export const handler = mail.handle(() => {
+ *   throw new FinalTaskError("The address does not exist.");
+ * });
+ * ```
+ */
 export class FinalTaskError extends Error {
   override readonly name = "FinalTaskError";
 }
 
 /**
  * Defines a kind of task.
- * @example const resize = defineTask("image.resize", { schema: z.object({ width: z.number() }) });
+ * @example
+ * ```js
+ * import { defineTask } from "leasehold";
+ * import { z } from "zod";
+ *
+ * const resize = defineTask("image.resize", { schema: z.object({ width: z.number() }) });
+ * console.log(await resize.check({ width: 640 }));
+ * ```
  * @throws InvalidOptionError
  */
 export function defineTask<Schema extends StandardSchemaV1>(
