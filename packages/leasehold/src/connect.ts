@@ -82,6 +82,9 @@ export async function openLeasehold(
       { leases: source, close: async () => {} }
     : await openBy(engines, source, env, connectTimeoutMs);
   const closing = [opened.close.bind(opened)];
+  const disconnect = async () => {
+    await Promise.all(closing.map((close) => close()));
+  };
   try {
     let taskStore = () => withTasks(opened, isStore ? "" : source).tasks;
     if (options.tasks !== undefined) {
@@ -100,12 +103,10 @@ export async function openLeasehold(
     const isCollected = isStore || (opened.tasks?.capabilities.reaps ?? false);
     return clientOver(opened.leases, taskStore, { ...options, env }, signals, {
       collect: !isCollected,
-      disconnect: async () => {
-        await Promise.all(closing.map((close) => close()));
-      },
+      disconnect,
     });
   } catch (error) {
-    await Promise.all(closing.map((close) => close()));
+    await disconnect();
     throw error;
   }
 }
