@@ -13,6 +13,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { clockEnvironment, type FakeClock, forgetClock } from "./fake-clock.js";
 
 const POLL_MS = 10;
+/** After which the output of a killed process is closed, should another one hold it open. */
+const LEFT_OPEN_MS = 2_000;
 
 export interface ChildOptions {
   /** All of it. Default: this process's. */
@@ -121,8 +123,9 @@ export class Child {
     return this.ended;
   }
 
-  /** Kills it and those that it has started, and they in turn. */
+  /** Kills it and those that it has started, and they in turn. What has left its group is not waited for. */
   endGroup(): Promise<Ended> {
+    setTimeout(() => this.#closeOutput(), LEFT_OPEN_MS).unref();
     try {
       if (!this.#over && this.pid > 0) process.kill(-this.pid, "SIGKILL");
     } catch (error) {
@@ -166,6 +169,11 @@ export class Child {
       if (this.#over) throw this.#endedMeanwhile();
       await delay(POLL_MS);
     }
+  }
+
+  #closeOutput(): void {
+    this.#child.stdout?.destroy();
+    this.#child.stderr?.destroy();
   }
 
   #endedMeanwhile(): Error {

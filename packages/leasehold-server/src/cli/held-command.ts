@@ -166,10 +166,7 @@ export class Signals {
 
 const ENDS: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]);
 
-function asExit(error: NodeJS.ErrnoException): never {
-  const missing = error.code === "ENOENT";
-  process.stderr.write(
-    `leasehold: cannot start the command: ${missing ? "it was not found" : error.message}\n`,
-  );
-  throw new Exit(missing ? EXIT.notFound : EXIT.notExecutable);
+function asExit({ message }: Error): never {
+  process.stderr.write(`leasehold: cannot start the command: ${message}\n`);
+  throw new Exit(EXIT.notExecutable);
 }

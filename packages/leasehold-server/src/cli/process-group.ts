@@ -2,13 +2,15 @@
  * Runs a command in its own process group. The command and every process that it starts can then be
  * stopped together, and the command does not receive the terminal's signals twice.
  *
- *   leasehold run ──spawns──▶ CMD (leads the group) ──▶ what it starts
- *        └────────spawns──▶ guard: reads a pipe from run
+ *   leasehold run ──spawns──▶ gate (leads the group) ──reads "go", becomes──▶ CMD ──▶ what it starts
+ *        └────────spawns──▶ guard: reads the group's pid, then "done", from a pipe
  *
  * - CMD ends and leaves processes running: stop() ends them too, before the lease is released. It cannot
  *   reach processes that have left the group (setsid, a daemon).
  * - This process is killed (SIGKILL, out of memory): no process renews the lease or stops CMD. The guard
  *   sees the pipe close without "done", and stops the group.
+ * - This process is killed before it has told the guard the pid: the gate sees its pipe close without
+ *   "go", and CMD never starts. So CMD never runs unguarded.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -18,6 +20,10 @@ import type { Writable } from "node:stream";
 import type { Clock } from "leasehold";
 import { sleep } from "leasehold/internal";
 
+const SHELL = "/bin/sh";
+/** What the shell calls itself when it says why it could not start the command. */
+const NAME = "leasehold: cannot start the command";
+const GATE = `read -r go <&3 && exec "$@" 3<&-`;
 const GUARD = `
 read -r pid || exit 0
 read -r done && exit 0
@@ -36,12 +42,13 @@ export interface GroupOptions {
 
 export class ProcessGroup {
   /**
-   * The command's exit code, or 128 plus the number of the signal that ended it.
-   * Rejects with Node's error (ENOENT, EACCES) if the command could not be started.
+   * The command's exit code, or 128 plus the number of the signal that ended it. If the command could
+   * not be started, the gate's: 127 (not found) or 126 (not executable); the gate has printed why.
+   * Rejects with Node's error if no process could be started at all.
    */
   readonly exited: Promise<number>;
   readonly #pid: number | undefined;
-  readonly #guard: Writable;
+  readonly #guard: ChildProcess;
   readonly #options: GroupOptions;
   #stopping: Promise<void> | undefined;
 
@@ -49,12 +56,19 @@ export class ProcessGroup {
   constructor(command: string, args: readonly string[], options: GroupOptions) {
     this.#options = options;
     const { env, graceMs } = options;
-    // The guard starts first, so that the command never runs without one.
     this.#guard = startGuard(graceMs);
-    const child = spawn(command, args, { env, stdio: "inherit", detached: true });
-    this.#pid = child.pid;
-    if (child.pid !== undefined) this.#guard.write(`${child.pid}\n`);
-    this.exited = exitCodeOf(child);
+    const gate = spawn(SHELL, ["-c", GATE, NAME, command, ...args], {
+      env,
+      stdio: ["inherit", "inherit", "inherit", "pipe"],
+      detached: true,
+    });
+    this.#pid = gate.pid;
+    const go = gate.stdio[3] as Writable;
+    go.on("error", () => {});
+    // Without a guard the gate stays shut: its pipe ends without "go".
+    this.#guard.stdin?.write(`${gate.pid}\n`);
+    go.end(this.#guard.pid === undefined ? "" : "go\n");
+    this.exited = Promise.race([exitCodeOf(gate), failureOf(this.#guard)]);
   }
 
   /** Signals every process of the group; false if none is left. */
@@ -71,7 +85,7 @@ export class ProcessGroup {
 
   /** Sends SIGTERM, and SIGKILL after the grace. Resolves when no process is left. */
   stop(): Promise<void> {
-    this.#stopping ??= this.#stop().finally(() => this.#guard.end("done\n"));
+    this.#stopping ??= this.#stop().finally(() => this.#guard.stdin?.end("done\n"));
     return this.#stopping;
   }
 
@@ -120,13 +134,17 @@ async function exitCodeOf(child: ChildProcess): Promise<number> {
   return signal === null ? (code ?? 0) : 128 + constants.signals[signal];
 }
 
-/** Returns the pipe to the guard. Without /bin/sh there is no guard, and only this process stops the command. */
-function startGuard(graceMs: number): Writable {
-  const guard = spawn("/bin/sh", ["-c", GUARD, "leasehold-guard", `${graceMs / 1_000}`], {
+function startGuard(graceMs: number): ChildProcess {
+  const guard = spawn(SHELL, ["-c", GUARD, "leasehold-guard", `${graceMs / 1_000}`], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
   });
-  guard.on("error", () => {});
   guard.stdin.on("error", () => {});
-  return guard.stdin;
+  return guard;
+}
+
+/** Rejects if the process could not be started; never resolves. */
+async function failureOf(child: ChildProcess): Promise<never> {
+  const [error] = (await once(child, "error")) as [Error];
+  throw error;
 }
