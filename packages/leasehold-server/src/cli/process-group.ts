@@ -9,7 +9,7 @@
  *   reach processes that have left the group (setsid, a daemon).
  * - This process is killed (SIGKILL, out of memory): no process renews the lease or stops CMD. The guard
  *   sees the pipe close without "done", and stops the group.
- * - This process is killed before it has told the guard the pid: the gate sees its pipe close without
+ * - This process is killed before the guard has the pid: the gate sees its pipe close without
  *   "go", and CMD never starts. So CMD never runs unguarded.
  */
 import { type ChildProcess, spawn } from "node:child_process";
