@@ -120,10 +120,10 @@ const CALLS: Readonly<Record<string, (world: World, fault: () => void) => Promis
       state: "pending",
     });
   },
-  async giveBack(world, fault) {
+  async requeue(world, fault) {
     const grant = await claim(world);
     fault();
-    expect(await world.client.tasks.giveBack([grant])).toEqual([{ status: "returned" }]);
+    expect(await world.client.tasks.requeue([grant])).toEqual([{ status: "returned" }]);
     const { failures, crashes, state } = await detailsOf(world, grant.id);
     expect({ failures, crashes, state }).toEqual({ failures: 0, crashes: 0, state: "pending" });
   },

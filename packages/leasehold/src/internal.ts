@@ -91,18 +91,19 @@ export {
 } from "./core/index.js";
 export { electorOver, shardsOver, singletonOver } from "./election/index.js";
 export {
-  type ShardStanding,
-  type Standing,
-  standingsOf,
+  type Leadership,
+  leadershipOf,
+  type ShardLeadership,
   type TermRecord,
   termsOf,
-} from "./election/standing.js";
+} from "./election/leadership.js";
 export {
   digestOf,
   formatDuration,
   grantIdOf,
   holderLeaseId,
   invariant,
+  isolated,
   jittered,
   type MetricName,
   newHolder,
@@ -121,7 +122,6 @@ export {
   systemRandom,
   taskIds,
   taskLeaseId,
-  telling,
   withoutLeaseIds,
   withTimeout,
 } from "./env/index.js";
@@ -147,7 +147,6 @@ export {
   Generator,
   type GeneratorState,
   type GeneratorWanted,
-  type GiveBackOutcome,
   type HeartbeatOutcome,
   type HeartbeatRequest,
   type Json,
@@ -157,6 +156,7 @@ export {
   Ready,
   type ReadyOptions,
   type Refused,
+  type RequeueOutcome,
   startReaper,
   TASK_STATES,
   type TaskDetails,

@@ -13,6 +13,7 @@ import {
   batched,
   type Failed,
   grantIdOf,
+  isolated,
   queue,
   type ReleaseOutcome,
   type ReleaseRequest,
@@ -21,7 +22,6 @@ import {
   type RevokeOutcome,
   type RevokeRequest,
   SerialExecutor,
-  telling,
 } from "leasehold/internal";
 import { callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
@@ -139,11 +139,11 @@ export interface Named {
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
   const { env, leases, quotas, pauses, contention, control, onReplaced } = options;
-  const tellReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
-  const lanes = batched(leases, env.clock, { tellReplaced }, env.telemetry);
+  const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
+  const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
   // Also combines the revocations of one request into one call.
   const revocations = new Batcher(leases.revoke.bind(leases), env.clock, env.telemetry);
-  const emit = options.onLeaseEvent && telling(options.onLeaseEvent);
+  const emit = options.onLeaseEvent && isolated(options.onLeaseEvent);
 
   return (context: Context<AppEnv>, budget: Budget, named: readonly Named[]): LeaseCalls => {
     const caller = callerOf(context);

@@ -35,7 +35,7 @@ export {
   withoutUndefined,
 } from "./options.js";
 export type * from "./port.js";
-export type { Ticket } from "./queue.js";
+export type { QueuedWaiter } from "./queue.js";
 export * as queue from "./queue.js";
 export { RenewalScheduler } from "./renewal-scheduler.js";
 export { Retrying, retryingLeases } from "./retrying.js";

@@ -6,7 +6,7 @@ import { type Measuring, overriding, timed } from "./stopwatch.js";
 /** The most claims whose start time is kept. The run time of older tasks is not measured. */
 const REMEMBERED = 10_000;
 
-const TIMED = ["enqueue", "claim", "heartbeat", "complete", "fail", "giveBack"] as const;
+const TIMED = ["enqueue", "claim", "heartbeat", "complete", "fail", "requeue"] as const;
 
 type Ended = "completed" | "failed" | "returned" | "refused" | "expired";
 

@@ -204,7 +204,7 @@ export class RecentCalls {
       holder,
       ahead,
       askedAtMs: before?.askedAtMs ?? nowMs,
-      untilMs: nowMs + Math.min(queueMs, queue.LONGEST_TICKET_MS),
+      untilMs: nowMs + Math.min(queueMs, queue.LONGEST_WAITER_MS),
     });
   }
 

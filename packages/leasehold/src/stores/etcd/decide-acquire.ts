@@ -76,7 +76,7 @@ async function refused(
   const { leaseId, holder, queueMs = 0 } = request;
   if (queueMs <= 0) return { outcome: outcome() };
   const grantId = grantIdOf(leaseId);
-  const ttlMs = Math.min(queueMs, queue.LONGEST_TICKET_MS);
+  const ttlMs = Math.min(queueMs, queue.LONGEST_WAITER_MS);
   const own = findWaiter(entry.waiters, grantId);
   const lasts = own && (await world.remainingMs(own.lease)) >= ttlMs;
   return {

@@ -120,7 +120,7 @@ export class MemoryLeaseStore implements LeaseStore {
           token,
           paused.has(request.resource),
         );
-        waitQueue.set(request.resource, decision.tickets);
+        waitQueue.set(request.resource, decision.waiters);
         if (record && decision.record !== record) replaced = this.#view(request, record);
         return decision;
       });

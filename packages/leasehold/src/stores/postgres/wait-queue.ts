@@ -26,13 +26,13 @@ export const FIRST_WAITER = `(
 export const WAITING = `noted AS (
     INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at)
     SELECT o.namespace, o.resource, o.asked_id, o.asked_by,
-      ${afterMs(`least(o.queue_ms, ${queue.LONGEST_TICKET_MS})`)}
+      ${afterMs(`least(o.queue_ms, ${queue.LONGEST_WAITER_MS})`)}
     FROM outcome o CROSS JOIN clock c
     WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (
       -- The waiter's expiry is late enough: frequent polls need not write each time.
       SELECT FROM leasehold.waiter w
       WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.asked_id
-        AND w.expires_at > ${afterMs(`least(o.queue_ms, ${queue.LONGEST_TICKET_MS}) / 2`)}
+        AND w.expires_at > ${afterMs(`least(o.queue_ms, ${queue.LONGEST_WAITER_MS}) / 2`)}
     )
     ORDER BY o.namespace COLLATE "C", o.resource COLLATE "C", o.asked_id COLLATE "C"
     ON CONFLICT (namespace, resource, lease_id) DO UPDATE

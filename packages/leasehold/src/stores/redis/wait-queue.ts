@@ -16,7 +16,7 @@
 import { queue } from "../../core/index.js";
 
 const RESERVED_US = queue.RESERVED_MS * 1_000;
-const LONGEST_WAIT_US = queue.LONGEST_TICKET_MS * 1_000;
+const LONGEST_WAIT_US = queue.LONGEST_WAITER_MS * 1_000;
 /** Above every position, and below every time in microseconds since 1970. */
 const FIRST_EXPIRY = "1000000000000";
 
@@ -105,7 +105,7 @@ export function waitersOf(entries: readonly string[], nowUs: number): Waiting[] 
   for (let at = 0; at < entries.length; at += 2) {
     scores.set(entries[at] ?? "", Number(entries[at + 1]));
   }
-  const isLive = (ticket: string) => (scores.get(`@${ticket}`) ?? 0) > nowUs;
+  const isLive = (waiter: string) => (scores.get(`@${waiter}`) ?? 0) > nowUs;
   return [...scores.keys()].flatMap((member) => {
     const space = member.indexOf(" ");
     const grantId = member.slice(0, Math.max(0, space));

@@ -93,7 +93,7 @@ export class WaitQueue {
 
   /** Tracks the waiter of this request, which exists or is about to, until its expiry. */
   keep(id: string, { namespace, resource, leaseId, queueMs = 0 }: AcquireRequest): void {
-    const untilMs = this.clock.monotonic() + Math.min(queueMs, queue.LONGEST_TICKET_MS);
+    const untilMs = this.clock.monotonic() + Math.min(queueMs, queue.LONGEST_WAITER_MS);
     const known = this.waiters.get(id);
     // Never shortens the wait.
     if (known) known.untilMs = Math.max(known.untilMs, untilMs);

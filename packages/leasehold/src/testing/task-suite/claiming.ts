@@ -159,7 +159,7 @@ export const claiming: Section = (test, expect) => {
     const [done, returned, kept] = await fixture.claim({ claimId });
     if (!done || !returned || !kept) throw new Error("three tasks");
     await fixture.complete(done);
-    await fixture.giveBack(returned);
+    await fixture.requeue(returned);
     expect((await fixture.claim({ claimId })).map(({ id }) => id)).toEqual([ids[2]]);
     await fixture.complete(kept);
     // A repeated claim returns no new tasks; another claim does.
