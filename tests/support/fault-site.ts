@@ -140,7 +140,7 @@ export class Holder extends Child {
   }
 
   /** The line in which it has said this. */
-  hears(name: keyof Said): Promise<Said> {
+  reported(name: keyof Said): Promise<Said> {
     return this.until(({ out }) =>
       out.map((line) => JSON.parse(line) as Said).find((said) => said[name] !== undefined),
     );
@@ -148,6 +148,6 @@ export class Holder extends Child {
 
   /** When it has the lease. */
   async token(): Promise<number> {
-    return (await this.hears("token")).token!;
+    return (await this.reported("token")).token!;
   }
 }
