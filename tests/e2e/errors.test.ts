@@ -532,7 +532,7 @@ describePostgres("STORE_MISCONFIGURED on a server", () => {
   });
 });
 
-it("the manual tells of no other errors", () => {
+it("the manual lists no other errors", () => {
   expect([...sections.keys()]).toEqual(Object.keys(CASES).map((code) => code.toLowerCase()));
 });
 

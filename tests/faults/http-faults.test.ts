@@ -27,7 +27,7 @@ import { describePostgres } from "../support/postgres.js";
 
 httpWorlds();
 
-/** Each changes something through the client, once as far as anybody can tell. */
+/** Each changes something through the client, and checks that the store shows one change. */
 const CALLS: Readonly<Record<string, (world: World, fault: () => void) => Promise<void>>> = {
   async acquire(world, fault) {
     const request = requestOf("r");

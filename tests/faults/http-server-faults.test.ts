@@ -99,7 +99,7 @@ describe("a watch", () => {
     await watching.stop();
   });
 
-  it("tells of tasks too, and ends for its client alone", async () => {
+  it("reports tasks too, and ends when its client closes", async () => {
     const { behind, client, proxy } = await openWorld("memory");
     const events: unknown[] = [];
     const ending = new AbortController();

@@ -1,6 +1,6 @@
 /**
- * Every operation of /openapi.json, asked for by everybody: no key, wrong, expired and revoked ones, and
- * a key of every role, about what is the tenant's own and about what is another one's.
+ * Calls every operation of /openapi.json as every caller: without a key, with a wrong, an expired and a
+ * revoked key, and with a key of every role; about things of the caller's tenant and of another one.
  */
 import { afterEach, expect, it } from "vitest";
 import type { Role } from "../../packages/leasehold/src/control/index.js";
@@ -172,7 +172,7 @@ for (const engine of CONTROL_ENGINES.filter(({ name }) => name !== "PGlite")) {
                 wrong.push(`${cell}: ${answer.text}, for a missing one ${unknown}`);
               }
             }
-            if (answer.text.includes(`of-${THEIRS}-`)) wrong.push(`${cell}: tells of ${THEIRS}`);
+            if (answer.text.includes(`of-${THEIRS}-`)) wrong.push(`${cell}: reveals ${THEIRS}`);
           }
         }
       }

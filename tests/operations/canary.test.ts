@@ -1,6 +1,6 @@
 /**
- * Secrets that can be recognised, sent along every path there is, and all that is shown to anybody
- * searched for them. Only the answer that gives a secret to its owner may have it.
+ * Sends recognisable secrets along every path, and searches all output for them. Only the answer that
+ * issues a secret to its caller may contain it.
  */
 import { inspect } from "node:util";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
@@ -95,7 +95,7 @@ function findInLogs(): string[] {
   return found;
 }
 
-/** Members of the answers that give a secret to whom it belongs. */
+/** Members of the answers that issue a secret to its caller. */
 const GIVEN = /"(leaseId|key)":"[^"]*"/g;
 const GIVES =
   /^(POST \/v1\/locks\/acquire|POST \/api\/leases|POST \/v1\/leases\/acquire|POST \/api\/tasks\/next|POST \/v1\/keys|POST \/v1\/keys\/\{id\}\/rotate)$/;

@@ -17,7 +17,7 @@ const PASSWORD = "leasehold";
 
 interface Engine {
   readonly folder: string;
-  /** Whom to run as: PostgreSQL refuses to be run by root. */
+  /** The user that runs the server: PostgreSQL refuses to run as root. */
   readonly user: User;
 }
 interface User {

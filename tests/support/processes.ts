@@ -146,8 +146,8 @@ export class Child {
   }
 
   /**
-   * The first truthy value that `find` makes of what was printed so far, looked for at each line.
-   * Rejects when the process ends without one, telling what it said.
+   * Calls `find` at each printed line, and resolves with its first truthy result. Rejects with the output
+   * when the process ends without one.
    */
   async until<T>(find: (child: this) => T | null | undefined | false): Promise<T> {
     for (;;) {
