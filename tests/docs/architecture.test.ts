@@ -1,7 +1,7 @@
 /** ARCHITECTURE.md names files, package entries, code and imports. Each of them exists. */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { LIBRARY } from "../packaging/layers/rules.js";
@@ -15,8 +15,13 @@ const CHOSEN = "NAME";
 const FILE = /^[\w.@/-]+\.(ts|tsx|js|json|md|sql|lua|yml)$/;
 const FOLDER = /^[\w.@/-]+\/$/;
 const ENTRY = /^leasehold(-server)?(\/[\w/-]+)?$/;
+const CODE = /^(packages|verification|tests)\/.*\.(ts|tsx|js|sql|lua|json)$/;
 const IDENTIFIER = /^#?[A-Za-z_]\w*$/;
 
+const tracked = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).split(
+  "\0",
+);
+const basenames = new Set(tracked.map((path) => basename(path)));
 const text = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
 
 /** The sections of a document, each with the folder in which its paths begin. */
@@ -68,10 +73,10 @@ function isFolder(path: string): boolean {
 function missingPaths(markdown: string): string[] {
   return sectionsOf(markdown).flatMap(({ base, body }) => {
     const { spans, words } = namesIn(body);
-    // A diagram may name a file without its folder.
-    const named = words.filter((word) => FILE.test(word) && word.includes("/"));
-    return [...spans.filter((span) => FILE.test(span) || FOLDER.test(span)), ...named].filter(
-      (path) => ![path, `${base}${path}`, `apps/console/src/${path}`].some(exists),
+    const paths = [...spans, ...words].filter((name) => FILE.test(name) || FOLDER.test(name));
+    return paths.filter(
+      // A name without a folder is one that several folders have, or whose folder the sentence says.
+      (path) => !basenames.has(path) && !exists(path) && !exists(base + path),
     );
   });
 }
@@ -86,7 +91,7 @@ it("finds a path that does not exist, and takes NAME for any name", () => {
   const server = "Paths in this section begin in `packages/leasehold-server/src/`.";
   const markdown = [
     "`core/rules.ts` `core/gone.ts` `README.md` `gone/` `stores/NAME/` `stores/NAME/gone.ts`",
-    "```\ncore/gone.ts ─▶ core/port.ts\n```",
+    "```\ncore/gone.ts ─▶ core/port.ts, port.ts, gone.ts\n```",
     `## Server\n${server} \`http/app.ts\` \`core/rules.ts\``,
   ].join("\n\n");
   expect(missingPaths(markdown)).toEqual([
@@ -94,6 +99,7 @@ it("finds a path that does not exist, and takes NAME for any name", () => {
     "gone/",
     "stores/NAME/gone.ts",
     "core/gone.ts",
+    "gone.ts",
     "core/rules.ts",
   ]);
 });
@@ -110,12 +116,8 @@ it("names only entries that a package exports", () => {
 });
 
 it("uses only names that the code has", () => {
-  const files = execFileSync("git", ["ls-files", "-z", "packages", "verification", "tests"], {
-    cwd: root,
-    encoding: "utf8",
-  }).split("\0");
-  const code = files
-    .filter((path) => /\.(ts|tsx|js|sql|lua|json)$/.test(path) && !path.startsWith("tests/docs/"))
+  const code = tracked
+    .filter((path) => CODE.test(path) && !path.startsWith("tests/docs/"))
     .map((path) => readFileSync(join(root, path), "utf8"));
   const known = new Set(code.join("\n").match(/#?[A-Za-z_]\w*/g));
   const named = namesIn(text).spans.filter((span) => IDENTIFIER.test(span));
