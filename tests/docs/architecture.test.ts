@@ -12,7 +12,7 @@ const LIBRARY_SOURCES = "packages/leasehold/src/";
 const BASE = /^Paths in this section begin in `([^`]+)`/m;
 /** The document writes NAME for a name that the reader chooses. */
 const CHOSEN = "NAME";
-const FILE = /^[\w.@/-]+\.(ts|tsx|js|json|md|sql|lua|yml)$/;
+const FILE = /^([\w.@/-]+\.(ts|tsx|js|json|md|sql|lua|yml)|\.[\w-]+\/[\w/-]+)$/;
 const FOLDER = /^[\w.@/-]+\/$/;
 const ENTRY = /^leasehold(-server)?(\/[\w/-]+)?$/;
 const CODE = /^(packages|verification|tests)\/.*\.(ts|tsx|js|sql|lua|json)$/;
