@@ -112,7 +112,7 @@ it("names only entries that a package exports", () => {
   });
   const named = namesIn(text).spans.filter((span) => ENTRY.test(span));
   expect(named).toContain("leasehold/internal/wire");
-  expect(entries).toEqual(expect.arrayContaining(named));
+  expect(named.filter((name) => !entries.includes(name))).toEqual([]);
 });
 
 it("uses only names that the code has", () => {
