@@ -24,7 +24,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
   const store: KeyStore = {
     async find(id) {
       asked.push(id);
-      // As a database does: what is read is what there was, however late the answer arrives.
+      // As in a database, a read returns the state of its beginning, however late its answer arrives.
       const record = records.get(id) ?? null;
       await state.waits;
       if (state.fails) throw new StoreUnavailableError("unavailable", { outcome: "none" });
