@@ -119,7 +119,7 @@ describe("a watch", () => {
   it("wakes who waits for a lease, though its streams are cut all the time", async () => {
     const world = await openWorld("memory");
     const held = await hold(world, "contended");
-    const leases = later(await connect(http({ url: world.proxy.url, namespace }), { namespace }));
+    const leases = later(await connect(http({ url: world.proxy.url }), { namespace }));
     const waiting = leases.acquire("contended", { ttlMs: TTL_MS });
     for (let cuts = 0; cuts < 5; ) cuts += await cutOne(world.proxy);
     await world.behind.leases.release([grantOf(held)]);
