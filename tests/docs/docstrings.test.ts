@@ -63,7 +63,8 @@ const examples = files.flatMap(({ file, text }): Example[] =>
     }));
   }),
 );
-const reasonOf = ({ code }: Example) => ONLY_COMPILED.find(([, pattern]) => pattern.test(code))?.[0];
+const reasonOf = ({ code }: Example) =>
+  ONLY_COMPILED.find(([, pattern]) => pattern.test(code))?.[0];
 
 const entries = PACKAGES.flatMap(entriesOf).map((entry) => ({ ...entry, names: namesOf(entry) }));
 

@@ -6,6 +6,20 @@
 import { InvalidOptionError, StaleTokenError } from "../core/index.js";
 import type { Guard } from "./guard.js";
 
+/**
+ * The request header that carries `lease.token`, as a decimal number.
+ * @example
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { FENCING_HEADER } from "leasehold/fence";
+ *
+ * const leasehold = await connect("memory:");
+ * const { token } = await leasehold.acquire("billing");
+ * const headers = { [FENCING_HEADER]: String(token) };
+ * console.log(new Request("http://localhost/close", { method: "POST", headers }));
+ * await leasehold.close();
+ * ```
+ */
 export const FENCING_HEADER = "fencing-token";
 
 export interface FencingOptions<Request> {
@@ -70,11 +84,17 @@ const PROBLEM_TYPE = "application/problem+json";
 /**
  * Guards HTTP handlers by the fencing token of the client's lease.
  *
- * @example
- * const guarded = fencing({ store: memoryGuard(), resource: (req) => `billing:${req.params.tenant}` });
- * app.post("/tenants/:tenant/close", guarded.express, (req, res) => res.sendStatus(204));
- *
  * @throws INVALID_OPTION
+ * @example
+ * ```ts
+ * import { Hono } from "hono";
+ * import { fencing, memoryGuard } from "leasehold/fence";
+ *
+ * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+ * const app = new Hono().post("/close", guarded.hono, (context) => context.text("closed"));
+ * const close = (token) => app.request("/close", { method: "POST", headers: { "fencing-token": token } });
+ * console.log((await close("11")).status, (await close("10")).status);
+ * ```
  */
 export function fencing<Request>(options: FencingOptions<Request>): Fencing<Request> {
   const { store, resource } = options;
