@@ -5,9 +5,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { PGlite } from "@electric-sql/pglite";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { checkBuild } from "../support/cli.js";
 import { typescript } from "../support/compile.js";
+import { quickPglite } from "../support/pglite.js";
 import { entriesOf, namesOf, type PublicName, plain } from "./public-names.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -83,6 +85,7 @@ const OPTIONS = {
 const moduleOf = ({ name }: Example) => name.replaceAll(/\W/g, "-");
 
 let folder: string;
+const { create } = PGlite;
 beforeAll(async () => {
   checkBuild();
   // Inside node_modules, so that packages are found from there.
@@ -94,8 +97,14 @@ beforeAll(async () => {
   const config = { compilerOptions: OPTIONS, files: modules };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
   await typescript(folder);
-}, 60_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  vi.stubEnv("TEST_PGLITE", (await quickPglite())["TEST_PGLITE"]);
+  await import("../support/pglite-preload.js");
+}, 120_000);
+afterAll(() => {
+  vi.unstubAllEnvs();
+  PGlite.create = create;
+  rmSync(folder, { recursive: true, force: true });
+});
 
 describe("an example has", () => {
   it.each(entries)("each run-time export of $specifier", async ({ built, names }) => {
@@ -107,22 +116,25 @@ describe("an example has", () => {
     expect(exported.filter((name) => !withExample.includes(name))).toEqual([]);
   });
 
-  const called = new Map(
-    entries
-      .flatMap(({ names }) => names)
-      .filter(({ kind, name }) => kind === "class" || CALLED.has(name))
-      .map((found): [string, PublicName] => [found.name, found]),
-  );
+  const called = new Map<string, PublicName & { readonly shownBy: string }>();
+  for (const { names } of entries) {
+    const ofEntry = names.flatMap(({ docstring }) => codesOf(docstring)).join("\n");
+    for (const found of names) {
+      const { name, kind, docstring } = found;
+      // Functions of its entry return what has the methods of an interface: their examples call them.
+      const shownBy = kind === "class" ? codesOf(docstring).join("\n") : ofEntry;
+      if (kind === "class" || CALLED.has(name)) called.set(name, { ...found, shownBy });
+    }
+  }
   it("each name in the list of interfaces that programs call", () => {
     expect([...CALLED].filter((name) => !called.has(name))).toEqual([]);
   });
-  it.each([...called.values()])("each method of $title", ({ docstring, methods }) => {
-    const ofClass = codesOf(docstring).join("\n");
+  it.each([...called.values()])("each method of $title", ({ methods, shownBy }) => {
     const without = methods.filter(
       (method) =>
         !method.docstring.includes("@internal") &&
         codesOf(method.docstring).length === 0 &&
-        !ofClass.includes(`.${method.name}(`),
+        !shownBy.includes(`.${method.name}(`),
     );
     expect(without.map(({ name }) => name)).toEqual([]);
   });
@@ -132,7 +144,10 @@ it("are in fences of TypeScript, so that this test reads all of them", () => {
   const unread = files.flatMap(({ file, text }) =>
     docstringsOf(text)
       .map(([comment]) => plain(comment))
-      .filter((docstring) => docstring.split("@example").length - 1 > codesOf(docstring).length)
+      .filter(
+        (docstring) =>
+          (docstring.match(/^\s*@example\s/gm) ?? []).length > codesOf(docstring).length,
+      )
       .map((docstring) => `${file}: ${docstring.trim().split("\n")[0]}`),
   );
   expect(unread).toEqual([]);

@@ -210,6 +210,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * const leasehold = await connect("memory:");
    * const lease = leasehold.reusableLease("shard-7", { ttlMs: 5_000 });
    * console.log(await lease.acquire());
+   * await lease.release();
    * await leasehold.close();
    * ```
    */
@@ -225,7 +226,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * import { connect } from "leasehold";
    *
    * const leasehold = await connect("memory:");
-   * await leasehold.acquire("report");
+   * await leasehold.run("report", () => "written");
    * const view = await leasehold.get("report");
    * console.log(view?.state, view?.holder);
    * await leasehold.close();
@@ -243,7 +244,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * import { connect } from "leasehold";
    *
    * const leasehold = await connect("memory:");
-   * await leasehold.acquire("report/2026");
+   * await leasehold.run("report/2026", () => "written");
    * const { items } = await leasehold.list({ prefix: "report/", limit: 10 });
    * console.log(items.map(({ resource }) => resource));
    * await leasehold.close();

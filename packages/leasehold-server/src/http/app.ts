@@ -106,6 +106,18 @@ export interface ServerApp {
   /**
    * The response of `fetch` to a request with this head if the instance is overloaded, otherwise null.
    * Hosts can send it before they create a Request, which costs several times as much.
+   * @example
+   * ```ts
+   * import { openStores } from "leasehold";
+   * import { createApp } from "leasehold-server";
+   *
+   * const stores = await openStores("memory:");
+   * const app = createApp({ ...stores, version: "1.0.0" });
+   * const head = { method: "GET", url: "/v1/leases", requestId: undefined };
+   * console.log(app.refusal?.(head)?.status ?? "admitted");
+   * await app.close();
+   * await stores.close();
+   * ```
    */
   refusal?(head: {
     readonly method: string;

@@ -170,7 +170,7 @@ export class Lock {
     return this.redlock.extend(this, duration);
   }
 
-  /** The same leases under a new lock; this one's `expiration` is 0 from now on. */
+  /** @internal The same leases under a new lock; this one's `expiration` is 0 from now on. */
   replaced(attempts: Attempts): Lock {
     this.#isReplaced = true;
     return new Lock(this.redlock, this.resources, attempts, this.leases);

@@ -131,6 +131,7 @@ export class LeaseLostError extends LeaseholdError {
  *   if (!(error instanceof LeaseUnavailableError)) throw error;
  *   console.log("held by", error.holder, "after", error.waitedMs, "ms");
  * });
+ * await lease.release();
  * await leasehold.close();
  * ```
  */
@@ -189,9 +190,9 @@ export class StoreUnavailableError extends LeaseholdError {
  * ```ts
  * import { connect, StoreMisconfiguredError } from "leasehold";
  *
- * await connect("pglite:package.json").catch((error) => {
+ * await connect("kubernetes:jobs?kubeconfig=/no/such/file").catch((error) => {
  *   if (!(error instanceof StoreMisconfiguredError)) throw error;
- *   console.log("not a folder for a database:", error.message);
+ *   console.log(error.message);
  * });
  * ```
  */

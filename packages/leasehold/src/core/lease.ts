@@ -67,6 +67,7 @@ export interface HeldResource extends AsyncDisposable {
  * const leasehold = await connect("memory:");
  * const lease = await leasehold.acquire("billing");
  * if (lease.checkAlive()) console.log(lease.resource, lease.grantId, lease.token);
+ * await lease.release();
  * await leasehold.close();
  * ```
  */

@@ -14,9 +14,10 @@ import type { Guard } from "./guard.js";
  * import { FENCING_HEADER } from "leasehold/fence";
  *
  * const leasehold = await connect("memory:");
- * const { token } = await leasehold.acquire("billing");
- * const headers = { [FENCING_HEADER]: String(token) };
- * console.log(new Request("http://localhost/close", { method: "POST", headers }));
+ * await leasehold.run("billing", ({ token }) => {
+ *   const headers = { [FENCING_HEADER]: String(token) };
+ *   console.log(new Request("http://localhost/close", { method: "POST", headers }));
+ * });
  * await leasehold.close();
  * ```
  */
@@ -66,13 +67,55 @@ interface HonoContext {
 
 /** The guards that `fencing` returns, one for each kind of server. */
 export interface Fencing<Request> {
-  /** Before the handlers of Express and Connect: `app.post("/close", fencing(...).express, handler)`. */
+  /**
+   * Middleware of Express and Connect. It goes before the handlers.
+   * @example
+   * ```ts
+   * import express from "express";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * express().post("/close", guarded.express, (request, response) => {
+   *   response.sendStatus(204);
+   * });
+   * ```
+   */
   express(request: Request & NodeRequest, response: NodeResponse, next: Next): Promise<void>;
-  /** A hook of Fastify: `{ preHandler: fencing(...).fastify }`. */
+  /**
+   * A hook of Fastify.
+   * @example
+   * ```ts
+   * import fastify from "fastify";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * fastify().post("/close", { preHandler: guarded.fastify }, () => "closed");
+   * ```
+   */
   fastify(request: Request & FastifyRequest, reply: FastifyReply): Promise<unknown>;
-  /** Middleware of Hono: `app.post("/close", fencing(...).hono, handler)`. */
+  /**
+   * Middleware of Hono.
+   * @example
+   * ```ts
+   * import { Hono } from "hono";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * new Hono().post("/close", guarded.hono, (context) => context.text("closed"));
+   * ```
+   */
   hono(context: Request & HonoContext, next: () => Promise<void>): Promise<Response | undefined>;
-  /** Around a handler of Node's http: `createServer(fencing(...).node(handler))`. */
+  /**
+   * Wraps a handler of Node's http.
+   * @example
+   * ```ts
+   * import { createServer } from "node:http";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * createServer(guarded.node((request, response) => response.end("closed")));
+   * ```
+   */
   node<Reply extends NodeResponse>(
     handler: (request: Request & NodeRequest, response: Reply) => unknown,
   ): (request: Request & NodeRequest, response: Reply) => void;

@@ -65,7 +65,7 @@ END $$`;
  * import { PGlite } from "@electric-sql/pglite";
  * import { FENCE_TABLE } from "leasehold/fence";
  *
- * const db = new PGlite();
+ * const db = await PGlite.create();
  * await db.exec(FENCE_TABLE);
  * await db.query("SELECT leasehold.check_fence('billing', 7)");
  * await db.close();
@@ -95,7 +95,7 @@ ${CHECK_FENCE};`;
  * import { PGlite } from "@electric-sql/pglite";
  * import { FENCE_TABLE, fence } from "leasehold/fence";
  *
- * const db = new PGlite();
+ * const db = await PGlite.create();
  * await db.exec(`${FENCE_TABLE} CREATE TABLE invoices (status text);`);
  * await db.transaction(async (tx) => {
  *   await fence(tx, "billing-close:2026-04", 7);
@@ -132,7 +132,7 @@ const CHECK = "SELECT leasehold.check_fence($1::text, $2::bigint, $3::text)";
  * import { PGlite } from "@electric-sql/pglite";
  * import { FENCE_TABLE, staleTokenError } from "leasehold/fence";
  *
- * const db = new PGlite();
+ * const db = await PGlite.create();
  * await db.exec(FENCE_TABLE);
  * await db.query("SELECT leasehold.check_fence('billing', 11)");
  * await db.query("SELECT leasehold.check_fence('billing', 10)").catch((error) => {
@@ -174,7 +174,7 @@ export interface SqlGuard<Tx> extends Guard {
  * import { PGlite } from "@electric-sql/pglite";
  * import { FENCE_TABLE, sqlGuard } from "leasehold/fence";
  *
- * const db = new PGlite();
+ * const db = await PGlite.create();
  * await db.exec(`${FENCE_TABLE} CREATE TABLE invoices (status text);`);
  * const guard = sqlGuard((work) => db.transaction(work));
  * await guard.guard("billing", 7, (tx) => tx.query("UPDATE invoices SET status = 'CLOSED'"));

@@ -117,6 +117,7 @@ export interface TasksClient {
  * const mail = defineTask("mail");
  * const { id } = await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
  * console.log(await leasehold.tasks.get(id), await leasehold.tasks.counts());
+ * console.log(await leasehold.tasks.leases({ states: ["live"] }));
  * await leasehold.close();
  * ```
  */
@@ -260,15 +261,6 @@ export class Tasks {
    * Grants on tasks, running and ended, as leases on resources named `task:ID`: those of the newest
    * task first, a page at a time.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
-   * @example
-   * ```ts
-   * import { connect } from "leasehold";
-   *
-   * const leasehold = await connect("memory:");
-   * const { items } = await leasehold.tasks.leases({ states: ["live"] });
-   * console.log(items.map(({ resource, holder }) => [resource, holder]));
-   * await leasehold.close();
-   * ```
    */
   async leases(query: Omit<TaskLeaseQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
     checkPage(query, { states: true, renewedOnly: true });
@@ -292,7 +284,7 @@ export class Tasks {
    *
    * const leasehold = await connect("memory:");
    * const { id } = await leasehold.tasks.enqueue(defineTask("mail"), {});
-   * console.log(await leasehold.tasks.cancel(id), await leasehold.tasks.retry(id));
+   * console.log(await leasehold.tasks.cancel(id));
    * await leasehold.close();
    * ```
    */
@@ -304,6 +296,15 @@ export class Tasks {
   /**
    * A dead or cancelled task starts over; a pending one becomes due now.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { id } = await leasehold.tasks.enqueue(defineTask("mail"), {});
+   * console.log(await leasehold.tasks.retry(id));
+   * await leasehold.close();
+   * ```
    */
   async retry(id: string): Promise<AdminResult> {
     checkId(id);

@@ -203,7 +203,7 @@ export function postgres(
  * import { connect } from "leasehold";
  * import { pglite } from "leasehold/stores/postgres";
  *
- * const db = new PGlite();
+ * const db = await PGlite.create();
  * const leasehold = await connect(pglite({ db }));
  * await leasehold.close();
  * await db.close();
