@@ -110,7 +110,7 @@ describe("an example has", () => {
   it.each(entries)("each run-time export of $specifier", async ({ built, names }) => {
     const exported = Object.keys(await import(/* @vite-ignore */ pathToFileURL(built).href));
     const withExample = names
-      // What is marked so is exported for the tests of this repository.
+      // Internal names are exported for the tests of this repository alone.
       .filter(({ docstring }) => docstring.includes("@internal") || codesOf(docstring).length > 0)
       .map(({ name }) => name);
     expect(exported.filter((name) => !withExample.includes(name))).toEqual([]);

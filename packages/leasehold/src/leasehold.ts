@@ -265,9 +265,10 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * import { connect } from "leasehold";
    *
    * const leasehold = await connect("memory:");
-   * const { token } = await leasehold.acquire("report");
-   * const { status } = await leasehold.revoke("report", { expectedToken: token, free: "now" });
+   * const lease = await leasehold.acquire("report");
+   * const { status } = await leasehold.revoke("report", { expectedToken: lease.token, free: "now" });
    * console.log(status);
+   * await lease.release();
    * await leasehold.close();
    * ```
    */

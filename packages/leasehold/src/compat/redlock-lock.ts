@@ -61,8 +61,9 @@ export interface ExecutionResult {
  *
  * const redlock = new Redlock(["memory:"]);
  * redlock.on("error", (error) => console.log(error instanceof ResourceLockedError));
- * await redlock.acquire(["account:1"], 5_000);
+ * const lock = await redlock.acquire(["account:1"], 5_000);
  * await redlock.acquire(["account:1"], 5_000, { retryCount: 0 }).catch(() => "locked");
+ * await lock.release();
  * await redlock.quit();
  * ```
  */
@@ -82,6 +83,7 @@ export class ResourceLockedError extends Error {
  *   if (!(error instanceof ExecutionError)) throw error;
  *   console.log(error.message, error.attempts.length, error.cause);
  * });
+ * await lock.release();
  * await redlock.quit();
  * ```
  */
