@@ -45,6 +45,7 @@ interface Example {
 }
 const codesOf = (docstring: string) => [...docstring.matchAll(BLOCK)].map(([, code = ""]) => code);
 const docstringsOf = (text: string) => [...text.matchAll(/\/\*\*[^]*?\*\//g)];
+const lineOf = (text: string, at: number) => text.slice(0, at).split("\n").length;
 
 const files = PACKAGES.flatMap((name) => {
   const folder = join(root, "packages", name, "src");
@@ -58,7 +59,7 @@ const files = PACKAGES.flatMap((name) => {
 });
 const examples = files.flatMap(({ file, text }): Example[] =>
   docstringsOf(text).flatMap((comment) => {
-    const line = text.slice(0, comment.index).split("\n").length;
+    const line = lineOf(text, comment.index);
     return codesOf(plain(comment[0])).map((code, index) => ({
       name: `${file}:${line}${index > 0 ? `.${index}` : ""}`,
       code,
@@ -142,13 +143,11 @@ describe("an example has", () => {
 
 it("are in fences of TypeScript, so that this test reads all of them", () => {
   const unread = files.flatMap(({ file, text }) =>
-    docstringsOf(text)
-      .map(([comment]) => plain(comment))
-      .filter(
-        (docstring) =>
-          (docstring.match(/^\s*@example\s/gm) ?? []).length > codesOf(docstring).length,
-      )
-      .map((docstring) => `${file}: ${docstring.trim().split("\n")[0]}`),
+    docstringsOf(text).flatMap((comment) => {
+      const docstring = plain(comment[0]);
+      const written = (docstring.match(/^\s*@example\s/gm) ?? []).length;
+      return written > codesOf(docstring).length ? [`${file}:${lineOf(text, comment.index)}`] : [];
+    }),
   );
   expect(unread).toEqual([]);
 });

@@ -328,9 +328,10 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * import { connect } from "leasehold";
    *
    * const leasehold = await connect("memory:");
-   * const publish = ({ signal }) => once(signal, "abort").then(() => {});
-   * const singleton = leasehold.singleton("outbox", publish).start();
-   * await singleton.close();
+   * const singleton = leasehold.singleton("outbox", async ({ signal }) => {
+   *   await once(signal, "abort");
+   * });
+   * await singleton.start().close();
    * await leasehold.close();
    * ```
    */
@@ -347,9 +348,10 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * import { connect } from "leasehold";
    *
    * const leasehold = await connect("memory:");
-   * const work = (shard, { signal }) => once(signal, "abort").then(() => {});
-   * const shards = leasehold.shards("mailboxes", { count: 4, work }).start();
-   * await shards.close();
+   * const work = async (shard, { signal }) => {
+   *   await once(signal, "abort");
+   * };
+   * await leasehold.shards("mailboxes", { count: 4, work }).start().close();
    * await leasehold.close();
    * ```
    */
@@ -361,15 +363,6 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * The tasks of this namespace, where the store keeps tasks (PostgreSQL, PGlite, memory, a server) or
    * `connect(url, { tasks })` names one that does.
    * @throws INVALID_OPTION where no store keeps tasks; CLOSED
-   * @example
-   * ```ts
-   * import { connect, defineTask } from "leasehold";
-   *
-   * const leasehold = await connect("memory:");
-   * const { status } = await leasehold.tasks.enqueue(defineTask("mail"), { to: "ada@example.com" });
-   * console.log(status);
-   * await leasehold.close();
-   * ```
    */
   get tasks(): Tasks {
     return this.#parts.tasks().tasks;

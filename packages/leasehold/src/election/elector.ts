@@ -186,10 +186,13 @@ export class Elector {
    *
    * const leasehold = await connect("memory:");
    * const elector = leasehold.elector("cluster");
+   * const leaving = new AbortController();
    * await elector.lead(async ({ signal }) => {
-   *   setTimeout(() => elector.resign().then(() => leasehold.close()), 10);
-   *   await once(signal, "abort");
-   * });
+   *   const asked = once(signal, "abort");
+   *   elector.resign().then(() => leaving.abort());
+   *   await asked;
+   * }, leaving);
+   * await leasehold.close();
    * ```
    */
   async resign(options: { successor?: string } = {}): Promise<void> {
