@@ -22,7 +22,7 @@ async function join(/** @type {string} */ name) {
   const shards = leasehold.shards("example-parts", {
     count: COUNT,
     ttlMs: 3_000,
-    lookIntervalMs: 200,
+    pollIntervalMs: 200,
     async work(_shard, lease) {
       while (!lease.signal.aborted) {
         if (lease.checkAlive()) worked += 1;

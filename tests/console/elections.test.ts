@@ -92,7 +92,7 @@ describeChromium("the console's elections", () => {
     for (const holder of ["member-1", "member-2"]) {
       const shards = (await client(holder)).shards("ingest", {
         count: SHARDS,
-        lookIntervalMs: 100,
+        pollIntervalMs: 100,
         work: (_, lease) => untilAborted(lease),
       });
       shards.start();

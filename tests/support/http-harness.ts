@@ -91,7 +91,7 @@ export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores
   };
 }
 
-/** Stands for whichever server is next. */
+/** A placeholder: each request replaces it by the address of the next server. */
 const BASE = "http://next-server";
 
 /** One listener; server and clients are in real time, whatever the time of the stores. */
@@ -205,8 +205,8 @@ function tasksOf(one: TaskStore, of: ClientOf, all: () => Promise<Stores[]>): Ta
       perNamespace(requests, async (n, some) => (await of(n)).tasks.complete(some, options)),
     fail: (requests, options) =>
       perNamespace(requests, async (n, some) => (await of(n)).tasks.fail(some, options)),
-    giveBack: (requests, options) =>
-      perNamespace(requests, async (n, some) => (await of(n)).tasks.giveBack(some, options)),
+    requeue: (requests, options) =>
+      perNamespace(requests, async (n, some) => (await of(n)).tasks.requeue(some, options)),
     cancel: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.cancel(some)),
     retry: (keys) => perNamespace(keys, async (n, some) => (await of(n)).tasks.retry(some)),
     get: async (task) => (await of(task.namespace)).tasks.get(task),

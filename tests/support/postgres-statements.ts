@@ -244,7 +244,7 @@ export const STORE_CALLS: readonly Call[] = [
     ),
   ],
   [
-    ({ tasks }) => tasks.giveBack([grant]),
+    ({ tasks }) => tasks.requeue([grant]),
     variantOf(
       "task-complete",
       sql(

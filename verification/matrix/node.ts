@@ -146,7 +146,7 @@ const JOINS: Readonly<Record<Feature, Join>> = {
       ...acquire,
       count: 6,
       member: node,
-      lookIntervalMs: 200,
+      pollIntervalMs: 200,
       async work(shard, lease) {
         await has(node, "shards", `${name}/${shard}`, lease);
         await over(lease.signal);

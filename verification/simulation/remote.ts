@@ -183,8 +183,8 @@ export function remoteTasks(
     complete: (requests, options) =>
       remote.each(requests, (port) => port.complete(requests), options),
     fail: (requests, options) => remote.each(requests, (port) => port.fail(requests), options),
-    giveBack: (requests, options) =>
-      remote.each(requests, (port) => port.giveBack(requests), options),
+    requeue: (requests, options) =>
+      remote.each(requests, (port) => port.requeue(requests), options),
     cancel: (tasks) => remote.each(tasks, (port) => port.cancel(tasks)),
     retry: (tasks) => remote.each(tasks, (port) => port.retry(tasks)),
     get: (task) => remote.ask((port) => port.get(task)),

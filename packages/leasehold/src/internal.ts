@@ -74,8 +74,10 @@ export {
   type LeaseRecord,
   type ListQuery,
   type LiveWorker,
+  LONGEST_WAITER_MS,
   liveWorkers,
-  queue,
+  PAUSED_HOLDER,
+  RESERVED_MS,
   type ReleaseOutcome,
   type ReleaseRequest,
   type RenewOutcome,
@@ -91,18 +93,19 @@ export {
 } from "./core/index.js";
 export { electorOver, shardsOver, singletonOver } from "./election/index.js";
 export {
-  type ShardStanding,
-  type Standing,
-  standingsOf,
+  type Leadership,
+  leadershipOf,
+  type ShardLeadership,
   type TermRecord,
   termsOf,
-} from "./election/standing.js";
+} from "./election/leadership.js";
 export {
   digestOf,
   formatDuration,
   grantIdOf,
   holderLeaseId,
   invariant,
+  isolated,
   jittered,
   type MetricName,
   newHolder,
@@ -121,7 +124,6 @@ export {
   systemRandom,
   taskIds,
   taskLeaseId,
-  telling,
   withoutLeaseIds,
   withTimeout,
 } from "./env/index.js";
@@ -147,7 +149,6 @@ export {
   Generator,
   type GeneratorState,
   type GeneratorWanted,
-  type GiveBackOutcome,
   type HeartbeatOutcome,
   type HeartbeatRequest,
   type Json,
@@ -157,6 +158,7 @@ export {
   Ready,
   type ReadyOptions,
   type Refused,
+  type RequeueOutcome,
   startReaper,
   TASK_STATES,
   type TaskDetails,

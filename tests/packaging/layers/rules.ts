@@ -101,7 +101,7 @@ export const LIBRARY: Rules = {
     // Without OpenTelemetry.
     "instrumentation/top-prefixes.ts": ["internal.ts"],
     // For people who look at a server, not for programs.
-    "election/standing.ts": ["internal.ts"],
+    "election/leadership.ts": ["internal.ts"],
     "tasks/explain.ts": ["internal.ts"],
   },
   typesOnly: {

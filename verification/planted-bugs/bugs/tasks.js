@@ -110,7 +110,7 @@ export const TASKS = [
   {
     name: "report-given-up-at-its-first-failure",
     what: "A worker gives up a report at the first failure, and its task is done twice.",
-    file: "packages/leasehold/src/tasks/reports.ts",
+    file: "packages/leasehold/src/tasks/completer.ts",
     find: "if (!outcome.retryable) return outcome;",
     by: "return outcome;",
     check: unit(

@@ -31,7 +31,7 @@ export function shards(sim: Simulation): Running {
         count,
         ttlMs,
         driftRatio,
-        lookIntervalMs: ttlMs / 3,
+        pollIntervalMs: ttlMs / 3,
         async work(shard, lease) {
           terms += 1;
           checker.watch(host, lease);

@@ -145,7 +145,7 @@ function bound(store: TaskStore): TaskStore {
     heartbeat: (requests, options) => store.heartbeat(requests, options),
     complete: (requests, options) => store.complete(requests, options),
     fail: (requests, options) => store.fail(requests, options),
-    giveBack: (requests, options) => store.giveBack(requests, options),
+    requeue: (requests, options) => store.requeue(requests, options),
     cancel: (keys) => store.cancel(keys),
     retry: (keys) => store.retry(keys),
     get: (key) => store.get(key),

@@ -13,7 +13,8 @@ import {
   batched,
   type Failed,
   grantIdOf,
-  queue,
+  isolated,
+  PAUSED_HOLDER,
   type ReleaseOutcome,
   type ReleaseRequest,
   type RenewOutcome,
@@ -21,7 +22,6 @@ import {
   type RevokeOutcome,
   type RevokeRequest,
   SerialExecutor,
-  telling,
 } from "leasehold/internal";
 import { callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
@@ -139,11 +139,11 @@ export interface Named {
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
   const { env, leases, quotas, pauses, contention, control, onReplaced } = options;
-  const tellReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
-  const lanes = batched(leases, env.clock, { tellReplaced }, env.telemetry);
+  const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
+  const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
   // Also combines the revocations of one request into one call.
   const revocations = new Batcher(leases.revoke.bind(leases), env.clock, env.telemetry);
-  const emit = options.onLeaseEvent && telling(options.onLeaseEvent);
+  const emit = options.onLeaseEvent && isolated(options.onLeaseEvent);
 
   return (context: Context<AppEnv>, budget: Budget, named: readonly Named[]): LeaseCalls => {
     const caller = callerOf(context);
@@ -210,7 +210,7 @@ async function refuseIfPaused(
     if (!(await paused)) return null;
     const [last] = await leases.get([{ namespace, resource }]);
     if (last?.grantId === grantIdOf(leaseId)) return null;
-    return { status: "held", holder: queue.PAUSED_HOLDER, grantId: null, remainingMs: null };
+    return { status: "held", holder: PAUSED_HOLDER, grantId: null, remainingMs: null };
   } catch (cause) {
     const error = asStoreError(cause, "no");
     return { status: "failed", applied: "no", retryable: error.retryable, error };

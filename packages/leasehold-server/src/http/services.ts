@@ -95,7 +95,7 @@ export function batchTasks(store: TaskStore, { clock, telemetry }: Env) {
     heartbeat: new Batcher(store.heartbeat.bind(store), clock, telemetry),
     complete: new Batcher(store.complete.bind(store), clock, telemetry),
     fail: new Batcher(store.fail.bind(store), clock, telemetry),
-    giveBack: new Batcher(store.giveBack.bind(store), clock, telemetry),
+    requeue: new Batcher(store.requeue.bind(store), clock, telemetry),
   };
 }
 

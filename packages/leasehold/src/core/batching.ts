@@ -156,7 +156,7 @@ export interface BatchedStore {
 export function batched(
   store: LeaseStore,
   clock: Clock,
-  tell: Pick<CallOptions, "tellReplaced"> = {},
+  tell: Pick<CallOptions, "returnReplaced"> = {},
   telemetry?: Telemetry,
 ): BatchedStore {
   const acquire = new Batcher<AcquireRequest, AcquireOutcome>(

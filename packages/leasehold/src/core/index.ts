@@ -35,42 +35,21 @@ export {
   withoutUndefined,
 } from "./options.js";
 export type * from "./port.js";
-export type { Ticket } from "./queue.js";
-/**
- * The order in which waiters are served, as pure functions. A store of your own keeps `tickets` beside its record and
- * applies `queue.acquireInTurn` in place of `rules.acquire`.
- * @example
- * ```ts
- * import { queue } from "leasehold/port";
- *
- * const record = null;
- * const request = { namespace: "default", resource: "r", leaseId: "a".repeat(32), holder: "web-1", ttlMs: 5_000 };
- * const nowMs = Date.now();
- * const { outcome, tickets } = queue.acquireInTurn(record, [], request, nowMs, (last) => last + 1);
- * console.log(outcome.status, tickets.length);
- * ```
- */
-export * as queue from "./queue.js";
+export {
+  acquireInTurn,
+  LONGEST_WAITER_MS,
+  liveWaiters,
+  MOST_AWAITED,
+  PAUSED_HOLDER,
+  type QueuedWaiter,
+  RESERVED_MS,
+  reservedForMs,
+} from "./queue.js";
 export { RenewalScheduler } from "./renewal-scheduler.js";
 export { Retrying, retryingLeases } from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";
 export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
-export type { LeaseRecord } from "./rules.js";
-/**
- * What a store decides on one request, as pure functions of the record, the request and the store's time in
- * milliseconds since 1970. A store of your own writes the `record` that they return, and answers with the `outcome`.
- * @example
- * ```ts
- * import { rules } from "leasehold/port";
- *
- * const grant = { namespace: "default", resource: "r", leaseId: "a".repeat(32) };
- * const request = { ...grant, holder: "web-1", ttlMs: 5_000 };
- * const acquired = rules.acquire(null, request, Date.now(), (last) => last + 1);
- * const released = rules.release(acquired.record, grant, Date.now());
- * console.log(acquired.outcome.status, released.outcome.status);
- * ```
- */
-export * as rules from "./rules.js";
+export { type Decision, type LeaseRecord, rules } from "./rules.js";
 export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export { instant, trustFrom, trustLeftMs } from "./trust.js";
 export { stateOf, viewOf } from "./view.js";

@@ -87,10 +87,10 @@ export async function acquireInOrder(
       if (all.checkAlive()) return all;
       if (leftMs() <= 0) throw lostMeanwhile(leases);
     } catch (error) {
-      await giveBack(taken);
+      await releaseAll(taken);
       throw error;
     }
-    await giveBack(taken);
+    await releaseAll(taken);
   }
 }
 
@@ -109,7 +109,7 @@ export function checkResources(resources: readonly string[]): void {
 }
 
 /** Releases the last lease first: a contender for several resources waits for the first of them. */
-async function giveBack(taken: ReadonlyMap<string, HeldLease>): Promise<void> {
+async function releaseAll(taken: ReadonlyMap<string, HeldLease>): Promise<void> {
   for (const lease of [...taken.values()].reverse()) await lease[Symbol.asyncDispose]();
 }
 

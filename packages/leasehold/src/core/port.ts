@@ -63,7 +63,7 @@ export type AcquireOutcome =
       readonly token: number;
       /**
        * The ended grant that this one replaced: its last trace, for callers that keep a history and set
-       * `tellReplaced`. Absent if there was none, in the answer to a repeated request, and from a remote store.
+       * `returnReplaced`. Absent if there was none, in the answer to a repeated request, and from a remote store.
        */
       readonly replaced?: LeaseView;
     } & Term)
@@ -180,7 +180,7 @@ export interface CallOptions {
   /** The caller stops waiting after this time; a store answers `failed` by then. */
   readonly timeoutMs?: number;
   /** Whether acquires return the grant they `replaced`; default false. A store may always return it if that is cheap. */
-  readonly tellReplaced?: boolean;
+  readonly returnReplaced?: boolean;
 }
 
 export interface LeaseStore {

@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import type { AcquireRequest } from "./port.js";
 import {
   acquireInTurn,
-  LONGEST_TICKET_MS,
+  LONGEST_WAITER_MS,
   MOST_AWAITED,
+  type QueuedWaiter,
   RESERVED_MS,
-  type Ticket,
 } from "./queue.js";
 import { type LeaseRecord, release } from "./rules.js";
 
@@ -17,7 +17,7 @@ const request = (leaseId: string, queueMs = 10_000): AcquireRequest => ({
   ttlMs: 1_000,
   queueMs,
 });
-const tickets = (...leaseIds: string[]): Ticket[] =>
+const waiters = (...leaseIds: string[]): QueuedWaiter[] =>
   leaseIds.map((leaseId) => ({ leaseId, holder: `holder of ${leaseId}`, expiresAtMs: 60_000 }));
 const held: LeaseRecord = {
   leaseId: "held",
@@ -31,17 +31,17 @@ const held: LeaseRecord = {
   metadata: null,
 };
 const freed = release(held, { ...request("held") }, 100).record;
-const ids = (all: readonly Ticket[]) => all.map(({ leaseId }) => leaseId);
+const ids = (all: readonly QueuedWaiter[]) => all.map(({ leaseId }) => leaseId);
 const ask = (
   record: LeaseRecord | null,
-  before: readonly Ticket[],
+  before: readonly QueuedWaiter[],
   asked: AcquireRequest,
   nowMs: number,
 ) => acquireInTurn(record, before, asked, nowMs, (last) => last + 1);
 
 describe("a refused request", () => {
   it("joins the queue at the end, and learns how long to wait", () => {
-    const { outcome, tickets: after } = ask(held, tickets("a", "b"), request("c"), 400);
+    const { outcome, waiters: after } = ask(held, waiters("a", "b"), request("c"), 400);
     expect(ids(after)).toEqual(["a", "b", "c"]);
     expect(outcome).toMatchObject({
       status: "held",
@@ -52,22 +52,22 @@ describe("a refused request", () => {
   });
 
   it("keeps its place when it asks again, never for a shorter time", () => {
-    const first = ask(held, tickets("a", "b"), request("c", 5_000), 400).tickets;
-    const again = ask(held, [...first, ...tickets("d")], request("c", 1_000), 500).tickets;
+    const first = ask(held, waiters("a", "b"), request("c", 5_000), 400).waiters;
+    const again = ask(held, [...first, ...waiters("d")], request("c", 1_000), 500).waiters;
     expect(ids(again)).toEqual(["a", "b", "c", "d"]);
     expect(again[2]?.expiresAtMs).toBe(5_400);
   });
 
   it("does not join the queue without queueMs, and gets no queue position", () => {
-    const { outcome, tickets: after } = ask(held, tickets("a"), request("c", 0), 400);
+    const { outcome, waiters: after } = ask(held, waiters("a"), request("c", 0), 400);
     expect(ids(after)).toEqual(["a"]);
     expect(outcome).toMatchObject({ status: "held", remainingMs: 600 });
     expect(outcome).not.toHaveProperty("ahead");
   });
 
   it("is not kept in mind for longer than a minute", () => {
-    const [ticket] = ask(held, [], request("a", 10 * LONGEST_TICKET_MS), 400).tickets;
-    expect(ticket?.expiresAtMs).toBe(400 + LONGEST_TICKET_MS);
+    const [waiter] = ask(held, [], request("a", 10 * LONGEST_WAITER_MS), 400).waiters;
+    expect(waiter?.expiresAtMs).toBe(400 + LONGEST_WAITER_MS);
   });
 });
 
@@ -82,11 +82,11 @@ describe("what is free", () => {
     ["others then", "x", 100 + 3 * RESERVED_MS, "acquired"],
     ["anybody when the clock was set back", "x", 99, "acquired"],
   ])("is for %s", (_, leaseId, nowMs, status) => {
-    expect(ask(freed, tickets("a", "b", "c"), request(leaseId), nowMs).outcome.status).toBe(status);
+    expect(ask(freed, waiters("a", "b", "c"), request(leaseId), nowMs).outcome.status).toBe(status);
   });
 
   it("names whom it is kept for, and how long", () => {
-    expect(ask(freed, tickets("a", "b"), request("b"), 150).outcome).toEqual({
+    expect(ask(freed, waiters("a", "b"), request("b"), 150).outcome).toEqual({
       status: "held",
       holder: "holder of a",
       grantId: null,
@@ -95,38 +95,38 @@ describe("what is free", () => {
     });
   });
 
-  it("is not kept for tickets that have expired", () => {
-    const late = tickets("a").map((ticket) => ({ ...ticket, expiresAtMs: 99 }));
+  it("is not kept for waiters that have expired", () => {
+    const late = waiters("a").map((waiter) => ({ ...waiter, expiresAtMs: 99 }));
     expect(ask(freed, late, request("x"), 100).outcome.status).toBe("acquired");
   });
 
   it("is kept for so many at most", () => {
-    const crowd = tickets(...Array.from({ length: 100 }, (_, at) => `t${at}`));
+    const crowd = waiters(...Array.from({ length: 100 }, (_, at) => `t${at}`));
     const lastMs = 100 + MOST_AWAITED * RESERVED_MS;
     expect(ask(freed, crowd, request("x"), lastMs - 1).outcome.status).toBe("held");
     expect(ask(freed, crowd, request("x"), lastMs).outcome.status).toBe("acquired");
   });
 
   it("after an expiry is kept alike", () => {
-    expect(ask(held, tickets("a"), request("x"), 1_000).outcome.status).toBe("held");
-    expect(ask(held, tickets("a"), request("a"), 1_000).outcome.status).toBe("acquired");
+    expect(ask(held, waiters("a"), request("x"), 1_000).outcome.status).toBe("held");
+    expect(ask(held, waiters("a"), request("a"), 1_000).outcome.status).toBe("acquired");
   });
 });
 
 describe("who is granted", () => {
-  it("has no ticket any more, and neither have those who were passed over", () => {
-    const { tickets: after } = ask(freed, tickets("a", "b", "c"), request("b"), 100 + RESERVED_MS);
+  it("has no waiter any more, and neither have those who were passed over", () => {
+    const { waiters: after } = ask(freed, waiters("a", "b", "c"), request("b"), 100 + RESERVED_MS);
     expect(ids(after)).toEqual(["c"]);
   });
 
-  it("without a ticket leaves those of the others alone", () => {
-    const { tickets: after } = ask(freed, tickets("a"), request("x"), 100 + RESERVED_MS);
+  it("without a waiter leaves those of the others alone", () => {
+    const { waiters: after } = ask(freed, waiters("a"), request("x"), 100 + RESERVED_MS);
     expect(ids(after)).toEqual(["a"]);
   });
 
   it("gets the same answer again, whichever waiters have joined", () => {
-    const { record } = ask(freed, tickets("a"), request("a"), 100);
-    expect(ask(record, tickets("b"), request("a"), 200).outcome).toMatchObject({
+    const { record } = ask(freed, waiters("a"), request("a"), 100);
+    expect(ask(record, waiters("b"), request("a"), 200).outcome).toMatchObject({
       status: "acquired",
       token: 8,
     });

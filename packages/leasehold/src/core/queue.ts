@@ -1,21 +1,21 @@
 /**
  * The specification of the wait queue: the order in which waiters are served, as pure functions.
  *
- *   acquire, refused ──▶ ticket ──▶ refused again: the ticket stays where it is, for longer
+ *   acquire, refused ──▶ waiter ──▶ refused again: the waiter stays where it is, for longer
  *                          │
- *                          ├──▶ granted: the ticket is gone
+ *                          ├──▶ granted: the waiter is gone
  *                          ├──▶ released (the waiter gave up): gone
  *                          └──▶ not refreshed in time (the waiter died): gone
  *
- * A ticket is a queue position: the lease id of a refused request whose caller waits. The step that
- * refuses the request stores it. A freed resource is reserved for the first ticket for RESERVED_MS, then
+ * A waiter is a queue position: the lease id of a refused request whose caller waits. The step that
+ * refuses the request stores it. A freed resource is reserved for the first waiter for RESERVED_MS, then
  * also for the second, and so on, so a dead waiter delays the others but does not block them. A request
- * without a ticket comes after all tickets.
+ * without a waiter comes after all waiters.
  *
  *   freed      +500 ms       +1,000 ms
  *     │ 1st only  │ 1st or 2nd   │ 1st to 3rd ...
  *
- * Tickets decide the order only. Exclusion rests on the record alone.
+ * Waiters decide the order only. Exclusion rests on the record alone.
  *
  * A paused resource is not granted until an operator resumes it; its waiters keep their positions. The
  * current holder keeps its lease, and a repeated request gets its own grant.
@@ -23,8 +23,8 @@
 import type { AcquireOutcome, AcquireRequest } from "./port.js";
 import { acquire, type Decision, excludes, type LeaseRecord } from "./rules.js";
 
-/** A queue position. A store keeps the tickets of a key in the order of their arrival. */
-export interface Ticket {
+/** A queue position. A store keeps the waiters of a key in the order of their arrival. */
+export interface QueuedWaiter {
   readonly leaseId: string;
   readonly holder: string;
   readonly expiresAtMs: number;
@@ -33,27 +33,79 @@ export interface Ticket {
 /**
  * How long a freed resource is reserved for each waiter. A live waiter that was woken attempts within a
  * few round trips; each dead one delays the others by this time.
+ * @example
+ * ```ts
+ * import { RESERVED_MS, reservedForMs } from "leasehold/port";
+ *
+ * console.log(reservedForMs(2) === 2 * RESERVED_MS);
+ * ```
  */
 export const RESERVED_MS = 500;
-/** After this many waiters that do not attempt, any request may have a free resource. */
+/**
+ * After this many waiters that do not attempt, any request may have a free resource.
+ * @example
+ * ```ts
+ * import { MOST_AWAITED, reservedForMs } from "leasehold/port";
+ *
+ * console.log(reservedForMs(MOST_AWAITED) === reservedForMs(1_000));
+ * ```
+ */
 export const MOST_AWAITED = 10;
-/** A ticket expires after this time unless its waiter attempts again. */
-export const LONGEST_TICKET_MS = 60_000;
-/** The holder that is reported for a paused resource. */
+/**
+ * A waiter expires after this time unless its caller attempts again.
+ * @example
+ * ```ts
+ * import { LONGEST_WAITER_MS } from "leasehold/port";
+ *
+ * const queueMs = 120_000;
+ * console.log("waits until", Date.now() + Math.min(queueMs, LONGEST_WAITER_MS));
+ * ```
+ */
+export const LONGEST_WAITER_MS = 60_000;
+/**
+ * The holder that is reported for a paused resource.
+ * @example
+ * ```ts
+ * import { PAUSED_HOLDER } from "leasehold/port";
+ *
+ * const outcome = { status: "held", holder: PAUSED_HOLDER };
+ * console.log(outcome.holder === PAUSED_HOLDER ? "an operator paused it" : outcome.holder);
+ * ```
+ */
 export const PAUSED_HOLDER = "paused";
 
-/** The tickets that have not expired, in their order. */
-export function liveTickets(tickets: readonly Ticket[], nowMs: number): readonly Ticket[] {
-  return tickets.filter(({ expiresAtMs }) => nowMs < expiresAtMs);
+/**
+ * The waiters that have not expired, in their order.
+ * @example
+ * ```ts
+ * import { liveWaiters } from "leasehold/port";
+ *
+ * const waiter = { leaseId: "a".repeat(32), holder: "web-1", expiresAtMs: 2_000 };
+ * console.log(liveWaiters([waiter], 1_999).length, liveWaiters([waiter], 2_000).length);
+ * ```
+ */
+export function liveWaiters(
+  waiters: readonly QueuedWaiter[],
+  nowMs: number,
+): readonly QueuedWaiter[] {
+  return waiters.filter(({ expiresAtMs }) => nowMs < expiresAtMs);
 }
 
-/** How many tickets are ahead of this lease id: all of them if it has none. */
-function ticketsAhead(tickets: readonly Ticket[], leaseId: string): number {
-  const at = tickets.findIndex((ticket) => ticket.leaseId === leaseId);
-  return at < 0 ? tickets.length : at;
+/** How many waiters are ahead of this lease id: all of them if it has none. */
+function waitersAhead(waiters: readonly QueuedWaiter[], leaseId: string): number {
+  const at = waiters.findIndex((waiter) => waiter.leaseId === leaseId);
+  return at < 0 ? waiters.length : at;
 }
 
-/** How long a freed resource is reserved for others, from a request with `ahead` tickets before it. */
+/**
+ * How long a freed resource is reserved for others, from a request with `ahead` waiters before it.
+ * @example
+ * ```ts
+ * import { reservedForMs } from "leasehold/port";
+ *
+ * console.log(reservedForMs(0), reservedForMs(1));
+ * ```
+ */
 export function reservedForMs(ahead: number): number {
   return Math.min(ahead, MOST_AWAITED) * RESERVED_MS;
 }
@@ -67,43 +119,55 @@ function reservedMs(record: LeaseRecord | null, ahead: number, nowMs: number): n
   return Math.max(0, record.expiresAtMs + reservedForMs(ahead) - nowMs);
 }
 
-/** Adds the ticket of a refused request: in its old position, or at the end. */
-function withTicket(
-  tickets: readonly Ticket[],
+/** Adds the waiter of a refused request: in its old position, or at the end. */
+function withWaiter(
+  waiters: readonly QueuedWaiter[],
   { leaseId, holder, queueMs = 0 }: { leaseId: string; holder: string; queueMs?: number },
   nowMs: number,
-): readonly Ticket[] {
-  if (queueMs <= 0) return tickets;
-  const expiresAtMs = nowMs + Math.min(queueMs, LONGEST_TICKET_MS);
-  const ticket: Ticket = { leaseId, holder, expiresAtMs };
-  const at = tickets.findIndex((one) => one.leaseId === leaseId);
-  if (at < 0) return [...tickets, ticket];
+): readonly QueuedWaiter[] {
+  if (queueMs <= 0) return waiters;
+  const expiresAtMs = nowMs + Math.min(queueMs, LONGEST_WAITER_MS);
+  const waiter: QueuedWaiter = { leaseId, holder, expiresAtMs };
+  const at = waiters.findIndex((one) => one.leaseId === leaseId);
+  if (at < 0) return [...waiters, waiter];
   // Never shorter than promised before.
-  const longer = Math.max(expiresAtMs, tickets[at]?.expiresAtMs ?? 0);
-  return tickets.with(at, { ...ticket, expiresAtMs: longer });
+  const longer = Math.max(expiresAtMs, waiters[at]?.expiresAtMs ?? 0);
+  return waiters.with(at, { ...waiter, expiresAtMs: longer });
 }
 
-/** Removes the ticket of a granted request, and those ahead of it, which were passed over. */
-function withoutServed(tickets: readonly Ticket[], leaseId: string): readonly Ticket[] {
-  return tickets.slice(tickets.findIndex((ticket) => ticket.leaseId === leaseId) + 1);
+/** Removes the waiter of a granted request, and those ahead of it, which were passed over. */
+function withoutServed(waiters: readonly QueuedWaiter[], leaseId: string): readonly QueuedWaiter[] {
+  return waiters.slice(waiters.findIndex((waiter) => waiter.leaseId === leaseId) + 1);
 }
 
-/** `rules.acquire` where others may wait: what becomes of the record, of the tickets, and the answer. */
+/**
+ * `rules.acquire` where others may wait: what becomes of the record, of the waiters, and the answer.
+ * @example
+ * ```ts
+ * import { acquireInTurn } from "leasehold/port";
+ *
+ * const key = { namespace: "default", resource: "report" };
+ * const request = { ...key, leaseId: "a".repeat(32), holder: "web-1", ttlMs: 30_000 };
+ * const next = (last) => last + 1;
+ * const { record, waiters, outcome } = acquireInTurn(null, [], request, Date.now(), next);
+ * console.log(outcome.status, record?.token, waiters.length);
+ * ```
+ */
 export function acquireInTurn(
   record: LeaseRecord | null,
-  tickets: readonly Ticket[],
+  waiters: readonly QueuedWaiter[],
   request: AcquireRequest,
   nowMs: number,
   token: (last: number) => number,
   paused = false,
-): Decision<AcquireOutcome> & { readonly tickets: readonly Ticket[] } {
-  const live = liveTickets(tickets, nowMs);
-  const ahead = ticketsAhead(live, request.leaseId);
+): Decision<AcquireOutcome> & { readonly waiters: readonly QueuedWaiter[] } {
+  const live = liveWaiters(waiters, nowMs);
+  const ahead = waitersAhead(live, request.leaseId);
   const isRepeated = record?.leaseId === request.leaseId;
   if (paused && !isRepeated) {
     return {
       record,
-      tickets: withTicket(live, request, nowMs),
+      waiters: withWaiter(live, request, nowMs),
       outcome: {
         status: "held",
         holder: PAUSED_HOLDER,
@@ -117,7 +181,7 @@ export function acquireInTurn(
   if (keptMs > 0) {
     return {
       record,
-      tickets: withTicket(live, request, nowMs),
+      waiters: withWaiter(live, request, nowMs),
       outcome: {
         status: "held",
         holder: live[0]?.holder ?? "",
@@ -130,14 +194,14 @@ export function acquireInTurn(
   const decision = acquire(record, request, nowMs, token);
   const { outcome } = decision;
   if (outcome.status !== "held") {
-    return { ...decision, tickets: withoutServed(live, request.leaseId) };
+    return { ...decision, waiters: withoutServed(live, request.leaseId) };
   }
-  if (!request.queueMs) return { ...decision, tickets: live };
+  if (!request.queueMs) return { ...decision, waiters: live };
   // A waiter learns when to attempt: after the current grant and the reservations of the waiters ahead.
   const remainingMs = (outcome.remainingMs ?? 0) + reservedForMs(ahead);
   return {
     record: decision.record,
-    tickets: withTicket(live, request, nowMs),
+    waiters: withWaiter(live, request, nowMs),
     outcome: { ...outcome, remainingMs, ahead },
   };
 }

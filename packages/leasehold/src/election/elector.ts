@@ -37,9 +37,9 @@ import {
 } from "../core/index.js";
 import { jittered, sleep } from "../env/index.js";
 import { Drain } from "./drain.js";
+import { Handover } from "./handover.js";
+import { markedAs } from "./leadership.js";
 import { type LeaderChange, observeLeader } from "./observer.js";
-import { markedAs } from "./standing.js";
-import { Succession } from "./succession.js";
 
 export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
   /**
@@ -104,7 +104,7 @@ export class Elector {
   readonly #leases: LeaseClient;
   readonly #acquire: AcquireOptions;
   readonly #retryDelayMs: number;
-  readonly #succession: Succession;
+  readonly #handover: Handover;
   readonly #drain: Drain;
   readonly #running = new Set<Promise<unknown>>();
   #state: ElectorState = "idle";
@@ -129,7 +129,7 @@ export class Elector {
     // Checks the name and what else a lease is asked with.
     leases.reusableLease(name, acquire);
     const metadata = markedAs("elector", leases, acquire.metadata);
-    this.#succession = new Succession(leases, name, handoverMs);
+    this.#handover = new Handover(leases, name, handoverMs);
     this.#drain = new Drain(leases, graceMs, "elector");
     this.#leases = leases;
     this.#acquire = { ...acquire, metadata };
@@ -205,7 +205,7 @@ export class Elector {
     const word =
       successor === undefined || successor === lease.holder
         ? undefined
-        : await this.#succession.name(successor);
+        : await this.#handover.announce(successor);
     lease.interrupt(new Resigned("the leader resigned"));
     this.#stopping(lease);
     await this.#drain.until(over);
@@ -301,7 +301,7 @@ export class Elector {
     const stop = () => this.#lease?.interrupt(signal.reason);
     try {
       await this.#leases.run(this.name, options, async (lease) => {
-        if (await this.#succession.isAnothers(signal)) return;
+        if (await this.#handover.isAnothers(signal)) return;
         // The term has already ended: do not start work only to stop it.
         if (signal.aborted || lease.signal.aborted || !lease.checkAlive()) return;
         this.#over = new Promise((resolve) => {
@@ -332,7 +332,7 @@ export class Elector {
       [this.#lease, this.#state] = [undefined, "waiting"];
       over();
     }
-    await this.#succession.standAside(signal);
+    await this.#handover.standAside(signal);
     return ended;
   }
 

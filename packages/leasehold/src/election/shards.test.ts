@@ -212,7 +212,7 @@ describe("Shards", () => {
       ["x", { count: 1.5, work }, "count"],
       ["x", { count: 1, work, member: "" }, "member"],
       ["x", { count: 1, work: 1 as never }, "work"],
-      ["x", { count: 1, work, lookIntervalMs: 0 }, "lookIntervalMs"],
+      ["x", { count: 1, work, pollIntervalMs: 0 }, "pollIntervalMs"],
       ["x", { count: 1, work, graceMs: -1 }, "graceMs"],
       ["x", { count: 1, work, ttlMs: 1 }, "ttlMs"],
     ] as const) {

@@ -38,9 +38,9 @@ import {
 import { jittered, sleep } from "../env/index.js";
 import { type Allocation, allocate } from "./allocation.js";
 import { type Elector, electorOver, type Term } from "./elector.js";
+import { markedAs } from "./leadership.js";
 import { encodePlan, MOST_MEMBERS, MOST_SHARDS, readPlan, shortName } from "./plan.js";
 import { type Singleton, singletonOver } from "./singleton.js";
-import { markedAs } from "./standing.js";
 
 export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" | "metadata"> {
   /** How many there are: the same number at all members, from 1 to 1,024. */
@@ -53,7 +53,7 @@ export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" 
    * How often members are counted and the plan is read, in milliseconds, each moved by up to 10 % at
    * random. Default 1,000: what is added to a takeover, against two reads a second and member.
    */
-  lookIntervalMs?: number;
+  pollIntervalMs?: number;
   /**
    * How long the work on a shard may take to drain when its signal aborts, in milliseconds. Default
    * 5,000. Work that still runs then keeps the shard's lease until the lease expires.
@@ -101,7 +101,7 @@ export class Shards implements AsyncDisposable {
   readonly #leases: LeaseClient;
   readonly #count: number;
   readonly #work: ShardWork;
-  readonly #lookIntervalMs: number;
+  readonly #pollIntervalMs: number;
   readonly #acquire: AcquireOptions;
   readonly #shortName: string;
   readonly #elector: Elector;
@@ -120,17 +120,17 @@ export class Shards implements AsyncDisposable {
     options: ShardsOptions,
   ) {
     const { count, member = leases.holder, work, ...rest } = options;
-    const { lookIntervalMs = 1_000, graceMs = 5_000, ...acquire } = rest;
+    const { pollIntervalMs = 1_000, graceMs = 5_000, ...acquire } = rest;
     checkName("name", name);
     checkInteger("count", count, 1, MOST_SHARDS);
     checkName("member", member);
-    checkNumber("lookIntervalMs", lookIntervalMs, 1, Number.MAX_SAFE_INTEGER);
+    checkNumber("pollIntervalMs", pollIntervalMs, 1, Number.MAX_SAFE_INTEGER);
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
     if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
     this.#leases = leases;
     this.#count = count;
     this.#work = work;
-    this.#lookIntervalMs = lookIntervalMs;
+    this.#pollIntervalMs = pollIntervalMs;
     this.#graceMs = graceMs;
     this.#acquire = acquire;
     this.#shortName = shortName(member);
@@ -144,8 +144,8 @@ export class Shards implements AsyncDisposable {
     this.#presence = singletonOver(leases, `${this.#members}${member}`, follow, {
       ...acquire,
       metadata,
-      restartDelayMs: lookIntervalMs,
-      maxRestartDelayMs: Math.max(60_000, lookIntervalMs),
+      restartDelayMs: pollIntervalMs,
+      maxRestartDelayMs: Math.max(60_000, pollIntervalMs),
       // Its shards have theirs first.
       graceMs: 2 * graceMs,
     });
@@ -333,6 +333,6 @@ export class Shards implements AsyncDisposable {
   }
 
   #pauseMs(): number {
-    return jittered(this.#leases.env.random, this.#lookIntervalMs, 0.1);
+    return jittered(this.#leases.env.random, this.#pollIntervalMs, 0.1);
   }
 }

@@ -20,7 +20,7 @@ import {
 } from "../core/index.js";
 import { jittered, sleep } from "../env/index.js";
 import { Drain } from "./drain.js";
-import { markedAs } from "./standing.js";
+import { markedAs } from "./leadership.js";
 
 export interface SingletonOptions extends Omit<AcquireOptions, "waitMs" | "signal"> {
   /** Pause before the work is started again after it ended, in milliseconds. Default 1,000. */

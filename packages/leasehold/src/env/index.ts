@@ -16,6 +16,7 @@ export {
   taskLeaseId,
   withoutLeaseIds,
 } from "./ids.js";
+export { isolated } from "./listener.js";
 export { type Logger, silentLogger } from "./logger.js";
 export {
   type LabelsOf,
@@ -38,7 +39,6 @@ export type {
   Telemetry,
   TraceContext,
 } from "./telemetry.js";
-export { telling } from "./tell.js";
 export { withTimeout } from "./timeout.js";
 export { nextTurn } from "./turn.js";
 export { zip } from "./zip.js";

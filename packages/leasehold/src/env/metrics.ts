@@ -124,7 +124,7 @@ export const METRICS = {
         "heartbeat",
         "complete",
         "fail",
-        "giveBack",
+        "requeue",
       ],
       outcome: ["ok", "failed"],
     },

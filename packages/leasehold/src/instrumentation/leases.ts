@@ -21,9 +21,9 @@ export function measuredLeases(
   const tellAcquire = (outcome: AcquireOutcome | typeof THROWN, key: Key) => {
     telemetry.count("leasehold.lease.acquire.attempts", { outcome: outcome.status });
     if (outcome.status === "held") blame("contended", key);
-    if (outcome.status === "acquired" && outcome.replaced) tellReplaced(outcome.replaced);
+    if (outcome.status === "acquired" && outcome.replaced) returnReplaced(outcome.replaced);
   };
-  const tellReplaced = ({ state, grantedAt, expiresAt }: LeaseView) => {
+  const returnReplaced = ({ state, grantedAt, expiresAt }: LeaseView) => {
     if (state === "expired") telemetry.count("leasehold.lease.reclaimed", {});
     if (!serves || state === "live" || grantedAt === null || expiresAt === null) return;
     // Both times are from the store's clock.
@@ -53,7 +53,7 @@ export function measuredLeases(
 
   return overriding(timedStore, {
     acquire(requests, given) {
-      const asked = { ...given, tellReplaced: true };
+      const asked = { ...given, returnReplaced: true };
       return tellingEach(requests, timedStore.acquire(requests, asked), tellAcquire);
     },
     renew: (requests, given) => tellingEach(requests, timedStore.renew(requests, given), tellRenew),

@@ -43,7 +43,7 @@ test("tells a task's whole story, hand-overs and late reports too", async () => 
   await store.complete([{ ...first, output: "late" }]);
   await store.fail([{ ...second, error: "broken", retryInMs: 0 }]);
   const third = await claim("third");
-  await store.giveBack([third]);
+  await store.requeue([third]);
   await store.cancel([key]);
   await store.retry([key]);
   const fourth = await claim("fourth");

@@ -1,5 +1,5 @@
 /** Events about tasks as they happen: for a terminal, a console, a log. */
-import { Recent, telling } from "../env/index.js";
+import { isolated, Recent } from "../env/index.js";
 import type { ClaimedTask, RefusalReason, TaskGrant, TaskState, TaskStore } from "./port.js";
 
 /** Who held the task when it happened, as far as this store object has seen the claim. */
@@ -66,7 +66,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
   }
   const grants = new Recent<Known>(REMEMBERED);
 
-  const tell = telling(onEvent);
+  const tell = isolated(onEvent);
   // Two tenants may choose one id.
   const keyOf = ({ namespace, id, token }: GrantKey) => `${id}:${token}:${namespace}`;
   const grantee = (grant: GrantKey): Grantee => {
@@ -152,8 +152,8 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
         return { type: "failed", ...grantee(request), state, retryInMs, error: request.error };
       });
     },
-    async giveBack(requests, options) {
-      const outcomes = await store.giveBack(requests, options);
+    async requeue(requests, options) {
+      const outcomes = await store.requeue(requests, options);
       return each("return", requests, outcomes, (outcome, request) =>
         outcome.status === "returned" ? { type: "returned", ...grantee(request) } : undefined,
       );

@@ -1,6 +1,6 @@
 /**
  * The port between tasks and the databases that keep them. A task is a row with a lease on it:
- * claim is acquire, heartbeat is renew, and complete, fail and giveBack are a compare-and-swap on
+ * claim is acquire, heartbeat is renew, and complete, fail and requeue are a compare-and-swap on
  * (id, leaseId, token, running, not expired), so that a late owner is refused.
  *
  * The same promises as in core/port.ts: one outcome per request in order, the same task may stand
@@ -10,7 +10,7 @@
  *   pending ─────────▶ running ────────────────▶ done
  *    ▲  ▲ ▲               │ │ fail, attempts left: back to pending, after a backoff
  *    │  │ └───────────────┘ │ fail, none left ───▶ dead
- *    │  └── expiry, giveBack┤ expiry, too many crashes ─▶ dead
+ *    │  └── expiry, requeue┤ expiry, too many crashes ─▶ dead
  *    │                      └ cancel ───▶ cancelled   (also from pending)
  *    └─ retry: from dead or cancelled
  */
@@ -179,7 +179,7 @@ export type FailOutcome =
   | Failed;
 
 /** Back to pending, at once and without counting as a failure or a crash. */
-export type GiveBackOutcome = { readonly status: "returned" } | Refused | Failed;
+export type RequeueOutcome = { readonly status: "returned" } | Refused | Failed;
 
 /** `conflict`: the task's state does not allow it. */
 export type AdminOutcome =
@@ -293,7 +293,7 @@ export interface TaskStore {
   ): Promise<HeartbeatOutcome[]>;
   complete(requests: readonly CompleteRequest[], options?: CallOptions): Promise<CompleteOutcome[]>;
   fail(requests: readonly FailRequest[], options?: CallOptions): Promise<FailOutcome[]>;
-  giveBack(requests: readonly TaskGrant[], options?: CallOptions): Promise<GiveBackOutcome[]>;
+  requeue(requests: readonly TaskGrant[], options?: CallOptions): Promise<RequeueOutcome[]>;
   /** Ends pending and running tasks; a running one's holder is refused from then on. */
   cancel(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   /** A dead or cancelled task starts over; a pending one becomes due now. Counters return to 0. */

@@ -18,7 +18,7 @@ async function setUp(options: { watch?: "push" | "poll" } = {}) {
   const store: TaskStore = Object.assign(Object.create(tasks) as TaskStore, {
     capabilities: { ...tasks.capabilities, watch: options.watch ?? "push" },
     enqueue: tasks.enqueue.bind(tasks),
-    giveBack: tasks.giveBack.bind(tasks),
+    requeue: tasks.requeue.bind(tasks),
     reap: tasks.reap.bind(tasks),
     counts: tasks.counts.bind(tasks),
     claim: (...args: Parameters<TaskStore["claim"]>) => {

@@ -40,7 +40,7 @@ export interface ReadyOptions extends ClaimOptions {
 }
 
 /** What a store is asked by those who wait. */
-type Claims = Pick<TaskStore, "capabilities" | "claim" | "giveBack" | "watch">;
+type Claims = Pick<TaskStore, "capabilities" | "claim" | "requeue" | "watch">;
 
 export class Ready {
   readonly #store: Claims;
@@ -80,7 +80,7 @@ export class Ready {
         if (outcome.status === "failed") return outcome;
         if (outcome.tasks.length > 0) {
           if (signal?.aborted && !repeatable) {
-            await this.#giveBack(outcome.tasks);
+            await this.#requeue(outcome.tasks);
             return NOTHING;
           }
           if (leave && outcome.tasks.length >= request.limit) notify(leave.group);
@@ -185,9 +185,9 @@ export class Ready {
     }
   }
 
-  async #giveBack(tasks: readonly ClaimedTask[]): Promise<void> {
+  async #requeue(tasks: readonly ClaimedTask[]): Promise<void> {
     const namespace = this.#namespace;
-    const outcomes = await this.#store.giveBack(
+    const outcomes = await this.#store.requeue(
       tasks.map(({ id, leaseId, token }) => ({ namespace, id, leaseId, token })),
     );
     for (const [index, outcome] of outcomes.entries()) {

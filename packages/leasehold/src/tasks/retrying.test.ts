@@ -35,7 +35,7 @@ function opened() {
   return { tasks: retryingTasks(store, env), env, clock, calls, budgets, ended };
 }
 
-test.each(["enqueue", "heartbeat", "complete", "fail", "giveBack"] as const)(
+test.each(["enqueue", "heartbeat", "complete", "fail", "requeue"] as const)(
   "%s is repeated when its answer is lost",
   async (name) => {
     const { tasks, calls, ended } = opened();

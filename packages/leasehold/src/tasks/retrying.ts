@@ -45,10 +45,10 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
         (some, timeoutMs) => store.fail(some, { ...options, timeoutMs }),
         options,
       ),
-    giveBack: (requests, options) =>
+    requeue: (requests, options) =>
       retrying.batch(
         requests,
-        (some, timeoutMs) => store.giveBack(some, { ...options, timeoutMs }),
+        (some, timeoutMs) => store.requeue(some, { ...options, timeoutMs }),
         options,
       ),
     cancel: (tasks) => retrying.batch(tasks, (some) => store.cancel(some), { repeatable: false }),

@@ -22,7 +22,6 @@ import type {
   EnqueueOutcome,
   FailOutcome,
   FailRequest,
-  GiveBackOutcome,
   HeartbeatOutcome,
   HeartbeatRequest,
   Json,
@@ -30,6 +29,7 @@ import type {
   Reaped,
   RefusalReason,
   Refused,
+  RequeueOutcome,
   TaskGrant,
   TaskState,
 } from "./port.js";
@@ -234,12 +234,12 @@ function backoffMs(
   return Math.round(longestMs * (0.5 + random / 2));
 }
 
-/** The task keeps its place in the queue. A repeated giveBack is answered like the first. */
-export function giveBack(
+/** The task keeps its place in the queue. A repeated requeue is answered like the first. */
+export function requeue(
   record: TaskRecord | null,
   request: TaskGrant,
   nowMs: number,
-): Decision<GiveBackOutcome> {
+): Decision<RequeueOutcome> {
   if (record && isOwn(record, request)) {
     const { state, last } = record;
     if (state === "pending" && last?.result === "returned") {

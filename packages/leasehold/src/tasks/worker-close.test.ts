@@ -63,7 +63,7 @@ describe("close", () => {
 
   it("does not wait long for a store that takes nothing back", async () => {
     const { client, clock } = tasksWorld();
-    const tasks = client("me", { giveBack: () => new Promise(() => {}) });
+    const tasks = client("me", { requeue: () => new Promise(() => {}) });
     await tasks.enqueue(echo, null);
     const { handler, runs } = stepped();
     const worker = tasks.work([handler], { graceMs: 1_000 });

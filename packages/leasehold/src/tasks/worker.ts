@@ -40,6 +40,7 @@ import {
   type TraceContext,
   withTimeout,
 } from "../env/index.js";
+import { Completer } from "./completer.js";
 import { FinalTaskError, type TaskHandler, toJson } from "./define.js";
 import { describe } from "./describe.js";
 import type {
@@ -51,7 +52,6 @@ import type {
   TaskStore,
 } from "./port.js";
 import type { Ready } from "./ready.js";
-import { Reports } from "./reports.js";
 
 export interface WorkerOptions {
   /** How many tasks run at once. Default 8: handlers wait for I/O most of the time. */
@@ -143,7 +143,7 @@ export class Worker implements AsyncDisposable {
 
   readonly #context: WorkerContext;
   readonly #handlers: ReadonlyMap<string, TaskHandler>;
-  readonly #reports: Reports;
+  readonly #completer: Completer;
   readonly #scheduler: RenewalScheduler;
   readonly #concurrency: number;
   readonly #queues: readonly string[];
@@ -176,7 +176,7 @@ export class Worker implements AsyncDisposable {
     this.#queues = queues;
     this.#ttlMs = ttlMs;
     this.#graceMs = graceMs;
-    this.#reports = new Reports(context.store, context.env);
+    this.#completer = new Completer(context.store, context.env);
     this.#scheduler = new RenewalScheduler(context.env.clock);
     this.#claiming = this.#claimUntilStopped();
   }
@@ -293,7 +293,7 @@ export class Worker implements AsyncDisposable {
           const { progress } = attempt;
           const news = progress === undefined ? {} : { progress };
           const request = { ...grant, ttlMs: this.#ttlMs, ...news };
-          const outcome = await this.#reports.heartbeat(request, timeoutMs);
+          const outcome = await this.#completer.heartbeat(request, timeoutMs);
           // Our own report, whose answer is still to come, may be what has ended the grant: what
           // became of it is for the report to find out. Until then this renewal stays open.
           if (outcome.status === "lost" && attempt.reporting) await this.#running.get(lease);
@@ -303,7 +303,7 @@ export class Worker implements AsyncDisposable {
         release: async (timeoutMs) =>
           attempt.reported
             ? { status: "released" }
-            : await this.#reports.giveBack(grant, timeoutMs),
+            : await this.#completer.requeue(grant, timeoutMs),
       },
       this.#scheduler,
       env,
@@ -337,8 +337,8 @@ export class Worker implements AsyncDisposable {
     attempt.reporting = true;
     const grant = this.#grant(task);
     return "output" in end
-      ? this.#reports.complete(lease, { ...grant, ...end })
-      : this.#reports.fail(lease, { ...grant, ...end });
+      ? this.#completer.complete(lease, { ...grant, ...end })
+      : this.#completer.fail(lease, { ...grant, ...end });
   }
 
   /** The result to report; null if the handler did not start, or stopped because its signal aborted. */

@@ -135,7 +135,7 @@ export type CompleteOutcome =
   | port.Refused
   | Failed;
 export type FailOutcome = OutcomeOf<port.FailOutcome>;
-export type ReturnOutcome = OutcomeOf<port.GiveBackOutcome>;
+export type ReturnOutcome = OutcomeOf<port.RequeueOutcome>;
 export type AdminOutcome = OutcomeOf<port.AdminOutcome>;
 
 /** A sample of tasks that the server enqueues itself. */

@@ -93,9 +93,9 @@ export class Ledger {
   }
 
   get queue(): readonly NodeName[] {
-    const tickets = this.#state.namespaces.get(NAMESPACE)?.waitQueue.get(NAME) ?? [];
+    const waiters = this.#state.namespaces.get(NAMESPACE)?.waitQueue.get(NAME) ?? [];
     const nowMs = this.#state.clock.monotonic();
-    return tickets
+    return waiters
       .filter(({ expiresAtMs }) => nowMs < expiresAtMs)
       .map(({ holder }) => nodeOf(holder));
   }

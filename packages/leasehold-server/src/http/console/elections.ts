@@ -3,9 +3,9 @@
 import type { Clock, LeaseView } from "leasehold";
 import type { GrantHistory } from "leasehold/internal";
 import {
+  type Leadership,
   Recent,
-  type ShardStanding,
-  type Standing,
+  type ShardLeadership,
   type TermRecord,
   termsOf,
 } from "leasehold/internal";
@@ -64,10 +64,10 @@ export async function electionsOf(
 ): Promise<Pick<Elections, "items" | "shards" | "complete">> {
   const items = statistics.elections
     .slice(0, MAX_ELECTIONS)
-    .map(async (standing, index) =>
+    .map(async (leadership, index) =>
       toElection(
-        standing,
-        index < MAX_WITH_TERMS ? await terms.of(standing.view) : termsOf([standing.view]),
+        leadership,
+        index < MAX_WITH_TERMS ? await terms.of(leadership.view) : termsOf([leadership.view]),
       ),
     );
   return {
@@ -78,7 +78,7 @@ export async function electionsOf(
 }
 
 function toElection(
-  { kind, view }: Standing,
+  { kind, view }: Leadership,
   terms: readonly TermRecord[],
 ): Elections["items"][number] {
   const { resource: name, token, grantId, state, ttlMs, remainingMs } = view;
@@ -105,7 +105,7 @@ function toElection(
   };
 }
 
-function toShards({ name, coordinator, members, shards }: ShardStanding) {
+function toShards({ name, coordinator, members, shards }: ShardLeadership) {
   return {
     name,
     coordinator: coordinator && leaderOf(coordinator),

@@ -135,7 +135,7 @@ export function timedTasks(store: TaskStore, clock: Clock, latencies: Latencies)
     heartbeat: (requests, options) => timed("heartbeat", () => store.heartbeat(requests, options)),
     complete: (requests, options) => timed("complete", () => store.complete(requests, options)),
     fail: (requests, options) => timed("fail", () => store.fail(requests, options)),
-    giveBack: (requests, options) => timed("giveBack", () => store.giveBack(requests, options)),
+    requeue: (requests, options) => timed("requeue", () => store.requeue(requests, options)),
     cancel: (tasks) => timed("cancel", () => store.cancel(tasks)),
     retry: (tasks) => timed("retry", () => store.retry(tasks)),
     get: (task) => timed("get", () => store.get(task)),

@@ -120,7 +120,7 @@ test("lists leaders, vacancies and the members of shards", async () => {
   const shards = shardsOver(two, "part", {
     count: 3,
     work: untilStopped,
-    lookIntervalMs: 100,
+    pollIntervalMs: 100,
   }).start();
   await one.acquire("lock", { metadata: { leasehold: "nothing of ours" } });
   for (let n = 0; n < 5; n += 1) await clock.advance(300);

@@ -4,7 +4,7 @@
  */
 
 import type { LeaseStore, LeaseView } from "leasehold";
-import { nextTurn, type ShardStanding, type Standing, standingsOf } from "leasehold/internal";
+import { type Leadership, leadershipOf, nextTurn, type ShardLeadership } from "leasehold/internal";
 
 const PAGE = 1_000;
 const MAX_PAGES = 10;
@@ -15,8 +15,8 @@ export interface TenantStatistics {
   readonly ended: number;
   /** False: there are more leases than were read. */
   readonly complete: boolean;
-  readonly elections: readonly Standing[];
-  readonly shards: readonly ShardStanding[];
+  readonly elections: readonly Leadership[];
+  readonly shards: readonly ShardLeadership[];
 }
 
 /** Rejects if the store is unavailable. */
@@ -39,5 +39,5 @@ export async function statisticsOf(
     // A store in this process never yields by itself; let other requests run between pages.
     await nextTurn();
   }
-  return { held, ended, complete: cursor === null, ...standingsOf(marked) };
+  return { held, ended, complete: cursor === null, ...leadershipOf(marked) };
 }

@@ -40,7 +40,7 @@ export class Tenant {
         const queues = await pauses.openQueues(namespace, request.queues);
         return tasks.claim({ ...request, queues }, options);
       },
-      giveBack: tasks.giveBack.bind(tasks),
+      requeue: tasks.requeue.bind(tasks),
       watch: tasks.watch.bind(tasks),
     };
     this.#ready = new Ready(claims, namespace, env);

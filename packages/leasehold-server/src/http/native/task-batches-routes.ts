@@ -114,7 +114,7 @@ export function taskBatchRoutes(app: App, services: Services): void {
       const requests = context.req.valid("json").map((grant) => grantOf(context, grant));
       const timeoutMs = services.budget(context).storeMs();
       const outcomes = await Promise.all(
-        requests.map((request) => batchedTasks.giveBack.submit(request, timeoutMs)),
+        requests.map((request) => batchedTasks.requeue.submit(request, timeoutMs)),
       );
       return context.json(outcomes.map(toWireOutcome), 200);
     },

@@ -119,7 +119,7 @@ async function requeue(
   tasks: readonly ClaimedTask[],
 ): Promise<void> {
   const grants = tasks.map(({ id, leaseId, token }) => ({ namespace, id, leaseId, token }));
-  await Promise.all(grants.map((grant) => batchedTasks.giveBack.submit(grant, REQUEUE_MS)));
+  await Promise.all(grants.map((grant) => batchedTasks.requeue.submit(grant, REQUEUE_MS)));
 }
 
 /** Operations of a task's holder. */
@@ -214,7 +214,7 @@ export function holderRoutes(app: App, services: Services): void {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
       const { leaseId, fencingToken } = context.req.valid("json");
-      const outcome = await batchedTasks.giveBack.submit(
+      const outcome = await batchedTasks.requeue.submit(
         { namespace, id, leaseId, token: fencingToken },
         services.budget(context).storeMs(),
       );

@@ -1,7 +1,7 @@
 /** Operator actions on tasks, with an audit entry if there is an audit. */
 import type { Context } from "hono";
 import type { AdminOutcome, TaskKey, TaskState, TaskView } from "leasehold/internal";
-import { telling } from "leasehold/internal";
+import { isolated } from "leasehold/internal";
 import { callerOf } from "../auth/caller.js";
 import { ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
@@ -169,6 +169,6 @@ function emit(
   for (const [index, id] of ids.entries()) {
     const outcome = outcomes[index];
     if (outcome?.status === "ok")
-      telling(onTaskEvent)({ type, id, state: outcome.state }, namespace);
+      isolated(onTaskEvent)({ type, id, state: outcome.state }, namespace);
   }
 }

@@ -17,12 +17,12 @@ import type {
   EnqueueOutcome,
   FailOutcome,
   FailRequest,
-  GiveBackOutcome,
   HeartbeatOutcome,
   HeartbeatRequest,
   NewTask,
   Reaped,
   Refused,
+  RequeueOutcome,
   TaskCapabilities,
   TaskDetails,
   TaskGrant,
@@ -129,12 +129,9 @@ export class HttpTaskStore implements TaskStore {
     return this.#send<FailOutcome>("/api/tasks/fail", bodies, options);
   }
 
-  async giveBack(
-    requests: readonly TaskGrant[],
-    options?: CallOptions,
-  ): Promise<GiveBackOutcome[]> {
+  async requeue(requests: readonly TaskGrant[], options?: CallOptions): Promise<RequeueOutcome[]> {
     const bodies = requests.map((grant) => this.#grant(grant) satisfies wire.ReturnRequest);
-    return this.#send<GiveBackOutcome>("/api/tasks/return", bodies, options);
+    return this.#send<RequeueOutcome>("/api/tasks/return", bodies, options);
   }
 
   cancel(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {

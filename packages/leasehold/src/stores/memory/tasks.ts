@@ -13,12 +13,12 @@ import type {
   EnqueueOutcome,
   FailOutcome,
   FailRequest,
-  GiveBackOutcome,
   HeartbeatOutcome,
   HeartbeatRequest,
   NewTask,
   Page,
   Reaped,
+  RequeueOutcome,
   TaskCapabilities,
   TaskDetails,
   TaskGrant,
@@ -164,8 +164,8 @@ export class MemoryTaskStore implements TaskStore {
     );
   }
 
-  async giveBack(requests: readonly TaskGrant[]): Promise<GiveBackOutcome[]> {
-    return this.#decide<TaskGrant, GiveBackOutcome>(requests, rules.giveBack);
+  async requeue(requests: readonly TaskGrant[]): Promise<RequeueOutcome[]> {
+    return this.#decide<TaskGrant, RequeueOutcome>(requests, rules.requeue);
   }
 
   async cancel(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {

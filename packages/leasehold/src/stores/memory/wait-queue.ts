@@ -1,21 +1,21 @@
 /** The wait queue of one namespace in memory: the waiters of each resource, in queue order. */
-import { queue, type Ticket } from "../../core/index.js";
+import { liveWaiters, type QueuedWaiter } from "../../core/index.js";
 
 export class WaitQueue {
   /** Holds only resources that have at least one waiter. */
-  readonly #waiters = new Map<string, readonly Ticket[]>();
+  readonly #waiters = new Map<string, readonly QueuedWaiter[]>();
 
-  get(resource: string): readonly Ticket[] {
+  get(resource: string): readonly QueuedWaiter[] {
     return this.#waiters.get(resource) ?? [];
   }
 
-  set(resource: string, waiters: readonly Ticket[]): void {
+  set(resource: string, waiters: readonly QueuedWaiter[]): void {
     if (waiters.length > 0) this.#waiters.set(resource, waiters);
     else this.#waiters.delete(resource);
   }
 
-  first(resource: string, nowMs: number): Ticket | undefined {
-    return queue.liveTickets(this.get(resource), nowMs)[0];
+  first(resource: string, nowMs: number): QueuedWaiter | undefined {
+    return liveWaiters(this.get(resource), nowMs)[0];
   }
 
   /** Removes a waiter. Returns true if it was the first and another waiter takes its position. */
@@ -29,7 +29,7 @@ export class WaitQueue {
   /** Deletes expired waiters. */
   collect(nowMs: number): void {
     for (const [resource, waiters] of this.#waiters) {
-      this.set(resource, queue.liveTickets(waiters, nowMs));
+      this.set(resource, liveWaiters(waiters, nowMs));
     }
   }
 }

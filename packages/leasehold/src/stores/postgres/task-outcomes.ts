@@ -7,10 +7,10 @@ import type {
   CompleteRequest,
   FailOutcome,
   FailRequest,
-  GiveBackOutcome,
   HeartbeatOutcome,
   HeartbeatRequest,
   Refused,
+  RequeueOutcome,
   TaskGrant,
   TaskKey,
 } from "../../tasks/port.js";
@@ -93,7 +93,7 @@ export function failing(sql: Sql, random: Random): Statement<FailRequest, FailOu
   };
 }
 
-export function requeueing(sql: Sql): Statement<TaskGrant, GiveBackOutcome, ChangedRow> {
+export function requeueing(sql: Sql): Statement<TaskGrant, RequeueOutcome, ChangedRow> {
   return {
     sql,
     text: GIVE_BACK,

@@ -13,11 +13,11 @@ import type {
   EnqueueOutcome,
   FailOutcome,
   FailRequest,
-  GiveBackOutcome,
   HeartbeatOutcome,
   HeartbeatRequest,
   NewTask,
   Reaped,
+  RequeueOutcome,
   TaskCapabilities,
   TaskDetails,
   TaskGrant,
@@ -147,7 +147,7 @@ export class PostgresTaskStore implements TaskStore {
     return this.#calls.decide(failing(this.#general, this.#random), requests, options);
   }
 
-  giveBack(requests: readonly TaskGrant[], options?: CallOptions): Promise<GiveBackOutcome[]> {
+  requeue(requests: readonly TaskGrant[], options?: CallOptions): Promise<RequeueOutcome[]> {
     return this.#calls.decide(requeueing(this.#general), requests, options);
   }
 

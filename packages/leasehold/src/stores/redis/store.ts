@@ -47,7 +47,7 @@ export class RedisLeaseStore implements port.LeaseStore {
     options?: port.CallOptions,
   ): Promise<port.AcquireOutcome[]> {
     for (const { namespace } of requests) this.#namespaces.add(namespace);
-    const returnsReplaced = options?.tellReplaced ? "1" : "";
+    const returnsReplaced = options?.returnReplaced ? "1" : "";
     return this.#decide("acquire", "general", requests, options, {
       argumentsOf: ({ leaseId, holder, ttlMs, queueMs = 0, metadata = null }) => ({
         id: grantIdOf(leaseId),

@@ -22,7 +22,13 @@
  * polls once.
  */
 
-import { type AcquireRequest, type Grant, type Key, queue } from "../../core/index.js";
+import {
+  type AcquireRequest,
+  type Grant,
+  type Key,
+  LONGEST_WAITER_MS,
+  RESERVED_MS,
+} from "../../core/index.js";
 import { type Clock, grantIdOf, Recent } from "../../env/index.js";
 import type { Doubt } from "./decide-contenders.js";
 import { isRefused } from "./failures.js";
@@ -70,7 +76,7 @@ function placeOf(waiters: readonly string[], leaseId: string): Place {
  * deleted with their sessions, so no queue stalls for longer.
  */
 export function reservedForMs(ahead: number): number {
-  return ahead * queue.RESERVED_MS;
+  return ahead * RESERVED_MS;
 }
 
 /**
@@ -93,7 +99,7 @@ export class WaitQueue {
 
   /** Tracks the waiter of this request, which exists or is about to, until its expiry. */
   keep(id: string, { namespace, resource, leaseId, queueMs = 0 }: AcquireRequest): void {
-    const untilMs = this.clock.monotonic() + Math.min(queueMs, queue.LONGEST_TICKET_MS);
+    const untilMs = this.clock.monotonic() + Math.min(queueMs, LONGEST_WAITER_MS);
     const known = this.waiters.get(id);
     // Never shortens the wait.
     if (known) known.untilMs = Math.max(known.untilMs, untilMs);

@@ -148,7 +148,7 @@ export class Fixture {
 
   acquireAll(requests: readonly AcquireRequest[]): Promise<AcquireOutcome[]> {
     return settled(
-      (batch, options) => this.store.acquire(batch, { ...options, tellReplaced: true }),
+      (batch, options) => this.store.acquire(batch, { ...options, returnReplaced: true }),
       requests,
     );
   }

@@ -11,7 +11,7 @@ export const attempts: Section = (test, expect) => {
     };
     const endings: ((held: Held) => Promise<unknown>)[] = [
       expire,
-      (held) => fixture.giveBack(held),
+      (held) => fixture.requeue(held),
       (held) => fixture.fail(held, { retryInMs: 0 }),
       async (held) => {
         await fixture.cancel(held);
@@ -47,7 +47,7 @@ export const attempts: Section = (test, expect) => {
     const failed = await hold();
     await fixture.heartbeat(failed, { progress: { percent: 10 } });
     await fixture.fail(failed, { error: "no luck", retryInMs: 0 });
-    await fixture.giveBack(await hold());
+    await fixture.requeue(await hold());
     const crashed = await hold(fixture.shortTtlMs);
     await fixture.pass(crashed.ttlMs);
     await fixture.reap(crashed);

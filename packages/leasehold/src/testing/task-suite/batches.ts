@@ -78,7 +78,7 @@ export const batches: Section = (test, expect) => {
     ]);
   });
 
-  test("does so for fail, giveBack, cancel and retry too", async (fixture) => {
+  test("does so for fail, requeue, cancel and retry too", async (fixture) => {
     const failed = grantOf(await fixture.addAndHold());
     const failure = { ...failed, error: "once", retryInMs: 60_000 };
     const recorded = await fixture.failAll([failure, { ...failure, error: "twice" }]);
@@ -88,7 +88,7 @@ export const batches: Section = (test, expect) => {
     ]);
     expect(await fixture.view(failed)).toMatchObject({ failures: 1, error: "once" });
     const held = await fixture.addAndHold();
-    expect(await fixture.giveBackAll([grantOf(held), grantOf(held)])).toEqual([
+    expect(await fixture.requeueAll([grantOf(held), grantOf(held)])).toEqual([
       { status: "returned" },
       { status: "returned" },
     ]);
@@ -113,7 +113,7 @@ export const batches: Section = (test, expect) => {
       store.heartbeat([]),
       store.complete([]),
       store.fail([]),
-      store.giveBack([]),
+      store.requeue([]),
       store.cancel([]),
       store.retry([]),
     ]) {
@@ -147,7 +147,7 @@ export const batches: Section = (test, expect) => {
         expect(
           await fixture.store.complete([{ ...grantOf(locked), output: 1 }], PATIENT),
         ).toMatchObject([failed]);
-        expect(await fixture.store.giveBack([grantOf(locked)], PATIENT)).toMatchObject([failed]);
+        expect(await fixture.store.requeue([grantOf(locked)], PATIENT)).toMatchObject([failed]);
         // `cancel` has no `timeoutMs`: on a slow machine its own limit may pass, and the outcome is uncertain.
         await fixture.until("a cancellation is refused", async () => {
           const [cancelled] = await fixture.store.cancel([key]);

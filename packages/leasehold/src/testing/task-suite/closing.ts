@@ -16,7 +16,7 @@ export const closing: Section = (test, expect) => {
     expect(await store.heartbeat([{ ...held, ttlMs: 1_000 }])).toMatchObject([failed]);
     expect(await store.complete([{ ...held, output: null }])).toMatchObject([failed]);
     expect(await store.fail([{ ...held, error: "", retryInMs: null }])).toMatchObject([failed]);
-    expect(await store.giveBack([held])).toMatchObject([failed]);
+    expect(await store.requeue([held])).toMatchObject([failed]);
     expect(await store.cancel([held])).toMatchObject([failed]);
     expect(await store.retry([held])).toMatchObject([failed]);
     for (const call of [

@@ -67,7 +67,7 @@ export const concurrency: Section = (test, expect) => {
     expect((await fixture.store.counts(fixture.namespace)).pending).toBe(100);
   });
 
-  test("lets one of complete, fail, giveBack and cancel win", async (fixture) => {
+  test("lets one of complete, fail, requeue and cancel win", async (fixture) => {
     for (let round = 0; round < 10; round += 1) {
       const held = await fixture.addAndHold(
         { queue: `round ${round}` },
@@ -76,7 +76,7 @@ export const concurrency: Section = (test, expect) => {
       const [completed, failed, returned, cancelled] = await Promise.all([
         fixture.complete(held, "output"),
         fixture.fail(held, { final: true }),
-        fixture.giveBack(held),
+        fixture.requeue(held),
         fixture.cancel(held),
       ]);
       const { state, attempts } = await fixture.view(held);

@@ -117,8 +117,8 @@ export const failing: Section = (test, expect) => {
     for (let attempt = 1; attempt <= 5; attempt += 1) {
       const held = await fixture.hold({ limit: 1 });
       expect(held).toMatchObject({ id: first, attempt, failures: 0, crashes: 0 });
-      expect(await fixture.giveBack(held)).toEqual({ status: "returned" });
-      expect(await fixture.giveBack(held)).toEqual({ status: "returned" });
+      expect(await fixture.requeue(held)).toEqual({ status: "returned" });
+      expect(await fixture.requeue(held)).toEqual({ status: "returned" });
       expect(await fixture.complete(held)).toEqual({ status: "refused", reason: "expired" });
       expect(await fixture.heartbeat(held)).toEqual({ status: "refused", reason: "expired" });
     }

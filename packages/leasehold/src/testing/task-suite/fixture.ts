@@ -12,13 +12,13 @@ import type {
   FailOutcome,
   FailRequest,
   GeneratorState,
-  GiveBackOutcome,
   HeartbeatOutcome,
   HeartbeatRequest,
   Json,
   NewTask,
   Reaped,
   RefusalReason,
+  RequeueOutcome,
   TaskDetails,
   TaskGrant,
   TaskKey,
@@ -154,8 +154,8 @@ export class Fixture {
   failAll(requests: readonly FailRequest[]): Promise<FailOutcome[]> {
     return settled((batch, options) => this.store.fail(batch, options), requests);
   }
-  giveBackAll(requests: readonly TaskGrant[]): Promise<GiveBackOutcome[]> {
-    return settled((batch, options) => this.store.giveBack(batch, options), requests);
+  requeueAll(requests: readonly TaskGrant[]): Promise<RequeueOutcome[]> {
+    return settled((batch, options) => this.store.requeue(batch, options), requests);
   }
   cancelAll(tasks: readonly TaskKey[]): Promise<AdminOutcome[]> {
     return settled((batch) => this.store.cancel(batch), tasks);
@@ -177,8 +177,8 @@ export class Fixture {
     const request = { ...grantOf(grant), error: "it failed", retryInMs: null, ...change };
     return only(await this.failAll([request]));
   }
-  async giveBack(grant: TaskGrant): Promise<GiveBackOutcome> {
-    return only(await this.giveBackAll([grantOf(grant)]));
+  async requeue(grant: TaskGrant): Promise<RequeueOutcome> {
+    return only(await this.requeueAll([grantOf(grant)]));
   }
   async cancel({ id }: { id: string }): Promise<AdminOutcome> {
     return only(await this.cancelAll([this.key(id)]));
@@ -210,7 +210,7 @@ export class Fixture {
       heartbeat: await this.heartbeat(grant),
       complete: await this.complete(grant),
       fail: await this.fail(grant),
-      giveBack: await this.giveBack(grant),
+      requeue: await this.requeue(grant),
     };
   }
 
@@ -276,7 +276,7 @@ export function grantOf({ namespace, id, leaseId, token }: TaskGrant): TaskGrant
 /** The outcomes of `useAll` when every operation is refused for the same reason. */
 export function refusedAll(reason: RefusalReason): Record<string, unknown> {
   const refused = { status: "refused", reason };
-  return { heartbeat: refused, complete: refused, fail: refused, giveBack: refused };
+  return { heartbeat: refused, complete: refused, fail: refused, requeue: refused };
 }
 
 /** The error of a rejected call; null if it resolves. */

@@ -26,7 +26,7 @@ async function eachEnding(fixture: Fixture): Promise<Held[]> {
   const failed = await hold();
   await fixture.heartbeat(failed, { ttlMs: LONG_TTL_MS + 1 });
   await fixture.fail(failed, { retryInMs: 0 });
-  await fixture.giveBack(await hold());
+  await fixture.requeue(await hold());
   const crashed = await hold(fixture.shortTtlMs);
   await fixture.pass(crashed.ttlMs);
   await fixture.reap(crashed);
@@ -160,7 +160,7 @@ export const leases: Section = (test, expect) => {
       seen.push(...page.items.map(({ grantId }) => grantId));
       cursor = page.nextCursor;
       for (const held of running.splice(0, 2)) {
-        await fixture.giveBack(held);
+        await fixture.requeue(held);
         await fixture.claim({ limit: 1 });
       }
       await fixture.addAndHold({ priority: -1 }, { limit: 1 });

@@ -59,7 +59,7 @@ class Walk {
     else if (at < 0.55) await this.#heartbeat();
     else if (at < 0.65) await this.#complete();
     else if (at < 0.75) await this.#fail();
-    else if (at < 0.83) await this.#giveBack();
+    else if (at < 0.83) await this.#requeue();
     else if (at < 0.9) await this.#cancel();
     else await this.#retry();
   }
@@ -184,11 +184,11 @@ class Walk {
     );
   }
 
-  async #giveBack(): Promise<void> {
+  async #requeue(): Promise<void> {
     const requests = this.#someGrants();
-    const outcomes = await this.fixture.giveBackAll(requests);
+    const outcomes = await this.fixture.requeueAll(requests);
     this.#each(requests, outcomes, (request, record) =>
-      rules.giveBack(record, request, this.#nowMs),
+      rules.requeue(record, request, this.#nowMs),
     );
   }
 

@@ -32,7 +32,7 @@ export const watching: Section = (test, expect) => {
       const queue = "a queue: 🦊, {}";
       await notified(queue, () => fixture.add({ queue }));
       const first = await fixture.hold({ queues: [queue] });
-      await notified(queue, () => fixture.giveBack(first));
+      await notified(queue, () => fixture.requeue(first));
       const second = await fixture.hold({ queues: [queue] });
       await notified(queue, () => fixture.fail(second, { retryInMs: 0 }));
       // A server behind the store may reap the task first.

@@ -37,12 +37,12 @@ export function markOf({ metadata }: Pick<LeaseView, "metadata">): Mark | null {
   }
 }
 
-export interface Standing {
+export interface Leadership {
   readonly kind: "elector" | "singleton";
   readonly view: LeaseView;
 }
 
-export interface ShardStanding {
+export interface ShardLeadership {
   readonly name: string;
   /** The last term's; null where none is known. */
   readonly coordinator: LeaseView | null;
@@ -53,11 +53,11 @@ export interface ShardStanding {
 }
 
 /** @param views the last grants of resources, marked ones among others */
-export function standingsOf(views: readonly LeaseView[]): {
-  readonly elections: readonly Standing[];
-  readonly shards: readonly ShardStanding[];
+export function leadershipOf(views: readonly LeaseView[]): {
+  readonly elections: readonly Leadership[];
+  readonly shards: readonly ShardLeadership[];
 } {
-  const elections: Standing[] = [];
+  const elections: Leadership[] = [];
   const groups = new Map<string, GroupOfShards>();
   const groupOf = (name: string) => {
     const group = groups.get(name) ?? { name, coordinator: null, members: [], shards: [] };
@@ -73,7 +73,7 @@ export function standingsOf(views: readonly LeaseView[]): {
   return { elections, shards: [...groups.values()] };
 }
 
-interface GroupOfShards extends ShardStanding {
+interface GroupOfShards extends ShardLeadership {
   coordinator: LeaseView | null;
   readonly members: { member: string; view: LeaseView }[];
   readonly shards: { shard: number; view: LeaseView }[];

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { LeaseView } from "../core/index.js";
-import { markedAs, markOf, standingsOf, termsOf } from "./standing.js";
+import { leadershipOf, markedAs, markOf, termsOf } from "./leadership.js";
 
 function view(resource: string, more: Partial<LeaseView> & { mark?: string } = {}): LeaseView {
   const { mark, ...rest } = more;
@@ -42,7 +42,7 @@ it.each([
 
 it("groups shards by the name before them, whatever that is", () => {
   const name = "a/shards/7/members";
-  const { elections, shards } = standingsOf([
+  const { elections, shards } = leadershipOf([
     view("x"),
     view("leader", { mark: "elector" }),
     view("job", { mark: "singleton" }),

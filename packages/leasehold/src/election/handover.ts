@@ -5,14 +5,14 @@ import { jittered } from "../env/index.js";
 import { observeLeader } from "./observer.js";
 
 /** An announced handover: other candidates stand aside until it expires. */
-export interface Word {
+export interface Announcement {
   /** Resolves when the successor leads, or the announcement has expired. */
   taken(): Promise<void>;
 }
 
 const POLL_MS = 250;
 
-export class Succession {
+export class Handover {
   readonly #leases: LeaseClient;
   readonly #name: string;
   readonly #resource: string;
@@ -30,7 +30,7 @@ export class Succession {
   }
 
   /** Announces the handover. @throws STORE_UNAVAILABLE */
-  async name(successor: string): Promise<Word> {
+  async announce(successor: string): Promise<Announcement> {
     const options = { ttlMs: this.#handoverMs, autoRenew: false, metadata: { successor } };
     const lease = await this.#leases.acquire(this.#resource, options);
     return { taken: () => this.#taken(lease, successor) };

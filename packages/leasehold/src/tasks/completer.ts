@@ -1,6 +1,6 @@
 /**
- * What a worker says to the store about tasks that it holds, gathered into batches: heartbeats, and
- * the one report that ends a grant, repeated until the store has acknowledged it or the lease is lost.
+ * Sends what a worker reports about the tasks that it holds, in batches: heartbeats, requeues, and
+ * the one outcome of each grant, repeated until the store has acknowledged it or the lease is lost.
  * An output that the store will never accept is a final failure of the task: if the task were requeued,
  * it would produce that output again forever.
  */
@@ -37,19 +37,19 @@ const LOST: Record<RefusalReason, Exclude<LostReason, "inconsistent">> = {
   unknown: "gone",
 };
 
-export class Reports {
+export class Completer {
   readonly #env: Env;
   readonly #heartbeats;
   readonly #completions;
   readonly #failures;
-  readonly #returns;
+  readonly #requeues;
 
   constructor(store: TaskStore, env: Env) {
     this.#env = env;
     this.#heartbeats = new Batcher(store.heartbeat.bind(store), env.clock, env.telemetry);
     this.#completions = new Batcher(store.complete.bind(store), env.clock, env.telemetry);
     this.#failures = new Batcher(store.fail.bind(store), env.clock, env.telemetry);
-    this.#returns = new Batcher(store.giveBack.bind(store), env.clock, env.telemetry);
+    this.#requeues = new Batcher(store.requeue.bind(store), env.clock, env.telemetry);
   }
 
   async heartbeat(request: HeartbeatRequest, timeoutMs: number): Promise<RenewOutcome> {
@@ -58,8 +58,8 @@ export class Reports {
     return outcome.status === "renewed" ? { ...outcome, token: request.token } : outcome;
   }
 
-  async giveBack(grant: TaskGrant, timeoutMs: number): Promise<ReleaseOutcome> {
-    const outcome = await this.#returns.submit(grant, timeoutMs);
+  async requeue(grant: TaskGrant, timeoutMs: number): Promise<ReleaseOutcome> {
+    const outcome = await this.#requeues.submit(grant, timeoutMs);
     if (outcome.status === "returned") return { status: "released" };
     return outcome.status === "refused" ? { status: "notHeld" } : outcome;
   }

@@ -2,7 +2,7 @@
  * Wraps a listener of the user's code. An error that it throws is rethrown in a microtask of its own, so
  * that the call that notified it still succeeds.
  */
-export function telling<Args extends unknown[]>(
+export function isolated<Args extends unknown[]>(
   listener: (...args: Args) => void,
 ): (...args: Args) => void {
   return (...args) => {
