@@ -6,6 +6,21 @@
 import { InvalidOptionError, StaleTokenError } from "../core/index.js";
 import type { Guard } from "./guard.js";
 
+/**
+ * The request header that carries `lease.token`, as a decimal number.
+ * @example
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { FENCING_HEADER } from "leasehold/fence";
+ *
+ * const leasehold = await connect("memory:");
+ * await leasehold.run("billing", ({ token }) => {
+ *   const headers = { [FENCING_HEADER]: String(token) };
+ *   console.log(new Request("http://localhost/close", { method: "POST", headers }));
+ * });
+ * await leasehold.close();
+ * ```
+ */
 export const FENCING_HEADER = "fencing-token";
 
 export interface FencingOptions<Request> {
@@ -54,13 +69,55 @@ interface HonoContext {
 
 /** The guards that `fencing` returns, one for each kind of server. */
 export interface Fencing<Request> {
-  /** Before the handlers of Express and Connect: `app.post("/close", fencing(...).express, handler)`. */
+  /**
+   * Middleware of Express and Connect. It goes before the handlers.
+   * @example
+   * ```ts
+   * import express from "express";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * express().post("/close", guarded.express, (request, response) => {
+   *   response.sendStatus(204);
+   * });
+   * ```
+   */
   express(request: Request & NodeRequest, response: NodeResponse, next: Next): Promise<void>;
-  /** A hook of Fastify: `{ preHandler: fencing(...).fastify }`. */
+  /**
+   * A hook of Fastify.
+   * @example
+   * ```ts
+   * import fastify from "fastify";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * fastify().post("/close", { preHandler: guarded.fastify }, () => "closed");
+   * ```
+   */
   fastify(request: Request & FastifyRequest, reply: FastifyReply): Promise<unknown>;
-  /** Middleware of Hono: `app.post("/close", fencing(...).hono, handler)`. */
+  /**
+   * Middleware of Hono.
+   * @example
+   * ```ts
+   * import { Hono } from "hono";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * new Hono().post("/close", guarded.hono, (context) => context.text("closed"));
+   * ```
+   */
   hono(context: Request & HonoContext, next: () => Promise<void>): Promise<Response | undefined>;
-  /** Around a handler of Node's http: `createServer(fencing(...).node(handler))`. */
+  /**
+   * Wraps a handler of Node's http.
+   * @example
+   * ```ts
+   * import { createServer } from "node:http";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * createServer(guarded.node((request, response) => response.end("closed")));
+   * ```
+   */
   node<Reply extends NodeResponse>(
     handler: (request: Request & NodeRequest, response: Reply) => unknown,
   ): (request: Request & NodeRequest, response: Reply) => void;
@@ -73,11 +130,17 @@ const PROBLEM_TYPE = "application/problem+json";
 /**
  * Guards HTTP handlers by the fencing token of the client's lease.
  *
- * @example
- * const guarded = fencing({ store: memoryGuard(), resource: (req) => `billing:${req.params.tenant}` });
- * app.post("/tenants/:tenant/close", guarded.express, (req, res) => res.sendStatus(204));
- *
  * @throws INVALID_OPTION
+ * @example
+ * ```ts
+ * import { Hono } from "hono";
+ * import { fencing, memoryGuard } from "leasehold/fence";
+ *
+ * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+ * const app = new Hono().post("/close", guarded.hono, (context) => context.text("closed"));
+ * const close = (token) => app.request("/close", { method: "POST", headers: { "fencing-token": token } });
+ * console.log((await close("11")).status, (await close("10")).status);
+ * ```
  */
 export function fencing<Request>(options: FencingOptions<Request>): Fencing<Request> {
   const { store, resource } = options;

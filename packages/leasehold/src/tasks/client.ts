@@ -110,13 +110,15 @@ export interface TasksClient {
 /**
  * The tasks of one namespace: `leasehold.tasks`.
  * @example
- * ```js
+ * ```ts
  * import { connect, defineTask } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
+ * const leasehold = await connect("memory:");
  * const mail = defineTask("mail");
- * await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
- * console.log(await leasehold.tasks.counts());
+ * const { id } = await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
+ * console.log(await leasehold.tasks.get(id), await leasehold.tasks.counts());
+ * console.log(await leasehold.tasks.leases({ states: ["live"] }));
+ * await leasehold.close();
  * ```
  */
 export class Tasks {
@@ -159,6 +161,15 @@ export class Tasks {
   /**
    * Adds a task. Repeated by itself when the store's answer is lost, which never adds a second one.
    * @throws INVALID_OPTION naming the field; STORE_UNAVAILABLE (outcome `unknown`: it may be there)
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const options = { dedupeKey: "ada", scheduledAt: new Date(Date.now() + 60_000) };
+   * await leasehold.tasks.enqueue(defineTask("remind"), { who: "Ada" }, options);
+   * await leasehold.close();
+   * ```
    */
   async enqueue<Input>(
     definition: TaskDefinition<Input, unknown>,
@@ -176,6 +187,16 @@ export class Tasks {
   /**
    * Adds many tasks of a kind in one statement; answers in their order.
    * @throws as `enqueue`; then any of them may have been added
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const tasks = [{ data: { to: "ada" } }, { data: { to: "joan" }, priority: -1 }];
+   * const enqueued = await leasehold.tasks.enqueueAll(defineTask("mail"), tasks);
+   * console.log(enqueued.map(({ id }) => id));
+   * await leasehold.close();
+   * ```
    */
   async enqueueAll<Input>(
     definition: TaskDefinition<Input, unknown>,
@@ -221,6 +242,15 @@ export class Tasks {
   /**
    * The tasks that match, newest first, a page at a time.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { items } = await leasehold.tasks.list({ kind: "mail", states: ["dead"], limit: 10 });
+   * console.log(items.map(({ id, attempt }) => [id, attempt]));
+   * await leasehold.close();
+   * ```
    */
   async list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
     checkPage(query, { states: true, queue: true, kind: true });
@@ -248,6 +278,15 @@ export class Tasks {
   /**
    * Ends a pending or running task; a worker that has it is refused from then on.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { id } = await leasehold.tasks.enqueue(defineTask("mail"), {});
+   * console.log(await leasehold.tasks.cancel(id));
+   * await leasehold.close();
+   * ```
    */
   async cancel(id: string): Promise<AdminResult> {
     checkId(id);
@@ -257,6 +296,15 @@ export class Tasks {
   /**
    * A dead or cancelled task starts over; a pending one becomes due now.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { id } = await leasehold.tasks.enqueue(defineTask("mail"), {});
+   * console.log(await leasehold.tasks.retry(id));
+   * await leasehold.close();
+   * ```
    */
   async retry(id: string): Promise<AdminResult> {
     checkId(id);
@@ -266,6 +314,15 @@ export class Tasks {
   /**
    * Starts a worker that runs until it, or this client, is closed; until then it holds the process open.
    * @throws INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const handlers = [defineTask("mail").handle((data) => console.log("sent to", data))];
+   * leasehold.tasks.work(handlers, { concurrency: 4 });
+   * await leasehold.close();
+   * ```
    */
   work(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
     if (this.#closed) throw new ClosedError();

@@ -75,7 +75,7 @@ export interface TaskDefinition<Input = Json, Data = Input> {
 /**
  * Thrown by a handler when trying again is of no use: the task is dead at once.
  * @example
- * ```js
+ * ```ts
  * import { defineTask, FinalTaskError } from "leasehold";
  *
  * const mail = defineTask("mail");
@@ -89,16 +89,20 @@ export class FinalTaskError extends Error {
 }
 
 /**
- * Defines a kind of task.
+ * Defines a kind of task, for the programs that enqueue it and those that work on it.
+ * @param kind the name of the kind, the same in all programs
+ * @param options see each; they apply to all tasks of the kind that are enqueued without their own
+ * @throws INVALID_OPTION
  * @example
- * ```js
+ * ```ts
  * import { defineTask } from "leasehold";
  * import { z } from "zod";
  *
- * const resize = defineTask("image.resize", { schema: z.object({ width: z.number() }) });
+ * const schema = z.object({ width: z.number() });
+ * const resize = defineTask("image.resize", { schema, maxAttempts: 3 });
  * console.log(await resize.check({ width: 640 }));
+ * export const handler = resize.handle(({ width }) => ({ file: `${width}.png` }));
  * ```
- * @throws InvalidOptionError
  */
 export function defineTask<Schema extends StandardSchemaV1>(
   kind: string,

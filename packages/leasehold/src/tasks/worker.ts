@@ -124,16 +124,16 @@ export let workerOver: (
 /**
  * Claims tasks and runs their handlers until it is closed. Made by `leasehold.tasks.work(handlers, options)`.
  * @example
- * ```js
+ * ```ts
  * import { connect, defineTask } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
+ * const leasehold = await connect("memory:");
  * const mail = defineTask("mail");
  * await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
- * const sent = new Promise((resolve) => {
- *   leasehold.tasks.work([mail.handle(async (data) => resolve(data))]);
- * });
- * console.log(await sent);
+ * const worker = leasehold.tasks.work([mail.handle((data) => console.log("sent to", data))]);
+ * console.log(worker.running);
+ * await worker.close();
+ * await leasehold.close();
  * ```
  */
 export class Worker implements AsyncDisposable {

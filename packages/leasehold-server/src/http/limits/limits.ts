@@ -38,6 +38,15 @@ export interface ServerLimits {
   readonly ratePerSecond: number | null;
 }
 
+/**
+ * The limits of an instance where `createApp` is given none. {@link ServerLimits} states the reason of each.
+ * @example
+ * ```ts
+ * import { DEFAULT_LIMITS } from "leasehold-server";
+ *
+ * console.log({ limits: { ...DEFAULT_LIMITS, inFlight: 2 * DEFAULT_LIMITS.inFlight } });
+ * ```
+ */
 export const DEFAULT_LIMITS: ServerLimits = {
   shortestTtlMs: 1_000,
   longestTtlMs: 3_600_000,

@@ -36,7 +36,14 @@ export interface HttpOptions {
  * @throws InvalidOptionError for an invalid URL or key. On opening: STORE_UNAVAILABLE,
  *   STORE_MISCONFIGURED
  * @example
- * const leases = await connect(http({ url: "https://leases.example", apiKey: key }));
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { http } from "leasehold/stores/http";
+ *
+ * const apiKey = process.env.LEASEHOLD_KEY ?? "";
+ * const leasehold = await connect(http({ url: "https://leases.example", apiKey }));
+ * await leasehold.close();
+ * ```
  */
 export function http(options: HttpOptions): StoreSource<Stores> {
   const { fetch = globalThis.fetch } = options;
