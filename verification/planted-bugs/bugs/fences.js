@@ -72,8 +72,8 @@ export const FENCES = [
     name: "http-guard-lets-go-too-early",
     what: "The guard is left when the handler begins, so that a newer holder writes beside it.",
     file: "packages/leasehold/src/fence/http.ts",
-    find: '      if (typeof entered !== "function") return answer(response, entered);\n      response.once("close", entered);\n      next();',
-    by: '      if (typeof entered !== "function") return answer(response, entered);\n      entered();\n      next();',
+    find: '      return new Promise<void>((leave) => {\n        over.addEventListener("abort", () => leave(), { once: true });\n      });\n',
+    by: "",
     check: integration(
       "packages/leasehold/src/fence/http.test.ts",
       "lets a newer holder in when the older one's answer is done",
