@@ -52,7 +52,7 @@ export const WAITING = [
     file: "packages/leasehold/src/core/acquire.ts",
     find: "if (isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });",
     by: "if (!isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });",
-    check: unit("packages/leasehold/src/core/acquire.test.ts", "one asking per hand-over"),
+    check: unit("packages/leasehold/src/core/acquire.test.ts", "one attempt per handover"),
   },
   {
     name: "herd-at-each-release",
@@ -60,6 +60,6 @@ export const WAITING = [
     file: "packages/leasehold/src/core/waiter.ts",
     find: "if (wakes === undefined || wakes === grantIdOf(this.leaseId)) {",
     by: "if (wakes === undefined || wakes !== grantIdOf(this.leaseId)) {",
-    check: unit("packages/leasehold/src/core/acquire.test.ts", "one asking per hand-over"),
+    check: unit("packages/leasehold/src/core/acquire.test.ts", "one attempt per handover"),
   },
 ];
