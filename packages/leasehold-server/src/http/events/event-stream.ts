@@ -79,10 +79,10 @@ export interface Listener {
   /** Whether it may receive events of this resource, or of tasks in general (null). */
   readonly sees: (resource: string | null) => boolean;
   /** False ends the stream. Called often, so it should usually resolve at once. */
-  readonly holds: () => Promise<boolean>;
+  readonly isStillValid: () => Promise<boolean>;
 }
 
-export const UNRESTRICTED: Listener = { sees: () => true, holds: async () => true };
+export const UNRESTRICTED: Listener = { sees: () => true, isStillValid: async () => true };
 
 const encoder = new TextEncoder();
 
@@ -96,7 +96,7 @@ export class EventStream {
   constructor(
     readonly clock: Clock,
     readonly lastEventId: string | undefined,
-    readonly listener: Pick<Listener, "holds">,
+    readonly listener: Pick<Listener, "isStillValid">,
     readonly membership: Membership,
   ) {}
 
@@ -131,7 +131,7 @@ export class EventStream {
   /** Resolves with the next text to send, or null at the end. */
   async #next(feed: Followed): Promise<string | null> {
     const sinceMs = this.clock.monotonic();
-    while (!feed.stopped && !this.#left && (await this.listener.holds())) {
+    while (!feed.stopped && !this.#left && (await this.listener.isStillValid())) {
       const next = feed.after(this.#position);
       if (next) this.#position = next.position;
       if (next?.text) return next.text;
