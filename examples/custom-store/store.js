@@ -158,7 +158,7 @@ export class FolderStore {
    * @param {readonly Request[]} requests
    * @param {import("leasehold/port").CallOptions | undefined} options
    * @param {(record: LeaseRecord | null, request: Request, nowMs: number, floor: number) =>
-   *   rules.Decision<Outcome>} rule
+   *   import("leasehold/port").Decision<Outcome>} rule
    * @returns {Promise<(Outcome | Failed)[]>} an outcome for each request, also when nothing works
    */
   async #decide(requests, { timeoutMs = LONGEST_MS } = {}, rule) {

@@ -91,7 +91,7 @@ export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores
   };
 }
 
-/** Stands for whichever server is next. */
+/** A placeholder: each request replaces it by the address of the next server. */
 const BASE = "http://next-server";
 
 /** One listener; server and clients are in real time, whatever the time of the stores. */

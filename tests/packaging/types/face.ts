@@ -112,7 +112,7 @@ expectTypeOf(leases.tryRun("r", async () => "a")).resolves.toEqualTypeOf<TryRunR
 const result = await leases.tryRun("r", { ttlMs: 1_000 }, () => 1);
 if (result.ran) {
   expectTypeOf(result.value).toEqualTypeOf<number>();
-  // @ts-expect-error Nobody was in the way.
+  // @ts-expect-error The work ran, so there is no other holder.
   void result.holder;
 } else {
   expectTypeOf(result.holder).toEqualTypeOf<string>();

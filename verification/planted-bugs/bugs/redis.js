@@ -85,6 +85,6 @@ export const REDIS = [
     file: LINE,
     find: "    removeExpired(r)\n    wakeFirst(channel)",
     by: "    wakeFirst(channel)",
-    check: integration("tests/engines/redis-queue.test.ts", "the first who lives"),
+    check: integration("tests/engines/redis-queue.test.ts", "the first living waiter"),
   },
 ];

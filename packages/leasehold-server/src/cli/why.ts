@@ -1,7 +1,7 @@
 /** why: whether an acquire of a resource would be refused now, why, and how an operator can free it. */
 import type { Command } from "commander";
 import type { LeaseStores, LeaseView } from "leasehold";
-import { formatDuration, type Pause, queue, systemClock } from "leasehold/internal";
+import { formatDuration, type Pause, RESERVED_MS, systemClock } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
 import { heldMs, ifPermitted, pausesFor } from "./lease-views.js";
@@ -95,7 +95,7 @@ function reasonsOf(resource: string, { lease, waiters, paused }: Found): Reason[
     reasons.push({ code: "revoked", text: `${text} ${lease.expiresAt}` });
   } else if (waiters && waiters.length > 0) {
     const text = `"${resource}" is free and reserved for the waiter at the head of the queue`;
-    const ms = queue.RESERVED_MS;
+    const ms = RESERVED_MS;
     reasons.push({ code: "reserved", text: `${text}; each waiter has ${ms} ms before the next` });
   }
   return reasons;

@@ -14,7 +14,7 @@ import {
   type Failed,
   grantIdOf,
   isolated,
-  queue,
+  PAUSED_HOLDER,
   type ReleaseOutcome,
   type ReleaseRequest,
   type RenewOutcome,
@@ -210,7 +210,7 @@ async function refuseIfPaused(
     if (!(await paused)) return null;
     const [last] = await leases.get([{ namespace, resource }]);
     if (last?.grantId === grantIdOf(leaseId)) return null;
-    return { status: "held", holder: queue.PAUSED_HOLDER, grantId: null, remainingMs: null };
+    return { status: "held", holder: PAUSED_HOLDER, grantId: null, remainingMs: null };
   } catch (cause) {
     const error = asStoreError(cause, "no");
     return { status: "failed", applied: "no", retryable: error.retryable, error };

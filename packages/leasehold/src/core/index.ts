@@ -35,14 +35,21 @@ export {
   withoutUndefined,
 } from "./options.js";
 export type * from "./port.js";
-export type { QueuedWaiter } from "./queue.js";
-export * as queue from "./queue.js";
+export {
+  acquireInTurn,
+  LONGEST_WAITER_MS,
+  liveWaiters,
+  MOST_AWAITED,
+  PAUSED_HOLDER,
+  type QueuedWaiter,
+  RESERVED_MS,
+  reservedForMs,
+} from "./queue.js";
 export { RenewalScheduler } from "./renewal-scheduler.js";
 export { Retrying, retryingLeases } from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";
 export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
-export type { LeaseRecord } from "./rules.js";
-export * as rules from "./rules.js";
+export { type Decision, type LeaseRecord, rules } from "./rules.js";
 export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export { instant, trustFrom, trustLeftMs } from "./trust.js";
 export { stateOf, viewOf } from "./view.js";

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { grantIdOf } from "../env/index.js";
-import type { LeaseRecord } from "./rules.js";
-import * as rules from "./rules.js";
+import { type LeaseRecord, rules } from "./rules.js";
 
 const KEY = { namespace: "n", resource: "r" };
 const grant = (leaseId: string) => ({ ...KEY, leaseId });

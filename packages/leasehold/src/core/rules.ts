@@ -63,7 +63,7 @@ export function excludes(record: LeaseRecord, nowMs: number): boolean {
  * The token of a new grant. `floor` is the largest token among collected records; `clock` is the
  * store's time in microseconds, or 0 where the store needs none because it forgets nothing.
  */
-export function nextToken(last: number, floor: number, clock: number): number {
+function nextToken(last: number, floor: number, clock: number): number {
   const token = Math.max(last + 1, floor + 1, clock);
   invariant(Number.isSafeInteger(token), `token ${token} is a safe integer`);
   return token;
@@ -106,7 +106,7 @@ export function acquire(
   return { record: granted, outcome: acquired(granted, nowMs) };
 }
 
-export function renew(
+function renew(
   record: LeaseRecord | null,
   request: RenewRequest,
   nowMs: number,
@@ -153,7 +153,7 @@ export function release(
   };
 }
 
-export function revoke(
+function revoke(
   record: LeaseRecord | null,
   request: RevokeRequest,
   nowMs: number,
@@ -186,3 +186,19 @@ function acquired(record: LeaseRecord, nowMs: number): Decided<AcquireOutcome> {
     remainingMs: record.expiresAtMs - nowMs,
   };
 }
+
+/**
+ * What a store decides for each request of a batch: a pure function of the key's record, the request and
+ * the store's time, which returns the record to keep and the outcome to answer with.
+ *
+ * @example
+ * ```ts
+ * import { type LeaseRecord, rules } from "leasehold/port";
+ *
+ * const key = { namespace: "default", resource: "report" };
+ * const request = { ...key, leaseId: "l1", grantId: "g1", holder: "me", ttlMs: 30_000 };
+ * const { record, outcome } = rules.acquire(null, request, Date.now(), () => 1);
+ * console.log(outcome.status, record?.token);
+ * ```
+ */
+export const rules = { acquire, renew, release, revoke, isLive, excludes, nextToken } as const;

@@ -5,7 +5,7 @@
  */
 import type { Clock } from "leasehold";
 import type { ClaimRequest } from "leasehold/internal";
-import { queue, Recent } from "leasehold/internal";
+import { LONGEST_WAITER_MS, Recent } from "leasehold/internal";
 import type { Refusal, Waiter } from "leasehold/internal/wire";
 import type { KnownGrant } from "../events/activities.js";
 import type { LeaseEvent } from "../lease-calls.js";
@@ -204,7 +204,7 @@ export class RecentCalls {
       holder,
       ahead,
       askedAtMs: before?.askedAtMs ?? nowMs,
-      untilMs: nowMs + Math.min(queueMs, queue.LONGEST_WAITER_MS),
+      untilMs: nowMs + Math.min(queueMs, LONGEST_WAITER_MS),
     });
   }
 

@@ -1,6 +1,11 @@
 /** Decides an acquire from the state read of a resource, and adds a waiter if it is refused. */
 
-import { type AcquireOutcome, type AcquireRequest, queue } from "../../core/index.js";
+import {
+  type AcquireOutcome,
+  type AcquireRequest,
+  LONGEST_WAITER_MS,
+  reservedForMs,
+} from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
 import { leftOf, type Step, type Surroundings, textOf } from "./decide.js";
 import type { Place } from "./keys.js";
@@ -28,7 +33,7 @@ export async function acquire(
   }
   if (owner) return refused(entry, request, world, place, () => heldBy(entry, owner, world));
   const ahead = seenBefore(waiters, grantId);
-  const reservedMs = queue.reservedForMs(ahead);
+  const reservedMs = reservedForMs(ahead);
   const keptMs = reservedMs > 0 ? reservedMs - world.freeForMs(place, entry) : 0;
   if (keptMs > 0) return refused(entry, request, world, place, () => keptFor(entry, ahead, keptMs));
   const own = findWaiter(waiters, grantId);
@@ -76,7 +81,7 @@ async function refused(
   const { leaseId, holder, queueMs = 0 } = request;
   if (queueMs <= 0) return { outcome: outcome() };
   const grantId = grantIdOf(leaseId);
-  const ttlMs = Math.min(queueMs, queue.LONGEST_WAITER_MS);
+  const ttlMs = Math.min(queueMs, LONGEST_WAITER_MS);
   const own = findWaiter(entry.waiters, grantId);
   const lasts = own && (await world.remainingMs(own.lease)) >= ttlMs;
   return {
@@ -85,7 +90,7 @@ async function refused(
       const held = outcome();
       const ahead = await countAhead(entry, grantId, world, place);
       // A reserved resource's remaining time already includes the reservations.
-      const reservedMs = entry.owner ? queue.reservedForMs(ahead) : 0;
+      const reservedMs = entry.owner ? reservedForMs(ahead) : 0;
       const remainingMs = held.remainingMs === null ? null : held.remainingMs + reservedMs;
       return { ...held, remainingMs, ahead };
     },

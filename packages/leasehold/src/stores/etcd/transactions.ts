@@ -20,7 +20,7 @@
  * clients, which leaves the record unchanged: its outcome stays unknown.
  */
 
-import { type CallOptions, type Failed, type Key, queue } from "../../core/index.js";
+import { type CallOptions, type Failed, type Key, MOST_AWAITED } from "../../core/index.js";
 import { grantIdOf, Recent, zip } from "../../env/index.js";
 import { DEFAULT_TIMEOUT_MS, type EtcdClient } from "./connection.js";
 import {
@@ -53,7 +53,7 @@ const MOST_OPERATIONS = 128;
  * The operations of a nested transaction count in addition to those beside it: a record, a lock, a
  * waiter and its bell, and the waiters passed over.
  */
-const MOST_CHANGES = MOST_OPERATIONS - 4 - queue.MOST_AWAITED;
+const MOST_CHANGES = MOST_OPERATIONS - 4 - MOST_AWAITED;
 /**
  * Parsing a transaction's JSON takes etcd much longer than committing it, and uses one processor each.
  * So more changes than this are split between two transactions.

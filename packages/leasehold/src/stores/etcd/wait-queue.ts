@@ -11,7 +11,7 @@
  *
  * Waiters are only added at the end, so the first waiter stays first until its key is deleted.
  */
-import { queue } from "../../core/index.js";
+import { MOST_AWAITED } from "../../core/index.js";
 import {
   type Compare,
   type KeyValue,
@@ -43,7 +43,7 @@ export interface WaitQueue {
 export const NO_WAITERS: WaitQueue = { first: [], count: 0, own: null, revision: 0 };
 
 /** The waiters with a reservation, and one more. */
-const MOST_READ = queue.MOST_AWAITED + 1;
+const MOST_READ = MOST_AWAITED + 1;
 
 /**
  * @param grantId of the request, if it may be in the queue
@@ -157,7 +157,7 @@ export function keysOf({ queueFolder, bells }: Place, { grantId }: Waiter): stri
 export function passedOver({ queueFolder }: Place, { first }: WaitQueue, own: Waiter): string[] {
   return first
     .filter(({ createRevision }) => createRevision < own.createRevision)
-    .slice(0, queue.MOST_AWAITED)
+    .slice(0, MOST_AWAITED)
     .map(({ grantId }) => queueFolder + grantId);
 }
 

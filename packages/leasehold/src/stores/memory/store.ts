@@ -3,8 +3,10 @@
 import {
   type AcquireOutcome,
   type AcquireRequest,
+  acquireInTurn,
   type Capabilities,
   ClosedError,
+  type Decision,
   type Failed,
   type Key,
   type LeaseRecord,
@@ -12,7 +14,6 @@ import {
   type LeaseView,
   type ListQuery,
   type Page,
-  queue,
   type ReleaseOutcome,
   type ReleaseRequest,
   type RenewOutcome,
@@ -86,7 +87,7 @@ type Step<Outcome> = (
   record: LeaseRecord | null,
   nowMs: number,
   namespace: Namespace,
-) => rules.Decision<Outcome>;
+) => Decision<Outcome>;
 
 export class MemoryLeaseStore implements LeaseStore {
   readonly capabilities: Capabilities = {
@@ -112,7 +113,7 @@ export class MemoryLeaseStore implements LeaseStore {
         const { waitQueue, tokenFloor, paused } = namespace;
         const token = (last: number) => rules.nextToken(last, tokenFloor, this.#state.clockToken());
         const before = waitQueue.get(request.resource);
-        const decision = queue.acquireInTurn(
+        const decision = acquireInTurn(
           record,
           before,
           request,
@@ -222,7 +223,7 @@ export class MemoryLeaseStore implements LeaseStore {
     for (const watcher of this.#watching) watcher.end();
   }
 
-  #decide<Outcome>(key: Key, step: Step<Outcome>): rules.Decision<Outcome>["outcome"] | Failed {
+  #decide<Outcome>(key: Key, step: Step<Outcome>): Decision<Outcome>["outcome"] | Failed {
     if (this.#closed) {
       return { status: "failed", applied: "no", retryable: false, error: new ClosedError(WHAT) };
     }

@@ -1,5 +1,5 @@
 /** The wait queue of one namespace in memory: the waiters of each resource, in queue order. */
-import { type QueuedWaiter, queue } from "../../core/index.js";
+import { liveWaiters, type QueuedWaiter } from "../../core/index.js";
 
 export class WaitQueue {
   /** Holds only resources that have at least one waiter. */
@@ -15,7 +15,7 @@ export class WaitQueue {
   }
 
   first(resource: string, nowMs: number): QueuedWaiter | undefined {
-    return queue.liveWaiters(this.get(resource), nowMs)[0];
+    return liveWaiters(this.get(resource), nowMs)[0];
   }
 
   /** Removes a waiter. Returns true if it was the first and another waiter takes its position. */
@@ -29,7 +29,7 @@ export class WaitQueue {
   /** Deletes expired waiters. */
   collect(nowMs: number): void {
     for (const [resource, waiters] of this.#waiters) {
-      this.set(resource, queue.liveWaiters(waiters, nowMs));
+      this.set(resource, liveWaiters(waiters, nowMs));
     }
   }
 }

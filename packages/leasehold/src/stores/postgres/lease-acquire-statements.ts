@@ -1,5 +1,5 @@
 /** The statements that grant leases; lease-statements.ts describes how they work. */
-import { type LeaseState, queue } from "../../core/index.js";
+import { type LeaseState, PAUSED_HOLDER } from "../../core/index.js";
 import {
   CLOCK,
   epochMs,
@@ -75,7 +75,7 @@ const DECIDED = `
       -- When the resource is free for the caller, if it waits; the end of a pause is unknown.
       CASE WHEN ${IS_PAUSED} THEN NULL WHEN s.lease_id <> s.asked_id AND (s.queue_ms > 0 OR NOT ${excludes("s")})
         THEN s.expires_at + s.turns ELSE s.expires_at END,
-      CASE WHEN ${IS_PAUSED} THEN '${queue.PAUSED_HOLDER}' WHEN ${excludes("s")} THEN s.holder
+      CASE WHEN ${IS_PAUSED} THEN '${PAUSED_HOLDER}' WHEN ${excludes("s")} THEN s.holder
         ELSE ${FIRST_WAITER} END,
       CASE WHEN ${excludes("s")} AND NOT ${IS_PAUSED} THEN s.lease_id END,
       CASE WHEN s.queue_ms > 0 OR NOT (${excludes("s")} OR ${IS_PAUSED}) THEN s.ahead END,

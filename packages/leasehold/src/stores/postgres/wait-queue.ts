@@ -1,5 +1,5 @@
 /** The wait queue in SQL: the waiters of each resource, in queue order. */
-import { queue } from "../../core/index.js";
+import { LONGEST_WAITER_MS, MOST_AWAITED, RESERVED_MS } from "../../core/index.js";
 import { CHANNEL } from "./connection.js";
 import { excludes } from "./lease-rows.js";
 import { afterMs, grantId, SAME_KEY } from "./statements.js";
@@ -7,7 +7,7 @@ import { afterMs, grantId, SAME_KEY } from "./statements.js";
 /** The number of waiters before each request, and the time reserved for them by core/queue.ts. */
 export const waitersBefore = (which: string) => ` CROSS JOIN LATERAL (
       SELECT count(*)::int AS ahead,
-        least(count(*), ${queue.MOST_AWAITED}) * interval '${queue.RESERVED_MS} milliseconds' AS turns
+        least(count(*), ${MOST_AWAITED}) * interval '${RESERVED_MS} milliseconds' AS turns
       FROM leasehold.waiter w
       WHERE ${SAME_KEY("w", "i")} AND w.expires_at > c.now
         AND s.lease_id <> i.asked_id AND ${which}
@@ -26,13 +26,13 @@ export const FIRST_WAITER = `(
 export const WAITING = `noted AS (
     INSERT INTO leasehold.waiter AS w (namespace, resource, lease_id, holder, expires_at)
     SELECT o.namespace, o.resource, o.asked_id, o.asked_by,
-      ${afterMs(`least(o.queue_ms, ${queue.LONGEST_WAITER_MS})`)}
+      ${afterMs(`least(o.queue_ms, ${LONGEST_WAITER_MS})`)}
     FROM outcome o CROSS JOIN clock c
     WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (
       -- The waiter's expiry is late enough: frequent polls need not write each time.
       SELECT FROM leasehold.waiter w
       WHERE ${SAME_KEY("w", "o")} AND w.lease_id = o.asked_id
-        AND w.expires_at > ${afterMs(`least(o.queue_ms, ${queue.LONGEST_WAITER_MS}) / 2`)}
+        AND w.expires_at > ${afterMs(`least(o.queue_ms, ${LONGEST_WAITER_MS}) / 2`)}
     )
     ORDER BY o.namespace COLLATE "C", o.resource COLLATE "C", o.asked_id COLLATE "C"
     ON CONFLICT (namespace, resource, lease_id) DO UPDATE

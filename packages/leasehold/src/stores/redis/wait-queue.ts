@@ -13,10 +13,10 @@
  * queue. The queue's key expires then and not before: a change to `waitedUntil` also moves the key's
  * expiry.
  */
-import { queue } from "../../core/index.js";
+import { LONGEST_WAITER_MS, MOST_AWAITED, RESERVED_MS } from "../../core/index.js";
 
-const RESERVED_US = queue.RESERVED_MS * 1_000;
-const LONGEST_WAIT_US = queue.LONGEST_WAITER_MS * 1_000;
+const RESERVED_US = RESERVED_MS * 1_000;
+const LONGEST_WAIT_US = LONGEST_WAITER_MS * 1_000;
 /** Above every position, and below every time in microseconds since 1970. */
 const FIRST_EXPIRY = "1000000000000";
 
@@ -43,7 +43,7 @@ local function aheadOf(waiter)
   if rank then return rank / 2, rank / 2 end
   return redis.call('ZCARD', queue) / 3, nil
 end
-local function reservedFor(ahead) return math.min(ahead, ${queue.MOST_AWAITED}) * ${RESERVED_US} end
+local function reservedFor(ahead) return math.min(ahead, ${MOST_AWAITED}) * ${RESERVED_US} end
 local function putWaiter(r, waiter, isNew, holder, queueMs)
   local endsAt = now + math.min(queueMs * 1000, ${LONGEST_WAIT_US})
   if not isNew then endsAt = math.max(endsAt, tonumber(redis.call('ZSCORE', queue, '@' .. waiter))) end

@@ -18,12 +18,18 @@
  * client first saw the lock free. That is later, so a reservation may last longer, but never shorter.
  *
  * Failures. When the session of a dead client ends, ZooKeeper deletes its waiters. Until then, the waiters
- * behind wait out its reservation. A client whose session ended starts again at the end of the queue.
- * After a lost response, the next read finds the waiter by its UUID. A new connection has no watches, so
- * every waiter of this client polls once.
+ * behind them wait until their reservation has passed. A client whose session ended starts again at the end
+ * of the queue. After a lost response, the next read finds the waiter by its UUID. A new connection has no
+ * watches, so every waiter of this client polls once.
  */
 
-import { type AcquireRequest, type Grant, type Key, queue } from "../../core/index.js";
+import {
+  type AcquireRequest,
+  type Grant,
+  type Key,
+  LONGEST_WAITER_MS,
+  RESERVED_MS,
+} from "../../core/index.js";
 import { type Clock, grantIdOf, Recent } from "../../env/index.js";
 import type { Doubt } from "./decide-contenders.js";
 import { isRefused } from "./failures.js";
@@ -74,7 +80,7 @@ function positionOf(waiters: readonly string[], leaseId: string): QueuePosition 
  * (MOST_AWAITED). This one needs no limit: a dead client delays the queue only until its session ends.
  */
 export function reservedForMs(ahead: number): number {
-  return ahead * queue.RESERVED_MS;
+  return ahead * RESERVED_MS;
 }
 
 /**
@@ -98,7 +104,7 @@ export class WaitQueue {
 
   /** Tracks the waiter of this request until its expiry, or extends the expiry of a tracked one. */
   track(id: string, { namespace, resource, leaseId, queueMs = 0 }: AcquireRequest): void {
-    const untilMs = this.clock.monotonic() + Math.min(queueMs, queue.LONGEST_WAITER_MS);
+    const untilMs = this.clock.monotonic() + Math.min(queueMs, LONGEST_WAITER_MS);
     const known = this.waiters.get(id);
     if (known) known.untilMs = Math.max(known.untilMs, untilMs);
     else {

@@ -14,7 +14,7 @@ import {
   revoked,
   type Window,
 } from "../../../../../tests/support/history-entries.js";
-import { type LeaseRecord, rules } from "../../core/index.js";
+import { type Decision, type LeaseRecord, rules } from "../../core/index.js";
 import type { HistoryEntry } from "./entry.js";
 import { checkGrants } from "./grants.js";
 import { checkLinearizability } from "./linearizability.js";
@@ -59,7 +59,7 @@ function run(list: readonly Command[], { wide }: { wide: boolean }): HistoryEntr
     }[operation];
     const whole = { ...KEY, ...request } as never;
     const token = (before: number) => before + 1;
-    const decided: rules.Decision<object> =
+    const decided: Decision<object> =
       operation === "acquire"
         ? rules.acquire(record, whole, nowMs, token)
         : rules[operation](record, whole, nowMs);

@@ -1,6 +1,6 @@
 /** The wait queue, by core/queue.ts. */
 
-import { type AcquireRequest, queue } from "../../core/index.js";
+import { type AcquireRequest, RESERVED_MS } from "../../core/index.js";
 import { grantIdOf, systemClock } from "../../env/index.js";
 import type { Expect } from "../framework.js";
 import { every, type Fixture, type Need, type Section } from "./fixture.js";
@@ -12,7 +12,7 @@ const needsPush: Need = ({ store }) =>
 
 const LONG_MS = 60_000;
 /** Attempts within this part of the reservation for the head of the queue certainly come in time. */
-const SOON_MS = queue.RESERVED_MS / 2;
+const SOON_MS = RESERVED_MS / 2;
 
 export const queueing: Section = (test, expect) => {
   test(
@@ -60,7 +60,7 @@ export const queueing: Section = (test, expect) => {
       const waiters = waitersOf(t, 3);
       await expectAhead(t, expect, waiters, [0, 1, 2]);
       await t.release(held);
-      await t.pass(queue.RESERVED_MS);
+      await t.pass(RESERVED_MS);
       const [dead, next, last] = waiters as [AcquireRequest, AcquireRequest, AcquireRequest];
       await t.until("the next waiter has it", async () => isAcquired(await t.acquire(next)));
       // The dead waiter was passed over, and delays the others no more.
@@ -75,7 +75,7 @@ export const queueing: Section = (test, expect) => {
       const held = await t.hold();
       await expectAhead(t, expect, waitersOf(t, 2), [0, 1]);
       await t.release(held);
-      await t.pass(2 * queue.RESERVED_MS);
+      await t.pass(2 * RESERVED_MS);
       const anybody = t.request(t.key());
       await t.until("it is free for all", async () => isAcquired(await t.acquire(anybody)));
     },
