@@ -142,7 +142,7 @@ function closeOf(response: Pick<NodeResponse, "closed" | "once">): AbortSignal {
 }
 
 /**
- * Admits a request until `over` aborts. A request that is over before its turn is "gone": it passes the
+ * Admits a request until `over` aborts. A request that is over before it is admitted is "gone": it passes the
  * guard without work, so that it holds up no later one.
  */
 function pass(

@@ -24,9 +24,11 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
   const store: KeyStore = {
     async find(id) {
       asked.push(id);
+      // As in a database, a read returns the state of its beginning, however late its answer arrives.
+      const record = records.get(id) ?? null;
       await state.waits;
       if (state.fails) throw new StoreUnavailableError("unavailable", { outcome: "none" });
-      return records.get(id) ?? null;
+      return record;
     },
     list: () => Promise.reject(new Error("list is not called")),
     collect: () => Promise.reject(new Error("collect is not called")),
@@ -124,8 +126,8 @@ test("a read from before a key's change is ignored after it", async () => {
   let answer = () => {};
   state.waits = new Promise<void>((resolve) => (answer = resolve));
   const first = come(`Bearer ${key.text}`);
-  authenticator.forget(key.id);
   key.revoke();
+  authenticator.forget(key.id);
   answer();
   await first.catch(() => {});
   await expect(come(`Bearer ${key.text}`)).rejects.toMatchObject(refused);
