@@ -3,7 +3,7 @@ import { VERSION } from "./version.js";
 
 type AddCommand = (program: Command, loadAll: () => Promise<Command>) => void;
 
-/** In the order of the help. A command loads its module when it is used, so that `run` never loads the server. */
+/** In the order of the help. Each command is imported when used, so that `run` does not load the packages of `serve`. */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   demo: async () => (await import("./demo.js")).addDemo,
   serve: async () => (await import("./serve.js")).addServe,

@@ -55,8 +55,9 @@ export class Lines {
   of(event: DemoEvent, { ms, wallMs }: Moment): string[] {
     const lines: string[] = [];
     const text = lineOf(event);
-    if (event.type === "stopped" && this.#latestCounts !== this.#printedCounts)
+    if (event.type === "stopped" && this.#latestCounts !== this.#printedCounts) {
       lines.push(this.#latestCounts);
+    }
     if (event.type === "counts") {
       this.#latestCounts = text ?? "";
       if (text === this.#printedCounts || ms - this.#countsPrintedAtMs < COUNTS_EVERY_MS) return [];

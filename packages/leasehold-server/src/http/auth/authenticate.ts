@@ -46,7 +46,7 @@ const MAX_CONCURRENT_READS = 100;
 
 export interface AuthOptions {
   readonly auth: Auth;
-  /** Undefined if the store acceptsStale no keys: no request needs one. */
+  /** Undefined if the server has no key store. */
   readonly keys: KeyStore | undefined;
   /** The caller of all requests while no key is required. */
   readonly anyone: Caller;
