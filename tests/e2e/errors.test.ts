@@ -166,6 +166,9 @@ const widths = {
 };
 
 /** Refused options: the path that the error must name, and the call. */
+/** What a holder does first in its transaction. */
+const passing = (token: number) => guarded.transaction((tx) => fence(tx, "r", token));
+
 const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
   ["ttlMs", () => withLease({ ttlMs: 0 })],
   ["ttlMs", () => withLease({ ttlMs: 1_000.5 })],
@@ -326,7 +329,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       "no table for the fence",
       {
         ...misconfigured,
-        cause: () => refusal(() => fence(guarded, "r", 1)),
+        cause: () => refusal(() => passing(1)),
         message: /no leasehold\.check_fence, or no table for it: run FENCE_TABLE/,
       },
     ],
@@ -348,8 +351,8 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       {
         async cause() {
           await guarded.exec(FENCE_TABLE);
-          await fence(guarded, "r", 8);
-          return refusal(() => fence(guarded, "r", 7));
+          await passing(8);
+          return refusal(() => passing(7));
         },
         kind: StaleTokenError,
         retryable: false,

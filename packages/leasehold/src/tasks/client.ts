@@ -10,6 +10,7 @@ import {
   type LeaseView,
   type Owned,
   type Page,
+  type SqlTransaction,
   withoutUndefined,
 } from "../core/index.js";
 import {
@@ -33,7 +34,6 @@ import type {
   AdminOutcome,
   EnqueueOutcome,
   NewTask,
-  SqlClient,
   TaskDetails,
   TaskLeaseQuery,
   TaskQuery,
@@ -65,7 +65,7 @@ export interface EnqueueTaskOptions extends TaskDefaults {
   /** A UUID chosen by the caller. Enqueueing the same id again adds nothing. Default: a new UUIDv7. */
   id?: string;
   /** A client in a SQL transaction. The task is added in it, and exists once the transaction commits. */
-  client?: SqlClient;
+  client?: SqlTransaction;
 }
 
 /** One task of `enqueueAll`. */
@@ -203,7 +203,7 @@ export class Tasks {
   async enqueueAll<Input>(
     definition: TaskDefinition<Input, unknown>,
     tasks: readonly TaskToEnqueue<Input>[],
-    options: { client?: SqlClient } = {},
+    options: { client?: SqlTransaction } = {},
   ): Promise<Enqueued[]> {
     if (this.#closed) throw new ClosedError();
     checkKnown(options, { client: true });
@@ -217,7 +217,10 @@ export class Tasks {
     return this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
   }
 
-  async #add(newTasks: readonly NewTask[], options: { client?: SqlClient }): Promise<Enqueued[]> {
+  async #add(
+    newTasks: readonly NewTask[],
+    options: { client?: SqlTransaction },
+  ): Promise<Enqueued[]> {
     if (options.client) return settled(await this.#store.enqueue(newTasks, options));
     const { clock, random } = this.#env;
     const backoff = new Backoff(random, RETRY);

@@ -21,6 +21,7 @@ import type {
   LeaseState,
   LeaseView,
   Page,
+  SqlTransaction,
   Term,
   WatchEvent,
 } from "../core/index.js";
@@ -76,13 +77,9 @@ export type EnqueueOutcome =
   | { readonly status: "duplicate"; readonly id: string }
   | Failed;
 
-/** A client in an open SQL transaction of the caller, such as a pg client or PGlite's `tx`. */
-export interface SqlClient {
-  query(text: string, values: unknown[]): Promise<{ rows: unknown[] }>;
-}
 export interface EnqueueOptions extends CallOptions {
   /** Enqueues in this transaction: the tasks exist once it commits. SQL stores only. */
-  readonly client?: SqlClient;
+  readonly client?: SqlTransaction;
 }
 
 export interface ClaimRequest {
