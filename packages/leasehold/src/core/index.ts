@@ -23,14 +23,22 @@ export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
 export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
-export { checkName } from "./names.js";
+export { checkName, checkNames } from "./names.js";
 export {
   type AcquireOptions,
   type ClientOptions,
+  checkArray,
+  checkFunction,
   checkInteger,
   checkKnown,
   checkNumber,
+  checkObject,
+  checkOptional,
   checkPage,
+  checkSignal,
+  HOLDING,
+  kindOf,
+  LEASE_STATES,
   type LeaseOptions,
   withoutUndefined,
 } from "./options.js";

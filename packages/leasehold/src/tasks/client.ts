@@ -2,10 +2,12 @@
 
 import {
   ClosedError,
+  checkArray,
   checkKnown,
   checkName,
   checkPage,
   InvalidOptionError,
+  LEASE_STATES,
   type LeaseholdError,
   type LeaseView,
   type Owned,
@@ -24,22 +26,25 @@ import {
 } from "../env/index.js";
 import {
   checkDefaults,
+  checkDefinition,
+  checkScheduledAt,
   TASK_DEFAULTS,
   type TaskDefaults,
   type TaskDefinition,
   type TaskHandler,
 } from "./define.js";
-import type {
-  AdminOutcome,
-  EnqueueOutcome,
-  NewTask,
-  SqlClient,
-  TaskDetails,
-  TaskLeaseQuery,
-  TaskQuery,
-  TaskState,
-  TaskStore,
-  TaskView,
+import {
+  type AdminOutcome,
+  type EnqueueOutcome,
+  type NewTask,
+  type SqlClient,
+  TASK_STATES,
+  type TaskDetails,
+  type TaskLeaseQuery,
+  type TaskQuery,
+  type TaskState,
+  type TaskStore,
+  type TaskView,
 } from "./port.js";
 import { Ready } from "./ready.js";
 import { startReaper } from "./reaper.js";
@@ -77,12 +82,14 @@ export type Enqueued = Exclude<EnqueueOutcome, { status: "failed" }>;
 /** What `cancel` and `retry` answer: whether they did, or what does not allow it. */
 export type AdminResult = Exclude<AdminOutcome, { status: "failed" }>;
 
+const OF_ONE_TASK = { scheduledAt: true, dedupeKey: true, id: true, ...TASK_DEFAULTS } as const;
+const ENQUEUE_OPTIONS: Readonly<Record<keyof EnqueueTaskOptions, true>> = {
+  ...OF_ONE_TASK,
+  client: true,
+};
 const TO_ENQUEUE: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
+  ...OF_ONE_TASK,
   data: true,
-  scheduledAt: true,
-  dedupeKey: true,
-  id: true,
-  ...TASK_DEFAULTS,
 };
 const ENQUEUE_BUDGET_MS = 10_000;
 const RETRY = { firstMs: 50, longestMs: 1_000 };
@@ -176,6 +183,8 @@ export class Tasks {
     data: Input,
     options: EnqueueTaskOptions = {},
   ): Promise<Enqueued> {
+    checkDefinition(definition);
+    checkKnown(options, ENQUEUE_OPTIONS);
     const { client, ...rest } = options;
     const [outcome] = await this.enqueueAll(definition, [{ ...rest, data }], {
       ...(client && { client }),
@@ -204,7 +213,10 @@ export class Tasks {
     options: { client?: SqlClient } = {},
   ): Promise<Enqueued[]> {
     if (this.#closed) throw new ClosedError();
+    checkDefinition(definition);
+    checkArray("tasks", tasks);
     checkKnown(options, { client: true });
+    for (const [at, task] of tasks.entries()) checkKnown(task, TO_ENQUEUE, `tasks.${at}`);
     const added = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
     const [first] = added;
     if (!first) return [];
@@ -253,7 +265,7 @@ export class Tasks {
    * ```
    */
   async list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
-    checkPage(query, { states: true, queue: true, kind: true });
+    checkPage(query, { states: true, queue: true, kind: true }, TASK_STATES);
     return this.#store.list({ ...query, namespace: this.namespace });
   }
 
@@ -263,7 +275,7 @@ export class Tasks {
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    */
   async leases(query: Omit<TaskLeaseQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
-    checkPage(query, { states: true, renewedOnly: true });
+    checkPage(query, { states: true, renewedOnly: true }, LEASE_STATES);
     return this.#store.leases({ ...query, namespace: this.namespace });
   }
 
@@ -351,14 +363,11 @@ export class Tasks {
     definition: TaskDefinition<Input, unknown>,
     task: TaskToEnqueue<Input>,
   ): Promise<NewTask> {
-    checkKnown(task, TO_ENQUEUE);
     const { data, scheduledAt, dedupeKey, id, ...own } = task;
     checkDefaults(own);
     if (id !== undefined) checkId(id);
     if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
-    if (scheduledAt && !Number.isFinite(scheduledAt.getTime())) {
-      throw new InvalidOptionError("scheduledAt", "must be a valid Date");
-    }
+    if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
     return {
       ...DEFAULTS,
       ...withoutUndefined(definition.defaults),
