@@ -350,9 +350,12 @@ describe("a wrong argument", () => {
     await refuses(PUBLIC, row);
   });
 
-  it.each([[], ["work"], [{ run: work }]])("is refused by definition.handle: %j", async (arg) => {
-    await refuses(mail, ["handle", [arg], "handler"]);
-  });
+  it.each([{}, { handler: "work" }, { handler: { run: work } }])(
+    "is refused by definition.handle: %j",
+    async ({ handler }: { handler?: unknown }) => {
+      await refuses(mail, ["handle", [handler], "handler"]);
+    },
+  );
 
   it("of a method that returns a promise rejects the promise, and throws nothing", async () => {
     const leasehold = await client();

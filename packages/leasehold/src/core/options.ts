@@ -220,6 +220,27 @@ export function checkSignal(signal: unknown): asserts signal is AbortSignal {
   throw new InvalidOptionError("signal", `must be an AbortSignal, got ${kindOf(signal)}`);
 }
 
+/** @throws InvalidOptionError */
+export function checkUrl(url: unknown): void {
+  if ((typeof url === "string" && url !== "") || url instanceof URL) return;
+  throw new InvalidOptionError("url", `must be a URL, got ${kindOf(url)}: is DATABASE_URL set?`);
+}
+
+/**
+ * Checks an object of another package by the methods that a store calls.
+ * @throws InvalidOptionError
+ */
+export function checkMethods(
+  path: string,
+  value: unknown,
+  methods: readonly string[],
+  expected: string,
+): void {
+  const object = Object(value) as object;
+  if (methods.every((name) => typeof Reflect.get(object, name) === "function")) return;
+  throw new InvalidOptionError(path, `must be ${expected}, got ${kindOf(value)}`);
+}
+
 /**
  * Checks those of the named options that are given.
  * @throws InvalidOptionError
@@ -241,7 +262,8 @@ export function kindOf(value: unknown): string {
   if (value === undefined || value === null) return String(value);
   if (value === "") return "an empty string";
   if (Array.isArray(value)) return "an array";
-  if (typeof value === "number" || typeof value === "boolean") return `the ${typeof value} ${value}`;
+  if (typeof value === "number" || typeof value === "boolean")
+    return `the ${typeof value} ${value}`;
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 

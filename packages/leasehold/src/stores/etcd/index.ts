@@ -1,6 +1,12 @@
 /** Leases in etcd (3.4 or later), in any runtime that has fetch. */
 
-import { InvalidOptionError, Retrying, retryingLeases } from "../../core/index.js";
+import {
+  checkObject,
+  checkUrl,
+  InvalidOptionError,
+  Retrying,
+  retryingLeases,
+} from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { type Connection, EtcdClient } from "./connection.js";
@@ -36,6 +42,8 @@ export interface EtcdOptions {
  * ```
  */
 export function etcd(options: EtcdOptions): StoreSource {
+  checkObject("options", options);
+  checkUrl(options.url);
   const { fetch = globalThis.fetch } = options;
   const { prefix, ...place } = placeOf(String(options.url));
   return {

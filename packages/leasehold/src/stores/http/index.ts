@@ -1,5 +1,11 @@
 import { retryingOperator } from "../../control/retrying.js";
-import { InvalidOptionError, Retrying, retryingLeases } from "../../core/index.js";
+import {
+  checkObject,
+  checkUrl,
+  InvalidOptionError,
+  Retrying,
+  retryingLeases,
+} from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import { retryingGenerator, retryingTasks } from "../../tasks/retrying.js";
 import type * as wire from "../../wire/index.js";
@@ -46,6 +52,8 @@ export interface HttpOptions {
  * ```
  */
 export function http(options: HttpOptions): StoreSource<Stores> {
+  checkObject("options", options);
+  checkUrl(options.url);
   const { fetch = globalThis.fetch } = options;
   const { baseUrl, keyInUrl } = partsOf(options.url);
   const headers = withKey(options.headers ?? {}, options.apiKey ?? keyInUrl);

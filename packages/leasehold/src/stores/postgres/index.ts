@@ -1,6 +1,15 @@
 /** Leases and tasks in PostgreSQL: a server by URL, the user's pool, or PGlite in this process. */
 import type { Control, GrantHistory } from "../../control/index.js";
-import { type Key, type LeaseStore, StoreMisconfiguredError } from "../../core/index.js";
+import {
+  checkMethods,
+  checkObject,
+  checkUrl,
+  InvalidOptionError,
+  type Key,
+  kindOf,
+  type LeaseStore,
+  StoreMisconfiguredError,
+} from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { Diagnosis, QueuedWaiter } from "../source.js";
@@ -186,6 +195,9 @@ function storesOf(source: PostgresSource): PostgresStores {
 export function postgres(
   source: { url: string | URL } | { pool: PgPool; watch?: "push" | "poll" },
 ): PostgresStores {
+  checkObject("options", source);
+  if (!("pool" in source)) checkUrl(source.url);
+  else checkMethods("pool", source.pool, ["connect"], "new pg.Pool(...)");
   return storesOf(source);
 }
 
@@ -210,5 +222,11 @@ export function postgres(
  * ```
  */
 export function pglite(source: { directory: string } | { db: PgliteInstance }): PostgresStores {
+  checkObject("options", source);
+  if ("db" in source) {
+    checkMethods("db", source.db, ["query", "transaction", "listen"], "await PGlite.create()");
+  } else if (typeof source.directory !== "string") {
+    throw new InvalidOptionError("directory", `must be a string, got ${kindOf(source.directory)}`);
+  }
   return storesOf(source);
 }

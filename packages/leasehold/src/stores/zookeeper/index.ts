@@ -1,4 +1,5 @@
 /** Leases in ZooKeeper, in the layout of Curator's lock recipes. */
+import { checkObject } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import {
@@ -37,6 +38,7 @@ const OPEN_SHARE = 0.9;
  * ```
  */
 export function zookeeper(options: ZooKeeperOptions | { url: string }): StoreSource<LeaseStores> {
+  checkObject("options", options);
   const given = "url" in options ? optionsOf(options.url) : options;
   checkOptions(given);
   return {
