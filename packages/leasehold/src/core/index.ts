@@ -19,11 +19,13 @@
 export { Batcher, batched, failedMaybe } from "./batching.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
+export { loadDriver } from "./driver.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
 export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
 export { checkName, checkNames } from "./names.js";
+export { type ExpectedServer, expectedHttp, openServer } from "./opening-server.js";
 export {
   type AcquireOptions,
   type ClientOptions,

@@ -3,7 +3,13 @@
  * election.
  */
 
-import { checkObject, checkOptional, InvalidOptionError } from "../../core/index.js";
+import {
+  checkObject,
+  checkOptional,
+  expectedHttp,
+  InvalidOptionError,
+  openServer,
+} from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { DEFAULT_BUDGET_MS, KubernetesApi } from "./connection.js";
@@ -54,7 +60,9 @@ export function kubernetes(options: KubernetesOptions | { url: string }): StoreS
   return {
     async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
       const cluster = await findCluster({ kubeconfig, context }, env.clock);
-      return openCluster(cluster, namespace ?? cluster.namespace ?? "default", env, timeoutMs);
+      const place = namespace ?? cluster.namespace ?? "default";
+      const opening = openCluster(cluster, place, env, timeoutMs);
+      return openServer(expectedHttp([cluster.server]), env, opening, (late) => late.close());
     },
   };
 }

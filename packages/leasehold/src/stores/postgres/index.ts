@@ -8,6 +8,7 @@ import {
   type Key,
   kindOf,
   type LeaseStore,
+  openServer,
   StoreMisconfiguredError,
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
@@ -16,7 +17,7 @@ import type { Diagnosis, QueuedWaiter } from "../source.js";
 import type { Backend, Sql } from "./connection.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
 import { ownPgliteBackend, pgliteBackend } from "./connection-pglite.js";
-import { poolBackend, serverBackend } from "./connection-server.js";
+import { addressOf, poolBackend, serverBackend } from "./connection-server.js";
 import { postgresControl } from "./control.js";
 import { PostgresGeneratorState } from "./control-generator.js";
 import { PostgresGrantHistory } from "./control-history.js";
@@ -76,7 +77,23 @@ export interface PostgresDatabase {
  * await database.close();
  * ```
  */
-export async function openPostgres(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
+export function openPostgres(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
+  return atServer(source, env, openDatabase(source, env), (late) => late.close());
+}
+
+/** Reports a server of another kind, if the source names one. */
+function atServer<Opened>(
+  source: PostgresSource,
+  env: Env,
+  opening: Promise<Opened>,
+  close: (late: Opened) => Promise<unknown>,
+): Promise<Opened> {
+  const address = "url" in source ? addressOf(String(source.url)) : null;
+  if (!address) return opening;
+  return openServer({ addresses: [address], protocol: "PostgreSQL" }, env, opening, close);
+}
+
+async function openDatabase(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
   const backend = await openBackend(source, env);
   try {
     await checkIsolation(backend.general);
@@ -120,10 +137,11 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
  * console.log(await migratePostgres({ directory: "" }, manualEnv()));
  * ```
  */
-export async function migratePostgres(
-  source: PostgresSource,
-  env: Env,
-): Promise<readonly string[]> {
+export function migratePostgres(source: PostgresSource, env: Env): Promise<readonly string[]> {
+  return atServer(source, env, migrateDatabase(source, env), async () => {});
+}
+
+async function migrateDatabase(source: PostgresSource, env: Env): Promise<readonly string[]> {
   const backend = await openBackend(source, env);
   try {
     return await migrate(backend.general);
