@@ -19,6 +19,7 @@
 export { Batcher, batched, failedMaybe } from "./batching.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
+export { certificateProblem, wasNotSent } from "./connecting.js";
 export { loadDriver } from "./driver.js";
 export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";

@@ -3,7 +3,9 @@
 import {
   checkObject,
   checkUrl,
+  expectedHttp,
   InvalidOptionError,
+  openServer,
   Retrying,
   retryingLeases,
 } from "../../core/index.js";
@@ -58,9 +60,13 @@ export function etcd(options: EtcdOptions): StoreSource {
         return minMs;
       };
       try {
-        const minMs = await retrying.call((leftMs) => withStoreErrors(() => probe(leftMs)), {
+        const probing = retrying.call((leftMs) => withStoreErrors(() => probe(leftMs)), {
           timeoutMs,
         });
+        // Another fetch may reach its servers by other ways.
+        const minMs = await (fetch === globalThis.fetch
+          ? openServer(expectedHttp(place.endpoints), env, probing, async () => {})
+          : probing);
         const store = retryingLeases(
           new EtcdLeaseStore({ client, leases, prefix, minMs }),
           env,

@@ -2,7 +2,9 @@ import { retryingOperator } from "../../control/retrying.js";
 import {
   checkObject,
   checkUrl,
+  expectedHttp,
   InvalidOptionError,
+  openServer,
   Retrying,
   retryingLeases,
 } from "../../core/index.js";
@@ -61,10 +63,18 @@ export function http(options: HttpOptions): StoreSource<Stores> {
     async open(env: Env, timeoutMs?: number): Promise<Stores> {
       const asking = { baseUrl, namespace: "", headers, fetch, env };
       const opening = new HttpClient(asking);
-      const { body } = await new Retrying(env).call(
-        (leftMs) => opening.read("/v1/capabilities", leftMs),
-        { timeoutMs },
-      );
+      const reading = new Retrying(env).call((leftMs) => opening.read("/v1/capabilities", leftMs), {
+        timeoutMs,
+      });
+      // Another fetch may reach its server by other ways.
+      const known =
+        fetch === globalThis.fetch
+          ? openServer(expectedHttp([baseUrl]), env, reading, async () => {})
+          : reading;
+      const { body } = await known.catch((error: unknown) => {
+        opening.close();
+        throw error;
+      });
       const { namespace, ...capabilities } = body as wire.ServerCapabilities;
       const connection: Connection = { ...asking, namespace };
       const client = new HttpClient(connection);
