@@ -3,7 +3,7 @@ import { type Address, type Env, otherProtocolAt, type Protocol } from "../env/i
 import { LeaseholdError, StoreMisconfiguredError } from "./errors.js";
 
 /** A healthy server has long answered by then. */
-const PATIENCE_MS = 250;
+const PATIENCE_MS = 400;
 
 export interface ExpectedServer {
   /** One right server is enough: only if each is of another kind, that is reported. */

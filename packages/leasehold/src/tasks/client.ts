@@ -27,6 +27,7 @@ import {
 import {
   checkDefaults,
   checkDefinition,
+  checkId,
   checkScheduledAt,
   TASK_DEFAULTS,
   type TaskDefaults,
@@ -102,7 +103,6 @@ export const DEFAULTS = {
   backoffMs: 1_000,
   maxBackoffMs: 3_600_000,
 } as const satisfies Required<TaskDefaults>;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** `connect()` calls it. Apart from the class, whose public type shows no constructor. */
 export let tasksOver: (store: TaskStore, options: TasksOptions, owned: Owned) => TasksClient;
@@ -380,11 +380,6 @@ export class Tasks {
       dedupeKey: dedupeKey ?? null,
     };
   }
-}
-
-function checkId(id: unknown): void {
-  if (typeof id !== "string" || !UUID.test(id))
-    throw new InvalidOptionError("id", "must be a UUID");
 }
 
 function onlyOne([outcome]: readonly AdminOutcome[]): AdminResult {

@@ -156,6 +156,14 @@ export function checkDefinition(definition: unknown): void {
   );
 }
 
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** @throws InvalidOptionError */
+export function checkId(id: unknown): void {
+  if (typeof id === "string" && UUID.test(id)) return;
+  throw new InvalidOptionError("id", "must be a UUID");
+}
+
 /** @throws InvalidOptionError */
 export function checkScheduledAt(at: unknown): void {
   if (!(at instanceof Date)) {
