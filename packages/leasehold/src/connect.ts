@@ -4,6 +4,8 @@ import {
   type ClientOptions,
   ClosedError,
   checkKnown,
+  checkObject,
+  checkOptional,
   InvalidOptionError,
   LeaseClient,
   type LeaseStore,
@@ -58,6 +60,16 @@ export interface OpenStoresOptions
   control?: Source;
 }
 
+/** @throws InvalidOptionError */
+export function checkOpenStoresOptions(options: OpenStoresOptions): void {
+  checkKnown(options, { logger: true, env: true, connectTimeoutMs: true, control: true });
+}
+
+/** @throws InvalidOptionError */
+export function checkMigrateOptions(options: Pick<ConnectOptions, "logger" | "env">): void {
+  checkKnown(options, { logger: true, env: true });
+}
+
 const OPTIONS: Readonly<Record<keyof ConnectOptions, true>> = {
   namespace: true,
   holder: true,
@@ -78,10 +90,14 @@ export async function openLeasehold(
   options: ConnectOptions,
 ): Promise<Leasehold<AnyLease>> {
   checkKnown(options, OPTIONS);
+  for (const name of ["logger", "env", "defaults"] as const) {
+    if (options[name] !== undefined) checkObject(name, options[name]);
+  }
+  checkOptional("boolean", options, ["unfenced"]);
   const signals = signalsOf(options);
   const env = envOf(options);
   const { connectTimeoutMs } = options;
-  const isStore = typeof source === "object" && "acquire" in source;
+  const isStore = isLeaseStore(source);
   const opened: LeaseStores = isStore
     ? // What connect() did not open, it does not close.
       { leases: source, close: async () => {} }
@@ -94,7 +110,7 @@ export async function openLeasehold(
     let { namespace } = opened;
     let taskStore = () => withTasks(opened, isStore ? "" : source).tasks;
     if (options.tasks !== undefined) {
-      const apart = await openBy(engines, options.tasks, env, connectTimeoutMs);
+      const apart = await openBy(engines, options.tasks, env, connectTimeoutMs, "tasks");
       closing.push(apart.close.bind(apart));
       const { tasks } = withTasks(apart, options.tasks);
       taskStore = () => tasks;
@@ -123,6 +139,14 @@ export async function openLeasehold(
     await disconnect();
     throw error;
   }
+}
+
+/** A client also acquires, but only a store has all of these. */
+function isLeaseStore(source: unknown): source is LeaseStore {
+  if (typeof source !== "object" || source === null) return false;
+  return ["acquire", "renew", "release", "collect"].every(
+    (name) => typeof Reflect.get(source, name) === "function",
+  );
 }
 
 /**

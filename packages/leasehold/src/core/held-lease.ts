@@ -34,7 +34,7 @@ import {
   NoTokenError,
 } from "./errors.js";
 import type { Lease, LostHandler } from "./lease.js";
-import { RENEW_JITTER_RATIO } from "./options.js";
+import { checkFunction, RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
 import { type RenewalScheduler, type ScheduledLease, TOGETHER_MS } from "./renewal-scheduler.js";
 import { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
@@ -177,6 +177,7 @@ export class HeldLease implements Lease, ScheduledLease {
   }
 
   onLost(handler: LostHandler): () => void {
+    checkFunction("handler", handler);
     if (this.#lostError) {
       const { reason } = this.#lostError;
       queueMicrotask(() => this.#notify(handler, reason));
