@@ -18,7 +18,7 @@ export const HOLDING = [
     what: "A renewal counts from its answer, so that a slow one promises too much.",
     file: HELD,
     find: "const trust = trustFrom(sent, outcome.remainingMs, this.#options);",
-    by: "const trust = trustFrom(instant(clock), outcome.remainingMs, this.#options);",
+    by: "const trust = trustFrom(instant(this.#env.clock), outcome.remainingMs, this.#options);",
     check: unit(
       "packages/leasehold/src/core/held-lease.test.ts",
       "counts from before a renewal, too",

@@ -40,6 +40,7 @@ import {
   type WorkArguments,
   workArguments,
 } from "./run.js";
+import type { RenewalThread } from "./thread.js";
 import { type Held, LocalQueue, Notifications } from "./waiter.js";
 
 /** The result of `tryRun`: what the work returned, or who holds the resource. */
@@ -53,6 +54,8 @@ export type RevokeResult = Exclude<RevokeOutcome, { status: "failed" }>;
 /** What a client closes at its end; `close` is undefined where the caller does. */
 export interface Owned {
   readonly close: (() => Promise<void>) | undefined;
+  /** Renews the leases as well; see ConnectOptions.renewIn. */
+  readonly thread?: RenewalThread | undefined;
 }
 
 /** Leases on the resources of one namespace: the part of `Leasehold` that needs no other. See there for each method. */
@@ -92,6 +95,7 @@ export class LeaseClient implements AsyncDisposable {
       batched: batched(store, env.clock, {}, env.telemetry),
       env,
       scheduler: new RenewalScheduler(env.clock),
+      thread: owned.thread,
       notifications: new Notifications(store, namespace, env),
       localQueue: new LocalQueue(),
       namespace,
