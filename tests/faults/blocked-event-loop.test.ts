@@ -17,7 +17,8 @@ class Holder {
   readonly process: Child;
 
   constructor(source: string, options: object = {}) {
-    const args = [script, source, JSON.stringify(options), `${TTL_MS}`];
+    const given = JSON.stringify({ graceMs: 0, ...options });
+    const args = [script, source, given, `${TTL_MS}`];
     this.process = new Child(process.execPath, args, { env: ownEnvironment() });
   }
 
@@ -34,6 +35,12 @@ class Holder {
 function all(child: Child): Said[] {
   return child.out.map((line) => JSON.parse(line) as Said);
 }
+
+/** As an argument of node, and closing nothing. */
+const IDLE = `
+  import { connect } from "leasehold";
+  const leasehold = await connect(process.argv[1], { renewIn: "thread" });
+  await leasehold.run("idle", () => console.log("ran"));`;
 
 function behave(open: () => Promise<{ url: string; remove(): Promise<unknown> }>): void {
   let source: Awaited<ReturnType<typeof open>>;
@@ -101,6 +108,12 @@ function behave(open: () => Promise<{ url: string; remove(): Promise<unknown> }>
     expect(lease.checkAlive()).toBe(true);
     await lease.release();
     await holder.process.endGroup();
+  });
+
+  it("keeps no process alive that has nothing else to do", async () => {
+    const args = ["--input-type=module", "-e", IDLE, source.url];
+    const child = new Child(process.execPath, args, { env: ownEnvironment() });
+    expect(await child.ended).toEqual({ code: 0, stdout: "ran", stderr: "" });
   });
 }
 

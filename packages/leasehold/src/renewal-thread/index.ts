@@ -68,6 +68,8 @@ class MainSide implements StartedThread {
     const worker = new Worker(new URL(file, import.meta.url), {
       workerData,
       name: "leasehold-renewals",
+      // A thread inherits the flags of its program, and refuses this one.
+      ...(process.execArgv.some((flag) => flag.startsWith("--input-type")) && { execArgv: [] }),
     });
     this.#worker = worker;
     this.opened = new Promise((resolve, reject) => {
