@@ -23,7 +23,7 @@ import {
 } from "../core/index.js";
 import { type Timer, withTimeout } from "../env/index.js";
 import { Answers } from "./answers.js";
-import type { FromThread, Renewals, Start, ThreadData, ToThread } from "./messages.js";
+import type { Counted, FromThread, Start, ThreadData, ToThread } from "./messages.js";
 
 export { processClock } from "../env/process-clock.js";
 
@@ -170,7 +170,7 @@ class MainSide implements StartedThread {
     }
   }
 
-  #count({ renewed, others }: Renewals): void {
+  #count({ renewed, others }: Counted): void {
     const { telemetry } = this.#options.env;
     if (!telemetry) return;
     if (renewed > 0)

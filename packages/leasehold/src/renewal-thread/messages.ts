@@ -27,7 +27,7 @@ export type ToThread =
   | { readonly type: "close" };
 
 /** A batch of renewals, for the metrics of the main thread. */
-export interface Renewals {
+export interface Counted {
   readonly type: "renewals";
   readonly renewed: number;
   readonly others: readonly {
@@ -42,7 +42,7 @@ export type FromThread =
   | { readonly type: "failed"; readonly message: string }
   /** The store has refused a renewal: the main thread is to read the answer now. */
   | { readonly type: "wake"; readonly id: number }
-  | Renewals
+  | Counted
   | {
       readonly type: "log";
       readonly level: keyof Logger;
