@@ -110,6 +110,30 @@ function behave(open: () => Promise<{ url: string; remove(): Promise<unknown> }>
     await holder.process.endGroup();
   });
 
+  it("loses a revoked lease", async () => {
+    const holder = new Holder(source.url, { renewIn: "thread" });
+    const { token } = await holder.says("token");
+    expect(await other.revoke("r", { free: "now" })).toMatchObject({ status: "revoked", token });
+    expect(await holder.says("lost")).toEqual({ lost: "revoked" });
+    await holder.process.endGroup();
+  });
+
+  it("goes on without its thread, and logs that", async () => {
+    const holder = new Holder(source.url, { renewIn: "thread" });
+    const { token } = await holder.says("token");
+    holder.process.say("end-threads");
+    expect(await holder.says("ended")).toEqual({ ended: 1 });
+    const text = "the renewal thread has ended: the event loop renews alone";
+    await holder.process.until(() => holder.logged.includes(text));
+    await delay(3 * TTL_MS);
+    holder.process.say("check");
+    expect(await holder.says("checked")).toEqual({ checked: true, aborted: false });
+    expect(await other.get("r")).toMatchObject({ state: "live", token });
+    holder.process.say("close");
+    expect(await holder.process.ended).toMatchObject({ code: 0, stderr: "" });
+    expect(await other.get("r")).toMatchObject({ state: "released" });
+  });
+
   it("keeps no process alive that has nothing else to do", async () => {
     const args = ["--input-type=module", "-e", IDLE, source.url];
     const child = new Child(process.execPath, args, { env: ownEnvironment() });

@@ -1,9 +1,20 @@
 /**
  * A holder that blocks its event loop: `node blocked-holder.js SOURCE OPTIONS TTL`. It obeys the lines of its stdin
- * (`block MS`, `check`, `close`) and prints JSON.
+ * (`block MS`, `check`, `end-threads`, `close`) and prints JSON.
  */
+import { syncBuiltinESMExports } from "node:module";
 import { createInterface } from "node:readline";
-import { connect } from "leasehold";
+import threads from "node:worker_threads";
+
+const workers = [];
+threads.Worker = class extends threads.Worker {
+  constructor(...args) {
+    super(...args);
+    workers.push(this);
+  }
+};
+syncBuiltinESMExports();
+const { connect } = await import("leasehold");
 
 const [source = "", options = "{}", ttlMs = ""] = process.argv.slice(2);
 const say = (said) => console.log(JSON.stringify(said));
@@ -26,6 +37,10 @@ const commands = {
   },
   check() {
     say({ checked: lease.checkAlive(), aborted: lease.signal.aborted });
+  },
+  async "end-threads"() {
+    await Promise.all(workers.map((worker) => worker.terminate()));
+    say({ ended: workers.length });
   },
   async close() {
     await leasehold.close();

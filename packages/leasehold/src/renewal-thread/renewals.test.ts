@@ -187,6 +187,20 @@ it("goes on when the event loop runs again before the trust has ended", async ()
   expect(counted.main).toBe(0);
 });
 
+it("counts from before the request of the thread", async () => {
+  const { clock, store, lease, block } = await world();
+  block();
+  store.faults.renew = "hold";
+  await clock.advance((TTL_MS / 3) * 1.1);
+  expect(store.calls.renew).toBe(1);
+  await clock.advance(300);
+  const beforeMs = lease.remainingMs();
+  store.open();
+  await clock.settle();
+  expect(lease.remainingMs()).toBeGreaterThan(beforeMs + 500);
+  expect(lease.remainingMs()).toBeLessThanOrEqual(TTL_MS * 0.99 - 10 - 300);
+});
+
 it("reports a revoked lease at the next renewal", async () => {
   const { clock, leases, reasons, counted } = await world();
   await leases.revoke("r");
