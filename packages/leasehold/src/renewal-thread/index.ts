@@ -63,7 +63,7 @@ class MainSide implements StartedThread {
     const { url, connectTimeoutMs, maxBlockedMs } = options;
     const lastRun = this.#lastRun.buffer;
     const workerData: ThreadData = { url, connectTimeoutMs, maxBlockedMs, lastRun };
-    // In a variable: bundlers take a literal in its place for a module of theirs.
+    // Bundlers would resolve a literal at build time.
     const file = "./thread.js";
     const worker = new Worker(new URL(file, import.meta.url), {
       workerData,

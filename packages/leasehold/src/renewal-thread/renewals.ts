@@ -22,9 +22,9 @@ export interface RenewalsOptions {
   readonly env: Env;
   readonly maxBlockedMs: number;
   /** When the main thread last ran, by the clock of `env`. */
-  lastRunMs(): number;
+  readonly lastRunMs: () => number;
   /** Sends to the main thread. */
-  post(message: FromThread): void;
+  readonly post: (message: FromThread) => void;
 }
 
 const BLOCKED: Failed = {
