@@ -18,6 +18,7 @@ import {
   type LeaseStore,
   LeaseUnavailableError,
   type LostReason,
+  NestedRunError,
   NoTokenError,
   NotLeaderError,
   openStores,
@@ -166,6 +167,9 @@ const widths = {
 };
 
 /** Refused options: the path that the error must name, and the call. */
+/** What a holder does first in its transaction. */
+const passing = (token: number) => guarded.transaction((tx) => fence(tx, "r", token));
+
 const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
   ["ttlMs", () => withLease({ ttlMs: 0 })],
   ["ttlMs", () => withLease({ ttlMs: 1_000.5 })],
@@ -326,7 +330,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       "no table for the fence",
       {
         ...misconfigured,
-        cause: () => refusal(() => fence(guarded, "r", 1)),
+        cause: () => refusal(() => passing(1)),
         message: /no leasehold\.check_fence, or no table for it: run FENCE_TABLE/,
       },
     ],
@@ -348,8 +352,8 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       {
         async cause() {
           await guarded.exec(FENCE_TABLE);
-          await fence(guarded, "r", 8);
-          return refusal(() => fence(guarded, "r", 7));
+          await passing(8);
+          return refusal(() => passing(7));
         },
         kind: StaleTokenError,
         retryable: false,
@@ -418,6 +422,22 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         outcome: "unknown",
         message: /^the work on "r" still runs, graceMs = 0 after .*: its lease is not released/,
         fields: { resource: "r", graceMs: 0 },
+      },
+    ],
+  ],
+  NESTED_RUN: [
+    [
+      "a run within a run of the same resource",
+      {
+        async cause() {
+          await using leases = await connect("memory:");
+          return await leases.run("r", () => refusal(() => leases.run("r", () => 1)));
+        },
+        kind: NestedRunError,
+        retryable: false,
+        outcome: "none",
+        message: /^this code already runs under the lease on "r", and would wait for itself/,
+        fields: { resource: "r" },
       },
     ],
   ],

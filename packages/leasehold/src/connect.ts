@@ -16,8 +16,13 @@ import {
   closeOnSignals,
   type Env,
   getsSignals,
+  isHeldByOneTimer,
   newHolder,
+  type Repeating,
+  repeat,
+  systemClock,
   systemEnv,
+  warningLogger,
 } from "./env/index.js";
 import { type Leasehold, leaseholdOver } from "./leasehold.js";
 import { type LoadThread, threadFor } from "./renew-in.js";
@@ -184,6 +189,7 @@ function clientOver(
     thread: owned.thread,
   });
   const collector = owned.collect ? startCollector(store, env) : undefined;
+  const forgotten = env.clock === systemClock ? warnOfForgotten(leases, env) : undefined;
   let tasks: TasksClient | undefined;
   let closed: Promise<void> | undefined;
   const close = async () => {
@@ -191,6 +197,7 @@ function clientOver(
     await tasks?.close();
     await leases.close();
     await collector?.stop();
+    await forgotten?.stop();
     await owned.disconnect().finally(forget);
   };
   const client = leaseholdOver({
@@ -223,13 +230,30 @@ function signalsOf({ closeOnSignals }: ConnectOptions): readonly ClosingSignal[]
   return signals;
 }
 
+const IDLE_CHECK_MS = 10_000;
+
+/** Warns once of leases whose renewal is all that keeps this process alive: most often a missing release. */
+function warnOfForgotten(leases: LeaseClient, env: Env): Repeating {
+  let warned = false;
+  return repeat(env, "look for forgotten leases", IDLE_CHECK_MS, async () => {
+    const resources = warned ? [] : leases.heldResources();
+    if (resources.length === 0 || !isHeldByOneTimer()) return;
+    warned = true;
+    const remedy = "release the lease, close the client, or use run(), which releases by itself";
+    env.logger.warn(
+      { resources: resources.slice(0, 5), remedy },
+      "a lease is still held, and nothing else keeps this process alive",
+    );
+  });
+}
+
 /** The instrumentation brings what measures a store: a client without it does not load it. */
 function measured<Store extends object>(what: "leases" | "tasks", store: Store, env: Env): Store {
   return env.telemetry?.measured(what, store, env.clock) ?? store;
 }
 
-/** The outside world of a client. */
+/** The outside world of a client. Without a logger, warnings and errors are warnings of the process. */
 export function envOf(options: Pick<ClientOptions, "logger" | "env">): Env {
   const { logger, env } = options;
-  return { ...systemEnv, ...(logger ? { logger } : {}), ...env };
+  return { ...systemEnv, logger: logger ?? warningLogger(), ...env };
 }

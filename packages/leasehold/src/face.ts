@@ -52,6 +52,7 @@ export type {
   RenewRequest,
   RevokeOutcome,
   RevokeRequest,
+  SqlTransaction,
   Term as GrantTerm,
 } from "./core/index.js";
 export {
@@ -74,6 +75,7 @@ export {
   type ListQuery,
   type LostHandler,
   type LostReason,
+  NestedRunError,
   NoTokenError,
   NotLeaderError,
   type OnUnavailable,
@@ -120,6 +122,7 @@ export type {
   Observation,
   OpenSpan,
   Random,
+  Scope,
   SpanAttributes,
   SpanOptions,
   Telemetry,
@@ -173,7 +176,6 @@ export {
   type Handler,
   type HandlerContext,
   type Json,
-  type SqlClient,
   type TaskDefaults,
   type TaskDefinition,
   type TaskDetails,

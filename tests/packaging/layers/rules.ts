@@ -126,7 +126,7 @@ export const LIBRARY: Rules = {
   heavy: ["@opentelemetry/api"],
   anywhere:
     /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|etcd))\/index)\.ts$/,
-  asksForProcess: ["env/ids.ts", "env/signals.ts"],
+  asksForProcess: ["env/warnings.ts", "env/ids.ts", "env/signals.ts"],
   node: [
     "compat/",
     "renewal-thread/",

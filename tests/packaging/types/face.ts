@@ -216,6 +216,10 @@ for (const own of [client, pooled, tx]) {
   void fence(own, "r", held.token);
   void tasks.enqueue(plain, { file: "a" }, { client: own });
 }
+// @ts-expect-error A pool commits each statement by itself.
+void fence(pool, "r", held.token);
+// @ts-expect-error The same.
+void tasks.enqueue(plain, { file: "a" }, { client: pool });
 // @ts-expect-error Resources are names, tokens numbers.
 void fence(client, held.token, "r");
 declare const pino: Pino;

@@ -10,14 +10,15 @@
  * one store.
  */
 
-import { InvalidOptionError, StaleTokenError, StoreMisconfiguredError } from "../core/index.js";
+import {
+  checkInTransaction,
+  InvalidOptionError,
+  type SqlTransaction,
+  StaleTokenError,
+  StoreMisconfiguredError,
+} from "../core/index.js";
 import type { Telemetry } from "../env/index.js";
 import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";
-
-/** A client inside the caller's transaction: a pg client, PGlite's tx, or any object of that shape. */
-export interface FenceClient {
-  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
-}
 
 export interface FenceOptions {
   /** The namespace of the lease. Default `default`. */
@@ -105,15 +106,15 @@ ${CHECK_FENCE};`;
  * ```
  */
 export async function fence(
-  client: FenceClient,
+  client: SqlTransaction,
   resource: string,
   token: number,
   { namespace = "default", telemetry }: FenceOptions = {},
 ): Promise<void> {
-  if (typeof client?.query !== "function") {
-    throw new InvalidOptionError("client", "must be a SQL client in a transaction");
-  }
   checkFenced(namespace, resource, token);
+  await checkInTransaction(client, "leasehold.fence").catch((error: unknown) => {
+    throw asMisconfigured(error);
+  });
   await client.query(CHECK, [resource, token, namespace]).catch((error: unknown) => {
     const stale = staleTokenError(error);
     if (stale) telemetry?.count("leasehold.fence.refusals", {});
@@ -181,7 +182,7 @@ export interface SqlGuard<Tx> extends Guard {
  * await db.close();
  * ```
  */
-export function sqlGuard<Tx extends FenceClient>(
+export function sqlGuard<Tx extends SqlTransaction>(
   transaction: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>,
   options: GuardOptions = {},
 ): SqlGuard<Tx> {

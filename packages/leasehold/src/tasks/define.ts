@@ -8,7 +8,7 @@ import {
   type Lease,
 } from "../core/index.js";
 import type { Logger } from "../env/index.js";
-import { describe } from "./describe.js";
+import { toJson } from "./json.js";
 import type { ClaimedTask, Json } from "./port.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
@@ -178,22 +178,4 @@ async function validate(schema: StandardSchemaV1, data: unknown): Promise<unknow
 /** Data that does not fit its schema will not fit it next time either. */
 function asFinal(error: unknown): never {
   throw error instanceof InvalidOptionError ? new FinalTaskError(error.message) : error;
-}
-
-/**
- * The value as its JSON represents it, so that readers get exactly the stored value; undefined is null.
- * @throws InvalidOptionError
- */
-export function toJson(path: string, value: unknown, longestBytes?: number): Json {
-  let text: string;
-  try {
-    text = JSON.stringify(value) ?? "null";
-  } catch (error) {
-    const problem = error instanceof Error ? error.message : describe(error);
-    throw new InvalidOptionError(path, `cannot be kept as JSON: ${problem}`);
-  }
-  if (longestBytes !== undefined && new TextEncoder().encode(text).length > longestBytes) {
-    throw new InvalidOptionError(path, `must be at most ${longestBytes} bytes as JSON`);
-  }
-  return JSON.parse(text) as Json;
 }

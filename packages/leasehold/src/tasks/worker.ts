@@ -41,8 +41,9 @@ import {
   withTimeout,
 } from "../env/index.js";
 import { Completer } from "./completer.js";
-import { FinalTaskError, type TaskHandler, toJson } from "./define.js";
+import { FinalTaskError, type TaskHandler } from "./define.js";
 import { describe } from "./describe.js";
+import { toJson } from "./json.js";
 import type {
   ClaimedTask,
   ClaimRequest,
