@@ -46,7 +46,7 @@ export function connect(
   source: Source | LeaseStore,
   options: ConnectOptions = {},
 ): Promise<Leasehold<AnyLease>> {
-  return openLeasehold(ENGINES, source, options);
+  return openLeasehold(ENGINES, source, options, () => import("./renewal-thread/index.js"));
 }
 
 /**

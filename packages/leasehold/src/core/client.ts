@@ -57,6 +57,7 @@ import {
   type WorkArguments,
   workArguments,
 } from "./run.js";
+import type { RenewalThread } from "./thread.js";
 import { type Held, LocalQueue, Notifications } from "./waiter.js";
 
 /** The result of `tryRun`: what the work returned, or who holds the resource. */
@@ -77,6 +78,8 @@ const REUSABLE: Readonly<Record<keyof LeaseOptions, true>> = {
 /** What a client closes at its end; `close` is undefined where the caller does. */
 export interface Owned {
   readonly close: (() => Promise<void>) | undefined;
+  /** Renews the leases as well; see ConnectOptions.renewIn. */
+  readonly thread?: RenewalThread | undefined;
 }
 
 /** The lease that code runs under, and the one around it. */
@@ -125,6 +128,7 @@ export class LeaseClient implements AsyncDisposable {
       batched: batched(store, env.clock, {}, env.telemetry),
       env,
       scheduler: new RenewalScheduler(env.clock),
+      thread: owned.thread,
       notifications: new Notifications(store, namespace, env),
       localQueue: new LocalQueue(),
       namespace,
