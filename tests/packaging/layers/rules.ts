@@ -27,7 +27,7 @@ export const LIBRARY: Rules = {
     election: ["env", "core"],
     fence: ["env", "core"],
     control: ["env", "core", "tasks"],
-    instrumentation: ["env", "core", "tasks"],
+    instrumentation: ["env", "core", "election", "tasks"],
     // The generator is a Singleton.
     tasks: ["env", "core", "election"],
     wire: ["core", "tasks", "control", "election"],
@@ -99,9 +99,9 @@ export const LIBRARY: Rules = {
     "stores/memory/store.ts": ["internal.ts"],
     "stores/memory/tasks.ts": ["internal.ts"],
     // Without OpenTelemetry.
-    "instrumentation/top-prefixes.ts": ["internal.ts"],
+    "instrumentation/top-names.ts": ["internal.ts"],
     // For people who look at a server, not for programs.
-    "election/leadership.ts": ["internal.ts"],
+    "election/leadership.ts": ["internal.ts", "instrumentation/"],
     "tasks/explain.ts": ["internal.ts"],
   },
   typesOnly: {

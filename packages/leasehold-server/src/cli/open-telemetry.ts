@@ -5,9 +5,10 @@
  */
 import { context, propagation } from "@opentelemetry/api";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
+import { BOUNDARIES, METRICS, type MetricName, seriesOf } from "leasehold/internal";
 import { openTelemetry, type Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
-import { prometheusText } from "./prometheus.js";
+import { type Announced, prometheusText } from "./prometheus.js";
 
 export interface Exporting {
   readonly telemetry: Telemetry;
@@ -16,6 +17,14 @@ export interface Exporting {
   /** Sends the metrics and traces that are still buffered. */
   close(): Promise<void>;
 }
+
+const announced: readonly Announced[] = (Object.keys(METRICS) as MetricName[])
+  .filter((name) => METRICS[name].kind === "histogram")
+  .map((name) => {
+    const { unit, about: description } = METRICS[name];
+    const boundaries = [...BOUNDARIES];
+    return { descriptor: { name, unit, description }, boundaries, series: seriesOf(name) };
+  });
 
 /** Collects on request. */
 class ManualReader extends MetricReader {
@@ -39,7 +48,7 @@ export async function startOpenTelemetry(): Promise<Exporting> {
     telemetry,
     async metrics() {
       const { resourceMetrics } = await reader.collect();
-      return prometheusText(resourceMetrics);
+      return prometheusText(resourceMetrics, announced);
     },
     async close() {
       // An unavailable collector must not make the shutdown fail.

@@ -147,7 +147,7 @@ export function createApp(options: AppOptions): ServerApp {
   }
   const env: Env = { ...systemEnv, ...options.env };
   const { telemetry, clock } = env;
-  const serving = { serves: true, prefixesOf: namespace };
+  const serving = { serves: true, namesOf: namespace };
   const latencies = new Latencies(clock, MAX_SECONDS);
   const activities = new Activities(env);
   const noteTask: TaskListener = (event, tenant) => {

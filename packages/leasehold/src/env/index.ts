@@ -19,11 +19,13 @@ export {
 export { isolated } from "./listener.js";
 export { type Logger, silentLogger } from "./logger.js";
 export {
+  BOUNDARIES,
   type LabelsOf,
   METRICS,
   type MetricKind,
   type MetricName,
   type MetricOf,
+  seriesOf,
 } from "./metrics.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { Recent } from "./recent.js";
@@ -36,6 +38,7 @@ export type {
   OpenSpan,
   SpanAttributes,
   SpanOptions,
+  Tallied,
   Telemetry,
   TraceContext,
 } from "./telemetry.js";

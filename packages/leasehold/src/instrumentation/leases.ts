@@ -1,27 +1,46 @@
 /** Wraps a lease store to count, time and trace its calls. */
 
-import type { AcquireOutcome, Key, LeaseStore, LeaseView, RenewOutcome } from "../core/index.js";
-import type { MeasureOptions } from "../env/index.js";
+import type {
+  AcquireOutcome,
+  AcquireRequest,
+  Key,
+  LeaseStore,
+  LeaseView,
+  RenewOutcome,
+} from "../core/index.js";
+import { markOf } from "../election/leadership.js";
+import { type MeasureOptions, Recent, type Tallied } from "../env/index.js";
 import { type Measuring, overriding, timed } from "./stopwatch.js";
 
 /** The outcome of each request in a call that threw. */
 const THROWN = { status: "failed" } as const;
+/** The most elections whose last token is kept. */
+const ELECTIONS = 10_000;
 
 export function measuredLeases(
   store: LeaseStore,
   measuring: Measuring,
-  { serves = false, prefixesOf }: MeasureOptions = {},
+  { serves = false, namesOf }: MeasureOptions = {},
 ): LeaseStore {
   const { telemetry } = measuring;
   const timedStore = timed(store, "leases", ["acquire", "renew", "release", "revoke"], measuring);
 
-  const blame = (what: "contended" | "endangered", { namespace, resource }: Key) => {
-    telemetry.blame(what, prefixesOf === undefined || prefixesOf === namespace ? resource : "");
+  const tally = (what: Tallied, { namespace, resource }: Key) => {
+    telemetry.tally(what, namesOf === undefined || namesOf === namespace ? resource : "");
   };
-  const tellAcquire = (outcome: AcquireOutcome | typeof THROWN, key: Key) => {
+  const tellAcquire = (outcome: AcquireOutcome | typeof THROWN, request: AcquireRequest) => {
     telemetry.count("leasehold.lease.acquire.attempts", { outcome: outcome.status });
-    if (outcome.status === "held") blame("contended", key);
-    if (outcome.status === "acquired" && outcome.replaced) returnReplaced(outcome.replaced);
+    if (outcome.status === "held") tally("contended", request);
+    if (outcome.status !== "acquired") return;
+    if (outcome.replaced) returnReplaced(outcome.replaced);
+    if (serves && isTerm(request)) tellTerm(request, outcome.token);
+  };
+  const tokens = new Recent<number>(ELECTIONS);
+  const tellTerm = (request: AcquireRequest, token: number) => {
+    // A repeated request gets the same grant.
+    const election = JSON.stringify([request.namespace, request.resource]);
+    if (tokens.get(election) !== token) tally("terms", request);
+    tokens.set(election, token);
   };
   const returnReplaced = ({ state, grantedAt, expiresAt }: LeaseView) => {
     if (state === "expired") telemetry.count("leasehold.lease.reclaimed", {});
@@ -33,7 +52,7 @@ export function measuredLeases(
   const tellRenew = (outcome: RenewOutcome | typeof THROWN, key: Key) => {
     telemetry.count("leasehold.lease.renew.attempts", { outcome: outcome.status });
     if (outcome.status === "renewed") return;
-    blame("endangered", key);
+    tally("endangered", key);
     if (!serves || outcome.status !== "lost") return;
     telemetry.count("leasehold.lease.losses", { reason: outcome.reason });
   };
@@ -66,4 +85,10 @@ export function measuredLeases(
         telemetry.count("leasehold.lease.revokes", { outcome }),
       ),
   });
+}
+
+/** Whether the request is for a term of an elector or a singleton. */
+function isTerm({ metadata }: AcquireRequest): boolean {
+  const mark = markOf({ metadata: metadata ?? null });
+  return mark === "elector" || mark === "singleton";
 }
