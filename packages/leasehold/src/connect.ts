@@ -15,9 +15,11 @@ import {
   closeOnSignals,
   type Env,
   getsSignals,
+  measureStalls,
   newHolder,
   systemEnv,
 } from "./env/index.js";
+import { loggedLeases } from "./instrumentation/lease-log.js";
 import { type Leasehold, leaseholdOver } from "./leasehold.js";
 import { type Engines, openBy, withTasks } from "./stores/opening.js";
 import type { LeaseStores, Source } from "./stores/source.js";
@@ -120,8 +122,10 @@ function clientOver(
 ): Leasehold {
   const { env } = options;
   const identity = { ...options, holder: holder ?? newHolder(env.random) };
-  const leases = new LeaseClient(measured("leases", store, env), identity, { close: undefined });
+  const seen = loggedLeases(measured("leases", store, env), env);
+  const leases = new LeaseClient(seen, identity, { close: undefined });
   const collector = owned.collect ? startCollector(store, env) : undefined;
+  const unmeasure = measureStalls(env);
   let tasks: TasksClient | undefined;
   let closed: Promise<void> | undefined;
   const close = async () => {
@@ -129,6 +133,7 @@ function clientOver(
     await tasks?.close();
     await leases.close();
     await collector?.stop();
+    unmeasure();
     await owned.disconnect().finally(forget);
   };
   const client = leaseholdOver({

@@ -109,6 +109,7 @@ export {
   isolated,
   jittered,
   METRICS,
+  measureStalls,
   type MetricName,
   newHolder,
   newLeaseId,

@@ -71,7 +71,15 @@ export const LIBRARY: Rules = {
     ],
     // The client: the core's leases, elections and tasks as one.
     leasehold: ["core", "election", "tasks"],
-    connect: ["env", "core", "tasks", "leasehold", "stores/opening", "stores/source"],
+    connect: [
+      "env",
+      "core",
+      "instrumentation",
+      "tasks",
+      "leasehold",
+      "stores/opening",
+      "stores/source",
+    ],
     // Of control it exports types alone: the opened stores name them.
     face: ["env", "core", "control", "election", "tasks", "connect", "leasehold", "stores/source"],
     // What the server, its command line, the console and the verification share of the inside.
@@ -100,6 +108,7 @@ export const LIBRARY: Rules = {
     "stores/memory/tasks.ts": ["internal.ts"],
     // Without OpenTelemetry.
     "instrumentation/top-names.ts": ["internal.ts"],
+    "instrumentation/lease-log.ts": ["connect.ts"],
     // For people who look at a server, not for programs.
     "election/leadership.ts": ["internal.ts", "instrumentation/"],
     "tasks/explain.ts": ["internal.ts"],

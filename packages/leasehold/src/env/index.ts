@@ -32,6 +32,7 @@ export { Recent } from "./recent.js";
 export { type Repeating, repeat } from "./repeat.js";
 export { SerialExecutor } from "./serial.js";
 export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
+export { measureStalls } from "./stalls.js";
 export type {
   MeasureOptions,
   Observation,

@@ -65,6 +65,19 @@ export const METRICS = {
     about: "Renew requests to the store.",
     labels: { outcome: ["renewed", "lost", "failed"] },
   },
+  "leasehold.lease.renew.left": {
+    kind: "histogram",
+    unit: "s",
+    about: "Time left of a grant when its renewal was sent; on a server, when it arrived.",
+    labels: {},
+  },
+  "leasehold.lease.renew.delay": {
+    kind: "histogram",
+    unit: "s",
+    about:
+      "How much later than after a third of its TTL a grant was renewed: pauses of the holder and of its connection.",
+    labels: {},
+  },
   "leasehold.lease.losses": {
     kind: "counter",
     unit: "{lease}",
@@ -202,6 +215,12 @@ export const METRICS = {
     kind: "gauge",
     unit: "{task}/s",
     about: "Tasks that the generator should create per second; 0 while it is stopped.",
+    labels: {},
+  },
+  "leasehold.process.stall": {
+    kind: "histogram",
+    unit: "s",
+    about: "How late a timer of this process fires, every 100 ms: pauses of its event loop.",
     labels: {},
   },
   "leasehold.server.responses": {

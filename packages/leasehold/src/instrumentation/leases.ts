@@ -7,9 +7,11 @@ import type {
   LeaseStore,
   LeaseView,
   RenewOutcome,
+  RenewRequest,
 } from "../core/index.js";
 import { markOf } from "../election/leadership.js";
 import { type MeasureOptions, Recent, type Tallied } from "../env/index.js";
+import { RenewalTimes } from "./renewal-times.js";
 import { type Measuring, overriding, timed } from "./stopwatch.js";
 
 /** The outcome of each request in a call that threw. */
@@ -22,16 +24,22 @@ export function measuredLeases(
   measuring: Measuring,
   { serves = false, namesOf }: MeasureOptions = {},
 ): LeaseStore {
-  const { telemetry } = measuring;
+  const { telemetry, clock } = measuring;
+  const times = new RenewalTimes(measuring);
   const timedStore = timed(store, "leases", ["acquire", "renew", "release", "revoke"], measuring);
 
   const tally = (what: Tallied, { namespace, resource }: Key) => {
     telemetry.tally(what, namesOf === undefined || namesOf === namespace ? resource : "");
   };
-  const tellAcquire = (outcome: AcquireOutcome | typeof THROWN, request: AcquireRequest) => {
+  const tellAcquire = (
+    outcome: AcquireOutcome | typeof THROWN,
+    request: AcquireRequest,
+    sentMs: number,
+  ) => {
     telemetry.count("leasehold.lease.acquire.attempts", { outcome: outcome.status });
     if (outcome.status === "held") tally("contended", request);
     if (outcome.status !== "acquired") return;
+    times.granted(request.leaseId, outcome, sentMs);
     if (outcome.replaced) returnReplaced(outcome.replaced);
     if (serves && isTerm(request)) tellTerm(request, outcome.token);
   };
@@ -49,24 +57,32 @@ export function measuredLeases(
     const heldMs = Math.max(0, Date.parse(expiresAt) - Date.parse(grantedAt));
     telemetry.measure("leasehold.lease.hold.duration", { ended: state }, heldMs);
   };
-  const tellRenew = (outcome: RenewOutcome | typeof THROWN, key: Key) => {
+  const tellRenew = (
+    outcome: RenewOutcome | typeof THROWN,
+    request: RenewRequest,
+    sentMs: number,
+  ) => {
     telemetry.count("leasehold.lease.renew.attempts", { outcome: outcome.status });
+    if (outcome !== THROWN) times.renewed(request.leaseId, outcome as RenewOutcome, sentMs);
     if (outcome.status === "renewed") return;
-    tally("endangered", key);
+    tally("endangered", request);
     if (!serves || outcome.status !== "lost") return;
     telemetry.count("leasehold.lease.losses", { reason: outcome.reason });
   };
   const tellingEach = async <Request, Outcome>(
     requests: readonly Request[],
     call: Promise<Outcome[]>,
-    tell: (outcome: Outcome | typeof THROWN, request: Request) => void,
+    tell: (outcome: Outcome | typeof THROWN, request: Request, sentMs: number) => void,
   ): Promise<Outcome[]> => {
+    const sentMs = clock.monotonic();
     let outcomes: Outcome[] | undefined;
     try {
       outcomes = await call;
       return outcomes;
     } finally {
-      for (const [index, request] of requests.entries()) tell(outcomes?.[index] ?? THROWN, request);
+      for (const [index, request] of requests.entries()) {
+        tell(outcomes?.[index] ?? THROWN, request, sentMs);
+      }
     }
   };
 
@@ -77,9 +93,10 @@ export function measuredLeases(
     },
     renew: (requests, given) => tellingEach(requests, timedStore.renew(requests, given), tellRenew),
     release: (requests, given) =>
-      tellingEach(requests, timedStore.release(requests, given), ({ status: outcome }) =>
-        telemetry.count("leasehold.lease.release.attempts", { outcome }),
-      ),
+      tellingEach(requests, timedStore.release(requests, given), ({ status: outcome }, request) => {
+        telemetry.count("leasehold.lease.release.attempts", { outcome });
+        if (outcome === "released") times.ended(request.leaseId);
+      }),
     revoke: (requests, given) =>
       tellingEach(requests, timedStore.revoke(requests, given), ({ status: outcome }) =>
         telemetry.count("leasehold.lease.revokes", { outcome }),
