@@ -2,7 +2,13 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { StoreUnavailableError } from "../../packages/leasehold/src/core/index.js";
-import { METRICS, type MetricName, newLeaseId } from "../../packages/leasehold/src/env/index.js";
+import {
+  BOUNDARIES,
+  METRICS,
+  type MetricName,
+  newLeaseId,
+  seriesOf,
+} from "../../packages/leasehold/src/env/index.js";
 import { systemRandom } from "../../packages/leasehold/src/env/random.js";
 import { memoryGuard } from "../../packages/leasehold/src/fence/index.js";
 import {
@@ -20,9 +26,9 @@ import {
 } from "../../packages/leasehold-server/src/http/index.js";
 import { parseMetrics, type Sample, valueOf } from "../support/metrics.js";
 
-/** It must not be found in any metric. */
+/** Of holders, task kinds and data, none of which may be found in any metric. */
 const CANARY = "canary-5f1c";
-const resource = (name: string) => `orders/${CANARY}-${name}`;
+const resource = (name: string) => `orders/${name}`;
 
 let stores: Stores;
 let server: Listening;
@@ -165,6 +171,57 @@ describe("a server's", () => {
       ["leasehold_lease_endangered_total", { prefix: "orders" }],
     );
     expect(counts).toEqual([1, 2, 1, 1, 1, 1, 3]);
+  });
+
+  it("contention and terms by the whole name, also of a resource without a prefix", async () => {
+    const elections = await connect(server.url);
+    ends.push(() => elections.close());
+    const work = async () => {
+      const [name, ttlMs] = ["alone", 1_000];
+      for (const ownerId of ["a", "b", "c"]) {
+        await ask("POST", "/v1/locks/acquire", { resource: name, ownerId, ttlMs });
+      }
+      const over = new AbortController();
+      let terms = 0;
+      const elector = elections.elector("tenant:billing:leader", { retryDelayMs: 0 });
+      await elector.lead(
+        async () => {
+          terms += 1;
+          if (terms === 3) over.abort();
+        },
+        { signal: over.signal },
+      );
+    };
+    const counts = await moved(
+      work,
+      ["leasehold_lease_contended_total", { prefix: "alone" }],
+      ["leasehold_resource_contended_total", { resource: "alone" }],
+      ["leasehold_election_terms_total", { election: "tenant:billing:leader" }],
+    );
+    expect(counts).toEqual([2, 2, 3]);
+  });
+
+  it("time left and delay of renewals, also of one that comes too late", async () => {
+    const left = "leasehold_lease_renew_left_seconds";
+    const delay = "leasehold_lease_renew_delay_seconds";
+    const work = async () => {
+      const { body } = await take("late");
+      const renew = () => ask("POST", `/v1/locks/${body.leaseId}/renew`, { ttlMs: 1_000 });
+      expect((await renew()).status).toBe(200);
+      // Past its expiry.
+      const dueMs = Date.now() + 1_100;
+      while (Date.now() < dueMs) await new Promise((resolve) => setTimeout(resolve, 10));
+      expect((await renew()).status).toBe(409);
+    };
+    const [renewals, atOnce, expired, delays = 0] = await moved(
+      work,
+      [`${left}_count`],
+      [`${left}_bucket`, { le: "1" }],
+      [`${left}_bucket`, { le: "0.001" }],
+      [`${delay}_sum`],
+    );
+    expect([renewals, atOnce, expired]).toEqual([2, 2, 1]);
+    expect(delays).toBeGreaterThan(0.7);
   });
 
   it("release failures", async () => {
@@ -348,6 +405,27 @@ it("samples tasks by state, the oldest grant and the generator when first asked,
   await kept.close();
 });
 
+it("are scraped at once while the store does not answer, without its samples", async () => {
+  const kept = await startOpenTelemetry();
+  const memory = await openStores("memory:hanging");
+  const never = () => new Promise<never>(() => {});
+  const app = createApp({
+    ...memory,
+    leases: instead(memory.leases, { list: never }),
+    tasks: instead(memory.tasks, { counts: never }),
+    version: "test",
+    env: { telemetry: kept.telemetry },
+  });
+  const sinceMs = performance.now();
+  const samples = parseMetrics(await kept.metrics());
+  expect(performance.now() - sinceMs).toBeLessThan(2_000);
+  expect(valueOf(samples, "leasehold_server_responses_total")).toBe(0);
+  expect(samples.map(({ name }) => name)).not.toContain("leasehold_task_depth");
+  await app.close();
+  await memory.close();
+  await kept.close();
+});
+
 describe("a client's", () => {
   it("leases held, their age, callers that wait, and how long callers asked", async () => {
     const leases = await open();
@@ -403,7 +481,8 @@ describe("a client's", () => {
       { signal: over.signal },
     );
     const samples = await scrapeClients();
-    expect(valueOf(samples, "leasehold_election_terms_total", { of: "elector" })).toBe(3);
+    const election = resource("i");
+    expect(valueOf(samples, "leasehold_election_terms_total", { election })).toBe(3);
     expect(valueOf(samples, "leasehold_election_leading")).toBe(0);
   });
 
@@ -433,13 +512,34 @@ describe("all of them", () => {
   const scrapeAll = async () => [...(await scrape()), ...(await scrapeClients())];
 
   it("have been caused here", async () => {
-    const seen = new Set((await scrapeAll()).map(({ name }) => name));
+    const samples = await scrapeAll();
     for (const name of Object.keys(METRICS) as MetricName[]) {
-      expect(seen, name).toContain(sampleNameOf(name));
+      // What there is now may be nothing.
+      const least = ["gauge", "upDown"].includes(METRICS[name].kind) ? 0 : 1;
+      const found = samples.filter((sample) => sample.name === sampleNameOf(name));
+      expect(Math.max(-1, ...found.map(({ value }) => value)), name).toBeGreaterThanOrEqual(least);
     }
   });
 
-  it("have the labels of the catalogue and no others, and name nobody's resources", async () => {
+  it("are there with zero before their first event, in every combination of bounded labels", async () => {
+    const fresh = await startOpenTelemetry();
+    const samples = parseMetrics(await fresh.metrics());
+    await fresh.close();
+    for (const name of Object.keys(METRICS) as MetricName[]) {
+      if (METRICS[name].kind === "gauge") continue;
+      const series = seriesOf(name) as readonly Sample["labels"][];
+      const [of, total] = [sampleNameOf(name), METRICS[name].kind === "total"];
+      const expected = total ? [{ [Object.keys(METRICS[name].labels)[0] ?? ""]: "other" }] : series;
+      expect(
+        samples.filter((sample) => sample.name === of),
+        name,
+      ).toEqual(expected.map((labels) => ({ name: of, labels, value: 0 })));
+    }
+    const buckets = samples.filter(({ name }) => name === "leasehold_process_stall_seconds_bucket");
+    expect(buckets).toHaveLength(BOUNDARIES.length + 1);
+  });
+
+  it("have the labels of the catalogue and no others, and name no holder and no task", async () => {
     const byName = new Map(
       (Object.keys(METRICS) as MetricName[]).map((name) => [
         prometheusBase(name),
@@ -462,26 +562,27 @@ describe("all of them", () => {
         const values = known[label];
         if (values) expect(values, `${name} ${label}`).toContain(value);
         else if (label === "http_route") expect(patterns).toContain(value);
-        else if (label === "prefix") expect(["orders", "other"]).toContain(value);
+        else if (NAMED.has(label))
+          expect(value).toMatch(/^(orders(\/.+)?|other|alone|tenant(:.+)?)$/);
         else expect(value).toMatch(/^([A-Z]+|\d{3})$/);
       }
       expect(JSON.stringify(labels)).not.toContain(CANARY);
     }
   });
 
-  it("tell no series more, whatever is leased", async () => {
-    const seriesOf = async () =>
-      new Set((await scrape()).map(({ name, labels }) => name + JSON.stringify(labels))).size;
-    for (let n = 0; n < 5; n += 1) await take(`warm-${n}`);
-    const before = await seriesOf();
-    for (let n = 0; n < 50; n += 1) {
-      await ask("POST", "/v1/locks/acquire", {
-        resource: `p${n}/${newLeaseId(systemRandom)}`,
-        ownerId: `o${n}`,
-        ttlMs: 1_000,
-      });
+  it("have no more series, whatever is leased, and few names if it is contended", async () => {
+    const series = async () => (await scrape()).filter(({ labels }) => !("http_route" in labels));
+    const lease = (n: number, ownerId: string) =>
+      ask("POST", "/v1/locks/acquire", { resource: `p${n}/x${n}`, ownerId, ttlMs: 5_000 });
+    const before = (await series()).length;
+    for (let n = 0; n < 50; n += 1) await lease(n, "first");
+    expect(await series()).toHaveLength(before);
+    for (let n = 0; n < 50; n += 1) await lease(n, "late");
+    for (const name of ["leasehold_resource_contended_total", "leasehold_lease_contended_total"]) {
+      const named = (await series()).filter((sample) => sample.name === name);
+      // The top 20, those that were among them before, and `other`.
+      expect(named.length, name).toBeLessThanOrEqual(30);
     }
-    expect(await seriesOf()).toBe(before);
   });
 });
 
@@ -489,6 +590,9 @@ it("docs/observability.md says of each metric what the catalogue says", async ()
   const page = await readFile(new URL("../../docs/observability.md", import.meta.url), "utf8");
   for (const name of Object.keys(METRICS) as MetricName[]) expect(page).toContain(rowOf(name));
 });
+
+/** Labels that carry the names with the largest counts. */
+const NAMED = new Set(["prefix", "resource", "election"]);
 
 const KINDS = { counter: "counter", total: "counter", upDown: "gauge" } as const;
 

@@ -80,7 +80,7 @@ it("never lets a count fall while its name is kept, nor other", () => {
   }
 });
 
-it("reports a hundred new names at once, and later one more a minute", async () => {
+it("reports a hundred new names at once, later one more every 15 minutes, and never too many", async () => {
   const clock = manualClock();
   const top = new TopNames(prefixOf, clock);
   const reported = new Set<string>();
@@ -92,7 +92,12 @@ it("reports a hundred new names at once, and later one more a minute", async () 
   };
   addMany("p");
   expect(reported.size).toBe(101);
-  await clock.advance(5 * 60_000);
+  await clock.advance(5 * 15 * 60_000);
   addMany("q");
   expect(reported.size).toBe(106);
+  for (let day = 0; day < 20; day += 1) {
+    await clock.advance(24 * 3_600_000);
+    addMany(`day${day}-`);
+  }
+  expect(reported.size).toBe(1_501);
 });

@@ -27,11 +27,13 @@ interface Kept {
 /** Kept at once. @internal */
 export const MOST_NAMES = 20;
 /**
- * Each newly reported name becomes a time series that collectors keep. So a process reports this many at
- * once and later one more a minute; until then the others count as `other`.
+ * OpenTelemetry's SDK exports a name for ever once it was reported, and collectors keep a time series of it. So
+ * a process reports this many at once, then one more every 15 minutes; until then the others count as `other`.
  */
 const MOST_NEW = 100;
-const NEW_EVERY_MS = 60_000;
+const NEW_EVERY_MS = 15 * 60_000;
+/** Above 2,000 series of one metric the SDK sums up all further ones. */
+const MOST_EVER = 1_500;
 
 /**
  * The first segments of a resource, which `/` and `:` separate; the whole resource if it has no more.
@@ -57,6 +59,7 @@ export class TopNames {
   /** The largest value that was reported for `other`. */
   #most = 0;
   #mayBeNew = MOST_NEW;
+  readonly #ever = new Set<string>();
   #refilledAtMs: number;
 
   /** @param nameOf default: the prefix of one segment */
@@ -112,8 +115,12 @@ export class TopNames {
 
   #mayReport(name: string, entry: Kept): boolean {
     if (entry.isReported) return true;
-    if (name === OTHER || this.#mayBeNew < 1) return false;
-    this.#mayBeNew -= 1;
+    if (name === OTHER) return false;
+    if (!this.#ever.has(name)) {
+      if (this.#mayBeNew < 1 || this.#ever.size >= MOST_EVER) return false;
+      this.#mayBeNew -= 1;
+      this.#ever.add(name);
+    }
     entry.isReported = true;
     return true;
   }
