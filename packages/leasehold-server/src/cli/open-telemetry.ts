@@ -1,12 +1,13 @@
 /**
- * OpenTelemetry's SDK for the server: metrics for the scraper of /metrics, and metrics and traces for
- * the collector that OTEL_EXPORTER_OTLP_ENDPOINT names. The operator installs the exporters for a
- * collector. Only a server that starts loads this file.
+ * OpenTelemetry's SDK for servers and holders: metrics for the scraper of /metrics, and metrics and traces for
+ * the collector that the OTEL_* variables name. The operator installs the exporters for a collector. Only
+ * commands that serve or send metrics load this file.
  */
 import { context, propagation } from "@opentelemetry/api";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
 import { BOUNDARIES, METRICS, type MetricName, seriesOf } from "leasehold/internal";
-import { openTelemetry, type Telemetry } from "leasehold/telemetry";
+import { type OpenTelemetryOptions, openTelemetry, type Telemetry } from "leasehold/telemetry";
+import { collectorIsNamed, isSent } from "./collector.js";
 import { UsageError } from "./failures.js";
 import { type Announced, prometheusText } from "./prometheus.js";
 
@@ -32,17 +33,24 @@ class ManualReader extends MetricReader {
   protected override async onShutdown(): Promise<void> {}
 }
 
-/** @throws UsageError if a collector is named and its exporters are not installed */
-export async function startOpenTelemetry(): Promise<Exporting> {
+/**
+ * @param names which names appear in metrics
+ * @throws UsageError if a collector is named and its exporters are not installed
+ */
+export async function startOpenTelemetry(
+  names: Pick<OpenTelemetryOptions, "prefixDepth" | "names"> = {},
+): Promise<Exporting> {
   const reader = new ManualReader();
-  const otlp = endpointIsNamed() ? await openOtlp() : undefined;
+  const otlp = collectorIsNamed() ? await openOtlp() : undefined;
   const meterProvider = new MeterProvider({
-    readers: [reader, ...(otlp ? [otlp.reader] : [])],
+    readers: [reader, ...(otlp && isSent("METRICS") ? [otlp.reader()] : [])],
     ...(otlp && { resource: otlp.resource }),
   });
+  const tracerProvider = otlp && isSent("TRACES") ? otlp.tracerProvider() : undefined;
   const telemetry = openTelemetry({
     meterProvider,
-    ...(otlp && { tracerProvider: otlp.tracerProvider }),
+    ...names,
+    ...(tracerProvider && { tracerProvider }),
   });
   return {
     telemetry,
@@ -52,13 +60,9 @@ export async function startOpenTelemetry(): Promise<Exporting> {
     },
     async close() {
       // An unavailable collector must not make the shutdown fail.
-      await Promise.allSettled([meterProvider.shutdown(), otlp?.tracerProvider.shutdown()]);
+      await Promise.allSettled([meterProvider.shutdown(), tracerProvider?.shutdown()]);
     },
   };
-}
-
-function endpointIsNamed(): boolean {
-  return (process.env.OTEL_EXPORTER_OTLP_ENDPOINT ?? "") !== "";
 }
 
 const PACKAGES = [
@@ -81,7 +85,7 @@ async function openOtlp() {
     import("@opentelemetry/sdk-trace-base"),
   ]).catch((cause: unknown) => {
     throw new UsageError(
-      `OTEL_EXPORTER_OTLP_ENDPOINT is set, but its exporters are not installed: npm install ${PACKAGES.join(" ")}`,
+      `the environment names a collector (OTEL_EXPORTER_OTLP_ENDPOINT), but its exporters are not installed: npm install ${PACKAGES.join(" ")}`,
       { cause },
     );
   });
@@ -93,10 +97,13 @@ async function openOtlp() {
   );
   context.setGlobalContextManager(new hooks.AsyncLocalStorageContextManager());
   propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
-  const processor = new tracing.BatchSpanProcessor(new tracesOtlp.OTLPTraceExporter());
   return {
     resource,
-    reader: new PeriodicExportingMetricReader({ exporter: new metricsOtlp.OTLPMetricExporter() }),
-    tracerProvider: new tracing.BasicTracerProvider({ resource, spanProcessors: [processor] }),
+    reader: () =>
+      new PeriodicExportingMetricReader({ exporter: new metricsOtlp.OTLPMetricExporter() }),
+    tracerProvider() {
+      const processor = new tracing.BatchSpanProcessor(new tracesOtlp.OTLPTraceExporter());
+      return new tracing.BasicTracerProvider({ resource, spanProcessors: [processor] });
+    },
   };
 }
