@@ -122,6 +122,7 @@ export type {
   Random,
   SpanAttributes,
   SpanOptions,
+  Tallied,
   Telemetry,
   Timer,
   TraceContext,
