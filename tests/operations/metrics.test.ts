@@ -1,15 +1,7 @@
 /** Each metric, caused and then read as Prometheus reads it: of a server, and of clients beside it. */
-import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { StoreUnavailableError } from "../../packages/leasehold/src/core/index.js";
-import {
-  BOUNDARIES,
-  METRICS,
-  type MetricName,
-  newLeaseId,
-  seriesOf,
-} from "../../packages/leasehold/src/env/index.js";
-import { systemRandom } from "../../packages/leasehold/src/env/random.js";
+import { METRICS, type MetricName } from "../../packages/leasehold/src/env/index.js";
 import { memoryGuard } from "../../packages/leasehold/src/fence/index.js";
 import {
   connect,
@@ -18,17 +10,26 @@ import {
   type Stores,
 } from "../../packages/leasehold/src/index.js";
 import { startOpenTelemetry } from "../../packages/leasehold-server/src/cli/open-telemetry.js";
-import { prometheusName } from "../../packages/leasehold-server/src/cli/prometheus.js";
 import {
   createApp,
   type Listening,
   listen,
 } from "../../packages/leasehold-server/src/http/index.js";
-import { parseMetrics, type Sample, valueOf } from "../support/metrics.js";
+import { instead } from "../support/instead.js";
+import {
+  parseMetrics,
+  prometheusBase,
+  type Sample,
+  sampleNameOf,
+  valueOf,
+} from "../support/metrics.js";
 
 /** Of holders, task kinds and data, none of which may be found in any metric. */
 const CANARY = "canary-5f1c";
 const resource = (name: string) => `orders/${name}`;
+
+/** Labels that carry the names with the largest counts. */
+const NAMED = new Set(["prefix", "resource", "election"]);
 
 let stores: Stores;
 let server: Listening;
@@ -70,17 +71,6 @@ afterAll(async () => {
   await stores.close();
   await Promise.all([own.close(), clients.close()]);
 });
-
-/** The object, but for some of its methods. */
-function instead<T extends object>(object: T, own: Readonly<Record<string, unknown>>): T {
-  return new Proxy(object, {
-    get(target, key) {
-      if (typeof key === "string" && key in own) return own[key];
-      const value: unknown = Reflect.get(target, key);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
-}
 
 async function ask(method: string, path: string, body?: unknown) {
   const response = await fetch(`${server.url}${path}`, {
@@ -363,69 +353,6 @@ describe("a server's", () => {
   });
 });
 
-it("samples tasks by state, the oldest grant and the generator when first asked, and not each time", async () => {
-  const kept = await startOpenTelemetry();
-  const memory = await openStores("memory:sampled");
-  let counts = 0;
-  const tasks = instead(memory.tasks, {
-    counts(namespace: string) {
-      counts += 1;
-      return memory.tasks.counts(namespace);
-    },
-  });
-  const app = createApp({
-    ...memory,
-    tasks,
-    version: "test",
-    env: { telemetry: kept.telemetry },
-  });
-  const post = (path: string, body: object) =>
-    app.fetch(
-      new Request(`http://localhost${path}`, {
-        method: path.endsWith("rate") ? "PUT" : "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(body),
-      }),
-    );
-  await post("/api/tasks", { task_data: {} });
-  await post("/api/generator/start", {});
-  await post("/v1/locks/acquire", { resource: "r", ownerId: "o", ttlMs: 60_000 });
-  // It is older than nothing once the clock has moved on.
-  const grantedMs = Date.now();
-  while (Date.now() < grantedMs + 5) await new Promise((resolve) => setTimeout(resolve, 1));
-  for (let scrapes = 0; scrapes < 3; scrapes += 1) {
-    const samples = parseMetrics(await kept.metrics());
-    expect(valueOf(samples, "leasehold_task_depth", { state: "pending" })).toBe(1);
-    expect(valueOf(samples, "leasehold_generator_rate_per_second")).toBe(1);
-    expect(valueOf(samples, "leasehold_lease_held_age_max_seconds")).toBeGreaterThan(0);
-  }
-  expect(counts).toBe(1);
-  await app.close();
-  await memory.close();
-  await kept.close();
-});
-
-it("are scraped at once while the store does not answer, without its samples", async () => {
-  const kept = await startOpenTelemetry();
-  const memory = await openStores("memory:hanging");
-  const never = () => new Promise<never>(() => {});
-  const app = createApp({
-    ...memory,
-    leases: instead(memory.leases, { list: never }),
-    tasks: instead(memory.tasks, { counts: never }),
-    version: "test",
-    env: { telemetry: kept.telemetry },
-  });
-  const sinceMs = performance.now();
-  const samples = parseMetrics(await kept.metrics());
-  expect(performance.now() - sinceMs).toBeLessThan(2_000);
-  expect(valueOf(samples, "leasehold_server_responses_total")).toBe(0);
-  expect(samples.map(({ name }) => name)).not.toContain("leasehold_task_depth");
-  await app.close();
-  await memory.close();
-  await kept.close();
-});
-
 describe("a client's", () => {
   it("leases held, their age, callers that wait, and how long callers asked", async () => {
     const leases = await open();
@@ -521,24 +448,6 @@ describe("all of them", () => {
     }
   });
 
-  it("are there with zero before their first event, in every combination of bounded labels", async () => {
-    const fresh = await startOpenTelemetry();
-    const samples = parseMetrics(await fresh.metrics());
-    await fresh.close();
-    for (const name of Object.keys(METRICS) as MetricName[]) {
-      if (METRICS[name].kind === "gauge") continue;
-      const series = seriesOf(name) as readonly Sample["labels"][];
-      const [of, total] = [sampleNameOf(name), METRICS[name].kind === "total"];
-      const expected = total ? [{ [Object.keys(METRICS[name].labels)[0] ?? ""]: "other" }] : series;
-      expect(
-        samples.filter((sample) => sample.name === of),
-        name,
-      ).toEqual(expected.map((labels) => ({ name: of, labels, value: 0 })));
-    }
-    const buckets = samples.filter(({ name }) => name === "leasehold_process_stall_seconds_bucket");
-    expect(buckets).toHaveLength(BOUNDARIES.length + 1);
-  });
-
   it("have the labels of the catalogue and no others, and name no holder and no task", async () => {
     const byName = new Map(
       (Object.keys(METRICS) as MetricName[]).map((name) => [
@@ -586,37 +495,6 @@ describe("all of them", () => {
   });
 });
 
-it("docs/observability.md says of each metric what the catalogue says", async () => {
-  const page = await readFile(new URL("../../docs/observability.md", import.meta.url), "utf8");
-  for (const name of Object.keys(METRICS) as MetricName[]) expect(page).toContain(rowOf(name));
-});
-
-/** Labels that carry the names with the largest counts. */
-const NAMED = new Set(["prefix", "resource", "election"]);
-
-const KINDS = { counter: "counter", total: "counter", upDown: "gauge" } as const;
-
-function rowOf(name: MetricName): string {
-  const { kind, unit, about, labels } = METRICS[name];
-  const shown = Object.entries(labels as Record<string, readonly string[] | null>).map(
-    ([label, values]) => {
-      const listed = values ? `: ${values.map((value) => `\`${value}\``).join(" ")}` : "";
-      return `\`${label.replaceAll(".", "_")}\`${listed}`;
-    },
-  );
-  const told = kind in KINDS ? KINDS[kind as keyof typeof KINDS] : kind;
-  return `| \`${name}\` | \`${prometheusBase(name)}\` | ${told} | ${unit.replaceAll(/[{}]/g, "")} | ${shown.join("; ") || "-"} | ${about} |`;
-}
-
 async function routes(): Promise<Record<string, unknown>> {
   return (await ask("GET", "/openapi.json")).body.paths;
-}
-
-function prometheusBase(name: MetricName): string {
-  const { kind, unit } = METRICS[name];
-  return prometheusName(name, unit, kind === "counter" || kind === "total");
-}
-
-function sampleNameOf(name: MetricName): string {
-  return prometheusBase(name) + (METRICS[name].kind === "histogram" ? "_count" : "");
 }

@@ -82,7 +82,7 @@ function emptyPoints({ boundaries, series }: Announced): Point[] {
 }
 
 function keyOf(labels: object): string {
-  return JSON.stringify(Object.entries(labels).sort());
+  return JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function histogramLines(

@@ -79,7 +79,11 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Started
   const { startOpenTelemetry } = await import("./open-telemetry.js");
   const exporting = await startOpenTelemetry(namesOf(options));
   if (metricsPort === undefined) {
-    return { telemetry: exporting.telemetry, metricsUrl: undefined, close: exporting.close };
+    return {
+      telemetry: exporting.telemetry,
+      metricsUrl: undefined,
+      close: () => exporting.close(),
+    };
   }
   const server = metricsServer(exporting.metrics);
   try {
@@ -113,12 +117,13 @@ export async function measuring<T>(
   options: TelemetryOptions,
   work: (telemetry: Telemetry | undefined) => Promise<T>,
 ): Promise<T> {
-  const { telemetry, metricsUrl, close } = await startTelemetry(options);
+  const exporting = await startTelemetry(options);
+  const { telemetry, metricsUrl } = exporting;
   if (metricsUrl !== undefined) process.stderr.write(`leasehold: metrics on ${metricsUrl}\n`);
   try {
     return await work(telemetry);
   } finally {
-    await close();
+    await exporting.close();
   }
 }
 

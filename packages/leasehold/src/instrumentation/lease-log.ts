@@ -9,7 +9,7 @@ import type {
   LeaseStore,
   RenewOutcome,
 } from "../core/index.js";
-import { type Env, grantIdOf, type LeaseId, Recent, silentLogger } from "../env/index.js";
+import { type Env, grantIdOf, Recent, silentLogger } from "../env/index.js";
 import { overriding } from "./stopwatch.js";
 
 /** The most grants whose tokens are remembered. */
@@ -25,7 +25,7 @@ export function loggedLeases(store: LeaseStore, { logger, clock }: Env): LeaseSt
     const { resource, holder: ownerId } = request;
     const common = { operation: "acquire", resource, ownerId };
     if (outcome.status === "acquired") {
-      const grantId = grantIdOf(request.leaseId as LeaseId);
+      const grantId = grantIdOf(request.leaseId);
       const { token: fencingToken, ttlMs } = outcome;
       tokens.set(grantId, fencingToken);
       const grant = { grantId, fencingToken, ttlSeconds: ttlMs / 1_000 };
@@ -41,7 +41,7 @@ export function loggedLeases(store: LeaseStore, { logger, clock }: Env): LeaseSt
     }
   };
   const onRenew = ({ resource, leaseId }: Grant, outcome: RenewOutcome, durationMs: number) => {
-    const grantId = grantIdOf(leaseId as LeaseId);
+    const grantId = grantIdOf(leaseId);
     const common = { operation: "renew", resource, grantId };
     if (outcome.status === "renewed") {
       const { token: fencingToken, ttlMs } = outcome;

@@ -187,7 +187,7 @@ function talliesOf({ prefixDepth = 1, names = true }: OpenTelemetryOptions): Tal
 
 /** The labels of any metric of a {@link Tally}. */
 function labelled(label: Tally["label"], name: string): LabelsOf<Tally["metric"]> {
-  return { [label]: name } as unknown as LabelsOf<Tally["metric"]>;
+  return { [label]: name };
 }
 
 type Work<T> = (span: OpenSpan) => Promise<T>;

@@ -3,7 +3,7 @@
  * fire, how late grants are renewed, how long renewals take, and how much time they leave.
  */
 
-import type { Diagnosis } from "leasehold/internal";
+import { type Diagnosis, systemClock, withTimeout } from "leasehold/internal";
 
 const TIMEOUT_MS = 5_000;
 /** The share of events that a TTL should survive. */
@@ -60,18 +60,27 @@ export async function readProduction(
   const key = url.username || (url.origin === server?.origin ? server.username : "");
   url.username = url.password = "";
   try {
-    const response = await fetch(url, {
-      headers: key === "" ? {} : { authorization: `Bearer ${key}` },
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    const text = await response.text();
-    if (!response.ok) {
-      return problem(`${url.href} returned ${response.status}`, "pass a key that may read metrics");
+    const { status, text } = await read(url, key);
+    if (status !== 200) {
+      return problem(`${url.href} returned ${status}`, "pass a key that may read metrics");
     }
     return { production: productionOf(text, url.href), problems: [] };
   } catch {
     return problem(`${url.href} did not answer`, "check the address, or leave --metrics out");
   }
+}
+
+/** Rejects if there is no answer in time. */
+async function read(url: URL, key: string): Promise<{ status: number; text: string }> {
+  const giveUp = new AbortController();
+  const reading = fetch(url, {
+    headers: key === "" ? {} : { authorization: `Bearer ${key}` },
+    signal: giveUp.signal,
+  }).then(async (response) => ({ status: response.status, text: await response.text() }));
+  return withTimeout(systemClock, TIMEOUT_MS, reading, () => {
+    giveUp.abort();
+    throw new Error("no answer");
+  });
 }
 
 /** @param source shown in the report */
