@@ -344,7 +344,7 @@ describe("a server's", () => {
     await small.close();
   });
 
-  it("answers 501 where nobody keeps metrics", async () => {
+  it("answers 501 in an app without metrics", async () => {
     const app = createApp({ ...stores, version: "test" });
     const response = await app.fetch(new Request("http://localhost/metrics"));
     const { code } = (await response.json()) as { code: string };
@@ -448,7 +448,7 @@ describe("all of them", () => {
     }
   });
 
-  it("have the labels of the catalogue and no others, and name no holder and no task", async () => {
+  it("have exactly the labels of the catalogue, and name no holder and no task", async () => {
     const byName = new Map(
       (Object.keys(METRICS) as MetricName[]).map((name) => [
         prometheusBase(name),
