@@ -19,6 +19,6 @@ function rowOf(name: MetricName): string {
       return `\`${label.replaceAll(".", "_")}\`${listed}`;
     },
   );
-  const told = kind in KINDS ? KINDS[kind as keyof typeof KINDS] : kind;
-  return `| \`${name}\` | \`${prometheusBase(name)}\` | ${told} | ${unit.replaceAll(/[{}]/g, "")} | ${shown.join("; ") || "-"} | ${about} |`;
+  const type = kind in KINDS ? KINDS[kind as keyof typeof KINDS] : kind;
+  return `| \`${name}\` | \`${prometheusBase(name)}\` | ${type} | ${unit.replaceAll(/[{}]/g, "")} | ${shown.join("; ") || "-"} | ${about} |`;
 }

@@ -94,7 +94,7 @@ it("a port in use is refused, with the option that changes it", async () => {
   ]);
 });
 
-it("a server counts by as many segments as it is told, and names nothing if told so", async () => {
+it("a server counts by the chosen number of segments, and leaves names out if asked to", async () => {
   const args = ["--metrics-prefix-depth", "2", "--no-metrics-names"];
   const { url } = await serve("memory:depth", args);
   for (const ownerId of ["first", "second"]) {
