@@ -1,6 +1,6 @@
 /** The metrics of commands that hold leases, and which names appear in those of a server. */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import {
@@ -83,6 +83,20 @@ it("a worker exports its tasks, also to a collector, and its handlers' refused w
   expect(received.join("\n")).toContain("workers");
   // Only metrics have an endpoint.
   expect(received.filter((text) => !text.startsWith("/v1/metrics"))).toEqual([]);
+});
+
+it("a collector that does not answer delays the end of a command by 2 s at most, and it is said", async () => {
+  const silent = createTcpServer((socket) => void socket.resume());
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  const { port } = silent.address() as AddressInfo;
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` };
+  const began = performance.now();
+  const { code, stderr } = await leasehold(["run", "--store", server.url, "y", "--", "false"], {
+    env,
+  });
+  expect([code, stderr]).toEqual([1, expect.stringContaining("the collector did not take")]);
+  expect(performance.now() - began).toBeLessThan(8_000);
+  silent.close();
 });
 
 it("a port in use is refused, with the option that changes it", async () => {

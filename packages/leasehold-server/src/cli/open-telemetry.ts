@@ -5,7 +5,14 @@
  */
 import { context, propagation } from "@opentelemetry/api";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
-import { BOUNDARIES, METRICS, type MetricName, seriesOf } from "leasehold/internal";
+import {
+  BOUNDARIES,
+  METRICS,
+  type MetricName,
+  seriesOf,
+  systemClock,
+  withTimeout,
+} from "leasehold/internal";
 import { type OpenTelemetryOptions, openTelemetry, type Telemetry } from "leasehold/telemetry";
 import { collectorIsNamed, isSent } from "./collector.js";
 import { UsageError } from "./failures.js";
@@ -35,13 +42,15 @@ class ManualReader extends MetricReader {
 
 /**
  * @param names which names appear in metrics
+ * @param options.collector whether to send to it; default: if the environment names one
  * @throws UsageError if a collector is named and its exporters are not installed
  */
 export async function startOpenTelemetry(
   names: Pick<OpenTelemetryOptions, "prefixDepth" | "names"> = {},
+  { collector = collectorIsNamed() } = {},
 ): Promise<Exporting> {
   const reader = new ManualReader();
-  const otlp = collectorIsNamed() ? await openOtlp() : undefined;
+  const otlp = collector ? await openOtlp() : undefined;
   const meterProvider = new MeterProvider({
     readers: [reader, ...(otlp && isSent("METRICS") ? [otlp.reader()] : [])],
     ...(otlp && { resource: otlp.resource }),
@@ -59,11 +68,17 @@ export async function startOpenTelemetry(
       return prometheusText(resourceMetrics, announced);
     },
     async close() {
-      // An unavailable collector must not make the shutdown fail.
-      await Promise.allSettled([meterProvider.shutdown(), tracerProvider?.shutdown()]);
+      // An unavailable collector must neither make the shutdown fail nor delay the exit of a command.
+      const sent = Promise.allSettled([meterProvider.shutdown(), tracerProvider?.shutdown()]);
+      await withTimeout(systemClock, CLOSE_TIMEOUT_MS, sent, () => {
+        process.stderr.write(`leasehold: ${NOT_SENT}\n`);
+      });
     },
   };
 }
+
+const CLOSE_TIMEOUT_MS = 2_000;
+const NOT_SENT = `the collector did not take the last metrics and traces within ${CLOSE_TIMEOUT_MS / 1_000} s`;
 
 const PACKAGES = [
   "context-async-hooks",

@@ -68,7 +68,8 @@ export interface StartedTelemetry {
 
 /**
  * Starts what the options and the OTEL_* variables ask for; otherwise OpenTelemetry is not even loaded.
- * @throws UsageError if the port is in use, or the exporters of a named collector are not installed
+ * If the exporters of a named collector are not installed, it warns and sends nothing.
+ * @throws UsageError if the port is in use
  */
 export async function startTelemetry(options: TelemetryOptions): Promise<StartedTelemetry> {
   const { metricsPort, metricsHost = "127.0.0.1" } = options;
@@ -77,7 +78,12 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Started
     return { telemetry: undefined, metricsUrl: undefined, close: async () => {} };
   }
   const { startOpenTelemetry } = await import("./open-telemetry.js");
-  const exporting = await startOpenTelemetry(namesOf(options));
+  const exporting = await startOpenTelemetry(namesOf(options)).catch((error: unknown) => {
+    if (!(error instanceof UsageError)) throw error;
+    // The variables may be those of the whole machine: they must not stop work that is done under a lease.
+    process.stderr.write(`leasehold: warning: ${error.message}\n`);
+    return startOpenTelemetry(namesOf(options), { collector: false });
+  });
   if (metricsPort === undefined) {
     return {
       telemetry: exporting.telemetry,
