@@ -8,7 +8,7 @@ import { Child, temporaryFolder } from "./processes.js";
 
 const POLL_MS = 100;
 /** Several scrapes fit in the shortest scaled window. */
-const INTERVAL = "250ms";
+const INTERVAL = "500ms";
 
 export function missingPrometheus(): string | null {
   const found = spawnSync("prometheus", ["--version"]).status === 0;
