@@ -15,10 +15,16 @@ import {
   closeOnSignals,
   type Env,
   getsSignals,
+  isHeldByOneTimer,
   measureStalls,
   newHolder,
+  type Repeating,
+  repeat,
+  systemClock,
   systemEnv,
+  warningLogger,
 } from "./env/index.js";
+
 import { loggedLeases } from "./instrumentation/lease-log.js";
 import { type Leasehold, leaseholdOver } from "./leasehold.js";
 import { type Engines, openBy, withTasks } from "./stores/opening.js";
@@ -106,8 +112,10 @@ export async function openLeasehold(
     // A server collects by itself, and a store of the caller's is the caller's to collect.
     const isCollected = isStore || (opened.tasks?.capabilities.reaps ?? false);
     namespace = onlyNamespace("namespace", namespace, options.namespace);
+    // Without a logger of the caller's there are only warnings.
+    const isLogged = (options.logger ?? options.env?.logger) !== undefined;
     return clientOver(
-      opened.leases,
+      isLogged ? loggedLeases(opened.leases, env) : opened.leases,
       taskStore,
       { ...options, ...(namespace !== undefined && { namespace }), env },
       signals,
@@ -143,10 +151,10 @@ function clientOver(
 ): Leasehold {
   const { env } = options;
   const identity = { ...options, holder: holder ?? newHolder(env.random) };
-  const seen = loggedLeases(measured("leases", store, env), env);
-  const leases = new LeaseClient(seen, identity, { close: undefined });
+  const leases = new LeaseClient(measured("leases", store, env), identity, { close: undefined });
   const collector = owned.collect ? startCollector(store, env) : undefined;
   const unmeasure = measureStalls(env);
+  const forgotten = env.clock === systemClock ? warnOfForgotten(leases, env) : undefined;
   let tasks: TasksClient | undefined;
   let closed: Promise<void> | undefined;
   const close = async () => {
@@ -155,6 +163,7 @@ function clientOver(
     await leases.close();
     await collector?.stop();
     unmeasure();
+    await forgotten?.stop();
     await owned.disconnect().finally(forget);
   };
   const client = leaseholdOver({
@@ -187,13 +196,30 @@ function signalsOf({ closeOnSignals }: ConnectOptions): readonly ClosingSignal[]
   return signals;
 }
 
+const IDLE_CHECK_MS = 10_000;
+
+/** Warns once of leases whose renewal is all that keeps this process alive: most often a missing release. */
+function warnOfForgotten(leases: LeaseClient, env: Env): Repeating {
+  let warned = false;
+  return repeat(env, "look for forgotten leases", IDLE_CHECK_MS, async () => {
+    const resources = warned ? [] : leases.heldResources();
+    if (resources.length === 0 || !isHeldByOneTimer()) return;
+    warned = true;
+    const remedy = "release the lease, close the client, or use run(), which releases by itself";
+    env.logger.warn(
+      { resources: resources.slice(0, 5), remedy },
+      "a lease is still held, and nothing else keeps this process alive",
+    );
+  });
+}
+
 /** The instrumentation brings what measures a store: a client without it does not load it. */
 function measured<Store extends object>(what: "leases" | "tasks", store: Store, env: Env): Store {
   return env.telemetry?.measured(what, store, env.clock) ?? store;
 }
 
-/** The outside world of a client. */
+/** The outside world of a client. Without a logger, warnings and errors are warnings of the process. */
 export function envOf(options: Pick<ClientOptions, "logger" | "env">): Env {
   const { logger, env } = options;
-  return { ...systemEnv, ...(logger ? { logger } : {}), ...env };
+  return { ...systemEnv, logger: logger ?? warningLogger(), ...env };
 }

@@ -300,7 +300,7 @@ export class Elector {
     let ended: "returned" | "again" = "again";
     const stop = () => this.#lease?.interrupt(signal.reason);
     try {
-      await this.#leases.run(this.name, options, async (lease) => {
+      await this.#leases.standBy(this.name, options, async (lease) => {
         if (await this.#handover.isAnothers(signal)) return;
         // The term has already ended: do not start work only to stop it.
         if (signal.aborted || lease.signal.aborted || !lease.checkAlive()) return;

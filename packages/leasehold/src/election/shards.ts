@@ -241,7 +241,7 @@ export class Shards implements AsyncDisposable {
     let newest = 0;
     try {
       while (!signal.aborted) {
-        await this.#patiently("reading the plan", async () => {
+        await this.#patiently("could not read the plan of the shards", async () => {
           const plan = await readPlan(this.#leases, this.#plan);
           // A paused coordinator may have written last; the live one overwrites its plan.
           if (plan === null || plan.term < newest) return;
@@ -291,7 +291,7 @@ export class Shards implements AsyncDisposable {
     const { env } = this.#leases;
     while (!term.signal.aborted) {
       let pauseMs = this.#pauseMs();
-      await this.#patiently("planning", async () => {
+      await this.#patiently("could not plan the shards", async () => {
         const members = await this.#live(this.#members);
         for (const { remainingMs } of members) pauseMs = Math.min(pauseMs, remainingMs + 1);
         await this.#publish(term, members);

@@ -159,7 +159,7 @@ export class Singleton implements AsyncDisposable {
     while (!signal.aborted) {
       const startedAtMs = clock.monotonic();
       try {
-        await this.#leases.run(resource, { ...acquire, signal }, async (lease) => {
+        await this.#leases.standBy(resource, { ...acquire, signal }, async (lease) => {
           this.#lease = lease;
           if (signal.aborted || lease.signal.aborted) return;
           await this.#drain.watch(lease, () => this.#work(lease));

@@ -50,7 +50,7 @@ export interface TasksOptions {
   namespace?: string;
   /** The holder name of this client, recorded with every attempt. Default `pid-<pid>-<random>`. */
   holder?: string;
-  /** A pino logger, or an object with the same methods. Default: no logs. */
+  /** A pino logger, or an object with the same methods. Default: warnings and errors are warnings of the process, each once. */
   logger?: Env["logger"];
   /** Clock, randomness and logger, for tests and simulation. Default: the system's. */
   env?: Partial<Env>;
