@@ -19,6 +19,7 @@ import {
   type Env,
   getsSignals,
   isHeldByOneTimer,
+  measureStalls,
   newHolder,
   type Repeating,
   repeat,
@@ -26,6 +27,8 @@ import {
   systemEnv,
   warningLogger,
 } from "./env/index.js";
+
+import { loggedLeases } from "./instrumentation/lease-log.js";
 import { type Leasehold, leaseholdOver } from "./leasehold.js";
 import { type LoadThread, threadFor } from "./renew-in.js";
 import { type Engines, openBy, withTasks } from "./stores/opening.js";
@@ -158,8 +161,10 @@ export async function openLeasehold(
     // A server collects by itself, and a store of the caller's is the caller's to collect.
     const isCollected = isStore || (opened.tasks?.capabilities.reaps ?? false);
     namespace = onlyNamespace("namespace", namespace, options.namespace);
+    // Without a logger of the caller's there are only warnings.
+    const isLogged = (options.logger ?? options.env?.logger) !== undefined;
     return clientOver(
-      opened.leases,
+      isLogged ? loggedLeases(opened.leases, env) : opened.leases,
       taskStore,
       { ...options, ...(namespace !== undefined && { namespace }), env },
       signals,
@@ -213,6 +218,7 @@ function clientOver(
     thread: owned.thread,
   });
   const collector = owned.collect ? startCollector(store, env) : undefined;
+  const unmeasure = measureStalls(env);
   const forgotten = env.clock === systemClock ? warnOfForgotten(leases, env) : undefined;
   let tasks: TasksClient | undefined;
   let closed: Promise<void> | undefined;
@@ -221,6 +227,7 @@ function clientOver(
     await tasks?.close();
     await leases.close();
     await collector?.stop();
+    unmeasure();
     await forgotten?.stop();
     await owned.disconnect().finally(forget);
   };

@@ -125,6 +125,7 @@ export type {
   Scope,
   SpanAttributes,
   SpanOptions,
+  Tallied,
   Telemetry,
   Timer,
   TraceContext,

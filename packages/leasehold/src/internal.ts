@@ -100,6 +100,7 @@ export {
   termsOf,
 } from "./election/leadership.js";
 export {
+  BOUNDARIES,
   digestOf,
   formatDuration,
   grantIdOf,
@@ -107,7 +108,9 @@ export {
   invariant,
   isolated,
   jittered,
+  METRICS,
   type MetricName,
+  measureStalls,
   newHolder,
   newLeaseId,
   nextTurn,
@@ -117,6 +120,7 @@ export {
   type Repeating,
   repeat,
   SerialExecutor,
+  seriesOf,
   silentLogger,
   sleep,
   systemClock,
@@ -127,7 +131,7 @@ export {
   withoutLeaseIds,
   withTimeout,
 } from "./env/index.js";
-export { type Prefixed, TopPrefixes } from "./instrumentation/top-prefixes.js";
+export { type Named, TopNames } from "./instrumentation/top-names.js";
 export { leasesOf } from "./leasehold.js";
 export { MemoryLeaseState, MemoryLeaseStore } from "./stores/memory/store.js";
 export { MemoryTaskState, MemoryTaskStore } from "./stores/memory/tasks.js";

@@ -3,6 +3,7 @@ import { type AnyLease, connect, type Leasehold, StoreUnavailableError } from "l
 import type { Control } from "leasehold/internal";
 import { sleep, systemClock, systemEnv } from "leasehold/internal";
 import { ENGINES, openBy, openStores } from "leasehold/internal/open";
+import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
 import type { Where } from "./options.js";
 
@@ -21,6 +22,7 @@ export async function connectWithin(
   url: string,
   holder: string | undefined,
   waitMs = CONNECT_TIMEOUT_MS,
+  telemetry?: Telemetry,
 ): Promise<Leasehold<AnyLease>> {
   const clock = systemClock;
   const untilMs = clock.monotonic() + waitMs;
@@ -29,7 +31,10 @@ export async function connectWithin(
       const leftMs = untilMs - clock.monotonic();
       // Without a timeout of ours, the engine's own: how long one attempt may take.
       const timeout = leftMs > CONNECT_TIMEOUT_MS / 2 ? { connectTimeoutMs: leftMs } : {};
-      const named = holder === undefined ? {} : { holder };
+      const named = {
+        ...(holder !== undefined && { holder }),
+        ...(telemetry && { env: { telemetry } }),
+      };
       // Commands say by themselves where there is no token.
       return await connect(url, { ...timeout, ...named, unfenced: true });
     } catch (error) {

@@ -11,6 +11,7 @@ import {
   type GeneratorState,
   type GrantHistory,
   KEEP_ENDED_KEYS_MS,
+  measureStalls,
   observed,
   type Repeating,
   repeat,
@@ -177,7 +178,7 @@ export function createApp(options: AppOptions): ServerApp {
   }
   const env: Env = { ...systemEnv, ...options.env };
   const { telemetry, clock } = env;
-  const serving = { serves: true, prefixesOf: namespace };
+  const serving = { serves: true, namesOf: namespace };
   const latencies = new Latencies(clock, MAX_SECONDS);
   const activities = new Activities(env);
   const noteTask: TaskListener = (event, tenant) => {
@@ -247,6 +248,7 @@ export function createApp(options: AppOptions): ServerApp {
   const unobserve =
     telemetry &&
     observeStores(telemetry, { leases, tasks, generator, clock, tenants: served, namespace });
+  const unmeasureStalls = measureStalls(env);
   app.use(async (context, next) => {
     const startMs = env.clock.monotonic();
     context.set("arrivedMs", startMs);
@@ -339,6 +341,7 @@ export function createApp(options: AppOptions): ServerApp {
     async close() {
       closing = true;
       unobserve?.();
+      unmeasureStalls();
       admission.close();
       activities.close();
       await tenants.close();

@@ -252,7 +252,7 @@ export class HeldLease implements Lease, ScheduledLease {
     for (const handler of handlers) this.#notify(handler, reason);
     this.#end();
     const { resource, grantId, tokenIfAny: token } = this;
-    this.#env.logger.warn({ resource, grantId, token, reason }, "lease lost");
+    this.#env.logger.warn({ event: "lease_lost", resource, grantId, token, reason }, "lease lost");
   }
 
   /** Called by the scheduler when trust has ended or a renewal is due. */
