@@ -37,6 +37,7 @@ import { Rates, resolveLimits, type ServerLimits, TenantsLimits } from "./limits
 import { Tenants } from "./limits/tenants.js";
 import { Pauses } from "./operations/pauses.js";
 import {
+  notJson,
   ProblemError,
   problemOf,
   type Refusal,
@@ -262,7 +263,11 @@ export function createApp(options: AppOptions): ServerApp {
       waitMs,
     );
   };
-  app.onError((error, context) => toResponse(problemOf(error), context.get("requestId")));
+  app.onError((error, context) => {
+    const problem = problemOf(error);
+    const otherType = context.get("assumedJson") && problem.code === "MALFORMED_JSON";
+    return toResponse(otherType ? notJson() : problem, context.get("requestId"));
+  });
   app.notFound(() => {
     throw new ProblemError("UNKNOWN_ROUTE", `see ${basePath}/openapi.json for the routes`);
   });

@@ -38,12 +38,19 @@ import {
   chosenLeaseId,
   grantNamed,
   lastGrant,
+  lastingMs,
   renewGrant,
   unknownLease,
 } from "./grants.js";
 
 const TAGS = ["locks"];
-const LOST_PROBLEMS = ["UNKNOWN_LEASE", "LEASE_EXPIRED", "LEASE_TAKEN", "LEASE_REVOKED"] as const;
+const LOST_PROBLEMS = [
+  "UNKNOWN_LEASE",
+  "LEASE_EXPIRED",
+  "LEASE_TAKEN",
+  "LEASE_REVOKED",
+  "LEASE_RELEASED",
+] as const;
 
 export function lockRoutes(app: App, services: Services): void {
   const { leases } = services;
@@ -63,8 +70,8 @@ export function lockRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { resource, ownerId, ttlMs, leaseId: chosen } = context.req.valid("json");
-      checkTtl("ttlMs", ttlMs, services.ttl.leases);
+      const { resource, ownerId, ttlMs, ttlField, leaseId: chosen } = context.req.valid("json");
+      checkTtl(ttlField, ttlMs, services.ttl.leases);
       const leaseId = chosenLeaseId(services, resource, chosen);
       const request = { resource, leaseId, holder: ownerId, ttlMs };
       await services.reserveQuota(context, "leases", 1);
@@ -188,8 +195,7 @@ export function lockRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const grant = grantNamed(context.req.valid("param").leaseId);
-      const { ttlMs: requestedMs } = context.req.valid("json");
-      const renewed = await renewGrant(services, context, grant, requestedMs);
+      const renewed = await renewGrant(services, context, grant, context.req.valid("json"));
       const { token: fencingToken, ttlMs, remainingMs, expiresAt } = renewed;
       const { resource, leaseId } = grant;
       const names = { renewed: true as const, resource, grantId: grantIdOf(leaseId) };
@@ -241,14 +247,14 @@ export function lockRoutes(app: App, services: Services): void {
 }
 
 function toLock(view: LeaseView): Lock {
-  const { resource, holder, grantId, token, ttlMs, remainingMs, expiresAt } = view;
+  const { resource, holder, grantId, token, remainingMs, expiresAt } = view;
   const { grantedAt, renewedAt, metadata } = view;
   return {
     resource,
     ownerId: holder,
     grantId,
     fencingToken: token,
-    ttlMs,
+    ttlMs: lastingMs(view),
     remainingMs,
     expiresAt,
     createdAt: grantedAt,

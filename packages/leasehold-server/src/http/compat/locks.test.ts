@@ -121,7 +121,7 @@ describe("renew", () => {
     expect(await refusal(revoked.leaseId)).toEqual([409, "LEASE_REVOKED", "revoked"]);
     const { body: released } = await acquire("released");
     await app.ask("DELETE", `/v1/locks/${released.leaseId}`);
-    expect(await refusal(released.leaseId)).toEqual([404, "UNKNOWN_LEASE", "gone"]);
+    expect(await refusal(released.leaseId)).toEqual([409, "LEASE_RELEASED", "released"]);
     const never = toWireLeaseId("never", "0".repeat(32));
     expect((await refusal(never)).slice(0, 2)).toEqual([404, "UNKNOWN_LEASE"]);
     expect((await refusal("lease_abc")).slice(0, 2)).toEqual([404, "UNKNOWN_LEASE"]);
