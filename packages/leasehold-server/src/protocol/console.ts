@@ -118,7 +118,9 @@ export const Overview = z
     }),
     leases: z
       .object({
-        held: z.int(),
+        held: z.int().openapi({
+          description: "Resources with a live lease, or a revoked one that still excludes others.",
+        }),
         ended: z
           .int()
           .openapi({ description: "Free resources with a record of their last grant." }),

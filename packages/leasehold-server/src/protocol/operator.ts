@@ -132,12 +132,18 @@ export const ForceUnlock = z
     reason: z.string(),
     createdAt: z.string(),
     auditSeq: z.int().openapi({ description: "The sequence number of the entry." }),
-    unlocked: z.boolean(),
+    revoked: z.boolean().openapi({ description: "The holder's renewals are refused." }),
+    unlocked: z.boolean().openapi({
+      description: "The resource is free now. false after `atExpiry`: it is free in `freeInMs`.",
+    }),
     why: z.enum(["notHeld", "otherToken"]).nullable().openapi({
-      description: "Why nothing was unlocked; null: it was.",
+      description: "Why nothing was revoked; null: it was.",
     }),
     fencingToken: z.int().nullable(),
-    freeInMs: z.number().nullable(),
+    freeInMs: z.number().nullable().openapi({
+      description:
+        "In how many milliseconds the resource is free at the latest; null: not revoked.",
+    }),
   })
   .openapi("ForceUnlock");
 

@@ -36,6 +36,7 @@ describe("requests in the compatibility format", () => {
       fencingToken: expect.any(Number),
       ttlMs: 30_000,
       remainingMs: 30_000,
+      freeInMs: null,
       leaseId: expect.stringMatching(/^cmVzb3VyY2VfbmFtZQ\.[0-9a-f]{32}$/),
     });
     await clock.advance(20_000);

@@ -18,7 +18,7 @@ import {
   Lock as LockSchema,
 } from "../../protocol/index.js";
 import { callerOf, checkResources } from "../auth/caller.js";
-import { filteredPage } from "../console/lease-filters.js";
+import { excludesOthers, filteredPage } from "../console/lease-filters.js";
 import { byCaller, controlOf } from "../operations/operator-action.js";
 import { failed } from "../problems.js";
 import { checkTtl, emptyBodyIsNone, limitBody } from "../request.js";
@@ -136,7 +136,8 @@ export function lockRoutes(app: App, services: Services): void {
           reason,
           createdAt,
           auditSeq,
-          unlocked: done !== null,
+          revoked: done !== null,
+          unlocked: done?.freeInMs === 0,
           why: outcome.status === "revoked" ? null : outcome.status,
           fencingToken: done?.token ?? null,
           freeInMs: done?.freeInMs ?? null,
@@ -152,7 +153,7 @@ export function lockRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/locks",
       tags: TAGS,
-      summary: "List held locks by prefix of the resource",
+      summary: "List held locks, and revoked ones that are not free yet, by prefix of the resource",
       request: { query: LockListQuery },
       responses: {
         200: answers("Sorted by resource, in byte order.", LockPage),
@@ -163,17 +164,18 @@ export function lockRoutes(app: App, services: Services): void {
       const { resource, ...query } = context.req.valid("query");
       if (resource !== undefined) {
         const view = await lastGrant(services, context, resource);
-        const items = view?.state === "live" ? [toLock(view)] : [];
+        const items = view && excludesOthers(view) ? [toLock(view)] : [];
         return context.json({ items, nextCursor: null }, 200);
       }
       const caller = callerOf(context);
       checkResources(caller, [query.prefix ?? ""]);
       const { namespace } = caller;
-      const asked = { ...defined(query), namespace, states: ["live"] as const };
+      const asked = { ...defined(query), namespace, states: ["live", "revoked"] as const };
       const budget = services.budget(context);
       const { items, nextCursor } = await filteredPage(
         (part) => budget.read(() => leases.list(part)),
         asked,
+        excludesOthers,
       );
       return context.json({ items: items.map(toLock), nextCursor }, 200);
     },
@@ -248,15 +250,17 @@ export function lockRoutes(app: App, services: Services): void {
 
 function toLock(view: LeaseView): Lock {
   const { resource, holder, grantId, token, remainingMs, expiresAt } = view;
-  const { grantedAt, renewedAt, metadata } = view;
+  const { state, freeInMs = null, grantedAt, renewedAt, metadata } = view;
   return {
     resource,
     ownerId: holder,
     grantId,
     fencingToken: token,
+    state: state === "live" ? state : "revoked",
     ttlMs: lastingMs(view),
     remainingMs,
     expiresAt,
+    freeInMs,
     createdAt: grantedAt,
     renewedAt,
     metadata,

@@ -46,6 +46,7 @@ export function toLeaseRecord(view: LeaseView): LeaseRecord {
     fencingToken: token,
     ttlMs: lastingMs(view),
     remainingMs,
+    freeInMs: view.freeInMs ?? null,
   };
 }
 

@@ -235,13 +235,13 @@ export function holderRoutes(app: App, services: Services): void {
  * former holders, which the attempts of the task name.
  */
 async function refusal(
-  { tasks, budget }: Services,
+  services: Services,
   context: Context<AppEnv>,
   { leaseId, token, ...key }: TaskGrant,
   outcome: Refused,
 ): Promise<ProblemError> {
   if (outcome.reason !== "taken") return refused(outcome);
-  const task = await budget(context).read(() => tasks.get(key));
+  const task = await services.budget(context).read(() => services.tasks.get(key));
   const grantId = grantIdOf(leaseId);
   const wasGranted = task?.attempts.some(
     (attempt) => attempt.grantId === grantId && attempt.token === token,
