@@ -36,4 +36,51 @@ it("ls, show and why say when a revoked lease is free", async () => {
   expect(why.out).toMatch(/still excludes other holders for another (9m|10m)/);
   expect((await text("revoke", "revoked/a", "--at", "now", "--reason", "stuck")).code).toBe(0);
   expect((await text("ls", "revoked/")).out).toBe("no leases");
-});
+}, 30_000);
+
+it("the audit log shows --actor as a claim, and FORCE_UNLOCK is an alias of its action", async () => {
+  await using leases = await connect(server.url, { holder: "ann", graceMs: 0 });
+  await leases.acquire("audited", { ttlMs: 600_000, autoRenew: false });
+  const why = ["--reason", "stuck", "--actor", "zoë"];
+  expect((await text("revoke", "audited", ...why)).code).toBe(0);
+  expect((await text("pause", "--prefix", "audited/", ...why)).code).toBe(0);
+  expect((await text("resume", "--prefix", "audited/", ...why)).code).toBe(0);
+
+  const list = await text("audit", "list", "--action", "FORCE_UNLOCK", "--target", "audited");
+  expect(list.out).toMatch(/anyone, claims zoë +lease\.revoke +"audited" +result +stuck/);
+  const json = await text("audit", "list", "--limit", "5", "--json");
+  const entries = JSON.parse(json.out) as { actor: string; claimedActor: string }[];
+  expect(entries).toHaveLength(5);
+  for (const entry of entries)
+    expect(entry).toMatchObject({ actor: "anyone", claimedActor: "zoë" });
+  expect(await text("audit", "verify")).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^entries: \d+, all unchanged/),
+  });
+  const all = await text("audit", "list", "--all");
+  expect(all).toMatchObject({ code: 64, stderr: expect.stringContaining("must be one tenant") });
+}, 30_000);
+
+it("keys list asks the server", async () => {
+  const own = await serve("memory:keys");
+  const create = async (name: string, key?: string) => {
+    const response = await fetch(`${own.url}/v1/keys`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(key !== undefined && { authorization: `Bearer ${key}` }),
+      },
+      body: JSON.stringify({ name, role: "admin", reason: "test" }),
+    });
+    return ((await response.json()) as { key: string }).key;
+  };
+  const key = await create("first");
+  await create("second", key);
+  const keys = (...args: string[]) =>
+    leasehold(["keys", "list", ...args, "--store", own.url], { env: { LEASEHOLD_KEY: key } });
+  await expect.poll(async () => (await keys()).stdout).toMatch(/admin .* second +good/);
+  const { stdout, stderr } = await keys("--limit", "1", "--json");
+  expect(JSON.parse(stdout)).toMatchObject([{ name: "second" }]);
+  expect(stderr).toContain("more than 1 keys");
+  expect(stdout).not.toContain(key);
+}, 30_000);

@@ -120,22 +120,25 @@ export function lockRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { reason, ...request } = context.req.valid("json");
+      const { reason, actorId: claimed, ...request } = context.req.valid("json");
       controlOf(services);
+      const by = byCaller(context, reason, claimed);
       const calls = services.leaseCalls(context, [request]);
-      const { outcome, entry } = await calls.revoke(defined(request), byCaller(context, reason));
+      const { outcome, entry } = await calls.revoke(defined(request), by);
       if (outcome.status === "failed") throw failed(outcome);
       invariant(entry, "each audited revocation has an entry");
-      const { actor: actorId, at: createdAt, seq: auditSeq } = entry;
+      const { actor: actorId, at: createdAt, seq: auditSeq, action: auditAction } = entry;
       const done = outcome.status === "revoked" ? outcome : null;
       return context.json(
         {
           action: "FORCE_UNLOCK" as const,
           resource: request.resource,
           actorId,
+          claimedActor: by.claimedActor ?? null,
           reason,
           createdAt,
           auditSeq,
+          auditAction,
           revoked: done !== null,
           unlocked: done?.freeInMs === 0,
           why: outcome.status === "revoked" ? null : outcome.status,
