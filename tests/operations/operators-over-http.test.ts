@@ -1,7 +1,8 @@
 /** What operators see and do with the command line on an http:// store, by real processes. */
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
-import { checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
+import { Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
+import { openLiveServer } from "../support/http-story.js";
 
 let server: Serving;
 beforeAll(async () => {
@@ -83,4 +84,47 @@ it("keys list asks the server", async () => {
   expect(JSON.parse(stdout)).toMatchObject([{ name: "second" }]);
   expect(stderr).toContain("more than 1 keys");
   expect(stdout).not.toContain(key);
+}, 30_000);
+
+it("the demo's worker takes a task that was posted without a kind", async () => {
+  const own = await serve("memory:kinds");
+  new Cli([
+    ...["worker", "--handlers", "packages/leasehold-server/dist/demo/sleep.js"],
+    ...["--store", own.url],
+  ]);
+  const body = JSON.stringify({ task_data: { sleep_duration_seconds: 0.2 } });
+  const headers = { "content-type": "application/json" };
+  const added = await fetch(`${own.url}/api/tasks`, { method: "POST", headers, body });
+  const { id } = (await added.json()) as { id: string };
+  const task = async () =>
+    (await (await fetch(`${own.url}/api/tasks/${id}`)).json()) as { state: string; kind: string };
+  await expect.poll(task, { timeout: 20_000 }).toMatchObject({ kind: "default", state: "done" });
+}, 30_000);
+
+it("tasks warns about a kind that no live worker handles", async () => {
+  // The time of this server is long past, so its tasks are long due.
+  const own = await openLiveServer();
+  onTestFinished(() => own.close());
+  const list = () => leasehold(["tasks", "--store", own.url]);
+  const json = async () =>
+    JSON.parse((await leasehold(["tasks", "--json", "--store", own.url])).stdout) as object;
+  const post = async (path: string, body: object) =>
+    (
+      await fetch(`${own.url}${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      })
+    ).status;
+  expect((await list()).stderr).toBe("");
+  expect(await post("/api/tasks", { task_data: { sleep_duration_seconds: 5 } })).toBe(201);
+  const { code, stderr } = await list();
+  expect(code).toBe(0);
+  expect(stderr).toContain(
+    'warning: no live worker handles the kind "default" of the queue "default": 1 task is due',
+  );
+  expect(await json()).toMatchObject({ unhandled: [{ kind: "default", tasks: 1 }] });
+  expect(await post("/api/tasks/next", { processor: "w" })).toBe(200);
+  expect((await list()).stderr).toBe("");
+  expect(await json()).toMatchObject({ unhandled: [] });
 }, 30_000);

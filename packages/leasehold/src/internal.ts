@@ -176,6 +176,8 @@ export {
   type TasksClient,
   type TaskView,
   tasksOver,
+  type UnhandledKind,
+  unhandledKinds,
 } from "./tasks/index.js";
 
 // What the public types of these classes hide.

@@ -30,6 +30,7 @@ import type { Caller } from "./auth/caller.js";
 import { checkBasePath } from "./base-path.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
 import { type ConsoleFiles, servesConsole } from "./console/static.js";
+import { UnhandledKinds } from "./console/unhandled.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
 import { Admission, type Urgency, urgencyOf } from "./limits/admission.js";
@@ -153,6 +154,7 @@ export function createApp(options: AppOptions): ServerApp {
   const activities = new Activities(env);
   const noteTask: TaskListener = (event, tenant) => {
     activities.of(tenant).noteTask(event);
+    if (event.type === "enqueued") unhandled.note(tenant);
     onTaskEvent?.(event, tenant);
   };
   const noteLease: LeaseListener = (event, tenant) => {
@@ -164,6 +166,13 @@ export function createApp(options: AppOptions): ServerApp {
     clock,
     latencies,
   );
+  const unhandled = new UnhandledKinds({
+    env,
+    tasks: options.tasks,
+    activities,
+    control,
+    namespace,
+  });
   const measuredTasks = telemetry?.measured("tasks", options.tasks, clock) ?? options.tasks;
   const tasks = observed(timedTasks(measuredTasks, clock, latencies), noteTask);
   const recorder = history && startRecorder(history, env);
@@ -206,6 +215,7 @@ export function createApp(options: AppOptions): ServerApp {
       pauses,
       activities,
       latencies,
+      unhandled,
       onTaskEvent: noteTask,
     },
     { onLeaseEvent: noteLease, onReplaced: recorder?.record },
@@ -279,6 +289,7 @@ export function createApp(options: AppOptions): ServerApp {
     startCollector(leases, env),
     authenticator,
     pauses,
+    unhandled,
     repeat(env, "forget full buckets", 60_000, async () => rates.forget()),
   ];
   if (control) background.push(startCollector(control.keys, env, "ended keys", KEEP_ENDED_KEYS_MS));
