@@ -88,10 +88,8 @@ it("keys list asks the server", async () => {
 
 it("the demo's worker takes a task that was posted without a kind", async () => {
   const own = await serve("memory:kinds");
-  new Cli([
-    ...["worker", "--handlers", "packages/leasehold-server/dist/demo/sleep.js"],
-    ...["--store", own.url],
-  ]);
+  const handlers = "packages/leasehold-server/dist/demo/sleep.js";
+  new Cli(["worker", "--handlers", handlers, "--store", own.url]);
   const body = JSON.stringify({ task_data: { sleep_duration_seconds: 0.2 } });
   const headers = { "content-type": "application/json" };
   const added = await fetch(`${own.url}/api/tasks`, { method: "POST", headers, body });
