@@ -28,11 +28,11 @@ export async function filteredPage(
   keeps?: (view: LeaseView) => boolean,
 ): Promise<Page<LeaseView>> {
   const { limit, holder, expiringWithinMs, heldForMs } = query;
-  const filters = [holder, expiringWithinMs, heldForMs, keeps];
-  const isPlain = filters.every((filter) => filter === undefined);
-  if (isPlain) return read(query);
+  const isPlain = [holder, expiringWithinMs, heldForMs].every((value) => value === undefined);
+  if (isPlain && !keeps) return read(query);
   const items: LeaseView[] = [];
-  let next: ListQuery = { ...query, limit: READ_AT_ONCE };
+  // Nearly all leases match where `keeps` alone decides.
+  let next: ListQuery = isPlain ? query : { ...query, limit: READ_AT_ONCE };
   for (let reads = 0; reads < MAX_READS; reads += 1) {
     const { items: found, nextCursor } = await read(next);
     items.push(...found.filter((view) => matches(view, query) && (keeps?.(view) ?? true)));
@@ -41,7 +41,7 @@ export async function filteredPage(
       // The cursor is the resource of the page's last lease.
       return { items: kept, nextCursor: kept.at(-1)?.resource ?? null };
     }
-    if (nextCursor === null) return { items, nextCursor };
+    if (nextCursor === null || items.length === limit) return { items, nextCursor };
     next = { ...next, cursor: nextCursor };
   }
   return { items, nextCursor: next.cursor ?? null };
