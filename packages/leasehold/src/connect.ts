@@ -15,8 +15,13 @@ import {
   closeOnSignals,
   type Env,
   getsSignals,
+  isHeldByOneTimer,
   newHolder,
+  type Repeating,
+  repeat,
+  systemClock,
   systemEnv,
+  warningLogger,
 } from "./env/index.js";
 import { type Leasehold, leaseholdOver } from "./leasehold.js";
 import { type Engines, openBy, withTasks } from "./stores/opening.js";
@@ -86,12 +91,14 @@ export async function openLeasehold(
     await Promise.all(closing.map((close) => close()));
   };
   try {
+    let { namespace } = opened;
     let taskStore = () => withTasks(opened, isStore ? "" : source).tasks;
     if (options.tasks !== undefined) {
       const apart = await openBy(engines, options.tasks, env, connectTimeoutMs);
       closing.push(apart.close.bind(apart));
       const { tasks } = withTasks(apart, options.tasks);
       taskStore = () => tasks;
+      namespace = onlyNamespace("tasks", namespace, apart.namespace);
     }
     if (opened.leases.capabilities.tokens === false && options.unfenced !== true) {
       throw new InvalidOptionError(
@@ -101,14 +108,33 @@ export async function openLeasehold(
     }
     // A server collects by itself, and a store of the caller's is the caller's to collect.
     const isCollected = isStore || (opened.tasks?.capabilities.reaps ?? false);
-    return clientOver(opened.leases, taskStore, { ...options, env }, signals, {
-      collect: !isCollected,
-      disconnect,
-    });
+    namespace = onlyNamespace("namespace", namespace, options.namespace);
+    return clientOver(
+      opened.leases,
+      taskStore,
+      { ...options, ...(namespace !== undefined && { namespace }), env },
+      signals,
+      {
+        collect: !isCollected,
+        disconnect,
+      },
+    );
   } catch (error) {
     await disconnect();
     throw error;
   }
+}
+
+/**
+ * The one of both that is given.
+ * @throws InvalidOptionError if they differ
+ */
+function onlyNamespace(path: string, served: string | undefined, other: string | undefined) {
+  if (served === undefined || other === undefined || served === other) return served ?? other;
+  throw new InvalidOptionError(
+    path,
+    `must be "${served}", the namespace of this client's key on the server, not "${other}": leave it out`,
+  );
 }
 
 function clientOver(
@@ -122,6 +148,7 @@ function clientOver(
   const identity = { ...options, holder: holder ?? newHolder(env.random) };
   const leases = new LeaseClient(measured("leases", store, env), identity, { close: undefined });
   const collector = owned.collect ? startCollector(store, env) : undefined;
+  const forgotten = env.clock === systemClock ? warnOfForgotten(leases, env) : undefined;
   let tasks: TasksClient | undefined;
   let closed: Promise<void> | undefined;
   const close = async () => {
@@ -129,6 +156,7 @@ function clientOver(
     await tasks?.close();
     await leases.close();
     await collector?.stop();
+    await forgotten?.stop();
     await owned.disconnect().finally(forget);
   };
   const client = leaseholdOver({
@@ -161,13 +189,30 @@ function signalsOf({ closeOnSignals }: ConnectOptions): readonly ClosingSignal[]
   return signals;
 }
 
+const IDLE_CHECK_MS = 10_000;
+
+/** Warns once of leases whose renewal is all that keeps this process alive: most often a missing release. */
+function warnOfForgotten(leases: LeaseClient, env: Env): Repeating {
+  let warned = false;
+  return repeat(env, "look for forgotten leases", IDLE_CHECK_MS, async () => {
+    const resources = warned ? [] : leases.heldResources();
+    if (resources.length === 0 || !isHeldByOneTimer()) return;
+    warned = true;
+    const remedy = "release the lease, close the client, or use run(), which releases by itself";
+    env.logger.warn(
+      { resources: resources.slice(0, 5), remedy },
+      "a lease is still held, and nothing else keeps this process alive",
+    );
+  });
+}
+
 /** The instrumentation brings what measures a store: a client without it does not load it. */
 function measured<Store extends object>(what: "leases" | "tasks", store: Store, env: Env): Store {
   return env.telemetry?.measured(what, store, env.clock) ?? store;
 }
 
-/** The outside world of a client. */
+/** The outside world of a client. Without a logger, warnings and errors are warnings of the process. */
 export function envOf(options: Pick<ClientOptions, "logger" | "env">): Env {
   const { logger, env } = options;
-  return { ...systemEnv, ...(logger ? { logger } : {}), ...env };
+  return { ...systemEnv, logger: logger ?? warningLogger(), ...env };
 }

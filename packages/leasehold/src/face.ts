@@ -54,6 +54,7 @@ export type {
   RenewRequest,
   RevokeOutcome,
   RevokeRequest,
+  SqlTransaction,
   Term as GrantTerm,
 } from "./core/index.js";
 export {
@@ -76,6 +77,7 @@ export {
   type ListQuery,
   type LostHandler,
   type LostReason,
+  NestedRunError,
   NoTokenError,
   NotLeaderError,
   type OnUnavailable,
@@ -122,6 +124,7 @@ export type {
   Observation,
   OpenSpan,
   Random,
+  Scope,
   SpanAttributes,
   SpanOptions,
   Telemetry,
@@ -175,7 +178,6 @@ export {
   type Handler,
   type HandlerContext,
   type Json,
-  type SqlClient,
   type TaskDefaults,
   type TaskDefinition,
   type TaskDetails,

@@ -120,7 +120,7 @@ export const LIBRARY: Rules = {
   heavy: ["@opentelemetry/api"],
   anywhere:
     /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|etcd))\/index)\.ts$/,
-  asksForProcess: ["env/ids.ts", "env/signals.ts"],
+  asksForProcess: ["env/warnings.ts", "env/ids.ts", "env/signals.ts"],
   node: ["compat/", "stores/postgres/", "stores/kubernetes/", "stores/redis/", "stores/zookeeper/"],
   // A pod gets the address of its cluster from the environment, and kubectl its kubeconfig.
   surroundings: ["stores/kubernetes/connection-cluster.ts"],

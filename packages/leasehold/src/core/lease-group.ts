@@ -14,12 +14,14 @@ let groupOf: (leases: readonly HeldLease[]) => LeaseGroup;
 /**
  * The leases of one `leasehold.acquireAll`: all of them are held, or none.
  * @example
- * ```js
+ * ```ts
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
- * await using group = await leasehold.acquireAll(["account-1", "account-2"]);
- * console.log(group.leases.map(({ resource }) => resource), group.checkAlive());
+ * const leasehold = await connect("memory:");
+ * const group = await leasehold.acquireAll(["account-1", "account-2"]);
+ * if (group.checkAlive()) console.log(group.leases.map(({ token }) => token));
+ * await group.release();
+ * await leasehold.close();
  * ```
  */
 export class LeaseGroup<L = Lease> implements AsyncDisposable {

@@ -59,7 +59,7 @@ export interface ClientOptions {
   namespace?: string;
   /** Identity of this process incarnation, shown to others. Default `pid-<pid>-<random>`. */
   holder?: string;
-  /** A pino logger or anything of its shape. Default: silent. */
+  /** A pino logger, or an object with the same methods. Default: warnings and errors are warnings of the process, each once. */
   logger?: Env["logger"];
   /** Defaults for every lease of this client. */
   defaults?: AcquireOptions;

@@ -78,19 +78,19 @@ export let shardsOver: (leases: LeaseClient, name: string, options: ShardsOption
  * One member of a group that shares work in shards. Made by `leasehold.shards(name, options)`; joins with
  * {@link Shards.start} and leaves with `close()`.
  * @example
- * ```js
+ * ```ts
  * import { once } from "node:events";
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
- * await using shards = leasehold.shards("mailboxes", {
- *   count: 4,
- *   work: async (shard, { signal }) => {
- *     console.log("working on shard", shard);
- *     await once(signal, "abort");
- *   },
- * });
- * shards.start();
+ * const leasehold = await connect("memory:");
+ * const work = async (shard, { signal }) => {
+ *   console.log("working on shard", shard);
+ *   await once(signal, "abort");
+ * };
+ * const shards = leasehold.shards("mailboxes", { count: 4, work }).start();
+ * console.log(await shards.owners());
+ * await shards.close();
+ * await leasehold.close();
  * ```
  */
 export class Shards implements AsyncDisposable {
@@ -241,7 +241,7 @@ export class Shards implements AsyncDisposable {
     let newest = 0;
     try {
       while (!signal.aborted) {
-        await this.#patiently("reading the plan", async () => {
+        await this.#patiently("could not read the plan of the shards", async () => {
           const plan = await readPlan(this.#leases, this.#plan);
           // A paused coordinator may have written last; the live one overwrites its plan.
           if (plan === null || plan.term < newest) return;
@@ -291,7 +291,7 @@ export class Shards implements AsyncDisposable {
     const { env } = this.#leases;
     while (!term.signal.aborted) {
       let pauseMs = this.#pauseMs();
-      await this.#patiently("planning", async () => {
+      await this.#patiently("could not plan the shards", async () => {
         const members = await this.#live(this.#members);
         for (const { remainingMs } of members) pauseMs = Math.min(pauseMs, remainingMs + 1);
         await this.#publish(term, members);

@@ -49,18 +49,18 @@ export let singletonOver: (
  * Work that runs on one node at a time, for as long as any node lives. Made by
  * `leasehold.singleton(resource, work, options)`; begins with {@link Singleton.start}.
  * @example
- * ```js
+ * ```ts
  * import { once } from "node:events";
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
+ * const leasehold = await connect("memory:");
  * const singleton = leasehold.singleton("outbox", async ({ signal }) => {
- *   console.log("one of us publishes");
+ *   console.log("this node publishes");
  *   await once(signal, "abort");
  * });
  * singleton.start();
- * setTimeout(() => singleton.close(), 100);
- * await singleton.ended;
+ * await singleton.close();
+ * await leasehold.close();
  * ```
  */
 export class Singleton implements AsyncDisposable {
@@ -159,7 +159,7 @@ export class Singleton implements AsyncDisposable {
     while (!signal.aborted) {
       const startedAtMs = clock.monotonic();
       try {
-        await this.#leases.run(resource, { ...acquire, signal }, async (lease) => {
+        await this.#leases.standBy(resource, { ...acquire, signal }, async (lease) => {
           this.#lease = lease;
           if (signal.aborted || lease.signal.aborted) return;
           await this.#drain.watch(lease, () => this.#work(lease));

@@ -50,11 +50,12 @@ const byName = new Map<string, Memory>();
  * @param options.name shared by all callers in this process that pass it (`memory:NAME`). Default `""`:
  *   only this source sees the contents
  * @example
- * ```js
+ * ```ts
  * import { connect } from "leasehold";
  * import { memory } from "leasehold/stores/memory";
  *
- * await using leasehold = await connect(memory({ name: "tests" }));
+ * const leasehold = await connect(memory({ name: "tests" }));
+ * await leasehold.close();
  * ```
  */
 export function memory(options: { name?: string } = {}): StoreSource<Stores> {
