@@ -17,7 +17,7 @@ import {
   wasNotSent,
 } from "../../core/index.js";
 import type { Env, OpenSpan } from "../../env/index.js";
-import { BUDGET_HEADER, type Problem } from "../../wire/index.js";
+import { ACTOR_HEADER, BUDGET_HEADER, type Problem } from "../../wire/index.js";
 
 export interface Connection {
   /** Without a trailing slash. */
@@ -34,6 +34,8 @@ export interface Call {
   readonly path: string;
   /** As JSON text. */
   readonly body?: string;
+  /** Who asks for an operator action, as the caller claims. */
+  readonly actor?: string | undefined;
   readonly budgetMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -121,6 +123,7 @@ export class HttpClient {
           accept: "application/json",
           [BUDGET_HEADER]: `${leftMs}`,
           ...(call.body === undefined ? {} : { "content-type": "application/json" }),
+          ...(call.actor === undefined ? {} : { [ACTOR_HEADER]: encodeURIComponent(call.actor) }),
         },
         ...(call.body === undefined ? {} : { body: call.body }),
         redirect: "manual",
