@@ -165,8 +165,10 @@ describe("run", SLOW, () => {
     expect(lost.code).toBe(69);
     expect(lost.stderr).toMatch(/^leasehold: STORE_UNAVAILABLE: /);
     expect(lost.stderr).not.toMatch(/^ +at /m);
-    const usage = ["run", "r", "--ttl", "1s", "--grace", "900ms", "--", "true"];
-    expect(await leasehold(usage)).toMatchObject({ code: 64 });
+    const usage = ["run", "r", "--store", server.url, "--ttl", "1s", "--grace", "900ms", "--", "true"];
+    const refused = await leasehold(usage);
+    expect(refused.code).toBe(64);
+    expect(refused.stderr).toContain("--grace must be at most half of --ttl");
   });
 });
 
@@ -288,7 +290,7 @@ describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
 
   it("refuses a file without handlers, and a port that is taken", async () => {
     const file = fileURLToPath(import.meta.resolve("picocolors"));
-    const wrong = await leasehold(["worker", "--store", "memory:x", "--handlers", file]);
+    const wrong = await leasehold(["worker", "--store", server.url, "--handlers", file]);
     expect(wrong.code).toBe(64);
     expect(wrong.stderr).toContain("must be an array of handlers made by defineTask");
     const { port } = new URL(server.url);
@@ -329,7 +331,7 @@ describe("what is typed wrong", SLOW, () => {
     ],
     [["worker"], "--handlers <file>", "Options: --store"],
     [["generate", "nonsense"], "unknown command 'nonsense'", "Commands: run, start,"],
-    [["enqueue", "kind", "{"], "the data is not JSON", ""],
+    [["enqueue", "kind", "{", "--store", "redis://x"], "the data is not JSON", ""],
     [["tasks", "--state", "weird"], "Allowed choices are pending, running,", ""],
   ])("%j", async (args, problem, remedy) => {
     const { code, stdout, stderr } = await leasehold(args);

@@ -12,7 +12,7 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
-import { integer, namespaceOption, whereOf, withStores } from "./options.js";
+import { controlWhereOf, integer, withDatabase, withStores } from "./options.js";
 import { print } from "./output.js";
 import { withControl } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -42,7 +42,6 @@ interface ListOptions {
 function addList(audit: Command): void {
   withStores(audit.command("list"))
     .description("list entries, newest first")
-    .addOption(namespaceOption())
     .option("--all", "list all tenants")
     .option("--target <name>", "list only entries about this resource, task or key")
     .option(
@@ -55,7 +54,7 @@ function addList(audit: Command): void {
     .option("--json", "print JSON")
     .action(async (options: ListOptions, command: Command) => {
       const { namespace, all, target, action, limit, json } = options;
-      const { items } = await withControl(whereOf(command), ({ audit: log }) =>
+      const { items } = await withControl(controlWhereOf(command), ({ audit: log }) =>
         log.list({
           namespace: all ? null : namespace,
           limit,
@@ -68,7 +67,7 @@ function addList(audit: Command): void {
 }
 
 function addVerify(audit: Command): void {
-  withStores(audit.command("verify"))
+  withDatabase(audit.command("verify"))
     .description("verify the hash chain of all entries")
     .option(
       "--checkpoint <file>",
@@ -79,7 +78,7 @@ function addVerify(audit: Command): void {
     .action(
       async ({ checkpoint, json }: { checkpoint?: string; json?: boolean }, command: Command) => {
         const known = checkpoint === undefined ? CHAIN_BEGIN : await readCheckpoint(checkpoint);
-        const verified = await withControl(whereOf(command), ({ audit: log }) =>
+        const verified = await withControl(controlWhereOf(command), ({ audit: log }) =>
           verifyAudit(log, known),
         );
         print(json, verified, () =>
@@ -93,14 +92,14 @@ function addVerify(audit: Command): void {
 }
 
 function addExport(audit: Command): void {
-  withStores(audit.command("export"))
+  withDatabase(audit.command("export"))
     .description("export all entries of all tenants as JSON lines; the last line is a checkpoint")
     .option("--out <file>", "write to this file (default: stdout)")
     .option("--json", "accepted for symmetry: exports are always JSON")
     .addHelpText("after", EXPORT_HELP)
     .action(async ({ out }: { out?: string }, command: Command) => {
       const exported = (write: Write) =>
-        withControl(whereOf(command), ({ audit: log }) => exportAll(log, write));
+        withControl(controlWhereOf(command), ({ audit: log }) => exportAll(log, write));
       await (out === undefined ? exported(toStdout) : toFile(out, exported));
     });
 }

@@ -12,6 +12,7 @@ import {
   Signals,
   ttlOption,
 } from "./held-command.js";
+import { notifier } from "./notices.js";
 import { whereOf, withStore } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectWithin } from "./stores.js";
@@ -37,13 +38,17 @@ export function addElect(program: Command): void {
     .addOption(ttlOption())
     .addOption(graceOption())
     .option("--holder <name>", "name of this candidate (default: a random one with the pid)")
-    .option("--json", "print JSON lines")
+    .option("--json", "print JSON lines, on stderr too")
     .addHelpText("after", HELP)
     .action(async (name: string, words: string[], options: Options, command: Command) => {
       if (options.observe && words.length > 0) {
         throw new UsageError("--observe does not stand for election, so it cannot run a command");
       }
-      const leasehold = await connectWithin(whereOf(command).store, options.holder);
+      const leasehold = await connectWithin(
+        whereOf(command),
+        options.holder,
+        notifier(options.json),
+      );
       try {
         if (options.observe) await observe(leasehold, name, options);
         else throw new Exit(await lead(leasehold, name, words, options));
@@ -86,7 +91,11 @@ async function lead(
           if (!right.signal.aborted) await once(right.signal, "abort");
           return;
         }
-        const ended = await runUnder(right, name, words, { graceMs, signals });
+        const ended = await runUnder(right, name, words, {
+          graceMs,
+          signals,
+          notify: notifier(json),
+        });
         // The command was stopped because the term was lost. It runs again with the next term.
         if (right.signal.aborted) return;
         code = ended;

@@ -16,7 +16,6 @@ import { print } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
 
-const NAMESPACE = "default";
 const rate = decimal(0.01, 1_000);
 
 interface RunOptions {
@@ -69,7 +68,7 @@ export function addGenerate(program: Command): void {
     .description("print the wanted state and the instance that generates")
     .option("--json", "print JSON")
     .action(async ({ json }: { json?: boolean }, command: Command) =>
-      show(command, json, ({ generator }) => generator.read(NAMESPACE)),
+      show(command, json, ({ generator }, namespace) => generator.read(namespace)),
     );
 }
 
@@ -91,7 +90,11 @@ async function run(where: Where, options: RunOptions): Promise<void> {
   const stores = await openWhere(where, env);
   const leases = clientOver(
     stores.leases,
-    { env, ...(options.holder === undefined ? {} : { holder: options.holder }) },
+    {
+      env,
+      namespace: where.namespace,
+      ...(options.holder === undefined ? {} : { holder: options.holder }),
+    },
     stores,
   );
   try {
@@ -111,25 +114,33 @@ async function steer(
   change: Partial<GeneratorWanted>,
 ): Promise<void> {
   const by = { actor, reason: reason ?? null };
-  await show(command, json, (stores) => steerGenerator(operatorOf(stores), NAMESPACE, change, by));
+  await show(command, json, (stores, namespace) =>
+    steerGenerator(operatorOf(stores), namespace, change, by),
+  );
 }
 
 async function show(
   command: Command,
   json: boolean | undefined,
-  wantedOf: (stores: Stores) => Promise<GeneratorWanted>,
+  wantedOf: (stores: Stores, namespace: string) => Promise<GeneratorWanted>,
 ): Promise<void> {
-  const stores = await openWhere(whereOf(command), systemEnv);
+  const where = whereOf(command);
+  const { namespace } = where;
+  const stores = await openWhere(where, systemEnv);
   try {
-    const status = await statusOf(stores, await wantedOf(stores));
+    const status = await statusOf(stores, namespace, await wantedOf(stores, namespace));
     print(json, status, () => describe(status));
   } finally {
     await stores.close();
   }
 }
 
-async function statusOf(stores: Stores, { running, ratePerSecond }: GeneratorWanted) {
-  const [lease] = await stores.leases.get([{ namespace: NAMESPACE, resource: GENERATOR_RESOURCE }]);
+async function statusOf(
+  stores: Stores,
+  namespace: string,
+  { running, ratePerSecond }: GeneratorWanted,
+) {
+  const [lease] = await stores.leases.get([{ namespace, resource: GENERATOR_RESOURCE }]);
   const live = lease?.state === "live" ? lease : null;
   return {
     running,

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { migrate } from "leasehold";
-import { whereOf, withStores } from "./options.js";
+import { ownWhereOf, withDatabase } from "./options.js";
 import { print } from "./output.js";
 import { shownUrl } from "./stores.js";
 
@@ -8,12 +8,12 @@ import { shownUrl } from "./stores.js";
 const HAS_TABLES = /^(pglite|postgres|postgresql):/i;
 
 export function addMigrate(program: Command): void {
-  withStores(program.command("migrate"))
+  withDatabase(program.command("migrate"))
     .description("migrate the tables of --store and --control to this version")
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async ({ json }: { json?: boolean }, command: Command) => {
-      const { store, control = store } = whereOf(command);
+      const { store, control = store } = ownWhereOf(command);
       for (const url of new Set([store, control])) await migrateStore(url, json);
     });
 }

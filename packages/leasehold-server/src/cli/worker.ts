@@ -1,12 +1,11 @@
 import { type Command, Option } from "commander";
-import { connect } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
 import { logLevelOption, newLogger } from "./log.js";
-import { duration, integer, keyValue, tasksUrl, withStores } from "./options.js";
+import { controlWhereOf, duration, integer, keyValue, type Where, withStores } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
-import { CONNECT_TIMEOUT_MS, shownUrl } from "./stores.js";
+import { connectTo, shownUrl } from "./stores.js";
 
 interface Options {
   readonly handlers: string;
@@ -50,19 +49,15 @@ export function addWorker(program: Command): void {
     .option("--holder <name>", "name of this holder (default: a random one with the pid)")
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
-    .action(async (options: Options, command: Command) => work(tasksUrl(command), options));
+    .action(async (options: Options, command: Command) => work(controlWhereOf(command), options));
 }
 
-async function work(url: string, options: Options): Promise<void> {
+async function work(where: Where, options: Options): Promise<void> {
   const { clock } = systemEnv;
   const shutdown = listenForShutdown(clock);
   const logger = newLogger(options.logLevel);
   const handlers = await loadHandlers(options.handlers, options.option ?? {});
-  const leasehold = await connect(url, {
-    logger,
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    ...(options.holder === undefined ? {} : { holder: options.holder }),
-  });
+  const leasehold = await connectTo(where, { logger, holder: options.holder });
   try {
     leasehold.tasks.work(handlers, {
       concurrency: options.concurrency,
@@ -71,7 +66,7 @@ async function work(url: string, options: Options): Promise<void> {
       ...(options.queue && { queues: options.queue }),
     });
     const kinds = handlers.map((handler) => handler.kind);
-    logger.info({ holder: leasehold.holder, kinds, store: shownUrl(url) }, "working");
+    logger.info({ holder: leasehold.holder, kinds, store: shownUrl(where.store) }, "working");
     await shutdown.requested();
     logger.info({ holder: leasehold.holder }, "draining");
   } finally {
