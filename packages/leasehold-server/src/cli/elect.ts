@@ -37,7 +37,7 @@ export function addElect(program: Command): void {
     .option("--observe", "do not stand for election: print the current leader, and each change")
     .addOption(ttlOption())
     .addOption(graceOption())
-    .option("--holder <name>", "name of this candidate (default: a random one with the pid)")
+    .option("--holder <name>", "name of this candidate (default: HOST-PID-RANDOM)")
     .option("--json", "print JSON lines, on stderr too")
     .addHelpText("after", HELP)
     .action(async (name: string, words: string[], options: Options, command: Command) => {

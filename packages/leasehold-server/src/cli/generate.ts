@@ -39,7 +39,7 @@ export function addGenerate(program: Command): void {
         .argParser(duration)
         .default(5_000, "5s"),
     )
-    .option("--holder <name>", "name of this holder (default: a random one with the pid)")
+    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
     .addOption(logLevelOption())
     .argument("[word]")
     .usage("[options]")

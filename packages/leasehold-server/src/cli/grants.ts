@@ -44,7 +44,7 @@ export function addAcquire(program: Command): void {
       duration,
       0,
     )
-    .option("--holder <name>", "name of the holder (default: a random one with the pid)")
+    .option("--holder <name>", "name of the holder (default: HOST-PID-RANDOM)")
     .option("--json", "print JSON")
     .addHelpText("after", ACQUIRE_HELP)
     .action(async (resource: string, options: AcquireOptions, command: Command) => {

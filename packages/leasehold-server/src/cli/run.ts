@@ -40,7 +40,7 @@ export function addRun(program: Command): void {
       duration,
     )
     .addOption(graceOption())
-    .option("--holder <name>", "name of this holder (default: a random one with the pid)")
+    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
     .option(
       "-E, --conflict-exit-code <n>",
       "exit code if another holder kept the resource for as long as --wait",

@@ -46,7 +46,7 @@ export function addWorker(program: Command): void {
         .argParser(duration)
         .default(5_000, "5s"),
     )
-    .option("--holder <name>", "name of this holder (default: a random one with the pid)")
+    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => work(controlWhereOf(command), options));

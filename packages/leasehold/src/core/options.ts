@@ -57,7 +57,7 @@ export interface LeaseOptions extends Omit<AcquireOptions, "waitMs"> {
 export interface ClientOptions {
   /** The tenant whose resources these are; part of every key. Default `default`. */
   namespace?: string;
-  /** Identity of this process incarnation, shown to others. Default `pid-<pid>-<random>`. */
+  /** Identity of this process incarnation, shown to others. Default `<host>-<pid>-<random>`. */
   holder?: string;
   /** A pino logger or anything of its shape. Default: silent. */
   logger?: Env["logger"];

@@ -48,7 +48,7 @@ import { type Worker, type WorkerOptions, workerOver } from "./worker.js";
 export interface TasksOptions {
   /** The tenant whose tasks these are. Default `default`. */
   namespace?: string;
-  /** Identity of this process incarnation, kept with every attempt. Default `pid-<pid>-<random>`. */
+  /** Identity of this process incarnation, kept with every attempt. Default `<host>-<pid>-<random>`. */
   holder?: string;
   /** A pino logger or anything of its shape. Default: silent. */
   logger?: Env["logger"];
