@@ -35,7 +35,7 @@ const examples = readdirSync(sources, { recursive: true, encoding: "utf8" })
 const NEEDS_ENGINE = /(postgres|redis|etcd|zookeeper|https?):\/\/|from "(ioredis|pg)"/;
 const needsEngine = ({ code }: Example) => NEEDS_ENGINE.test(code);
 
-/** Node 20 lacks `await using`. */
+/** For the oldest Node that the packages support. */
 const OPTIONS = {
   target: "ES2022",
   lib: ["ES2024", "ESNext.Disposable"],

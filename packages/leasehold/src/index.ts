@@ -22,8 +22,9 @@ export * from "./face.js";
  * ```js
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:", { holder: "web-1" });
+ * const leasehold = await connect("memory:", { holder: "web-1" });
  * console.log(await leasehold.run("billing", () => "billed"));
+ * await leasehold.close();
  * ```
  */
 export function connect(

@@ -53,11 +53,12 @@ export let leasesOf: (leasehold: Leasehold | Leasehold<AnyLease>) => LeaseClient
  * ```js
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
+ * const leasehold = await connect("memory:");
  * const sent = await leasehold.run("billing", async (lease) => {
  *   return lease.checkAlive() ? "sent" : "stopped";
  * });
  * console.log(sent);
+ * await leasehold.close();
  * ```
  */
 export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
@@ -129,9 +130,10 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * ```js
    * import { connect } from "leasehold";
    *
-   * await using leasehold = await connect("memory:");
+   * const leasehold = await connect("memory:");
    * const lease = await leasehold.acquire("report", { ttlMs: 10_000, waitMs: 5_000 });
    * await lease.release();
+   * await leasehold.close();
    * ```
    */
   acquire(resource: string, options: AcquireOptions = {}): Promise<L> {

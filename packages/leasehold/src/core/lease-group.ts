@@ -17,9 +17,14 @@ let groupOf: (leases: readonly HeldLease[]) => LeaseGroup;
  * ```js
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
- * await using group = await leasehold.acquireAll(["account-1", "account-2"]);
- * console.log(group.leases.map(({ resource }) => resource), group.checkAlive());
+ * const leasehold = await connect("memory:");
+ * const group = await leasehold.acquireAll(["account-1", "account-2"]);
+ * try {
+ *   console.log(group.leases.map(({ resource }) => resource), group.checkAlive());
+ * } finally {
+ *   await group.release();
+ * }
+ * await leasehold.close();
  * ```
  */
 export class LeaseGroup<L = Lease> implements AsyncDisposable {

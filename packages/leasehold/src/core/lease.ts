@@ -49,9 +49,14 @@ export interface HeldResource extends AsyncDisposable {
  * ```js
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
- * await using lease = await leasehold.acquire("billing");
- * if (lease.checkAlive()) console.log(lease.resource, typeof lease.token);
+ * const leasehold = await connect("memory:");
+ * const lease = await leasehold.acquire("billing");
+ * try {
+ *   if (lease.checkAlive()) console.log(lease.resource, typeof lease.token);
+ * } finally {
+ *   await lease.release();
+ * }
+ * await leasehold.close();
  * ```
  */
 export interface Lease extends HeldResource {

@@ -34,10 +34,12 @@ export let reusableLeaseOver: (
  * ```js
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
- * await using lease = leasehold.reusableLease("shard-7", { ttlMs: 5_000 });
+ * const leasehold = await connect("memory:");
+ * const lease = leasehold.reusableLease("shard-7", { ttlMs: 5_000 });
  * lease.onLost((reason) => console.log("stop:", reason));
  * if (await lease.acquire()) console.log(lease.checkAlive());
+ * await lease.release();
+ * await leasehold.close();
  * ```
  */
 export class ReusableLease<L = Lease> implements AsyncDisposable {

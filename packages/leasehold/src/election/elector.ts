@@ -85,7 +85,7 @@ export let electorOver: (leases: LeaseClient, name: string, options?: ElectorOpt
  * ```js
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
+ * const leasehold = await connect("memory:");
  * const elector = leasehold.elector("cluster", { ttlMs: 5_000 });
  * const left = new AbortController();
  * await elector.lead(
@@ -95,6 +95,7 @@ export let electorOver: (leases: LeaseClient, name: string, options?: ElectorOpt
  *   },
  *   { signal: left.signal },
  * );
+ * await leasehold.close();
  * ```
  */
 export class Elector {

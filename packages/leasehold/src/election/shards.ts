@@ -82,8 +82,8 @@ export let shardsOver: (leases: LeaseClient, name: string, options: ShardsOption
  * import { once } from "node:events";
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
- * await using shards = leasehold.shards("mailboxes", {
+ * const leasehold = await connect("memory:");
+ * const shards = leasehold.shards("mailboxes", {
  *   count: 4,
  *   work: async (shard, { signal }) => {
  *     console.log("working on shard", shard);
@@ -91,6 +91,8 @@ export let shardsOver: (leases: LeaseClient, name: string, options: ShardsOption
  *   },
  * });
  * shards.start();
+ * await shards.close();
+ * await leasehold.close();
  * ```
  */
 export class Shards implements AsyncDisposable {

@@ -53,7 +53,7 @@ export let singletonOver: (
  * import { once } from "node:events";
  * import { connect } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
+ * const leasehold = await connect("memory:");
  * const singleton = leasehold.singleton("outbox", async ({ signal }) => {
  *   console.log("one of us publishes");
  *   await once(signal, "abort");
@@ -61,6 +61,7 @@ export let singletonOver: (
  * singleton.start();
  * setTimeout(() => singleton.close(), 100);
  * await singleton.ended;
+ * await leasehold.close();
  * ```
  */
 export class Singleton implements AsyncDisposable {

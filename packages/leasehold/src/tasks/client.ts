@@ -113,10 +113,11 @@ export interface TasksClient {
  * ```js
  * import { connect, defineTask } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
+ * const leasehold = await connect("memory:");
  * const mail = defineTask("mail");
  * await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
  * console.log(await leasehold.tasks.counts());
+ * await leasehold.close();
  * ```
  */
 export class Tasks {

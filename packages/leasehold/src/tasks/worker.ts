@@ -127,13 +127,14 @@ export let workerOver: (
  * ```js
  * import { connect, defineTask } from "leasehold";
  *
- * await using leasehold = await connect("memory:");
+ * const leasehold = await connect("memory:");
  * const mail = defineTask("mail");
  * await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
  * const sent = new Promise((resolve) => {
  *   leasehold.tasks.work([mail.handle(async (data) => resolve(data))]);
  * });
  * console.log(await sent);
+ * await leasehold.close();
  * ```
  */
 export class Worker implements AsyncDisposable {

@@ -54,7 +54,8 @@ const byName = new Map<string, Memory>();
  * import { connect } from "leasehold";
  * import { memory } from "leasehold/stores/memory";
  *
- * await using leasehold = await connect(memory({ name: "tests" }));
+ * const leasehold = await connect(memory({ name: "tests" }));
+ * await leasehold.close();
  * ```
  */
 export function memory(options: { name?: string } = {}): StoreSource<Stores> {
