@@ -4,7 +4,7 @@ import { type Key, type LeaseStore, StoreMisconfiguredError } from "../../core/i
 import type { Env } from "../../env/index.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { Diagnosis, QueuedWaiter } from "../source.js";
-import type { Backend, Sql } from "./connection.js";
+import type { Backend, RawBackend, Sql } from "./connection.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
 import { ownPgliteBackend, pgliteBackend } from "./connection-pglite.js";
 import { poolBackend, serverBackend } from "./connection-server.js";
@@ -13,6 +13,7 @@ import { PostgresGeneratorState } from "./control-generator.js";
 import { PostgresGrantHistory } from "./control-history.js";
 import { diagnosePostgres } from "./diagnose.js";
 import { migrate } from "./migrate.js";
+import { inSchema, schemaNamed } from "./schema.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
@@ -29,14 +30,26 @@ export type {
 
 /** The location of the database. */
 export type PostgresSource =
-  /** `postgres://user:password@host:port/database`, with pg's parameters; `watch=poll` too. */
-  | { readonly url: string | URL }
-  /** A pg pool, which the caller closes. Set `watch: "poll"` if the pool shares sessions. */
-  | { readonly pool: PgPool; readonly watch?: "push" | "poll" }
-  /** A directory for PGlite, or `""` for an in-memory database. */
-  | { readonly directory: string }
-  /** A PGlite instance, which the caller closes. */
-  | { readonly db: PgliteInstance };
+  /** `postgres://user:password@host:port/database`, with pg's parameters; `watch=poll` and `schema=NAME` too. */
+  (
+    | { readonly url: string | URL }
+    /** A pg pool, which the caller closes. Set `watch: "poll"` if the pool shares sessions. */
+    | { readonly pool: PgPool; readonly watch?: "push" | "poll" }
+    /** A directory for PGlite, or `""` for an in-memory database. */
+    | { readonly directory: string }
+    /** A PGlite instance, which the caller closes. */
+    | { readonly db: PgliteInstance }
+  ) &
+    InSchema;
+
+/** Where the tables are. */
+export interface InSchema {
+  /**
+   * The schema of the tables, which `leasehold migrate` creates: 1 to 53 of `a-z`, `0-9` and `_`. Default
+   * `leasehold`. Stores in two schemas of one database do not see each other's leases and tasks.
+   */
+  readonly schema?: string;
+}
 
 /** One open database: its stores share connections and the subscription. */
 export interface PostgresDatabase {
@@ -60,7 +73,7 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
   const backend = await openBackend(source, env);
   try {
     await checkIsolation(backend.general);
-    await migrate(backend.general);
+    await migrate(backend.general, backend.schema);
     const listener = await Listener.open(backend, env);
     // Notifications arrive only in a session that the store does not share.
     if (listener.mode === "push") backend.prepare?.();
@@ -97,7 +110,7 @@ export async function migratePostgres(
 ): Promise<readonly string[]> {
   const backend = await openBackend(source, env);
   try {
-    return await migrate(backend.general);
+    return await migrate(backend.general, backend.schema);
   } finally {
     await backend.close();
   }
@@ -123,7 +136,19 @@ async function checkIsolation(sql: Sql): Promise<void> {
   );
 }
 
-function openBackend(source: PostgresSource, env: Env): Promise<Backend> {
+async function openBackend(source: PostgresSource, env: Env): Promise<Backend> {
+  const schema = schemaNamed(source.schema ?? ("url" in source ? schemaIn(source.url) : undefined));
+  return inSchema(await openRaw(source, env), schema);
+}
+
+/** The parameter `schema` of a URL. A URL with several hosts, or a wrong one, cannot be parsed here. */
+function schemaIn(url: string | URL): string | undefined {
+  const text = String(url);
+  const found = URL.canParse(text) ? new URL(text).searchParams.get("schema") : null;
+  return found ?? undefined;
+}
+
+function openRaw(source: PostgresSource, env: Env): Promise<RawBackend> {
   if ("directory" in source) return pgliteBackend(source.directory, env);
   if ("db" in source) return Promise.resolve(ownPgliteBackend(source.db, env));
   if ("pool" in source)
@@ -149,13 +174,14 @@ function storesOf(source: PostgresSource): PostgresStores {
  * Leases and tasks in a PostgreSQL server: `postgres({ url })`, or `postgres({ pool })` over a pg pool.
  * The store keeps one connection of the pool for notifications and never closes the pool. Set `watch:
  * "poll"` if the pool leads to PgBouncer in transaction mode. By default the store detects that itself
- * on opening, which takes 2 s.
+ * on opening, which takes 2 s. With `schema: "app_leases"`, or `?schema=app_leases` in the URL, the tables are in
+ * that schema instead of `leasehold`.
  * @throws (on opening) STORE_UNAVAILABLE, STORE_MISCONFIGURED
  * @example
  * const leases = await connect(postgres({ pool: new pg.Pool({ connectionString }) }));
  */
 export function postgres(
-  source: { url: string | URL } | { pool: PgPool; watch?: "push" | "poll" },
+  source: ({ url: string | URL } | { pool: PgPool; watch?: "push" | "poll" }) & InSchema,
 ): PostgresStores {
   return storesOf(source);
 }
@@ -171,6 +197,8 @@ export function postgres(
  * @example
  * const leases = await connect(pglite({ directory: "./data" }));
  */
-export function pglite(source: { directory: string } | { db: PgliteInstance }): PostgresStores {
+export function pglite(
+  source: ({ directory: string } | { db: PgliteInstance }) & InSchema,
+): PostgresStores {
   return storesOf(source);
 }

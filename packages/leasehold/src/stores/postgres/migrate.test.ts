@@ -95,7 +95,9 @@ describePostgres("migrations", () => {
       name: "broken",
       statements: ["CREATE TABLE leasehold.half (n int)", "SELECT 1/0"],
     };
-    await expect(migrate(sql, [...MIGRATIONS, added, broken])).rejects.toThrow("division by zero");
+    await expect(migrate(sql, undefined, [...MIGRATIONS, added, broken])).rejects.toThrow(
+      "division by zero",
+    );
     const added1 = { version: MIGRATIONS.length + 1, name: "added" };
     expect(await versions()).toEqual([...all, added1]);
     const { rows } = await pool.query("SELECT to_regclass('leasehold.half') AS half");

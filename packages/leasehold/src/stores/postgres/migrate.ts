@@ -4,33 +4,34 @@
  * transaction owns the lock, not the session, so this works behind PgBouncer too.
  */
 import { StoreMisconfiguredError } from "../../core/index.js";
-import type { Session, Sql } from "./connection.js";
+import type { Schema, Session, Sql } from "./connection.js";
 import { MIGRATIONS, type Migration } from "./migrations.js";
+import { DEFAULT_SCHEMA } from "./schema.js";
 
-/** The key of the advisory lock: the bytes "leasehol" as a number. */
-const LOCK = "SELECT pg_advisory_xact_lock(7810756276994469740)";
+const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('leasehold migrations', 0))";
 /** The time limit of a step, which may wait for the steps of other instances. */
 const STEP_TIMEOUT_MS = 120_000;
 
 /**
- * Brings the schema `leasehold` up to date, and returns the names of the applied steps. Needs rights to
+ * Brings the schema up to date, and returns the names of the applied steps. Needs rights to
  * change the schema only if a step remains.
  * @throws StoreMisconfiguredError if a newer release has migrated this database
  */
 export async function migrate(
   sql: Sql,
+  schema: Schema = DEFAULT_SCHEMA,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<readonly string[]> {
   const steps: string[] = [];
-  let version = await versionOf(sql);
+  let version = await versionOf(sql, schema);
   while (version < migrations.length) {
     version = await sql.transaction(
       async (session) => {
         await session.query(LOCK);
-        const reached = await versionOf(session);
+        const reached = await versionOf(session, schema);
         const next = migrations[reached];
         if (!next) return reached;
-        if (reached === 0) await createSchema(session);
+        if (reached === 0) await createSchema(session, schema);
         for (const statement of next.statements) await session.query(statement);
         await session.query(
           "INSERT INTO leasehold.migration (version, name, applied_at) VALUES ($1::int, $2, clock_timestamp())",
@@ -44,7 +45,7 @@ export async function migrate(
   }
   if (version > migrations.length) {
     throw new StoreMisconfiguredError(
-      `the schema "leasehold" of this database is at version ${version}, set by a newer release; ` +
+      `the schema "${schema.name}" of this database is at version ${version}, set by a newer release; ` +
         `this release knows ${migrations.length} versions: update leasehold`,
     );
   }
@@ -52,13 +53,14 @@ export async function migrate(
 }
 
 /** Returns the number of applied steps. */
-async function versionOf(session: Session): Promise<number> {
+async function versionOf(session: Session, schema: Schema): Promise<number> {
   // to_regclass may return what this session knew before it waited for the lock.
   const [table] = await session.query<{ there: boolean }>(
     `SELECT EXISTS (
        SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-       WHERE n.nspname = 'leasehold' AND c.relname = 'migration'
+       WHERE n.nspname = $1 AND c.relname = 'migration'
      ) AS there`,
+    [schema.name],
   );
   if (!table?.there) return 0;
   const [row] = await session.query<{ version: number }>(
@@ -67,9 +69,9 @@ async function versionOf(session: Session): Promise<number> {
   return row?.version ?? 0;
 }
 
-async function createSchema(session: Session): Promise<void> {
+async function createSchema(session: Session, schema: Schema): Promise<void> {
   // IF NOT EXISTS: an administrator may have created the schema for a user without that right.
-  await session.query("CREATE SCHEMA IF NOT EXISTS leasehold");
+  await session.query(`CREATE SCHEMA IF NOT EXISTS ${schema.sqlName}`);
   await session.query(`CREATE TABLE IF NOT EXISTS leasehold.migration (
     version integer PRIMARY KEY,
     name text NOT NULL,

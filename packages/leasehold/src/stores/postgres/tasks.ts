@@ -30,7 +30,7 @@ import type {
   TaskWatchEvent,
 } from "../../tasks/port.js";
 import { storedId, storedTask } from "../../tasks/record.js";
-import type { Sql } from "./connection.js";
+import type { Schema, Sql } from "./connection.js";
 import { failedOutcome } from "./failures.js";
 import type { Connections } from "./shared.js";
 import { TaskCalls } from "./task-calls.js";
@@ -67,6 +67,7 @@ const FORGET_EVERY_MS = 60_000;
 
 export class PostgresTaskStore implements TaskStore {
   readonly capabilities: TaskCapabilities;
+  readonly #schema: Schema;
   readonly #general: Sql;
   readonly #control: Sql;
   readonly #listener: Listener;
@@ -77,6 +78,7 @@ export class PostgresTaskStore implements TaskStore {
   #forgetAtMs: number;
 
   constructor({ backend, listener, env }: Connections) {
+    this.#schema = backend.schema;
     this.#general = backend.general;
     this.#control = backend.control;
     this.#listener = listener;
@@ -104,7 +106,10 @@ export class PostgresTaskStore implements TaskStore {
     } catch (error) {
       return tasks.map(() => failedOutcome(error));
     }
-    return enqueue(tasks, client ? runIn(client) : this.#calls.within(this.#general, options));
+    return enqueue(
+      tasks,
+      client ? runIn(client, this.#schema) : this.#calls.within(this.#general, options),
+    );
   }
 
   async claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome> {

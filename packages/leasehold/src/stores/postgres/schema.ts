@@ -1,0 +1,92 @@
+/**
+ * The schema of the tables. Every statement of the stores names it `leasehold`. In a database where it has another
+ * name, each text gets that name before it is sent. The search path would not do: behind a pooler in transaction mode
+ * a SET reaches the sessions of other clients.
+ *
+ *   leasehold.lease             the table           "app".lease
+ *   'leasehold', 'leasehold x'  channel, locks      'leasehold_app', 'leasehold_app x'
+ */
+import { InvalidOptionError } from "../../core/index.js";
+import {
+  type Backend,
+  CHANNEL,
+  type RawBackend,
+  type Schema,
+  type Session,
+  type Sql,
+} from "./connection.js";
+
+const NAME = "leasehold";
+
+export const DEFAULT_SCHEMA: Schema = {
+  name: NAME,
+  sqlName: NAME,
+  channel: CHANNEL,
+  sql: (text) => text,
+};
+
+/** A channel's name has at most 63 bytes, and `leasehold_` takes ten. */
+const LONGEST_NAME = 53;
+
+/**
+ * @param name 1 to 53 of `a-z`, `0-9` and `_`, not first a digit
+ * @throws InvalidOptionError
+ */
+export function schemaNamed(name: string | undefined): Schema {
+  if (name === undefined || name === NAME) return DEFAULT_SCHEMA;
+  if (typeof name !== "string" || !/^[a-z_][a-z0-9_]*$/.test(name) || name.length > LONGEST_NAME) {
+    throw new InvalidOptionError(
+      "schema",
+      `must be 1 to ${LONGEST_NAME} of a-z, 0-9 and _, and not begin with a digit`,
+    );
+  }
+  // Other libraries put ?schema=public into the same URL for their own tables.
+  if (name === "public" || name === "information_schema" || name.startsWith("pg_")) {
+    throw new InvalidOptionError(
+      "schema",
+      `must be a schema of its own, not "${name}": leave it out for "${NAME}"`,
+    );
+  }
+  const [sqlName, channel] = [`"${name}"`, `${CHANNEL}_${name}`];
+  const texts = new Map<string, string>();
+  return {
+    name,
+    sqlName,
+    channel,
+    sql(text) {
+      let found = texts.get(text);
+      if (found === undefined) {
+        found = text
+          .replaceAll(/'leasehold\b/g, `'${channel}`)
+          .replaceAll(/\bleasehold\./g, `${sqlName}.`);
+        if (texts.size < MOST_TEXTS) texts.set(text, found);
+      }
+      return found;
+    },
+  };
+}
+
+/** Above the number of statements; some have one text per number of queues. */
+const MOST_TEXTS = 300;
+
+/** The backend, for statements that name the schema `leasehold`. */
+export function inSchema(backend: RawBackend, schema: Schema): Backend {
+  return {
+    ...backend,
+    general: sqlIn(schema, backend.general),
+    control: sqlIn(schema, backend.control),
+    schema,
+  };
+}
+
+export function sqlIn(schema: Schema, sql: Sql): Sql {
+  return {
+    query: (text, values, options) => sql.query(schema.sql(text), values, options),
+    transaction: (work, options) =>
+      sql.transaction((session) => work(sessionIn(schema, session)), options),
+  };
+}
+
+function sessionIn(schema: Schema, session: Session): Session {
+  return { query: (text, values) => session.query(schema.sql(text), values) };
+}
