@@ -23,7 +23,7 @@ export * from "./errors.js";
 export { HeldLease } from "./held-lease.js";
 export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
-export { checkName } from "./names.js";
+export { checkName, checkSchema } from "./names.js";
 export {
   type AcquireOptions,
   type ClientOptions,

@@ -8,6 +8,7 @@ import {
   freshDatabase,
 } from "../../../../../tests/support/postgres.js";
 import { systemEnv } from "../../env/index.js";
+import { fence } from "../../fence/index.js";
 import { connect, defineTask, type Leasehold, migrate } from "../../index.js";
 import { openPostgres, pglite, postgres } from "./index.js";
 import { schemaNamed } from "./schema.js";
@@ -137,6 +138,11 @@ describePostgres("in PostgreSQL", () => {
     expect(rows).toMatchObject([{ entries: 1 }]);
     const fenced = await pool.query("SELECT resource, token FROM controlled.fence");
     expect(fenced.rows).toEqual([{ resource: "r", token: "7" }]);
+    await expect(fence(pool, "r", 6, { schema: "controlled" })).rejects.toMatchObject({
+      code: "STALE_TOKEN",
+      lastToken: 7,
+    });
+    await expect(fence(pool, "r", 7)).rejects.toThrow("has no leasehold.check_fence");
   });
 
   it("8 instances migrate it once, and another schema does not wait for them", async () => {

@@ -6,7 +6,7 @@
  *   leasehold.lease             the table           "app".lease
  *   'leasehold', 'leasehold x'  channel, locks      'leasehold_app', 'leasehold_app x'
  */
-import { InvalidOptionError } from "../../core/index.js";
+import { checkSchema } from "../../core/index.js";
 import {
   type Backend,
   CHANNEL,
@@ -25,28 +25,10 @@ export const DEFAULT_SCHEMA: Schema = {
   sql: (text) => text,
 };
 
-/** A channel's name has at most 63 bytes, and `leasehold_` takes ten. */
-const LONGEST_NAME = 53;
-
-/**
- * @param name 1 to 53 of `a-z`, `0-9` and `_`, not first a digit
- * @throws InvalidOptionError
- */
-export function schemaNamed(name: string | undefined): Schema {
-  if (name === undefined || name === NAME) return DEFAULT_SCHEMA;
-  if (typeof name !== "string" || !/^[a-z_][a-z0-9_]*$/.test(name) || name.length > LONGEST_NAME) {
-    throw new InvalidOptionError(
-      "schema",
-      `must be 1 to ${LONGEST_NAME} of a-z, 0-9 and _, and not begin with a digit`,
-    );
-  }
-  // Other libraries put ?schema=public into the same URL for their own tables.
-  if (name === "public" || name === "information_schema" || name.startsWith("pg_")) {
-    throw new InvalidOptionError(
-      "schema",
-      `must be a schema of its own, not "${name}": leave it out for "${NAME}"`,
-    );
-  }
+/** @throws InvalidOptionError */
+export function schemaNamed(name: string = NAME): Schema {
+  checkSchema(name);
+  if (name === NAME) return DEFAULT_SCHEMA;
   const [sqlName, channel] = [`"${name}"`, `${CHANNEL}_${name}`];
   const texts = new Map<string, string>();
   return {
