@@ -70,8 +70,13 @@ async function versionOf(session: Session, schema: Schema): Promise<number> {
 }
 
 async function createSchema(session: Session, schema: Schema): Promise<void> {
-  // IF NOT EXISTS: an administrator may have created the schema for a user without that right.
-  await session.query(`CREATE SCHEMA IF NOT EXISTS ${schema.sqlName}`);
+  // An administrator may have created the schema for a user without the right to create one, which IF NOT EXISTS
+  // demands all the same.
+  const [found] = await session.query<{ there: boolean }>(
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace n WHERE n.nspname = $1) AS there",
+    [schema.name],
+  );
+  if (!found?.there) await session.query(`CREATE SCHEMA IF NOT EXISTS ${schema.sqlName}`);
   await session.query(`CREATE TABLE IF NOT EXISTS leasehold.migration (
     version integer PRIMARY KEY,
     name text NOT NULL,

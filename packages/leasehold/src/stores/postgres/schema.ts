@@ -15,6 +15,7 @@ import {
   type Session,
   type Sql,
 } from "./connection.js";
+import { explainingRights } from "./rights.js";
 
 const NAME = "leasehold";
 
@@ -53,15 +54,11 @@ const MOST_TEXTS = 300;
 
 /** The backend, for statements that name the schema `leasehold`. */
 export function inSchema(backend: RawBackend, schema: Schema): Backend {
-  return {
-    ...backend,
-    general: sqlIn(schema, backend.general),
-    control: sqlIn(schema, backend.control),
-    schema,
-  };
+  const within = (sql: Sql) => sqlIn(schema, explainingRights(sql, schema.name, backend.general));
+  return { ...backend, general: within(backend.general), control: within(backend.control), schema };
 }
 
-export function sqlIn(schema: Schema, sql: Sql): Sql {
+function sqlIn(schema: Schema, sql: Sql): Sql {
   return {
     query: (text, values, options) => sql.query(schema.sql(text), values, options),
     transaction: (work, options) =>
