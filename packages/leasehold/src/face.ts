@@ -130,6 +130,7 @@ export type { Leasehold } from "./leasehold.js";
 export type {
   Diagnosis,
   LeaseStores,
+  MigrationStep,
   QueuedWaiter,
   Source,
   StoreSource,

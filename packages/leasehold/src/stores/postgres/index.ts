@@ -1,9 +1,10 @@
 /** Leases and tasks in PostgreSQL: a server by URL, the user's pool, or PGlite in this process. */
+import { existsSync } from "node:fs";
 import type { Control, GrantHistory } from "../../control/index.js";
 import { type Key, type LeaseStore, StoreMisconfiguredError } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
-import type { Diagnosis, QueuedWaiter } from "../source.js";
+import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
 import type { Backend, RawBackend, Sql } from "./connection.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
 import { ownPgliteBackend, pgliteBackend } from "./connection-pglite.js";
@@ -12,7 +13,7 @@ import { postgresControl } from "./control.js";
 import { PostgresGeneratorState } from "./control-generator.js";
 import { PostgresGrantHistory } from "./control-history.js";
 import { diagnosePostgres } from "./diagnose.js";
-import { migrate } from "./migrate.js";
+import { migrate, planOf, stepsOf } from "./migrate.js";
 import { inSchema, schemaNamed } from "./schema.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
@@ -117,6 +118,26 @@ export async function migratePostgres(
 }
 
 /**
+ * The steps of {@link migratePostgres}, applied and remaining, without taking any.
+ * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ */
+export async function planPostgres(
+  source: PostgresSource,
+  env: Env,
+): Promise<readonly MigrationStep[]> {
+  // To open PGlite would create the database.
+  if ("directory" in source && !existsSync(source.directory)) {
+    return stepsOf(schemaNamed(source.schema), []);
+  }
+  const backend = await openBackend(source, env);
+  try {
+    return await planOf(backend.general, backend.schema);
+  } finally {
+    await backend.close();
+  }
+}
+
+/**
  * Checks the isolation level. Every statement decides on the newest version of a row that it locks; at
  * a stricter level PostgreSQL rejects that if another transaction was faster (40001). The store does
  * not set the level itself: behind PgBouncer in transaction mode a SET would reach another client's
@@ -161,12 +182,14 @@ function openRaw(source: PostgresSource, env: Env): Promise<RawBackend> {
 export interface PostgresStores {
   open(env: Env): Promise<PostgresDatabase>;
   migrate(env: Env): Promise<readonly string[]>;
+  plan(env: Env): Promise<readonly MigrationStep[]>;
 }
 
 function storesOf(source: PostgresSource): PostgresStores {
   return {
     open: (env) => openPostgres(source, env),
     migrate: (env) => migratePostgres(source, env),
+    plan: (env) => planPostgres(source, env),
   };
 }
 

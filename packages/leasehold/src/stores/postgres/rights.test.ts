@@ -1,6 +1,6 @@
-/** The statements that a refused user is told are those that it needs, and no more. */
+/** The GRANT statements in the error of a refused user are those that it needs, and no more. */
 import pg from "pg";
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { beforeAll, beforeEach, expect, it } from "vitest";
 import {
   describePostgres,
   type FreshDatabase,
@@ -49,7 +49,7 @@ describePostgres("a user without rights", () => {
     for (const grant of grants) await admin.query(grant);
   }
 
-  it("is told how it may create the schema", async () => {
+  it("learns how it may create the schema", async () => {
     const { message, grants } = await refusal(open());
     const name = new URL(database.url).pathname.slice(1);
     expect(message).toMatch(
@@ -67,7 +67,7 @@ describePostgres("a user without rights", () => {
     expect(await migratePostgres(asApp(), systemEnv)).toEqual([]);
   });
 
-  it("is told what it needs of a schema that is there, and can then do everything", async () => {
+  it("learns what it needs of a schema that is there, and can then do everything", async () => {
     await migratePostgres({ url: database.url }, systemEnv);
     const { message, grants } = await refusal(open());
     expect(message).toContain("permission denied for schema leasehold");
@@ -102,7 +102,7 @@ describePostgres("a user without rights", () => {
     await opened.close();
   });
 
-  it("is told only what is missing, when a statement is refused", async () => {
+  it("learns only what is missing, when a statement is refused", async () => {
     await migratePostgres({ url: database.url }, systemEnv);
     await run((await refusal(open())).grants);
     await admin.query(`REVOKE INSERT, DELETE ON leasehold.lease FROM ${role}`);
