@@ -1,9 +1,9 @@
 /** Which store and which tenant a command uses, by real processes. */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
 import {
   type CommandEntry,
@@ -11,6 +11,7 @@ import {
 } from "../../packages/leasehold-server/src/cli/command-tree.js";
 import { loadProgram } from "../../packages/leasehold-server/src/cli/program.js";
 import { Cli, type CliOptions, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
+import { freshPglite } from "../support/pglite.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
 
 const SLOW = { timeout: 60_000 };
@@ -122,6 +123,9 @@ describe("the store", SLOW, () => {
   });
 
   it("of serve is an embedded one, and serve says where", async () => {
+    const { directory } = await freshPglite();
+    // Filled, because a busy machine takes long to create a database.
+    await rename(directory, join(folder, ".leasehold"));
     const cli = new Cli(["serve", "--port", "0"], { cwd: folder });
     const line = await cli.until(({ err }) => err.find((text) => text.includes("listening on")));
     expect(JSON.parse(line)).toMatchObject({
@@ -149,7 +153,9 @@ describe("the store", SLOW, () => {
   });
 
   it("in a directory that another process has open is served by that one", async () => {
-    const store = `pglite:${join(folder, "held")}`;
+    const { directory, remove } = await freshPglite();
+    onTestFinished(remove);
+    const store = `pglite:${directory}`;
     const { cli, url } = await serve(store);
     const refused = await leasehold(["run", "r", "--wait", "1m", "--store", store, "--", "true"]);
     expect(refused.code).toBe(78);
