@@ -190,7 +190,7 @@ describe("run", SLOW, () => {
 
   it("reports what it does as JSON lines with --json", async () => {
     const { cli, url } = await serve();
-    const args = ["run", "r", "--store", url, "--holder", "me", "--json"];
+    const args = ["run", "r", "--store", url, "--holder", "me", "--ttl", "3s", "--json"];
     const script = "echo between >&2; echo go; while :; do sleep 0.1; done";
     const running = new Cli([...args, "--", "sh", "-c", script]);
     await running.until(({ out }) => out.includes("go"));

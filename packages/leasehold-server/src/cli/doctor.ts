@@ -34,7 +34,7 @@ interface Report {
 }
 
 export function addDoctor(program: Command): void {
-  withStore(program.command("doctor"))
+  withStore(program.command("doctor"), "own")
     .description("check the setup of a store, measure it, and recommend a TTL")
     .option("--ttl <duration>", "also judge this TTL", duration)
     .option(

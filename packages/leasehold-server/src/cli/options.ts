@@ -18,9 +18,15 @@ export interface Where {
   readonly namespace: string;
 }
 
+/** What --store says of memory: to users of commands for {@link ownWhereOf}, and for {@link whereOf}. */
+const IN_MEMORY = {
+  own: ", or memory:NAME (one process alone; each memory: without a name is another store)",
+  shared: ", but not memory:, which no other process sees",
+} as const;
+
 /** Adds --store and --namespace. */
-export function withStore(command: Command): Command {
-  return command.addOption(storeOption("store")).addOption(namespaceOption());
+export function withStore(command: Command, use: keyof typeof IN_MEMORY = "shared"): Command {
+  return command.addOption(storeOption("store", use)).addOption(namespaceOption());
 }
 
 /** Adds --store, --control and --namespace. */
@@ -31,7 +37,13 @@ export function withStores(command: Command): Command {
 /** Adds --store and --control, for commands that work on all tenants. */
 export function withDatabase(command: Command, defaultStore?: string): Command {
   return command
-    .addOption(storeOption("store of the leases", defaultStore))
+    .addOption(
+      storeOption(
+        "store of the leases",
+        defaultStore === undefined ? "shared" : "own",
+        defaultStore,
+      ),
+    )
     .addOption(
       new Option(
         "--control <url>",
@@ -40,12 +52,9 @@ export function withDatabase(command: Command, defaultStore?: string): Command {
     );
 }
 
-function storeOption(what: string, defaultStore?: string): Option {
-  // With a default in the working directory, two directories would be two stores that both grant.
-  return new Option(
-    "--store <url>",
-    `${what}: ${ENGINES}, or memory:NAME (one process alone; each memory: without a name is another store)`,
-  )
+/** With a default in the working directory, two directories would be two stores that both grant. */
+function storeOption(what: string, use: keyof typeof IN_MEMORY, defaultStore?: string): Option {
+  return new Option("--store <url>", `${what}: ${ENGINES}${IN_MEMORY[use]}`)
     .env("LEASEHOLD_STORE")
     .default(defaultStore);
 }
