@@ -24,7 +24,7 @@ export default defineConfig({
       "./tests/support/slow-reporter.ts",
       "./tests/support/summary-reporter.ts",
     ],
-    // Most of the time is spent waiting for leases to run out and processes to end, not computing.
+    // The tests spend most of their time waiting for leases to expire and processes to end.
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     coverage: { include: ["packages/*/src/**/*.ts"], exclude: ["**/*.test.ts"] },

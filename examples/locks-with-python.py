@@ -25,11 +25,11 @@ TRIES = 3
 
 
 class LockHeld(Exception):
-    """Somebody else has it."""
+    """Another worker holds the lock."""
 
 
 class LockLost(Exception):
-    """We may not go on: somebody else may be at work already."""
+    """We must stop: another worker may already hold the lock."""
 
 
 class Lock:
@@ -145,14 +145,14 @@ def main():
             with Lock(billing, "worker-2", ttl_seconds=2):
                 print("worker-2: has it too, which must not happen")
         except LockHeld as held:
-            print(f"worker-2: somebody else has it, {held}")
+            print(f"worker-2: the lock is held by {held}")
         close_billing(lock)
 
     with Lock(billing, "worker-3", ttl_seconds=2, renews=False) as late:
         try:
             close_billing(late)
         except LockLost:
-            print("worker-3: stops, for it may be somebody else's by now")
+            print("worker-3: stops, because another worker may hold the lock by now")
         while True:
             try:
                 with Lock(billing, "worker-4", ttl_seconds=2) as lock:

@@ -37,7 +37,7 @@ try {
 }
 
 /**
- * Waits for its turn, works, and gives the resource back, also when the work throws.
+ * Waits for the lease, works, and releases the lease, also when the work throws.
  * @param {import("leasehold").Leasehold} leases
  */
 function bill(leases) {

@@ -10,7 +10,7 @@ exerciseLeaseStore({
   name: engine.name,
   vitest: { afterAll, beforeAll, describe, expect, it },
   async open() {
-    // What has run out is measured by the store itself, so that its clock is all that need be moved.
+    // The store itself decides what has expired, so moving its clock is enough.
     const env = manualEnv({ seed: 11 });
     const stores = await kubernetes({ url: engine.url }).open(env);
     return {

@@ -37,14 +37,14 @@ describeChromium("the console's events", () => {
       .waitFor();
 
     const world = taskWorld(console.url);
-    const id = await world.add({ queue: "told", kind: "bell" });
-    await (await world.claim("told", "worker-1")).fail("no bell", { retryInMs: 3_600_000 });
-    const told = rows(page).filter({ has: page.getByTitle(`task:${id}`) });
-    await waitForCount(told, 3);
-    await told.filter({ hasText: "failed" }).filter({ hasText: "no bell" }).waitFor();
-    await world.ask("PUT", "/v1/pauses", { kind: "queue", name: "told", reason: "it rings" });
-    await rows(page).filter({ hasText: "queue told: it rings" }).waitFor();
-    await told.first().getByRole("link").click();
+    const id = await world.add({ queue: "rung", kind: "bell" });
+    await (await world.claim("rung", "worker-1")).fail("no bell", { retryInMs: 3_600_000 });
+    const events = rows(page).filter({ has: page.getByTitle(`task:${id}`) });
+    await waitForCount(events, 3);
+    await events.filter({ hasText: "failed" }).filter({ hasText: "no bell" }).waitFor();
+    await world.ask("PUT", "/v1/pauses", { kind: "queue", name: "rung", reason: "it rings" });
+    await rows(page).filter({ hasText: "queue rung: it rings" }).waitFor();
+    await events.first().getByRole("link").click();
     await page.getByRole("heading", { level: 1, name: "bell" }).waitFor();
     // Events that arrive while another page is open are kept.
     await calls.take("doors/back", "ann");

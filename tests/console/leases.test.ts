@@ -124,12 +124,12 @@ describeChromium("the console's leases", () => {
   });
 
   it("shows a change because of a notification, not of a poll", async () => {
-    const page = await shown.open("/leases?q=told/");
+    const page = await shown.open("/leases?q=watched/");
     await page.getByText("No matching leases").waitFor();
     await page.evaluate(IN_PAGE);
-    await page.evaluate("watchFor('told/now')");
-    await calls.take("told/now", "ann");
-    await row(page, "told/now").waitFor();
+    await page.evaluate("watchFor('watched/now')");
+    await calls.take("watched/now", "ann");
+    await row(page, "watched/now").waitFor();
     const noted = await page.evaluate<{ what: string; atMs: number }[]>("watched");
     expect(noted.map(({ what }) => what)).toEqual(["event", "answer", "shown"]);
     const [event, , seen] = noted;

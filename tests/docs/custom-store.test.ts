@@ -49,7 +49,7 @@ exerciseLeaseStore({
         nowMs += ms;
       },
       async restart() {
-        // As after a crash: nobody has closed the one before.
+        // As after a crash, the previous store was not closed.
         store = await FolderStore.open(folder, now);
         return store;
       },
@@ -69,7 +69,7 @@ describe("the compare-and-swap beneath it", () => {
     expect(await cell.swap(read, read.value + 1)).toBe("won");
   };
 
-  it("is lost by whoever was overtaken", async () => {
+  it("fails for a writer that was overtaken", async () => {
     const cell = await opened();
     const paused = await cell.read();
     await add(cell);
@@ -85,7 +85,7 @@ describe("the compare-and-swap beneath it", () => {
     expect((await cell.read()).value).toBe(answers.indexOf("won"));
   });
 
-  it("changes nothing, and says that it cannot tell, for whoever was overtaken by far", async () => {
+  it("changes nothing and reports an unknown outcome for a writer that was overtaken many times", async () => {
     const cell = await opened();
     const paused = await cell.read();
     for (let count = 0; count < 50; count += 1) await add(cell);

@@ -177,10 +177,10 @@ const SPEAK_HTTP: Readonly<Record<string, { needs: string; check: Check }>> = {
     needs: "python3",
     check: (out) => {
       expectInOrder(out, [
-        "worker-2: somebody else has it, worker-1",
+        "worker-2: the lock is held by worker-1",
         "worker-1: step 6 of 6",
         "worker-3: step 1 of 6",
-        "worker-3: stops, for it may be somebody else's by now",
+        "worker-3: stops, because another worker may hold the lock by now",
         "worker-4: has it, and the token has grown: True",
       ]);
       expect(out).not.toContain("worker-3: step 6");

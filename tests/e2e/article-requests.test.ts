@@ -50,7 +50,7 @@ describe("the lock service of the article", () => {
     ({ leaseId, fencingToken } = body);
   });
 
-  it("POST /v1/locks/acquire says who holds it to the next one, who is told no leaseId", async () => {
+  it("POST /v1/locks/acquire names the holder to the next caller, and omits the leaseId", async () => {
     const { status, body } = await curl("POST", "/v1/locks/acquire", ACQUIRE);
     expect(status).toBe(200);
     expect(body).toMatchObject({ acquired: false, ownerId: "worker-7", remainingMs: 60_000 });
@@ -189,7 +189,7 @@ describe("the lease service of the article", () => {
     expect(ended).toMatchObject({ status: 200, body: { state: "released" } });
   });
 
-  it("GET /api/leases/expired has what nobody renewed, which is not renewed any more", async () => {
+  it("GET /api/leases/expired lists an expired lease, which can no longer be renewed", async () => {
     const { body } = await curl("POST", "/api/leases", NAMES);
     await server.advance(30_001);
     const { items } = (await curl("GET", "/api/leases/expired")).body;

@@ -60,7 +60,7 @@ describe("run", SLOW, () => {
     expect(Number(second.stdout)).toBeGreaterThan(Number(token));
   });
 
-  it("answers 75 when somebody else holds the resource, and waits when told to", async () => {
+  it("exits with 75 when another holder has the resource, and waits with --wait", async () => {
     const name = fresh();
     const end = join(folder, "end");
     const script = `echo go; while [ ! -e "${end}" ]; do sleep 0.05; done`;

@@ -11,7 +11,7 @@ const own = (name: string) =>
   fileURLToPath(new URL(`../support/own-stores/${name}.js`, import.meta.url));
 const conformance = (...args: string[]) => leasehold(["conformance", ...args]);
 
-interface Told {
+interface Report {
   readonly store: string;
   readonly conforms: boolean;
   readonly passed: number;
@@ -31,10 +31,10 @@ interface Told {
 }
 
 /** Runs with --json. */
-async function told(...args: string[]): Promise<Told & { code: number | string }> {
+async function readReport(...args: string[]): Promise<Report & { code: number | string }> {
   const { code, stdout, stderr } = await conformance(...args, "--json");
   expect(stdout, stderr).toMatch(/^\{.*\}$/);
-  return { code, ...(JSON.parse(stdout) as Told) };
+  return { code, ...(JSON.parse(stdout) as Report) };
 }
 
 describe.concurrent("a store that conforms", () => {
@@ -49,11 +49,11 @@ describe.concurrent("a store that conforms", () => {
     expect(stdout).toMatch(/^\d\d passed, 0 failed, \d+ not applicable in [\d.]+m?s$/m);
   });
 
-  it("passes on PGlite too, told for machines", async ({ onTestFinished }) => {
+  it("passes on PGlite too, with a report in JSON", async ({ onTestFinished }) => {
     const { directory, remove } = await freshPglite();
     onTestFinished(remove);
     const store = `pglite:${directory}`;
-    const { code, results, ...report } = await told("--store", store, "--section", "tokens");
+    const { code, results, ...report } = await readReport("--store", store, "--section", "tokens");
     expect(report).toMatchObject({
       store,
       conforms: true,
@@ -78,7 +78,7 @@ describe.concurrent("a store that conforms", () => {
   });
 
   it("is held to more by a module that moves its clock, and with --collect", async () => {
-    const { code, results } = await told("--module", own("own-clock"), "--collect");
+    const { code, results } = await readReport("--module", own("own-clock"), "--collect");
     expect(code).toBe(0);
     const passed = results.filter(({ verdict }) => verdict === "pass").map(({ name }) => name);
     expect(passed).toContain("grow over the collection of ended records");
@@ -86,7 +86,7 @@ describe.concurrent("a store that conforms", () => {
   });
 
   it("is held to one section alone", async () => {
-    const { code, results } = await told("--store", "memory:", "--section", "get and list");
+    const { code, results } = await readReport("--store", "memory:", "--section", "get and list");
     expect(code).toBe(0);
     expect(new Set(results.map(({ section }) => section))).toEqual(new Set(["get and list"]));
   });
@@ -109,7 +109,7 @@ describe.concurrent("a store that does not", () => {
 
     const verbose = await conformance("--module", module, "--section", "tokens", "--verbose");
     expect(verbose.stdout).toMatch(/^ +at .*lease-suite\/tokens\.js/m);
-    const { conforms, results } = await told("--module", module, "--section", "tokens");
+    const { conforms, results } = await readReport("--module", module, "--section", "tokens");
     expect(conforms).toBe(false);
     expect(results.find(({ name }) => name === "grow over an expiry")).toMatchObject({
       verdict: "fail",
@@ -118,7 +118,7 @@ describe.concurrent("a store that does not", () => {
     });
   });
 
-  it("is told of as far as it was tested when Ctrl-C comes", async () => {
+  it("reports what it has tested so far on Ctrl-C", async () => {
     const cli = new Cli(["conformance", "--module", own("hanging")]);
     await cli.until(({ err }) => err.includes("renew"));
     const { code, stdout } = await cli.end("SIGINT");
@@ -158,7 +158,7 @@ describe.concurrent("what cannot be tested is said in a sentence", () => {
     ],
     ["no such engine", ["--store", "x:"], 64, /^leasehold: INVALID_OPTION: source must begin with/],
     [
-      "nobody there",
+      "no server",
       ["--store", "postgres://127.0.0.1:1/x"],
       69,
       /^leasehold: STORE_UNAVAILABLE: [^\n]*\n {2}what to do: [^\n]*$/,

@@ -43,7 +43,7 @@ it("serves the console where its first line says, and all that its page asks for
   expect(overview.engine).toMatchObject({ name: "memory" });
 });
 
-it("serves the API alone when it is told to", async () => {
+it("serves only the API with --no-console", async () => {
   const serving = await serve("memory:test", ["--no-console"]);
   expect(firstLine(serving)).not.toHaveProperty("console");
   const { status, headers } = await fetch(serving.url, OPENED);

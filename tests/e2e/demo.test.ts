@@ -101,7 +101,7 @@ it("does tasks, hands over, refuses, drains, and goes on where it stopped", {
   await second.until(has("task.completed"));
   const children = pidsOf(second);
   expect(children).toHaveLength(5);
-  // Nobody can tell the children: they notice.
+  // A killed parent cannot signal its children, so they must notice its end themselves.
   await second.end("SIGKILL");
   await allGone(children);
 });

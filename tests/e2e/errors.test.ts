@@ -166,6 +166,9 @@ const widths = {
 };
 
 /** Refused options: the path that the error must name, and the call. */
+/** What a holder does first in its transaction. */
+const passing = (token: number) => guarded.transaction((tx) => fence(tx, "r", token));
+
 const OPTIONS: readonly [path: string, cause: () => Promise<unknown>][] = [
   ["ttlMs", () => withLease({ ttlMs: 0 })],
   ["ttlMs", () => withLease({ ttlMs: 1_000.5 })],
@@ -241,7 +244,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
   LEASE_LOST: lost,
   LEASE_UNAVAILABLE: [
     [
-      "somebody else has it",
+      "another holder has it",
       {
         async cause() {
           const { a, b, env } = await world();
@@ -260,7 +263,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
   ],
   STORE_UNAVAILABLE: [
     [
-      "nobody listens, HTTP",
+      "no HTTP server",
       {
         cause: async () =>
           refusal(async () =>
@@ -273,7 +276,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       },
     ],
     [
-      "nobody listens, PostgreSQL",
+      "no PostgreSQL server",
       {
         cause: async () =>
           refusal(async () => connect(`postgres://app@127.0.0.1:${await freePort()}/app`)),
@@ -326,7 +329,7 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       "no table for the fence",
       {
         ...misconfigured,
-        cause: () => refusal(() => fence(guarded, "r", 1)),
+        cause: () => refusal(() => passing(1)),
         message: /no leasehold\.check_fence, or no table for it: run FENCE_TABLE/,
       },
     ],
@@ -348,8 +351,8 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
       {
         async cause() {
           await guarded.exec(FENCE_TABLE);
-          await fence(guarded, "r", 8);
-          return refusal(() => fence(guarded, "r", 7));
+          await passing(8);
+          return refusal(() => passing(7));
         },
         kind: StaleTokenError,
         retryable: false,
@@ -512,7 +515,7 @@ for (const [code, cases] of Object.entries(CASES)) {
 describePostgres("STORE_MISCONFIGURED on a server", () => {
   it.each([
     ["a database that is not there", (url: URL) => void (url.pathname = "/nowhere"), /create the/],
-    ["a user who is not there", (url: URL) => void (url.username = "nobody"), /check the user/],
+    ["a user who is not there", (url: URL) => void (url.username = "stranger"), /check the user/],
     [
       "another isolation level",
       (url: URL) =>
@@ -532,14 +535,14 @@ describePostgres("STORE_MISCONFIGURED on a server", () => {
   });
 });
 
-it("the manual tells of no other errors", () => {
+it("the manual lists no other errors", () => {
   expect([...sections.keys()]).toEqual(Object.keys(CASES).map((code) => code.toLowerCase()));
 });
 
-it("the manual tells every reason of a loss", () => {
+it("the manual lists every reason of a loss", () => {
   const section = sections.get("lease_lost") ?? "";
-  const told = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason);
-  expect(told).toEqual(Object.keys(LOSSES));
+  const listed = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason);
+  expect(listed).toEqual(Object.keys(LOSSES));
 });
 
 it("a loss is the reason of the signal, and what run() rejects with, whatever the work says", async () => {

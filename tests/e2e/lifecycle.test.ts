@@ -159,9 +159,9 @@ describePostgres("on a PostgreSQL server", () => {
       const { code, stdout, stderr } = await cli.ended;
       expect({ code, stderr }).toEqual({ code: signal, stderr: "" });
       expect(stdout.split("\n").slice(1).sort()).toEqual([
-        "task: told to stop",
+        "task: stopping",
         "work: done",
-        "work: told to stop",
+        "work: stopping",
       ]);
       expect(await leases.get("r")).toMatchObject({ state: "released" });
       await using tasksClient = await connect(database.url);
@@ -179,7 +179,7 @@ describePostgres("on a PostgreSQL server", () => {
     shell.stdout.on("data", (chunk: Buffer) => {
       out += chunk.toString();
       const [, pid] = /working (\d+)/.exec(out) ?? [];
-      if (pid !== undefined && !out.includes("told")) process.kill(Number(pid), "SIGINT");
+      if (pid !== undefined && !out.includes("stopping")) process.kill(Number(pid), "SIGINT");
     });
     await new Promise((resolve) => shell.once("close", resolve));
     expect(out).toMatch(/\ncode 130\n$/);
@@ -192,7 +192,7 @@ describe("signals", () => {
     const cli = program("stubborn", server.url);
     await cli.until(hasSaid("working"));
     cli.kill("SIGTERM");
-    await cli.until(hasSaid("told"));
+    await cli.until(hasSaid("stopping"));
     // One that follows at once counts as the same; so it is sent until it counts as another.
     const again = setInterval(() => cli.kill("SIGTERM"), 50);
     const { code } = await cli.ended;

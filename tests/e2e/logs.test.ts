@@ -27,8 +27,8 @@ async function logOf(requestId: string): Promise<Line[]> {
   return lines().filter((line) => line.requestId === requestId);
 }
 
-/** Bodies of all answers: whatever secret was ever told is in one of them. */
-const told: string[] = [];
+/** The bodies of all answers. Every secret that a client has received is in one of them. */
+const received: string[] = [];
 async function ask(
   method: string,
   path: string,
@@ -42,14 +42,14 @@ async function ask(
   });
   expect(response.headers.get("x-request-id")).toBe(requestId);
   const text = await response.text();
-  told.push(text);
+  received.push(text);
   return text === "" ? null : JSON.parse(text);
 }
 
 const newGrant = (resource: string) => {
   const leaseId = newLeaseId(systemRandom);
   const wire = toWireLeaseId(resource, leaseId);
-  told.push(JSON.stringify({ leaseId: wire }));
+  received.push(JSON.stringify({ leaseId: wire }));
   return { wire, grantId: grantIdOf(leaseId) };
 };
 
@@ -229,16 +229,16 @@ it("tells what happens to tasks in the words of the HTTP API", async () => {
   ]);
 });
 
-it("contains no lease id and no claim id that was ever told, wherever they are sent", async () => {
+it("contains no lease id and no claim id of any client, wherever they are sent", async () => {
   const claimId = newLeaseId(systemRandom);
   await ask("POST", "/api/tasks", [{ task_data: 1 }, { task_data: 2 }]);
   await ask("POST", "/api/tasks/next", { processor: "p", claimId, limit: 2 });
-  told.push(JSON.stringify({ claimId }));
+  received.push(JSON.stringify({ claimId }));
   const { wire } = newGrant("canary");
   await ask("POST", "/v1/leases/acquire", [{ leaseId: wire, holder: "h", ttlMs: 60_000 }]);
 
   const secrets = new Set(
-    told.flatMap((text) =>
+    received.flatMap((text) =>
       [...text.matchAll(/"(?:leaseId|claimId)":"([^"]+)"/g)].map(([, secret = ""]) => secret),
     ),
   );

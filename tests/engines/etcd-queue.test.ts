@@ -16,7 +16,7 @@ import { openTcpProxy } from "../support/tcp-proxy.js";
 
 const namespace = "default";
 
-describeEtcd("those who wait on etcd", () => {
+describeEtcd("waiters on etcd", () => {
   let server: EtcdServer;
   const opened = new Opened();
   beforeAll(async () => {
@@ -89,7 +89,7 @@ describeEtcd("those who wait on etcd", () => {
     expect(await keysBelow("%leasehold/bell/many/")).toEqual([]);
   });
 
-  it("are told of a release that is theirs to use, and of an expiry with all others", async () => {
+  it("are woken one at a time by a release, and all together by an expiry", async () => {
     const [holder, first, second] = [await openStore(), await openStore(), await openStore()];
     const waiters = [waiterOf("woken"), waiterOf("woken")] as const;
     const watching = new LeaseWatching(second, namespace);
@@ -104,7 +104,7 @@ describeEtcd("those who wait on etcd", () => {
     await first.release([waiters[0]]);
     const wakes = grantIdOf(waiters[1].leaseId);
     await until(expect, "the release", () => watching.changed.some((one) => one.wakes === wakes));
-    // With its ticket the first one's bell was taken away: of use to nobody, but harmless.
+    // The first waiter's bell went with its ticket. That notification wakes no waiter, so it is harmless.
     const gone = { ...changed, wakes: grantIdOf(waiters[0].leaseId) };
     expect(watching.changed).toEqual([changed, gone, { ...changed, wakes }]);
     expect(only(await second.acquire([waiters[1]]))).toMatchObject({ status: "acquired" });
@@ -115,7 +115,7 @@ describeEtcd("those who wait on etcd", () => {
     const holder = await openStore();
     const held = requestOf("killed");
     await holder.acquire([held]);
-    const program = await compile(new URL("../support/wait-in-line.ts", import.meta.url));
+    const program = await compile(new URL("../support/wait-for-lease.ts", import.meta.url));
     opened.onClose(() => program.remove());
     const child = new Child(process.execPath, [program.path, server.url, "killed"]);
     await until(expect, "its ticket", async () => (await ticketsOf("killed")).length === 1);
@@ -178,7 +178,7 @@ function sum(counts: ReadonlyMap<number, number>): number {
   return [...counts.values()].reduce((total, count) => total + count, 0);
 }
 
-/** Resolves when nobody has asked for longer than the pauses of those who have just come. */
+/** Resolves after a gap between requests that is longer than the pauses of new waiters. */
 async function settledDown(asked: ReadonlyMap<number, number>): Promise<void> {
   for (let before = -1; before !== sum(asked); ) {
     before = sum(asked);

@@ -54,7 +54,7 @@ describe("a URL of etcd", () => {
   });
 });
 
-it("what is no etcd is told apart from one that is down", async () => {
+it("distinguishes a server that is not etcd from an etcd server that is down", async () => {
   const other = createServer((_, response) => response.writeHead(404).end("nothing here"));
   await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
   const address = other.address();

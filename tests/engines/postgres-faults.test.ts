@@ -18,10 +18,10 @@ POSTGRES.describe("faults of PostgreSQL", () => {
       await holder.stop();
       const next = await site.succeed();
       holder.cont();
-      expect(await holder.hears("lost")).toMatchObject({ lost: "LEASE_LOST" });
+      expect(await holder.reported("lost")).toMatchObject({ lost: "LEASE_LOST" });
       holder.say("write");
-      expect(await holder.hears("alive")).toEqual({ alive: false, aborted: true });
-      expect(await holder.hears("wrote")).toEqual({ wrote: "STALE_TOKEN" });
+      expect(await holder.reported("alive")).toEqual({ alive: false, aborted: true });
+      expect(await holder.reported("wrote")).toEqual({ wrote: "STALE_TOKEN" });
       await site.expectOnlyUnfencedSuffers(token, next);
       await next.renew();
       await site.expectHeldBy(next);

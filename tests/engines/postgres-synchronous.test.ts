@@ -1,4 +1,7 @@
-/** PostgreSQL with a synchronous standby: what is answered is on it, also when somebody interferes. */
+/**
+ * PostgreSQL with a synchronous standby: the store confirms only what the standby has, even if another
+ * session cancels the wait for the standby.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { newLeaseId, systemEnv, systemRandom } from "../../packages/leasehold/src/env/index.js";
 import { openPostgres } from "../../packages/leasehold/src/stores/postgres/index.js";

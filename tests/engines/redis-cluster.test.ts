@@ -74,7 +74,7 @@ describeRedis("a cluster", () => {
     const waiter = { ...request("moving"), queueMs: 60_000 };
     expect(only(await stores.leases.acquire([waiter]))).toMatchObject({ ahead: 0 });
     const slot = slotOf(new Keys("").indexOf(asked));
-    // Beside it, and nobody waits for it.
+    // A lease in the same slot, without waiters.
     const beside = Array.from({ length: 1_000 }, (_, at) => request(`beside ${at}`)).find(
       (other) => slotOf(new Keys("").indexOf(other)) === slot,
     )!;

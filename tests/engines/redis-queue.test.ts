@@ -1,4 +1,4 @@
-/** Those who wait on Redis, each by connections of its own: in what order they are served, and what that costs. */
+/** Waiters on Redis, each with its own connections: the order in which they are served, and its cost. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { AcquireRequest, LeaseStore } from "../../packages/leasehold/src/core/index.js";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
@@ -17,7 +17,7 @@ import { openTcpProxy } from "../support/tcp-proxy.js";
 const namespace = "default";
 const keys = new Keys("");
 
-describeRedis("those who wait on Redis", () => {
+describeRedis("waiters on Redis", () => {
   let server: RedisServer;
   const opened = new Opened();
   beforeAll(async () => {
@@ -45,7 +45,7 @@ describeRedis("those who wait on Redis", () => {
     const all = (await server.ask("keys", "*")) as string[];
     return all.filter((key) => /\}line:/.test(key));
   };
-  /** How many scripts of ours, and commands of theirs, the server has run. */
+  /** How often the server has run each command, counting the commands within our scripts. */
   const commands = async () => {
     const stats = String(await server.ask("info", "commandstats"));
     const calls = [...stats.matchAll(/^cmdstat_(\w+):calls=(\d+)/gm)];
@@ -92,12 +92,12 @@ describeRedis("those who wait on Redis", () => {
     expect(await keysOfLines()).toEqual([]);
   });
 
-  it("cost those nothing who need not wait, and nothing once nobody does", async () => {
+  it("add no cost to an uncontended lease, nor after the last waiter has left", async () => {
     const store = await openStore();
-    const brief = waiterOf("nobody", 100);
+    const brief = waiterOf("quiet", 100);
     const cycle = async () => {
       const before = await commands();
-      const held = waiterOf("nobody", 100);
+      const held = waiterOf("quiet", 100);
       await store.acquire([held]);
       await store.release([held]);
       const after = await commands();
@@ -105,7 +105,7 @@ describeRedis("those who wait on Redis", () => {
       return count("zrangebyscore") + count("zrank") + count("zrange");
     };
     expect(await cycle()).toBe(0);
-    const held = requestOf("nobody");
+    const held = requestOf("quiet");
     await store.acquire([held]);
     await store.acquire([brief]);
     await store.release([held]);
@@ -114,7 +114,7 @@ describeRedis("those who wait on Redis", () => {
     await until(expect, "its keys are, too", async () => (await keysOfLines()).length === 0);
   });
 
-  it("are told of a release by the ticket of the first, and of its giving up by the next one's", async () => {
+  it("are woken one at a time: the first by a release, the next when the first gives up", async () => {
     const store = await openStore();
     const held = requestOf("woken");
     await store.acquire([held]);
@@ -142,7 +142,7 @@ describeRedis("those who wait on Redis", () => {
     await watching.stop();
   });
 
-  it("are told by the ticket of the first who lives, though nobody has asked since others died", async () => {
+  it("are passed over once they have died: a release wakes the first living waiter", async () => {
     const store = await openStore();
     const held = requestOf("left");
     await store.acquire([held]);
@@ -164,7 +164,7 @@ describeRedis("those who wait on Redis", () => {
     await watching.stop();
   });
 
-  it("are told of a revocation that frees", async () => {
+  it("are woken by a revocation that frees the resource", async () => {
     const store = await openStore();
     await store.acquire([requestOf("revoked")]);
     const { served, ends } = await line("revoked", 2);
@@ -177,7 +177,7 @@ describeRedis("those who wait on Redis", () => {
     const holder = await openStore();
     const held = requestOf("killed");
     await holder.acquire([held]);
-    const program = await compile(new URL("../support/wait-in-line.ts", import.meta.url));
+    const program = await compile(new URL("../support/wait-for-lease.ts", import.meta.url));
     opened.onClose(() => program.remove());
     const proxy = opened.later(await openTcpProxy({ port: server.port }));
     const dead = new Child(process.execPath, [program.path, server.url, "killed"]);
@@ -255,7 +255,7 @@ describeRedis("those who wait on Redis", () => {
     expect(await ticketsOf("full")).toEqual(before);
   });
 
-  it("do no harm to a grant where somebody has put something else under their keys", async () => {
+  it("do not damage a grant if another client overwrites the key of their queue", async () => {
     const store = await openStore();
     const [held, first] = [requestOf("spoilt"), waiterOf("spoilt")];
     await store.acquire([held]);
@@ -268,7 +268,7 @@ describeRedis("those who wait on Redis", () => {
   });
 });
 
-/** Resolves when nobody has asked for longer than the pauses of those who have just come. */
+/** Resolves after a gap between requests that is longer than the pauses of new waiters. */
 async function settledDown(asked: () => Promise<number>): Promise<void> {
   for (
     let [before, now] = [-1, await asked()];

@@ -2,6 +2,7 @@
 import type { PGlite } from "@electric-sql/pglite";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { SqlTransaction } from "../../packages/leasehold/src/core/index.js";
 import {
   type Clock,
   newLeaseId,
@@ -15,7 +16,11 @@ import {
   type PostgresDatabase,
 } from "../../packages/leasehold/src/stores/postgres/index.js";
 import { claimSql } from "../../packages/leasehold/src/stores/postgres/task-claim-statements.js";
-import type { ClaimRequest, NewTask, SqlClient } from "../../packages/leasehold/src/tasks/port.js";
+import type {
+  ClaimRequest,
+  EnqueueOptions,
+  NewTask,
+} from "../../packages/leasehold/src/tasks/port.js";
 import { newTaskOf } from "../../packages/leasehold/src/testing/task-suite/new-task.js";
 import { openPglite } from "../support/pglite.js";
 import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
@@ -40,7 +45,7 @@ function newClaim(change: Partial<ClaimRequest> = {}): ClaimRequest {
 }
 
 /** A caller's transaction, as the tests of both engines want it. */
-type Transact = (work: (client: SqlClient) => Promise<void>) => Promise<void>;
+type Transact = (work: (client: SqlTransaction) => Promise<void>) => Promise<void>;
 
 function exerciseTransactions(
   open: () => Promise<{ database: PostgresDatabase; transact: Transact }>,
@@ -182,6 +187,25 @@ describePostgres("PostgreSQL: tasks", () => {
         }
       },
     }));
+
+    it("refuses a pool, and a client outside of a transaction: neither can undo the task", async () => {
+      const pool = new pg.Pool({ connectionString: fresh.url });
+      for (const outside of [pool as unknown as SqlTransaction, client]) {
+        const task = newTask({ namespace: "outside" });
+        expect(await database.tasks.enqueue([task], { client: outside })).toMatchObject([
+          {
+            status: "failed",
+            applied: "no",
+            retryable: false,
+            error: { code: "INVALID_OPTION", path: "client" },
+          },
+        ]);
+        expect(await database.tasks.get(task)).toBe(null);
+      }
+      await pool.end();
+      // @ts-expect-error A pool is no transaction.
+      ({ client: pool }) satisfies EnqueueOptions;
+    });
 
     it("leaves tasks unseen until the commit, and hides them from claims", async () => {
       const task = newTask({ namespace: "unseen" });

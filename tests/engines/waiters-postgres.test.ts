@@ -1,6 +1,6 @@
 /**
- * A crowd of clients in five processes in line for one lease on PostgreSQL; two of the processes are
- * killed. LEASEHOLD_WAITERS=1000 makes the crowd larger.
+ * Clients in five processes wait for one lease on PostgreSQL, and two of the processes are killed.
+ * LEASEHOLD_WAITERS=1000 raises the number of clients.
  */
 import { afterAll, expect, it } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
@@ -12,10 +12,10 @@ const WAITERS = Number(process.env.LEASEHOLD_WAITERS ?? 40);
 const PROCESSES = 5;
 const KILLED = [1, 3];
 
-describePostgres("a crowd in line", () => {
+describePostgres("a queue of many waiters", () => {
   afterAll(() => endAll());
 
-  it("is served in its order, but for those who are killed", async () => {
+  it("is served in order, without the waiters that were killed", async () => {
     const { url, drop } = await freshDatabase();
     const leases = await connect(url);
     const program = await compile(new URL("../support/waiters.ts", import.meta.url));
@@ -27,7 +27,7 @@ describePostgres("a crowd in line", () => {
     for (let number = 0; number < WAITERS; number += 1) {
       const child = children[number % PROCESSES] as Child;
       child.say(`${number}`);
-      await child.until(({ out }) => out.includes(`in line ${number}`));
+      await child.until(({ out }) => out.includes(`queued ${number}`));
     }
     const dead = KILLED.map((at) => children[at] as Child);
     const living = children.filter((child) => !dead.includes(child));
@@ -44,7 +44,7 @@ describePostgres("a crowd in line", () => {
       .sort((a, b) => a.token - b.token);
     expect(new Set(grants.map(({ token }) => token)).size).toBe(grants.length);
     expect(grants.length).toBe(WAITERS * (1 - KILLED.length / PROCESSES));
-    // How many depends on the machine: who does not answer within its turn lets others go first.
+    // The number depends on the machine: a waiter that answers too late is overtaken.
     const overtaken = grants.filter(({ number }, at) =>
       grants.slice(0, at).some((before) => before.number > number),
     );

@@ -21,7 +21,7 @@ import {
 
 const namespace = "default";
 
-describeZooKeeper("those who wait on ZooKeeper", () => {
+describeZooKeeper("waiters on ZooKeeper", () => {
   let server: ZooKeeperServer;
   let curator: CuratorClient;
   const opened = new Opened();
@@ -104,7 +104,7 @@ describeZooKeeper("those who wait on ZooKeeper", () => {
     const store = await openStore();
     const held = requestOf("killed");
     await store.acquire([held]);
-    const program = await compile(new URL("../support/wait-in-line.ts", import.meta.url));
+    const program = await compile(new URL("../support/wait-for-lease.ts", import.meta.url));
     opened.onClose(() => program.remove());
     const child = new Child(process.execPath, [program.path, url(), "killed"]);
     await until(expect, "its ticket", async () => (await ticketsOf("killed")).length === 1);
@@ -118,7 +118,7 @@ describeZooKeeper("those who wait on ZooKeeper", () => {
     expect(await ticketsOf("killed")).toEqual([]);
   });
 
-  it("are told when whom it was kept for ends its session, and not before", async () => {
+  it("are woken when the waiter ahead ends its session, and not before", async () => {
     const [holder, first, second] = [await openStore(), await openStore(), await openStore()];
     const watching = new LeaseWatching(second, namespace);
     await until(expect, "the first event", () => watching.events.length > 0);
@@ -132,7 +132,7 @@ describeZooKeeper("those who wait on ZooKeeper", () => {
     expect(only(await second.release([requestOf("ended")]))).toMatchObject({ status: "notHeld" });
     expect(watching.changed).toEqual([]);
     await first.close();
-    await until(expect, "the hint", () => watching.changed.length > 0);
+    await until(expect, "the notification", () => watching.changed.length > 0);
     expect(watching.changed[0]).toMatchObject({ wakes: grantIdOf(waiter.leaseId) });
     expect(only(await second.acquire([waiter]))).toMatchObject({ status: "acquired" });
     await watching.stop();
@@ -153,14 +153,14 @@ describeZooKeeper("those who wait on ZooKeeper", () => {
     expect(only(await first.acquire([waiter]))).toMatchObject({ status: "acquired" });
   });
 
-  it("are not held up by whoever does not ask, for longer than it is kept", async () => {
+  it("lose their reservation to a newcomer if they do not poll", async () => {
     const [holder, first, other] = [await openStore(), await openStore(), await openStore()];
     await holder.acquire([requestOf("idle")]);
     await first.acquire([waiterOf("idle")]);
     await holder.close();
-    const anybody = requestOf("idle");
+    const newcomer = requestOf("idle");
     await until(expect, "it is free for all", async () => {
-      return only(await other.acquire([anybody])).status === "acquired";
+      return only(await other.acquire([newcomer])).status === "acquired";
     });
   });
 
@@ -210,7 +210,7 @@ function counted(store: LeaseStore, asked: { count: number }): LeaseStore {
   });
 }
 
-/** Resolves when nobody has asked for a while that is longer than the pauses of those who have just come. */
+/** Resolves after a gap between requests that is longer than the pauses of new waiters. */
 async function settledDown(asked: { readonly count: number }): Promise<void> {
   for (let before = -1; before !== asked.count; ) {
     before = asked.count;

@@ -1,7 +1,7 @@
 /**
- * Leases whose holder's or database's clock runs slow or fast, or is set. That trust ends before the
- * next grant is compared on the machine's own clock, which all processes can read; a lease that is
- * told too little of the drift must be seen to fail, and the fence to help.
+ * The clock of a lease's holder or database runs slow or fast, or is set. The tests read the machine's
+ * own clock, which all processes share, to check that trust ends before the next grant. A lease whose
+ * `driftRatio` is too small must overlap with the next one, and the fence must refuse its writes.
  */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { missingClocks, REAL_STEP_MS, realMs } from "../support/fake-clock.js";
@@ -66,18 +66,18 @@ describePostgres("a lease", () => {
 
     it.each([0.9, 1.1])("ends for it before the next grant, at %f", async (rate) => {
       const { holder, token, next, grantedMs } = await cutOff(site, { rate, driftRatio: 0.2 });
-      expect((await holder.hears("lost")).lastTrustedMs).toBeLessThanOrEqual(grantedMs);
+      expect((await holder.reported("lost")).lastTrustedMs).toBeLessThanOrEqual(grantedMs);
       expect(next.token).toBeGreaterThan(token);
     });
 
-    it("ends too late if that is slower than the lease was told, and the fence helps", async () => {
+    it("ends too late if that clock drifts more than driftRatio, and the fence helps", async () => {
       const cut = await cutOff(site, { rate: 0.5, driftRatio: 0.01 });
       const { holder, token, next, grantedMs } = cut;
       holder.say("write");
-      expect(await holder.hears("alive")).toEqual({ alive: true, aborted: false });
-      expect(await holder.hears("wrote")).toEqual({ wrote: "STALE_TOKEN" });
+      expect(await holder.reported("alive")).toEqual({ alive: true, aborted: false });
+      expect(await holder.reported("wrote")).toEqual({ wrote: "STALE_TOKEN" });
       await site.expectOnlyUnfencedSuffers(token, next);
-      expect((await holder.hears("lost")).lastTrustedMs).toBeGreaterThan(grantedMs);
+      expect((await holder.reported("lost")).lastTrustedMs).toBeGreaterThan(grantedMs);
     });
   });
 
@@ -96,7 +96,7 @@ describePostgres("a lease", () => {
     it.each([0.9, 1.1])("ends for its holder before the next grant, at %f", async (storeRate) => {
       const site = await restart({ rate: storeRate });
       const { holder, token, next, grantedMs } = await cutOff(site, { storeRate, driftRatio: 0.2 });
-      expect((await holder.hears("lost")).lastTrustedMs).toBeLessThanOrEqual(grantedMs);
+      expect((await holder.reported("lost")).lastTrustedMs).toBeLessThanOrEqual(grantedMs);
       expect(next.token).toBeGreaterThan(token);
     });
 
@@ -120,7 +120,7 @@ describePostgres("a lease", () => {
       await next.release();
       const after = await restart();
       after.resource = before.resource;
-      // The database's clock is set back: what was released is free, and tokens grow on.
+      // The database's clock was set back. The released resource is free, and tokens still grow.
       expect((await after.succeed()).token).toBeGreaterThan(next.token);
     });
   });

@@ -36,8 +36,8 @@ describePostgres("the failure mode", () => {
     const next = await site.succeed();
     worker.cont();
     worker.say("write");
-    expect(await worker.hears("alive")).toEqual({ alive: false, aborted: expect.any(Boolean) });
-    expect(await worker.hears("wrote")).toEqual({ wrote: "STALE_TOKEN" });
+    expect(await worker.reported("alive")).toEqual({ alive: false, aborted: expect.any(Boolean) });
+    expect(await worker.reported("wrote")).toEqual({ wrote: "STALE_TOKEN" });
     await site.expectOnlyUnfencedSuffers(token, next);
   });
 
@@ -55,16 +55,16 @@ describePostgres("the failure mode", () => {
     expect(next.checkAlive()).toBe(true);
   });
 
-  it("renewal silently fails: the work is told to stop before anybody else may begin", async () => {
+  it("renewal silently fails: the work gets its abort signal before another holder may begin", async () => {
     const { proxy, url } = await site.openProxy();
     const leases = later(await connect(url, { graceMs: 0 }));
-    let toldAtMs: number | undefined;
+    let abortedAtMs: number | undefined;
     const running = leases.run(site.resource, { ttlMs: TTL_MS }, async (lease) => {
-      // From here on nothing comes back, and nobody says so.
+      // From here on nothing comes back, and no error reports it.
       proxy.blackhole("toServer");
       proxy.blackhole("toClient");
       await once(lease.signal, "abort");
-      toldAtMs = Date.now();
+      abortedAtMs = Date.now();
       expect(lease.checkAlive()).toBe(false);
       return "what it says does not count";
     });
@@ -76,9 +76,9 @@ describePostgres("the failure mode", () => {
     );
     const next = await site.succeed();
     const { grantedAt } = await site.view();
-    await until(expect, "the work was told", () => toldAtMs !== undefined);
+    await until(expect, "the signal", () => abortedAtMs !== undefined);
     // Store and holder read the same clock here.
-    expect(toldAtMs).toBeLessThanOrEqual(Date.parse(grantedAt!));
+    expect(abortedAtMs).toBeLessThanOrEqual(Date.parse(grantedAt!));
     proxy.reset();
     proxy.heal();
     await lost;
@@ -236,7 +236,7 @@ describePostgres("the failure mode", () => {
     expect(unprotected).toBe("done without a lease");
     expect(warnings.filter(({ event }) => event === "lease_unfenced")).toHaveLength(1);
 
-    // What was on its way arrives, and whatever it may have granted is given back.
+    // The held requests arrive, and the client releases whatever they were granted.
     proxy.letGo("toServer");
     expect(await waiting).toBeGreaterThan(0);
     await until(expect, "nothing is held", async () => {

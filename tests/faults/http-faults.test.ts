@@ -1,7 +1,7 @@
 /**
- * The HTTP client against what networks and servers do: answers that are lost after the server has
- * acted, requests that arrive twice, servers that die and come back. What was done is read from the
- * store behind the server.
+ * The HTTP client under network and server faults: answers are lost after the server has acted,
+ * requests arrive twice, servers die and come back. The tests read the effect from the store behind
+ * the server.
  */
 import { describe, expect, it } from "vitest";
 import { grantIdOf, systemEnv } from "../../packages/leasehold/src/env/index.js";
@@ -27,7 +27,7 @@ import { describePostgres } from "../support/postgres.js";
 
 httpWorlds();
 
-/** Each changes something through the client, once as far as anybody can tell. */
+/** Each changes something through the client, and checks that the store shows one change. */
 const CALLS: Readonly<Record<string, (world: World, fault: () => void) => Promise<void>>> = {
   async acquire(world, fault) {
     const request = requestOf("r");

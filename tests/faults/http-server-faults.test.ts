@@ -1,6 +1,6 @@
 /**
- * The HTTP client against servers that die and come back, and streams of events that are cut. What was done is
- * read from the store behind the server.
+ * The HTTP client when servers die and come back, and when event streams are cut. The tests read the
+ * effect from the store behind the server.
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -49,7 +49,7 @@ describe("a watch", () => {
     wakes: expect.any(String),
   });
 
-  /** Somebody waits for the resource, which is released: whoever watches is told. */
+  /** Releases the resource while a contender waits for it, so that all watchers are notified. */
   async function release(world: Pick<World, "behind">, resource: string): Promise<void> {
     const held = await hold(world, resource);
     const waiter = { ...requestOf(resource), queueMs: 60_000 };
@@ -57,7 +57,7 @@ describe("a watch", () => {
     await world.behind.leases.release([grantOf(held)]);
   }
 
-  it("goes on where its stream was cut, with what was told meanwhile", async () => {
+  it("resumes where its stream was cut, with the events that it missed", async () => {
     const world = await openWorld("memory");
     const { client, proxy } = world;
     const watching = new LeaseWatching(client.leases, namespace);
@@ -65,11 +65,11 @@ describe("a watch", () => {
     const expected: object[] = [resync];
     for (const round of ["a", "b", "c"]) {
       await release(world, `before ${round}`);
-      await until("the hint", () => watching.events.length > expected.length);
+      await until("the notification", () => watching.events.length > expected.length);
       expect(proxy.cutStreams()).toBe(1);
       await release(world, `meanwhile ${round}`);
       expected.push(changed(`before ${round}`), changed(`meanwhile ${round}`));
-      await until("the missed hint", () => watching.events.length >= expected.length);
+      await until("the missed notification", () => watching.events.length >= expected.length);
       expect(watching.events).toEqual(expected);
     }
     const ids = proxy.seen.map(({ lastEventId }) => lastEventId).filter((id) => id !== null);
@@ -93,13 +93,13 @@ describe("a watch", () => {
     later(await open(first.port));
     await until("a second resync", () => watching.events.length > 1);
     await release({ behind }, "after");
-    await until("a hint", () => watching.events.length > 2);
+    await until("a notification", () => watching.events.length > 2);
     expect(watching.events).toEqual([resync, resync, changed("after")]);
     expect(proxy.seen.at(-1)?.lastEventId).not.toBeNull();
     await watching.stop();
   });
 
-  it("tells of tasks too, and ends for its client alone", async () => {
+  it("reports tasks too, and ends when its client closes", async () => {
     const { behind, client, proxy } = await openWorld("memory");
     const events: unknown[] = [];
     const ending = new AbortController();
@@ -109,7 +109,7 @@ describe("a watch", () => {
     })();
     await until("the first event", () => events.length > 0);
     await behind.tasks.enqueue([newTask({ queue: "q" })]);
-    await until("the hint", () => events.length > 1);
+    await until("the notification", () => events.length > 1);
     expect(events).toEqual([resync, { type: "ready", queue: "q" }]);
     await client.close();
     await following;
@@ -119,17 +119,17 @@ describe("a watch", () => {
   it("wakes who waits for a lease, though its streams are cut all the time", async () => {
     const world = await openWorld("memory");
     const held = await hold(world, "contended");
-    const leases = later(await connect(http({ url: world.proxy.url, namespace }), { namespace }));
+    const leases = later(await connect(http({ url: world.proxy.url }), { namespace }));
     const waiting = leases.acquire("contended", { ttlMs: TTL_MS });
     for (let cuts = 0; cuts < 5; ) cuts += await cutOne(world.proxy);
     await world.behind.leases.release([grantOf(held)]);
     const lease = await waiting;
     expect(lease.token).toBeGreaterThan(held.token);
     await lease.release();
-    await until("nobody waits, nobody listens", () => world.proxy.cutStreams() === 0);
+    await until("no stream is left", () => world.proxy.cutStreams() === 0);
   });
 
-  it("keeps no process alive in which nobody waits any more", async () => {
+  it("does not keep a process alive after its last waiter has left", async () => {
     useNamespace("default");
     const { proxy } = await openWorld("memory");
     const source = new URL("../support/wait-and-idle.ts", import.meta.url);

@@ -73,7 +73,7 @@ describe("an answer that is lost after the write", () => {
     const later = laterIn(context);
     const { proxy, store, beforeRequests } = await proxied(later);
     const request = requestOf();
-    // The object is looked for, made, and granted.
+    // The three requests read the object, create it, and write the grant.
     beforeRequests(null, null, losing(proxy));
     expect(await store.acquire([request])).toMatchObject([maybe]);
     expect(proxy.counts.answersDropped).toBe(1);

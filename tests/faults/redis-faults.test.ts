@@ -33,7 +33,7 @@ REDIS.describe("faults of Redis", () => {
     const acquiring = store.acquire([asked], BRIEF);
     const setting = careless.set("replayed", "yes");
     expect(only(await acquiring)).toMatchObject(MAYBE_APPLIED);
-    // What was on its way is lost with the process.
+    // Requests that the killed process has not read are lost.
     await server.kill9();
     await server.start();
     await settled(() => store.acquire([next], BRIEF));

@@ -51,7 +51,7 @@ ZOOKEEPER.describe("faults of ZooKeeper", () => {
       const next = await site.succeed();
       const takenMs = Date.now();
       expect(next.token).toBeGreaterThan(token);
-      const { lost, lastTrustedMs } = await holder.hears("lost");
+      const { lost, lastTrustedMs } = await holder.reported("lost");
       expect(lost).toBe("LEASE_LOST");
       expect(lastTrustedMs).toBeLessThan(takenMs);
       await site.expectHeldBy(next);

@@ -72,13 +72,13 @@ describeEtcd("etcdctl and we", () => {
     const lease = await waiting;
     const [{ CreateRevision }] = await keyValues(lease.resource);
     expect(lease.token).toBe(CreateRevision);
-    await until(expect, "the hint", () =>
+    await until(expect, "the notification", () =>
       watching.changed.some(({ resource }) => resource === name),
     );
     await watching.stop();
   });
 
-  it("we are woken when the session of a killed `etcdctl lock` has run out", async () => {
+  it("we are woken when the session of a killed `etcdctl lock` expires", async () => {
     await open();
     const lock = server.etcdctl("lock", "--ttl=2", name);
     await lock.until(({ out }) => out[0]);

@@ -137,7 +137,7 @@ describeRedis("leases in the format of", () => {
         const ours = await leases.acquire(resource, { ttlMs: 200, autoRenew: false });
         await until(expect, "theirs gets it", () => theirs.acquire());
         await ours.release();
-        // Nobody waits for the release of what was lost: another one comes behind it.
+        // The client does not wait for the release of a lost lease, so another release follows it.
         await (await leases.acquire(`${resource}:other`)).release();
         expect(await theirs.extend()).toBe(true);
       });
@@ -153,7 +153,7 @@ describeRedis("leases in the format of", () => {
           const lease = await leases.tryAcquire(resource, { ttlMs: LONG_MS });
           return lease !== null;
         });
-        // Nor a late one of theirs ours.
+        // A late renewal by the other client must not extend ours.
         expect(await theirs.extend()).toBe(false);
         expect((await leases.get(resource))?.remainingMs).toBeGreaterThan(LONG_MS / 2);
       });
@@ -234,7 +234,7 @@ describeRedis("leases in the format of", () => {
     });
   }
 
-  it("nobody else is refused", async () => {
+  it("an unknown format is refused", async () => {
     await expect(connect(`${server.url}?format=shedlock`)).rejects.toMatchObject({
       code: "INVALID_OPTION",
       message: "format must be one of redlock, redis-semaphore",

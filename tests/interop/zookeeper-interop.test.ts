@@ -161,7 +161,7 @@ describeZooKeeper("a lock of Curator's layout", () => {
     expect(await curator.children("/app/locks/dead")).toHaveLength(1);
   });
 
-  it("of ours that somebody deletes is lost to us", async () => {
+  it("of ours that another client deletes is lost to us", async () => {
     const [store, curator] = [await openStore(), await openCurator()];
     const request = requestOf("deleted");
     await store.acquire([request]);

@@ -1,6 +1,6 @@
 /**
- * Every operation of /openapi.json, asked for by everybody: no key, wrong, expired and revoked ones, and
- * a key of every role, about what is the tenant's own and about what is another one's.
+ * Calls every operation of /openapi.json as every caller: without a key, with a wrong, an expired and a
+ * revoked key, and with a key of every role; about things of the caller's tenant and of another one.
  */
 import { afterEach, expect, it } from "vitest";
 import type { Role } from "../../packages/leasehold/src/control/index.js";
@@ -28,7 +28,7 @@ type Tenants = ReturnType<typeof openTenants>;
 
 interface Asker {
   readonly key: string | null;
-  /** Null: nobody. */
+  /** Null: the caller has no valid key. */
   readonly role: Role | null;
   /** Of a holder. */
   readonly prefixes?: readonly string[];
@@ -131,7 +131,7 @@ for (const engine of CONTROL_ENGINES.filter(({ name }) => name !== "PGlite")) {
       return tenants;
     };
 
-    it("is told for every operation of the document, and each has an example here", async () => {
+    it("is documented for every operation, and each has an example here", async () => {
       const needs = await readNeeds(await open());
       const documented = [...needs.keys()].sort();
       expect(Object.keys(ACCESS).sort()).toEqual(documented);
@@ -142,10 +142,10 @@ for (const engine of CONTROL_ENGINES.filter(({ name }) => name !== "PGlite")) {
       expect(unlike).toEqual([]);
     });
 
-    it("is for whom it should be, and never tells one tenant what another has", async () => {
+    it("is granted to the right roles, and reveals nothing of another tenant", async () => {
       const { ask, things, ...tenants } = await open();
       const all = await newAskers({ ask, things, ...tenants });
-      // Who may do what is decided before the store is asked; what it tells of others is not.
+      // The server checks roles before it asks the store, so one engine is enough for the other callers.
       const askers = engine.name === "memory" ? all : only(all, "an admin");
       const wrong: string[] = [];
       const counts: Record<number, number> = { 200: 0, 401: 0, 403: 0 };
@@ -165,14 +165,14 @@ for (const engine of CONTROL_ENGINES.filter(({ name }) => name !== "PGlite")) {
               if (problem !== null) wrong.push(`${cell}: ${problem}`);
             } else {
               compared += 1;
-              const nobodys = things.make(THEIRS, false);
-              const asked = await requestOf(name, example, nobodys);
-              const unknown = comparable(await ask(asker.key, asked), nobodys);
+              const missing = things.make(THEIRS, false);
+              const asked = await requestOf(name, example, missing);
+              const unknown = comparable(await ask(asker.key, asked), missing);
               if (comparable(answer, thing) !== unknown) {
-                wrong.push(`${cell}: ${answer.text}, of nobody's ${unknown}`);
+                wrong.push(`${cell}: ${answer.text}, for a missing one ${unknown}`);
               }
             }
-            if (answer.text.includes(`of-${THEIRS}-`)) wrong.push(`${cell}: tells of ${THEIRS}`);
+            if (answer.text.includes(`of-${THEIRS}-`)) wrong.push(`${cell}: reveals ${THEIRS}`);
           }
         }
       }
@@ -181,7 +181,7 @@ for (const engine of CONTROL_ENGINES.filter(({ name }) => name !== "PGlite")) {
       console.log(
         `access over ${engine.name}: ${Object.keys(ACCESS_EXAMPLES).length} operations x ${Object.keys(askers).length} callers x 2 tenants = ${cells} cells: ` +
           `${counts[200]} allowed, ${counts[401]} without a valid key, ${counts[403]} forbidden; ` +
-          `${compared} about another tenant's compared with what nobody has`,
+          `${compared} about another tenant's things compared with missing ones`,
       );
     });
   });

@@ -1,4 +1,4 @@
-/** No act without its entry, and nobody changes the chain of entries unseen. */
+/** Every operator action has its entry, and a changed chain of entries is detected. */
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
   type Act,
@@ -87,8 +87,8 @@ for (const engine of CONTROL_ENGINES) {
 
     it("enters what was refused, and that an act has failed", async () => {
       const { control } = opened;
-      expect(await revoke(control, "nobody has it")).toEqual({ status: "notHeld" });
-      const [last] = (await control.audit.list({ namespace, target: "nobody has it" })).items;
+      expect(await revoke(control, "not held")).toEqual({ status: "notHeld" });
+      const [last] = (await control.audit.list({ namespace, target: "not held" })).items;
       expect(JSON.parse(last?.details ?? "")).toMatchObject({ status: "notHeld" });
 
       const failing = control.perform(revocation("fails"), () => Promise.reject(new Error("no")));
@@ -226,7 +226,7 @@ for (const engine of SQL_ENGINES) {
       await expect(throwing).rejects.toBe(mind);
       expect(await stateOf(leases, resource)).toBe("live");
 
-      // Nobody asks what became of it.
+      // This work ignores the outcomes of its calls.
       const failing = control.perform(revocation(resource), async (actors) => {
         await actors.leases.revoke([{ namespace, resource, free: "now" }]);
         await actors.leases.revoke([{ namespace, resource: "NUL \0", free: "now" }]);
@@ -238,11 +238,11 @@ for (const engine of SQL_ENGINES) {
       expect(await query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
     });
 
-    it("lets nobody update, delete or truncate entries", async () => {
+    it("refuses to update, delete or truncate entries", async () => {
       const { control, query } = opened;
       await revoke(control, "kept");
       for (const statement of [
-        "UPDATE leasehold.audit SET actor = 'somebody else'",
+        "UPDATE leasehold.audit SET actor = 'another operator'",
         "DELETE FROM leasehold.audit WHERE target = 'kept'",
         "TRUNCATE leasehold.audit",
       ]) {

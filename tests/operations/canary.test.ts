@@ -1,6 +1,6 @@
 /**
- * Secrets that can be recognised, sent along every path there is, and all that is shown to anybody
- * searched for them. Only the answer that gives a secret to its owner may have it.
+ * Sends recognisable secrets along every path, and searches all output for them. Only the answer that
+ * issues a secret to its caller may contain it.
  */
 import { inspect } from "node:util";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
@@ -95,7 +95,7 @@ function findInLogs(): string[] {
   return found;
 }
 
-/** Members of the answers that give a secret to whom it belongs. */
+/** Members of the answers that issue a secret to its caller. */
 const GIVEN = /"(leaseId|key)":"[^"]*"/g;
 const GIVES =
   /^(POST \/v1\/locks\/acquire|POST \/api\/leases|POST \/v1\/leases\/acquire|POST \/api\/tasks\/next|POST \/v1\/keys|POST \/v1\/keys\/\{id\}\/rotate)$/;
@@ -160,7 +160,7 @@ it("keeps secrets out of the answers to all requests, right and wrong, and out o
   expect([...found, ...findInLogs()]).toEqual([]);
 });
 
-/** What readers see, whoever asks: lists, histories, the audit, metrics, the document. */
+/** Routes that only read: lists, histories, the audit, metrics, the document. */
 const READ = [
   "/v1/locks",
   "/v1/leases",
@@ -252,7 +252,7 @@ it("keeps secrets out of what the client library and its worker log and throw", 
     throw new Error("it should have failed");
   };
   const withKey = (key: string) => url.replace("//", `//${key}@`);
-  // A key that nobody has, at a server that is none, and in a URL that is none.
+  // An unknown key, sent to the server, to a closed port and in invalid URLs.
   const none = `lh_${newLeaseId(random).slice(0, 12)}_${newLeaseId(random)}`;
   const brief = { env, connectTimeoutMs: 200 };
   await fails(() => connect(withKey(none), brief));
@@ -310,7 +310,7 @@ it("keeps secrets out of what the command line prints and logs", async () => {
   const { leaseId } = JSON.parse(acquired.stdout) as { leaseId: string };
   secrets.push(leaseId.split(".").at(-1)!);
   const wrong = toWireLeaseId("r", newLeaseId(random));
-  // Prints the variables of acquire anew, for whoever gave it the id.
+  // It prints the id again, because its caller already has it.
   const renewed = await leasehold(["renew", leaseId, "--ttl", "20s", "--store", url, "--verbose"]);
   expect(renewed.code).toBe(0);
   all.push(renewed.stdout.replace(`LEASE_ID=${leaseId}`, ""), renewed.stderr);

@@ -110,7 +110,7 @@ it("serves this machine without a key, says so, and asks for keys from the first
   }
 });
 
-it("serves other machines where there is a key, and nobody without", async () => {
+it("serves other machines once a key exists, and only callers that send one", async () => {
   const { directory, remove } = await freshPglite();
   onTestFinished(remove);
   const store = `pglite:${directory}`;

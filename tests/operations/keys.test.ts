@@ -104,7 +104,7 @@ for (const engine of CONTROL_ENGINES) {
       expect(listed[0]).toMatchObject({ remainingMs: null, expiresAt: null, prefixes: [] });
       for (const key of listed) expect(key).not.toHaveProperty("digest");
       expect((await control.keys.list({ namespace: null })).items.length).toBeGreaterThan(2);
-      expect(await control.keys.list({ namespace: "nobody" })).toEqual(NO_KEYS);
+      expect(await control.keys.list({ namespace: "keyless" })).toEqual(NO_KEYS);
     });
 
     it("are listed page by page, each once, also while others are made and go", async () => {
@@ -177,16 +177,16 @@ for (const engine of CONTROL_ENGINES) {
       expect(await control.keys.find(expired)).toBeNull();
     });
 
-    it("get no successor when they are revoked while somebody exchanges them", async () => {
+    it("get no successor when they are revoked while they are exchanged", async () => {
       const { control } = opened;
       const namespace = "raced";
       const { key } = await createKey(control, random, { ...HOLDER, namespace }, BY);
       const { id } = key;
       const late: Control = {
         ...control,
-        async perform(act, work, told) {
+        async perform(act, work, onEntry) {
           await revokeKey(control, { namespace, id }, BY);
-          return control.perform(act, work, told);
+          return control.perform(act, work, onEntry);
         },
       };
       const old = { namespace, id, overlapMs: 60_000 };
@@ -246,7 +246,7 @@ for (const engine of CONTROL_ENGINES) {
       expect(await rotateKey(control, random, { namespace: "n", id, overlapMs: 9 }, BY)).toBeNull();
     });
 
-    it("are refused when nobody could use them as meant", async () => {
+    it("are refused when their options are invalid", async () => {
       const { control } = opened;
       const before = await control.audit.head();
       for (const [change, path] of [

@@ -297,7 +297,7 @@ describe("a server's", () => {
     await small.close();
   });
 
-  it("answers 501 where nobody keeps metrics", async () => {
+  it("answers 501 in an app without metrics", async () => {
     const app = createApp({ ...stores, version: "test" });
     const response = await app.fetch(new Request("http://localhost/metrics"));
     const { code } = (await response.json()) as { code: string };
@@ -439,7 +439,7 @@ describe("all of them", () => {
     }
   });
 
-  it("have the labels of the catalogue and no others, and name nobody's resources", async () => {
+  it("have exactly the labels of the catalogue, and contain no resource names", async () => {
     const byName = new Map(
       (Object.keys(METRICS) as MetricName[]).map((name) => [
         prometheusBase(name),
@@ -500,8 +500,8 @@ function rowOf(name: MetricName): string {
       return `\`${label.replaceAll(".", "_")}\`${listed}`;
     },
   );
-  const told = kind in KINDS ? KINDS[kind as keyof typeof KINDS] : kind;
-  return `| \`${name}\` | \`${prometheusBase(name)}\` | ${told} | ${unit.replaceAll(/[{}]/g, "")} | ${shown.join("; ") || "-"} | ${about} |`;
+  const type = kind in KINDS ? KINDS[kind as keyof typeof KINDS] : kind;
+  return `| \`${name}\` | \`${prometheusBase(name)}\` | ${type} | ${unit.replaceAll(/[{}]/g, "")} | ${shown.join("; ") || "-"} | ${about} |`;
 }
 
 async function routes(): Promise<Record<string, unknown>> {

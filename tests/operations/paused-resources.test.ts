@@ -1,4 +1,4 @@
-/** What an operator has paused is granted to nobody, and whoever holds it goes on. */
+/** The store grants no paused resource, and the current holder keeps its lease. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { PauseKey } from "../../packages/leasehold/src/control/index.js";
 import type { AcquireRequest } from "../../packages/leasehold/src/core/index.js";
@@ -76,7 +76,7 @@ for (const engine of CONTROL_ENGINES) {
       expect(await pauses.list("kept")).toEqual([]);
     });
 
-    it("keep a resource that nobody ever leased, which is no lease for that", async () => {
+    it("keep a resource that was never leased, and create no lease for it", async () => {
       const key = fresh();
       await pause(key);
       expect(await acquire(key)).toEqual(PAUSED);

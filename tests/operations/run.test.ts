@@ -54,11 +54,11 @@ it("tells the command of its lease in the environment", async () => {
   expect(environment).toContain(`LEASEHOLD_TOKEN=${token}`);
   expect(environment).toContain(`LEASEHOLD_RESOURCE=${name}`);
   expect(environment).toContain("LEASEHOLD_HOLDER=me");
-  // The lease id is the right itself: whoever has it can release.
+  // The lease id is a secret: every process that has it can release the lease.
   expect(stdout).not.toMatch(/[0-9a-f]{32}/);
 });
 
-it("goes on when the store was away for less than the lease", async () => {
+it("goes on when the store was unavailable for less than the ttl", async () => {
   const own = await serve();
   const end = join(await temporaryFolder(), "end");
   const wait = `echo go; while [ ! -e "${end}" ]; do sleep 0.05; done; echo still`;
@@ -94,7 +94,7 @@ it("has stopped a command that ignores SIGTERM before the store may grant anew",
   expect(await isAlive(pid)).toBe(false);
 });
 
-it("ends with 69 when the store is away, and waits for it as long as --wait says", async () => {
+it("exits with 69 when the store is unavailable, and waits for it as long as --wait says", async () => {
   const own = await serve();
   const { port } = new URL(own.url);
   await own.cli.end("SIGTERM");
@@ -109,7 +109,7 @@ it("ends with 69 when the store is away, and waits for it as long as --wait says
   expect((await back.end("SIGTERM")).code).toBe(0);
 });
 
-it("ends what the command has left behind before it gives the lease back", async () => {
+it("ends what the command has left behind before it releases the lease", async () => {
   const name = fresh();
   // The shell ends at once; its two children, one of them deaf to SIGTERM, are orphans then.
   const deaf = `trap "" TERM; echo $$; ${FOREVER}`;
@@ -124,7 +124,7 @@ it("ends what the command has left behind before it gives the lease back", async
   expect((await leases.get(name))?.state).toBe("released");
 });
 
-it("leaves nobody behind when it is killed with -9 after its command has ended", async () => {
+it("leaves no process behind when it is killed with -9 after its command has ended", async () => {
   const deaf = `trap "" TERM; echo $$; ${FOREVER}`;
   const running = run(fresh(), ["--ttl", "20s", "--grace", "4s"], `sh -c '${deaf}' & sleep 0.3`);
   const pid = await running.until(({ out }) => Number(out[0]));

@@ -80,7 +80,7 @@ it("lets two tenants have a task of the same id", async () => {
   const { ask, a, b } = await open();
   const id = "01890000-0000-7000-8000-000000000000";
   const answers = [await ask(a, enqueue("q", id)), await ask(b, enqueue("q", id))];
-  // "duplicate" would tell that somebody has it.
+  // "duplicate" would reveal that another tenant has it.
   expect(answers.map(({ text }) => JSON.parse(text).status)).toEqual(["enqueued", "enqueued"]);
   await ask(a, { method: "POST", path: `/api/tasks/${id}/cancel` });
   const { text } = await ask(b, { method: "GET", path: `/api/tasks/${id}` });
@@ -97,7 +97,7 @@ it("tells each tenant, and each holder, of what is theirs to see and of nothing 
   ] as const) {
     for (const resource of [`mine/of-${tenant}`, `other/of-${tenant}`]) {
       const { leaseId } = JSON.parse((await ask(key, acquire(resource, tenant))).text);
-      // Somebody waits, so that the release is told.
+      // A contender waits, so the release causes a notification.
       const waiting = { namespace: tenant, resource, leaseId: "0".repeat(32), holder: "waiter" };
       await stores.leases.acquire([{ ...waiting, ttlMs: 30_000, queueMs: 60_000 }]);
       await ask(key, { method: "DELETE", path: `/v1/locks/${leaseId}` });
@@ -262,7 +262,7 @@ it("tells names in metrics to those alone who may list them", async () => {
   expect(await namesSeenBy(b)).toBe(0);
 });
 
-it("lets nobody act by a key that was revoked while keys are slow to read, though a holder may renew", async () => {
+it("refuses operator actions while keys are slow to read, but lets a holder renew by its cached key", async () => {
   const { ask, newKey, stores } = await open();
   const [operator, holder] = [await newKey("a", "operator"), await newKey("a", "holder")];
   const held = await ask(holder.text, acquire("kept", "h"));

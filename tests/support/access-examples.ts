@@ -7,8 +7,8 @@ export interface AccessExample {
   /** What it names: a holder must have a prefix that is a beginning of it. Default: nothing. */
   readonly names?: "own/" | "task:" | "";
   /**
-   * thing: one that is there, so that somebody else's must look like one that is not; tenant: whatever
-   * the caller's tenant has, and nothing of others. Default `thing`.
+   * thing: one that exists; another tenant's must look like one that does not. tenant: everything of
+   * the caller's tenant, and nothing of others. Default `thing`.
    */
   readonly about?: "tenant";
   readonly request: (thing: Thing) => Promise<Omit<Request, "method" | "path"> & { path?: string }>;
@@ -54,7 +54,7 @@ const reportsMany = (more: object = {}): AccessExample => ({
     return { body: [{ id, leaseId, fencingToken: token, ...more }] };
   },
 });
-/** Whoever has a key says why. */
+/** The server asks operators with a key for a reason. */
 const WHY = "reason=test";
 const operates = (operation: string): AccessExample => ({
   needs: "operate",
@@ -89,7 +89,8 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   "GET /openapi.json": open,
   "GET /metrics": { needs: "read", about: "tenant", request: nothing },
 
-  // Before anybody asks for tasks: of whoever did it tells the queues, whosever names those are.
+  // This comes before the examples that claim tasks: it lists the queues that a worker has polled, and
+  // those names may contain another tenant's mark.
   "GET /v1/workers": {
     ...lists("/v1/workers"),
     request: async (thing) => {

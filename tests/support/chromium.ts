@@ -19,7 +19,7 @@ const ARGUMENTS = [
   "--disable-sync",
 ];
 
-/** `describe` for tests that need the browser. Whoever installs all else for the tests must install it too. */
+/** `describe` for tests that need the browser. They are skipped without it, but CI must have it. */
 export function describeChromium(name: string, tests: () => void): void {
   if (existsSync(CHROMIUM)) {
     describe(name, tests);

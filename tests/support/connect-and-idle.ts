@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { connect } from "../../packages/leasehold/src/index.js";
 
-// Connects, takes and gives back a lease, and after a line of input has nothing more to do; it does
-// not close anything.
+// Connects, acquires and releases a lease, and after a line of input has nothing more to do. It closes
+// nothing.
 const leases = await connect(process.argv[2] ?? "");
 await leases.run("idle", async () => {});
 console.log("ready");

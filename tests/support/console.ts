@@ -99,7 +99,7 @@ export async function newKey({ control }: Stores, role: Role): Promise<string> {
   return (await createKey(control, systemRandom, order, by)).text;
 }
 
-/** Findings of axe that keep somebody from using the page, as readable lines. */
+/** The serious and critical findings of axe on the page, as readable lines. */
 export async function axe(page: Page): Promise<string[]> {
   // Past the policy, which forbids scripts of others: this one is the test's.
   await page.evaluate(AXE);

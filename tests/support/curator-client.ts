@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 import { type Client, CreateMode, createClient, Exception, State } from "node-zookeeper-client";
 
 const LOCK_NAME = "lock-";
-/** What Curator writes if it is told nothing: the address of the machine. */
+/** What Curator writes by default: the address of the machine. */
 const DATA = Buffer.from("10.0.0.7");
 
 export class CuratorClient {
@@ -74,7 +74,7 @@ export class InterProcessMutex {
     return this.#ourPath?.slice(this.basePath.length + 1) ?? "";
   }
 
-  /** Resolves when it has the lock. @param onQueued called when it waits behind somebody */
+  /** Resolves when it has the lock. @param onQueued called when another client is ahead of it */
   async acquire(onQueued: () => void = () => {}): Promise<void> {
     this.#ourPath = await this.#createTheLock();
     for (;;) {

@@ -11,7 +11,7 @@ export interface Desk {
   close(): void;
 }
 
-/** Answers everybody with what `make`, called once at most, comes to. */
+/** Answers every connection with the result of `make`, which is called at most once. */
 export async function openDesk(make: () => Promise<string>): Promise<Desk> {
   let made: Promise<string> | undefined;
   const server = createServer((socket) => {

@@ -48,7 +48,7 @@ export function clockEnvironment(clock: FakeClock | undefined): Record<string, s
 
 /** Sets the clock of all processes that see this file. */
 export function setClock(file: string, clock: Pick<FakeClock, "rate" | "offsetMs">): void {
-  // Nobody reads half of it.
+  // The rename is atomic, so no process reads half of a file.
   writeFileSync(`${file}.new`, `${described(clock)}\n`);
   renameSync(`${file}.new`, file);
 }

@@ -24,7 +24,7 @@ export interface Exchange {
 }
 export type Fault = (exchange: Exchange) => Promise<void> | void;
 
-/** The server has acted, and nobody hears of it. */
+/** The server acts, but its answer is lost. */
 export const lost: Fault = async ({ forward, cut }) => {
   await forward();
   cut();

@@ -11,11 +11,11 @@ import { Child, type ChildOptions, endAll } from "./processes.js";
 import { makeRegisters, readRegisters, write } from "./registers.js";
 import { openTcpProxy, type TcpProxy } from "./tcp-proxy.js";
 
-/** Of leases that are to run out. */
+/** For leases that are to expire. */
 export const TTL_MS = 2_000;
-/** Of leases that must not run out while the machine is slow. */
+/** For leases that must not expire while the machine is slow. */
 export const LONG_MS = 60_000;
-/** Beyond the ttl, for somebody who waits to notice, on a slow machine. */
+/** How long after the ttl a waiter may take over, on a slow machine. */
 export const TAKEOVER_MS = 10_000;
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -48,7 +48,7 @@ export function openLeases(url: string): Promise<Leasehold> {
   return connect(url, { graceMs: 0 });
 }
 
-/** One lease in a database with registers, and somebody who looks at it and competes for it. */
+/** One lease in a database with registers, and a client that reads the lease and competes for it. */
 export class Site {
   /** Another one after nextResource(). */
   resource = newLeaseId(systemRandom);
@@ -107,7 +107,7 @@ export class Site {
     return write(this.database, this.resource, token);
   }
 
-  /** The next one in line waits for the lease, writes, and stays. */
+  /** Acquires the lease as its next holder, and writes. The lease stays held. */
   async succeed(): Promise<Lease> {
     const waitMs = TTL_MS + TAKEOVER_MS;
     const next = await this.leases.acquire(this.resource, { ttlMs: LONG_MS, waitMs });
@@ -139,8 +139,8 @@ export class Holder extends Child {
     super(process.execPath, [program.path, JSON.stringify(settings)], child);
   }
 
-  /** The line in which it has said this. */
-  hears(name: keyof Said): Promise<Said> {
+  /** Resolves with the first line that reports this. */
+  reported(name: keyof Said): Promise<Said> {
     return this.until(({ out }) =>
       out.map((line) => JSON.parse(line) as Said).find((said) => said[name] !== undefined),
     );
@@ -148,6 +148,6 @@ export class Holder extends Child {
 
   /** When it has the lease. */
   async token(): Promise<number> {
-    return (await this.hears("token")).token!;
+    return (await this.reported("token")).token!;
   }
 }

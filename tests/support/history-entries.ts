@@ -2,7 +2,7 @@
 import type { HistoryEntry } from "../../packages/leasehold/src/testing/history/entry.js";
 
 export type Window = readonly [invokeMs: number, returnMs: number];
-type Told<Name> =
+type Answer<Name> =
   | (HistoryEntry & { operation: Name; result: "ok" })["outcome"]
   | "unknown"
   | "fail";
@@ -14,27 +14,32 @@ export function entryOf(
   operation: HistoryEntry["operation"],
   [invokeMs, returnMs]: Window,
   request: object,
-  told: object | "unknown" | "fail",
+  answer: object | "unknown" | "fail",
 ): HistoryEntry {
   const common = { client: "c", operation, request: { ...KEY, ...request }, invokeMs };
   const what =
-    typeof told === "object"
-      ? { returnMs, result: "ok", outcome: told }
-      : { returnMs: told === "fail" ? returnMs : null, result: told, outcome: null, error: "lost" };
+    typeof answer === "object"
+      ? { returnMs, result: "ok", outcome: answer }
+      : {
+          returnMs: answer === "fail" ? returnMs : null,
+          result: answer,
+          outcome: null,
+          error: "lost",
+        };
   return { ...common, ...what } as unknown as HistoryEntry;
 }
 
-export const acquire = (window: Window, leaseId: string, told: Told<"acquire">) =>
-  entryOf("acquire", window, { leaseId, holder: `holder ${leaseId}`, ttlMs: TTL_MS }, told);
-export const renew = (window: Window, leaseId: string, told: Told<"renew">) =>
-  entryOf("renew", window, { leaseId, ttlMs: TTL_MS }, told);
-export const release = (window: Window, leaseId: string, told: Told<"release">) =>
-  entryOf("release", window, { leaseId }, told);
+export const acquire = (window: Window, leaseId: string, answer: Answer<"acquire">) =>
+  entryOf("acquire", window, { leaseId, holder: `holder ${leaseId}`, ttlMs: TTL_MS }, answer);
+export const renew = (window: Window, leaseId: string, answer: Answer<"renew">) =>
+  entryOf("renew", window, { leaseId, ttlMs: TTL_MS }, answer);
+export const release = (window: Window, leaseId: string, answer: Answer<"release">) =>
+  entryOf("release", window, { leaseId }, answer);
 export const revoke = (
   window: Window,
   { free = "now", ...more }: { free?: "now" | "atExpiry"; expectedToken?: number },
-  told: Told<"revoke">,
-) => entryOf("revoke", window, { free, ...more }, told);
+  answer: Answer<"revoke">,
+) => entryOf("revoke", window, { free, ...more }, answer);
 
 const term = (token: number, remainingMs = TTL_MS) => ({
   token,

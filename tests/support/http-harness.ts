@@ -74,7 +74,7 @@ export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores
   };
   const opened = new Recent(async (namespace) => {
     const headers = { [HEADER]: encodeURIComponent(namespace) };
-    return http({ url: BASE, namespace, headers, fetch: next }).open(systemEnv);
+    return http({ url: BASE, headers, fetch: next }).open(systemEnv);
   });
   const clientOf = (namespace: string) => opened.of(namespace);
   const { leases, tasks } = await clientOf(SHARED);
@@ -91,7 +91,7 @@ export async function openHttpHarness(behind: readonly Stores[]): Promise<Stores
   };
 }
 
-/** Stands for whichever server is next. */
+/** A placeholder: each request replaces it by the address of the next server. */
 const BASE = "http://next-server";
 
 /** One listener; server and clients are in real time, whatever the time of the stores. */

@@ -1,7 +1,7 @@
 /**
- * Compares an answer with the one that a document prints. What differs from run to run (ids, secrets,
- * tokens) is a name there: where it first stands in an answer, the actual value is remembered under
- * it, and from then on the one stands for the other, in requests as in answers.
+ * Compares an answer with the one that a document prints. The document has names for values that differ
+ * from run to run (ids, secrets, tokens). The first answer with a name binds the actual value to it. From
+ * then on, names in requests become their values, and answers must have the values of their names.
  */
 
 /** Members whose text the server chooses. */
@@ -16,9 +16,9 @@ const CHOSEN = new Set([
 ]);
 /** Members that hold fencing tokens. */
 const TOKENS = new Set(["fencingToken", "token"]);
-/** Members that nobody can foresee, and that no later request needs by value. */
+/** Members with a random value, which no later request needs. */
 const RANDOM = new Set(["retryInMs"]);
-/** Stands for any value; as a member, for any further members. */
+/** Matches any value; as a member, any further members. */
 const ANYTHING = "…";
 
 export class Names {

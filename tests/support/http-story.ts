@@ -12,7 +12,7 @@ import { OpenApi } from "./openapi.js";
 const STARTS_MS = Date.UTC(2026, 3, 8, 10, 15, 30);
 const DOCUMENTED_URL = /\b(?:http:\/\/)?localhost:4040\b/g;
 
-/** Whoever serves the app gives it its metrics: those of `leasehold serve` have tests of their own. */
+/** The program that serves the app supplies the metrics: those of `leasehold serve` have tests of their own. */
 const METRICS = `# HELP leasehold_lease_acquire_attempts_total Acquire requests to the store. The outcome \`held\` is contention.
 # TYPE leasehold_lease_acquire_attempts_total counter
 leasehold_lease_acquire_attempts_total{outcome="acquired"} 1842
@@ -110,7 +110,7 @@ async function playExample(
   if (found.length > 0) throw wrong(line, `${method} ${request.path}\n  ${found.join("\n  ")}`);
 }
 
-/** Runs the command as a reader would, but with its failures told. */
+/** Runs the command as a reader would, but reports its failures. */
 async function playShell({ line, command, output }: Shell, server: LiveServer, names: Names) {
   const script = names.toActual(command).replaceAll(DOCUMENTED_URL, server.url);
   const printed = await bash(script).catch((error: unknown) => {

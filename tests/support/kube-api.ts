@@ -38,7 +38,7 @@ export interface KubeApi {
   readonly tokens: Map<string, readonly string[]>;
   /** What was asked, as `GET /path`. */
   readonly requests: string[];
-  /** Versions up to now are forgotten: whoever watches from one, or goes on with a list, gets 410. */
+  /** Forgets all versions up to now: a watch from one of them, and the next page of a list, get 410. */
   forget(): void;
   /** Ends the watches that are open, after a bookmark or without. */
   endWatches(options?: { bookmark: boolean }): void;

@@ -50,7 +50,7 @@ async function openOwn(): Promise<KubernetesEngine> {
   };
 }
 
-/** Of {@link startKubeApi}, as its administrator unless told otherwise. */
+/** For {@link startKubeApi}, by default as its administrator. */
 export function ownKubeconfig(port: number, token = "admin"): KubeConfig {
   const config = new KubeConfig();
   config.loadFromOptions({

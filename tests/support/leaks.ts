@@ -68,7 +68,7 @@ function handles(): Handle[] {
 function described({ type, pid, filename, localEndpoint, remoteEndpoint }: Handle): string {
   if (pid !== undefined) return `process ${pid}`;
   if (filename !== undefined) return `watcher of ${filename}`;
-  const at = (end: Endpoint | null | undefined) => (end ? `${end.host}:${end.port}` : "nobody");
+  const at = (end: Endpoint | null | undefined) => (end ? `${end.host}:${end.port}` : "no address");
   return remoteEndpoint
     ? `${type} from ${at(localEndpoint)} to ${at(remoteEndpoint)}`
     : `${type} at ${at(localEndpoint)}`;

@@ -35,7 +35,7 @@ const programs = {
     say("idle");
   },
 
-  /** Holds a lease that nobody renews. */
+  /** Holds a lease that is never renewed. */
   async lost() {
     const leases = await connect(source);
     const lease = await leases.acquire("r", { ttlMs: 700, autoRenew: false });
@@ -53,7 +53,7 @@ const programs = {
     });
   },
 
-  /** Waits for what somebody else holds. */
+  /** Waits for a lease that another process holds. */
   async waits() {
     const leases = await connect(source);
     const waiting = leases.acquire("r");
@@ -79,7 +79,7 @@ const programs = {
     await leases.acquire("r").catch((error) => say(`after: ${error.code}`));
   },
 
-  /** Works under a lease and at a task until told to end. */
+  /** Works under a lease and at a task until its signals abort. */
   async drains() {
     const leases = await connect(source, { closeOnSignals: true });
     const { tasks } = await connect(source, { closeOnSignals: ["SIGINT", "SIGTERM"] });
@@ -88,7 +88,7 @@ const programs = {
       const handler = kind.handle(async (_, { signal }) => {
         resolve();
         await aborted(signal);
-        say("task: told to stop");
+        say("task: stopping");
         throw signal.reason;
       });
       tasks.work([handler], { graceMs: 50 });
@@ -98,19 +98,19 @@ const programs = {
       await begun;
       say(`working ${process.pid}`);
       await aborted(lease.signal);
-      say("work: told to stop");
+      say("work: stopping");
       await new Promise((resolve) => setTimeout(resolve, 100));
       say("work: done");
     });
   },
 
-  /** Works on whatever it is told. */
+  /** Ignores its abort signal. */
   async stubborn() {
     const leases = await connect(source, { closeOnSignals: true, graceMs: 600_000 });
     await leases.run("r", async (lease) => {
       say("working");
       await aborted(lease.signal);
-      say("told to stop");
+      say("stopping");
       await new Promise(() => {});
     });
   },

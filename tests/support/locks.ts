@@ -1,15 +1,15 @@
-/** Rows that somebody else's open transaction locks. */
+/** Locks rows and tables in a transaction that stays open. */
 import pg from "pg";
 import type { Key } from "../../packages/leasehold/src/core/index.js";
 import type { TaskKey } from "../../packages/leasehold/src/tasks/port.js";
 
-/** @returns lets go of it */
+/** @returns a function that unlocks it */
 export function lockLease(url: string, { namespace, resource }: Key): Promise<() => Promise<void>> {
   const text = "SELECT FROM leasehold.lease WHERE namespace = $1 AND resource = $2 FOR UPDATE";
   return lockRow(url, text, [namespace, resource]);
 }
 
-/** @returns lets go of it */
+/** @returns a function that unlocks it */
 export function lockTask(url: string, { namespace, id }: TaskKey): Promise<() => Promise<void>> {
   const text = "SELECT FROM leasehold.task WHERE namespace = $1 AND id = $2 FOR UPDATE";
   return lockRow(url, text, [namespace, id]);

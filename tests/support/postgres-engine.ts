@@ -17,7 +17,7 @@ const PASSWORD = "leasehold";
 
 interface Engine {
   readonly folder: string;
-  /** Whom to run as: PostgreSQL refuses to be run by root. */
+  /** The user that runs the server: PostgreSQL refuses to run as root. */
   readonly user: User;
 }
 interface User {
@@ -250,7 +250,7 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** A port of 127.0.0.1 that nobody listens on. */
+/** A port of 127.0.0.1 that no server listens on. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await once(server.listen(0, "127.0.0.1"), "listening");

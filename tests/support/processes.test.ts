@@ -34,7 +34,7 @@ it("says what a process printed that has ended before it was ready", async () =>
   await expect(new Child("/no/such/program", []).until(() => false)).rejects.toThrow("ENOENT");
 });
 
-it("ends processes, those whom they started, those who are stopped, and their folders", async () => {
+it("ends processes, their children, those that are stopped, and their folders", async () => {
   const folder = await temporaryFolder();
   const [first, second] = [node(PARENT), node(PARENT)];
   const pids: number[] = [first.pid, second.pid];

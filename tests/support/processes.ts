@@ -1,7 +1,7 @@
 /**
  * Real processes that a test starts, waits for, stops, continues and ends by their recorded pids.
  * Each leads a process group of its own. None outlives the test that calls endAll(), and none this
- * process, whatever ends it: a watchdog, which is told all pids, kills the groups when it is gone.
+ * process, whatever ends it: a watchdog, which knows all pids, kills the groups when it is gone.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -99,7 +99,7 @@ export class Child {
     this.#child.stdin?.write(`${line}\n`);
   }
 
-  /** Over IPC; one that has ended is not told. */
+  /** Sends a message over IPC, unless the process has ended. */
   tell(message: unknown): void {
     if (this.#child.connected) this.#child.send(message as object, () => {});
   }
@@ -146,8 +146,8 @@ export class Child {
   }
 
   /**
-   * The first truthy value that `find` makes of what was printed so far, looked for at each line.
-   * Rejects when the process ends without one, telling what it said.
+   * Calls `find` at each printed line, and resolves with its first truthy result. Rejects with the output
+   * when the process ends without one.
    */
   async until<T>(find: (child: this) => T | null | undefined | false): Promise<T> {
     for (;;) {
@@ -163,7 +163,7 @@ export class Child {
     }
   }
 
-  /** Resolves when somebody takes connections at this port of 127.0.0.1; rejects as until(). */
+  /** Resolves when a server accepts connections at this port of 127.0.0.1; rejects as until(). */
   async listening(port: number): Promise<void> {
     while (!(await canConnect(port))) {
       if (this.#over) throw this.#endedMeanwhile();
@@ -203,8 +203,8 @@ function canConnect(port: number): Promise<boolean> {
 let watchdog: ChildProcess | undefined;
 
 /**
- * Of all who run now. It acts when its input ends, and that happens when this process ends; with
- * nobody left to watch, it is let go.
+ * Sends the watchdog the pids of all running processes. It kills them when its input ends, which happens
+ * when this process ends. The last process to end takes the watchdog with it.
  */
 function tellWatchdog(): void {
   if (!watchdog) {

@@ -3,7 +3,7 @@ import type { AcquireRequest } from "../../packages/leasehold/src/core/index.js"
 import { newLeaseId, systemRandom } from "../../packages/leasehold/src/env/index.js";
 
 export const LONG_MS = 60_000;
-/** A waiter whom nobody wakes asks again no earlier than this. */
+/** A waiter without a notification polls no earlier than after this time. */
 export const POLL_AT_LEAST_MS = 1_400;
 
 /** Closes what was opened, the last first. */

@@ -111,7 +111,7 @@ export async function startRedisCluster(size = 3): Promise<RedisCluster> {
         const owner = nodes.find((node) => node.port === port);
         if (slot >= from && slot <= to && owner) return owner;
       }
-      throw new Error(`nobody has slot ${slot}`);
+      throw new Error(`no node has slot ${slot}`);
     },
     async remove() {
       await Promise.all(nodes.map((node) => node.remove()));

@@ -1,8 +1,8 @@
 /**
- * Three stories of lease-based leader election, told on any engine: the leader renews; the leader crashes;
- * the leader pauses for longer than its ttl, and writes. Leaders are processes; where the store is in the
- * process of its clients, nobody else could take over from one, so that there the crash and the pause are
- * clocks of a client that stand still, for ever and for a while.
+ * Three stories of lease-based leader election, for any engine: the leader renews; the leader crashes; the
+ * leader pauses for longer than its ttl, and writes. Leaders are processes. A store in the process of its
+ * clients would end with it, so there only the clock of one client stops: for ever in the crash, and for a
+ * while in the pause.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
@@ -15,7 +15,7 @@ import { type NodeProcess, Nodes } from "../../verification/matrix/nodes.js";
 const FEATURES = ["elector"] as const;
 /** Of a machine that is too slow for the shortest ttl: with two, four, eight times of it. */
 const TRIES = 4;
-/** Beyond the end of the dead leader's lease, for somebody who waits to notice, on a slow machine. */
+/** How long after the end of a dead leader's lease another one may take over, on a slow machine. */
 const TAKEOVER_MS = 20_000;
 
 export interface StoryEngine {
@@ -25,8 +25,8 @@ export interface StoryEngine {
 }
 
 export function tellStories(open: () => StoryEngine): void {
-  /** A body that answers false was too late for the ttl; then once more with a longer one. */
-  const told = async (body: (cast: Cast) => Promise<boolean>): Promise<void> => {
+  /** A body that returns false was too late for its ttl. It runs again with a longer one. */
+  const withLongerTtls = async (body: (cast: Cast) => Promise<boolean>): Promise<void> => {
     for (let tries = 0; tries < TRIES; tries += 1) {
       const cast = await Cast.open(open(), open().engine.ttlMs * 2 ** tries);
       try {
@@ -39,10 +39,10 @@ export function tellStories(open: () => StoryEngine): void {
   };
 
   it.concurrent("acquire and renew: the leader stays beyond its ttl, with the token that it began with", () =>
-    told(async (cast) => {
+    withLongerTtls(async (cast) => {
       const first = await cast.leads("a");
       await cast.stands("b");
-      // A lower bound: whoever is trusted after this has renewed.
+      // A lower bound: a leader that is trusted after this has renewed.
       await delay(2 * cast.ttlMs);
       cast.processOf("a").say("write");
       const isLater = ({ said, node }: Said) =>
@@ -59,8 +59,8 @@ export function tellStories(open: () => StoryEngine): void {
       return true;
     }));
 
-  it.concurrent("leader crash: its lease runs out, and another one leads with a larger token", () =>
-    told(async (cast) => {
+  it.concurrent("leader crash: its lease expires, and another one leads with a larger token", () =>
+    withLongerTtls(async (cast) => {
       const first = await cast.leads("a");
       await cast.stands("b");
       if (cast.termsOf("b").length > 0) return false;
@@ -82,7 +82,7 @@ export function tellStories(open: () => StoryEngine): void {
     }));
 
   it.concurrent("pause and fence: the late write is refused by the guard, and corrupts what has none", () =>
-    told(async (cast) => {
+    withLongerTtls(async (cast) => {
       const first = await cast.leads("a");
       await cast.stands("b");
       if (cast.termsOf("b").length > 0) return false;

@@ -1,9 +1,9 @@
 import type { Reporter, SerializedError, TestModule } from "vitest/node";
 
 /**
- * Ends a run with `N passed, N failed, N skipped` alone on its line, for whoever reads logs by
- * program. A file that does not load and an error that no test caught count as failed: `0 failed`
- * stands only under a run that succeeded. Before it, why tests were skipped.
+ * Ends a run with `N passed, N failed, N skipped` alone on its line, for programs that read logs. A file
+ * that does not load and an error that no test caught count as failed, so `0 failed` means that the run
+ * succeeded. The lines before it say why tests were skipped.
  */
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {

@@ -22,7 +22,7 @@ export interface Counts {
   pieces: PerDirection;
   answersDropped: number;
   duplicatedBytes: number;
-  /** What the server answered to duplicates. Nobody gets it. */
+  /** What the server answered to duplicates. It is dropped. */
   duplicatesAnsweredBytes: number;
 }
 
@@ -46,13 +46,13 @@ export interface TcpFaults {
   letGo(direction: Direction): void;
   /**
    * Sends what goes to the server from now on over a second connection too, at the same time, whose
-   * answers nobody gets. For protocols where a connection may start with any request, such as HTTP;
+   * answers are dropped. For protocols where a connection may start with any request, such as HTTP;
    * a PostgreSQL session wants its startup first.
    */
   duplicate(): void;
   /**
    * Withholds the next answer to a request that is sent from now on, and resets the connection: the
-   * server has acted, and nobody hears of it. Resolves when that has happened. The answer must not
+   * server has acted, but its answer is lost. Resolves when that has happened. The answer must not
    * be on its way before the server has acted; PostgreSQL and HTTP servers of ours hold to that.
    * @param isWhole whether this is all of the answer; default: its first bytes suffice
    */
@@ -154,7 +154,7 @@ export class ProxiedConnection implements TcpFaults {
     const dropped = new Promise<void>((resolve, reject) => {
       this.#dropping = { isWhole, resolve, reject, asked: false, withheld: Buffer.alloc(0) };
     });
-    // Who does not wait for it is not told that the connection ended first.
+    // The connection may end first: a caller that ignores the promise gets no unhandled rejection.
     dropped.catch(() => {});
     return dropped;
   }

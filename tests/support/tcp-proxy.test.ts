@@ -215,7 +215,7 @@ it.each<Direction>(["toServer", "toClient"])("delays what goes %s, in order", as
     else await onServer.untilCame(`hi ${words.slice(0, index + 1).join("")}`);
   }
   await client.untilCame(`hi ${words.join("")}`);
-  // At least so long, whatever the machine does; a timer may be early by a part of a millisecond.
+  // The delay is at least 10 ms, but a timer may fire a fraction of a millisecond early.
   expect(performance.now() - startMs).toBeGreaterThanOrEqual(9);
   proxy.heal();
   const delayed = proxy.counts.delayedChunks[way];
@@ -268,7 +268,7 @@ it("drops an answer after the server has acted, and then the connection", async 
   const { client, onServer } = await join();
   const bystander = await join();
   const dropped = proxy.connections[0]!.dropNextAnswer();
-  // What was not asked for since is not the answer.
+  // Data that comes before the next request is not its answer.
   onServer.send("news ");
   await client.untilCame("hi news ");
   client.send("do it");
@@ -291,7 +291,7 @@ it("drops one answer of those of all connections, when it is whole", async () =>
   late.send("third");
   await dropped;
   await late.untilOver("RST");
-  // What was withheld of the others is theirs again.
+  // The other connections get the answers that were withheld from them.
   await first.client.untilCame("hi half");
   second.client.send("second");
   await second.client.untilCame("hi second.");

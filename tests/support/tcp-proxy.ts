@@ -154,7 +154,7 @@ export async function openTcpProxy(options: TcpProxyOptions): Promise<TcpProxy> 
         };
         each(dropFrom);
       });
-      // Who does not wait for it is not told that the proxy was closed first.
+      // The proxy may close first: a caller that ignores the promise gets no unhandled rejection.
       dropped.catch(() => {});
       return dropped;
     },

@@ -1,4 +1,4 @@
-/** A server for several tenants, each with a key of every role, and things of theirs to ask about. */
+/** A server for several tenants, each with a key of every role and with things to ask about. */
 import { createKey, type Role } from "../../packages/leasehold/src/control/index.js";
 import {
   type Env,
@@ -23,7 +23,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** Something that a request is about: of a tenant, or of nobody. */
+/** Something that a request is about: it belongs to a tenant, or does not exist. */
 export interface Thing {
   readonly resource: string;
   /** The names of their holders, queues and keys have this in them. */
@@ -54,7 +54,7 @@ class Things {
     this.#newTaskId = taskIds(env.clock, env.random);
   }
 
-  /** One that is there, or one whose ids nobody knows. */
+  /** One that exists, or one with ids that were never used. */
   make(namespace: string, exists: boolean): Thing {
     this.#count += 1;
     const mark = `of-${namespace}-${this.#count}`;

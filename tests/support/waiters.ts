@@ -1,7 +1,7 @@
 /**
- * Clients of one process that wait for the same lease, each on its own, over shared connections. Each
- * line of its input is the number of one that joins; it says `in line NUMBER`, then `granted NUMBER
- * TOKEN` for each that got it. At the end of its input it ends when all have.
+ * Clients of one process that wait for the same lease, each on its own, over shared connections. Each line
+ * of input is the number of a new waiter. The program prints `queued NUMBER` when that one waits, and
+ * `granted NUMBER TOKEN` when it has the lease. At the end of its input it ends when all have had it.
  *
  *   node waiters.js URL RESOURCE
  */
@@ -21,8 +21,7 @@ for await (const number of createInterface(process.stdin)) {
     capabilities: store.capabilities,
     async acquire(...call) {
       const outcomes = await store.acquire(...call);
-      // Refused, and in line.
-      if (outcomes[0]?.status === "held") inLine();
+      if (outcomes[0]?.status === "held") reportQueued();
       return outcomes;
     },
     renew: (...call) => store.renew(...call),
@@ -34,9 +33,9 @@ for await (const number of createInterface(process.stdin)) {
     collect: (...call) => store.collect(...call),
     close: async () => {},
   };
-  let inLine = () => {
-    console.log(`in line ${number}`);
-    inLine = () => {};
+  let reportQueued = () => {
+    console.log(`queued ${number}`);
+    reportQueued = () => {};
   };
   const leases = await connect(client, { holder: `waiter-${number}` });
   clients.push(leases);

@@ -110,8 +110,8 @@ function print(one) {
       `  ${count} takeovers in ${p50} ms (p50), ${p99} (p99), ${max} (max), ` +
       `of ${epsilon} = ${bound} allowed; ${behindDeadWaiters} longer, behind waiters that had died; ` +
       `${unsteady} losses while the engine elected\n` +
-      `  ${herd.served} of a herd of ${herd.waiters} served, ${herd.gaveUp} told that it is too late; ` +
-      `everybody served ${one.livenessMs} ms after the faults\n` +
+      `  ${herd.served} of a herd of ${herd.waiters} served, ${herd.gaveUp} gave up; ` +
+      `each resource granted anew ${one.livenessMs} ms after the faults\n` +
       `  ${one.breaches.length} breaches, ${one.breachesOfWrongClocks} under clocks beyond their drift; ` +
       `this process stood still for ${stallsMs.max} ms at most`,
   );

@@ -33,7 +33,7 @@ const ENQUEUED_PER_SECOND = 25;
 const ZOMBIES = 2;
 const TTL_MS = 1_500;
 const ZOMBIE_TTL_MS = 500;
-/** Longer than a lease and than it takes somebody to take over and write. */
+/** Longer than the lease, so that another worker takes the task over and writes. */
 const LONG_BLOCK_MS = 2 * TTL_MS;
 /** A slow machine, which has not finished by then, finishes in peace. */
 const FAULTS_MS = 60_000;
@@ -159,7 +159,7 @@ async function run(world: World, turns: readonly Turn[], seed: number): Promise<
   }
 }
 
-/** What is left of it all is as it must be, and all of it was put to the test. */
+/** Expects the right final state, and that each fault and check was exercised. */
 async function judge(world: World, ran: Ran): Promise<void> {
   const { client, recorder, proxies, servers } = world;
   // Late completions may still be on their way.
@@ -175,9 +175,9 @@ async function judge(world: World, ran: Ran): Promise<void> {
   expect(ends).toEqual(ends.map(() => "exit 0"));
   // A worker may have been started while its server was gone; its supervisor tries again.
   const alone = world.processes
-    .filter(({ told, how }) => !told && how !== NO_SERVER)
+    .filter(({ endRequested, how }) => !endRequested && how !== NO_SERVER)
     .map(({ name, how }) => `${name}: ${how}`);
-  expect(alone, "ended without having been told to").toEqual([]);
+  expect(alone, "ended by themselves").toEqual([]);
 
   const sayings = proxies.flatMap((proxy) => proxy.sayings);
   const log = servers.flatMap(({ incarnations }) => incarnations.flatMap((server) => server.log));

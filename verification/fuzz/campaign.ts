@@ -7,9 +7,9 @@
  *                   ◀── good requests, over HTTP ──┘
  *
  * It is measured before the first case, after half of them and after all, each time without what its
- * stores keep of tenants. Of sockets and timers there must be no more after than before. The heap must
- * not grow in the second half: what is left of the first is code that was compiled, which takes some
- * MiB and ten thousands of cases, and what the app keeps of the latest of something, up to a bound.
+ * stores keep of tenants. There must be no more sockets and timers after than before. The heap must not
+ * grow in the second half. It may grow in the first: compiled code takes some MiB over ten thousands of
+ * cases, and the app keeps the latest entries of some lists, up to a bound.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { Agent, request as httpRequest, METHODS as NODE_METHODS } from "node:http";
@@ -241,7 +241,7 @@ type With<Key extends string> = Extract<Kept, { readonly [K in Key]: unknown }>;
 class Server {
   readonly ended: Promise<number | string>;
   readonly #child: ChildProcess;
-  readonly #told = new Map<string, (message: FromServer) => void>();
+  readonly #listeners = new Map<string, (message: FromServer) => void>();
   #stderr = "";
 
   constructor() {
@@ -253,15 +253,15 @@ class Server {
       (text) => (this.#stderr = `${this.#stderr}${text}`.slice(-4_000)),
     );
     this.#child.on("message", (message: FromServer) => {
-      for (const [key, tell] of this.#told) if (key in message) tell(message);
+      for (const [key, listener] of this.#listeners) if (key in message) listener(message);
     });
     this.ended = new Promise((resolve) => {
       this.#child.once("exit", (code, signal) => resolve(code ?? signal ?? "?"));
     });
   }
 
-  on<Key extends string>(key: Key, tell: (message: With<Key>) => void): void {
-    this.#told.set(key, tell as (message: FromServer) => void);
+  on<Key extends string>(key: Key, listener: (message: With<Key>) => void): void {
+    this.#listeners.set(key, listener as (message: FromServer) => void);
   }
 
   say(message: ToServer): void {

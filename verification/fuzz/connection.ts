@@ -12,8 +12,8 @@ import { mediaTypeOf } from "./server.js";
 const PATIENCE_MS = 20_000;
 
 /**
- * For sockets of a client that keeps connections: between one request and the next nobody listens, and a
- * reset that comes just then would end this process.
+ * For sockets of a client that keeps connections. Between two requests such a socket has no error handler,
+ * so a reset would end this process.
  */
 export function bearResets(socket: Socket): void {
   socket.off("error", ignore).on("error", ignore);
@@ -21,8 +21,8 @@ export function bearResets(socket: Socket): void {
 function ignore(): void {}
 
 /**
- * Whether a server may have closed a kept connection, as one that nobody uses, just when it was used
- * again: any client then asks once more.
+ * Whether a server may have closed an idle kept connection just when this request was sent on it. Any
+ * client then retries.
  */
 export function wasClosedMeanwhile(asking: ClientRequest, error: Error): boolean {
   const { code } = error as NodeJS.ErrnoException;

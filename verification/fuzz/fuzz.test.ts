@@ -35,7 +35,7 @@ it("answers requests from its own document and bytes from raw sockets, right or 
   }
 });
 
-it("does so for cases that nobody has seen before", async () => {
+it("does so for cases from a random seed", async () => {
   const seed = randomInt(2 ** 31);
   console.log(
     `seed ${seed}: npm run fuzz -- --seed ${seed} --schema ${OTHERS.schema} --raw ${OTHERS.raw}`,

@@ -1,4 +1,4 @@
-/** Somebody who minds their own business, one right request after the other, and must be served. */
+/** A well-behaved client: it sends valid requests, one after the other, and each must be served. */
 import { Agent, request } from "node:http";
 import { bearResets, wasClosedMeanwhile } from "./connection.js";
 

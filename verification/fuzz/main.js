@@ -1,6 +1,6 @@
-// Sends a server what nobody should: cases made from its own OpenAPI document, right ones and spoilt
-// ones, and bytes over raw sockets, while others are served. Nothing may answer 5xx but what is
-// documented (501, 503), differ from the document, tell of its insides, crash or leak.
+// Sends a server bad requests: cases made from its own OpenAPI document, valid and spoilt, and bytes over
+// raw sockets, while a well-behaved client is served. The server must not answer 5xx except as documented
+// (501, 503), deviate from the document, reveal internals, crash or leak.
 //
 //   npm run fuzz -- --schema 200000 --raw 50000     on memory, from a seed that it prints
 //   npm run fuzz -- --seed 7 --store pglite:        or postgres://..., a database of its own

@@ -57,8 +57,8 @@ export function serveFuzz(): void {
   const send = (message: FromServer) => process.send?.(message);
   const crashed = (error: unknown) => {
     const cases = [...underWay].map((index) => `schema:${index}`);
-    const told = error instanceof Error ? error.stack : String(error);
-    send({ finding: { cases, faults: [`nobody caught: ${told}`] } });
+    const text = error instanceof Error ? error.stack : String(error);
+    send({ finding: { cases, faults: [`uncaught: ${text}`] } });
   };
   process.on("uncaughtException", crashed);
   process.on("unhandledRejection", crashed);
@@ -90,8 +90,8 @@ export function serveFuzz(): void {
         const request = requests.make(chance);
         const { status, faults } = await ask(app, judge, request);
         if (faults.length > 0) {
-          const told = [...faults, ...errors.splice(0)];
-          send({ finding: { cases: [`schema:${index}`], faults: told, request: shown(request) } });
+          const all = [...faults, ...errors.splice(0)];
+          send({ finding: { cases: [`schema:${index}`], faults: all, request: shown(request) } });
         }
         return status;
       });

@@ -68,7 +68,7 @@ export function known(name: string, chance: Chance, keyIds: readonly string[]): 
     case "fencingToken":
     case "expectedToken":
       return 1 + chance.below(4);
-    // Nobody has the time to wait for tasks that do not come.
+    // Short, because most waits end without a task.
     case "waitMs":
       return chance.below(20);
     case "ttlMs":

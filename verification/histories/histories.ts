@@ -27,7 +27,7 @@ export async function makeHistory(
   const between = (least: number, most: number) =>
     Math.floor(least + random.float() * (most - least + 1));
   const clients = between(Math.ceil(size.clients / 2), size.clients);
-  // A server of ours serves one namespace; what is new is the resource.
+  // A leasehold server has one namespace, so the resources are new instead.
   const namespace = "default";
   const run = newLeaseId(systemRandom).slice(0, 8);
   const resources = Array.from({ length: between(1, 3) }, (_, at) => `${run}-${at + 1}`);
@@ -100,7 +100,7 @@ class HistoryClient {
       const fresh = newLeaseId(random);
       const request = { ...key, leaseId: fresh, holder: this.name, ttlMs };
       const [outcome] = await store.acquire([request], options);
-      // What was refused is asked for again now and then; what was granted, or may be, often.
+      // Keep few refused lease ids for later requests, but all that were granted or may have been.
       if (outcome?.status !== "held" || random.float() < 0.2) known.unshift(fresh);
     } else if (choice < 0.5) {
       await store.acquire([{ ...key, leaseId, holder: this.name, ttlMs }], options);

@@ -42,7 +42,7 @@ export interface OpenedTarget {
   readonly tries?: (client: number) => number;
   /** The same leases, with nothing in between. */
   readonly direct: LeaseStore;
-  /** Makes faults until it is told to stop; what lasts is healed then. */
+  /** Makes faults until `stopped` returns true, then heals those that last. */
   disturb(stopped: () => boolean): Promise<void>;
   /** What has gone wrong so far, by kind. */
   faults(): Readonly<Record<string, number>>;

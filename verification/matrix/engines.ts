@@ -30,7 +30,7 @@ export interface Engine {
   readonly name: string;
   /** Where a store is in the process of its clients: what of them can be apart. */
   readonly inProcess?: "all" | "after the end of the holder";
-  /** Of leases that are to run out soon. */
+  /** The TTL of leases that must expire soon. */
   readonly ttlMs: number;
   /** Why these are not tried. */
   readonly reasons?: Partial<Record<Fault, string>>;
@@ -79,7 +79,7 @@ async function startProgram(args: readonly string[]) {
 }
 
 const ONE_PROCESS =
-  "in one process: holder, successor and store stop together, so somebody takes over when they go on";
+  "in one process: holder, successor and store stop together, so the takeover follows when they go on";
 
 export const ENGINES: readonly Engine[] = [
   {
@@ -114,7 +114,7 @@ export const ENGINES: readonly Engine[] = [
       const made = await temporaryFolder();
       await (await openStores(`pglite:${made}`)).close();
       return {
-        // Another one each time: whoever was killed has left it locked until somebody looks.
+        // A copy each time: a killed process leaves its directory locked until another one checks the lock.
         async url() {
           const folder = await temporaryFolder();
           await cp(made, folder, { recursive: true });

@@ -1,4 +1,4 @@
-/** A share of the matrix of features, engines and faults, and how it is told; all of it: npm run test:matrix. */
+/** Part of the matrix of features, engines and faults, and its table. `npm run test:matrix` runs the whole. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { compile } from "../../tests/support/compile.js";
 import { describePostgres, freshDatabase } from "../../tests/support/postgres.js";

@@ -1,7 +1,7 @@
 /**
- * A node of the matrix, or several in one process where the store is in it, too. It joins features when it
- * is told to, says of each right that it gets, writes once with its token, and does what its input says,
- * all as one JSON object a line:
+ * A node of the matrix, or several in one process if the store is in that process, too. A node reports each
+ * right that it gets, as one JSON object a line, and writes once with its token. It reads commands from its
+ * input:
  *   join NODE    begins to contend; says `joined`
  *   write        by each right that it has: asks whether it may go on, and writes if so
  *   late NODE    by each right that this node ever had, the first of each resource: writes, whatever
@@ -112,7 +112,7 @@ const untilLost = (feature: Feature): Join => {
       }),
     );
 };
-/** Whoever has lost it stands in line again, like everybody who wants it. */
+/** A holder that loses the lease contends for it again. */
 async function againWhenLost(work: () => Promise<unknown>): Promise<void> {
   for (;;) {
     const isLost = (error: unknown) => {
@@ -179,7 +179,7 @@ const JOINS: Readonly<Record<Feature, Join>> = {
   },
 };
 
-/** A clock that can be told to stand still. */
+/** A clock that can be frozen. */
 function stoppable(): Clock & { freeze(): void; thaw(): void } {
   let frozen: { wallMs: number; monotonicMs: number } | undefined;
   const due: (() => void)[] = [];

@@ -138,11 +138,11 @@ export class Nodes {
       .map(({ said, node, token, wrote = "" }) => `${node} ${said} ${token} ${wrote}`.trim());
   }
 
-  /** Who has taken over, with a newer token: somebody else, unless all were stopped together. */
+  /** Waits for a takeover with a newer token: by another node, unless all were stopped together. */
   successorOf({ resource, token, feature, node }: Said): Promise<Said> {
     const { mayBeItself } = this.options;
     const what = () =>
-      `somebody takes over ${feature} after ${token}: ${this.storyOf(resource).join(", ")}`;
+      `a takeover of ${feature} after ${token}: ${this.storyOf(resource).join(", ")}`;
     return this.until(what, () =>
       this.said.find(
         (each) =>
@@ -155,7 +155,7 @@ export class Nodes {
     );
   }
 
-  /** What a node that was told to write late has come to. */
+  /** Waits for the outcome of a node's late write. */
   lateWriteOf({ resource, node, feature }: Said): Promise<Late> {
     return this.until(`${node} writes late to ${feature}`, () =>
       this.said.find(

@@ -79,7 +79,7 @@ async function strikeOnce(options: StrikeOptions, ttlMs: number): Promise<Verdic
         break;
       case "stop":
         await a.stop();
-        // Of those in one process nobody takes over before they go on.
+        // In one process no node takes over before all go on.
         if (!isApart) await delay(2 * ttlMs);
         else await Promise.allSettled(before.map((right) => nodes.successorOf(right)));
         a.cont();
@@ -89,7 +89,7 @@ async function strikeOnce(options: StrikeOptions, ttlMs: number): Promise<Verdic
         break;
       case "restart":
         await running.restart?.();
-        // Whoever is trusted after that has renewed its lease, or taken it, since then.
+        // A lease that is trusted after its TTL was renewed or acquired after the restart.
         await delay(ttlMs);
         await goesOn(nodes, before);
         await a.end("SIGKILL");
@@ -137,7 +137,7 @@ function haveShards(nodes: Nodes, features: readonly Feature[]): boolean {
   return ["a", "b", "c"].every((node) => count(node) === RIGHTS.shards / 3);
 }
 
-/** Resolves when each resource is written to by somebody who may. */
+/** Resolves when a current holder has written to each resource. */
 async function goesOn(nodes: Nodes, before: readonly Said[]): Promise<void> {
   const again = setInterval(() => nodes.sayToAll("write"), 100);
   const idle = () =>
@@ -146,7 +146,7 @@ async function goesOn(nodes: Nodes, before: readonly Said[]): Promise<void> {
         !nodes.said.some(
           (each) =>
             each.resource === resource &&
-            // Who has waited is done at once, and then nobody has it.
+            // A waiter is done as soon as it is served, so its resource may have no holder.
             (each.said === "done" || (each.said === "wrote" && each.wrote === "written")),
         ),
     );
@@ -170,7 +170,7 @@ async function judge(
 ): Promise<string | null> {
   for (const right of before) {
     const successor = await nodes.successorOf(right);
-    if (successor.alive !== true) return "whoever took over did not trust its lease";
+    if (successor.alive !== true) return "the successor did not trust its lease";
     const late = await lateOf(right);
     if (late.wrote !== "STALE_TOKEN") return `the late write was not refused: ${late.wrote}`;
     if (late.alive) return "a lease was trusted past its end";

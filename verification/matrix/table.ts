@@ -13,7 +13,7 @@ export function tableOf(cells: readonly Cell[]): string {
   const engines = [...new Set(cells.map(({ engine }) => engine))];
   const reasons: string[] = [];
   const mark = ({ engine, fault, feature, verdict, reason }: Cell) => {
-    // What is wrong is each feature's own; all other reasons are the engine's.
+    // A wrong verdict belongs to one feature; all other reasons belong to the engine.
     const of = verdict === "wrong" ? `${engine}, ${feature}, ` : `${engine}, `;
     const text = reason === undefined ? "" : `${of}${FAULT_NAMES[fault]}: ${reason}`;
     if (text !== "" && !reasons.includes(text)) reasons.push(text);

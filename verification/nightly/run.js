@@ -54,7 +54,7 @@ mkdirSync(out, { recursive: true });
 let interrupted = false;
 /** @type {import("node:child_process").ChildProcess | undefined} */
 let running;
-// On a terminal the step gets Ctrl-C by itself; told again it would give up at once.
+// On a terminal the step receives Ctrl-C itself. A second signal would end it without a report.
 process.on("SIGINT", () => {
   interrupted = true;
 });
@@ -84,7 +84,7 @@ async function carryOut({ name, command, prints = false }) {
   const report = join(out, `${name}.json`);
   const argv = command(scale, report);
   const origin = provenance(argv);
-  // What is there from before must not stand for what this step does not write.
+  // If this step writes no report, an old one must not be taken for it.
   rmSync(report, { force: true });
   running = spawn(process.execPath, argv, {
     cwd: root,

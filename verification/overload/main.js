@@ -40,7 +40,7 @@ async function main() {
   const cli = fileURLToPath(
     new URL("../../packages/leasehold-server/dist/cli/main.js", import.meta.url),
   );
-  // Into a file: a server whose log nobody reads in time waits for the reader.
+  // Into a file: a server that logs to a full pipe waits for the reader.
   const log = join(folder, "log");
   const args = [cli, "serve", "--store", store, "--port", "0", "--log-level", "info"];
   const server = child(args, openSync(log, "w"));
@@ -136,8 +136,8 @@ async function flood(url, perSecond, forMs) {
 }
 
 /**
- * Each has had an answer. To be connected is not enough: Node accepts one connection in each turn of its
- * event loop, so those that nobody has accepted yet would keep the holders' own waiting behind them.
+ * Opens connections and waits for one answer on each. A connected socket is not enough: Node accepts one
+ * connection in each turn of its event loop, so the holders' connections would wait behind these.
  */
 async function open(url, count) {
   const lines = Array.from({ length: count }, () => new Line(url));

@@ -35,7 +35,7 @@ export const simulated = (scenario, from = 1) => ({
   },
 });
 
-/** "..." stands for anything. */
+/** "..." matches any text. */
 const patternOf = (name) => name.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&").replace("\\.\\.\\.", ".*");
 
 /** @param name of tests of the file, or a part of their names; default: all */

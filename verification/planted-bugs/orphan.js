@@ -1,4 +1,4 @@
-/** What programs in a copy do when whoever has made it is gone: nobody else ends them then, or removes it. */
+/** Programs in a copy end themselves and remove the copy when the process that made it has gone. */
 import { rmSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";

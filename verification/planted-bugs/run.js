@@ -111,7 +111,7 @@ async function tryBug(copy, bug) {
   say(`${verdict}  ${name.padEnd(36)} ${check}: ${killedBy ?? problem} (${seconds.toFixed(0)} s)`);
 }
 
-/** Also of what there is when it is told to stop. */
+/** Also writes the reports after an interrupt, of the bugs tried by then. */
 async function finish() {
   ended = true;
   await Promise.all(copies.map((copy) => copy.remove()));

@@ -22,7 +22,7 @@ function end() {
   process.once("exit", leave);
   process.exit();
 }
-// By its own hand, or because whoever has started it is gone.
+// The parent has disconnected, or has gone.
 process.once("disconnect", () => {
   setTimeout(end, CLOSE_MS);
   void close().finally(end);

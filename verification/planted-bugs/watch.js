@@ -6,5 +6,5 @@ const parent = process.ppid;
 setInterval(() => {
   if (process.ppid !== parent) leave();
 }, 1_000);
-// Whoever waits for it gives up before; for a parent that was gone before this looked.
+// The parent gives up earlier. This is for a parent that had gone before the first check.
 setTimeout(() => endGroup(process.pid), TIMEOUT_MS + CLOSE_MS);

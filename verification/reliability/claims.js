@@ -42,7 +42,7 @@ export function claims(reports) {
       from: ["simulation"],
     },
     {
-      what: "leases that ran out under faults",
+      what: "leases that expired under faults",
       aim: "1,000,000",
       seen: `${count(add(expiries))}: ${count(expiries[0])} simulated, ${count(expiries[1])} on real servers`,
       holds: add(expiries) >= 1_000_000,
@@ -75,8 +75,8 @@ export function claims(reports) {
     },
     {
       what: "takeovers from holders that died or stood still",
-      aim: "each within the life of a grant and the engine's epsilon, which grows with each who died in line",
-      seen: `${count(total("count"))}, ${add(stores.map((/** @type {Report} */ { takeovers }) => takeovers.overdue.length))} of them late; ${total("behindDeadWaiters")} took longer behind some who died in line`,
+      aim: "each within the life of a grant plus the engine's epsilon, which grows with each dead waiter ahead",
+      seen: `${count(total("count"))}, ${add(stores.map((/** @type {Report} */ { takeovers }) => takeovers.overdue.length))} of them late; ${total("behindDeadWaiters")} took longer behind dead waiters`,
       holds:
         stores.length > 0 &&
         stores.every(
@@ -105,7 +105,7 @@ export function claims(reports) {
     },
     {
       what: "chaos and failovers as a whole",
-      aim: "every claim of the run, and what is lost is what the guarantees say",
+      aim: "every claim of the run holds, and losses are as the guarantees say",
       seen: `chaos ${holdsOf(chaos)}; ${(reports["scenarios"]?.["scenarios"] ?? []).map((/** @type {Report} */ one) => `${one.name} ${holdsOf(one)}`).join(", ")}`,
       holds: chaos?.["holds"] === true && reports["scenarios"]?.["holds"] === true,
       from: ["chaos", "scenarios"],

@@ -39,7 +39,7 @@ function figures(runs, reports, judged) {
         STEPS.flatMap(({ name }) => originsOf(name, runs.get(name) ?? [])),
       ),
       "### Takeovers",
-      'From the last renewal that counts (or the acquire) of a holder that was killed or stopped, to the answer that gives\nits resource to the next one, in milliseconds. "Bound" is the life of a grant and the engine\'s epsilon; "behind the\ndead" are those beyond it that had waiters before them which died in line, and kept what is said of these.',
+      'The time from the last renewal that counts (or the acquire) of a holder that was killed or stopped, to the answer\nthat grants its resource to the next holder, in milliseconds. "Bound" is the life of a grant plus the engine\'s\nepsilon. "Behind the dead" counts takeovers beyond the bound that followed dead waiters, within what is promised for\nthem.',
       table(
         [
           "store",

@@ -49,7 +49,7 @@ it.each<[string, string, (report: Report) => void, string[]]>([
     "too few expiries",
     "simulation",
     (one) => (one.figures.expiries = 0),
-    ["leases that ran out under faults"],
+    ["leases that expired under faults"],
   ],
   ["a wrong history", "histories", ({ results }) => (results[0].verdicts.wrong = 1), [HISTORIES]],
   [

@@ -32,7 +32,7 @@ interface Options {
 const SEEDS_FOR_COVERAGE = 10_000;
 /** As shells answer for a command that SIGINT has ended. */
 const INTERRUPTED = 130;
-/** Stories of more failures than these nobody reads. */
+/** Print the stories of the first failures only: more are too long to read. */
 const MOST_STORIES = 3;
 /** A world leaves much behind at once: with room for it a thread collects a tenth less often. */
 const YOUNG_MB = 128;

@@ -19,7 +19,7 @@ const RARE_BRANCHES = [
   "revoked at expiry",
   "trusted although revoked now",
   "trust outlived the grant",
-  "late repetition granted to nobody",
+  "late repetition granted without a holder",
   "repeated completion answered",
   "late completion refused: expired",
   "late completion refused: taken",

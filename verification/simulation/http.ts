@@ -87,7 +87,7 @@ function simulatedFetch(
   };
 }
 
-/** What node's fetch throws when nobody listens. */
+/** What Node's fetch throws if no server listens. */
 function refused(): TypeError {
   const cause = Object.assign(new Error("connect ECONNREFUSED"), {
     code: "ECONNREFUSED",

@@ -32,7 +32,7 @@ export const CALM: Weather = {
 /** The server's process was not there: nothing was done. */
 export const REFUSED = Symbol("refused");
 
-/** One copy of a message, for whoever watches the network. */
+/** One copy of a message, as watchers of the network see it. */
 export interface Flight {
   /** From 1, in the order of sending. */
   readonly id: number;
@@ -44,13 +44,13 @@ export interface Flight {
   readonly arrivesAtMs: number;
 }
 
-/** Told of what becomes of messages; changes nothing by itself. */
+/** Is called when a message is sent or lost. It must not change anything. */
 export interface NetworkWatcher {
   sent(flight: Flight): void;
   lost(message: Pick<Flight, "from" | "to" | "about">, why: "cut off" | "lost" | "dropped"): void;
 }
 
-/** What the messages of a call are, for whoever watches. */
+/** Describes the messages of a call to watchers. */
 export interface CallAbout<T> {
   readonly request: unknown;
   answer(value: T | typeof REFUSED): unknown;
@@ -161,7 +161,7 @@ export class Network {
       let served = false;
       const arrive = () => {
         const process = server.process;
-        // A copy that finds nobody says nothing of the copy that was served.
+        // A refusal of this copy must not hide that another copy was served.
         if (!process) return served ? undefined : answer(REFUSED);
         process.deliver(() => {
           served = true;

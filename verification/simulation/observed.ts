@@ -1,4 +1,4 @@
-/** The memory store as the world's database: every decision is told to the checkers as it is made. */
+/** The memory store as the world's database. The checkers see each decision as it is made. */
 
 import type { LeaseStore } from "leasehold";
 import type { Key, LeaseRecord } from "leasehold/internal";

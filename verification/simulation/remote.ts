@@ -18,7 +18,7 @@ export interface Opened {
   readonly tasks: TaskStore;
 }
 
-/** What the messages of a call say, for whoever watches the network. */
+/** What the messages of a call say, as watchers of the network see it. */
 export interface Said {
   readonly operation: "acquire" | "renew" | "release" | "revoke" | "get" | "event";
   readonly asked: readonly unknown[];

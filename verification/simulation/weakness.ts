@@ -2,7 +2,7 @@
  * What databases do that keep less than they promise. Nothing excludes two holders then; what must
  * hold all the same is that tokens grow, so that the fence can refuse the older one.
  *
- *   lost suffix      a replica takes over that had not heard of the last writes
+ *   lost suffix      a replica takes over that lacks the last writes
  *   restored backup  an old state comes back
  *   early expiry     the database's clock jumps ahead: grants end before their holders' trust
  */

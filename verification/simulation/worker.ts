@@ -1,4 +1,4 @@
-/** A thread of `simulate`: runs seeds as it is told, and answers what came of them. */
+/** A thread of `simulate`: runs the seeds of each order, and answers with a report. */
 import { parentPort } from "node:worker_threads";
 import { newReport, runSeed } from "./index.js";
 

@@ -1,5 +1,5 @@
 /**
- * The simulated world: one queue of events in true time, which nobody inside can read. One event
+ * The simulated world: one queue of events in true time, which the simulated code cannot read. One event
  * runs, every promise that it set off settles, then the next one runs; so a run follows from its
  * seed alone.
  *

@@ -29,7 +29,7 @@ it("stops the work at once when that fails, and tells so when the work has ended
     },
     async (broken) => {
       await until(broken);
-      // A turn in which nobody waits for the side: its rejection must have been heard.
+      // The event loop turns, and no code awaits the side: its rejection must be handled already.
       await delay(20);
       went.push(`stopped: ${broken.aborted}`);
     },

@@ -12,7 +12,7 @@ export interface FaultSite {
   readonly library: Observed;
   readonly server: Observed;
   readonly worker: Observed;
-  /** Ends the worker that nobody watches, and starts another one. */
+  /** Ends the worker that is not measured, and starts another one. */
   replaceWorker(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ export const OUTAGE = "an outage of more than a ttl";
 export const FAULT_KINDS: readonly string[] = [...Object.keys(FAULTS), OUTAGE];
 const CUTS = /blackhole|held back|stopped|outage/;
 
-/** Deals faults until told to stop. */
+/** Makes faults, each kind equally often. */
 export class Faults {
   readonly records: FaultRecord[] = [];
   #deck: string[] = [];

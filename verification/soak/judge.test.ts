@@ -30,7 +30,7 @@ function sampled(of: (share: number, index: number) => Partial<Measured> = () =>
   const count = plan.totalMs / plan.sampleMs;
   return Array.from({ length: count }, (_, index) => {
     const atMs = index * plan.sampleMs;
-    // What is under way is never quite the same.
+    // The work in progress varies between samples.
     const heapUsed = held.heapUsed + (index % 7) * 0.3e6;
     const library = { ...held, heapUsed, ...of(index / count, index) };
     const tables = { lease: { live: 400, dead: 200 + (index % 5) * 50, bytes: 300_000 } };
@@ -75,7 +75,7 @@ const well: Seen = {
     singletons: 1,
     shards: 1,
     visits: 1,
-    hints: 1,
+    notifications: 1,
     observed: 1,
     tokensBack: 0,
     overlaps: 0,
@@ -233,7 +233,7 @@ describe("finds probes that fail without a fault", () => {
   });
 });
 
-it("misses what the load makes and nobody has seen", () => {
+it("fails if a kind of probe has no results", () => {
   for (const missing of KINDS) {
     const seen = well.probes.filter(({ kind }) => kind !== missing);
     expect(failing({ probes: seen })).toEqual([isBack(missing)]);

@@ -127,7 +127,7 @@ function rememberedOf(count: number): number {
   return count <= half ? count : half + ((count - 1) % half) + 1;
 }
 
-/** Those in which nothing recovers any more: what is open then is there to stay. */
+/** Samples in which nothing recovers any more. What they show as open stays open. */
 function quietOf({ cycles, plan }: Seen, samples: readonly Sample[]): readonly Sample[] {
   const isQuiet = (phase: Phase | undefined) => phase === "after" || phase === "quiet";
   return samples.filter(({ atMs }) => isQuiet(phaseAt(cycles, atMs, plan.ttlMs)));
@@ -160,7 +160,7 @@ function flatBytes(
 function flatCount(claim: string, points: readonly Point[], all: readonly Sample[]): Claim {
   const { first, last } = thirdsOf(points, all);
   const enough = Math.min(first.length, last.length) >= FEWEST_PER_THIRD;
-  // What is under way at a moment is never quite the same.
+  // The work in progress varies between samples.
   const most = Math.ceil(1.1 * Math.max(...first)) + 2;
   return {
     claim: `${claim}: no more than before`,
@@ -273,8 +273,8 @@ function taskClaim({ accepted, doneOnce, wrong }: TaskTotals): Claim {
 }
 
 /**
- * Leases that nobody holds at the very end: the load still rotates one when it is stopped, and does not
- * take it again, nor those that changed hands just then.
+ * Leases without a holder at the very end. A load that is stopped reacquires neither the lease that it was
+ * rotating nor leases that were changing hands.
  */
 const CHANGING_HANDS = 3;
 
@@ -283,7 +283,9 @@ function occurrenceClaims({ faults, counts, plan, tasks }: Seen): Claim[] {
   const kinds = new Set(faults.map(({ kind }) => kind));
   const missing = FAULT_KINDS.filter((kind) => !kinds.has(kind));
   const doings = ["rotated", "contended", "gaveUp", "terms", "singletons", "shards", "visits"];
-  const idle = [...doings, "hints", "observed", "grantsOverHttp"].filter((name) => !counts[name]);
+  const idle = [...doings, "notifications", "observed", "grantsOverHttp"].filter(
+    (name) => !counts[name],
+  );
   // Each way for itself: one of them alone has more than a quarter of both.
   const served = counts["tasksOverHttp"] ?? 0;
   const seconds = plan.totalMs / 1_000;

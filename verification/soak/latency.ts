@@ -90,11 +90,11 @@ function tailOf({ cycles, plan }: Seen): number {
 }
 
 /**
- * Of the probes that began a ttl or more after the last fault, none may fail. By then nothing is left of
- * the faults that could make one: grants nobody released have expired, connections that hang were given
- * up after half a ttl. And no probe fails by a single mishap: an acquire waits for a store that does not
- * answer, a release tries three times for 5 s each, an accepted task is done in the end. One that fails
- * there was refused, or found nobody for longer than any wait for a processor.
+ * No probe that began a TTL or more after the last fault may fail. By then no fault has effects left:
+ * unreleased grants have expired, and hanging connections were given up after half a TTL. Nor does a single
+ * mishap make a probe fail: an acquire waits for an unavailable store, a release tries three times for 5 s
+ * each, and an accepted task is done in the end. A probe that fails was refused, or got no answer for
+ * longer than any wait for a processor.
  */
 export function latencyClaims(seen: Seen): Claim[] {
   const timesByKind = timesOf(seen);

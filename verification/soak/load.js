@@ -30,7 +30,7 @@ const counts = {
   tasksOverHttp: 0,
   shards: 0,
   observed: 0,
-  hints: 0,
+  notifications: 0,
   visits: 0,
   notAccepted: 0,
   tokensBack: 0,
@@ -45,7 +45,7 @@ async function always(turn) {
   while (!signal.aborted) await turn().catch(() => pause(AGAIN_MS));
 }
 
-/** Told to let go, by resource. */
+/** By resource, a function that releases its lease. */
 const rotating = new Map();
 const lastTokens = new Map();
 
@@ -77,7 +77,7 @@ async function contend(leases, resource, turn) {
   try {
     await leases.run(resource, { ttlMs, ...patience }, async (lease) => {
       const token = inside.get(resource);
-      // Whoever still trusts its lease must be the only one.
+      // Only one holder of a resource may trust its lease.
       if (token?.checkAlive() && token !== lease) counts.overlaps += 1;
       inside.set(resource, lease);
       await sleep(between(ttlMs / 50, ttlMs / 5));
@@ -191,7 +191,7 @@ for (let at = 0; at < CONTENDED; at += 1) {
 elections(first, 1);
 elections(second, 2);
 void always(async () => {
-  for await (const _ of first.watch({ signal })) counts.hints += 1;
+  for await (const _ of first.watch({ signal })) counts.notifications += 1;
 });
 void always(async () => {
   await visit();
@@ -221,7 +221,7 @@ function enqueueing(client, queue, perSecond) {
   const enqueue = () => {
     const askedMs = Date.now();
     asked += 1;
-    // Those that are timed overtake the others: what is measured is not how many are before them.
+    // Timed tasks overtake the others, so the length of the queue does not count.
     const probe = asked % PROBED_TASKS === 0;
     const options = { queue, crashLimit: 1_000, priority: probe ? -1 : 0 };
     client.enqueue(soak, { number: asked }, options).then(
@@ -254,7 +254,7 @@ const reporting = setInterval(report, REPORT_EVERY_MS);
 
 process.on("disconnect", () => process.exit(1));
 process.on("message", async (message) => {
-  // No more is asked; the worker goes on until it is told to close.
+  // After `stop` no more tasks are enqueued; the worker goes on until `close`.
   if (message === "stop") stopping.abort();
   if (message !== "close") return;
   clearInterval(reporting);

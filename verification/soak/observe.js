@@ -3,7 +3,7 @@
  * over IPC, after garbage has been collected. What is asked of and answered:
  *
  *   { measure: 7 }       ──▶  { measured: 7, heapUsed, rss, ..., resources, timers, listeners, lateMs }
- *   { snapshot: FILE }   ──▶  { snapshot: FILE }      a heap snapshot, for whoever has to find a leak
+ *   { snapshot: FILE }   ──▶  { snapshot: FILE }      a heap snapshot, for finding a leak
  *
  * Timers, emitters and signals are remembered weakly when they are first used: what is collected, is no
  * longer counted.
@@ -12,7 +12,7 @@ import { EventEmitter, getEventListeners } from "node:events";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { writeHeapSnapshot } from "node:v8";
 
-/** What is only weakly held is held until the turn ends. */
+/** A used WeakRef keeps its object alive until the current turn ends. */
 const BEFORE_GC_MS = 5;
 
 class Remembered {
@@ -71,7 +71,7 @@ async function measure() {
   // What came before the measuring: its own pauses do not count.
   const lateMs = { p99: delay.percentile(99) / 1e6, max: delay.max / 1e6 };
   await new Promise((resolve) => setTimeout(resolve, BEFORE_GC_MS));
-  // Once: more would take from those who share the machine, and what is left is the same each time.
+  // Once: a second run would slow the other processes down, and would free no more.
   globalThis.gc();
   const { heapUsed, rss, external } = process.memoryUsage();
   const resources = {};

@@ -120,7 +120,7 @@ export class Observed {
     }
   }
 
-  /** Stands still for so long. */
+  /** Stops the process for `ms`. */
   async pause(ms: number): Promise<void> {
     await this.#child.stop();
     await delay(ms);

@@ -34,7 +34,7 @@ export interface SoakOptions extends PlanOptions {
   /** A PostgreSQL server, in which a database is made; default: one of its own. */
   readonly store?: string | undefined;
   readonly seed: number;
-  /** Ends it early; what was seen by then is judged. */
+  /** Ends the run early. What it has recorded by then is judged. */
   readonly signal: AbortSignal;
   readonly onSample?: (sample: Sample, elapsedMs: number, plan: Plan) => void;
 }
@@ -280,7 +280,7 @@ async function startWorld(
       draining = true;
       library.tell("stop");
       const giveUpAtMs = Date.now() + Math.max(DRAINED_WITHIN_MS, plan.totalMs / 12);
-      // What was asked for last is accepted by then, or not.
+      // Within this time the last enqueue calls succeed or fail.
       await delay(2_000);
       while ((await database.unfinishedTasks()) > 0 && Date.now() < giveUpAtMs) await delay(200);
       library.tell("close");

@@ -43,7 +43,7 @@ export class Starvation {
   }
 }
 
-/** Of its main thread, since it began; 0 where nobody counts it. */
+/** How long its main thread has waited for a processor so far; 0 where the system does not count that. */
 function waitedMsOf(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;

@@ -11,13 +11,13 @@ const SAME_MS = 500;
 export function interruption() {
   const ending = new AbortController();
   let firstMs = 0;
-  const told = () => {
+  const onSignal = () => {
     const nowMs = performance.now();
     if (!ending.signal.aborted) {
       firstMs = nowMs;
       ending.abort();
     } else if (nowMs - firstMs >= SAME_MS) process.exit(INTERRUPTED);
   };
-  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, told);
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, onSignal);
   return ending.signal;
 }

@@ -1,6 +1,6 @@
 /**
- * The public face where there is no Node: `index.ts` with the engines that run anywhere. Bundlers
- * take it by the condition `browser`; its types are those of `index.ts`.
+ * The public entry for browsers and other runtimes without Node: `index.ts` with the engines that run anywhere.
+ * Bundlers choose it through the export condition `browser`. Its types are those of `index.ts`.
  */
 import { type ConnectOptions, envOf, type OpenStoresOptions, openLeasehold } from "./connect.js";
 import type { AnyLease, LeaseStore } from "./core/index.js";

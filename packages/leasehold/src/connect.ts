@@ -86,12 +86,14 @@ export async function openLeasehold(
     await Promise.all(closing.map((close) => close()));
   };
   try {
+    let { namespace } = opened;
     let taskStore = () => withTasks(opened, isStore ? "" : source).tasks;
     if (options.tasks !== undefined) {
       const apart = await openBy(engines, options.tasks, env, connectTimeoutMs);
       closing.push(apart.close.bind(apart));
       const { tasks } = withTasks(apart, options.tasks);
       taskStore = () => tasks;
+      namespace = onlyNamespace("tasks", namespace, apart.namespace);
     }
     if (opened.leases.capabilities.tokens === false && options.unfenced !== true) {
       throw new InvalidOptionError(
@@ -101,14 +103,33 @@ export async function openLeasehold(
     }
     // A server collects by itself, and a store of the caller's is the caller's to collect.
     const isCollected = isStore || (opened.tasks?.capabilities.reaps ?? false);
-    return clientOver(opened.leases, taskStore, { ...options, env }, signals, {
-      collect: !isCollected,
-      disconnect,
-    });
+    namespace = onlyNamespace("namespace", namespace, options.namespace);
+    return clientOver(
+      opened.leases,
+      taskStore,
+      { ...options, ...(namespace !== undefined && { namespace }), env },
+      signals,
+      {
+        collect: !isCollected,
+        disconnect,
+      },
+    );
   } catch (error) {
     await disconnect();
     throw error;
   }
+}
+
+/**
+ * The one of both that is given.
+ * @throws InvalidOptionError if they differ
+ */
+function onlyNamespace(path: string, served: string | undefined, other: string | undefined) {
+  if (served === undefined || other === undefined || served === other) return served ?? other;
+  throw new InvalidOptionError(
+    path,
+    `must be "${served}", the namespace of this client's key on the server, not "${other}": leave it out`,
+  );
 }
 
 function clientOver(

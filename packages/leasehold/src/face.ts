@@ -52,6 +52,7 @@ export type {
   RenewRequest,
   RevokeOutcome,
   RevokeRequest,
+  SqlTransaction,
   Term as GrantTerm,
 } from "./core/index.js";
 export {
@@ -174,7 +175,6 @@ export {
   type Handler,
   type HandlerContext,
   type Json,
-  type SqlClient,
   type TaskDefaults,
   type TaskDefinition,
   type TaskDetails,

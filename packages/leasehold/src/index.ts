@@ -19,7 +19,7 @@ export * from "./face.js";
  *   `memory:` without a name is private: `connect("memory:")` twice opens two stores, which do not exclude each other
  * @throws INVALID_OPTION, STORE_MISCONFIGURED, STORE_UNAVAILABLE
  * @example
- * ```js
+ * ```ts
  * import { connect } from "leasehold";
  *
  * const leasehold = await connect("memory:", { holder: "web-1" });
@@ -44,10 +44,22 @@ export function connect(
 }
 
 /**
- * Opens the stores themselves, which `createApp` of leasehold-server serves. Close them after the
- * app; clients need none of this.
- * @param source as for {@link connect}; one that keeps leases only needs `control`
+ * Opens the stores themselves, which `createApp` of leasehold-server serves. Close them after the app. A client
+ * opens its own: use {@link connect} for it.
+ * @param source as for {@link connect}. A source that keeps leases alone also needs `options.control`
+ * @param options.connectTimeoutMs default 5,000 ms; for PGlite 60,000, because it starts a database in this process
  * @throws INVALID_OPTION, STORE_MISCONFIGURED, STORE_UNAVAILABLE
+ * @example
+ * ```ts
+ * import { openStores } from "leasehold";
+ * import { createApp } from "leasehold-server";
+ *
+ * const stores = await openStores("memory:");
+ * const app = createApp({ ...stores, version: "1.0.0" });
+ * console.log((await app.fetch(new Request("http://localhost/healthz"))).status);
+ * await app.close();
+ * await stores.close();
+ * ```
  */
 export function openStores(source: Source, options: OpenStoresOptions = {}): Promise<Stores> {
   return open(source, options.control, envOf(options), options.connectTimeoutMs);
@@ -62,9 +74,10 @@ export function openStores(source: Source, options: OpenStoresOptions = {}): Pro
  *   the engine keeps no tables of ours
  * @throws INVALID_OPTION, STORE_MISCONFIGURED, STORE_UNAVAILABLE
  * @example
- * ```js
+ * ```ts
  * import { migrate } from "leasehold";
- * console.log(await migrate("postgres://owner@localhost/app"));
+ *
+ * console.log(await migrate("pglite:"));
  * ```
  */
 export function migrate(

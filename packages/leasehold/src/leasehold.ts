@@ -50,14 +50,11 @@ export let leasesOf: (leasehold: Leasehold | Leasehold<AnyLease>) => LeaseClient
  * A client of one namespace. Made by `connect()`.
  * @typeParam L what is acquired: perhaps an {@link UnfencedLease} after `connect(url, { unfenced: true })`
  * @example
- * ```js
+ * ```ts
  * import { connect } from "leasehold";
  *
- * const leasehold = await connect("memory:");
- * const sent = await leasehold.run("billing", async (lease) => {
- *   return lease.checkAlive() ? "sent" : "stopped";
- * });
- * console.log(sent);
+ * const leasehold = await connect("memory:", { namespace: "shop", holder: "web-1" });
+ * console.log(leasehold.namespace, leasehold.holder, leasehold.capabilities.ttl.maxMs);
  * await leasehold.close();
  * ```
  */
@@ -95,6 +92,17 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * @returns what the work returned
    * @throws LEASE_LOST, LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, the reason of
    *   `options.signal`, or what the work threw
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const sent = await leasehold.run("billing", { ttlMs: 10_000 }, async (lease) => {
+   *   return lease.checkAlive() ? "sent" : "stopped";
+   * });
+   * console.log(sent);
+   * await leasehold.close();
+   * ```
    */
   run<T>(resource: string, work: Work<T, L>): Promise<T>;
   run<T>(resource: string, options: RunOptions<"wait" | "fail">, work: Work<T, L>): Promise<T>;
@@ -107,6 +115,15 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * Runs the work if the resource is free now.
    * @returns `{ ran: true, value }`, or `{ ran: false, holder, ... }` of who holds the resource
    * @throws as {@link Leasehold.run}, but never LEASE_UNAVAILABLE
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const result = await leasehold.tryRun("nightly-report", () => "written");
+   * console.log(result.ran ? result.value : `left to ${result.holder}`);
+   * await leasehold.close();
+   * ```
    */
   tryRun<T>(resource: string, work: Work<T, L>): Promise<TryRunResult<T>>;
   tryRun<T>(
@@ -127,7 +144,7 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * Waits for the resource, at most `waitMs`. The lease is renewed until it is released or lost.
    * @throws LEASE_UNAVAILABLE, STORE_UNAVAILABLE, INVALID_OPTION, CLOSED, or the signal's reason
    * @example
-   * ```js
+   * ```ts
    * import { connect } from "leasehold";
    *
    * const leasehold = await connect("memory:");
@@ -141,8 +158,19 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
   }
 
   /**
-   * The lease if the resource is free now, else null.
+   * Acquires the resource if it is free now. The lease is renewed until it is released or lost.
+   * @returns the lease, or null if another holder has the resource
    * @throws STORE_UNAVAILABLE when the outcome is unknown, INVALID_OPTION, CLOSED, or the signal's reason
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const lease = await leasehold.tryAcquire("report");
+   * console.log(lease ? "ours" : "held by another holder");
+   * await lease?.release();
+   * await leasehold.close();
+   * ```
    */
   tryAcquire(resource: string, options: AcquireOptions = {}): Promise<L | null> {
     return this.#parts.leases.tryAcquire(
@@ -156,6 +184,15 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * same resources never wait for each other in a circle.
    * @param resources at least one, each once
    * @throws as {@link Leasehold.acquire}; LEASE_LOST when one was lost while the last moment of `waitMs` passed
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const group = await leasehold.acquireAll(["account-1", "account-2"], { waitMs: 5_000 });
+   * await group.release();
+   * await leasehold.close();
+   * ```
    */
   acquireAll(resources: readonly string[], options: AcquireOptions = {}): Promise<LeaseGroup<L>> {
     return this.#parts.leases.acquireAll(resources, options) as Promise<unknown> as Promise<
@@ -166,6 +203,16 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
   /**
    * An object that acquires and releases the resource any number of times. Sends nothing yet.
    * @throws INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const lease = leasehold.reusableLease("shard-7", { ttlMs: 5_000 });
+   * console.log(await lease.acquire());
+   * await lease.release();
+   * await leasehold.close();
+   * ```
    */
   reusableLease(resource: string, options: LeaseOptions = {}): ReusableLease<L> {
     return this.#parts.leases.reusableLease(resource, options) as unknown as ReusableLease<L>;
@@ -174,6 +221,16 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
   /**
    * The last grant of a resource, live or ended; null when there is none.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * await leasehold.run("report", () => "written");
+   * const view = await leasehold.get("report");
+   * console.log(view?.state, view?.holder);
+   * await leasehold.close();
+   * ```
    */
   get(resource: string): Promise<LeaseView | null> {
     return this.#parts.leases.get(resource);
@@ -182,6 +239,16 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
   /**
    * The leases of this namespace, live and ended, ordered by resource, in pages of `limit` (default 100).
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * await leasehold.run("report/2026", () => "written");
+   * const { items } = await leasehold.list({ prefix: "report/", limit: 10 });
+   * console.log(items.map(({ resource }) => resource));
+   * await leasehold.close();
+   * ```
    */
   list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
     return this.#parts.leases.list(query);
@@ -193,6 +260,17 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * @param options.expectedToken ends only the grant with this token; otherwise the result is `otherToken`
    * @param options.reason for the audit of a server, which may require one
    * @throws STORE_UNAVAILABLE (not retried: after `outcome: "unknown"` read the lease first), INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const lease = await leasehold.acquire("report");
+   * const { status } = await leasehold.revoke("report", { expectedToken: lease.token, free: "now" });
+   * console.log(status);
+   * await lease.release();
+   * await leasehold.close();
+   * ```
    */
   revoke(
     resource: string,
@@ -205,6 +283,18 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * Notifications about the leases of this namespace, until the signal aborts; the first is a `resync`. Subscribe
    * first, then read: a change in between is notified.
    * @throws CLOSED; STORE_UNAVAILABLE when the subscription breaks
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const watching = new AbortController();
+   * for await (const event of leasehold.watch(watching)) {
+   *   console.log(event);
+   *   watching.abort();
+   * }
+   * await leasehold.close();
+   * ```
    */
   watch(options: { signal: AbortSignal }): AsyncIterable<WatchEvent> {
     return this.#parts.leases.watch(options);
@@ -215,6 +305,15 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
    * reading `term.token` throws NO_TOKEN.
    * @param name a resource, short enough for the suffix `/successor`
    * @throws INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const elector = leasehold.elector("cluster", { ttlMs: 5_000 });
+   * console.log(elector.state);
+   * await leasehold.close();
+   * ```
    */
   elector(name: string, options: ElectorOptions = {}): Elector {
     return electorOver(this.#parts.leases, name, options);
@@ -223,6 +322,18 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
   /**
    * Work that runs on one node at a time. Begins with `.start()`.
    * @throws INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { once } from "node:events";
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const singleton = leasehold.singleton("outbox", async ({ signal }) => {
+   *   await once(signal, "abort");
+   * });
+   * await singleton.start().close();
+   * await leasehold.close();
+   * ```
    */
   singleton(resource: string, work: SingletonWork, options: SingletonOptions = {}): Singleton {
     return singletonOver(this.#parts.leases, resource, work, options);
@@ -231,6 +342,18 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
   /**
    * A member of a group that shares work in shards. Joins with `.start()`.
    * @throws INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { once } from "node:events";
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const work = async (shard, { signal }) => {
+   *   await once(signal, "abort");
+   * };
+   * await leasehold.shards("mailboxes", { count: 4, work }).start().close();
+   * await leasehold.close();
+   * ```
    */
   shards(name: string, options: ShardsOptions): Shards {
     return shardsOver(this.#parts.leases, name, options);

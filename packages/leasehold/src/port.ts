@@ -33,6 +33,7 @@ export {
   type RevokeRequest,
   reservedForMs,
   rules,
+  type SqlTransaction,
   type Term,
   type WatchEvent,
 } from "./core/index.js";
@@ -60,7 +61,6 @@ export type {
   RefusalReason,
   Refused,
   RequeueOutcome,
-  SqlClient,
   TaskCapabilities,
   TaskDetails,
   TaskGrant,

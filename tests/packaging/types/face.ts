@@ -112,7 +112,7 @@ expectTypeOf(leases.tryRun("r", async () => "a")).resolves.toEqualTypeOf<TryRunR
 const result = await leases.tryRun("r", { ttlMs: 1_000 }, () => 1);
 if (result.ran) {
   expectTypeOf(result.value).toEqualTypeOf<number>();
-  // @ts-expect-error Nobody was in the way.
+  // @ts-expect-error The work ran, so there is no other holder.
   void result.holder;
 } else {
   expectTypeOf(result.holder).toEqualTypeOf<string>();
@@ -216,6 +216,10 @@ for (const own of [client, pooled, tx]) {
   void fence(own, "r", held.token);
   void tasks.enqueue(plain, { file: "a" }, { client: own });
 }
+// @ts-expect-error A pool commits each statement by itself.
+void fence(pool, "r", held.token);
+// @ts-expect-error The same.
+void tasks.enqueue(plain, { file: "a" }, { client: pool });
 // @ts-expect-error Resources are names, tokens numbers.
 void fence(client, held.token, "r");
 declare const pino: Pino;

@@ -71,7 +71,7 @@ export const REDIS: StoreEngine = {
   describe: describeRedis,
   untouchable: null,
   async start() {
-    // What was answered is on the disk: a killed server loses nothing.
+    // The server syncs each write to disk before it answers, so a killed server loses none.
     const server = await startRedis({ appendonly: "yes", appendfsync: "always" });
     return withUrl(server, (port) => `redis://127.0.0.1:${port}`);
   },

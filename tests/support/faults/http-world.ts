@@ -90,7 +90,7 @@ export async function openWorld(engine: keyof typeof ENGINES): Promise<World> {
 
 export async function openProxied(port: number): Promise<Pick<World, "proxy" | "client">> {
   const proxy = later(await openFaultProxy(port));
-  return { proxy, client: later(await http({ url: proxy.url, namespace }).open(systemEnv)) };
+  return { proxy, client: later(await http({ url: proxy.url }).open(systemEnv)) };
 }
 
 export function requestOf(resource: string): AcquireRequest {

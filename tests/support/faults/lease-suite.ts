@@ -98,15 +98,15 @@ function holders({ exactExpiry }: LeaseEngine, world: LeaseWorld): void {
     const token = await holder.token();
     const file = join(await temporaryFolder(), "go-on");
     holder.say(`block ${file}`);
-    expect(await holder.hears("checked")).toEqual({ checked: true });
+    expect(await holder.reported("checked")).toEqual({ checked: true });
     await holder.stop();
     const next = await site.succeed();
     await writeFile(file, "");
     holder.cont();
     // No timer and no answer has come to its event loop since.
-    expect(await holder.hears("alive")).toEqual({ alive: false, aborted: true });
-    expect(await holder.hears("wrote")).toEqual({ wrote: "STALE_TOKEN" });
-    expect(await holder.hears("lost")).toMatchObject({ lost: "LEASE_LOST" });
+    expect(await holder.reported("alive")).toEqual({ alive: false, aborted: true });
+    expect(await holder.reported("wrote")).toEqual({ wrote: "STALE_TOKEN" });
+    expect(await holder.reported("lost")).toMatchObject({ lost: "LEASE_LOST" });
     await site.expectOnlyUnfencedSuffers(token, next);
     await site.expectHeldBy(next);
   });

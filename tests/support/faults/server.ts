@@ -100,7 +100,7 @@ export async function view(store: LeaseStore, asked: AcquireRequest) {
   return only(await store.get([asked]));
 }
 
-/** Nothing comes through any more, and nobody is told. */
+/** Drops all traffic, but leaves the connections open. */
 export function blackhole(proxy: TcpProxy): void {
   proxy.blackhole("toServer");
   proxy.blackhole("toClient");

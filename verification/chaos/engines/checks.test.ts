@@ -4,7 +4,7 @@ import { checkTokens, countStaleTaken, findOverlaps } from "./checks.js";
 import { Journal } from "./journal.js";
 import { Registers } from "./registers.js";
 
-/** Granted one after the other, a second apart, with these tokens; each holder writes when it is told. */
+/** Grants with these tokens, one second apart, followed by these writes of their holders. */
 function run(tokens: readonly number[], writes: readonly { of: number; atMs: number }[]) {
   const journal = new Journal();
   const registers = new Registers();
@@ -42,7 +42,7 @@ describe("late writes", () => {
     expect(checkTokens(ran.journal)).toHaveLength(2);
   });
 
-  it("are none where holders write in their turn", () => {
+  it("are none if each holder stops writing before the next grant", () => {
     const { taken, ...ran } = run([1, 2], late.slice(0, 2));
     expect(taken).toEqual([true, true]);
     expect(countStaleTaken(ran)).toBe(0);

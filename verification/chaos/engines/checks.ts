@@ -29,19 +29,19 @@ export function checkTokens(journal: Journal): string[] {
   return wrong;
 }
 
-/** What was written was written under grants. */
+/** Each accepted write belongs to a grant in the journal. */
 export function checkWrites({ witness }: Site): string[] {
   const { journal, registers } = witness;
   return [...registers.registers].flatMap(([resource, { accepted }]) =>
     accepted
       .filter(({ grant, token }) => journal.grants.get(grant)?.token !== token)
-      .map(({ token }) => `${resource}: ${token} wrote, and nobody heard of its grant`),
+      .map(({ token }) => `${resource}: ${token} wrote, but no holder reported its grant`),
   );
 }
 
 /**
- * Grants of which the fence took a write after one of a later grant. Which is later is told by when they
- * were asked for and answered: the fence goes by the tokens, and can be no better than they are.
+ * Counts grants whose write the fence accepted after a write of a later grant. The order of grants comes
+ * from their request and answer times, because the fence itself relies on the tokens.
  */
 export function countStaleTaken({ journal, registers }: Pick<Witness, "journal" | "registers">) {
   const grantOf = ({ grant }: { readonly grant: string }) => journal.grants.get(grant);
@@ -56,7 +56,7 @@ export function countStaleTaken({ journal, registers }: Pick<Witness, "journal" 
     }).length;
 }
 
-/** Holders that trusted a lease when the next one had been granted already, and heard of. */
+/** Finds holders that still trusted a lease after the next holder had received its grant. */
 export function findOverlaps(journal: Journal): Breach[] {
   return [...journal.byResource.values()].flatMap((grants) => {
     const byToken = [...grants].sort((a, b) => a.token - b.token);
@@ -79,7 +79,7 @@ export function isMarked(marks: readonly Mark[], { by, atMs }: Breach): boolean 
   );
 }
 
-/** Grants that ended because their time was over: the next one was made, and nobody had released. */
+/** Counts grants that expired: the next grant was made before the holder sent a release. */
 export function countExpiries(journal: Journal): number {
   return [...journal.byResource.values()]
     .flatMap((grants) => [...grants].sort((a, b) => a.token - b.token))

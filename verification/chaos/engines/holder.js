@@ -67,8 +67,8 @@ tell({ k: "hello", name });
 /** Names a grant without its secret. */
 const hash = (leaseId) => createHash("sha256").update(leaseId).digest("hex").slice(0, 16);
 
-/** The store, telling of each call: when it was sent, and what came of it. */
-function told(store) {
+/** Reports each call of a store to the witness: when it was sent, and its outcome. */
+function reporting(store) {
   const calls = {
     async acquire(requests, ...rest) {
       const s = now();
@@ -104,9 +104,9 @@ function told(store) {
   });
 }
 const nothing = () => {};
-/** What the library tells of itself goes nowhere; its store is watched. */
+/** Discards the library's own telemetry; only calls of the store are reported. */
 const telemetry = {
-  measured: (what, store) => (what === "leases" ? told(store) : store),
+  measured: (what, store) => (what === "leases" ? reporting(store) : store),
   count: nothing,
   change: nothing,
   measure: nothing,
@@ -165,7 +165,7 @@ async function work(lease) {
     }
     const { accepted } = await write({ ...me, step, c });
     if (accepted) continue;
-    // Whoever still trusts its lease must be nobody's predecessor.
+    // A refused write proves that a later grant exists, so the holder must not trust its lease any more.
     if (lease.checkAlive()) tell({ k: "breach", ...me, t: now() });
     return;
   }
@@ -204,7 +204,7 @@ async function contend(resource) {
   }
 }
 
-/** Many wait at once, for a limited time: each is served, or told that it is not. */
+/** Many clients wait at once, each for at most `waitMs`. Reports how many were granted and how many gave up. */
 async function herd(resource, count, waitMs) {
   const clients = await Promise.all(
     Array.from({ length: HERD_CLIENTS }, (_, at) => open(`${settings.holder}-${at}`)),

@@ -35,8 +35,8 @@ export interface SlotSettings {
 
 /** One incarnation. */
 class Incarnation extends Child {
-  /** Whether we have ended it. */
-  told = false;
+  /** Whether {@link HolderSlot.end} was called on it. */
+  endRequested = false;
 
   constructor(
     readonly name: string,
@@ -60,9 +60,9 @@ export class HolderSlot {
   readonly proxies: TcpProxy[] = [];
   /** Whether a fault is at it. */
   hit = false;
-  /** When processes were killed, which may have stood in line. */
+  /** When processes were killed. Each may have been in the wait queue. */
   readonly deathsMs: number[] = [];
-  /** How those ended that nobody had told to. */
+  /** How processes ended by themselves. */
   readonly ends: string[] = [];
   readonly #settings: SlotSettings;
   #current: Incarnation | undefined;
@@ -96,7 +96,7 @@ export class HolderSlot {
     this.#current?.say(line);
   }
 
-  /** SIGSTOP, and after so long SIGCONT. @returns for how long it stood */
+  /** SIGSTOP, then SIGCONT after `ms`. @returns for how long it was stopped */
   async pause(ms: number): Promise<number> {
     const child = this.#current!;
     const stoppedMs = nowMs();
@@ -109,7 +109,7 @@ export class HolderSlot {
   /** Ends it, and another one starts with these options. @returns the exit code or the signal */
   async end(signal: "SIGKILL" | "SIGTERM", next: HolderOptions = {}): Promise<number | string> {
     const child = this.#current!;
-    child.told = true;
+    child.endRequested = true;
     if (signal === "SIGKILL") this.deathsMs.push(nowMs());
     this.#next = next;
     const overdue = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
@@ -118,7 +118,7 @@ export class HolderSlot {
     return code;
   }
 
-  /** A second process of the same name, on the same ways, for so long. */
+  /** Runs a second process of the same name over the same proxies for `ms`. */
   async twin(ms: number): Promise<void> {
     const twin = this.#make(`${this.#settings.name}.twin.${(this.#incarnations += 1)}`, {});
     await delay(ms);
@@ -154,7 +154,7 @@ export class HolderSlot {
     this.#next = {};
     this.#current = child;
     void child.ended.then(({ code, stderr }) => {
-      if (!child.told) this.ends.push(`${child.name} ended by itself: ${code} ${stderr}`);
+      if (!child.endRequested) this.ends.push(`${child.name} ended by itself: ${code} ${stderr}`);
       if (this.#supervised) this.#start();
     });
   }

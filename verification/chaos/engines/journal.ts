@@ -1,4 +1,4 @@
-/** Every grant that a holder has heard of, and what its holder asked and was told about it since. */
+/** A grant that a holder has received, and the holder's later calls about it with their outcomes. */
 export interface GrantRecord {
   readonly resource: string;
   readonly grant: string;
@@ -54,7 +54,7 @@ export class Journal {
     }
   }
 
-  /** What a process had when it was last heard of, and has not begun to give back. */
+  /** The grants that a process has reported and has not begun to release. */
   heldBy(by: string): GrantRecord[] {
     return [...this.byResource.values()].flatMap((grants) => {
       const last = grants.at(-1);

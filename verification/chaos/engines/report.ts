@@ -19,12 +19,12 @@ export interface Takeovers {
   readonly p50: number;
   readonly p99: number;
   readonly max: number;
-  /** What is promised: the life of a grant, and the engine's epsilon. */
+  /** The promised maximum: the life of a grant plus the engine's epsilon. */
   readonly bound: number;
-  /** Those that took longer because others had died in line, so much for each as is promised. */
+  /** Takeovers beyond the bound by no more than the promised time per dead waiter ahead of them. */
   readonly behindDeadWaiters: number;
   readonly overdue: readonly Takeover[];
-  /** Holders that were lost while the engine elected a leader by itself: of them nothing is said. */
+  /** Holders lost while the engine elected its own leader. No bound applies to them. */
   readonly unsteady: number;
 }
 

@@ -3,7 +3,7 @@
  *
  *   calm   one holder at a time is killed or stopped while all else is well: takeovers are measured
  *   storm  lanes of faults side by side: three at holders, one on their ways, one at the engine
- *   calm, storm, ... and in the end peace: whoever wants a resource gets it
+ *   calm, storm, ... and in the end peace: each resource is granted anew
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Random } from "leasehold";
@@ -71,8 +71,8 @@ class Run {
       await this.#calm(Math.min(endMs, nowMs() + CALM_TAKEOVERS * takeoverMs));
       await this.#storm(Math.min(endMs, nowMs() + STORM_TAKEOVERS * takeoverMs));
       if (nowMs() >= endMs || this.#isOver) return;
-      // What was wrong must be over: leases of then, and places in line of those who died, or whose
-      // requests arrived when they had given up.
+      // Let leases of the storm expire, and queue entries of dead waiters, and of waiters whose request
+      // arrived after they had given up.
       await this.#sleep(Math.max(takeoverMs, settings.deadWaiter.ticketMs));
     }
   }
@@ -87,7 +87,8 @@ class Run {
     const overdue = AbortSignal.timeout(site.takeoverMs + LIVENESS_SLACK_MS);
     await journal.until(() => site.resources.every(isGranted), overdue);
     for (const resource of site.resources) {
-      if (!isGranted(resource)) site.complaints.push(`nobody gets ${resource} when all is over`);
+      if (!isGranted(resource))
+        site.complaints.push(`${resource} is not granted anew after the last fault`);
     }
     return nowMs() - fromMs;
   }

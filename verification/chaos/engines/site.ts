@@ -13,11 +13,11 @@ export type Area = "holder" | "clock" | "network" | "engine";
 export interface Kind {
   readonly name: string;
   readonly area: Area;
-  /** Whether holders stand for longer than their ttl. */
+  /** Whether it stops holders for longer than their TTL. */
   readonly pauses?: boolean;
   /** Why it cannot happen on this machine. */
   readonly missing?: string | null;
-  /** Resolves to false if there was nobody to hit. Rejects if something is wrong. */
+  /** Resolves to false if there was no process to hit. Rejects if something is wrong. */
   happen(site: Site, random: Random): Promise<boolean>;
 }
 
@@ -46,7 +46,7 @@ export interface StoreSettings {
   readonly lifeMs: number;
   /** What docs/guarantees.md allows beyond that until the next holder has it. */
   readonly epsilonMs: number;
-  /** For how long one that died in line may stand there, and what that costs the next one behind it. */
+  /** How long a dead waiter stays in the wait queue at most, and how long it may delay the next waiter. */
   readonly deadWaiter: { readonly ticketMs: number; readonly costMs: number };
   missing(): string | null;
   open(random: Random): Promise<Engine>;

@@ -30,7 +30,7 @@ export function missingTmpfs(): string | null {
   return missing;
 }
 
-/** That servers which run as somebody else can read. */
+/** Creates a folder that servers running as another user can read. */
 export async function openFolder(name: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), `leasehold-${name}-`));
   await chmod(folder, 0o755);

@@ -1,6 +1,6 @@
 /**
- * Hears all holders, on one connection each that no fault touches, and keeps what they write to. It is
- * one process and has one clock; what comes to it, comes in one order.
+ * Receives the reports of all holders, each over a connection that no fault touches, and keeps the
+ * registers that they write to. It is one process with one clock, so all reports have one order.
  */
 import { createServer, type Server, type Socket } from "node:net";
 import { createInterface } from "node:readline";
@@ -31,7 +31,7 @@ interface Said {
 export class Witness {
   readonly journal = new Journal();
   readonly registers = new Registers();
-  /** What went wrong in holders that nobody expects. */
+  /** Errors of holders that no fault explains. */
   readonly unexpected: string[] = [];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

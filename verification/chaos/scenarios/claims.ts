@@ -34,14 +34,14 @@ export const LOSES_NOTHING = {
   cancelledWaits: "some",
 } as const satisfies Claims;
 
-/** Those before are done, once; those after are gone, and what was done is done again. */
+/** The second lacks the late tasks, and all completions: those tasks run again. */
 export const LOSES_TASKS = {
   lostTasks: "some",
   tasksAddedAgain: "lostTasks",
   lostCompletions: TASKS,
 } as const satisfies Claims;
 
-/** The fence refuses each late write, and nobody else's. */
+/** The fence refuses each late write, and no other write. */
 export const GROWS = {
   smallerTokens: "none",
   fencedViolations: "none",

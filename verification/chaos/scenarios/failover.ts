@@ -19,7 +19,7 @@ import { type Grant, Witness } from "./witness.js";
 const LONG_MS = 600_000;
 /** For what was on its way when nothing reached the second any more; and to see that there is no more. */
 const SILENCE_MS = 1_000;
-/** For who comes after a holder that is gone. */
+/** How long a contender waits for the lease of a dead holder. */
 const PATIENCE_MS = 30_000;
 const RETRY_MS = 50;
 /** Of each kind, before the cut. */
@@ -42,16 +42,16 @@ export interface Seen {
   cancelledWaits: number;
   /** Answered by the first when it was to answer no more. */
   strayGrants: number;
-  /** Of grants that the second has, those that somebody else was given. */
+  /** Grants that the second has, and whose resource it granted again. */
   doubledGrants: number;
   /** Renewed on the second, with the token that they had. */
   keptGrants: number;
   lostRenewals: number;
   /** Released on the first, and yet in the way on the second. */
   lostReleases: number;
-  /** Lost grants whose holders believed when the next one had its own. */
+  /** Lost grants that their holders still trusted when the next holder had its own. */
   believedAtOnce: number;
-  /** Of these, who heard of it when they renewed. */
+  /** Of these, the holders that learned of the loss from their next renewal. */
   heardAtRenewal: number;
   smallerTokens: number;
   refusedWrites: number;
@@ -218,7 +218,7 @@ async function lostOf(leases: Leasehold, held: readonly Held[]): Promise<Held[]>
   return lost;
 }
 
-/** How many of them somebody else can have. */
+/** Counts the held resources that another client can acquire. */
 async function takenAnew(leases: Leasehold, held: readonly Held[]): Promise<number> {
   let taken = 0;
   for (const { lease } of held) {

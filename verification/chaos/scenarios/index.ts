@@ -123,7 +123,7 @@ const DEFINITIONS: readonly Definition[] = [
     describe: "the same with min-replicas-to-write 1: the primary soon grants no more",
     needs: [missingRedis],
     promised: [
-      "Some seconds after it has last heard of its replica the primary refuses every grant and renewal.",
+      "Some seconds after the last message from its replica the primary refuses every grant and renewal.",
     ],
     claims: { ...LOSES, ...GROWS, lostRenewals: "none", lostReleases: "none" },
     options: { afterCut: "refuses later", hasTasks: false },

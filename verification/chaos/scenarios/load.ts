@@ -1,4 +1,4 @@
-/** Clients that take a lease on something new, and enqueue a task, again and again until told to stop. */
+/** Clients that acquire a lease on a new resource and enqueue a task, repeatedly, until stop() is called. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Lease, Leasehold } from "leasehold";
 import type { TaskWork } from "./task-work.js";
@@ -42,7 +42,7 @@ export class Load<Held> {
       try {
         const name = `load-${client}-${at}`;
         const lease = await this.leases.tryAcquire(name, { ttlMs: TTL_MS, autoRenew: false });
-        if (!lease) throw new Error(`${name} is nobody else's`);
+        if (!lease) throw new Error(`${name} is new, but was not granted`);
         this.grants.push(this.note(lease));
         await this.tasks?.enqueueLate();
       } catch (error) {

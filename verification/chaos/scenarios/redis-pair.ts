@@ -23,7 +23,7 @@ export async function replicaPair(settings: Readonly<Record<string, string>> = {
     async cut() {
       const offset = Number(await fieldOf(primary, "master_repl_offset"));
       while (Number(await fieldOf(replica, "slave_repl_offset")) < offset) await delay(POLL_MS);
-      // Both ways: a primary that hears of its replica takes it for one that follows.
+      // Both ways: a primary that receives messages from its replica counts it as connected.
       link.blackhole("toClient");
       link.blackhole("toServer");
     },

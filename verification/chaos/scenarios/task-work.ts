@@ -16,7 +16,7 @@ const LATE = defineTask<null>("late", { queue: "late" });
 export class TaskWork {
   /** Whose enqueueing was answered. */
   readonly #answered: string[] = [];
-  /** Of a queue that nobody serves before the end. */
+  /** Tasks of a queue that has no worker before the end. */
   readonly #late: string[] = [];
   /** How often a task was worked on. */
   readonly #runs = new Map<string, number>();

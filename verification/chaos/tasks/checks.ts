@@ -21,7 +21,7 @@ export function checkTask(task: TaskDetails): string[] {
     }
   }
   const last = attempts.at(-1);
-  if (last !== done[0]) complain("somebody had it after it was done");
+  if (last !== done[0]) complain("was claimed after it was done");
   const output = task_output as { token?: number; holder?: string } | null;
   if (output?.token !== last?.fencingToken || output?.holder !== last?.processor) {
     complain(`its output ${JSON.stringify(output)} is not of ${JSON.stringify(last)}`);
@@ -40,7 +40,7 @@ export function checkSayings(task: TaskDetails, all: readonly Saying[]): string[
   const own = completions.filter(({ token }) => token === task.fencingToken);
   // A server that was killed between the act and the answer has acted nevertheless.
   const unknown = own.some(({ outcome }) => outcome === "unknown");
-  if (accepted.length === 0 && !unknown) complain("was completed by nobody");
+  if (accepted.length === 0 && !unknown) complain("is done, but no completion was accepted");
   for (const saying of sayings) {
     const { operation, token, outcome } = saying;
     const done = outcome === "accepted" || outcome === "repeated";
@@ -53,8 +53,8 @@ export function checkSayings(task: TaskDetails, all: readonly Saying[]): string[
 }
 
 /**
- * Every refusal stands in the log of a server, with its reason, as often as it was told. Only of a
- * heartbeat that its own holder's report has overtaken nothing need be said.
+ * Each refusal is in the log of a server, with its reason, as often as clients received it. The log may
+ * omit a heartbeat that arrived after its own holder's report.
  */
 export function checkLogs(sayings: readonly Saying[], log: readonly LogLine[]): string[] {
   const grantOf = ({ id, token }: Pick<Saying, "id" | "token">) => `${id}:${token}`;

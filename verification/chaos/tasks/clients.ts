@@ -122,7 +122,7 @@ export async function enqueueAll(
   return accepted;
 }
 
-/** When a zombie speaks, and what it is told then. */
+/** When a zombie calls, and the codes that it may get then. */
 const TOO_LATE = {
   expired: ["LEASE_EXPIRED", "LEASE_TAKEN", "TASK_FINISHED"],
   "taken over": ["LEASE_TAKEN", "TASK_FINISHED"],
@@ -130,9 +130,9 @@ const TOO_LATE = {
 } as const;
 
 /**
- * Again and again takes a task, goes silent until the lease has run out, somebody else has it, and
- * that one has finished; and each time says that it lives, has completed, has failed, gives back.
- * Rejects if it is not refused. Resolves to how often it was.
+ * Claims task after task and goes silent. It calls heartbeat, complete, fail and return when the lease has
+ * expired, when another worker has the task, and when that worker has finished it. Resolves to the number
+ * of refusals. Rejects if a call is not refused.
  */
 export async function runZombie(
   client: Client,

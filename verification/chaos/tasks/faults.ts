@@ -9,10 +9,10 @@ export interface FaultTally {
   pauses: number;
 }
 
-/** One a second over the whole, because at times nobody may be hit. */
+/** One fault a second on average: at times no worker may be hit. */
 const EVERY_MS = 800;
 const RETRY_MS = 50;
-/** So that somebody takes over, also on a machine that is slow to start those who were killed. */
+/** Leaves workers that take over, also on a machine that is slow to restart killed ones. */
 const LEAST_LEFT = 2;
 
 /**

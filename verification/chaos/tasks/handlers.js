@@ -18,7 +18,7 @@ export default ({ recorder, server }) => [
         await delay(waitMs);
         if (!onlyFirst || task.attempt === 1) block(blockMs);
         ({ accepted } = await say("POST", `${recorder}/writes`, { ...me, step }));
-        // Whoever still trusts its lease must be nobody's predecessor.
+        // A refused write proves that a later grant exists, so the lease must not be trusted any more.
         if (!accepted && lease.checkAlive()) await say("POST", `${recorder}/breaches`, me);
       }
       if (accepted) continue;

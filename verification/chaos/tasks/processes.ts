@@ -18,8 +18,8 @@ export interface LogLine {
 export class CliProcess {
   /** Resolves to how it ended, when all that it wrote has been read. */
   readonly ended: Promise<string>;
-  /** Whether it was we who ended it. */
-  told = false;
+  /** Whether {@link end} was called before it ended. */
+  endRequested = false;
   /** How it ended, when it has. */
   how: string | undefined;
   readonly #cli: Cli;
@@ -40,7 +40,7 @@ export class CliProcess {
   }
 
   get up(): boolean {
-    return this.how === undefined && !this.told;
+    return this.how === undefined && !this.endRequested;
   }
 
   get log(): LogLine[] {
@@ -58,7 +58,7 @@ export class CliProcess {
 
   /** Resolves to how it ended: `SIGKILL`, `exit 0`... A second signal after 15 s is SIGKILL. */
   async end(signal: "SIGKILL" | "SIGTERM"): Promise<string> {
-    this.told ||= this.how === undefined;
+    this.endRequested ||= this.how === undefined;
     this.#cli.kill(signal);
     const overdue = setTimeout(() => this.#cli.kill("SIGKILL"), 15_000);
     const how = await this.ended;
@@ -66,7 +66,7 @@ export class CliProcess {
     return how;
   }
 
-  /** Stops it for so long and lets it continue. */
+  /** Stops it, then lets it continue after `ms`. */
   async pause(ms: number): Promise<void> {
     await this.#cli.stop();
     await delay(ms);
@@ -131,7 +131,7 @@ export class SupervisedWorker {
     return this.incarnations.at(-1)!;
   }
 
-  /** Whether a fault would hit something: it works, and nobody has stopped it. */
+  /** Whether a fault may hit it: it works, and no other fault has stopped it. */
   get working(): boolean {
     return this.current.up && !this.paused && this.current.says('"working"');
   }

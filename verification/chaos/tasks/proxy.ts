@@ -60,9 +60,9 @@ export async function startProxy(port: number, random: Random, dropRatio: number
     const [, id, operation] = HOLDERS.exec(path) ?? [];
     if (operation !== undefined) {
       const said = JSON.parse(body.toString()) as Said | (Said & { id: string })[];
-      const told = answer && (JSON.parse(answer.body.toString()) as Told | Told[]);
+      const answers = answer && (JSON.parse(answer.body.toString()) as Answer | Answer[]);
       for (const [index, one] of (Array.isArray(said) ? said : [{ ...said, id: id! }]).entries()) {
-        const came = cameOf(status, Array.isArray(told) ? told[index] : told);
+        const came = cameOf(status, Array.isArray(answers) ? answers[index] : answers);
         sayings.push({ id: one.id, operation, token: one.fencingToken, ...came });
       }
     }
@@ -97,7 +97,7 @@ interface Said {
   readonly fencingToken: number;
 }
 /** The answer about one task, or its outcome among those of a batch. */
-interface Told {
+interface Answer {
   readonly status?: string | number;
   readonly repeated?: boolean;
   readonly reason?: string;
@@ -106,13 +106,13 @@ interface Told {
 
 function cameOf(
   status: number | null,
-  told: Told | null | undefined,
+  answer: Answer | null | undefined,
 ): Pick<Saying, "outcome" | "reason"> {
-  const came = (outcome: Saying["outcome"]) => ({ outcome, reason: told?.reason ?? null });
-  if (status === null || !told) return came("unknown");
-  if (status === 503 || told.applied === "no") return came("failed");
-  if (status >= 500 || told.applied === "maybe") return came("unknown");
-  if (status === 409 || told.status === "refused") return came("refused");
+  const came = (outcome: Saying["outcome"]) => ({ outcome, reason: answer?.reason ?? null });
+  if (status === null || !answer) return came("unknown");
+  if (status === 503 || answer.applied === "no") return came("failed");
+  if (status >= 500 || answer.applied === "maybe") return came("unknown");
+  if (status === 409 || answer.status === "refused") return came("refused");
   if (status >= 300) return came("invalid");
-  return came(told.repeated ? "repeated" : "accepted");
+  return came(answer.repeated ? "repeated" : "accepted");
 }

@@ -81,7 +81,7 @@ export class World {
     await this.#recorder?.close();
   }
 
-  /** Writes down what the processes wrote, for whoever has to find out. @returns the folder */
+  /** Writes the output of the processes to files, for finding the cause of a failure. @returns the folder */
   async keepLogs(): Promise<string> {
     const folder = await mkdtemp(join(tmpdir(), "leasehold-chaos-"));
     for (const { name, lines } of this.processes) {

@@ -6,7 +6,7 @@ const CALLER = "packages/leasehold-server/src/http/auth/caller.ts";
 export const ACCESS = [
   {
     name: "tenant-check-forgotten",
-    what: "A lease is looked up by its name alone: the answer tells of another tenant's.",
+    what: "A lease is looked up by its name alone, and the answer shows another tenant's.",
     file: "packages/leasehold-server/src/http/compat/grants.ts",
     find: "leases.get([{ namespace, resource }])",
     by: 'leases.get([{ namespace: namespace && "default", resource }])',
@@ -52,7 +52,7 @@ export const ACCESS = [
   },
   {
     name: "key-found-so-let-in",
-    what: "Whoever knows the public part of a key is let in.",
+    what: "A caller that knows only the public part of a key is let in.",
     file: "packages/leasehold-server/src/http/auth/authenticate.ts",
     find: "if (!record || !equalDigests(record.value.digest, named.digest)) {",
     by: "if (!record || equalDigests(record.value.digest, '')) {",

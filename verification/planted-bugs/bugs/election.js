@@ -24,7 +24,7 @@ export const ELECTOR_BUGS = [
   },
   {
     name: "resigned-before-the-work-has-ended",
-    what: "The term is given back when the work is told to stop, not when it has.",
+    what: "The term is released when the work is asked to stop, not when it has stopped.",
     file: DRAIN,
     find: "      await work();\n",
     by: '      const stop = new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));\n      await Promise.race([work(), stop]);\n',
@@ -40,7 +40,7 @@ export const ELECTOR_BUGS = [
   },
   {
     name: "leaders-own-writes-not-waited-for",
-    what: "The term is given back while a write of runIfLeader is under way.",
+    what: "The term is released while a write of runIfLeader is under way.",
     file: ELECTOR,
     find: "await Promise.allSettled(this.#running);",
     by: "",
@@ -111,10 +111,10 @@ export const SINGLETONS = [
   },
   {
     name: "singleton-starts-beside-the-old-work",
-    what: "The work is started again when the lease is lost, beside that which has not ended.",
+    what: "When the lease is lost, the work is started again beside the old work, which has not ended.",
     file: "packages/leasehold/src/election/singleton.ts",
     find: "await this.#drain.watch(lease, () => this.#work(lease));",
-    by: 'const told = new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));\n          await Promise.race([this.#drain.watch(lease, () => this.#work(lease)), told]);',
+    by: 'const lost = new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));\n          await Promise.race([this.#drain.watch(lease, () => this.#work(lease)), lost]);',
     check: simulated("singletons"),
   },
 ];
@@ -122,10 +122,10 @@ export const SINGLETONS = [
 export const SHARDS_BUGS = [
   {
     name: "shard-released-before-its-work-ended",
-    what: "A shard is handed over when its work is told to stop, not when it has.",
+    what: "A shard is handed over when its work is asked to stop, not when it has stopped.",
     file: SHARDS,
     find: "const work = (lease: Lease) => this.#work(shard, lease);",
-    by: 'const work = (lease: Lease) => {\n        const told = new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));\n        return Promise.race([this.#work(shard, lease), told]);\n      };',
+    by: 'const work = (lease: Lease) => {\n        const lost = new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));\n        return Promise.race([this.#work(shard, lease), lost]);\n      };',
     check: unit(
       "packages/leasehold/src/election/shards.test.ts",
       "waits for the drain before a shard is handed over",
@@ -133,7 +133,7 @@ export const SHARDS_BUGS = [
   },
   {
     name: "dead-members-keep-their-shards",
-    what: "The coordinator counts members whose lease has run out.",
+    what: "The coordinator counts members whose lease has expired.",
     file: SHARDS,
     find: 'const query = { prefix, states: ["live"] as const, limit: 1_000 };',
     by: 'const query = { prefix, states: ["live", "expired"] as const, limit: 1_000 };',

@@ -7,7 +7,7 @@ const etcdSuite = (name) => conformance("tests/conformance/etcd.test.ts", name);
 export const ETCD = [
   {
     name: "etcd-put-without-compare",
-    what: "A change is written whatever has become of what it rests on.",
+    what: "A change is written without comparing the entry that it is based on.",
     file: PARTS,
     find: "compare: [...unchanged(place, entry), ...given],",
     by: "compare: [...given],",
@@ -46,8 +46,8 @@ export const ETCD = [
     check: integration("tests/interop/etcd-interop.test.ts"),
   },
   {
-    name: "etcd-line-by-name",
-    what: "Those who wait are served in the order of their random names.",
+    name: "etcd-queue-by-name",
+    what: "Waiters are served in the order of their random names.",
     file: "packages/leasehold/src/stores/etcd/wait-queue.ts",
     find: 'sort_target: "CREATE",',
     by: 'sort_target: "KEY",',
@@ -55,7 +55,7 @@ export const ETCD = [
   },
   {
     name: "etcd-release-by-name",
-    what: "A release deletes the lock key of whoever holds the lock.",
+    what: "A release deletes the lock key of any holder.",
     file: "packages/leasehold/src/stores/etcd/decide.ts",
     find: "if (record?.grantId !== grantId) return withdrawn(entry, grantId, place);",
     by: "if (!record) return withdrawn(entry, grantId, place);",
@@ -74,7 +74,7 @@ export const ZOOKEEPER = [
   },
   {
     name: "zookeeper-renewal-over-a-mark",
-    what: "A renewal overwrites whatever version there is, and with it the mark by which an operator has revoked.",
+    what: "A renewal overwrites any version, and with it an operator's mark of a revocation.",
     file: "packages/leasehold/src/stores/zookeeper/decide.ts",
     find: "const stat = await talk.link.setData(node.path, data, node.version, talk.deadlineMs);",
     by: "const stat = await talk.link.setData(node.path, data, -1, talk.deadlineMs);",
@@ -98,8 +98,8 @@ export const ZOOKEEPER = [
 
 export const KUBERNETES = [
   {
-    name: "kubernetes-age-restarts-at-each-look",
-    what: "The age of a record is counted from the last look at it, so that it never runs out.",
+    name: "kubernetes-age-restarts-at-each-poll",
+    what: "The age of a record is counted from the last poll, so it never expires.",
     file: "packages/leasehold/src/stores/kubernetes/observations.ts",
     find: "receivedMs: last && isLast ? last.receivedMs : nowMs,",
     by: "receivedMs: nowMs,",

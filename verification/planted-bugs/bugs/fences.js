@@ -23,8 +23,8 @@ export const FENCES = [
     check: unit("packages/leasehold/src/fence/fence.test.ts", "accepts a newer and an equal token"),
   },
   {
-    name: "fence-lets-who-has-no-token-pass",
-    what: "A STRICT function answers null for a missing token, and refuses nobody.",
+    name: "fence-accepts-a-missing-token",
+    what: "A STRICT function returns null for a missing token, and refuses no write.",
     file: SQL,
     find: ") RETURNS void LANGUAGE plpgsql VOLATILE AS $$",
     by: ") RETURNS void LANGUAGE plpgsql VOLATILE STRICT AS $$",
@@ -32,7 +32,7 @@ export const FENCES = [
   },
   {
     name: "fence-of-all-tenants",
-    what: "Resources of the same name share a counter, whoever's they are.",
+    what: "Resources of the same name share a counter across tenants.",
     file: SQL,
     find: "await client.query(check, [resource, token, namespace])",
     by: 'await client.query(check, [resource, token, namespace && "default"])',
@@ -59,7 +59,7 @@ export const FENCES = [
   },
   {
     name: "guard-checks-before-it-waits",
-    what: "The token is compared when the request comes, not when its turn has come.",
+    what: "The token is compared when the request arrives, not when it enters the guard.",
     file: GUARD,
     find: "      const running = place.busy.then(() => {\n        if (token < place.lastToken) throw refusals.refuse(resource, token, place.lastToken);",
     by: "      if (token < place.lastToken) throw refusals.refuse(resource, token, place.lastToken);\n      const running = place.busy.then(() => {",
@@ -72,8 +72,8 @@ export const FENCES = [
     name: "http-guard-lets-go-too-early",
     what: "The guard is left when the handler begins, so that a newer holder writes beside it.",
     file: "packages/leasehold/src/fence/http.ts",
-    find: '      if (typeof entered !== "function") return answer(response, entered);\n      response.once("close", entered);\n      next();',
-    by: '      if (typeof entered !== "function") return answer(response, entered);\n      entered();\n      next();',
+    find: '      return new Promise<void>((leave) => {\n        over.addEventListener("abort", () => leave(), { once: true });\n      });\n',
+    by: "",
     check: integration(
       "packages/leasehold/src/fence/http.test.ts",
       "lets a newer holder in when the older one's answer is done",

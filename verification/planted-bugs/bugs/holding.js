@@ -1,4 +1,4 @@
-/** Taking a lease, believing in it, keeping it, and giving it back. */
+/** Acquiring a lease, trusting it, renewing it, and releasing it. */
 import { simulated, unit } from "../checks.js";
 
 const ACQUIRE = "packages/leasehold/src/core/acquire.ts";
@@ -7,7 +7,7 @@ const HELD = "packages/leasehold/src/core/held-lease.ts";
 export const HOLDING = [
   {
     name: "deadline-from-receipt",
-    what: "The holder counts its time from the answer, not from before it asked.",
+    what: "The holder counts its time from the answer, not from before the request.",
     file: ACQUIRE,
     find: "const trust = trustFrom(sent, outcome.remainingMs, options);",
     by: "Object.assign(sent, instant(clock));\n          const trust = trustFrom(sent, outcome.remainingMs, options);",
@@ -26,7 +26,7 @@ export const HOLDING = [
   },
   {
     name: "no-look-at-trust-after-waiting",
-    what: "A grant whose time was over when its answer came is taken for one.",
+    what: "A grant that expired before its answer came is taken for a live one.",
     file: ACQUIRE,
     find: "if (trustLeftMs(trust, clock) > 0) {",
     by: "if (trust) {",
@@ -34,7 +34,7 @@ export const HOLDING = [
   },
   {
     name: "check-alive-by-timer-only",
-    what: "After a pause the holder believes in its lease until a timer has run.",
+    what: "After a pause the holder trusts its lease until a timer has run.",
     file: HELD,
     find: 'if (this.#state !== "held") return false;\n    if (trustLeftMs(this.#trust, this.#env.clock) > 0) return true;',
     by: 'if (this.#state !== "held") return false;\n    if (this.#state === "held") return true;',
@@ -53,7 +53,7 @@ export const HOLDING = [
   },
   {
     name: "drift-forgotten",
-    what: "A holder whose clock runs slow trusts in its lease for longer than the store.",
+    what: "A holder whose clock runs slow trusts its lease for longer than the store keeps it.",
     file: "packages/leasehold/src/core/trust.ts",
     find: "const durationMs = remainingMs * (1 - terms.driftRatio) - terms.marginMs;",
     by: "const durationMs = remainingMs - terms.marginMs;",
@@ -72,7 +72,7 @@ export const HOLDING = [
   },
   {
     name: "given-up-but-granted",
-    what: "Who gives up on an acquire leaves the grant that it may have made to block the resource.",
+    what: "A caller that gives up on an acquire leaves a possible grant behind, which blocks the resource.",
     file: ACQUIRE,
     find: "giveUp(context, { namespace, resource, leaseId: contender.leaseId }, answer);\n",
     by: "",
@@ -80,7 +80,7 @@ export const HOLDING = [
   },
   {
     name: "abort-after-the-answer",
-    what: "A grant whose caller aborts between the answer and its reader is kept by nobody.",
+    what: "If the caller aborts between the answer and its reader, the grant is left without a holder.",
     file: ACQUIRE,
     find: "      abort.throwIfAborted();\n      maybe = false;",
     by: "      maybe = false;\n      abort.throwIfAborted();",
@@ -91,7 +91,7 @@ export const HOLDING = [
   },
   {
     name: "renewal-fails-silently",
-    what: "The work is not told that a renewal was refused.",
+    what: "The work does not learn that a renewal was refused.",
     file: HELD,
     find: 'case "lost":\n        this.lose(outcome.reason);\n        return undefined;',
     by: 'case "lost":\n        return undefined;',
@@ -99,7 +99,7 @@ export const HOLDING = [
   },
   {
     name: "one-failed-renewal-is-the-last",
-    what: "After a renewal that failed the next one is tried when the lease has run out.",
+    what: "After a failed renewal the next one is tried only when the lease has expired.",
     file: HELD,
     find: "this.#renewAtMs = clock.monotonic() + jittered(random, delayMs, 0.5);",
     by: "this.#renewAtMs = clock.monotonic() + 4 * delayMs + leftMs;",
@@ -107,7 +107,7 @@ export const HOLDING = [
   },
   {
     name: "trust-outlives-the-release",
-    what: "The holder believes in its lease while it is being released.",
+    what: "The holder trusts its lease while it is being released.",
     file: HELD,
     find: '    this.#state = "released";\n    this.#scheduler.remove(this);\n    this.#handlers = undefined;\n    try {\n      await this.#sendRelease();\n    } finally {',
     by: '    try {\n      await this.#sendRelease();\n    } finally {\n      this.#state = "released";\n      this.#scheduler.remove(this);\n      this.#handlers = undefined;',
@@ -117,7 +117,7 @@ export const HOLDING = [
     ),
   },
   {
-    name: "keeper-sleeps-too-long",
+    name: "scheduler-sleeps-too-long",
     what: "A lease that is due before all others is renewed when the timer of the others runs.",
     file: "packages/leasehold/src/core/renewal-scheduler.ts",
     find: "if (!this.#timer || atMs < this.#timerAtMs) this.#arm();",
@@ -145,7 +145,7 @@ export const HOLDING = [
   },
   {
     name: "same-key-twice-in-a-batch",
-    what: "Two requests for one key in one batch are both told that they have it.",
+    what: "Two requests for one key in one batch are both answered with a grant.",
     file: "packages/leasehold/src/core/rounds.ts",
     find: "if (isSame) return outcome;",
     by: "return outcome;",

@@ -25,7 +25,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-renewal-revives",
-    what: "The UPDATE of a renewal does not ask whether the lease has run out.",
+    what: "The UPDATE of a renewal does not check whether the lease has expired.",
     file: LEASES,
     find: 'WHERE ${SAME_PLACE} AND ${isLive("k")}',
     by: "WHERE ${SAME_PLACE}",
@@ -41,7 +41,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-release-by-name",
-    what: "DELETE FROM locks WHERE name = ...: whoever releases frees the successor.",
+    what: "DELETE FROM locks WHERE name = ...: a late release frees the successor's lock.",
     file: LEASES,
     find: "(row) => `${row}.lease_id = s.asked_id AND ${row}.ended IS DISTINCT FROM 'released'`,",
     by: "(row) => `${row}.ended IS DISTINCT FROM 'released'`,",
@@ -52,7 +52,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-ended-grant-answered-again",
-    what: "A repeated acquire is told that it has a lease which has ended.",
+    what: "A repeated acquire is answered with a lease that has ended.",
     file: ACQUIRE,
     find: "WHEN ${isLive(\"s\")} THEN 'acquired'",
     by: "WHEN true THEN 'acquired'",
@@ -67,8 +67,8 @@ export const POSTGRES = [
     check: integration("tests/faults/clock-faults.test.ts"),
   },
   {
-    name: "sql-nobody-is-woken",
-    what: "A release notifies nobody: who waits finds out at its next poll.",
+    name: "sql-no-waiter-is-woken",
+    what: "A release notifies no waiter; the next one notices at its next poll.",
     file: LEASES,
     find: "'released' AS status, ${wakeFirst(\"x\")} AS woken",
     by: "'released' AS status, NULL AS woken",
@@ -92,7 +92,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-report-without-a-token",
-    what: "Whoever names a task may report on it, though its grant is another's by now.",
+    what: "Any caller that names a task may report on it, even after another worker's grant.",
     file: TASKS,
     find: "\"t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at\"",
     by: "\"t.state = 'running' AND c.now < t.expires_at\"",
@@ -100,7 +100,7 @@ export const POSTGRES = [
   },
   {
     name: "sql-report-after-expiry",
-    what: "A worker reports after its time, as long as nobody has reaped its task.",
+    what: "A worker reports after its lease has expired, as long as its task was not reaped.",
     file: TASKS,
     find: "\"t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token AND c.now < t.expires_at\"",
     by: "\"t.state = 'running' AND t.lease_id = i.lease_id AND t.token = i.token\"",

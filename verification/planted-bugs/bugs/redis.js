@@ -8,7 +8,7 @@ const suite = (name) => conformance("tests/conformance/redis.test.ts", name);
 export const REDIS = [
   {
     name: "lua-delete-by-name",
-    what: "DEL without a look at whose the lock is.",
+    what: "DEL without a check of who holds the lock.",
     file: SCRIPTS,
     find: "  if r.grantId ~= id then\n    withdraw(",
     by: "  if r.grantId == '' then\n    withdraw(",
@@ -72,8 +72,8 @@ export const REDIS = [
     ),
   },
   {
-    name: "lua-nobody-is-woken",
-    what: "A release does not tell the first in line.",
+    name: "lua-no-waiter-is-woken",
+    what: "A release does not notify the head of the queue.",
     file: SCRIPTS,
     find: "  wake(r, c[1])\n  return 1`);",
     by: "  return 1`);",
@@ -81,10 +81,10 @@ export const REDIS = [
   },
   {
     name: "lua-wakes-the-dead",
-    what: "The one who is woken by a release has died, and nobody else is.",
+    what: "A release wakes a waiter that has died, and no other.",
     file: LINE,
     find: "    removeExpired(r)\n    wakeFirst(channel)",
     by: "    wakeFirst(channel)",
-    check: integration("tests/engines/redis-queue.test.ts", "the first who lives"),
+    check: integration("tests/engines/redis-queue.test.ts", "the first living waiter"),
   },
 ];

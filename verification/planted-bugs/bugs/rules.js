@@ -15,7 +15,7 @@ export const RULES = [
   },
   {
     name: "renewal-revives",
-    what: "A lease that has run out is renewed if nobody has taken it yet.",
+    what: "An expired lease is renewed as long as it has no new holder.",
     file: FILE,
     find: 'if (nowMs >= record.expiresAtMs) return lost("expired");',
     by: "",
@@ -23,7 +23,7 @@ export const RULES = [
   },
   {
     name: "renewal-shortens",
-    what: "A renewal for less time takes away what its holder already trusts in.",
+    what: "A renewal for less time takes away time that its holder already trusts.",
     file: FILE,
     find: "expiresAtMs: Math.max(record.expiresAtMs, nowMs + request.ttlMs),",
     by: "expiresAtMs: nowMs + request.ttlMs,",
@@ -31,7 +31,7 @@ export const RULES = [
   },
   {
     name: "renewal-of-what-was-revoked",
-    what: "Whom an operator has revoked goes on renewing.",
+    what: "A holder whose lease an operator has revoked goes on renewing.",
     file: FILE,
     find: 'if (record.ended === "revoked") return lost("revoked");',
     by: "",
@@ -42,7 +42,7 @@ export const RULES = [
   },
   {
     name: "release-by-holder",
-    what: "A release frees the resource, whoever holds it by now.",
+    what: "A release frees the resource from any holder.",
     file: FILE,
     find: 'if (record?.leaseId !== request.leaseId) return { record, outcome: { status: "notHeld" } };',
     by: 'if (!record) return { record, outcome: { status: "notHeld" } };',
@@ -84,8 +84,8 @@ export const RULES = [
     ),
   },
   {
-    name: "revoke-whoever-holds-now",
-    what: "An operator's revoke of one grant ends the next one, which came meanwhile.",
+    name: "revoke-ignores-the-token",
+    what: "An operator's revocation of one grant ends the next one, which was made meanwhile.",
     file: FILE,
     find: "if (request.expectedToken !== undefined && request.expectedToken !== record.token) {",
     by: "if (request.expectedToken !== undefined && request.expectedToken > record.token) {",
@@ -93,7 +93,7 @@ export const RULES = [
   },
   {
     name: "revoked-is-free-at-once",
-    what: "A revoke at expiry lets others in while the holder may still trust in its time.",
+    what: "A revocation at expiry lets others in while the holder may still trust its lease.",
     file: FILE,
     find: 'expiresAtMs: request.free === "now" ? nowMs : record.expiresAtMs,',
     by: "expiresAtMs: nowMs,",
@@ -103,16 +103,16 @@ export const RULES = [
     ),
   },
   {
-    name: "place-lost-by-asking-again",
-    what: "Who waits and asks again goes to the end of the line.",
+    name: "position-lost-by-polling",
+    what: "A waiter that polls goes to the end of the queue.",
     file: QUEUE,
     find: "return waiters.with(at, { ...waiter, expiresAtMs: longer });",
     by: "return [...waiters.filter((one) => one.leaseId !== leaseId), { ...waiter, expiresAtMs: longer }];",
     check: unit("packages/leasehold/src/core/queue.test.ts", "keeps its place when it asks again"),
   },
   {
-    name: "dead-waiter-blocks-the-line",
-    what: "The tickets of those who died count for ever.",
+    name: "dead-waiter-blocks-the-queue",
+    what: "The queue entries of dead waiters count for ever.",
     file: QUEUE,
     find: "return waiters.filter(({ expiresAtMs }) => nowMs < expiresAtMs);",
     by: "return waiters.filter(({ expiresAtMs }) => nowMs < expiresAtMs + 3_600_000);",
@@ -123,7 +123,7 @@ export const RULES = [
   },
   {
     name: "newcomer-overtakes",
-    what: "Whoever asks first when it becomes free has it, though others wait.",
+    what: "The first request after a release is granted, even if others wait.",
     file: QUEUE,
     find: "const keptMs = isRepeated ? 0 : reservedMs(record, ahead, nowMs);",
     by: "const keptMs = isRepeated ? 0 : reservedMs(record, 0 * ahead, nowMs);",

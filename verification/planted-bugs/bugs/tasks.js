@@ -10,7 +10,7 @@ const suite = (name) =>
 export const TASKS = [
   {
     name: "completion-without-token",
-    what: "Whoever says that a task is done has done it, also a worker that lost it long ago.",
+    what: "Any report that a task is done is accepted, even from a worker that lost it long ago.",
     file: RULES,
     find: '  const grant = liveGrant(record, request, nowMs);\n  if ("reason" in grant) return { record, outcome: grant };\n  const output',
     by: "  const grant = record as never as Parameters<typeof ended>[0];\n  const output",
@@ -50,7 +50,7 @@ export const TASKS = [
   },
   {
     name: "worker-claims-under-a-fresh-id",
-    what: "After an unknown outcome the worker makes up a new claim id, and leaves tasks to nobody.",
+    what: "After an unknown outcome the worker makes up a new claim id, and leaves tasks without a worker.",
     file: WORKER,
     find: '"could not claim tasks");\n',
     by: '"could not claim tasks");\n      claimId = newLeaseId(env.random);\n',
@@ -76,8 +76,8 @@ export const TASKS = [
     check: suite("adds nothing when an id comes again, whatever has become of the task"),
   },
   {
-    name: "given-back-counts-as-failed",
-    what: "A worker that closes uses up an attempt of each task that it gives back.",
+    name: "requeue-counts-as-failed",
+    what: "A worker that closes uses up an attempt of each task that it requeues.",
     file: RULES,
     find: 'record: { ...ended(grant, "returned", nowMs), state: "pending" },',
     by: 'record: { ...ended(grant, "returned", nowMs), state: "pending", failures: grant.record.failures + 1 },',
@@ -131,15 +131,15 @@ export const TASKS = [
   },
   {
     name: "cancelled-handler-has-failed",
-    what: "A handler that stopped because it was told to is reported as failed.",
+    what: "A handler that stopped on request is reported as failed.",
     file: WORKER,
     find: "if (!lease.checkAlive() || lease.signal.aborted) return null;",
     by: "",
     check: unit("packages/leasehold/src/tasks/worker-close.test.ts"),
   },
   {
-    name: "hint-lost-between-claim-and-wait",
-    what: "A task that comes while everybody claims wakes nobody who waits after that.",
+    name: "notification-lost-before-the-wait",
+    what: "A task that arrives while all workers claim wakes no worker that waits afterwards.",
     file: READY,
     find: "else group.notified = true;",
     by: "",

@@ -3,8 +3,8 @@ import { unit } from "../checks.js";
 
 export const WAITING = [
   {
-    name: "hint-lost-while-asking",
-    what: "A wakeup that comes while the waiter asks is forgotten before it pauses.",
+    name: "notification-lost-while-polling",
+    what: "A notification that comes while the waiter polls is forgotten before its backoff.",
     file: "packages/leasehold/src/core/waiter.ts",
     find: "    const { clock, random } = this.#env;\n    this.#ahead = last?.ahead ?? 0;",
     by: "    const { clock, random } = this.#env;\n    this.#notified = false;\n    this.#ahead = last?.ahead ?? 0;",
@@ -14,8 +14,8 @@ export const WAITING = [
     ),
   },
   {
-    name: "aborted-caller-keeps-its-turn",
-    what: "A caller that has gone is given the turn of those behind it.",
+    name: "aborted-caller-keeps-its-position",
+    what: "A caller that has gone keeps the head of the local queue.",
     file: "packages/leasehold/src/core/waiter.ts",
     find: "if (index >= 0) queue.splice(index, 1);",
     by: "",
@@ -37,7 +37,7 @@ export const WAITING = [
   },
   {
     name: "watch-is-not-made-anew",
-    what: "When the watch breaks, nobody who waits is woken any more.",
+    what: "When the watch breaks, no waiter is woken any more.",
     file: "packages/leasehold/src/core/waiter.ts",
     find: 'this.#env.logger.warn({ err: error }, "watch broke; subscribing again");',
     by: 'this.#env.logger.warn({ err: error }, "watch broke");\n        return;',
@@ -47,19 +47,19 @@ export const WAITING = [
     ),
   },
   {
-    name: "place-not-given-up",
-    what: "Who stops waiting leaves a ticket behind that others wait for.",
+    name: "position-not-given-up",
+    what: "A waiter that gives up leaves a queue entry behind that others wait for.",
     file: "packages/leasehold/src/core/acquire.ts",
     find: "if (isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });",
     by: "if (!isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });",
-    check: unit("packages/leasehold/src/core/acquire.test.ts", "one asking per hand-over"),
+    check: unit("packages/leasehold/src/core/acquire.test.ts", "one attempt per handover"),
   },
   {
     name: "herd-at-each-release",
-    what: "Every waiter asks the store at each release, not the first in line alone.",
+    what: "Every waiter polls the store at each release, not only the head of the queue.",
     file: "packages/leasehold/src/core/waiter.ts",
     find: "if (wakes === undefined || wakes === grantIdOf(this.leaseId)) {",
     by: "if (wakes === undefined || wakes !== grantIdOf(this.leaseId)) {",
-    check: unit("packages/leasehold/src/core/acquire.test.ts", "one asking per hand-over"),
+    check: unit("packages/leasehold/src/core/acquire.test.ts", "one attempt per handover"),
   },
 ];

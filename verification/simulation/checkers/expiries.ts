@@ -1,4 +1,4 @@
-/** Counts grants of leases that ran out, rather than being released or revoked. */
+/** Counts grants that expired, rather than being released or revoked. */
 import type { Step } from "../observed.js";
 
 export class Expiries {
@@ -6,7 +6,7 @@ export class Expiries {
   /** By resource: the token of the last one that was counted. */
   readonly #last = new Map<string, number>();
 
-  /** A grant that has run out is seen when somebody asks for its resource again. */
+  /** An expired grant is counted at the next step on its resource. */
   step({ resource, before, storeMs }: Step): void {
     if (!before || before.ended !== null || storeMs < before.expiresAtMs) return;
     if (this.#last.get(resource) === before.token) return;

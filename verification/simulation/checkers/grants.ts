@@ -12,7 +12,7 @@ import type { World } from "../world.js";
 interface Grant {
   readonly leaseId: string;
   readonly token: number;
-  /** Until then nobody else may be granted it. */
+  /** Until then no other holder may be granted the resource. */
   untilMs: number;
   ended: boolean;
 }
@@ -61,7 +61,7 @@ export class GrantChecker {
     if (alive && lease.remainingMs() <= 0) {
       this.#violate(
         "checkAlive is never stale",
-        `${process.name} was told to go on`,
+        `checkAlive() was true for ${process.name}`,
         lease.resource,
       );
     }
@@ -137,9 +137,9 @@ export class GrantChecker {
       if (!last.ended) this.#world.cover("taken over after expiry");
       this.#gone.add(last.leaseId);
     }
-    // The store remembers the last grant of a resource only: a repetition that comes after a successor
-    // has ended too is a grant to nobody, which runs out.
-    if (this.#gone.has(leaseId)) this.#world.cover("late repetition granted to nobody");
+    // The store remembers only the last grant of a resource. A repeated request that arrives after the
+    // successor's grant has ended too is granted again. No client holds that grant, so it expires.
+    if (this.#gone.has(leaseId)) this.#world.cover("late repetition granted without a holder");
     for (const entry of this.#held) {
       const { lease, process } = entry;
       if (lease.leaseId === leaseId)

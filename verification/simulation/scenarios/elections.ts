@@ -10,10 +10,10 @@ import type { Running, Simulation } from "../simulation.js";
 
 const NAMESPACE = "default";
 const NAME = "election";
-/** Once everything has healed: a leader dies every so often, and so long after there is another. */
+/** Once everything has healed, a leader dies at this interval, and another must lead within `LONGEST_VACANCY`. */
 const DEATH_EVERY_TTLS = 5;
 const LONGEST_VACANCY = { ttls: 1.5, ms: 2_500 };
-/** What was sent before everything healed may arrive until then, and grant a lease to nobody. */
+/** Until then, messages from before the healing may arrive and grant a lease that no client holds. */
 const STRAGGLERS_MS = 4_000;
 
 export function elections(sim: Simulation): Running {
@@ -106,7 +106,7 @@ export function elections(sim: Simulation): Running {
     if (random.float() < 0.1) clock.timer(ttlMs, () => void elector.resign().catch(() => {}));
   };
 
-  /** Kills whoever leads, again and again, and asks for another in time. */
+  /** Crashes the leader at intervals, and demands a successor in time. */
   const kill = (): void => {
     world.after(DEATH_EVERY_TTLS * ttlMs, kill);
     const leading = sim.machines.find(({ name }) => candidates.get(name)?.elector.term);

@@ -8,7 +8,7 @@ import { Register } from "../register.js";
 import type { Running, Simulation, Unsettled } from "../simulation.js";
 
 const NAMESPACE = "default";
-/** Where nothing fails and work is short, everybody who waits has his turn by then. */
+/** While nothing fails and work is short, each waiter is granted its lease within this time. */
 const LONGEST_WAIT_TTLS = 25;
 
 export function leases(sim: Simulation): Running {
@@ -102,7 +102,7 @@ export function leases(sim: Simulation): Running {
       healed = true;
       healedAtMs = world.nowMs;
     },
-    /** Every host has worked since; nobody who waited then waits still, nor anybody for too long. */
+    /** Each host must have worked since. No waiter from before may still wait, and none may wait too long. */
     unsettled() {
       const unsettled: Unsettled[] = [];
       for (const [name, sinceMs] of waiting) {

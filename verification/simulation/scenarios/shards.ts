@@ -68,7 +68,7 @@ export function shards(sim: Simulation): Running {
       void sim.kept.leases.revoke([{ namespace: NAMESPACE, resource, free }]);
     },
     onHealed() {},
-    /** Each shard is held, by one, and nobody has more than his part. */
+    /** Each shard must have one holder, and no member more than its share. */
     unsettled() {
       const unsettled: Unsettled[] = [];
       const held = [...members.values()].map((member) => member.held);

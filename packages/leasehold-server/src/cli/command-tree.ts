@@ -1,8 +1,8 @@
-/** All commands as data, from which completions and the reference in docs/cli.md are generated. */
+/** Describes all commands as data. Shell completions and the reference in docs/cli.md are generated from it. */
 import type { Command, Option } from "commander";
 
 export interface OptionEntry {
-  /** As in the help: `-V, --version`, `--store <url>`. */
+  /** As the help shows them: `-V, --version`, `--store <url>`. */
   readonly flags: string;
   readonly long: string;
   readonly takesValue: boolean;
@@ -15,13 +15,13 @@ export interface OptionEntry {
 export interface CommandEntry {
   /** Path below the program, such as `tasks retry`; empty for the program itself. */
   readonly path: string;
-  /** Whether the tree also has this command by its main name. */
+  /** Whether the path contains an alias. The tree also lists the command by its main name. */
   readonly isAlias: boolean;
   readonly usage: string;
   readonly description: string;
-  /** Their names and aliases. */
+  /** The names and aliases of its subcommands. */
   readonly subcommands: readonly string[];
-  /** Of its arguments. */
+  /** The allowed values of its arguments. */
   readonly choices: readonly string[];
   readonly options: readonly OptionEntry[];
 }
@@ -34,7 +34,7 @@ export function commandTree(program: Command): CommandEntry[] {
 function entriesOf(command: Command, path: readonly string[], isAlias: boolean): CommandEntry[] {
   const help = command.createHelp();
   const options = help.visibleOptions(command);
-  const namesOf = (one: Command) => [one.name(), ...one.aliases()];
+  const namesOf = (subcommand: Command) => [subcommand.name(), ...subcommand.aliases()];
   return [
     {
       path: path.join(" "),
@@ -45,17 +45,19 @@ function entriesOf(command: Command, path: readonly string[], isAlias: boolean):
       choices: command.registeredArguments.flatMap(({ argChoices = [] }) => argChoices),
       options: options.map(optionOf),
     },
-    ...command.commands.flatMap((one) =>
-      namesOf(one).flatMap((name, index) => entriesOf(one, [...path, name], isAlias || index > 0)),
+    ...command.commands.flatMap((subcommand) =>
+      namesOf(subcommand).flatMap((name, index) =>
+        entriesOf(subcommand, [...path, name], isAlias || index > 0),
+      ),
     ),
   ];
 }
 
 function optionOf(option: Option): OptionEntry {
   const { flags, long, required, optional, argChoices, description, envVar } = option;
-  const given: unknown = option.defaultValue;
-  const isPlain = typeof given === "string" || typeof given === "number";
-  const shown = option.defaultValueDescription ?? (isPlain ? String(given) : null);
+  const defaultValue: unknown = option.defaultValue;
+  const isPlain = typeof defaultValue === "string" || typeof defaultValue === "number";
+  const text = option.defaultValueDescription ?? (isPlain ? String(defaultValue) : null);
   return {
     flags,
     long: long ?? flags,
@@ -63,6 +65,6 @@ function optionOf(option: Option): OptionEntry {
     choices: argChoices ?? [],
     description,
     env: envVar ?? null,
-    defaultText: shown === "" ? null : shown,
+    defaultText: text === "" ? null : text,
   };
 }

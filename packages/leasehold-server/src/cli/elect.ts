@@ -17,7 +17,7 @@ import { whereOf, withStore } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectWithin } from "./stores.js";
 
-/** Added to the grace of the command, which is already being stopped. */
+/** Added to --grace: after SIGKILL the processes of the command still need time to end. */
 const DRAIN_MS = 5_000;
 
 interface Options {
@@ -40,8 +40,8 @@ export function addElect(program: Command): void {
     .option("--holder <name>", "name of this candidate (default: HOST-PID-RANDOM)")
     .option("--json", "print JSON lines, on stderr too")
     .addHelpText("after", HELP)
-    .action(async (name: string, words: string[], options: Options, command: Command) => {
-      if (options.observe && words.length > 0) {
+    .action(async (name: string, commandLine: string[], options: Options, command: Command) => {
+      if (options.observe && commandLine.length > 0) {
         throw new UsageError("--observe does not stand for election, so it cannot run a command");
       }
       const leasehold = await connectWithin(
@@ -51,7 +51,7 @@ export function addElect(program: Command): void {
       );
       try {
         if (options.observe) await observe(leasehold, name, options);
-        else throw new Exit(await lead(leasehold, name, words, options));
+        else throw new Exit(await lead(leasehold, name, commandLine, options));
       } finally {
         await leasehold.close();
       }
@@ -73,33 +73,33 @@ async function observe(
 async function lead(
   leasehold: Leasehold<AnyLease>,
   name: string,
-  words: readonly string[],
+  commandLine: readonly string[],
   { ttl, grace, json }: Options,
 ): Promise<number> {
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const signals = new Signals();
-  const over = new AbortController();
+  const commandEnded = new AbortController();
   const elector = leasehold.elector(name, { ttlMs: ttl, marginMs, graceMs: graceMs + DRAIN_MS });
   let code: number | undefined;
-  const signal = AbortSignal.any([signals.waiting, over.signal]);
+  const signal = AbortSignal.any([signals.waiting, commandEnded.signal]);
   try {
     await elector.lead(
       async (term) => {
         const right = rightOf(term, leasehold);
-        if (words.length === 0) {
+        if (commandLine.length === 0) {
           printLeader(json, { leader: right.holder, token: right.token });
           if (!right.signal.aborted) await once(right.signal, "abort");
           return;
         }
-        const ended = await runUnder(right, name, words, {
+        const exitCode = await runUnder(right, name, commandLine, {
           graceMs,
           signals,
           notify: notifier(json),
         });
-        // The command was stopped because the term was lost. It runs again with the next term.
+        // The lease was lost, which stopped the command. It runs again when this candidate leads again.
         if (right.signal.aborted) return;
-        code = ended;
-        over.abort();
+        code = exitCode;
+        commandEnded.abort();
       },
       { signal },
     );
@@ -109,7 +109,7 @@ async function lead(
   }
   if (code !== undefined) return code;
   const { reason } = signals.waiting as { reason: unknown };
-  return words.length > 0 && reason instanceof Interrupted ? reason.code : 0;
+  return commandLine.length > 0 && reason instanceof Interrupted ? reason.code : 0;
 }
 
 function printLeader(
@@ -123,9 +123,9 @@ function printLeader(
 
 const HELP = `
 The command runs while this candidate leads, with the environment of "leasehold run" (LEASE_TOKEN and so on).
-When the candidate loses its term, it stops the command as "run" does, and stands for election again. When the
-command ends by itself, the candidate withdraws and exits with the command's code. Without a command, the
-candidate leads, prints a line for each term, and exits with 0 at SIGINT or SIGTERM.
+When the candidate loses the leadership, it stops the command as "run" does, and stands for election again. When
+the command ends by itself, the candidate withdraws and exits with the command's code. Without a command, the
+candidate prints a line each time it becomes leader, and exits with 0 at SIGINT or SIGTERM.
 
 Exit codes: the command's own; 128 + n if signal n ended the command or arrived before it began; otherwise
 those of "leasehold run".

@@ -3,7 +3,7 @@ import { VERSION } from "./version.js";
 
 type AddCommand = (program: Command, loadAll: () => Promise<Command>) => void;
 
-/** In the order of the help. Each is loaded when used, so that `run` does not load the server's packages. */
+/** In the order of the help. Each command is imported when used, so that `run` does not load the packages of `serve`. */
 const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   demo: async () => (await import("./demo.js")).addDemo,
   serve: async () => (await import("./serve.js")).addServe,
@@ -32,7 +32,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   conformance: async () => (await import("./conformance.js")).addConformance,
 };
 
-/** These flags need no command, and loading all commands takes a second. */
+/** With these flags no command is loaded, because loading all of them takes about a second. */
 const VERSION_FLAGS = ["-V", "--version"];
 const ALIASES: Readonly<Record<string, string>> = { generator: "generate", lock: "run" };
 
@@ -43,15 +43,16 @@ interface Settings {
 
 export interface Program {
   readonly program: Command;
-  /** How to report a failure of the command that runs. */
+  /** The output options of the command that runs; a failure is reported by them. */
   readonly settings: () => Settings;
 }
 
 /**
- * Loads the command that `word` names, or all commands for the help. Parsing throws instead of
- * ending the process.
+ * Builds the program. Its parser throws instead of ending the process.
+ * @param firstWord the first word of the command line. If it names a command, only that command is loaded,
+ *   otherwise all of them, which the help needs
  */
-export async function loadProgram(word: string | undefined): Promise<Program> {
+export async function loadProgram(firstWord: string | undefined): Promise<Program> {
   const program = new Command("leasehold")
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
@@ -59,21 +60,21 @@ export async function loadProgram(word: string | undefined): Promise<Program> {
     .enablePositionalOptions()
     .exitOverride();
   const loadAll = async () => (await loadProgram(undefined)).program;
-  for (const name of namesFor(word)) (await COMMANDS[name]?.())?.(program, loadAll);
+  for (const name of commandsToLoad(firstWord)) (await COMMANDS[name]?.())?.(program, loadAll);
   let settings: Settings = { verbose: false, json: false };
   program.hook("preAction", (_, command) => {
     const { verbose = false, json = false } = command.opts<Partial<Settings>>();
     settings = { verbose, json };
   });
-  for (const command of everyCommand(program)) finish(command);
+  for (const command of everyCommand(program)) addErrorHelp(command);
   return { program, settings: () => settings };
 }
 
-function namesFor(word: string | undefined): readonly string[] {
-  if (word === undefined) return Object.keys(COMMANDS);
-  if (VERSION_FLAGS.includes(word)) return [];
-  const known = ALIASES[word] ?? word;
-  return Object.hasOwn(COMMANDS, known) ? [known] : Object.keys(COMMANDS);
+function commandsToLoad(firstWord: string | undefined): readonly string[] {
+  if (firstWord === undefined) return Object.keys(COMMANDS);
+  if (VERSION_FLAGS.includes(firstWord)) return [];
+  const name = ALIASES[firstWord] ?? firstWord;
+  return Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS);
 }
 
 function everyCommand(command: Command): Command[] {
@@ -83,19 +84,19 @@ function everyCommand(command: Command): Command[] {
 const NO_DEFAULT =
   "\n--store has no default. The examples without it take it from LEASEHOLD_STORE.";
 
-/** Adds --verbose, a word on the store to the help, and the text that follows a usage error. */
-function finish(command: Command): void {
+/** Adds --verbose, a sentence on the store to the help, and the text that follows a usage error. */
+function addErrorHelp(command: Command): void {
   const store = command.options.find((option) => option.long === "--store");
   if (store && store.defaultValue === undefined) command.addHelpText("after", NO_DEFAULT);
-  // A group without an action cannot fail.
+  // A command that only groups others has no action, so nothing in it can fail.
   if (command.commands.length === 0 || command.registeredArguments.length > 0) {
     command.option("--verbose", "print the stack and causes of an error");
   }
-  const names = command.commands.map((known) => known.name());
+  const names = command.commands.map((subcommand) => subcommand.name());
   const flags = command.options.map((option) => option.long ?? option.flags);
-  const known =
+  const choices =
     names.length > 0 ? `Commands: ${names.join(", ")}.` : `Options: ${flags.join(", ")}.`;
-  command.showHelpAfterError(`${known} For help: ${pathOf(command)} --help`);
+  command.showHelpAfterError(`${choices} For help: ${pathOf(command)} --help`);
 }
 
 function pathOf(command: Command): string {

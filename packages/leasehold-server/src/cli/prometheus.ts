@@ -12,31 +12,31 @@ export function prometheusText({ scopeMetrics }: ResourceMetrics): string {
   return metrics.map((metric) => `${linesOf(metric).join("\n")}\n`).join("");
 }
 
-/** The name without the suffixes of a histogram. @internal */
-export function prometheusName(name: string, unit: string, counts: boolean): string {
+/** Returns the name of a metric; a histogram appends `_bucket`, `_sum` and `_count` to it. @internal */
+export function prometheusName(name: string, unit: string, isCounter: boolean): string {
   const base = name.replaceAll(/[^a-zA-Z0-9_]/g, "_");
   const seconds = unit === "s" ? "_seconds" : "";
   const perSecond = unit.endsWith("/s") ? "_per_second" : "";
-  return `${base}${seconds}${perSecond}${counts ? "_total" : ""}`;
+  return `${base}${seconds}${perSecond}${isCounter ? "_total" : ""}`;
 }
 
 function linesOf(metric: MetricData): string[] {
   const { descriptor } = metric;
-  const counts = metric.dataPointType === DataPointType.SUM && metric.isMonotonic;
-  const name = prometheusName(descriptor.name, descriptor.unit, counts);
+  const isCounter = metric.dataPointType === DataPointType.SUM && metric.isMonotonic;
+  const name = prometheusName(descriptor.name, descriptor.unit, isCounter);
   const help = `# HELP ${name} ${escaped(descriptor.description)}`;
   switch (metric.dataPointType) {
     case DataPointType.SUM:
     case DataPointType.GAUGE:
       return [
         help,
-        `# TYPE ${name} ${counts ? "counter" : "gauge"}`,
+        `# TYPE ${name} ${isCounter ? "counter" : "gauge"}`,
         ...metric.dataPoints.map(({ attributes, value }) => line(name, attributes, value)),
       ];
     case DataPointType.HISTOGRAM:
       return [help, `# TYPE ${name} histogram`, ...metric.dataPoints.flatMap(histogramOf(name))];
     case DataPointType.EXPONENTIAL_HISTOGRAM:
-      // The server has no such metric.
+      // The server records no exponential histograms.
       return [help];
   }
 }
@@ -48,10 +48,10 @@ type HistogramPoint = Extract<
 
 function histogramOf(name: string): (point: HistogramPoint) => string[] {
   return ({ attributes, value: { buckets, sum, count } }) => {
-    let below = 0;
+    let cumulative = 0;
     const lines = buckets.boundaries.map((boundary, index) => {
-      below += buckets.counts[index] ?? 0;
-      return line(`${name}_bucket`, { ...attributes, le: boundary }, below);
+      cumulative += buckets.counts[index] ?? 0;
+      return line(`${name}_bucket`, { ...attributes, le: boundary }, cumulative);
     });
     return [
       ...lines,

@@ -106,6 +106,18 @@ export interface ServerApp {
   /**
    * The response of `fetch` to a request with this head if the instance is overloaded, otherwise null.
    * Hosts can send it before they create a Request, which costs several times as much.
+   * @example
+   * ```ts
+   * import { openStores } from "leasehold";
+   * import { createApp } from "leasehold-server";
+   *
+   * const stores = await openStores("memory:");
+   * const app = createApp({ ...stores, version: "1.0.0" });
+   * const head = { method: "GET", url: "/v1/leases", requestId: undefined };
+   * console.log(app.refusal?.(head)?.status ?? "admitted");
+   * await app.close();
+   * await stores.close();
+   * ```
    */
   refusal?(head: {
     readonly method: string;
@@ -124,6 +136,24 @@ const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
 /** A caller renews each lease that it acquires several times within each TTL. */
 const KEEPING_RATIO = 10;
 
+/**
+ * Creates the server as a fetch handler. Serve it with {@link listen}, {@link nodeHandler} or any host that takes a
+ * fetch handler.
+ * @param options the stores, usually of `openStores` of leasehold, and see each
+ * @throws INVALID_OPTION, also for leases without fencing tokens, and for `auth: "keys"` without a control store
+ * @example
+ * ```ts
+ * import { openStores } from "leasehold";
+ * import { createApp } from "leasehold-server";
+ *
+ * const stores = await openStores("memory:");
+ * const app = createApp({ ...stores, version: "1.0.0", limits: { inFlight: 100 } });
+ * const response = await app.fetch(new Request("http://localhost/healthz"));
+ * console.log(response.status);
+ * await app.close();
+ * await stores.close();
+ * ```
+ */
 export function createApp(options: AppOptions): ServerApp {
   const {
     generator,

@@ -43,7 +43,23 @@ const CHECK_TIMEOUTS_MS = 2_000;
 /** On a new connection a request may be on its way: it gets 503 rather than a cut connection. */
 const LINGER_MS = 100;
 
-/** Rejects with node's own error (EADDRINUSE, EACCES) when the address cannot be used. */
+/**
+ * Serves an app with an HTTP server of its own.
+ * @returns when the server accepts connections
+ * @throws node's own error (EADDRINUSE, EACCES) when the address cannot be used
+ * @example
+ * ```ts
+ * import { openStores } from "leasehold";
+ * import { createApp, listen } from "leasehold-server";
+ *
+ * const stores = await openStores("memory:");
+ * const app = createApp({ ...stores, version: "1.0.0" });
+ * const server = await listen({ app, port: 0 });
+ * console.log(server.url);
+ * await server.close();
+ * await stores.close();
+ * ```
+ */
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { app, host = "127.0.0.1", graceMs = 5_000 } = options;
   const { clock = systemClock, logger = silentLogger } = options;

@@ -32,6 +32,19 @@ type Incoming = IncomingMessage & NodeRequest;
  * If a body parser has already read the body, it uses `req.body` or `req.rawBody`. It answers every
  * request and never calls `next`.
  * @param app the caller closes it, before the server
+ * @example
+ * ```ts
+ * import { createServer } from "node:http";
+ * import { openStores } from "leasehold";
+ * import { createApp, nodeHandler } from "leasehold-server";
+ *
+ * const stores = await openStores("memory:");
+ * const app = createApp({ ...stores, version: "1.0.0" });
+ * const server = createServer(nodeHandler(app)).listen(0);
+ * await app.close();
+ * server.close();
+ * await stores.close();
+ * ```
  */
 export function nodeHandler(
   app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,

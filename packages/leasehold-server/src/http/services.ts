@@ -41,7 +41,7 @@ export interface Services {
   /** Replaced grants, including those that this instance has not written yet; undefined: not kept. */
   readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
   readonly tenants: Tenants;
-  readonly authenticator: Pick<Authenticator, "holds" | "forget">;
+  readonly authenticator: Pick<Authenticator, "isStillValid" | "forget">;
   /** Keys, limits, pauses and the audit; undefined: none. */
   readonly control: Control | undefined;
   readonly pauses: Pick<Pauses, "covers" | "refresh">;

@@ -224,3 +224,7 @@ export const Capabilities = z
   })
   .openapi("Capabilities");
 true satisfies Same<z.infer<typeof Capabilities>, wire.Capabilities>;
+export const ServerCapabilities = Capabilities.extend({
+  namespace: z.string().openapi({ description: "The namespace of the caller's key." }),
+}).openapi("ServerCapabilities");
+true satisfies Same<z.infer<typeof ServerCapabilities>, wire.ServerCapabilities>;

@@ -1,13 +1,13 @@
-/** From what a `Redlock` is constructed with to a Leasehold client: the one place that knows how to open one. */
+/** Opens a Leasehold client over the client that a `Redlock` is constructed with. No other file here opens one. */
 import { ClosedError, InvalidOptionError } from "../core/index.js";
 import type { Logger } from "../env/index.js";
 import { connect, type Source } from "../index.js";
 import { type RedisClient, type RedisClusterClient, redis } from "../stores/redis/index.js";
 
-/** What the locks use of a lease. */
+/** The part of a lease that the locks use. */
 export interface LockLease {
   readonly resource: string;
-  /** Absent where the store has no fencing tokens. */
+  /** Absent if the store has no fencing tokens. */
   readonly token?: number;
   readonly leaseId?: string;
   remainingMs(): number;
@@ -17,13 +17,13 @@ export interface LockLease {
 /** Leases on all resources of a lock. */
 export interface LockLeases {
   readonly leases: readonly LockLease[];
-  /** Aborts when the first of them is lost. */
+  /** Aborts when any of the leases is lost. */
   readonly signal: AbortSignal;
   checkAlive(): boolean;
   release(): Promise<void>;
 }
 
-/** What the locks use of a client: what `connect()` returns has it. */
+/** The part of a Leasehold client that the locks use. `connect()` returns such a client. */
 export interface LockClient {
   acquireAll(
     resources: readonly string[],
@@ -38,12 +38,12 @@ export interface LockClient {
   close(): Promise<void>;
 }
 
-/** Where the locks are kept: your ioredis client, a source of `connect()`, or a client that it returned. */
+/** The store of the locks: an ioredis client, a source as for `connect()`, or a client that `connect()` returned. */
 export type Client = RedisClient | RedisClusterClient | Source | LockClient;
 
 /**
- * The one client of the list.
- * @throws INVALID_OPTION for none, for several, and for something else
+ * Returns the only client of the list. Repetitions of one client count once.
+ * @throws INVALID_OPTION if the list has no client, several, or an element of another type
  */
 export function onlyClient(clients: Iterable<Client>): Client {
   const [client, ...others] = new Set(clients);
@@ -51,18 +51,21 @@ export function onlyClient(clients: Iterable<Client>): Client {
   if (others.length > 0) {
     throw new InvalidOptionError(
       "clients",
-      `must have one element, not ${others.length + 1}: Leasehold asks no majority of independent servers, ` +
-        "because fencing tokens protect what a majority cannot. Pass the client of one server, cluster or " +
-        "Sentinel group, and check lock.tokens where you write (docs/compat-redlock.md)",
+      `must have one element, not ${others.length + 1}: Leasehold does not lock on a majority of independent ` +
+        "servers; its fencing tokens also protect where a majority cannot. Pass the client of one server, " +
+        "cluster or Sentinel group, and check lock.tokens where you write (docs/compat-redlock.md)",
     );
   }
   if (!isSource(client) && !isLockClient(client) && !("options" in client)) {
-    throw new InvalidOptionError("clients", "must have an ioredis client, a URL or a source in it");
+    throw new InvalidOptionError(
+      "clients",
+      "must have an ioredis client, a URL or a source, or a client of connect(), as its element",
+    );
   }
   return client;
 }
 
-/** Opens the client lazily, once, and closes it. A failed attempt is repeated by the next call. */
+/** Opens the client at the first call, and closes it. After a failed attempt, the next call tries again. */
 export class Connection {
   readonly #client: Client;
   readonly #logger: Logger;
@@ -74,7 +77,7 @@ export class Connection {
     this.#logger = logger;
   }
 
-  /** @throws CLOSED, and as `connect()` */
+  /** @throws CLOSED after `quit()`, and the errors of `connect()` */
   open(): Promise<LockClient> {
     if (this.#quitting) return Promise.reject(new ClosedError("this Redlock"));
     this.#opening ??= open(this.#client, this.#logger).catch((error: unknown) => {
@@ -84,7 +87,10 @@ export class Connection {
     return this.#opening;
   }
 
-  /** Releases what is held and disconnects, the ioredis client included. The same promise each time. */
+  /**
+   * Releases all locks and disconnects, including the ioredis client that was passed in. Repeated calls
+   * return the same promise.
+   */
   quit(): Promise<void> {
     this.#quitting ??= this.#quit();
     return this.#quitting;
@@ -101,7 +107,7 @@ export class Connection {
 
 async function open(client: Client, logger: Logger): Promise<LockClient> {
   if (isLockClient(client)) return client;
-  // Locks beside those of node-redlock have no tokens (`format: "redlock"`).
+  // A source with `format: "redlock"` shares its locks with node-redlock; such locks have no tokens.
   return connect(isSource(client) ? client : redis({ client }), { logger, unfenced: true });
 }
 

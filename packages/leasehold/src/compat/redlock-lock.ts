@@ -53,12 +53,40 @@ export interface ExecutionResult {
   readonly attempts: Attempts;
 }
 
-/** Another holder has one of the resources. It is in `attempts` of an `ExecutionError`, and in the `error` event. */
+/**
+ * Another holder has one of the resources. It is in `attempts` of an `ExecutionError`, and in the `error` event.
+ * @example
+ * ```ts
+ * import Redlock, { ResourceLockedError } from "leasehold/compat/redlock";
+ *
+ * const redlock = new Redlock(["memory:"]);
+ * redlock.on("error", (error) => console.log(error instanceof ResourceLockedError));
+ * const lock = await redlock.acquire(["account:1"], 5_000);
+ * await redlock.acquire(["account:1"], 5_000, { retryCount: 0 }).catch(() => "locked");
+ * await lock.release();
+ * await redlock.quit();
+ * ```
+ */
 export class ResourceLockedError extends Error {
   override readonly name = "ResourceLockedError";
 }
 
-/** An operation failed; `attempts` and `cause` say why. */
+/**
+ * An operation failed; `attempts` and `cause` say why.
+ * @example
+ * ```ts
+ * import Redlock, { ExecutionError } from "leasehold/compat/redlock";
+ *
+ * const redlock = new Redlock(["memory:"]);
+ * const lock = await redlock.acquire(["account:1"], 5_000);
+ * await redlock.acquire(["account:1"], 5_000, { retryCount: 0 }).catch((error) => {
+ *   if (!(error instanceof ExecutionError)) throw error;
+ *   console.log(error.message, error.attempts.length, error.cause);
+ * });
+ * await lock.release();
+ * await redlock.quit();
+ * ```
+ */
 export class ExecutionError extends Error {
   override readonly name = "ExecutionError";
 
@@ -80,7 +108,20 @@ interface Operations {
   extend(lock: Lock, duration: number): Promise<Lock>;
 }
 
-/** Holds all of its resources. `Redlock.acquire` and `extend` return it. */
+/**
+ * Holds all of its resources. `Redlock.acquire` and `extend` return it.
+ * @example
+ * ```ts
+ * import Redlock from "leasehold/compat/redlock";
+ *
+ * const redlock = new Redlock(["memory:"]);
+ * const lock = await redlock.acquire(["account:1"], 5_000);
+ * console.log(lock.expiration, lock.tokens.get("account:1"));
+ * const longer = await lock.extend(10_000);
+ * await longer.release();
+ * await redlock.quit();
+ * ```
+ */
 export class Lock {
   /** The lease ids, with commas between them. A secret: they allow to renew and release. */
   readonly value: string;
@@ -131,7 +172,7 @@ export class Lock {
     return this.redlock.extend(this, duration);
   }
 
-  /** The same leases under a new lock; this one's `expiration` is 0 from now on. */
+  /** @internal The same leases under a new lock; this one's `expiration` is 0 from now on. */
   replaced(attempts: Attempts): Lock {
     this.#isReplaced = true;
     return new Lock(this.redlock, this.resources, attempts, this.leases);

@@ -53,15 +53,13 @@ const SHORTEST_EXTENSION_MS = 100;
  * Emits `error` for each error that it meets, also for those that it recovers from. Without a listener they are
  * ignored.
  * @example
- * ```js
+ * ```ts
  * import { Redis } from "ioredis";
  * import Redlock from "leasehold/compat/redlock";
  *
  * const redlock = new Redlock([new Redis()]);
- * await redlock.using(["account:1", "account:2"], 5_000, async (signal, lock) => {
- *   if (signal.aborted) throw signal.error;
- *   console.log(lock.tokens);
- * });
+ * redlock.on("error", (error) => console.log(error.message));
+ * await redlock.quit();
  * ```
  */
 export default class Redlock extends Emitter {
@@ -114,6 +112,16 @@ export default class Redlock extends Emitter {
    * @param resources at least one, each once
    * @param duration whole milliseconds, at least 100
    * @throws ExecutionError when one stayed held or the store was unavailable; INVALID_OPTION
+   * @example
+   * ```ts
+   * import Redlock from "leasehold/compat/redlock";
+   *
+   * const redlock = new Redlock(["memory:"]);
+   * const lock = await redlock.acquire(["account:1", "account:2"], 5_000);
+   * console.log(lock.tokens);
+   * await redlock.release(lock);
+   * await redlock.quit();
+   * ```
    */
   async acquire(
     resources: readonly string[],
@@ -127,6 +135,15 @@ export default class Redlock extends Emitter {
    * Releases all resources of the lock.
    * @throws ExecutionError when the lock has already ended, or the store did not confirm: the lock then expires by
    *   itself
+   * @example
+   * ```ts
+   * import Redlock from "leasehold/compat/redlock";
+   *
+   * const redlock = new Redlock(["memory:"]);
+   * const lock = await redlock.acquire(["account:1"], 5_000);
+   * await redlock.release(lock);
+   * await redlock.quit();
+   * ```
    */
   async release(lock: Lock, settings?: Partial<Settings>): Promise<ExecutionResult> {
     const wasHeld = lock.leases.checkAlive();
@@ -143,6 +160,16 @@ export default class Redlock extends Emitter {
    * @returns a lock in place of the old one, whose `expiration` becomes 0
    * @throws ExecutionError when the lock has ended or the store was unavailable: until its `expiration` the old
    *   lock may be extended again; INVALID_OPTION
+   * @example
+   * ```ts
+   * import Redlock from "leasehold/compat/redlock";
+   *
+   * const redlock = new Redlock(["memory:"]);
+   * let lock = await redlock.acquire(["account:1"], 5_000);
+   * lock = await redlock.extend(lock, 10_000);
+   * await lock.release();
+   * await redlock.quit();
+   * ```
    */
   async extend(lock: Lock, duration: number, settings?: Partial<Settings>): Promise<Lock> {
     checkDuration(duration);
@@ -162,6 +189,17 @@ export default class Redlock extends Emitter {
    * @param duration whole milliseconds, at least 100 more than `automaticExtensionThreshold`
    * @returns what the routine returned
    * @throws as `acquire`; what the routine threw; ExecutionError when the lock was lost before the routine ended
+   * @example
+   * ```ts
+   * import Redlock from "leasehold/compat/redlock";
+   *
+   * const redlock = new Redlock(["memory:"]);
+   * await redlock.using(["account:1"], 5_000, async (signal, lock) => {
+   *   if (signal.aborted) throw signal.error;
+   *   console.log(lock.tokens);
+   * });
+   * await redlock.quit();
+   * ```
    */
   using<T>(
     resources: readonly string[],

@@ -37,7 +37,20 @@ export interface ErrorInit {
   cause?: unknown;
 }
 
-/** Base class of all errors of this package. Distinguish them by `code`, which never changes. */
+/**
+ * Base class of all errors of this package. Distinguish them by `code`, which never changes.
+ * @example
+ * ```ts
+ * import { connect, LeaseholdError } from "leasehold";
+ *
+ * const leasehold = await connect("memory:");
+ * await leasehold.acquire("billing", { ttlMs: -1 }).catch((error) => {
+ *   if (!(error instanceof LeaseholdError)) throw error;
+ *   console.log(error.code, error.retryable, error.docs, error.toJSON());
+ * });
+ * await leasehold.close();
+ * ```
+ */
 export class LeaseholdError extends Error {
   /** What went wrong; each has its section in docs/errors.md. */
   readonly code: ErrorCode;
@@ -75,7 +88,22 @@ const LOST_BECAUSE: Readonly<Record<LostReason, string>> = {
   inconsistent: "the store contradicts what it said before",
 };
 
-/** The lease has ended under its holder. Reason of `lease.signal`, and rejection of `leases.run`. */
+/**
+ * The lease ended before its work did. It is the reason of `lease.signal`, and `leasehold.run` rejects with it. Stop
+ * the work; acquire again if it is still wanted. `reason` says why, `resource` what was leased.
+ * @example
+ * ```ts
+ * import { connect, LeaseLostError } from "leasehold";
+ *
+ * const leasehold = await connect("memory:");
+ * const running = leasehold.run("billing", () => leasehold.revoke("billing"));
+ * await running.then(console.log, (error) => {
+ *   if (!(error instanceof LeaseLostError)) throw error;
+ *   console.log("stopped", error.resource, error.reason);
+ * });
+ * await leasehold.close();
+ * ```
+ */
 export class LeaseLostError extends LeaseholdError {
   constructor(
     readonly resource: string,
@@ -90,7 +118,23 @@ export class LeaseLostError extends LeaseholdError {
   }
 }
 
-/** Another holder kept the resource for the whole of `waitMs`. */
+/**
+ * Another holder kept the resource for the whole of `waitMs`. `holder` names it, and `waitedMs` is that time in
+ * milliseconds. Nothing has changed: retry later, or raise `waitMs`.
+ * @example
+ * ```ts
+ * import { connect, LeaseUnavailableError } from "leasehold";
+ *
+ * const leasehold = await connect("memory:");
+ * const lease = await leasehold.acquire("billing");
+ * await leasehold.acquire("billing", { waitMs: 0 }).catch((error) => {
+ *   if (!(error instanceof LeaseUnavailableError)) throw error;
+ *   console.log("held by", error.holder, "after", error.waitedMs, "ms");
+ * });
+ * await lease.release();
+ * await leasehold.close();
+ * ```
+ */
 export class LeaseUnavailableError extends LeaseholdError {
   constructor(
     readonly resource: string,
@@ -111,7 +155,19 @@ const ADVICE = {
   unknown: "; it may have taken effect all the same: look, or try again",
 } as const;
 
-/** The store did not answer, or not in time. */
+/**
+ * The store did not answer, or not in time. With `outcome: "unknown"` the call may have taken effect: read the lease
+ * or the task before you retry.
+ * @example
+ * ```ts
+ * import { connect, StoreUnavailableError } from "leasehold";
+ *
+ * await connect("http://leasehold.invalid", { connectTimeoutMs: 200 }).catch((error) => {
+ *   if (!(error instanceof StoreUnavailableError)) throw error;
+ *   console.log("retry in", error.retryAfterMs ?? 1_000, "ms; changes:", error.outcome);
+ * });
+ * ```
+ */
 export class StoreUnavailableError extends LeaseholdError {
   /** The shortest delay before a retry, in milliseconds, if the store named one. */
   declare readonly retryAfterMs?: number;
@@ -127,14 +183,37 @@ export class StoreUnavailableError extends LeaseholdError {
   }
 }
 
-/** The store answered, but cannot work as it is set up: wrong URL, missing driver or rights. */
+/**
+ * The store answered, but does not work as it is set up: a wrong URL, a missing driver or missing permissions. A retry
+ * does not help; the message says what to correct.
+ * @example
+ * ```ts
+ * import { connect, StoreMisconfiguredError } from "leasehold";
+ *
+ * await connect("kubernetes:jobs?kubeconfig=/no/such/file").catch((error) => {
+ *   if (!(error instanceof StoreMisconfiguredError)) throw error;
+ *   console.log(error.message);
+ * });
+ * ```
+ */
 export class StoreMisconfiguredError extends LeaseholdError {
   constructor(message: string, cause?: unknown) {
     super("STORE_MISCONFIGURED", message, { retryable: false, outcome: "none", cause });
   }
 }
 
-/** An argument is out of its range. `path` names it. */
+/**
+ * An argument is out of its range, of the wrong type or unknown. `path` names it, such as `ttlMs` or `data.width`.
+ * @example
+ * ```ts
+ * import { connect, InvalidOptionError } from "leasehold";
+ *
+ * await connect("memory:", { namespace: "" }).catch((error) => {
+ *   if (!(error instanceof InvalidOptionError)) throw error;
+ *   console.log(error.path, error.message);
+ * });
+ * ```
+ */
 export class InvalidOptionError extends LeaseholdError {
   constructor(
     readonly path: string,
@@ -144,7 +223,22 @@ export class InvalidOptionError extends LeaseholdError {
   }
 }
 
-/** A guard has already accepted a newer token. */
+/**
+ * A guard has already admitted a newer token, so a newer holder has written. Roll back and drop the work: no later
+ * attempt with this `token` succeeds.
+ * @example
+ * ```ts
+ * import { StaleTokenError } from "leasehold";
+ * import { memoryGuard } from "leasehold/fence";
+ *
+ * const guard = memoryGuard();
+ * await guard.guard("billing", 11, () => "written");
+ * await guard.guard("billing", 10, () => "never called").catch((error) => {
+ *   if (!(error instanceof StaleTokenError)) throw error;
+ *   console.log("roll back:", error.token, "is older than", error.lastToken);
+ * });
+ * ```
+ */
 export class StaleTokenError extends LeaseholdError {
   constructor(
     readonly resource: string,
@@ -159,7 +253,21 @@ export class StaleTokenError extends LeaseholdError {
   }
 }
 
-/** This node does not lead, so the work did not start. */
+/**
+ * This node does not lead `election`, so the work did not start. Send it to the leader, or drop it.
+ * @example
+ * ```ts
+ * import { connect, NotLeaderError } from "leasehold";
+ *
+ * const leasehold = await connect("memory:");
+ * const elector = leasehold.elector("cluster");
+ * await elector.runIfLeader(() => "never called").catch((error) => {
+ *   if (!(error instanceof NotLeaderError)) throw error;
+ *   console.log("send the request to the leader of", error.election);
+ * });
+ * await leasehold.close();
+ * ```
+ */
 export class NotLeaderError extends LeaseholdError {
   constructor(readonly election: string) {
     super(
@@ -170,7 +278,23 @@ export class NotLeaderError extends LeaseholdError {
   }
 }
 
-/** There is no fencing token: the store's format has none, or there is no lease. */
+/**
+ * The lease on `resource` has no fencing token: its store uses a format without tokens, or there is no lease.
+ * @example
+ * ```ts
+ * import { connect, NoTokenError } from "leasehold";
+ *
+ * const leasehold = await connect("redis://localhost/?format=redlock", { unfenced: true });
+ * await leasehold.elector("cluster").lead((term) => {
+ *   try {
+ *     console.log(term.token);
+ *   } catch (error) {
+ *     if (!(error instanceof NoTokenError)) throw error;
+ *     console.log("no fence protects", error.resource);
+ *   }
+ * });
+ * ```
+ */
 export class NoTokenError extends LeaseholdError {
   constructor(
     readonly resource: string,
@@ -185,7 +309,27 @@ export class NoTokenError extends LeaseholdError {
   }
 }
 
-/** Work was asked to stop and is still running. */
+/**
+ * Work was asked to stop, and still runs `graceMs` milliseconds later. Its lease is not released but left to expire, so
+ * that no other node works at the same time. Let the work heed its signal, or end the process.
+ * @example
+ * ```ts
+ * import { setTimeout as ignoreSignal } from "node:timers/promises";
+ * import { connect, StillRunningError } from "leasehold";
+ *
+ * const leasehold = await connect("memory:");
+ * const leaving = new AbortController();
+ * const work = () => {
+ *   leaving.abort();
+ *   return ignoreSignal(100);
+ * };
+ * await leasehold.elector("cluster", { graceMs: 10 }).lead(work, leaving).catch((error) => {
+ *   if (!(error instanceof StillRunningError)) throw error;
+ *   console.log(error.resource, "is still worked on after", error.graceMs, "ms");
+ * });
+ * await leasehold.close();
+ * ```
+ */
 export class StillRunningError extends LeaseholdError {
   constructor(
     readonly resource: string,
@@ -200,7 +344,21 @@ export class StillRunningError extends LeaseholdError {
   }
 }
 
-/** The client was closed. */
+/**
+ * The client, singleton, worker or member is closed. It is also the reason of `lease.signal` when the client closes
+ * while the lease is held.
+ * @example
+ * ```ts
+ * import { ClosedError, connect } from "leasehold";
+ *
+ * const leasehold = await connect("memory:");
+ * await leasehold.close();
+ * await leasehold.acquire("billing").catch((error) => {
+ *   if (!(error instanceof ClosedError)) throw error;
+ *   console.log("this program is ending");
+ * });
+ * ```
+ */
 export class ClosedError extends LeaseholdError {
   constructor(what = "this client", remedy = "open another one, unless this program is ending") {
     super("CLOSED", `${what} is closed: ${remedy}`, { retryable: false, outcome: "none" });

@@ -51,6 +51,7 @@ export type { ReusableLease } from "./reusable-lease.js";
 export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
 export { type Decision, type LeaseRecord, rules } from "./rules.js";
 export type { OnUnavailable, RunOptions, Work } from "./run.js";
+export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
 export { instant, trustFrom, trustLeftMs } from "./trust.js";
 export { stateOf, viewOf } from "./view.js";
 export { type Held, Wakeup } from "./waiter.js";

@@ -14,16 +14,13 @@ let groupOf: (leases: readonly HeldLease[]) => LeaseGroup;
 /**
  * The leases of one `leasehold.acquireAll`: all of them are held, or none.
  * @example
- * ```js
+ * ```ts
  * import { connect } from "leasehold";
  *
  * const leasehold = await connect("memory:");
  * const group = await leasehold.acquireAll(["account-1", "account-2"]);
- * try {
- *   console.log(group.leases.map(({ resource }) => resource), group.checkAlive());
- * } finally {
- *   await group.release();
- * }
+ * if (group.checkAlive()) console.log(group.leases.map(({ token }) => token));
+ * await group.release();
  * await leasehold.close();
  * ```
  */

@@ -5,7 +5,22 @@ import type { LostReason } from "./errors.js";
 /** Called with the reason when a lease is lost. */
 export type LostHandler = (reason: LostReason) => void;
 
-/** The members that every lease has. */
+/**
+ * The members that every lease has.
+ * @example
+ * ```ts
+ * import { connect } from "leasehold";
+ *
+ * const leasehold = await connect("memory:");
+ * const lease = await leasehold.acquire("billing", { ttlMs: 10_000 });
+ * const unsubscribe = lease.onLost((reason) => console.log("stop:", reason));
+ * await lease.renew({ ttlMs: 60_000 });
+ * if (lease.checkAlive()) console.log("ours for", lease.remainingMs(), "ms");
+ * unsubscribe();
+ * await lease.release();
+ * await leasehold.close();
+ * ```
+ */
 export interface HeldResource extends AsyncDisposable {
   /** What is leased. */
   readonly resource: string;
@@ -46,16 +61,13 @@ export interface HeldResource extends AsyncDisposable {
  * An exclusive right to a resource, until it is lost or released. Made by `leasehold.run`, `acquire` and
  * `tryAcquire`.
  * @example
- * ```js
+ * ```ts
  * import { connect } from "leasehold";
  *
  * const leasehold = await connect("memory:");
  * const lease = await leasehold.acquire("billing");
- * try {
- *   if (lease.checkAlive()) console.log(lease.resource, typeof lease.token);
- * } finally {
- *   await lease.release();
- * }
+ * if (lease.checkAlive()) console.log(lease.resource, lease.grantId, lease.token);
+ * await lease.release();
  * await leasehold.close();
  * ```
  */
@@ -79,6 +91,16 @@ export interface Lease extends HeldResource {
  * - `isExclusive: true`: a store without tokens granted it (`connect(url, { unfenced: true })`);
  * - `isExclusive: false`: the store was unavailable and the caller chose `onUnavailable: "unfenced"`. It excludes
  *   no one, never expires, and ends when its client closes.
+ * @example
+ * ```ts
+ * import { connect } from "leasehold";
+ *
+ * const leasehold = await connect("memory:");
+ * await leasehold.run("cache", { onUnavailable: "unfenced" }, (lease) => {
+ *   console.log(lease.isFenced ? lease.token : `exclusive: ${lease.isExclusive}`);
+ * });
+ * await leasehold.close();
+ * ```
  */
 export interface UnfencedLease extends HeldResource {
   /** Distinguishes it from a {@link Lease}. */

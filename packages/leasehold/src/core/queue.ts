@@ -33,16 +33,57 @@ export interface QueuedWaiter {
 /**
  * How long a freed resource is reserved for each waiter. A live waiter that was woken attempts within a
  * few round trips; each dead one delays the others by this time.
+ * @example
+ * ```ts
+ * import { RESERVED_MS, reservedForMs } from "leasehold/port";
+ *
+ * console.log(reservedForMs(2) === 2 * RESERVED_MS);
+ * ```
  */
 export const RESERVED_MS = 500;
-/** After this many waiters that do not attempt, any request may have a free resource. */
+/**
+ * After this many waiters that do not attempt, any request may have a free resource.
+ * @example
+ * ```ts
+ * import { MOST_AWAITED, reservedForMs } from "leasehold/port";
+ *
+ * console.log(reservedForMs(MOST_AWAITED) === reservedForMs(1_000));
+ * ```
+ */
 export const MOST_AWAITED = 10;
-/** A waiter expires after this time unless its caller attempts again. */
+/**
+ * A waiter expires after this time unless its caller attempts again.
+ * @example
+ * ```ts
+ * import { LONGEST_WAITER_MS } from "leasehold/port";
+ *
+ * const queueMs = 120_000;
+ * console.log("waits until", Date.now() + Math.min(queueMs, LONGEST_WAITER_MS));
+ * ```
+ */
 export const LONGEST_WAITER_MS = 60_000;
-/** The holder that is reported for a paused resource. */
+/**
+ * The holder that is reported for a paused resource.
+ * @example
+ * ```ts
+ * import { PAUSED_HOLDER } from "leasehold/port";
+ *
+ * const outcome = { status: "held", holder: PAUSED_HOLDER };
+ * console.log(outcome.holder === PAUSED_HOLDER ? "an operator paused it" : outcome.holder);
+ * ```
+ */
 export const PAUSED_HOLDER = "paused";
 
-/** The waiters that have not expired, in their order. */
+/**
+ * The waiters that have not expired, in their order.
+ * @example
+ * ```ts
+ * import { liveWaiters } from "leasehold/port";
+ *
+ * const waiter = { leaseId: "a".repeat(32), holder: "web-1", expiresAtMs: 2_000 };
+ * console.log(liveWaiters([waiter], 1_999).length, liveWaiters([waiter], 2_000).length);
+ * ```
+ */
 export function liveWaiters(
   waiters: readonly QueuedWaiter[],
   nowMs: number,
@@ -56,7 +97,15 @@ function waitersAhead(waiters: readonly QueuedWaiter[], leaseId: string): number
   return at < 0 ? waiters.length : at;
 }
 
-/** How long a freed resource is reserved for others, from a request with `ahead` waiters before it. */
+/**
+ * How long a freed resource is reserved for others, from a request with `ahead` waiters before it.
+ * @example
+ * ```ts
+ * import { reservedForMs } from "leasehold/port";
+ *
+ * console.log(reservedForMs(0), reservedForMs(1));
+ * ```
+ */
 export function reservedForMs(ahead: number): number {
   return Math.min(ahead, MOST_AWAITED) * RESERVED_MS;
 }
@@ -91,7 +140,19 @@ function withoutServed(waiters: readonly QueuedWaiter[], leaseId: string): reado
   return waiters.slice(waiters.findIndex((waiter) => waiter.leaseId === leaseId) + 1);
 }
 
-/** `rules.acquire` where others may wait: what becomes of the record, of the waiters, and the answer. */
+/**
+ * `rules.acquire` where others may wait: what becomes of the record, of the waiters, and the answer.
+ * @example
+ * ```ts
+ * import { acquireInTurn } from "leasehold/port";
+ *
+ * const key = { namespace: "default", resource: "report" };
+ * const request = { ...key, leaseId: "a".repeat(32), holder: "web-1", ttlMs: 30_000 };
+ * const next = (last) => last + 1;
+ * const { record, waiters, outcome } = acquireInTurn(null, [], request, Date.now(), next);
+ * console.log(outcome.status, record?.token, waiters.length);
+ * ```
+ */
 export function acquireInTurn(
   record: LeaseRecord | null,
   waiters: readonly QueuedWaiter[],

@@ -31,13 +31,13 @@ export let reusableLeaseOver: (
  * A lease on one resource that can be acquired and released any number of times. Made by
  * `leasehold.reusableLease(resource, options)`.
  * @example
- * ```js
+ * ```ts
  * import { connect } from "leasehold";
  *
  * const leasehold = await connect("memory:");
  * const lease = leasehold.reusableLease("shard-7", { ttlMs: 5_000 });
  * lease.onLost((reason) => console.log("stop:", reason));
- * if (await lease.acquire()) console.log(lease.checkAlive());
+ * if (await lease.acquire()) console.log(lease.checkAlive(), lease.held?.token);
  * await lease.release();
  * await leasehold.close();
  * ```

@@ -190,15 +190,15 @@ function acquired(record: LeaseRecord, nowMs: number): Decided<AcquireOutcome> {
 /**
  * What a store decides for each request of a batch: a pure function of the key's record, the request and
  * the store's time, which returns the record to keep and the outcome to answer with.
- *
  * @example
  * ```ts
- * import { type LeaseRecord, rules } from "leasehold/port";
+ * import { rules } from "leasehold/port";
  *
- * const key = { namespace: "default", resource: "report" };
- * const request = { ...key, leaseId: "l1", grantId: "g1", holder: "me", ttlMs: 30_000 };
- * const { record, outcome } = rules.acquire(null, request, Date.now(), () => 1);
+ * const grant = { namespace: "default", resource: "report", leaseId: "a".repeat(32) };
+ * const request = { ...grant, holder: "web-1", ttlMs: 30_000 };
+ * const { record, outcome } = rules.acquire(null, request, Date.now(), (last) => last + 1);
  * console.log(outcome.status, record?.token);
+ * console.log(rules.release(record, grant, Date.now()).outcome.status);
  * ```
  */
 export const rules = { acquire, renew, release, revoke, isLive, excludes, nextToken } as const;

@@ -82,19 +82,17 @@ export let electorOver: (leases: LeaseClient, name: string, options?: ElectorOpt
 /**
  * One candidate of an election, of which at most one leads at a time. Made by `leasehold.elector(name, options)`.
  * @example
- * ```js
+ * ```ts
  * import { connect } from "leasehold";
  *
  * const leasehold = await connect("memory:");
  * const elector = leasehold.elector("cluster", { ttlMs: 5_000 });
- * const left = new AbortController();
- * await elector.lead(
- *   async (term) => {
- *     console.log("leading", term.checkAlive());
- *     left.abort();
- *   },
- *   { signal: left.signal },
- * );
+ * const leaving = new AbortController();
+ * const work = (term) => {
+ *   console.log("leading with token", term.token);
+ *   leaving.abort();
+ * };
+ * await elector.lead(work, { signal: leaving.signal });
  * await leasehold.close();
  * ```
  */
@@ -181,6 +179,21 @@ export class Elector {
    * waits until it leads or `handoverMs` has passed. The candidacy continues. A no-op while not leading.
    * @throws STORE_UNAVAILABLE if the handover could not be announced: the term continues;
    *   STILL_RUNNING when the work has not ended within `graceMs`: its lease is left to expire
+   * @example
+   * ```ts
+   * import { once } from "node:events";
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const elector = leasehold.elector("cluster");
+   * const leaving = new AbortController();
+   * await elector.lead(async ({ signal }) => {
+   *   const asked = once(signal, "abort");
+   *   elector.resign().then(() => leaving.abort());
+   *   await asked;
+   * }, leaving);
+   * await leasehold.close();
+   * ```
    */
   async resign(options: { successor?: string } = {}): Promise<void> {
     checkKnown(options, { successor: true });
@@ -207,6 +220,17 @@ export class Elector {
    *   newer leader has written already, and this node steps down at once (LEASE_LOST, reason `taken`). Default false
    * @throws NOT_LEADER, before the work begins; LEASE_LOST if the term ended during the work, whatever that
    *   returns; else what the work threw
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const elector = leasehold.elector("cluster");
+   * const leaving = new AbortController();
+   * const write = (signal, token) => console.log("write with token", token);
+   * await elector.lead(() => elector.runIfLeader(write).then(() => leaving.abort()), leaving);
+   * await leasehold.close();
+   * ```
    */
   runIfLeader<T>(
     work: (signal: AbortSignal, token: number) => T | PromiseLike<T>,
@@ -237,6 +261,18 @@ export class Elector {
    * A store with notifications is polled once per TTL while there is a leader, and at most once a second
    * while there is none. Short terms may be skipped; tokens never decrease. While the store is
    * unavailable, it is polled until it answers.
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const observing = new AbortController();
+   * for await (const { leader } of leasehold.elector("cluster").observe(observing)) {
+   *   console.log(leader ?? "no leader yet");
+   *   observing.abort();
+   * }
+   * await leasehold.close();
+   * ```
    */
   observe(options: { signal: AbortSignal }): AsyncIterable<LeaderChange> {
     return observeLeader(this.#leases, this.name, options.signal);

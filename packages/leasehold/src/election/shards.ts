@@ -78,19 +78,17 @@ export let shardsOver: (leases: LeaseClient, name: string, options: ShardsOption
  * One member of a group that shares work in shards. Made by `leasehold.shards(name, options)`; joins with
  * {@link Shards.start} and leaves with `close()`.
  * @example
- * ```js
+ * ```ts
  * import { once } from "node:events";
  * import { connect } from "leasehold";
  *
  * const leasehold = await connect("memory:");
- * const shards = leasehold.shards("mailboxes", {
- *   count: 4,
- *   work: async (shard, { signal }) => {
- *     console.log("working on shard", shard);
- *     await once(signal, "abort");
- *   },
- * });
- * shards.start();
+ * const work = async (shard, { signal }) => {
+ *   console.log("working on shard", shard);
+ *   await once(signal, "abort");
+ * };
+ * const shards = leasehold.shards("mailboxes", { count: 4, work }).start();
+ * console.log(await shards.owners());
  * await shards.close();
  * await leasehold.close();
  * ```

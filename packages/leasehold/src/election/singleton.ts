@@ -49,18 +49,17 @@ export let singletonOver: (
  * Work that runs on one node at a time, for as long as any node lives. Made by
  * `leasehold.singleton(resource, work, options)`; begins with {@link Singleton.start}.
  * @example
- * ```js
+ * ```ts
  * import { once } from "node:events";
  * import { connect } from "leasehold";
  *
  * const leasehold = await connect("memory:");
  * const singleton = leasehold.singleton("outbox", async ({ signal }) => {
- *   console.log("one of us publishes");
+ *   console.log("this node publishes");
  *   await once(signal, "abort");
  * });
  * singleton.start();
- * setTimeout(() => singleton.close(), 100);
- * await singleton.ended;
+ * await singleton.close();
  * await leasehold.close();
  * ```
  */

@@ -18,6 +18,12 @@ export function newLeaseId(random: Random): LeaseId {
 /**
  * The public name of a grant: the first 16 hex digits of the SHA-256 of its lease id.
  * It may stand in logs and lists, because it does not give the lease id away.
+ * @example
+ * ```ts
+ * import { grantIdOf } from "leasehold/port";
+ *
+ * console.log(grantIdOf("0123456789abcdef0123456789abcdef"));
+ * ```
  */
 export function grantIdOf(leaseId: string): GrantId {
   return digestOf(leaseId).slice(0, 16) as GrantId;

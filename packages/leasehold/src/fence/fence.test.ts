@@ -11,9 +11,9 @@ import {
 import { StaleTokenError } from "../core/index.js";
 import {
   FENCE_TABLE,
-  type FenceClient,
   fence,
   type Refusal,
+  type SqlTransaction,
   sqlGuard,
   staleTokenError,
 } from "./index.js";
@@ -35,7 +35,7 @@ DROP TABLE IF EXISTS tenant_billing_close;`;
 const RESOURCE = "tenant_123:billing-close:2026-04";
 
 /** What a holder does: the guard, then the write, in one transaction. */
-async function closeBilling(client: FenceClient, token: number, status: string): Promise<void> {
+async function closeBilling(client: SqlTransaction, token: number, status: string): Promise<void> {
   await client.query("BEGIN");
   try {
     await fence(client, RESOURCE, token);
@@ -50,7 +50,7 @@ async function closeBilling(client: FenceClient, token: number, status: string):
   }
 }
 
-async function rows(client: FenceClient): Promise<unknown[]> {
+async function rows(client: SqlTransaction): Promise<unknown[]> {
   const text = "SELECT status, by_token::int AS token FROM tenant_billing_close";
   return (await client.query(text)).rows;
 }
@@ -81,14 +81,17 @@ describe("fence on PGlite", () => {
     });
     expect(await rows(db)).toEqual([{ status: "CLOSED", token: 11 }]);
     // Other resources and tenants have counters of their own.
-    await fence(db, "other", 1);
-    await fence(db, RESOURCE, 1, { namespace: "other" });
+    await db.transaction(async (tx) => {
+      await fence(tx, "other", 1);
+      await fence(tx, RESOURCE, 1, { namespace: "other" });
+    });
   });
 
   it("keeps tokens of microseconds exactly", async () => {
     await db.exec(FENCE_TABLE);
-    await fence(db, RESOURCE, 1_795_231_079_067_001);
-    await expect(fence(db, RESOURCE, 1_795_231_079_067_000)).rejects.toMatchObject({
+    const pass = (token: number) => db.transaction((tx) => fence(tx, RESOURCE, token));
+    await pass(1_795_231_079_067_001);
+    await expect(pass(1_795_231_079_067_000)).rejects.toMatchObject({
       lastToken: 1_795_231_079_067_001,
     });
   });
@@ -97,7 +100,7 @@ describe("fence on PGlite", () => {
     await db.exec(FENCE_TABLE);
     await db.exec(PROTECTED);
     const refused: Refusal[] = [];
-    const guard = sqlGuard<FenceClient>((work) => db.transaction(work), {
+    const guard = sqlGuard<SqlTransaction>((work) => db.transaction(work), {
       namespace: "t1",
       onRefused: (refusal) => refused.push(refusal),
     });
@@ -141,7 +144,7 @@ describe("fence on PGlite", () => {
   it("does not let a transaction commit that it has refused", async () => {
     await db.exec(FENCE_TABLE);
     await db.exec(PROTECTED);
-    await fence(db, "r", 11);
+    await db.transaction((tx) => fence(tx, "r", 11));
     await db.query("BEGIN");
     await expect(fence(db, "r", 10)).rejects.toBeInstanceOf(StaleTokenError);
     await expect(db.query("UPDATE tenant_billing_close SET status = 'STALE'")).rejects.toThrow();
@@ -149,18 +152,31 @@ describe("fence on PGlite", () => {
     expect(await rows(db)).toEqual([{ status: "OPEN", token: null }]);
   });
 
-  it("says what is missing or wrong", async () => {
+  it("protects nothing outside of a transaction, and so refuses", async () => {
+    await db.exec(FENCE_TABLE);
     await expect(fence(db, RESOURCE, 1)).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      path: "client",
+      message: expect.stringMatching(/in an open transaction.*pool\.connect\(\).*BEGIN/),
+    });
+    expect((await db.query("SELECT FROM leasehold.fence")).rows).toHaveLength(0);
+  });
+
+  it("says what is missing or wrong", async () => {
+    const pass = () => db.transaction((tx) => fence(tx, RESOURCE, 1));
+    await expect(pass()).rejects.toMatchObject({
       code: "STORE_MISCONFIGURED",
       message: expect.stringContaining("FENCE_TABLE"),
     });
     // As an older release has left it.
     await db.exec(FENCE_TABLE);
     await db.exec("DROP FUNCTION leasehold.check_fence");
-    await expect(fence(db, RESOURCE, 1)).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
+    await expect(pass()).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
     await expect(fence(db, "", 1)).rejects.toMatchObject({ path: "resource" });
     await expect(fence(db, RESOURCE, 1.5)).rejects.toMatchObject({ path: "token" });
-    await expect(fence({} as FenceClient, RESOURCE, 1)).rejects.toMatchObject({ path: "client" });
+    await expect(fence({} as SqlTransaction, RESOURCE, 1)).rejects.toMatchObject({
+      path: "client",
+    });
   });
 });
 
@@ -222,7 +238,17 @@ describePostgres("fence on PostgreSQL", () => {
     await client.query("BEGIN");
     await fence(client, "rolled back", 20);
     await client.query("ROLLBACK");
+    await client.query("BEGIN");
     await fence(client, "rolled back", 19);
+    await client.query("COMMIT");
+  });
+
+  it("refuses a pool, which commits each statement by itself", async () => {
+    const pool = new pg.Pool({ connectionString: database.url });
+    await pool.query("BEGIN");
+    // @ts-expect-error A pool is no transaction.
+    await expect(fence(pool, "pooled", 1)).rejects.toMatchObject({ path: "client" });
+    await pool.end();
   });
 
   it("lets tokens only grow, whatever the order of many concurrent holders", async () => {

@@ -31,7 +31,21 @@ export interface GuardOptions {
   telemetry?: Telemetry;
 }
 
-/** Guards a write by `resource` and `token`. */
+/**
+ * Guards a write by `resource` and `token`.
+ * @example
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { memoryGuard } from "leasehold/fence";
+ *
+ * const leasehold = await connect("memory:");
+ * const guard = memoryGuard();
+ * await leasehold.run("billing", ({ resource, token }) =>
+ *   guard.guard(resource, token, () => console.log("written")),
+ * );
+ * await leasehold.close();
+ * ```
+ */
 export interface Guard {
   /** The number of refused writes. */
   readonly refusals: number;
@@ -92,6 +106,15 @@ interface Place {
 /**
  * A guard in this process's memory, for data that only this process writes. It loses its tokens when the
  * process ends. If the data outlives the process, use a guard that does so too.
+ * @example
+ * ```ts
+ * import { memoryGuard } from "leasehold/fence";
+ *
+ * const guard = memoryGuard({ onRefused: ({ token }) => console.log("refused", token) });
+ * await guard.guard("billing", 11, () => console.log("written"));
+ * await guard.guard("billing", 10, () => "never called").catch(({ code }) => console.log(code));
+ * console.log(guard.refusals);
+ * ```
  */
 export function memoryGuard(options: GuardOptions = {}): Guard {
   const refusals = new Refusals(options);

@@ -1,5 +1,11 @@
 /** The guard in front of real servers. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  request,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import express from "express";
@@ -140,6 +146,33 @@ describe.each(SERVERS)("fencing in %s", (_, start) => {
     gates[1]?.();
     expect((await newer).status).toBe(200);
     expect((await late).status).toBe(412);
+  });
+
+  it("is left by a client that disconnects while it waits", async () => {
+    const gates: (() => void)[] = [];
+    open = await start(async () => {
+      await new Promise<void>((resolve) => gates.push(resolve));
+      return "done";
+    });
+    const older = post(10);
+    await expect.poll(() => gates.length).toBe(1);
+    const waiting = request(open.url, { method: "POST", headers: { "Fencing-Token": "11" } });
+    const gone = new Promise((resolve) => waiting.once("error", resolve));
+    const connected = new Promise((resolve) => waiting.once("finish", resolve));
+    waiting.end();
+    await connected;
+    // Its headers have been read once a later request of the same process has been answered.
+    expect((await post()).status).toBe(428);
+    waiting.destroy();
+    await gone;
+    expect((await post()).status).toBe(428);
+    gates[0]?.();
+    expect((await older).status).toBe(200);
+    const newest = post(12);
+    // Hono works for a client that has gone; the others do not.
+    const opened = setInterval(() => gates.forEach((open) => open()), 20);
+    expect((await newest).status).toBe(200);
+    clearInterval(opened);
   });
 });
 

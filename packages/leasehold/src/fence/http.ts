@@ -6,6 +6,21 @@
 import { InvalidOptionError, StaleTokenError } from "../core/index.js";
 import type { Guard } from "./guard.js";
 
+/**
+ * The request header that carries `lease.token`, as a decimal number.
+ * @example
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { FENCING_HEADER } from "leasehold/fence";
+ *
+ * const leasehold = await connect("memory:");
+ * await leasehold.run("billing", ({ token }) => {
+ *   const headers = { [FENCING_HEADER]: String(token) };
+ *   console.log(new Request("http://localhost/close", { method: "POST", headers }));
+ * });
+ * await leasehold.close();
+ * ```
+ */
 export const FENCING_HEADER = "fencing-token";
 
 export interface FencingOptions<Request> {
@@ -33,6 +48,8 @@ interface NodeResponse {
   statusCode: number;
   setHeader(name: string, value: string): unknown;
   end(text?: string): unknown;
+  /** Whether the response has closed; one that has emits no further event. */
+  readonly closed?: boolean;
   once(event: "close", listener: () => void): unknown;
 }
 
@@ -40,7 +57,7 @@ interface FastifyRequest {
   readonly headers: NodeRequest["headers"];
 }
 interface FastifyReply {
-  readonly raw: Pick<NodeResponse, "once">;
+  readonly raw: Pick<NodeResponse, "closed" | "once">;
   code(status: number): FastifyReply;
   type(mediaType: string): FastifyReply;
   send(body: unknown): unknown;
@@ -52,29 +69,78 @@ interface HonoContext {
 
 /** The guards that `fencing` returns, one for each kind of server. */
 export interface Fencing<Request> {
-  /** Before the handlers of Express and Connect: `app.post("/close", fencing(...).express, handler)`. */
+  /**
+   * Middleware of Express and Connect. It goes before the handlers.
+   * @example
+   * ```ts
+   * import express from "express";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * express().post("/close", guarded.express, (request, response) => {
+   *   response.sendStatus(204);
+   * });
+   * ```
+   */
   express(request: Request & NodeRequest, response: NodeResponse, next: Next): Promise<void>;
-  /** A hook of Fastify: `{ preHandler: fencing(...).fastify }`. */
+  /**
+   * A hook of Fastify.
+   * @example
+   * ```ts
+   * import fastify from "fastify";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * fastify().post("/close", { preHandler: guarded.fastify }, () => "closed");
+   * ```
+   */
   fastify(request: Request & FastifyRequest, reply: FastifyReply): Promise<unknown>;
-  /** Middleware of Hono: `app.post("/close", fencing(...).hono, handler)`. */
+  /**
+   * Middleware of Hono.
+   * @example
+   * ```ts
+   * import { Hono } from "hono";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * new Hono().post("/close", guarded.hono, (context) => context.text("closed"));
+   * ```
+   */
   hono(context: Request & HonoContext, next: () => Promise<void>): Promise<Response | undefined>;
-  /** Around a handler of Node's http: `createServer(fencing(...).node(handler))`. */
+  /**
+   * Wraps a handler of Node's http.
+   * @example
+   * ```ts
+   * import { createServer } from "node:http";
+   * import { fencing, memoryGuard } from "leasehold/fence";
+   *
+   * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+   * createServer(guarded.node((request, response) => response.end("closed")));
+   * ```
+   */
   node<Reply extends NodeResponse>(
     handler: (request: Request & NodeRequest, response: Reply) => unknown,
   ): (request: Request & NodeRequest, response: Reply) => void;
 }
 type Next = (error?: unknown) => void;
+type Header = string | readonly string[] | undefined;
 
 const PROBLEM_TYPE = "application/problem+json";
 
 /**
  * Guards HTTP handlers by the fencing token of the client's lease.
  *
- * @example
- * const guarded = fencing({ store: memoryGuard(), resource: (req) => `billing:${req.params.tenant}` });
- * app.post("/tenants/:tenant/close", guarded.express, (req, res) => res.sendStatus(204));
- *
  * @throws INVALID_OPTION
+ * @example
+ * ```ts
+ * import { Hono } from "hono";
+ * import { fencing, memoryGuard } from "leasehold/fence";
+ *
+ * const guarded = fencing({ store: memoryGuard(), resource: () => "billing" });
+ * const app = new Hono().post("/close", guarded.hono, (context) => context.text("closed"));
+ * const close = (token) => app.request("/close", { method: "POST", headers: { "fencing-token": token } });
+ * console.log((await close("11")).status, (await close("10")).status);
+ * ```
  */
 export function fencing<Request>(options: FencingOptions<Request>): Fencing<Request> {
   const { store, resource } = options;
@@ -82,36 +148,36 @@ export function fencing<Request>(options: FencingOptions<Request>): Fencing<Requ
   if (typeof resource !== "function") {
     throw new InvalidOptionError("resource", "must be a function from the request to its resource");
   }
-  const enter = (request: Request, header: string | readonly string[] | undefined) => {
+  const enter = (request: Request, header: Header, over: AbortSignal) => {
     const said = typeof header === "string" ? header : header?.join(", ");
-    return pass(store, () => resource(request), said);
+    return pass(store, () => resource(request), said, over);
   };
   return {
     async express(request, response, next) {
-      const entered = await enter(request, request.headers[FENCING_HEADER]).catch(asThrown);
+      const token = request.headers[FENCING_HEADER];
+      const entered = await enter(request, token, closeOf(response)).catch(asThrown);
+      if (entered === "admitted") return next();
       if (entered instanceof Thrown) return next(entered.error);
-      if (typeof entered !== "function") return answer(response, entered);
-      response.once("close", entered);
-      next();
+      if (entered !== "gone") answer(response, entered);
     },
     async fastify(request, reply) {
-      const entered = await enter(request, request.headers[FENCING_HEADER]);
-      if (typeof entered !== "function") {
-        return reply.code(entered.status).type(PROBLEM_TYPE).send(JSON.stringify(entered));
-      }
-      reply.raw.once("close", entered);
-      return undefined;
+      const entered = await enter(request, request.headers[FENCING_HEADER], closeOf(reply.raw));
+      if (entered === "admitted") return undefined;
+      // A hook that returns the reply without sending one ends the request there.
+      if (entered === "gone") return reply;
+      return reply.code(entered.status).type(PROBLEM_TYPE).send(JSON.stringify(entered));
     },
     async hono(context, next) {
-      const entered = await enter(context, context.req.header(FENCING_HEADER));
-      if (typeof entered !== "function") {
+      const over = new AbortController();
+      const entered = await enter(context, context.req.header(FENCING_HEADER), over.signal);
+      if (typeof entered !== "string") {
         const headers = { "content-type": PROBLEM_TYPE };
         return new Response(JSON.stringify(entered), { status: entered.status, headers });
       }
       try {
         await next();
       } finally {
-        entered();
+        over.abort();
       }
       return undefined;
     },
@@ -120,23 +186,34 @@ export function fencing<Request>(options: FencingOptions<Request>): Fencing<Requ
         response.statusCode = 500;
         response.end("");
       };
-      enter(request, request.headers[FENCING_HEADER])
+      enter(request, request.headers[FENCING_HEADER], closeOf(response))
         .then((entered) => {
-          if (typeof entered !== "function") return answer(response, entered);
-          response.once("close", entered);
-          return handler(request, response);
+          if (entered === "admitted") return handler(request, response);
+          if (entered !== "gone") answer(response, entered);
         })
         .catch(failed);
     },
   };
 }
 
-/** Admits a request. Call the function that it resolves to when the request has ended. */
+/** Aborts when the response has been sent or its client has disconnected, be it while it waits. */
+function closeOf(response: Pick<NodeResponse, "closed" | "once">): AbortSignal {
+  const close = new AbortController();
+  if (response.closed) close.abort();
+  else response.once("close", () => close.abort());
+  return close.signal;
+}
+
+/**
+ * Admits a request until `over` aborts. A request that is over before it is admitted is "gone": it passes the
+ * guard without work, so that it holds up no later one.
+ */
 function pass(
   store: Guard,
   resource: () => string,
   said: string | undefined,
-): Promise<FencingProblem | (() => void)> {
+  over: AbortSignal,
+): Promise<FencingProblem | "admitted" | "gone"> {
   if (said === undefined) {
     return Promise.resolve(problem(428, "the header Fencing-Token is missing: send lease.token"));
   }
@@ -145,7 +222,13 @@ function pass(
     return Promise.resolve(problem(400, "the header Fencing-Token must be lease.token, a number"));
   }
   return new Promise((resolve, reject) => {
-    const inside = () => new Promise<void>((leave) => resolve(leave));
+    const inside = () => {
+      if (over.aborted) return resolve("gone");
+      resolve("admitted");
+      return new Promise<void>((leave) => {
+        over.addEventListener("abort", () => leave(), { once: true });
+      });
+    };
     Promise.resolve()
       .then(() => store.guard(resource(), token, inside))
       .catch((error: unknown) => {

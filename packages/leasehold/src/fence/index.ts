@@ -1,3 +1,4 @@
+export type { SqlTransaction } from "../core/index.js";
 export { type Guard, type GuardOptions, memoryGuard, type Refusal } from "./guard.js";
 export {
   FENCING_HEADER,
@@ -9,7 +10,6 @@ export {
 export { type RedisGuard, type RedisWrite, redisGuard } from "./redis.js";
 export {
   FENCE_TABLE,
-  type FenceClient,
   type FenceOptions,
   fence,
   type SqlGuard,

@@ -20,7 +20,22 @@ export interface RedisGuard {
   write(resource: string, token: number, write: RedisWrite): Promise<unknown>;
 }
 
-/** @param send sends a command with any client: `(...args) => redis.call(...args)` with ioredis */
+/**
+ * A guard of data in Redis. The script checks the token and writes in one step. The tokens are kept in the same
+ * Redis, so they last as long as the data.
+ * @param send sends a command with any client: `(...args) => redis.call(...args)` with ioredis
+ * @throws INVALID_OPTION
+ * @example
+ * ```ts
+ * import { Redis } from "ioredis";
+ * import { redisGuard } from "leasehold/fence";
+ *
+ * const redis = new Redis();
+ * const guard = redisGuard((command, ...args) => redis.call(command, ...args));
+ * const script = "return redis.call('SET', KEYS[1], ARGV[1])";
+ * await guard.write("billing", 7, { script, keys: ["{billing}:status"], args: ["closed"] });
+ * ```
+ */
 export function redisGuard(
   send: (command: string, ...args: string[]) => Promise<unknown>,
   options: GuardOptions = {},

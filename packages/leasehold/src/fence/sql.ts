@@ -11,18 +11,15 @@
  */
 
 import {
+  checkInTransaction,
   checkSchema,
   InvalidOptionError,
+  type SqlTransaction,
   StaleTokenError,
   StoreMisconfiguredError,
 } from "../core/index.js";
 import type { Telemetry } from "../env/index.js";
 import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js";
-
-/** A client inside the caller's transaction: a pg client, PGlite's tx, or any object of that shape. */
-export interface FenceClient {
-  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
-}
 
 export interface FenceOptions {
   /** The namespace of the lease. Default `default`. */
@@ -67,6 +64,16 @@ END $$`;
  * may call in its transaction, `SELECT leasehold.check_fence(resource, token, namespace)`.
  * `leasehold migrate` has made them where the leases live; run this once where they do not, and again
  * after an update of this package. Safe to run again.
+ * @example
+ * ```ts
+ * import { PGlite } from "@electric-sql/pglite";
+ * import { FENCE_TABLE } from "leasehold/fence";
+ *
+ * const db = await PGlite.create();
+ * await db.exec(FENCE_TABLE);
+ * await db.query("SELECT leasehold.check_fence('billing', 7)");
+ * await db.close();
+ * ```
  */
 export const FENCE_TABLE = `
 CREATE SCHEMA IF NOT EXISTS leasehold;
@@ -85,26 +92,33 @@ ${CHECK_FENCE};`;
  * race with a serialization failure (40001), and the caller must retry the transaction. A refused
  * transaction cannot commit.
  *
- * @example
- * await client.query("BEGIN");
- * await fence(client, "billing-close:2026-04", lease.token);
- * await client.query("UPDATE tenant_billing_close SET status = 'CLOSED' WHERE ...");
- * await client.query("COMMIT");
- *
  * @throws StaleTokenError when a newer holder has passed: roll back and stop; INVALID_OPTION;
  *   STORE_MISCONFIGURED when FENCE_TABLE has not been run
+ * @example
+ * ```ts
+ * import { PGlite } from "@electric-sql/pglite";
+ * import { FENCE_TABLE, fence } from "leasehold/fence";
+ *
+ * const db = await PGlite.create();
+ * await db.exec(`${FENCE_TABLE} CREATE TABLE invoices (status text);`);
+ * await db.transaction(async (tx) => {
+ *   await fence(tx, "billing-close:2026-04", 7);
+ *   await tx.query("UPDATE invoices SET status = 'CLOSED'");
+ * });
+ * await db.close();
+ * ```
  */
 export async function fence(
-  client: FenceClient,
+  client: SqlTransaction,
   resource: string,
   token: number,
   { namespace = "default", schema = "leasehold", telemetry }: FenceOptions = {},
 ): Promise<void> {
-  if (typeof client?.query !== "function") {
-    throw new InvalidOptionError("client", "must be a SQL client in a transaction");
-  }
   checkFenced(namespace, resource, token);
   checkSchema(schema);
+  await checkInTransaction(client, `"${schema}".fence`).catch((error: unknown) => {
+    throw asMisconfigured(error, schema);
+  });
   const check = `SELECT "${schema}".check_fence($1::text, $2::bigint, $3::text)`;
   await client.query(check, [resource, token, namespace]).catch((error: unknown) => {
     const stale = staleTokenError(error);
@@ -117,6 +131,19 @@ export async function fence(
  * Converts a driver's error to the error that `fence` throws; undefined for any other error. Use it if you
  * call `leasehold.check_fence` yourself.
  * @param error a driver's error, or an error with that as its cause
+ * @example
+ * ```ts
+ * import { PGlite } from "@electric-sql/pglite";
+ * import { FENCE_TABLE, staleTokenError } from "leasehold/fence";
+ *
+ * const db = await PGlite.create();
+ * await db.exec(FENCE_TABLE);
+ * await db.query("SELECT leasehold.check_fence('billing', 11)");
+ * await db.query("SELECT leasehold.check_fence('billing', 10)").catch((error) => {
+ *   console.log(staleTokenError(error)?.lastToken);
+ * });
+ * await db.close();
+ * ```
  */
 export function staleTokenError(error: unknown): StaleTokenError | undefined {
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -150,8 +177,19 @@ export interface SqlGuard<Tx> extends Guard {
  * The same as a guard, for writes outside of the transaction, such as HTTP handlers on several servers. It
  * holds the row until the work has ended.
  * @param transaction runs a function in a transaction and commits: `(work) => db.transaction(work)`
+ * @example
+ * ```ts
+ * import { PGlite } from "@electric-sql/pglite";
+ * import { FENCE_TABLE, sqlGuard } from "leasehold/fence";
+ *
+ * const db = await PGlite.create();
+ * await db.exec(`${FENCE_TABLE} CREATE TABLE invoices (status text);`);
+ * const guard = sqlGuard((work) => db.transaction(work));
+ * await guard.guard("billing", 7, (tx) => tx.query("UPDATE invoices SET status = 'CLOSED'"));
+ * await db.close();
+ * ```
  */
-export function sqlGuard<Tx extends FenceClient>(
+export function sqlGuard<Tx extends SqlTransaction>(
   transaction: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>,
   options: GuardOptions & Pick<FenceOptions, "schema"> = {},
 ): SqlGuard<Tx> {

@@ -56,12 +56,17 @@ const KINDS = {
 const LINKS = createContextKey("leasehold links");
 
 /**
- * Telemetry for `connect` and `createApp`, passed as `env: { telemetry }`. Without a
- * registered SDK it does nothing.
- *
+ * Telemetry for `connect` and `createApp`, passed as `env: { telemetry }`. Without a registered SDK it does nothing.
+ * @param options the providers; default: those that are registered with OpenTelemetry's API
  * @example
- * const telemetry = openTelemetry();
- * const leases = await connect(url, { env: { telemetry } });
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { openTelemetry } from "leasehold/telemetry";
+ *
+ * const leasehold = await connect("memory:", { env: { telemetry: openTelemetry() } });
+ * await leasehold.run("billing", () => "measured");
+ * await leasehold.close();
+ * ```
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   const meter = (options.meterProvider ?? metrics).getMeter(SCOPE);

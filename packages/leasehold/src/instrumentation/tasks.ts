@@ -8,49 +8,55 @@ const REMEMBERED = 10_000;
 
 const TIMED = ["enqueue", "claim", "heartbeat", "complete", "fail", "requeue"] as const;
 
+interface Grant {
+  readonly id: string;
+  readonly token: number;
+}
 type Ended = "completed" | "failed" | "returned" | "refused" | "expired";
 
 export function measuredTasks(store: TaskStore, measuring: Measuring): TaskStore {
   const { telemetry, clock } = measuring;
   const claimedAtMs = new Recent<number>(REMEMBERED);
 
-  const ended = (outcome: Ended, { id, token }: { id: string; token: number }) => {
-    const key = `${id}:${token}`;
+  // Two tenants may choose one id.
+  const keyOf = ({ id, token }: Grant, namespace: string) => `${id}:${token}:${namespace}`;
+  const ended = (outcome: Ended, grant: Grant, namespace: string) => {
+    const key = keyOf(grant, namespace);
     const sinceMs = claimedAtMs.get(key);
     if (sinceMs === undefined) return;
     claimedAtMs.delete(key);
     telemetry.measure("leasehold.task.run.duration", { outcome }, clock.monotonic() - sinceMs);
   };
-  const started = ({ id, token }: { id: string; token: number }) => {
-    claimedAtMs.set(`${id}:${token}`, clock.monotonic());
+  const started = (grant: Grant, namespace: string) => {
+    claimedAtMs.set(keyOf(grant, namespace), clock.monotonic());
   };
   const count = (event: Exclude<TaskEvent["type"], "renewed"> | "duplicate" | "dead") =>
     telemetry.count("leasehold.task.events", { event });
-  const tell = (event: TaskEvent) => {
+  const tell = (event: TaskEvent, namespace: string) => {
     switch (event.type) {
       case "renewed":
         return;
       case "enqueued":
         return count(event.duplicate ? "duplicate" : "enqueued");
       case "claimed":
-        started(event);
+        started(event, namespace);
         return count("claimed");
       case "failed":
       case "expired":
-        ended(event.type, event);
+        ended(event.type, event, namespace);
         count(event.type);
         if (event.state === "dead") count("dead");
         return;
       case "completed":
-        ended("completed", event);
+        ended("completed", event, namespace);
         if (!event.repeated) count("completed");
         return;
       case "refused":
         // A refused heartbeat does not end the measurement; the completion after it does.
-        if (event.operation !== "heartbeat") ended("refused", event);
+        if (event.operation !== "heartbeat") ended("refused", event, namespace);
         return count("refused");
       case "returned":
-        ended("returned", event);
+        ended("returned", event, namespace);
         return count("returned");
       case "cancelled":
       case "retried":

@@ -60,6 +60,7 @@ export async function openAll(
         tasks,
         generator,
         close,
+        ...(first.namespace !== undefined && { namespace: first.namespace }),
         ...(history && { history }),
         ...(first.waiters && { waiters: first.waiters }),
         ...(kept && { control: withLeasesApart(kept, first.leases) }),

@@ -34,6 +34,8 @@ export interface QueuedWaiter {
 
 /** The parts that every engine opens. The caller that opened it closes it. */
 export interface LeaseStores {
+  /** The only namespace that it serves: that of a server's API key. Absent: any. */
+  readonly namespace?: string;
   readonly leases: LeaseStore;
   readonly tasks?: TaskStore;
   readonly generator?: GeneratorState;

@@ -1,4 +1,4 @@
-/** What a program does with tasks: enqueue, look, steer, work. */
+/** The tasks of one namespace: enqueue, list, cancel and retry them, and start workers. */
 
 import {
   ClosedError,
@@ -10,6 +10,7 @@ import {
   type LeaseView,
   type Owned,
   type Page,
+  type SqlTransaction,
   withoutUndefined,
 } from "../core/index.js";
 import {
@@ -33,7 +34,6 @@ import type {
   AdminOutcome,
   EnqueueOutcome,
   NewTask,
-  SqlClient,
   TaskDetails,
   TaskLeaseQuery,
   TaskQuery,
@@ -46,38 +46,38 @@ import { startReaper } from "./reaper.js";
 import { type Worker, type WorkerOptions, workerOver } from "./worker.js";
 
 export interface TasksOptions {
-  /** The tenant whose tasks these are. Default `default`. */
+  /** The namespace of the tasks. Default `default`. */
   namespace?: string;
-  /** Identity of this process incarnation, kept with every attempt. Default `<host>-<pid>-<random>`. */
+  /** The holder name of this client, recorded with every attempt. Default `<host>-<pid>-<random>`. */
   holder?: string;
-  /** A pino logger or anything of its shape. Default: silent. */
+  /** A pino logger, or an object with the same methods. Default: no logs. */
   logger?: Env["logger"];
-  /** Clock, randomness and logger, for tests and simulation. Default: the real ones. */
+  /** Clock, randomness and logger, for tests and simulation. Default: the system's. */
   env?: Partial<Env>;
 }
 
-/** How one task differs from its definition. */
+/** Options of one task. They override the defaults of its definition. */
 export interface EnqueueTaskOptions extends TaskDefaults {
-  /** Not before then, by the store's clock. Default: at once. */
+  /** When the task becomes due, by the store's clock. Default: at once. */
   scheduledAt?: Date;
-  /** At most one unfinished task per kind and key: a second one answers the first one's id. */
+  /** At most one unfinished task exists per kind and key. Enqueueing a second one returns the id of the first. */
   dedupeKey?: string;
-  /** A UUID of the caller's own: enqueueing the same id again adds nothing. Default: a new UUIDv7. */
+  /** A UUID chosen by the caller. Enqueueing the same id again adds nothing. Default: a new UUIDv7. */
   id?: string;
-  /** Enqueue inside this SQL transaction: the task exists if and when it commits. */
-  client?: SqlClient;
+  /** A client in a SQL transaction. The task is added in it, and exists once the transaction commits. */
+  client?: SqlTransaction;
 }
 
 /** One task of `enqueueAll`. */
 export interface TaskToEnqueue<Input> extends Omit<EnqueueTaskOptions, "client"> {
   readonly data: Input;
 }
-/** What `enqueue` answers: whether the task was added, or which one with its key or id was there. */
+/** The result of `enqueue`: the id of the task, or of the unfinished task that has the same `dedupeKey`. */
 export type Enqueued = Exclude<EnqueueOutcome, { status: "failed" }>;
-/** What `cancel` and `retry` answer: whether they did, or what does not allow it. */
+/** The result of `cancel` and `retry`: the new state, the state that does not allow it, or `unknown`. */
 export type AdminResult = Exclude<AdminOutcome, { status: "failed" }>;
 
-const TO_ENQUEUE: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
+const ENQUEUE_FIELDS: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
   data: true,
   scheduledAt: true,
   dedupeKey: true,
@@ -86,7 +86,7 @@ const TO_ENQUEUE: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
 };
 const ENQUEUE_BUDGET_MS = 10_000;
 const RETRY = { firstMs: 50, longestMs: 1_000 };
-/** What a task has that nothing else is said of. */
+/** Used where neither the definition nor the options of a task set a value. */
 export const DEFAULTS = {
   queue: "default",
   priority: 0,
@@ -97,26 +97,27 @@ export const DEFAULTS = {
 } as const satisfies Required<TaskDefaults>;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** `connect()` calls it. Apart from the class, whose public type shows no constructor. */
+/** Called by `connect()`. It is a function, so that the public type of `Tasks` has no constructor. */
 export let tasksOver: (store: TaskStore, options: TasksOptions, owned: Owned) => TasksClient;
 
-/** Tasks that nothing else closes. */
+/** A `Tasks` with its `close`, which is not public: `Leasehold.close` calls it. */
 export interface TasksClient {
   readonly tasks: Tasks;
-  /** Closes the workers, which drain (see `Worker.close`), then what is owned. The same promise each time. */
+  /** Drains the workers (see `Worker.close`), then closes what the client owns. Repeated calls return one promise. */
   close(): Promise<void>;
 }
 
 /**
  * The tasks of one namespace: `leasehold.tasks`.
  * @example
- * ```js
+ * ```ts
  * import { connect, defineTask } from "leasehold";
  *
  * const leasehold = await connect("memory:");
  * const mail = defineTask("mail");
- * await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
- * console.log(await leasehold.tasks.counts());
+ * const { id } = await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
+ * console.log(await leasehold.tasks.get(id), await leasehold.tasks.counts());
+ * console.log(await leasehold.tasks.leases({ states: ["live"] }));
  * await leasehold.close();
  * ```
  */
@@ -128,9 +129,9 @@ export class Tasks {
     };
   }
 
-  /** Who we are to others: `options.holder`, or a name made for this client. */
+  /** The holder name of this client's workers: `options.holder`, or a generated one. */
   readonly holder: string;
-  /** The tenant whose tasks these are. */
+  /** The namespace of the tasks. */
   readonly namespace: string;
   readonly #store: TaskStore;
   readonly #env: Env;
@@ -158,8 +159,19 @@ export class Tasks {
   }
 
   /**
-   * Adds a task. Repeated by itself when the store's answer is lost, which never adds a second one.
-   * @throws INVALID_OPTION naming the field; STORE_UNAVAILABLE (outcome `unknown`: it may be there)
+   * Adds a task. Without `client`, retries a failed call for up to 10 s. The retries send the same id, so they
+   * never add a second task.
+   * @throws INVALID_OPTION with the name of the field; STORE_UNAVAILABLE (with the outcome `unknown`, the task
+   *   may have been added); CLOSED
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const options = { dedupeKey: "ada", scheduledAt: new Date(Date.now() + 60_000) };
+   * await leasehold.tasks.enqueue(defineTask("remind"), { who: "Ada" }, options);
+   * await leasehold.close();
+   * ```
    */
   async enqueue<Input>(
     definition: TaskDefinition<Input, unknown>,
@@ -175,43 +187,58 @@ export class Tasks {
   }
 
   /**
-   * Adds many tasks of a kind in one statement; answers in their order.
-   * @throws as `enqueue`; then any of them may have been added
+   * Adds many tasks of one kind in one call of the store. The results are in the order of the tasks.
+   * @throws as `enqueue`; after STORE_UNAVAILABLE any of the tasks may have been added
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const tasks = [{ data: { to: "ada" } }, { data: { to: "joan" }, priority: -1 }];
+   * const enqueued = await leasehold.tasks.enqueueAll(defineTask("mail"), tasks);
+   * console.log(enqueued.map(({ id }) => id));
+   * await leasehold.close();
+   * ```
    */
   async enqueueAll<Input>(
     definition: TaskDefinition<Input, unknown>,
     tasks: readonly TaskToEnqueue<Input>[],
-    options: { client?: SqlClient } = {},
+    options: { client?: SqlTransaction } = {},
   ): Promise<Enqueued[]> {
     if (this.#closed) throw new ClosedError();
     checkKnown(options, { client: true });
-    const added = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
-    const [first] = added;
+    const newTasks = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
+    const [first] = newTasks;
     if (!first) return [];
-    // Who runs it has the same in its own span.
-    const ids = added.length === 1 ? { "leasehold.task.id": first.id } : {};
+    // The span of the worker that runs the task carries the same id.
+    const ids = newTasks.length === 1 ? { "leasehold.task.id": first.id } : {};
     const attributes = { "leasehold.task.kind": first.kind, ...ids };
-    const add = () => this.#add(added, options);
+    const add = () => this.#add(newTasks, options);
     return this.#env.telemetry?.span("leasehold.task enqueue", { attributes }, add) ?? add();
   }
 
-  async #add(added: readonly NewTask[], options: { client?: SqlClient }): Promise<Enqueued[]> {
-    if (options.client) return settled(await this.#store.enqueue(added, options));
+  async #add(
+    newTasks: readonly NewTask[],
+    options: { client?: SqlTransaction },
+  ): Promise<Enqueued[]> {
+    if (options.client) return settled(await this.#store.enqueue(newTasks, options));
     const { clock, random } = this.#env;
     const backoff = new Backoff(random, RETRY);
-    const giveUpAtMs = clock.monotonic() + ENQUEUE_BUDGET_MS;
+    const deadlineMs = clock.monotonic() + ENQUEUE_BUDGET_MS;
     for (;;) {
-      const timeoutMs = Math.max(1, giveUpAtMs - clock.monotonic());
-      const outcomes = await this.#store.enqueue(added, { timeoutMs });
-      const pauseMs = backoff.nextMs();
-      const again = outcomes.some((outcome) => outcome.status === "failed" && outcome.retryable);
-      if (!again || pauseMs >= timeoutMs) return settled(outcomes);
-      await sleep(clock, pauseMs);
+      const timeoutMs = Math.max(1, deadlineMs - clock.monotonic());
+      const outcomes = await this.#store.enqueue(newTasks, { timeoutMs });
+      const delayMs = backoff.nextMs();
+      const shouldRetry = outcomes.some(
+        (outcome) => outcome.status === "failed" && outcome.retryable,
+      );
+      if (!shouldRetry || delayMs >= timeoutMs) return settled(outcomes);
+      await sleep(clock, delayMs);
     }
   }
 
   /**
-   * The task with its attempts; null when there is none.
+   * Reads a task with its attempts; null if it does not exist.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    */
   async get(id: string): Promise<TaskDetails | null> {
@@ -220,8 +247,17 @@ export class Tasks {
   }
 
   /**
-   * The tasks that match, newest first, a page at a time.
+   * Lists the tasks that match, newest first, one page per call.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { items } = await leasehold.tasks.list({ kind: "mail", states: ["dead"], limit: 10 });
+   * console.log(items.map(({ id, attempt }) => [id, attempt]));
+   * await leasehold.close();
+   * ```
    */
   async list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
     checkPage(query, { states: true, queue: true, kind: true });
@@ -229,8 +265,8 @@ export class Tasks {
   }
 
   /**
-   * Grants on tasks, running and ended, as leases on resources named `task:ID`: those of the newest
-   * task first, a page at a time.
+   * Lists running and ended grants on tasks, as leases on resources named `task:ID`. The grants of the
+   * newest task come first, one page per call.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    */
   async leases(query: Omit<TaskLeaseQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
@@ -239,7 +275,7 @@ export class Tasks {
   }
 
   /**
-   * How many tasks are in each state.
+   * Counts the tasks in each state.
    * @throws STORE_UNAVAILABLE, CLOSED
    */
   counts(): Promise<Record<TaskState, number>> {
@@ -247,8 +283,17 @@ export class Tasks {
   }
 
   /**
-   * Ends a pending or running task; a worker that has it is refused from then on.
+   * Cancels a pending or running task. From then on, the store refuses the calls of a worker that runs it.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { id } = await leasehold.tasks.enqueue(defineTask("mail"), {});
+   * console.log(await leasehold.tasks.cancel(id));
+   * await leasehold.close();
+   * ```
    */
   async cancel(id: string): Promise<AdminResult> {
     checkId(id);
@@ -256,8 +301,17 @@ export class Tasks {
   }
 
   /**
-   * A dead or cancelled task starts over; a pending one becomes due now.
+   * Makes a dead or cancelled task pending again, or a pending one due now. Its failures and crashes return to 0.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const { id } = await leasehold.tasks.enqueue(defineTask("mail"), {});
+   * console.log(await leasehold.tasks.retry(id));
+   * await leasehold.close();
+   * ```
    */
   async retry(id: string): Promise<AdminResult> {
     checkId(id);
@@ -265,8 +319,17 @@ export class Tasks {
   }
 
   /**
-   * Starts a worker that runs until it, or this client, is closed; until then it holds the process open.
+   * Starts a worker. It runs, and keeps the process alive, until the worker or this client is closed.
    * @throws INVALID_OPTION, CLOSED
+   * @example
+   * ```ts
+   * import { connect, defineTask } from "leasehold";
+   *
+   * const leasehold = await connect("memory:");
+   * const handlers = [defineTask("mail").handle((data) => console.log("sent to", data))];
+   * leasehold.tasks.work(handlers, { concurrency: 4 });
+   * await leasehold.close();
+   * ```
    */
   work(handlers: readonly TaskHandler[], options: WorkerOptions = {}): Worker {
     if (this.#closed) throw new ClosedError();
@@ -295,9 +358,9 @@ export class Tasks {
     definition: TaskDefinition<Input, unknown>,
     task: TaskToEnqueue<Input>,
   ): Promise<NewTask> {
-    checkKnown(task, TO_ENQUEUE);
-    const { data, scheduledAt, dedupeKey, id, ...own } = task;
-    checkDefaults(own);
+    checkKnown(task, ENQUEUE_FIELDS);
+    const { data, scheduledAt, dedupeKey, id, ...overrides } = task;
+    checkDefaults(overrides);
     if (id !== undefined) checkId(id);
     if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
     if (scheduledAt && !Number.isFinite(scheduledAt.getTime())) {
@@ -306,7 +369,7 @@ export class Tasks {
     return {
       ...DEFAULTS,
       ...withoutUndefined(definition.defaults),
-      ...withoutUndefined(own),
+      ...withoutUndefined(overrides),
       namespace: this.namespace,
       id: id ?? this.#newId(),
       kind: definition.kind,
@@ -328,7 +391,7 @@ function onlyOne([outcome]: readonly AdminOutcome[]): AdminResult {
   return outcome;
 }
 
-/** The outcomes, or the first failure as an error. */
+/** @throws the error of the first failed outcome */
 function settled(outcomes: readonly EnqueueOutcome[]): Enqueued[] {
   return outcomes.map((outcome) => {
     if (outcome.status === "failed") throw outcome.error satisfies LeaseholdError;

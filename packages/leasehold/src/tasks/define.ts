@@ -8,7 +8,7 @@ import {
   type Lease,
 } from "../core/index.js";
 import type { Logger } from "../env/index.js";
-import { describe } from "./describe.js";
+import { toJson } from "./json.js";
 import type { ClaimedTask, Json } from "./port.js";
 
 /** How tasks of a kind are kept and retried; each can be overridden when one is enqueued. */
@@ -75,7 +75,7 @@ export interface TaskDefinition<Input = Json, Data = Input> {
 /**
  * Thrown by a handler when trying again is of no use: the task is dead at once.
  * @example
- * ```js
+ * ```ts
  * import { defineTask, FinalTaskError } from "leasehold";
  *
  * const mail = defineTask("mail");
@@ -89,16 +89,20 @@ export class FinalTaskError extends Error {
 }
 
 /**
- * Defines a kind of task.
+ * Defines a kind of task, for the programs that enqueue it and those that work on it.
+ * @param kind the name of the kind, the same in all programs
+ * @param options see each; they apply to all tasks of the kind that are enqueued without their own
+ * @throws INVALID_OPTION
  * @example
- * ```js
+ * ```ts
  * import { defineTask } from "leasehold";
  * import { z } from "zod";
  *
- * const resize = defineTask("image.resize", { schema: z.object({ width: z.number() }) });
+ * const schema = z.object({ width: z.number() });
+ * const resize = defineTask("image.resize", { schema, maxAttempts: 3 });
  * console.log(await resize.check({ width: 640 }));
+ * export const handler = resize.handle(({ width }) => ({ file: `${width}.png` }));
  * ```
- * @throws InvalidOptionError
  */
 export function defineTask<Schema extends StandardSchemaV1>(
   kind: string,
@@ -174,22 +178,4 @@ async function validate(schema: StandardSchemaV1, data: unknown): Promise<unknow
 /** Data that does not fit its schema will not fit it next time either. */
 function asFinal(error: unknown): never {
   throw error instanceof InvalidOptionError ? new FinalTaskError(error.message) : error;
-}
-
-/**
- * The value as its JSON represents it, so that readers get exactly the stored value; undefined is null.
- * @throws InvalidOptionError
- */
-export function toJson(path: string, value: unknown, longestBytes?: number): Json {
-  let text: string;
-  try {
-    text = JSON.stringify(value) ?? "null";
-  } catch (error) {
-    const problem = error instanceof Error ? error.message : describe(error);
-    throw new InvalidOptionError(path, `cannot be kept as JSON: ${problem}`);
-  }
-  if (longestBytes !== undefined && new TextEncoder().encode(text).length > longestBytes) {
-    throw new InvalidOptionError(path, `must be at most ${longestBytes} bytes as JSON`);
-  }
-  return JSON.parse(text) as Json;
 }

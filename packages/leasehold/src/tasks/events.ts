@@ -79,7 +79,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
     const { kind, attempt } = grant;
     grants.set(keyOf(grant), { kind, attempt, holder, reported: false });
   };
-  /** Completer each outcome in order: a refusal as `refused`, any other as `eventOf` maps it. */
+  /** Reports each outcome in order: a refusal as `refused`, any other as `eventOf` maps it. */
   const each = <Request extends TaskGrant, Outcome extends { status: string }>(
     operation: "heartbeat" | "complete" | "fail" | "return",
     requests: readonly Request[],

@@ -1,10 +1,11 @@
 /**
  * The port between tasks and the databases that keep them. A task is a row with a lease on it:
  * claim is acquire, heartbeat is renew, and complete, fail and requeue are a compare-and-swap on
- * (id, leaseId, token, running, not expired), so that a late owner is refused.
+ * (id, leaseId, token, running, not expired), so that the store refuses a holder whose grant has ended.
  *
- * The same promises as in core/port.ts: one outcome per request in order, the same task may stand
- * several times in a batch, failures are outcomes, durations travel, deadlines are the store's.
+ * A task store makes the promises of core/port.ts. It returns one outcome per request, in order. The same task
+ * may occur several times in a batch. A failure is an outcome. Requests and outcomes carry durations; the store
+ * keeps the deadlines.
  *
  *             claim                complete
  *   pending ─────────▶ running ────────────────▶ done
@@ -20,13 +21,14 @@ import type {
   LeaseState,
   LeaseView,
   Page,
+  SqlTransaction,
   Term,
   WatchEvent,
 } from "../core/index.js";
 
 export type { CallOptions, Failed, Page, Term };
 
-/** What a task carries and yields: anything that JSON can say. */
+/** The data and the output of a task: any JSON value. */
 export type Json =
   | null
   | boolean
@@ -46,21 +48,21 @@ export const TASK_STATES: readonly TaskState[] = [
 
 export interface NewTask {
   readonly namespace: string;
-  /** A UUID chosen by the caller: enqueueing it again after a lost answer adds nothing. */
+  /** A UUID chosen by the caller: enqueueing it again after a lost response adds nothing. */
   readonly id: string;
-  /** What has to be done; selects the handler. 1-256 bytes. */
+  /** The kind of work, which selects the handler. 1-256 bytes. */
   readonly kind: string;
   readonly queue: string;
-  /** Smaller runs sooner; -32,768 to 32,767. */
+  /** Tasks with a smaller number run first; -32,768 to 32,767. */
   readonly priority: number;
   readonly data: Json;
-  /** ISO 8601, compared with the store's clock; null: at once. */
+  /** When the task becomes due, by the store's clock, as ISO 8601; null: at once. */
   readonly scheduledAt: string | null;
   /** At most one unfinished task (pending or running) per namespace, kind and key. */
   readonly dedupeKey: string | null;
   /** Failures after which the task is dead. */
   readonly maxAttempts: number;
-  /** Expired leases after which the task is dead: it may be what kills its workers. */
+  /** Expired leases after which the task is dead, because it may be the task that crashes its workers. */
   readonly crashLimit: number;
   /**
    * The n-th failure is retried after a random time between half and the whole of
@@ -71,22 +73,18 @@ export interface NewTask {
 }
 export type EnqueueOutcome =
   | { readonly status: "enqueued"; readonly id: string }
-  /** An unfinished task with the same dedupeKey is there already: its id. */
+  /** An unfinished task has the same dedupeKey: this is its id. */
   | { readonly status: "duplicate"; readonly id: string }
   | Failed;
 
-/** A client in the middle of the caller's own SQL transaction: a pg client, PGlite's tx, kysely's... */
-export interface SqlClient {
-  query(text: string, values: unknown[]): Promise<{ rows: unknown[] }>;
-}
 export interface EnqueueOptions extends CallOptions {
-  /** Enqueue inside this transaction: the tasks exist if and when it commits. SQL stores only. */
-  readonly client?: SqlClient;
+  /** Enqueues in this transaction: the tasks exist once it commits. SQL stores only. */
+  readonly client?: SqlTransaction;
 }
 
 export interface ClaimRequest {
   readonly namespace: string;
-  /** 128 random bits; a repeated claim answers the same tasks. Secret: lease ids follow from it. */
+  /** 128 random bits; a repeated claim returns the same tasks. Secret, because lease ids are derived from it. */
   readonly claimId: string;
   readonly holder: string;
   readonly queues: readonly string[];
@@ -99,7 +97,7 @@ export interface ClaimRequest {
   readonly waitMs?: number;
 }
 export interface ClaimOptions extends CallOptions {
-  /** The claimer has gone: a wait in the store ends with no tasks. Stores that cannot wait ignore it. */
+  /** Aborts when the caller is gone: a wait in the store then ends with no tasks. Stores that cannot wait ignore it. */
   readonly signal?: AbortSignal;
 }
 export interface ClaimedTask extends Term {
@@ -118,10 +116,10 @@ export interface ClaimedTask extends Term {
   readonly maxAttempts: number;
   readonly dedupeKey: string | null;
   readonly scheduledAt: string;
-  /** Who held it before, when it has been handed over. */
+  /** The holder of the previous attempt; null if there was none. */
   readonly previousHolder: string | null;
 }
-/** Pending tasks that are due, by priority, scheduledAt, id. Expired ones come back by `reap`. */
+/** Pending tasks that are due, by priority, scheduledAt and id. `reap` makes tasks with expired leases pending. */
 export type ClaimOutcome =
   | { readonly status: "claimed"; readonly tasks: readonly ClaimedTask[] }
   | Failed;
@@ -155,7 +153,7 @@ export type HeartbeatOutcome = ({ readonly status: "renewed" } & Term) | Refused
 export interface CompleteRequest extends TaskGrant {
   readonly output: Json;
 }
-/** A repeated complete of the same grant answers the output that is stored. */
+/** A repeated complete of the same grant returns the stored output. */
 export type CompleteOutcome =
   | { readonly status: "completed"; readonly repeated: boolean; readonly output: Json }
   | Refused
@@ -163,9 +161,9 @@ export type CompleteOutcome =
 
 export interface FailRequest extends TaskGrant {
   readonly error: string;
-  /** Overrides the task's backoff; null: by the task's own numbers. */
+  /** Delay before the task may be claimed again, in milliseconds; null: the task's own backoff. */
   readonly retryInMs: number | null;
-  /** The error will not go away: dead at once, whatever attempts are left. */
+  /** The error is permanent: the task is dead at once, even with attempts left. */
   readonly final?: boolean;
 }
 export type FailOutcome =
@@ -193,10 +191,10 @@ export interface Attempt {
   readonly holder: string;
   readonly grantId: string;
   readonly token: number;
-  /** As claimed, or as the last heartbeat set it; 0 of grants too old for their store to know. */
+  /** The TTL of the claim or of its last heartbeat; 0 for grants from before the store recorded it. */
   readonly ttlMs: number;
   readonly startedAt: string;
-  /** The last one; null if there was none. */
+  /** Time of the last heartbeat; null if there was none. */
   readonly heartbeatAt: string | null;
   readonly endedAt: string | null;
   /** null while it runs. */
@@ -205,7 +203,7 @@ export interface Attempt {
   readonly progress: Json;
 }
 
-/** A task as people and lists see it: without lease ids. Times are the store's, as ISO 8601. */
+/** The public view of a task, without lease ids. Times are the store's, as ISO 8601. */
 export interface TaskView {
   readonly id: string;
   readonly kind: string;
@@ -214,7 +212,7 @@ export interface TaskView {
   readonly state: TaskState;
   readonly data: Json;
   readonly output: Json;
-  /** Of the last attempt that failed. */
+  /** The error of the last attempt that failed. */
   readonly error: string | null;
   readonly progress: Json;
   readonly dedupeKey: string | null;
@@ -225,7 +223,7 @@ export interface TaskView {
   readonly crashLimit: number;
   readonly createdAt: string;
   readonly scheduledAt: string;
-  /** Of the last grant, like holder, grantId, token, heartbeatAt and expiresAt; null before the first. */
+  /** Of the last grant, as are heartbeatAt, expiresAt, holder, grantId and token; null before the first grant. */
   readonly startedAt: string | null;
   readonly heartbeatAt: string | null;
   readonly expiresAt: string | null;
@@ -237,7 +235,7 @@ export interface TaskView {
   readonly finishedAt: string | null;
 }
 export interface TaskDetails extends TaskView {
-  /** Oldest first, the running one included. */
+  /** Oldest first, including the running one. */
   readonly attempts: readonly Attempt[];
 }
 
@@ -294,9 +292,9 @@ export interface TaskStore {
   complete(requests: readonly CompleteRequest[], options?: CallOptions): Promise<CompleteOutcome[]>;
   fail(requests: readonly FailRequest[], options?: CallOptions): Promise<FailOutcome[]>;
   requeue(requests: readonly TaskGrant[], options?: CallOptions): Promise<RequeueOutcome[]>;
-  /** Ends pending and running tasks; a running one's holder is refused from then on. */
+  /** Cancels pending and running tasks. From then on, the store refuses the calls of a running task's holder. */
   cancel(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
-  /** A dead or cancelled task starts over; a pending one becomes due now. Counters return to 0. */
+  /** Makes dead or cancelled tasks pending again, and pending ones due now. Failures and crashes return to 0. */
   retry(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   get(task: TaskKey): Promise<TaskDetails | null>;
   /** Newest id first. */
@@ -310,12 +308,12 @@ export interface TaskStore {
   leases(query: TaskLeaseQuery): Promise<Page<LeaseView>>;
   /** Ends expired leases of every namespace: back to pending, or dead at the crash limit. */
   reap(): Promise<readonly Reaped[]>;
-  /** First a `resync`, sent once the subscription stands. With `watch: "poll"` nothing else. */
+  /** Yields a `resync` once the subscription is active. With `watch: "poll"` it yields nothing else. */
   watch(namespace: string, options: { signal: AbortSignal }): AsyncIterable<TaskWatchEvent>;
   close(): Promise<void>;
 }
 
-/** What the generator should be doing: kept in the store, so that every instance answers alike. */
+/** The wanted state of the generator. The store keeps it, so that all server instances return the same. */
 export interface GeneratorWanted {
   readonly running: boolean;
   /** Tasks per second, 0.01 to 1,000. */

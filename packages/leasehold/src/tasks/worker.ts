@@ -41,8 +41,9 @@ import {
   withTimeout,
 } from "../env/index.js";
 import { Completer } from "./completer.js";
-import { FinalTaskError, type TaskHandler, toJson } from "./define.js";
+import { FinalTaskError, type TaskHandler } from "./define.js";
 import { describe } from "./describe.js";
+import { toJson } from "./json.js";
 import type {
   ClaimedTask,
   ClaimRequest,
@@ -124,16 +125,15 @@ export let workerOver: (
 /**
  * Claims tasks and runs their handlers until it is closed. Made by `leasehold.tasks.work(handlers, options)`.
  * @example
- * ```js
+ * ```ts
  * import { connect, defineTask } from "leasehold";
  *
  * const leasehold = await connect("memory:");
  * const mail = defineTask("mail");
  * await leasehold.tasks.enqueue(mail, { to: "ada@example.com" });
- * const sent = new Promise((resolve) => {
- *   leasehold.tasks.work([mail.handle(async (data) => resolve(data))]);
- * });
- * console.log(await sent);
+ * const worker = leasehold.tasks.work([mail.handle((data) => console.log("sent to", data))]);
+ * console.log(worker.running);
+ * await worker.close();
  * await leasehold.close();
  * ```
  */

@@ -29,7 +29,22 @@ export interface ManualClock extends Clock {
 /** An arbitrary fixed instant: noon of a day in 2020. */
 const START_WALL_MS = Date.UTC(2020, 0, 1, 12);
 
-/** @param options.wallMs where the wall clock starts; default 2020-01-01T12:00:00Z */
+/**
+ * Creates a clock that stands still until a test advances it. The monotonic clock starts at 0 ms.
+ * @param options.wallMs where the wall clock starts, in milliseconds since 1970; default 2020-01-01T12:00:00Z, a fixed
+ *   time, so that runs repeat
+ * @example
+ * ```ts
+ * import { manualClock } from "leasehold/testing";
+ *
+ * const clock = manualClock();
+ * clock.timer(1_000, () => console.log("due at", clock.monotonic()));
+ * clock.jumpWall(-60_000);
+ * await clock.settle();
+ * await clock.advance(1_000);
+ * console.log(clock.pendingTimers);
+ * ```
+ */
 export function manualClock(options: { wallMs?: number } = {}): ManualClock {
   interface Entry {
     readonly dueMs: number;
@@ -98,6 +113,12 @@ export function manualClock(options: { wallMs?: number } = {}): ManualClock {
 /**
  * Repeatable randomness: the same seed gives the same sequence. Not for secrets.
  * The generator is sfc32 of PractRand (Chris Doty-Humphrey, public domain).
+ * @example
+ * ```ts
+ * import { seededRandom } from "leasehold/testing";
+ *
+ * console.log(seededRandom(7).float() === seededRandom(7).float());
+ * ```
  */
 export function seededRandom(seed: number): Random {
   let a = seed | 0;
@@ -125,9 +146,21 @@ export function seededRandom(seed: number): Random {
 }
 
 /**
- * An Env of a {@link manualClock} and a {@link seededRandom}.
- * @param options.seed default 1
- * @param options.logger default silent
+ * Creates an Env of a {@link manualClock} and a {@link seededRandom}, for `connect(source, { env })`.
+ * @param options.seed default 1: a fixed number, so that runs repeat
+ * @param options.logger default: silent
+ * @example
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { manualEnv } from "leasehold/testing";
+ *
+ * const env = manualEnv({ seed: 7 });
+ * const leasehold = await connect("memory:", { env });
+ * const lease = await leasehold.acquire("billing", { ttlMs: 10_000, autoRenew: false });
+ * await env.clock.advance(10_000);
+ * console.log(lease.checkAlive());
+ * await leasehold.close();
+ * ```
  */
 export function manualEnv(
   options: { seed?: number; wallMs?: number; logger?: Logger } = {},

@@ -53,3 +53,7 @@ export interface Capabilities {
   readonly leases: Omit<core.Capabilities, "tokens">;
   readonly tasks: Pick<TaskCapabilities, "ttl" | "watch">;
 }
+export interface ServerCapabilities extends Capabilities {
+  /** The only namespace that the server serves this caller. */
+  readonly namespace: string;
+}

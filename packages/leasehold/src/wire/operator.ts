@@ -1,4 +1,4 @@
-/** Bodies and answers of operator actions: pauses, the audit, actions on many tasks. */
+/** Request and response bodies of operator actions: pauses, the audit, and actions on many tasks. */
 import type * as control from "../control/index.js";
 import type { Page } from "../core/index.js";
 import type { TaskState } from "../tasks/index.js";
@@ -20,13 +20,13 @@ export type AuditPage = Page<AuditEntry>;
 export interface BulkRequest {
   readonly operation: "cancel" | "retry" | "delete";
   readonly filter: {
-    /** Default: those that the operation is for. */
+    /** Default: the states that the operation applies to. */
     readonly states?: readonly TaskState[];
     readonly queue?: string | undefined;
     readonly kind?: string | undefined;
     readonly createdBefore?: string;
   };
-  /** How many tasks must match; otherwise the server changes none. */
+  /** If another number of tasks matches, the server changes none. */
   readonly expected?: number;
   readonly reason: string;
 }
@@ -35,6 +35,6 @@ export interface BulkAnswer {
   readonly changed: number;
   /** Tasks whose state did not allow the operation. */
   readonly conflicts: number;
-  /** There may be others: send the request again. */
+  /** More tasks may match: send the request again. */
   readonly more: boolean;
 }

@@ -9,7 +9,7 @@ import type { Kind } from "../site.js";
 
 const LASTS_TTLS = 4;
 const JUMP_MS = 60_000;
-/** What a holder is told whose clock is off by a tenth. */
+/** The `driftRatio` of a holder whose clock is off by a tenth. */
 const DRIFT_RATIO = 0.2;
 
 const clock = (name: string, happen: Kind["happen"]): Kind => {
@@ -57,8 +57,8 @@ const jump = (name: string, offsetMs: number): Kind =>
 
 export const CLOCK_KINDS: readonly Kind[] = [
   rate("holder's clock a tenth fast", 1.1),
-  rate("holder's clock a tenth slow, as it was told", 0.9),
-  // Beyond what it was told: two may believe, and the fence alone protects.
+  rate("holder's clock a tenth slow, within its drift ratio", 0.9),
+  // Beyond the drift ratio: two holders may trust a lease at once, and only the fence protects.
   clock("holder's clock at half its rate", (site, random) =>
     site.atOne(random, async (slot) => {
       await wear(slot, { clock: { rate: 0.5 } }, () =>

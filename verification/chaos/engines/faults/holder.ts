@@ -87,7 +87,7 @@ const lost = (kind: string, act: (site: Site, slot: HolderSlot) => Promise<void>
       const atMs = nowMs();
       const overdue = AbortSignal.timeout(2 * site.takeoverMs);
       const gone = act(site, slot);
-      // Heard of after the signal: what it said before is on its way.
+      // Messages that it sent before the signal may still arrive.
       await delay(10);
       const had = journal.heldBy(by);
       await journal.until(() => had.every((grant) => journal.next(grant)), overdue);

@@ -28,7 +28,7 @@ const network = (name: string, act: Act): Kind => ({
 const spell = ({ ttlMs }: Site, random: Random, least = 0.5, most = 2) =>
   delay(ttlMs * between(random, least, most));
 
-/** What is lost is lost for good: a connection that goes on has a hole in it, and is of no more use. */
+/** Resets all connections afterwards: bytes are missing from them, so they are useless. */
 const blackhole = (name: string, directions: readonly Direction[]): Kind =>
   network(name, async (proxy, site, random) => {
     for (const direction of directions) proxy.blackhole(direction);

@@ -13,7 +13,7 @@ const STEP_BACK_MS = 2_000;
 /** Half a ttl: leases expire early, and their holders do not know. */
 const STEP_AHEAD_TTLS = 0.5;
 const RECOVERY_MS = 3_000;
-/** Of this database, and nobody else's. */
+/** The other client connections to this database. */
 const OTHERS = `FROM pg_stat_activity
   WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`;
 
@@ -57,7 +57,7 @@ export function postgresKinds(opened: OpenedPostgres): Kind[] {
     ),
     whileSo("PostgreSQL restarted", () => server.stop(), start, [0, 0]),
     engine("backends terminated in mid-transaction", async (site, random) => {
-      // Whoever wants this row has begun, and cannot end.
+      // Transactions that need this row begin, then wait for the lock.
       const unlock = await locked(site, random);
       try {
         await asAdmin(server.url, async (admin) => {
@@ -105,9 +105,9 @@ export function postgresKinds(opened: OpenedPostgres): Kind[] {
           await delay(1.2 * site.ttlMs);
         } finally {
           await disk!.free();
-          // Its panic may be yet to come.
+          // The server may still panic.
           await delay(site.ttlMs / 4);
-          // It may have given up: somebody starts it anew.
+          // If it has shut down, start it again.
           const settled = asAdmin(server.url, async () => true).catch(() => false);
           if (!(await Promise.race([settled, delay(RECOVERY_MS, false)]))) {
             await server.kill9();

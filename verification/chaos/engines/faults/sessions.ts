@@ -1,7 +1,7 @@
 /**
- * Ends somebody else's ZooKeeper session, as only its owner could: its password is computed as the
- * server does (SessionTrackerImpl and ZooKeeperServer.generatePasswd: java.util.Random, seeded with the
- * session's id and a constant), which shows that it protects nobody.
+ * Ends another client's ZooKeeper session, although that takes the session's password. The server derives
+ * the password from the session's id (SessionTrackerImpl and ZooKeeperServer.generatePasswd:
+ * java.util.Random, seeded with the id and a constant), so it can be computed here. It protects no session.
  *
  *   connect request: length, protocol 0, last zxid 0, timeout, session id, password
  *   close request:   length, xid, type -11
@@ -58,7 +58,7 @@ function framed(body: Buffer): Buffer {
   return Buffer.concat([length, body]);
 }
 
-/** Says it, and hears until the other side ends. */
+/** Sends a request and resolves to all that the server answers before it closes the connection. */
 function talk(port: number, what: Buffer): Promise<Buffer> {
   return new Promise((resolve) => {
     const heard: Buffer[] = [];

@@ -90,7 +90,7 @@ function enqueueing(world: World, random: Random): Enqueueing {
       }
     }
   })();
-  // Told when it is waited for.
+  // stop() awaits `running`, and so reports its failure.
   running.catch(() => {});
   return {
     async stop() {

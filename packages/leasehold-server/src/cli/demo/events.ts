@@ -1,10 +1,10 @@
 /**
- * Events of the demo, and their format without a terminal: one line per event,
+ * The events of the demo, and the format in which it prints them without a terminal. One line per event:
  *
  *   line  = time " " event *(" " key "=" value)
  *   time  = ISO 8601, UTC, with milliseconds
- *   value = JSON string, where it is empty or holds a space, a quote, "=" or a control character;
- *           else the text as it is
+ *   value = the text as it is, or a JSON string if the text is empty or contains a space, a quote, "="
+ *           or a control character
  *
  * The events and their keys are in docs/cli.md.
  */
@@ -33,7 +33,7 @@ export type DemoEvent =
   | { readonly type: "counts"; readonly counts: Counts }
   | { readonly type: "log"; readonly level: "warn" | "error"; readonly message: string };
 
-/** The time of an event: monotonic for durations, wall clock for people. */
+/** The time of an event: `ms` by the monotonic clock, for durations; `wallMs` by the wall clock, for display. */
 export interface Moment {
   readonly ms: number;
   readonly wallMs: number;
@@ -41,23 +41,28 @@ export interface Moment {
 
 const COUNTS_EVERY_MS = 2_000;
 
-/** Formats events as lines. Remembers the last counts and leader, so as not to repeat them. */
+/** Formats events as lines. It remembers the last counts and the last leader, to print them only when they change. */
 export class Lines {
-  #countsAtMs = Number.NEGATIVE_INFINITY;
-  #counts = "";
-  #said = "";
+  #countsPrintedAtMs = Number.NEGATIVE_INFINITY;
+  #latestCounts = "";
+  #printedCounts = "";
   #leader = "";
 
-  /** Returns no line for events that are too frequent or too minor. */
+  /**
+   * Returns no line for task events that the demo does not print, an unchanged leader, unchanged counts, and
+   * counts within COUNTS_EVERY_MS of the last ones. The final counts come before `stopped`.
+   */
   of(event: DemoEvent, { ms, wallMs }: Moment): string[] {
     const lines: string[] = [];
     const text = lineOf(event);
-    if (event.type === "stopped" && this.#counts !== this.#said) lines.push(this.#counts);
+    if (event.type === "stopped" && this.#latestCounts !== this.#printedCounts) {
+      lines.push(this.#latestCounts);
+    }
     if (event.type === "counts") {
-      this.#counts = text ?? "";
-      if (text === this.#said || ms - this.#countsAtMs < COUNTS_EVERY_MS) return [];
-      this.#countsAtMs = ms;
-      this.#said = this.#counts;
+      this.#latestCounts = text ?? "";
+      if (text === this.#printedCounts || ms - this.#countsPrintedAtMs < COUNTS_EVERY_MS) return [];
+      this.#countsPrintedAtMs = ms;
+      this.#printedCounts = this.#latestCounts;
     }
     if (event.type === "leads") {
       if (text === this.#leader) return [];

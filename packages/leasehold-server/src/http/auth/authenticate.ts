@@ -1,17 +1,17 @@
 /**
- * Authenticates the key of a request.
+ * Finds the caller of a request by its API key.
  *
  *   Authorization: Bearer lh_<id>_<secret>
  *        └─▶ record by id (at most 5 s old) ─▶ digests equal? ─▶ still valid? ─▶ caller
  *
  * - The instance that revokes a key refuses it at once, the others within 5 s.
- * - While the control store is unavailable, records of the last 5 s still count. For renewals and
- *   releases, records of the last 10 minutes count, so that holders do not lose their leases because
- *   another database is unavailable. After that the server returns 503.
- * - Unknown ids are cached too, in bounded memory, and few keys are read at once. So guessing keys puts
- *   little load on the store.
- * - With `ifAny`, the server checks every 2 s whether there is a key. Once it requires keys it does so
- *   until it stops: when the last key has ended, all requests are refused.
+ * - While the control store is unavailable, the server accepts a key whose record it read in the last 5 s. For
+ *   renewals and releases it accepts records of the last 10 minutes, so that holders do not lose their leases
+ *   because another database is unavailable. All other requests get 503.
+ * - The server caches unknown ids too, in bounded memory, and limits how many keys it reads at once. So an
+ *   attacker that guesses keys puts little load on the store.
+ * - With `ifAny`, the server checks every 2 s whether a key exists. Once it has found one, it requires keys
+ *   until it stops: when the last key ends, it refuses all requests.
  */
 
 import type { Env } from "leasehold";
@@ -28,34 +28,33 @@ import {
 import { ProblemError, storeProblem, tooMany } from "../problems.js";
 import type { Caller } from "./caller.js";
 
-/** `none`: every caller is an admin; `ifAny`: the same until there is a key; `keys`: a key is required. */
+/** `none`: every caller is an admin; `ifAny`: the same until a key exists; `keys`: a key is required. */
 export type Auth = "none" | "ifAny" | "keys";
 
-/** Timeout of a read of the control store, regardless of the request's budget, because requests share it. */
+/** Timeout of a read of a key. It is independent of a request's budget, because requests share the read. */
 const READ_MS = 5_000;
-/** Timeout for requests that may use an older record. */
+/** The same for a renewal or release that can use a stale record instead. */
 const READ_WITH_STALE_MS = 250;
 const FRESH_MS = 5_000;
 const STALE_MS = 600_000;
-/** Records older than this are refreshed in the background while they still count. */
+/** A request that uses a record older than this also refreshes it, in the background. */
 const AGEING_MS = 2_500;
 const CHECK_FOR_KEYS_MS = 2_000;
-const MAX_KNOWN = 10_000;
-const MAX_UNKNOWN = 1_000;
-/** Maximum number of concurrent reads of keys. */
-const MAX_READING = 100;
+const MAX_CACHED_KEYS = 10_000;
+const MAX_CACHED_UNKNOWN = 1_000;
+const MAX_CONCURRENT_READS = 100;
 
 export interface AuthOptions {
   readonly auth: Auth;
-  /** Undefined: there are no keys. */
+  /** Undefined if the server has no key store. */
   readonly keys: KeyStore | undefined;
-  /** The caller of requests without a key, while none is required. */
+  /** The caller of all requests while no key is required. */
   readonly anyone: Caller;
-  /** Host names that requests without a key must use; undefined: any. */
+  /** Host names that requests must use while no key is required; undefined: any. */
   readonly hosts: readonly string[] | undefined;
 }
 
-interface Found<T> {
+interface CachedRead<T> {
   readonly value: T;
   /** When the read began. */
   readonly atMs: number;
@@ -66,9 +65,9 @@ export class Authenticator {
   readonly #env: Env;
   readonly #anyone: Caller;
   readonly #hosts: readonly string[] | undefined;
-  readonly #known = new Map<string, Found<KeyRecord>>();
-  readonly #unknown = new Map<string, Found<null>>();
-  readonly #reading = new Map<string, Promise<Found<KeyRecord | null>>>();
+  readonly #known = new Map<string, CachedRead<KeyRecord>>();
+  readonly #unknown = new Map<string, CachedRead<null>>();
+  readonly #reading = new Map<string, Promise<CachedRead<KeyRecord | null>>>();
   /** Null until the first check. */
   #requiresKeys: boolean | null;
   #checking: Promise<void> | undefined;
@@ -86,10 +85,10 @@ export class Authenticator {
   }
 
   /**
-   * @param keeps whether the request renews or releases what its caller holds
+   * @param acceptsStale for renewals and releases: a record of the last 10 minutes suffices
    * @throws UNAUTHENTICATED; FORBIDDEN for an untrusted host; STORE_UNAVAILABLE if the key cannot be read
    */
-  async callerOf(request: Request, keeps: boolean): Promise<Caller> {
+  async callerOf(request: Request, acceptsStale: boolean): Promise<Caller> {
     if (this.#requiresKeys === null) await this.#inTime(this.#checkForKeys());
     if (!this.#requiresKeys) {
       this.#checkHosts(request);
@@ -101,23 +100,23 @@ export class Authenticator {
     if (!named) {
       throw unauthenticated(
         header === null
-          ? "send authorization: Bearer KEY, with a key of this server"
-          : "the authorization header has no key of this server: send Bearer lh_ID_SECRET",
+          ? "the request has no API key: send the header Authorization: Bearer lh_ID_SECRET"
+          : "the Authorization header has no API key of this server: send Bearer lh_ID_SECRET",
         header !== null,
       );
     }
-    const record = await this.#recordOf(named.id, keeps);
+    const record = await this.#recordOf(named.id, acceptsStale);
     if (!record || !equalDigests(record.value.digest, named.digest)) {
       throw unauthenticated("no such key");
     }
-    this.#checkNotOver(record);
+    this.#checkStillValid(record);
     const { id, namespace, role, prefixes } = record.value;
     return { namespace, role, prefixes, actor: `key:${id}`, keyId: id };
   }
 
   /**
-   * Protects a local server from web pages in a browser on the same machine: from their requests, which
-   * carry the page's origin, and from DNS rebinding, which uses the page's host name.
+   * Protects a local server from web pages in a browser on the same machine. Their requests carry the
+   * page's origin, or, after DNS rebinding, the page's host name.
    */
   #checkHosts({ url, headers }: Request): void {
     if (!this.#hosts) return;
@@ -130,13 +129,13 @@ export class Authenticator {
     }
   }
 
-  /** Whether the caller's key is still valid. For long requests and streams. */
-  async holds({ keyId }: Caller): Promise<boolean> {
+  /** Returns whether the caller's key is still valid. For long requests and streams. */
+  async isStillValid({ keyId }: Caller): Promise<boolean> {
     if (keyId === null) return !this.#requiresKeys;
     try {
       const record = await this.#recordOf(keyId);
       if (!record) return false;
-      this.#checkNotOver(record);
+      this.#checkStillValid(record);
       return true;
     } catch {
       return false;
@@ -153,7 +152,7 @@ export class Authenticator {
     await this.#keyCheck?.stop();
   }
 
-  #checkNotOver({ value: { revoked, remainingMs }, atMs }: Found<KeyRecord>): void {
+  #checkStillValid({ value: { revoked, remainingMs }, atMs }: CachedRead<KeyRecord>): void {
     if (revoked) throw unauthenticated("this key was revoked");
     const passedMs = this.#env.clock.monotonic() - atMs;
     if (remainingMs !== null && remainingMs <= passedMs) {
@@ -161,7 +160,7 @@ export class Authenticator {
     }
   }
 
-  async #recordOf(id: string, keeps = false): Promise<Found<KeyRecord> | null> {
+  async #recordOf(id: string, acceptsStale = false): Promise<CachedRead<KeyRecord> | null> {
     const nowMs = this.#env.clock.monotonic();
     const known = this.#known.get(id);
     const ageMs = known ? nowMs - known.atMs : Infinity;
@@ -170,10 +169,14 @@ export class Authenticator {
     if (known && ageMs < FRESH_MS) return known;
     const unknown = this.#unknown.get(id);
     if (unknown && nowMs - unknown.atMs < FRESH_MS) return null;
-    if (!known && !this.#reading.has(id) && this.#reading.size >= MAX_READING) {
-      throw tooMany("OVERLOADED", "too many keys are read at once", 1_000);
+    if (!known && !this.#reading.has(id) && this.#reading.size >= MAX_CONCURRENT_READS) {
+      throw tooMany(
+        "OVERLOADED",
+        "the server is reading too many keys at once: retry in 1 s",
+        1_000,
+      );
     }
-    const stale = keeps && known && ageMs < STALE_MS ? known : undefined;
+    const stale = acceptsStale && known && ageMs < STALE_MS ? known : undefined;
     try {
       const reading = this.#inTime(this.#read(id), stale ? READ_WITH_STALE_MS : READ_MS);
       const { value, atMs } = await reading;
@@ -185,15 +188,15 @@ export class Authenticator {
   }
 
   /** Concurrent requests share a read. */
-  #read(id: string): Promise<Found<KeyRecord | null>> {
-    const underWay = this.#reading.get(id);
-    if (underWay) return underWay;
+  #read(id: string): Promise<CachedRead<KeyRecord | null>> {
+    const shared = this.#reading.get(id);
+    if (shared) return shared;
     const atMs = this.#env.clock.monotonic();
-    const finding = this.#keys?.find(id) ?? Promise.resolve(null);
-    const reading = finding.then((value) => ({ value, atMs }));
+    const lookup = this.#keys?.find(id) ?? Promise.resolve(null);
+    const reading = lookup.then((value) => ({ value, atMs }));
     this.#reading.set(id, reading);
-    const settled = (found?: Found<KeyRecord | null>) => {
-      // Ignore a read from before the key was changed.
+    const settled = (found?: CachedRead<KeyRecord | null>) => {
+      // Ignore a read that began before the key was changed.
       if (this.#reading.get(id) !== reading) return;
       this.#reading.delete(id);
       if (found) this.#remember(id, found);
@@ -202,17 +205,17 @@ export class Authenticator {
     return reading;
   }
 
-  #remember(id: string, { value, atMs }: Found<KeyRecord | null>): void {
+  #remember(id: string, { value, atMs }: CachedRead<KeyRecord | null>): void {
     this.#known.delete(id);
-    if (value) put(this.#known, id, { value, atMs }, MAX_KNOWN);
-    else put(this.#unknown, id, { value, atMs }, MAX_UNKNOWN);
+    if (value) put(this.#known, id, { value, atMs }, MAX_CACHED_KEYS);
+    else put(this.#unknown, id, { value, atMs }, MAX_CACHED_UNKNOWN);
   }
 
   async #inTime<T>(reading: Promise<T>, timeoutMs = READ_MS): Promise<T> {
     const giveUp = () => {
       throw new ProblemError(
         "STORE_UNAVAILABLE",
-        "keys cannot be read: the control store is unavailable; nothing was done",
+        "the key cannot be checked: the control store is unavailable; nothing was done. Retry later",
       );
     };
     try {
@@ -251,10 +254,12 @@ function put<T>(kept: Map<string, T>, id: string, found: T, most: number): void 
   }
 }
 
-/** @param sent whether the request had credentials (RFC 6750) */
-function unauthenticated(detail: string, sent = true): ProblemError {
+/** @param hadCredentials whether the request had any: by RFC 6750 only then the challenge names an error */
+function unauthenticated(detail: string, hadCredentials = true): ProblemError {
   const challenge = 'Bearer realm="leasehold"';
   return new ProblemError("UNAUTHENTICATED", detail, {
-    headers: { "www-authenticate": sent ? `${challenge}, error="invalid_token"` : challenge },
+    headers: {
+      "www-authenticate": hadCredentials ? `${challenge}, error="invalid_token"` : challenge,
+    },
   });
 }

@@ -28,6 +28,16 @@ const DENSE = [".png", ".woff2"];
  * Reads the console for `createApp({ console })`, and compresses it.
  * @param directory the console's build output; default: the one in this package
  * @returns null if the package was built without a console
+ * @example
+ * ```ts
+ * import { openStores } from "leasehold";
+ * import { consoleFiles, createApp } from "leasehold-server";
+ *
+ * const stores = await openStores("memory:");
+ * const app = createApp({ ...stores, version: "1.0.0", console: await consoleFiles() });
+ * await app.close();
+ * await stores.close();
+ * ```
  */
 export async function consoleFiles(directory: string | URL = BUILT): Promise<ConsoleFiles | null> {
   const root = directory instanceof URL ? fileURLToPath(directory) : directory;

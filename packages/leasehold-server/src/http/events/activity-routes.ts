@@ -40,7 +40,7 @@ export function activityRoutes(app: App, services: Services): void {
         listener: {
           // Activities without a resource cover many, so they require permission to list all.
           sees: (resource) => covers(caller, resource ?? ""),
-          holds: () => services.authenticator.holds(caller),
+          isStillValid: () => services.authenticator.isStillValid(caller),
         },
       });
       return context.body(stream, 200, STREAM_HEADERS);

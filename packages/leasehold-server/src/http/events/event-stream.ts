@@ -7,21 +7,21 @@ import { newLeaseId } from "leasehold/internal";
 
 /** Proxies and clients close connections that are silent for longer. */
 const ALIVE_MS = 15_000;
-/** A silent stream ends within this time after its key has ended. */
+/** A silent stream ends within this time after its key expired or was revoked. */
 const CHECK_LISTENER_MS = 5_000;
 const ALIVE = ": alive\n\n";
 
 /** The latest events, numbered in order. Clients see the id `<epoch>.<number>`. */
 export class Ring<Event> {
   readonly #epoch: string;
-  readonly #most: number;
+  readonly #capacity: number;
   readonly #kept: Event[] = [];
   #last = 0;
 
   /** @param random draws the epoch, so that no client resumes in another ring */
-  constructor(random: Random, most: number) {
+  constructor(random: Random, capacity: number) {
     this.#epoch = newLeaseId(random).slice(0, 16);
-    this.#most = most;
+    this.#capacity = capacity;
   }
 
   /** The number of the last event. */
@@ -35,7 +35,7 @@ export class Ring<Event> {
   }
 
   add(event: Event): void {
-    this.#kept[this.#last % this.#most] = event;
+    this.#kept[this.#last % this.#capacity] = event;
     this.#last += 1;
   }
 
@@ -50,7 +50,7 @@ export class Ring<Event> {
     if (this.#last - position > this.kept) return null;
     return Array.from({ length: this.#last - position }, (_, index) => {
       const before = position + index;
-      return [before + 1, this.#kept[before % this.#most] as Event];
+      return [before + 1, this.#kept[before % this.#capacity] as Event];
     });
   }
 
@@ -79,10 +79,10 @@ export interface Listener {
   /** Whether it may receive events of this resource, or of tasks in general (null). */
   readonly sees: (resource: string | null) => boolean;
   /** False ends the stream. Called often, so it should usually resolve at once. */
-  readonly holds: () => Promise<boolean>;
+  readonly isStillValid: () => Promise<boolean>;
 }
 
-export const UNRESTRICTED: Listener = { sees: () => true, holds: async () => true };
+export const UNRESTRICTED: Listener = { sees: () => true, isStillValid: async () => true };
 
 const encoder = new TextEncoder();
 
@@ -96,7 +96,7 @@ export class EventStream {
   constructor(
     readonly clock: Clock,
     readonly lastEventId: string | undefined,
-    readonly listener: Pick<Listener, "holds">,
+    readonly listener: Pick<Listener, "isStillValid">,
     readonly membership: Membership,
   ) {}
 
@@ -131,7 +131,7 @@ export class EventStream {
   /** Resolves with the next text to send, or null at the end. */
   async #next(feed: Followed): Promise<string | null> {
     const sinceMs = this.clock.monotonic();
-    while (!feed.stopped && !this.#left && (await this.listener.holds())) {
+    while (!feed.stopped && !this.#left && (await this.listener.isStillValid())) {
       const next = feed.after(this.#position);
       if (next) this.#position = next.position;
       if (next?.text) return next.text;

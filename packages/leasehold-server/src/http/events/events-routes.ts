@@ -37,7 +37,7 @@ export function eventRoutes(app: App, services: Services): void {
         .of(caller.namespace)
         .stream(of ? [of] : ["leases", "tasks"], lastEventId, {
           sees: (resource) => covers(caller, resource ?? TASK_PREFIX),
-          holds: () => services.authenticator.holds(caller),
+          isStillValid: () => services.authenticator.isStillValid(caller),
         });
       return context.body(events, 200, STREAM_HEADERS);
     },

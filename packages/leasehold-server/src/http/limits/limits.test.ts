@@ -51,6 +51,21 @@ it("allows one request every two seconds if that is the rate", async () => {
   expect(rates.take("a", 0.5)).toBe(0);
 });
 
+it("remembers a slow client for as long as it must wait", async () => {
+  const clock = manualClock();
+  const rates = new Rates(clock);
+  expect(rates.take("slow", 0.01)).toBe(0);
+  await clock.advance(60_000);
+  rates.forget();
+  expect(rates.take("slow", 0.01)).toBe(40_000);
+  // A bucket that was empty at a higher rate is not full because a lower one now applies.
+  expect(rates.take("slowed", 10)).toBe(0);
+  expect(rates.take("slowed", 0.01)).toBe(0);
+  await clock.advance(1_000);
+  rates.forget();
+  expect(rates.take("slowed", 0.01)).toBe(99_000);
+});
+
 it("reads a tenant's limits again after five seconds, and keeps the known ones while reads fail", async () => {
   const clock = manualClock();
   let leases: number | null | Error = 7;

@@ -38,6 +38,15 @@ export interface ServerLimits {
   readonly ratePerSecond: number | null;
 }
 
+/**
+ * The limits of an instance where `createApp` is given none. {@link ServerLimits} states the reason of each.
+ * @example
+ * ```ts
+ * import { DEFAULT_LIMITS } from "leasehold-server";
+ *
+ * console.log({ limits: { ...DEFAULT_LIMITS, inFlight: 2 * DEFAULT_LIMITS.inFlight } });
+ * ```
+ */
 export const DEFAULT_LIMITS: ServerLimits = {
   shortestTtlMs: 1_000,
   longestTtlMs: 3_600_000,
@@ -138,7 +147,7 @@ const BURST_S = 1;
 /** Token buckets, one per client. Each fills at `ratePerSecond` and holds one second's worth. */
 export class Rates {
   readonly #clock: Clock;
-  readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
+  readonly #buckets = new Map<string, Bucket>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -149,19 +158,31 @@ export class Rates {
     const nowMs = this.#clock.monotonic();
     // With a rate below 1, a second's worth would never be a whole token.
     const most = Math.max(1, ratePerSecond * BURST_S);
-    const before = this.#buckets.get(client) ?? { tokens: most, atMs: nowMs };
-    const filled = before.tokens + ((nowMs - before.atMs) / 1_000) * ratePerSecond;
-    const tokens = Math.min(most, filled);
+    const before = this.#buckets.get(client) ?? { tokens: most, atMs: nowMs, most, ratePerSecond };
+    const tokens = Math.min(most, filledAt(before, nowMs));
     const taken = tokens >= 1;
-    this.#buckets.set(client, { tokens: taken ? tokens - 1 : tokens, atMs: nowMs });
+    const left = taken ? tokens - 1 : tokens;
+    this.#buckets.set(client, { tokens: left, atMs: nowMs, most, ratePerSecond });
     return taken ? 0 : Math.ceil(((1 - tokens) / ratePerSecond) * 1_000);
   }
 
   /** Drops full buckets. */
   forget(): void {
     const nowMs = this.#clock.monotonic();
-    for (const [client, { atMs }] of this.#buckets) {
-      if (nowMs - atMs > BURST_S * 1_000) this.#buckets.delete(client);
+    for (const [client, bucket] of this.#buckets) {
+      if (filledAt(bucket, nowMs) >= bucket.most) this.#buckets.delete(client);
     }
   }
+}
+
+interface Bucket {
+  readonly tokens: number;
+  readonly atMs: number;
+  readonly most: number;
+  readonly ratePerSecond: number;
+}
+
+/** May exceed the bucket. */
+function filledAt({ tokens, atMs, ratePerSecond }: Bucket, nowMs: number): number {
+  return tokens + ((nowMs - atMs) / 1_000) * ratePerSecond;
 }

@@ -6,7 +6,6 @@ import { type LeaseView, LIMITS } from "leasehold/internal/wire";
 import {
   AcquireAnswer,
   AcquireBody,
-  Capabilities,
   CollectAnswer,
   CollectBody,
   GetAnswer,
@@ -19,6 +18,7 @@ import {
   RenewBody,
   RevokeAnswer,
   RevokeBody,
+  ServerCapabilities,
 } from "../../protocol/index.js";
 import { callerOf, checkResources } from "../auth/caller.js";
 import { filteredPage } from "../console/lease-filters.js";
@@ -207,13 +207,14 @@ export function leaseRoutes(app: App, services: Services): void {
       tags: TAGS,
       summary: "Capabilities of this server's stores",
       responses: {
-        200: answers("Capabilities by store.", Capabilities),
+        200: answers("Capabilities by store.", ServerCapabilities),
         ...onlyProblems("INTERNAL"),
       },
     }),
     (context) =>
       context.json(
         {
+          namespace: context.get("caller").namespace,
           leases: { ...leases.capabilities, ttl: services.ttl.leases },
           tasks: {
             ttl: services.ttl.tasks,

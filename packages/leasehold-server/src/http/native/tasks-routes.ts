@@ -100,7 +100,7 @@ export function queueRoutes(app: App, services: Services): void {
         repeatable: claimId !== undefined,
       });
       if (outcome.status === "failed") throw failed(outcome);
-      if (request.waitMs > 0 && !(await services.authenticator.holds(caller))) {
+      if (request.waitMs > 0 && !(await services.authenticator.isStillValid(caller))) {
         await requeue(services, namespace, outcome.tasks);
         throw new ProblemError("UNAUTHENTICATED", "this key expired while the request waited");
       }

@@ -27,7 +27,13 @@ export interface EtcdOptions {
  * write.
  * @throws InvalidOptionError for an invalid URL. On opening: STORE_UNAVAILABLE, STORE_MISCONFIGURED
  * @example
- * const leases = await connect(etcd({ url: "etcd://localhost:2379" }));
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { etcd } from "leasehold/stores/etcd";
+ *
+ * const leasehold = await connect(etcd({ url: "etcd://localhost:2379/locks" }));
+ * await leasehold.close();
+ * ```
  */
 export function etcd(options: EtcdOptions): StoreSource {
   const { fetch = globalThis.fetch } = options;

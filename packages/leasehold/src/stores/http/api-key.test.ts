@@ -2,6 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import { openTenants } from "../../../../../tests/support/tenants.js";
 import type { LeaseholdError } from "../../core/index.js";
 import { newLeaseId, systemEnv, systemRandom } from "../../env/index.js";
+import { connect } from "../../index.js";
 import { manualEnv } from "../../testing/index.js";
 import { memory } from "../memory/index.js";
 import type { Stores } from "../source.js";
@@ -23,16 +24,18 @@ async function open() {
     sent.push(request.headers);
     return tenants.app.fetch(request);
   };
-  const connect = async (options: Partial<HttpOptions>): Promise<Stores> => {
-    const opened = await http({ url: "http://server", fetch, ...options }).open(env);
+  const source = (options: Partial<HttpOptions>) =>
+    http({ url: "http://server", fetch, ...options });
+  const openOver = async (options: Partial<HttpOptions>): Promise<Stores> => {
+    const opened = await source(options).open(env);
     closing.unshift(() => opened.close());
     return opened;
   };
-  return { ...tenants, stores, env, sent, connect };
+  return { ...tenants, stores, env, sent, source, openOver };
 }
 
 const request = (resource: string) => ({
-  namespace: "default",
+  namespace: "a",
   resource,
   leaseId: newLeaseId(systemRandom),
   holder: "h",
@@ -40,12 +43,12 @@ const request = (resource: string) => ({
 });
 
 test("every request carries the key from the options or from the URL", async () => {
-  const { newKey, connect, sent } = await open();
+  const { newKey, openOver, sent } = await open();
   const { text } = await newKey("a", "admin");
   for (const options of [{ apiKey: text }, { url: `http://${text}@server` }]) {
-    const { leases, tasks } = await connect(options);
+    const { leases, tasks } = await openOver(options);
     await leases.acquire([request(JSON.stringify(options).slice(0, 9))]);
-    await tasks.counts("default");
+    await tasks.counts("a");
   }
   expect(sent).toHaveLength(6);
   for (const headers of sent) expect(headers.get("authorization")).toBe(`Bearer ${text}`);
@@ -57,13 +60,13 @@ test.each([
 ])(
   "%i is reported as a misconfiguration with a remedy, without the key",
   async (status, code, remedy) => {
-    const { newKey, connect } = await open();
+    const { newKey, openOver } = await open();
     const { text } = await newKey("a", "viewer");
     const wrong = `${text.slice(0, -4)}${text.endsWith("0000") ? "1111" : "0000"}`;
     const asked =
       status === 401
-        ? connect({ apiKey: wrong })
-        : connect({ apiKey: text }).then(({ leases }) => leases.collect(1));
+        ? openOver({ apiKey: wrong })
+        : openOver({ apiKey: text }).then(({ leases }) => leases.collect(1));
     const error = (await asked.catch((caught: unknown) => caught)) as LeaseholdError;
     expect(error).toMatchObject({
       name: "StoreMisconfiguredError",
@@ -78,10 +81,35 @@ test.each([
   },
 );
 
+test("the client takes its key's namespace; the same name is right, another is refused", async () => {
+  const { newKey, stores, source, env } = await open();
+  const { text } = await newKey("good", "admin");
+  for (const options of [{}, { namespace: "good" }]) {
+    const leasehold = await connect(source({ apiKey: text }), { ...options, env });
+    expect(leasehold.namespace).toBe("good");
+    const lease = await leasehold.acquire("r");
+    const key = { namespace: "good", resource: "r" };
+    expect(await stores.leases.get([key])).toMatchObject([{ token: lease.token }]);
+    expect(await leasehold.tasks.counts()).toMatchObject({ pending: 0 });
+    await lease.release();
+    await leasehold.close();
+  }
+  for (const [first, options] of [
+    [source({ apiKey: text }), { namespace: "bad" }],
+    [memory(), { namespace: "bad", tasks: source({ apiKey: text }) }],
+  ] as const) {
+    await expect(connect(first, { ...options, env })).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      path: "namespace",
+      message: expect.stringMatching(/must be "good".*not "bad"/),
+    });
+  }
+});
+
 test("a forbidden resource in a batch fails alone", async () => {
-  const { newKey, connect } = await open();
+  const { newKey, openOver } = await open();
   const { text } = await newKey("a", "holder", { prefixes: ["own/"] });
-  const { leases } = await connect({ apiKey: text });
+  const { leases } = await openOver({ apiKey: text });
   const resources = ["own/1", "other", "own/2", "own/3"];
   const outcomes = await leases.acquire(resources.map(request));
   expect(outcomes.map(({ status }) => status)).toEqual([
@@ -122,11 +150,11 @@ test.each([
 });
 
 test("the audit records an operator's reason for a revocation", async () => {
-  const { newKey, connect, stores } = await open();
+  const { newKey, openOver, stores } = await open();
   const { text } = await newKey("a", "admin");
-  const { leases } = await connect({ apiKey: text });
+  const { leases } = await openOver({ apiKey: text });
   await leases.acquire([request("r")]);
-  const revocation = { namespace: "default", resource: "r", free: "now" } as const;
+  const revocation = { namespace: "a", resource: "r", free: "now" } as const;
   expect(await leases.revoke([revocation])).toMatchObject([{ status: "failed", applied: "no" }]);
   expect(await leases.revoke([{ ...revocation, reason: "it hangs" }])).toMatchObject([
     { status: "revoked" },

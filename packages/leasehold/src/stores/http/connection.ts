@@ -80,7 +80,7 @@ export class HttpClient {
     if (namespace === own) return;
     throw new InvalidOptionError(
       "namespace",
-      `must be "${own}": the server serves this client no other namespace`,
+      `must be "${own}", the namespace of this client's key on the server, not "${namespace}"`,
     );
   }
 

@@ -23,11 +23,6 @@ export interface HttpOptions {
    */
   readonly apiKey?: string;
   /**
-   * The name that this program uses for the namespace; the server or the key decides the actual one.
-   * Default `default`, as in every store: leave it out.
-   */
-  readonly namespace?: string;
-  /**
    * Headers sent with every request; `authorization` is for proxies that require their own credentials.
    */
   readonly headers?: Readonly<Record<string, string>>;
@@ -41,37 +36,47 @@ export interface HttpOptions {
  * @throws InvalidOptionError for an invalid URL or key. On opening: STORE_UNAVAILABLE,
  *   STORE_MISCONFIGURED
  * @example
- * const leases = await connect(http({ url: "https://leases.example", apiKey: key }));
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { http } from "leasehold/stores/http";
+ *
+ * const apiKey = process.env.LEASEHOLD_KEY ?? "";
+ * const leasehold = await connect(http({ url: "https://leases.example", apiKey }));
+ * await leasehold.close();
+ * ```
  */
 export function http(options: HttpOptions): StoreSource<Stores> {
-  const { namespace = "default", fetch = globalThis.fetch } = options;
+  const { fetch = globalThis.fetch } = options;
   const { baseUrl, keyInUrl } = partsOf(options.url);
   const headers = withKey(options.headers ?? {}, options.apiKey ?? keyInUrl);
   return {
     async open(env: Env, timeoutMs?: number): Promise<Stores> {
-      const connection: Connection = { baseUrl, namespace, headers, fetch, env };
-      const asking = new HttpClient(connection);
+      const asking = { baseUrl, namespace: "", headers, fetch, env };
+      const opening = new HttpClient(asking);
       const { body } = await new Retrying(env).call(
-        (leftMs) => asking.read("/v1/capabilities", leftMs),
+        (leftMs) => opening.read("/v1/capabilities", leftMs),
         { timeoutMs },
       );
-      const capabilities = body as wire.Capabilities;
+      const { namespace, ...capabilities } = body as wire.ServerCapabilities;
+      const connection: Connection = { ...asking, namespace };
+      const client = new HttpClient(connection);
       const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);
       const tasks = retryingTasks(new HttpTaskStore(connection, capabilities.tasks), env);
       const generator = new HttpGeneratorState(connection);
       const operator = new HttpOperator(connection);
       return {
+        namespace,
         leases,
         tasks,
         generator: retryingGenerator(generator, env),
         operator: retryingOperator(operator, env),
         waiters: ({ namespace: wanted, resource }) => {
-          asking.checkNamespace(wanted);
-          return waitersOf(asking, resource);
+          client.checkNamespace(wanted);
+          return waitersOf(client, resource);
         },
         async close() {
           await Promise.all([leases.close(), tasks.close()]);
-          asking.close();
+          client.close();
           generator.close();
           operator.close();
         },

@@ -32,7 +32,13 @@ export interface KubernetesOptions {
  * @throws InvalidOptionError for an invalid URL or namespace. On opening: STORE_UNAVAILABLE,
  *   STORE_MISCONFIGURED
  * @example
- * const leases = await connect(kubernetes({ namespace: "jobs" }));
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { kubernetes } from "leasehold/stores/kubernetes";
+ *
+ * const leasehold = await connect(kubernetes({ namespace: "jobs" }));
+ * await leasehold.close();
+ * ```
  */
 export function kubernetes(options: KubernetesOptions | { url: string }): StoreSource<LeaseStores> {
   const { namespace, kubeconfig, context } = "url" in options ? parse(options.url) : options;

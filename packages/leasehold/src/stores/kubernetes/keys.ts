@@ -30,8 +30,8 @@ export function objectNameOf({ namespace, resource }: Key): string {
 }
 
 /**
- * Reports whether an object of this name without Leasehold annotations is the resource of the same
- * name.
+ * Returns whether an object of this name that has no Leasehold annotations, such as one of client-go, is the
+ * lease on the resource of the same name.
  */
 export function isPlainName(name: string): boolean {
   return name.length <= LONGEST_NAME && SUBDOMAIN.test(name) && !WITH_DIGEST.test(name);

@@ -40,7 +40,7 @@ export class LeaseObjects {
     this.#env = env;
   }
 
-  /** The deadline of calls that set none. */
+  /** Returns the deadline of a call whose caller sets none. */
   deadlineMs(): number {
     return this.#env.clock.monotonic() + DEFAULT_BUDGET_MS;
   }
@@ -58,7 +58,7 @@ export class LeaseObjects {
     const name = objectNameOf(key);
     const remembered = fromMemory ? this.observations.get(name) : undefined;
     if (remembered) {
-      const step = decide(this.#now(remembered, null));
+      const step = decide(this.#snapshot(remembered, null));
       // A refusal based on memory is not final: the object may have changed.
       if (step.write && (await this.#write(step.write, step, deadlineMs))) return step.outcome;
     }
@@ -81,13 +81,13 @@ export class LeaseObjects {
       this.observations.forget(name);
       const nowMs = this.#env.clock.monotonic();
       const observed = { object: newObject(name, key), receivedMs: nowMs, trustFromMs: null };
-      return this.#now(observed, answer.wallMs);
+      return this.#snapshot(observed, answer.wallMs);
     }
     const found = this.#received(answer);
     const owner = keyOf(found.object);
     if (owner && (owner.namespace !== key.namespace || owner.resource !== key.resource)) {
       throw new StoreMisconfiguredError(
-        `the Lease object ${name} carries annotations of the resource "${owner.resource}" in the namespace "${owner.namespace}": delete it if they were edited`,
+        `the Lease object ${name} carries annotations of the resource "${owner.resource}" in the namespace "${owner.namespace}", not of "${key.resource}" in "${key.namespace}". Delete the object if its annotations were edited by hand`,
       );
     }
     return found;
@@ -112,7 +112,7 @@ export class LeaseObjects {
     return true;
   }
 
-  /** Any other status means that the object has a newer version. */
+  /** A status of 300 or more means that the object has a newer version, or is gone. */
   put(body: LeaseObject, deadlineMs: number): Promise<Answer> {
     const { name } = body.metadata;
     return this.#api.send({ verb: "update", name, body, deadlineMs });
@@ -120,10 +120,10 @@ export class LeaseObjects {
 
   #received({ body, wallMs }: Answer): Found {
     const nowMs = this.#env.clock.monotonic();
-    return this.#now(this.observations.note(body as LeaseObject, nowMs), wallMs);
+    return this.#snapshot(this.observations.note(body as LeaseObject, nowMs), wallMs);
   }
 
-  #now(observed: Observed, serverWallMs: number | null): Found {
+  #snapshot(observed: Observed, serverWallMs: number | null): Found {
     const { clock } = this.#env;
     return { ...observed, nowMs: clock.monotonic(), wallMs: clock.wall(), serverWallMs };
   }

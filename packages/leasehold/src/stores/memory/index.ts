@@ -50,7 +50,7 @@ const byName = new Map<string, Memory>();
  * @param options.name shared by all callers in this process that pass it (`memory:NAME`). Default `""`:
  *   only this source sees the contents
  * @example
- * ```js
+ * ```ts
  * import { connect } from "leasehold";
  * import { memory } from "leasehold/stores/memory";
  *

@@ -67,8 +67,19 @@ export interface PostgresDatabase {
 }
 
 /**
- * Connects and brings the schema up to date.
+ * Connects, brings the schema up to date and opens the stores, for programs that serve or test them. Clients use
+ * `connect(postgres(...))`. The caller closes the database.
+ * @param env the clock, randomness and logger of the stores
  * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ * @example
+ * ```ts
+ * import { openPostgres } from "leasehold/stores/postgres";
+ * import { manualEnv } from "leasehold/testing";
+ *
+ * const database = await openPostgres({ directory: "" }, manualEnv());
+ * console.log(database.leases.capabilities.ttl);
+ * await database.close();
+ * ```
  */
 export async function openPostgres(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
   const backend = await openBackend(source, env);
@@ -102,8 +113,17 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
 }
 
 /**
- * Brings the schema of a database up to date and closes it. Returns the names of the applied steps.
+ * Brings the schema of a database up to date and closes the connection. Programs without an Env of their own use
+ * `migrate` of leasehold.
+ * @returns the names of the applied steps, oldest first
  * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ * @example
+ * ```ts
+ * import { migratePostgres } from "leasehold/stores/postgres";
+ * import { manualEnv } from "leasehold/testing";
+ *
+ * console.log(await migratePostgres({ directory: "" }, manualEnv()));
+ * ```
  */
 export async function migratePostgres(
   source: PostgresSource,
@@ -201,7 +221,16 @@ function storesOf(source: PostgresSource): PostgresStores {
  * that schema instead of `leasehold`.
  * @throws (on opening) STORE_UNAVAILABLE, STORE_MISCONFIGURED
  * @example
- * const leases = await connect(postgres({ pool: new pg.Pool({ connectionString }) }));
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { postgres } from "leasehold/stores/postgres";
+ * import pg from "pg";
+ *
+ * const pool = new pg.Pool({ connectionString: "postgres://localhost/app" });
+ * const leasehold = await connect(postgres({ pool }));
+ * await leasehold.close();
+ * await pool.end();
+ * ```
  */
 export function postgres(
   source: ({ url: string | URL } | { pool: PgPool; watch?: "push" | "poll" }) & InSchema,
@@ -218,7 +247,16 @@ export function postgres(
  * about 10 s, or forever after a crash. The store prevents that for its own instances; close yours.
  * @throws (on opening) STORE_UNAVAILABLE, STORE_MISCONFIGURED
  * @example
- * const leases = await connect(pglite({ directory: "./data" }));
+ * ```ts
+ * import { PGlite } from "@electric-sql/pglite";
+ * import { connect } from "leasehold";
+ * import { pglite } from "leasehold/stores/postgres";
+ *
+ * const db = await PGlite.create();
+ * const leasehold = await connect(pglite({ db }));
+ * await leasehold.close();
+ * await db.close();
+ * ```
  */
 export function pglite(
   source: ({ directory: string } | { db: PgliteInstance }) & InSchema,

@@ -80,12 +80,12 @@ export class LeaseCalls {
         for (const [{ index }, outcome] of zip(open, answers)) outcomes[index] = outcome;
         return open.filter(({ index }) => outcomes[index] === null);
       });
-      return zip(round, outcomes).map(([request, outcome]) => outcome ?? inTheWay(request));
+      return zip(round, outcomes).map(([request, outcome]) => outcome ?? rowLocked(request));
     };
     return inRounds(requests, keyText, send, next);
   }
 
-  /** Null for undecided requests. */
+  /** Runs one statement. The outcome of a request that it did not decide is null. */
   async #ask<Request extends Key, Outcome, Answer extends Row>(
     statement: Statement<Request, Outcome, Answer>,
     requests: readonly Request[],
@@ -116,7 +116,8 @@ export class LeaseCalls {
 }
 
 /**
- * Returns the request of a row. Only acquires identify rows by key, and usually whole batches of them.
+ * Returns a function from a row to the index of its request. Only the rows of acquires carry a key instead of
+ * a number; the first such row creates the map by key.
  */
 function indexIn(requests: readonly Key[]): (row: Row) => number {
   let byKey: Map<string, number> | undefined;
@@ -130,7 +131,7 @@ function indexIn(requests: readonly Key[]): (row: Row) => number {
 }
 
 /** The row is still locked; waiting would tie this batch to another transaction. */
-function inTheWay({ namespace, resource }: Key): Failed {
+function rowLocked({ namespace, resource }: Key): Failed {
   const error = new StoreUnavailableError(
     `another transaction holds the row of "${resource}" in namespace "${namespace}"`,
     { outcome: "none" },

@@ -138,11 +138,15 @@ describePostgres("in PostgreSQL", () => {
     expect(rows).toMatchObject([{ entries: 1 }]);
     const fenced = await pool.query("SELECT resource, token FROM controlled.fence");
     expect(fenced.rows).toEqual([{ resource: "r", token: "7" }]);
-    await expect(fence(pool, "r", 6, { schema: "controlled" })).rejects.toMatchObject({
-      code: "STALE_TOKEN",
-      lastToken: 7,
-    });
-    await expect(fence(pool, "r", 7)).rejects.toThrow("has no leasehold.check_fence");
+    const inTransaction = async (work: (tx: pg.PoolClient) => Promise<void>) => {
+      const tx = await pool.connect();
+      await tx.query("BEGIN");
+      await work(tx).finally(() => tx.query("ROLLBACK").then(() => tx.release()));
+    };
+    const stale = inTransaction((tx) => fence(tx, "r", 6, { schema: "controlled" }));
+    await expect(stale).rejects.toMatchObject({ code: "STALE_TOKEN", lastToken: 7 });
+    const missing = inTransaction((tx) => fence(tx, "r", 7));
+    await expect(missing).rejects.toThrow("has no leasehold.check_fence");
   });
 
   it("8 instances migrate it once, and another schema does not wait for them", async () => {

@@ -31,7 +31,7 @@ import { GET, LIST, type ViewRow, viewOf } from "./views.js";
 import { COLLECT_WAITERS } from "./wait-queue.js";
 import { type Listener, watchEvents } from "./watch.js";
 
-/** The number of leases that one statement deletes at most, because it locks them. */
+/** Maximum number of leases that one statement deletes. It is bounded because the statement locks them. */
 const COLLECTED_AT_ONCE = 1_000;
 /** A collection may scan a large table. */
 const COLLECT_TIMEOUT_MS = 60_000;
@@ -112,8 +112,8 @@ export class PostgresLeaseStore implements LeaseStore {
     this.#calls.assertOpen();
     yield* watchEvents(
       this.#listener,
-      ([topic, place, resource, wakes]): WatchEvent | null =>
-        topic === "lease" && place === namespace
+      ([topic, changedNamespace, resource, wakes]): WatchEvent | null =>
+        topic === "lease" && changedNamespace === namespace
           ? { type: "changed", namespace, resource, ...(wakes !== undefined && { wakes }) }
           : null,
       [signal, this.#closing.signal],

@@ -3,7 +3,8 @@
  * repeated id from a duplicate. Two statements, so that the second sees the transaction that the first
  * waited for.
  */
-import type { EnqueueOutcome, NewTask, SqlClient, TaskKey } from "../../tasks/port.js";
+import type { SqlTransaction } from "../../core/index.js";
+import type { EnqueueOutcome, NewTask, TaskKey } from "../../tasks/port.js";
 import { encodeJson } from "../../tasks/record.js";
 import type { Parameter, Schema } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
@@ -87,7 +88,7 @@ export async function enqueue(tasks: readonly NewTask[], run: Run): Promise<Enqu
 }
 
 /** Runs statements in the caller's own transaction; they return only text and int. */
-export function runIn(client: SqlClient, schema: Schema): Run {
+export function runIn(client: SqlTransaction, schema: Schema): Run {
   return async <Row>(text: string, values: readonly Parameter[]) => {
     try {
       return (await client.query(schema.sql(text), [...values])).rows as Row[];

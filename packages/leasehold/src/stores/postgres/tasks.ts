@@ -1,6 +1,11 @@
 /** Tasks in PostgreSQL: the port over the task statements. */
 import { setMaxListeners } from "node:events";
-import type { CallOptions, LeaseView, Page } from "../../core/index.js";
+import {
+  type CallOptions,
+  checkInTransaction,
+  type LeaseView,
+  type Page,
+} from "../../core/index.js";
 import type { Clock, Random } from "../../env/index.js";
 import type {
   AdminOutcome,
@@ -31,7 +36,7 @@ import type {
 } from "../../tasks/port.js";
 import { storedId, storedTask } from "../../tasks/record.js";
 import type { Schema, Sql } from "./connection.js";
-import { failedOutcome } from "./failures.js";
+import { failedOutcome, storeError } from "./failures.js";
 import type { Connections } from "./shared.js";
 import { TaskCalls } from "./task-calls.js";
 import { type ClaimedRow, claimSql, FORGET_CLAIMS } from "./task-claim-statements.js";
@@ -106,10 +111,13 @@ export class PostgresTaskStore implements TaskStore {
     } catch (error) {
       return tasks.map(() => failedOutcome(error));
     }
-    return enqueue(
-      tasks,
-      client ? runIn(client, this.#schema) : this.#calls.within(this.#general, options),
-    );
+    if (!client) return enqueue(tasks, this.#calls.within(this.#general, options));
+    try {
+      await checkInTransaction(client, this.#schema.sql("leasehold.task"));
+    } catch (error) {
+      return tasks.map(() => failedOutcome(storeError(error, true)));
+    }
+    return enqueue(tasks, runIn(client, this.#schema));
   }
 
   async claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome> {

@@ -1,8 +1,9 @@
 /**
- * The Lua scripts that decide about one string under one key. compatibility.ts describes the formats.
+ * The Lua scripts of the compatibility formats, in which a grant is one string under one key. compatibility.ts
+ * describes the formats.
  */
 
-/** Returns nil, or the parsed value of a key. */
+/** Defines `read`, which returns the parsed value of a key; nil if the key does not exist. */
 const READ = `
 local format = ARGV[1]
 local function read(key)
@@ -43,6 +44,7 @@ end
 ${DECIDE_EACH}`;
 }
 
+/** The comment of each script lists its arguments for each key. */
 export const COMPATIBILITY_SCRIPTS = {
   /** grantId, holder, ttlMs */
   acquire: batch(`

@@ -45,7 +45,13 @@ export interface RedisOptions {
  * client.
  * @throws (on opening) STORE_MISCONFIGURED, STORE_UNAVAILABLE, INVALID_OPTION
  * @example
- * const leases = await connect(redis({ url: "redis://localhost:6379/0" }));
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { redis } from "leasehold/stores/redis";
+ *
+ * const leasehold = await connect(redis({ url: "redis://localhost:6379/0" }));
+ * await leasehold.close();
+ * ```
  */
 export function redis(
   source: ({ readonly url: string | URL } | { readonly client: RedisClient | RedisClusterClient }) &

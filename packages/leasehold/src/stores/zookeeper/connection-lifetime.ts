@@ -9,8 +9,8 @@
  *
  * So a confirmed write proves that the session lives. It also proves that the leader knows of every
  * request answered some time earlier, because server and leader use one ordered connection. That time
- * is a sixth of the session, which exceeds half a tick for sessions of 3 ticks or more. Connecting
- * touches at once.
+ * is a sixth of the session, which exceeds half a tick for sessions of 3 ticks or more. Opening a
+ * connection touches the session at once.
  */
 
 /** The fraction of a session within which a touch reaches the leader, if the leader lives. */

@@ -38,7 +38,13 @@ import { contenderOf, contenderPrefix, inOrder } from "./keys.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { type ContenderRecord, encode } from "./records.js";
 import { type Contender, type Seen, type Talk, timeOf } from "./transactions.js";
-import { NOWHERE, type Place, readPlace, reservedForMs, type WaitQueue } from "./wait-queue.js";
+import {
+  type QueuePosition,
+  readPosition,
+  reservedForMs,
+  UNREAD,
+  type WaitQueue,
+} from "./wait-queue.js";
 
 export class Holding {
   constructor(
@@ -59,43 +65,46 @@ export class Holding {
     if (!doubt.careful) {
       // A free lock needs no sync, because the transaction verifies it. Any other outcome must be no
       // older than the request.
-      const [glance, place] = await Promise.all([talk.glance(request), readPlace(talk, request)]);
-      if (glance && glance.record?.contender !== uuid && place.ahead === 0) {
-        return this.#grant(talk, id, request, glance, place, doubt);
+      const [glance, position] = await Promise.all([
+        talk.glance(request),
+        readPosition(talk, request),
+      ]);
+      if (glance && glance.record?.contender !== uuid && position.ahead === 0) {
+        return this.#grant(talk, id, request, glance, position, doubt);
       }
       doubt.careful = true;
     }
     // The server processes these in order, so no waiter from before the release is missed.
     const [seen, known] = await Promise.all([
       readAfterSync(talk, request),
-      queueMs > 0 ? readPlace(talk, request) : null,
+      queueMs > 0 ? readPosition(talk, request) : null,
     ]);
     const [first] = seen.contenders;
     const mine = ownOf(seen, leaseId);
     const named = seen.record?.contender === uuid;
-    let keptMs = 0;
+    let reservedMs = 0;
     // A request that does not wait, for a held lock, skips the wait queue.
     const concerned = first === undefined || mine !== undefined;
-    const place = known ?? (concerned ? await readPlace(talk, request) : NOWHERE);
+    const position = known ?? (concerned ? await readPosition(talk, request) : UNREAD);
     if (first === undefined && !named) {
       doubt.unknown = false;
-      keptMs = await this.queue.keptMs(talk, request, seen, place.ahead);
-      if (keptMs === 0) return this.#grant(talk, id, request, seen, place, doubt);
+      reservedMs = await this.queue.reservationLeftMs(talk, request, seen, position.ahead);
+      if (reservedMs === 0) return this.#grant(talk, id, request, seen, position, doubt);
     }
     if (mine === undefined) {
       doubt.unknown = false;
       this.own.forget(id);
       if (named) return { status: "ended" };
       if (queueMs > 0) {
-        if (place.at < 0) {
-          await this.queue.leave(talk, id, request, doubt);
+        if (position.ownIndex < 0) {
+          await this.queue.add(talk, id, request, doubt);
           // From here on the watch reports every change.
           return AGAIN;
         }
-        this.queue.keep(id, request);
+        this.queue.track(id, request);
       }
     }
-    if (keptMs > 0) return this.#kept(talk, id, request, place, keptMs);
+    if (reservedMs > 0) return this.#reserved(talk, id, request, position, reservedMs);
     const contender = await talk.contender(request, first ?? "");
     if (!contender) return AGAIN;
     if (mine !== undefined && mine !== first) {
@@ -107,10 +116,10 @@ export class Holding {
       doubt.unknown = false;
       if (contender.record?.revoked) return { status: "ended" };
       const grant = adopt(this.own, this.clock, id, request, contender, seen);
-      await this.#served(talk, id, request, place, doubt);
+      await this.#onGranted(talk, id, request, position, doubt);
       return acquired(grant, talk, { sentMs, provenMs: talk.syncedMs, promisedMs: grant.untilMs });
     }
-    return this.#held(talk, id, request, contender, place);
+    return this.#held(talk, id, request, contender, position);
   }
 
   async #grant(
@@ -118,7 +127,7 @@ export class Holding {
     id: string,
     request: AcquireRequest,
     seen: Seen,
-    place: Place,
+    position: QueuePosition,
     doubt: Doubt,
   ): Promise<AcquireOutcome | Again> {
     const { leaseId, holder, ttlMs, metadata = null } = request;
@@ -183,34 +192,34 @@ export class Holding {
       grantedAtMs: timeOf(stat),
       renewedAtMs: null,
     };
-    await this.#served(talk, id, request, place, doubt);
+    await this.#onGranted(talk, id, request, position, doubt);
     return acquired(grant, talk, { sentMs, provenMs: sentMs, promisedMs: sentMs + ttlMs });
   }
 
-  async #served(
+  async #onGranted(
     talk: Talk,
     id: string,
     request: AcquireRequest,
-    place: Place,
+    position: QueuePosition,
     doubt: Doubt,
   ): Promise<void> {
     doubt.unknown = true;
-    await this.queue.served(talk, id, request, place);
+    await this.queue.onGranted(talk, id, request, position);
     doubt.unknown = false;
   }
 
   /** The lock is free, but reserved for other waiters. */
-  async #kept(
+  async #reserved(
     talk: Talk,
     id: string,
     request: AcquireRequest,
-    place: Place,
+    position: QueuePosition,
     remainingMs: number,
   ): Promise<AcquireOutcome | Again> {
     const waits = (request.queueMs ?? 0) > 0;
-    const { ahead } = place;
-    if (waits && !(await this.queue.wait(talk, id, place, undefined))) return AGAIN;
-    const holder = await talk.waiterOf(request, place.waiters[0] ?? "");
+    const { ahead } = position;
+    if (waits && !(await this.queue.wait(talk, id, position, undefined))) return AGAIN;
+    const holder = await talk.waiterOf(request, position.waiters[0] ?? "");
     return { status: "held", holder, grantId: null, remainingMs, ahead };
   }
 
@@ -219,12 +228,12 @@ export class Holding {
     id: string,
     request: AcquireRequest,
     { record, data, stat, path }: Contender,
-    place: Place,
+    position: QueuePosition,
   ): Promise<AcquireOutcome | Again> {
     const waits = (request.queueMs ?? 0) > 0;
-    const { ahead } = place;
+    const { ahead } = position;
     const first = path.slice(path.lastIndexOf("/") + 1);
-    if (waits && !(await this.queue.wait(talk, id, place, first))) return AGAIN;
+    if (waits && !(await this.queue.wait(talk, id, position, first))) return AGAIN;
     const waiting = waits ? { ahead } : {};
     if (!record) {
       const holder = foreignHolder(data, path);

@@ -29,7 +29,7 @@ import { contenderOf } from "./keys.js";
 import type { OwnGrant, OwnGrants } from "./own-grants.js";
 import { type ContenderRecord, encode } from "./records.js";
 import { renewedAtOf, type Seen, type Talk, timeOf, trace } from "./transactions.js";
-import { readPlace, type WaitQueue } from "./wait-queue.js";
+import { readPosition, type WaitQueue } from "./wait-queue.js";
 
 export class Keeping {
   constructor(
@@ -112,11 +112,14 @@ export class Keeping {
       }
     }
     doubt.careful = true;
-    const [seen, place] = await Promise.all([readAfterSync(talk, grant), readPlace(talk, grant)]);
+    const [seen, position] = await Promise.all([
+      readAfterSync(talk, grant),
+      readPosition(talk, grant),
+    ]);
     const mine = ownOf(seen, grant.leaseId);
     if (mine === undefined) {
       // A failed acquire made no grant; only its waiter is removed.
-      await this.queue.withdraw(talk, id, grant, place);
+      await this.queue.withdraw(talk, id, grant, position);
       doubt.unknown = false;
       this.own.forget(id);
       const { record } = seen;

@@ -28,7 +28,13 @@ const OPEN_SHARE = 0.9;
  * @throws STORE_MISCONFIGURED for an invalid URL, INVALID_OPTION for options out of range. On opening:
  *   STORE_UNAVAILABLE, STORE_MISCONFIGURED
  * @example
- * const leases = await connect(zookeeper({ servers: ["a", "b", "c"], chroot: "/locks" }));
+ * ```ts
+ * import { connect } from "leasehold";
+ * import { zookeeper } from "leasehold/stores/zookeeper";
+ *
+ * const leasehold = await connect(zookeeper({ servers: ["a", "b", "c"], chroot: "/locks" }));
+ * await leasehold.close();
+ * ```
  */
 export function zookeeper(options: ZooKeeperOptions | { url: string }): StoreSource<LeaseStores> {
   const given = "url" in options ? optionsOf(options.url) : options;

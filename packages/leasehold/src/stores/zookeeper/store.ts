@@ -14,7 +14,7 @@ import { Own } from "./own.js";
 import { idOf, type OwnGrant, type OwnGrants } from "./own-grants.js";
 import { Talk } from "./transactions.js";
 import { collect, listOf, viewOf } from "./views.js";
-import { type OwnWaiter, readPlace, WaitQueue } from "./wait-queue.js";
+import { type OwnWaiter, readPosition, WaitQueue } from "./wait-queue.js";
 import type { Watches } from "./watch.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
@@ -66,8 +66,8 @@ export class ZooKeeperLeaseStore implements port.LeaseStore {
     );
     this.#waiters = new Own<OwnWaiter>(env.clock, this.#turns, ({ id, grant }) =>
       this.#whileLinked(async (talk) => {
-        const [, place] = await Promise.all([talk.sync(), readPlace(talk, grant)]);
-        await queue.withdraw(talk, id, grant, place);
+        const [, position] = await Promise.all([talk.sync(), readPosition(talk, grant)]);
+        await queue.withdraw(talk, id, grant, position);
       }),
     );
     const queue = new WaitQueue(env.clock, this.#waiters, watches);

@@ -1,25 +1,26 @@
 /**
- * The wait queue of core/queue.ts. Waiters are ephemeral znodes beside the locks. They are not
- * contenders, because the first contender holds the lock even if it is paused or dead.
+ * The wait queue of core/queue.ts. A waiter is an ephemeral znode in a folder beside the lock. It is not
+ * a contender below the lock: the first contender holds the lock, even while its process is paused or dead.
  *
- *   refused ─▶ add waiter ─▶ read again: still held, or reserved for earlier waiters ─▶ watch, return
+ *   refused ─▶ add waiter ─▶ read again: still held, or reserved for waiters ahead ─▶ watch, return
  *
  *   lock       [contender]            a release fires only the first waiter's watch
  *                    ▲
- *   queue      t1 ───┘ ◀── t2 ◀── t3  the others watch the waiter before them: when that is gone, the
- *                                     client watches the next one before it, without polling
+ *   queue      t1 ───┘ ◀── t2 ◀── t3  the others watch the waiter ahead of them: when that is gone, the
+ *                                     client watches the next one ahead, without polling
  *
- * Before an acquire returns a grant, it deletes its waiter and those before it, which were passed over.
+ * Before an acquire returns a grant, it deletes its own waiter and all waiters ahead of it. Those had
+ * their reservation and did not attempt.
  *
- * A free lock is reserved for the first waiters from when it became free. If its last contender was
- * deleted in the transaction that wrote the lock's znode (a release, an expired TTL), that time is
- * known by the leader's clock. Otherwise, as at the end of a session, it counts from when this client
- * first saw the lock free. That is later, so a reservation may last too long, but is never too short.
+ * A free lock is reserved for RESERVED_MS for each waiter ahead, counted from when the lock became free.
+ * If one transaction deleted the last contender and wrote the lock's znode (a release, an expired TTL),
+ * the leader's clock gives that time. Otherwise, as at the end of a session, the time counts from when this
+ * client first saw the lock free. That is later, so a reservation may last longer, but never shorter.
  *
- * Failures. The waiter of a dead client is deleted with its session, and passed over until then. A
- * client whose session ended starts again at the end of the queue. After a lost response, the next read
- * finds the waiter by its UUID. After a watch is lost with its connection, every waiter of this client
- * polls once.
+ * Failures. When the session of a dead client ends, ZooKeeper deletes its waiters. Until then, the waiters
+ * behind them wait until their reservation has passed. A client whose session ended starts again at the end
+ * of the queue. After a lost response, the next read finds the waiter by its UUID. A new connection has no
+ * watches, so every waiter of this client polls once.
  */
 
 import {
@@ -38,57 +39,61 @@ import { encode } from "./records.js";
 import { orNull, type Seen, type Talk, timeOf } from "./transactions.js";
 import type { Watches } from "./watch.js";
 
-/** A waiter that this client has added, or meant to add. */
+/** A waiter of this client. Its znode exists, or is about to be created. */
 export interface OwnWaiter {
   readonly id: string;
   readonly grant: Grant;
-  /** Expiry by this process's monotonic clock: the waiter is deleted then, unless it polls again. */
+  /**
+   * Expiry by this process's monotonic clock. The client deletes the waiter then, unless its caller attempts
+   * again before.
+   */
   untilMs: number;
-  /** The znode that it watches. */
+  /** Path of the znode that it watches; null if none. */
   watched: string | null;
 }
 
-/** The wait queue as one request sees it. */
-export interface Place {
+/** The wait queue, and the position of one request in it. */
+export interface QueuePosition {
   readonly waiters: readonly string[];
   /** The index of the request's own waiter; -1 if it has none. */
-  readonly at: number;
-  /** The number of waiters before it. */
+  readonly ownIndex: number;
+  /** The number of waiters ahead of it. */
   readonly ahead: number;
 }
 
-/** The queue of a request that has not read it. */
-export const NOWHERE: Place = { waiters: [], at: -1, ahead: 0 };
+/** The position of a request that has not read the queue. */
+export const UNREAD: QueuePosition = { waiters: [], ownIndex: -1, ahead: 0 };
 
-/** Reads the queue after the earlier requests on the same connection. */
-export async function readPlace(talk: Talk, grant: Grant): Promise<Place> {
-  return placeOf(await talk.waiters(grant), grant.leaseId);
+/** Reads the queue. The server does so after all earlier requests of this connection. */
+export async function readPosition(talk: Talk, grant: Grant): Promise<QueuePosition> {
+  return positionOf(await talk.waiters(grant), grant.leaseId);
 }
 
-function placeOf(waiters: readonly string[], leaseId: string): Place {
+function positionOf(waiters: readonly string[], leaseId: string): QueuePosition {
   const prefix = waiterPrefix(contenderOf(leaseId));
-  const at = waiters.findIndex((name) => name.startsWith(prefix));
-  return { waiters, at, ahead: at < 0 ? waiters.length : at };
+  const ownIndex = waiters.findIndex((name) => name.startsWith(prefix));
+  return { waiters, ownIndex, ahead: ownIndex < 0 ? waiters.length : ownIndex };
 }
 
 /**
- * Unlike other stores, this has no upper bound on awaited waiters: the waiters of dead clients are
- * deleted with their sessions, so no queue stalls for longer.
+ * Returns how long a free lock is reserved for the waiters ahead. Other stores limit how many waiters count
+ * (MOST_AWAITED). This one needs no limit: a dead client delays the queue only until its session ends.
  */
 export function reservedForMs(ahead: number): number {
   return ahead * RESERVED_MS;
 }
 
 /**
- * The number of locks for which this client remembers since when they are free. The reservation of
- * others restarts.
+ * Maximum number of free locks for which this client remembers when it first saw them free. For a lock that
+ * it has forgotten, the reservation starts again.
  */
-const MOST_REMEMBERED = 2_000;
-const LOOK_TIMEOUT_MS = 5_000;
+const MOST_FREE_LOCKS = 2_000;
+/** Timeout for moving to the next waiter ahead. */
+const MOVE_UP_TIMEOUT_MS = 5_000;
 
 export class WaitQueue {
   readonly #freeSince = new Recent<{ readonly change: string; readonly sinceMs: number }>(
-    MOST_REMEMBERED,
+    MOST_FREE_LOCKS,
   );
 
   constructor(
@@ -97,11 +102,10 @@ export class WaitQueue {
     readonly watches: Watches,
   ) {}
 
-  /** Tracks the waiter of this request, which exists or is about to, until its expiry. */
-  keep(id: string, { namespace, resource, leaseId, queueMs = 0 }: AcquireRequest): void {
+  /** Tracks the waiter of this request until its expiry, or extends the expiry of a tracked one. */
+  track(id: string, { namespace, resource, leaseId, queueMs = 0 }: AcquireRequest): void {
     const untilMs = this.clock.monotonic() + Math.min(queueMs, LONGEST_WAITER_MS);
     const known = this.waiters.get(id);
-    // Never shortens the wait.
     if (known) known.untilMs = Math.max(known.untilMs, untilMs);
     else {
       this.waiters.put({ id, grant: { namespace, resource, leaseId }, untilMs, watched: null });
@@ -109,8 +113,8 @@ export class WaitQueue {
   }
 
   /** Adds a waiter at the end of the queue. */
-  async leave(talk: Talk, id: string, request: AcquireRequest, doubt: Doubt): Promise<void> {
-    this.keep(id, request);
+  async add(talk: Talk, id: string, request: AcquireRequest, doubt: Doubt): Promise<void> {
+    this.track(id, request);
     const folder = talk.paths.queue(request);
     const create = `${folder}/${waiterPrefix(contenderOf(request.leaseId))}`;
     const data = encode({ holder: request.holder });
@@ -128,51 +132,73 @@ export class WaitQueue {
     }
   }
 
-  /** Removes a waiter. */
-  async withdraw(talk: Talk, id: string, key: Key, { waiters, at }: Place): Promise<void> {
-    await remove(talk, key, waiters.slice(Math.max(at, 0), at + 1));
+  /** Removes the waiter, if there is one, of a request that has given up or expired. */
+  async withdraw(
+    talk: Talk,
+    id: string,
+    key: Key,
+    { waiters, ownIndex }: QueuePosition,
+  ): Promise<void> {
+    await remove(talk, key, waiters.slice(Math.max(ownIndex, 0), ownIndex + 1));
     this.#forget(id);
   }
 
-  /** Called after a grant: removes the waiter and those before it, which were passed over. */
-  async served(talk: Talk, id: string, key: Key, { waiters, at }: Place): Promise<void> {
-    await remove(talk, key, waiters.slice(0, at + 1));
+  /** Called after a grant: removes the waiter and all waiters ahead of it, which did not attempt in time. */
+  async onGranted(
+    talk: Talk,
+    id: string,
+    key: Key,
+    { waiters, ownIndex }: QueuePosition,
+  ): Promise<void> {
+    await remove(talk, key, waiters.slice(0, ownIndex + 1));
     this.#forget(id);
   }
 
-  /** Returns how long a free lock is still reserved, given the number of earlier waiters. */
-  async keptMs(talk: Talk, key: Key, { stat }: Seen, ahead: number): Promise<number> {
+  /** Returns for how much longer a free lock is reserved for the waiters ahead. */
+  async reservationLeftMs(talk: Talk, key: Key, { stat }: Seen, ahead: number): Promise<number> {
     if (!stat || ahead === 0) return 0;
     const nowMs = this.clock.monotonic();
-    const sinceMs = this.#seenFree(talk.paths.lock(key), stat.pzxid.toString("hex"), nowMs);
-    const saidMs = stat.pzxid.equals(stat.mzxid) ? (await talk.sync()) - timeOf(stat) : 0;
-    const leftMs = reservedForMs(ahead) - Math.max(nowMs - sinceMs, saidMs);
+    const seenAtMs = this.#firstSeenFree(talk.paths.lock(key), stat.pzxid.toString("hex"), nowMs);
+    // One transaction removed the contender and wrote the lock: its time is when the lock became free.
+    const freeByLeaderMs = stat.pzxid.equals(stat.mzxid) ? (await talk.sync()) - timeOf(stat) : 0;
+    const leftMs = reservedForMs(ahead) - Math.max(nowMs - seenAtMs, freeByLeaderMs);
     return Math.max(0, Math.ceil(leftMs));
   }
 
   /**
-   * Notifies the waiter from now on when it may have become the head of the queue.
-   * @param first the holder of the lock; undefined if free
+   * From now on, notifies the waiter when it may have become the head of the queue.
+   * @param first the contender that holds the lock; undefined if the lock is free
    * @returns whether the waiter is still blocked
    */
-  async wait(talk: Talk, id: string, place: Place, first: string | undefined): Promise<boolean> {
+  async wait(
+    talk: Talk,
+    id: string,
+    position: QueuePosition,
+    first: string | undefined,
+  ): Promise<boolean> {
     const waiter = this.waiters.get(id);
     if (!waiter) return false;
-    const before = place.waiters[place.ahead - 1];
-    return (await this.#watch(talk, waiter, before)) === (before ?? first);
+    const waiterAhead = position.waiters[position.ahead - 1];
+    return (await this.#watch(talk, waiter, waiterAhead)) === (waiterAhead ?? first);
   }
 
   /**
-   * @param before the waiter before it; undefined if it is the first, and watches the lock
-   * @returns what blocks it: the holder (empty: none), or that waiter (null: gone)
+   * Watches the waiter ahead; for the head of the queue, the lock.
+   * @param waiterAhead undefined for the head of the queue
+   * @returns what blocks the waiter: the waiter ahead; for the head of the queue the lock's first contender
+   *   (`""` if there is none); null if the watched znode does not exist
    */
-  async #watch(talk: Talk, waiter: OwnWaiter, before: string | undefined): Promise<string | null> {
+  async #watch(
+    talk: Talk,
+    waiter: OwnWaiter,
+    waiterAhead: string | undefined,
+  ): Promise<string | null> {
     const { link, deadlineMs, paths } = talk;
     const { id, grant } = waiter;
-    if (before === undefined) {
+    if (waiterAhead === undefined) {
       const path = paths.lock(grant);
       this.#leaveWatch(waiter, path);
-      return this.watches.stand(path, id, {
+      return this.watches.set(path, id, {
         set: async (fire) => {
           const found = await orNull(link.getChildren(path, deadlineMs, fire));
           return found && (inOrder(found.children)[0] ?? "");
@@ -180,35 +206,35 @@ export class WaitQueue {
         fired: () => this.#notify(waiter, path),
       });
     }
-    const path = `${paths.queue(grant)}/${before}`;
+    const path = `${paths.queue(grant)}/${waiterAhead}`;
     this.#leaveWatch(waiter, path);
-    return this.watches.stand(path, id, {
-      set: async (fire) => (await orNull(link.getData(path, deadlineMs, fire))) && before,
+    return this.watches.set(path, id, {
+      set: async (fire) => (await orNull(link.getData(path, deadlineMs, fire))) && waiterAhead,
       fired: () => void this.#moveUp(talk, waiter, path),
     });
   }
 
   /**
-   * Called when the waiter before this one is gone. Notifies this waiter only if nothing blocks it any
+   * Called when the waiter ahead of this one is gone. Notifies this waiter only if nothing blocks it any
    * more.
    */
-  async #moveUp(before: Talk, waiter: OwnWaiter, fired: string): Promise<void> {
-    let watched: string | null = fired;
-    // Its waiter has given up meanwhile, or has polled.
+  async #moveUp(earlier: Talk, waiter: OwnWaiter, firedPath: string): Promise<void> {
+    let watched: string | null = firedPath;
+    // Meanwhile the waiter has given up, or its own attempt has set another watch.
     const isOver = () => watched === null || waiter.watched !== watched;
     if (isOver()) return;
-    const talk = before.later(LOOK_TIMEOUT_MS);
+    const talk = earlier.later(MOVE_UP_TIMEOUT_MS);
     try {
       for (;;) {
-        const place = await readPlace(talk, waiter.grant);
+        const { waiters, ownIndex } = await readPosition(talk, waiter.grant);
         if (isOver()) return;
-        if (place.at < 0) break;
-        if (await this.#watch(talk, waiter, place.waiters[place.at - 1])) return;
-        if (place.at === 0) break;
+        if (ownIndex < 0) break;
+        if (await this.#watch(talk, waiter, waiters[ownIndex - 1])) return;
+        if (ownIndex === 0) break;
         watched = waiter.watched;
       }
     } catch {
-      // The waiter's own poll finds out.
+      // The notification below makes the waiter attempt by itself, and report the failure if it lasts.
     }
     this.#notify(waiter, waiter.watched);
   }
@@ -233,10 +259,8 @@ export class WaitQueue {
     this.waiters.forget(id);
   }
 
-  /**
-   * @param change the change by which the last contender left
-   */
-  #seenFree(lock: string, change: string, nowMs: number): number {
+  /** @param change zxid of the change that removed the last contender */
+  #firstSeenFree(lock: string, change: string, nowMs: number): number {
     const known = this.#freeSince.get(lock);
     const sinceMs = known?.change === change ? known.sinceMs : nowMs;
     this.#freeSince.set(lock, { change, sinceMs });
@@ -244,7 +268,7 @@ export class WaitQueue {
   }
 }
 
-/** Missing ones are ignored. */
+/** Ignores waiters that are already gone. */
 async function remove(talk: Talk, key: Key, waiters: readonly string[]): Promise<void> {
   const folder = talk.paths.queue(key);
   await Promise.all(

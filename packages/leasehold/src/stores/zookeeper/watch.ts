@@ -24,7 +24,7 @@ export class Watches {
    * @param watch.fired called once, unless {@link leave} comes first
    * @returns what was seen, unchanged since
    */
-  async stand(
+  async set(
     path: string,
     id: string,
     watch: {

@@ -45,14 +45,31 @@ export type HistoryEntry = {
   );
 }[Operation];
 
-/** One JSON object per line. Lease ids stand in it: it is for tests, not for logs. */
+/**
+ * Writes a history as one JSON object per line. It contains lease ids, so it is for tests, not for logs.
+ * @example
+ * ```ts
+ * import { History, toJsonLines } from "leasehold/testing";
+ *
+ * console.log(toJsonLines(new History().entries()));
+ * ```
+ */
 export function toJsonLines(history: Iterable<HistoryEntry>): string {
   let text = "";
   for (const entry of history) text += `${JSON.stringify(entry)}\n`;
   return text;
 }
 
-/** The other way round; the text must come from {@link toJsonLines}. */
+/**
+ * Reads a history that {@link toJsonLines} has written.
+ * @throws SyntaxError for a line that is not JSON
+ * @example
+ * ```ts
+ * import { checkGrants, fromJsonLines } from "leasehold/testing";
+ *
+ * console.log(checkGrants(fromJsonLines("")).grants);
+ * ```
+ */
 export function fromJsonLines(text: string): HistoryEntry[] {
   const lines = text.split("\n").filter((line) => line !== "");
   return lines.map((line) => JSON.parse(line) as HistoryEntry);

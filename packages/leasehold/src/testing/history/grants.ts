@@ -56,8 +56,23 @@ interface Resource extends Key {
 const MOST_VIOLATIONS = 100;
 
 /**
- * Accepts entries one by one in any order, and keeps only the parts that it needs.
- * @param options.toleranceMs by how much clocks may differ over the length of a grant. Default 1.
+ * Checks that the grants of a history exclude each other. Accepts entries one by one in any order, and keeps only the
+ * parts that it needs.
+ * @param options.toleranceMs by how many milliseconds clocks may differ over the length of a grant. Default 1, the
+ *   resolution of the stores' times
+ * @example
+ * ```ts
+ * import { connect, openStores } from "leasehold";
+ * import { checkGrants, recordHistory } from "leasehold/testing";
+ *
+ * const stores = await openStores("memory:");
+ * const { store, history } = recordHistory(stores.leases, { monotonic: () => performance.now() });
+ * const leasehold = await connect(store);
+ * await leasehold.run("billing", () => {});
+ * console.log(checkGrants(history.entries()).violations);
+ * await leasehold.close();
+ * await stores.close();
+ * ```
  */
 export function checkGrants(
   history: Iterable<HistoryEntry>,

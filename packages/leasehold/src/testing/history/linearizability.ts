@@ -62,6 +62,19 @@ const SEVERITY = { not: 0, unknown: 1, linearizable: 2 };
 /**
  * Judges each resource of a history by itself. It must hold everything that was asked of them, from
  * the first request on, and nothing may have been collected.
+ * @example
+ * ```ts
+ * import { connect, openStores } from "leasehold";
+ * import { checkLinearizability, recordHistory } from "leasehold/testing";
+ *
+ * const stores = await openStores("memory:");
+ * const { store, history } = recordHistory(stores.leases, { monotonic: () => performance.now() });
+ * const leasehold = await connect(store);
+ * await leasehold.run("billing", () => {});
+ * console.log(checkLinearizability(history.entries()).verdict);
+ * await leasehold.close();
+ * await stores.close();
+ * ```
  */
 export function checkLinearizability(
   history: Iterable<HistoryEntry>,

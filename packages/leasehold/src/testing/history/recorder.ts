@@ -4,7 +4,20 @@ import type { Failed, LeaseStore } from "../../core/index.js";
 import { type Clock, invariant } from "../../env/index.js";
 import type { HistoryEntry, Operation } from "./entry.js";
 
-/** The requests of several clients of one store. Pass it to each {@link recordHistory}. */
+/**
+ * The requests of several clients of one store. Pass it to each {@link recordHistory}.
+ * @example
+ * ```ts
+ * import { openStores } from "leasehold";
+ * import { History, recordHistory } from "leasehold/testing";
+ *
+ * const stores = await openStores("memory:");
+ * const options = { history: new History(), client: "c1" };
+ * recordHistory(stores.leases, { monotonic: () => performance.now() }, options);
+ * console.log(options.history.entries());
+ * await stores.close();
+ * ```
+ */
 export class History {
   readonly #entries: HistoryEntry[] = [];
   readonly #open = new Set<HistoryEntry>();
@@ -37,6 +50,19 @@ export class History {
  * @param options.tries returns how many requests the store has sent so far. Use it for a store that repeats
  *   a request after a lost answer, such as the HTTP store with a counting `fetch`. The checkers then need
  *   fewer steps and are stricter. The client must send one request at a time. Default: tries are not counted
+ * @example
+ * ```ts
+ * import { connect, openStores } from "leasehold";
+ * import { recordHistory } from "leasehold/testing";
+ *
+ * const stores = await openStores("memory:");
+ * const { store, history } = recordHistory(stores.leases, { monotonic: () => performance.now() });
+ * const leasehold = await connect(store);
+ * await leasehold.run("billing", () => {});
+ * console.log(history.entries().map(({ operation }) => operation));
+ * await leasehold.close();
+ * await stores.close();
+ * ```
  */
 export function recordHistory(
   store: LeaseStore,

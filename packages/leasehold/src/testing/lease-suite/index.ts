@@ -48,7 +48,25 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["close", closing],
 ];
 
-/** Defines the tests of a lease store; call it where tests are defined. */
+/**
+ * Defines the conformance tests of a lease store. Call it where tests are defined. A test that does not apply to the
+ * store's capabilities is skipped with its reason.
+ * @example
+ * ```ts
+ * import { openStores } from "leasehold";
+ * import { exerciseLeaseStore } from "leasehold/testing";
+ * import * as vitest from "vitest";
+ *
+ * exerciseLeaseStore({
+ *   name: "memory",
+ *   vitest,
+ *   open: async () => {
+ *     const { leases, close } = await openStores("memory:");
+ *     return { store: leases, close };
+ *   },
+ * });
+ * ```
+ */
 export function exerciseLeaseStore(harness: LeaseHarness): void {
   defineSuite<Subject, Fixture>({
     name: harness.name,

@@ -207,7 +207,9 @@ export const claiming: Section = (test, expect) => {
 
   test("keeps a task alive as long as heartbeats come in time", async (fixture) => {
     await fixture.inTime(async (ttlMs) => {
-      const held = await fixture.addAndHold({}, { ttlMs });
+      // A queue for each try: the task of an earlier one may be claimable again.
+      const queue = `renewed within ${ttlMs}`;
+      const held = await fixture.addAndHold({ queue }, { queues: [queue], ttlMs });
       for (let beat = 0; beat < 5; beat += 1) {
         await fixture.pass(ttlMs / 2);
         await fixture.store.reap();

@@ -124,7 +124,8 @@ export const expiry: Section = (test, expect) => {
 
   test("does not bring back a task that was finished in time", async (fixture) => {
     await fixture.inTime(async (ttlMs) => {
-      const held = await fixture.addAndHold({}, { ttlMs });
+      const queue = `completed within ${ttlMs}`;
+      const held = await fixture.addAndHold({ queue }, { queues: [queue], ttlMs });
       if ((await fixture.complete(held, 1)).status === "refused") return false;
       await fixture.pass(ttlMs);
       await fixture.store.reap();

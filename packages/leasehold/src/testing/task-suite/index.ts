@@ -54,7 +54,25 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["close", closing],
 ];
 
-/** Defines the tests of a task store; call it where tests are defined. */
+/**
+ * Defines the conformance tests of a task store. Call it where tests are defined. A test that does not apply to the
+ * store's capabilities is skipped with its reason.
+ * @example
+ * ```ts
+ * import { openStores } from "leasehold";
+ * import { exerciseTaskStore } from "leasehold/testing";
+ * import * as vitest from "vitest";
+ *
+ * exerciseTaskStore({
+ *   name: "memory",
+ *   vitest,
+ *   open: async () => {
+ *     const { tasks, generator, close } = await openStores("memory:");
+ *     return { store: tasks, generator, close };
+ *   },
+ * });
+ * ```
+ */
 export function exerciseTaskStore(harness: TaskHarness): void {
   defineSuite<OpenedTaskStore, Fixture>({
     name: harness.name,

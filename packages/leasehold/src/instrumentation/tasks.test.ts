@@ -1,0 +1,41 @@
+import { expect, it } from "vitest";
+import type { Telemetry } from "../env/index.js";
+import { memory } from "../stores/memory/index.js";
+import { manualEnv } from "../testing/index.js";
+import { newTaskOf } from "../testing/task-suite/new-task.js";
+import { measuredTasks } from "./tasks.js";
+
+it("times each tenant's run, though two tenants have a task of one id", async () => {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  if (!stores.tasks) throw new Error("no task store");
+  const runMs: number[] = [];
+  const telemetry = {
+    count: () => {},
+    measure: (name: string, _: object, ms: number) => {
+      if (name === "leasehold.task.run.duration") runMs.push(ms);
+    },
+    span: (_: string, __: object, work: (span: object) => unknown) =>
+      work({ rename() {}, set() {}, fail() {} }),
+    here: () => undefined,
+  } as unknown as Telemetry;
+  const tasks = measuredTasks(stores.tasks, { telemetry, clock: env.clock });
+  const id = "019a0000-0000-7000-8000-000000000001";
+  const begin = async (namespace: string) => {
+    await tasks.enqueue([newTaskOf({ namespace, id }, {})]);
+    const request = { claimId: `claim-${namespace}`, holder: "h", queues: ["queue"], kinds: null };
+    const outcome = await tasks.claim({ ...request, namespace, limit: 1, ttlMs: 60_000 });
+    const [task] = outcome.status === "claimed" ? outcome.tasks : [];
+    if (!task) throw new Error("no task");
+    return { ...task, namespace, output: null };
+  };
+  const first = await begin("a");
+  await env.clock.advance(1_000);
+  const second = await begin("b");
+  expect(first.token).toBe(second.token);
+  await env.clock.advance(500);
+  await tasks.complete([first]);
+  await tasks.complete([second]);
+  expect(runMs).toEqual([1_500, 500]);
+  await stores.close();
+});

@@ -1,0 +1,48 @@
+import { expect, it, test } from "vitest";
+import { toJson } from "./json.js";
+
+class Money {
+  constructor(readonly cents: number) {}
+  format(): string {
+    return `${this.cents / 100}`;
+  }
+}
+
+test.each<[string, unknown, string]>([
+  ["a Map", { prices: new Map([["a", 1]]) }, "data.prices"],
+  ["a Set", [new Set([1])], "data.0"],
+  ["NaN", { items: [{ price: 1 }, { price: Number.NaN }] }, "data.items.1.price"],
+  ["Infinity", Number.POSITIVE_INFINITY, "data"],
+  ["a function", { then: () => {} }, "data.then"],
+  ["a symbol", { kind: Symbol("kind") }, "data.kind"],
+  ["a bigint", { id: 10n }, "data.id"],
+  ["undefined in an array", [1, undefined], "data.1"],
+  ["a hole in an array", Array(2), "data.0"],
+  ["an Error", { cause: Object.assign(new Error("x"), { code: "E" }) }, "data.cause"],
+  ["a RegExp", { pattern: /x/ }, "data.pattern"],
+  ["a Uint8Array", { bytes: new Uint8Array([1]) }, "data.bytes"],
+  ["a Promise", { later: Promise.resolve(1) }, "data.later"],
+  ["what toJSON returns", { at: { toJSON: () => Number.NaN } }, "data.at"],
+])("refuses %s, and names its path", (_, value, path) => {
+  expect(() => toJson("data", value)).toThrow(
+    expect.objectContaining({ code: "INVALID_OPTION", path }),
+  );
+});
+
+it("refuses what refers to itself, and a deep nest, without an endless recursion", () => {
+  const cycle: { self?: unknown } = {};
+  cycle.self = cycle;
+  expect(() => toJson("data", cycle)).toThrow(expect.objectContaining({ path: "data" }));
+  let deep: unknown = 1;
+  for (let level = 0; level < 200_000; level += 1) deep = [deep];
+  expect(() => toJson("data", deep)).toThrow(expect.objectContaining({ path: "data" }));
+});
+
+it("keeps what JSON carries, and what says itself how it is carried", () => {
+  const at = new Date(0);
+  const given = { at, money: new Money(5), absent: undefined, empty: {}, none: null, "": [[]] };
+  const kept = { at: at.toISOString(), money: { cents: 5 }, empty: {}, none: null, "": [[]] };
+  expect(toJson("data", given)).toEqual(kept);
+  expect(toJson("data", undefined)).toBe(null);
+  expect(toJson("data", Object.create(null))).toEqual({});
+});

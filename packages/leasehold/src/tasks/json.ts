@@ -1,0 +1,87 @@
+/** What task data, output and progress may be: only what JSON carries, because the rest would be lost silently. */
+import { InvalidOptionError } from "../core/index.js";
+import { describe } from "./describe.js";
+import type { Json } from "./port.js";
+
+/**
+ * The value as its JSON represents it, so that readers get exactly the stored value. Undefined is null, a
+ * property that is undefined is absent, and an object with `toJSON`, such as a Date, is what that returns.
+ * @throws InvalidOptionError for what JSON does not carry, with its path, such as `data.items.3.price`
+ */
+export function toJson(path: string, value: unknown, longestBytes?: number): Json {
+  let text: string;
+  try {
+    checkCarried(path, "", value);
+    text = JSON.stringify(value) ?? "null";
+  } catch (error) {
+    if (error instanceof InvalidOptionError) throw error;
+    const problem = error instanceof Error ? error.message : describe(error);
+    throw new InvalidOptionError(path, `cannot be kept as JSON: ${problem}`);
+  }
+  if (longestBytes !== undefined && new TextEncoder().encode(text).length > longestBytes) {
+    throw new InvalidOptionError(path, `must be at most ${longestBytes} bytes as JSON`);
+  }
+  return JSON.parse(text) as Json;
+}
+
+function checkCarried(path: string, key: string, given: unknown): void {
+  const value = hasToJson(given) ? given.toJSON(key) : given;
+  if (Array.isArray(value)) return checkItems(path, value);
+  switch (typeof value) {
+    case "function":
+    case "symbol":
+    case "bigint":
+      throw notCarried(path, `a ${typeof value}`);
+    case "number":
+      if (!Number.isFinite(value)) throw notCarried(path, String(value));
+      return;
+    case "object":
+      if (value !== null) checkProperties(path, value);
+  }
+}
+
+function checkItems(path: string, items: readonly unknown[]): void {
+  for (let index = 0; index < items.length; index += 1) {
+    const item = items[index];
+    if (item === undefined) throw notCarried(`${path}.${index}`, "undefined in an array");
+    if (mayLose(item)) checkCarried(`${path}.${index}`, `${index}`, item);
+  }
+}
+
+function checkProperties(path: string, object: object): void {
+  const properties = Object.entries(object);
+  const kind = Object.prototype.toString.call(object).slice("[object ".length, -1);
+  const isEmpty = properties.length === 0 && !PLAIN.has(kind);
+  if (isEmpty || object instanceof Error || ArrayBuffer.isView(object)) {
+    throw notCarried(path, `a ${kind}`);
+  }
+  for (const [name, item] of properties) {
+    if (mayLose(item)) checkCarried(`${path}.${name}`, name, item);
+  }
+}
+
+/**
+ * Objects that may be empty. Built-in ones such as a Map keep their content elsewhere than in properties.
+ * Objects of classes are `Object`; wrappers are what they wrap.
+ */
+const PLAIN: ReadonlySet<string> = new Set(["Object", "String", "Number", "Boolean"]);
+
+/** Spares the path of a value that JSON carries for certain. */
+function mayLose(value: unknown): boolean {
+  return typeof value !== "string" && typeof value !== "boolean" && value != null;
+}
+
+function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    typeof (value as { toJSON?: unknown }).toJSON === "function"
+  );
+}
+
+function notCarried(path: string, what: string): InvalidOptionError {
+  return new InvalidOptionError(
+    path,
+    `must be something that JSON carries, not ${what}: convert it, or leave it out`,
+  );
+}
