@@ -140,6 +140,14 @@ export async function migratePostgres(
 /**
  * The steps of {@link migratePostgres}, applied and remaining, without taking any.
  * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ * @example
+ * ```ts
+ * import { planPostgres } from "leasehold/stores/postgres";
+ * import { manualEnv } from "leasehold/testing";
+ *
+ * const steps = await planPostgres({ directory: "./not-created" }, manualEnv());
+ * console.log(steps.filter(({ appliedAt }) => appliedAt === null).map(({ name }) => name));
+ * ```
  */
 export async function planPostgres(
   source: PostgresSource,
