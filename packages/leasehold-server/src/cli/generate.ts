@@ -15,7 +15,7 @@ import { operatorOf, withReason } from "./operator-actions.js";
 import { decimal, duration, type Where, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
-import { openWhere } from "./stores.js";
+import { openWhere, tenantOf } from "./stores.js";
 import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
 const rate = decimal(0.01, 1_000);
@@ -97,7 +97,7 @@ async function run(where: Where, options: RunOptions): Promise<void> {
     telemetry?.measured("leases", stores.leases, env.clock) ?? stores.leases,
     {
       env,
-      namespace: where.namespace,
+      namespace: tenantOf(where, stores),
       ...(options.holder === undefined ? {} : { holder: options.holder }),
     },
     stores,
@@ -134,8 +134,8 @@ async function show(
   wantedOf: (stores: Stores, namespace: string) => Promise<GeneratorWanted>,
 ): Promise<void> {
   const where = whereOf(command);
-  const { namespace } = where;
   const stores = await openWhere(where, systemEnv);
+  const namespace = tenantOf(where, stores);
   try {
     const status = await statusOf(stores, namespace, await wantedOf(stores, namespace));
     print(json, status, () => describe(status));

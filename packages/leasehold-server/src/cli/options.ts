@@ -14,8 +14,8 @@ export interface Where {
   readonly store: string;
   /** Where tasks and the state of the generator are; undefined means in `store`. */
   readonly control: string | undefined;
-  /** The tenant. */
-  readonly namespace: string;
+  /** The tenant; undefined means that of a server's API key. */
+  readonly namespace: string | undefined;
 }
 
 /** What --store says of memory: to users of commands for {@link ownWhereOf}, and for {@link whereOf}. */
@@ -100,8 +100,16 @@ export function controlWhereOf(command: Command): Where {
   return { store: control, control: undefined, namespace: namespaceOf(command) };
 }
 
-function namespaceOf(command: Command): string {
-  return command.opts<{ namespace?: string }>().namespace ?? "default";
+function namespaceOf(command: Command): string | undefined {
+  const isNamed = command.getOptionValueSource("namespace") !== "default";
+  const { namespace = "default" } = command.opts<{ namespace?: string }>();
+  return isNamed || !isServer(command) ? namespace : undefined;
+}
+
+/** Whether the command works on a Leasehold server. */
+export function isServer(command: Command): boolean {
+  const { store, control = store } = urlsOf(command);
+  return /^https?:/i.test(control ?? "");
 }
 
 /** --store without --control applies to tasks too, and overrides LEASEHOLD_CONTROL. */

@@ -28,6 +28,11 @@ export function openWhere({ store, control }: Stored, env: Env): Promise<Stores>
   return openStores(store, apart, env, CONNECT_TIMEOUT_MS);
 }
 
+/** The tenant that the command names, or the server's, or `default`. */
+export function tenantOf({ namespace }: Where, stores: LeaseStores): string {
+  return namespace ?? stores.namespace ?? "default";
+}
+
 /** Connects to the store and the tenant of a command. Commands say by themselves where there is no token. */
 export function connectTo(
   { store, namespace }: Where,
