@@ -31,10 +31,12 @@ export type {
   PauseKey,
   PauseStore,
   Performed,
+  RemoteOperator,
   Role,
   RotateOutcome,
   TaskActs,
   TenantLimits,
+  Verification,
 } from "./control/index.js";
 export type {
   AcquireOutcome,

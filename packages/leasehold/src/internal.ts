@@ -13,6 +13,7 @@ import {
 import { invariant, type LeaseId } from "./env/index.js";
 
 export {
+  ACTION_ALIASES,
   type Act,
   type Actors,
   type ApiKey,
@@ -23,6 +24,7 @@ export {
   CHAIN_BEGIN,
   type Checkpoint,
   type Control,
+  claimedActorOf,
   clearPause,
   createKey,
   equalDigests,
@@ -39,6 +41,7 @@ export {
   type PauseKey,
   parseKeyText,
   pausesOf,
+  type RemoteOperator,
   ROLES,
   type Role,
   revokeKey,
@@ -177,6 +180,8 @@ export {
   type TasksClient,
   type TaskView,
   tasksOver,
+  type UnhandledKind,
+  unhandledKinds,
 } from "./tasks/index.js";
 
 // What the public types of these classes hide.

@@ -47,6 +47,9 @@ export const LIBRARY: Rules = {
     compat: ["env", "core", "index", "stores/redis"],
     // What authors of stores import.
     port: ["env", "core", "tasks"],
+    // A worker thread opens a store of its own.
+    "renewal-thread": ["env", "core", "stores/open"],
+    "renew-in": ["env", "core", "stores/source"],
     // The public face: it joins the core with the stores.
     index: [
       "env",
@@ -55,6 +58,7 @@ export const LIBRARY: Rules = {
       "connect",
       "face",
       "leasehold",
+      "renewal-thread",
       "stores/open",
       "stores/opening",
       "stores/source",
@@ -77,6 +81,7 @@ export const LIBRARY: Rules = {
       "instrumentation",
       "tasks",
       "leasehold",
+      "renew-in",
       "stores/opening",
       "stores/source",
     ],
@@ -103,6 +108,8 @@ export const LIBRARY: Rules = {
     "tasks/retrying.ts": ["stores/"],
     "control/retrying.ts": ["stores/"],
     "tasks/leases.ts": ["stores/", "testing/"],
+    // For Node alone, so that it is not part of the index.
+    "env/process-clock.ts": ["renewal-thread/"],
     // The simulated world's database is the memory store, whose records its checkers look into.
     "stores/memory/store.ts": ["internal.ts"],
     "stores/memory/tasks.ts": ["internal.ts"],
@@ -129,8 +136,15 @@ export const LIBRARY: Rules = {
   heavy: ["@opentelemetry/api"],
   anywhere:
     /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|etcd))\/index)\.ts$/,
-  asksForProcess: ["env/warnings.ts", "env/ids.ts", "env/signals.ts"],
-  node: ["compat/", "stores/postgres/", "stores/kubernetes/", "stores/redis/", "stores/zookeeper/"],
+  asksForProcess: ["env/ids.ts", "env/protocols.ts", "env/signals.ts", "env/warnings.ts"],
+  node: [
+    "compat/",
+    "renewal-thread/",
+    "stores/postgres/",
+    "stores/kubernetes/",
+    "stores/redis/",
+    "stores/zookeeper/",
+  ],
   // A pod gets the address of its cluster from the environment, and kubectl its kubeconfig.
   surroundings: ["stores/kubernetes/connection-cluster.ts"],
   clock: ["env/"],

@@ -28,6 +28,7 @@ export {
   type MetricOf,
   seriesOf,
 } from "./metrics.js";
+export { type Address, otherProtocolAt, type Protocol } from "./protocols.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { Recent } from "./recent.js";
 export { type Repeating, repeat } from "./repeat.js";
