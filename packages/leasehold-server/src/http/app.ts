@@ -11,7 +11,6 @@ import {
   type GeneratorState,
   type GrantHistory,
   KEEP_ENDED_KEYS_MS,
-  measureStalls,
   observed,
   type Repeating,
   repeat,
@@ -259,7 +258,6 @@ export function createApp(options: AppOptions): ServerApp {
   const unobserve =
     telemetry &&
     observeStores(telemetry, { leases, tasks, generator, clock, tenants: served, namespace });
-  const unmeasureStalls = measureStalls(env);
   app.use(async (context, next) => {
     const startMs = env.clock.monotonic();
     context.set("arrivedMs", startMs);
@@ -357,7 +355,6 @@ export function createApp(options: AppOptions): ServerApp {
     async close() {
       closing = true;
       unobserve?.();
-      unmeasureStalls();
       admission.close();
       activities.close();
       await tenants.close();

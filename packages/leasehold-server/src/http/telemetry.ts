@@ -2,7 +2,13 @@
 import type { Context, MiddlewareHandler } from "hono";
 import type { Clock, Env, LeaseStore } from "leasehold";
 import type { MetricName, Observation } from "leasehold/internal";
-import { type GeneratorState, TASK_STATES, type TaskStore, withTimeout } from "leasehold/internal";
+import {
+  type GeneratorState,
+  measureStalls,
+  TASK_STATES,
+  type TaskStore,
+  withTimeout,
+} from "leasehold/internal";
 import type { Telemetry } from "leasehold/telemetry";
 import { routeOf } from "./auth/access.js";
 import type { AppEnv } from "./request.js";
@@ -70,12 +76,13 @@ export interface Sampled {
   readonly namespace: string;
 }
 
-/** Observes tasks, grants and the generator. The returned function ends it. */
+/** Observes tasks, grants, the generator, and pauses of this process. The returned function ends it. */
 export function observeStores(telemetry: Telemetry, sampled: Sampled): () => void {
   const { leases, tasks, generator, clock, tenants, namespace } = sampled;
   const sample = <Name extends MetricName>(read: () => Promise<Observation<Name>[]>) =>
     atMostEvery(clock, SAMPLE_EVERY_MS, read);
   const ends = [
+    measureStalls({ telemetry, clock }),
     telemetry.observe(
       "leasehold.task.depth",
       sample(async () => {

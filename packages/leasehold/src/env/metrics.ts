@@ -263,8 +263,6 @@ export type LabelsOf<Name extends MetricName> = {
 /**
  * All combinations of label values of a metric. Exporters announce them with zero: a counter that appears at
  * its first event has no increase that a collector could see. Empty if the values of a label are not listed.
- *
- * @example seriesOf("leasehold.lease.losses") // [{ reason: "expired" }, { reason: "revoked" }, ...]
  */
 export function seriesOf<Name extends MetricName>(name: Name): LabelsOf<Name>[] {
   let series: Record<string, string>[] = [{}];

@@ -6,7 +6,7 @@ const EVERY_MS = 100;
  * Measures how late timers of this process fire, until the returned function is called. A blocked event loop, a
  * long garbage collection and a suspended process delay renewals by as much.
  */
-export function measureStalls({ telemetry, clock }: Env): () => void {
+export function measureStalls({ telemetry, clock }: Pick<Env, "telemetry" | "clock">): () => void {
   if (!telemetry) return () => {};
   const tick = () => {
     const dueMs = clock.monotonic() + EVERY_MS;
