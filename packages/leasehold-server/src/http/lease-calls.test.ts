@@ -64,7 +64,7 @@ test("emits each change of a lease with its request id", async () => {
   await call("release", [{ leaseId: c.leaseId }], "q10");
   await call("release", [{ leaseId: a.leaseId }], "q11");
   await call("revoke", [{ resource: "r" }], "q12");
-  const cause = (requestId: string) => ({ requestId, resource: "r" });
+  const cause = (requestId: string) => ({ requestId, resource: "r", tookMs: 0 });
   const byA = { type: "acquired", holder: "a", grantId: a.grantId, token, ttlMs: 1_000 };
   expect(events).toEqual([
     { ...byA, ...cause("q1"), replaced: null },
@@ -76,11 +76,12 @@ test("emits each change of a lease with its request id", async () => {
       heldBy: "a",
       grantId: a.grantId,
       asked: b.grantId,
+      token,
       queueMs: null,
       ahead: null,
     },
     { type: "renewed", ...cause("q4"), grantId: a.grantId, token, ttlMs: 2_000 },
-    { type: "lost", ...cause("q5"), grantId: a.grantId, reason: "expired" },
+    { type: "lost", ...cause("q5"), grantId: a.grantId, token, reason: "expired" },
     {
       type: "acquired",
       ...cause("q6"),
@@ -97,6 +98,7 @@ test("emits each change of a lease with its request id", async () => {
       heldBy: "b",
       grantId: b.grantId,
       asked: a.grantId,
+      token: second.token,
       queueMs: null,
       ahead: null,
     },
@@ -110,7 +112,7 @@ test("emits each change of a lease with its request id", async () => {
       token: third.token,
       replaced: { holder: "b", grantId: b.grantId, token: second.token, state: "revoked" },
     },
-    { type: "released", ...cause("q10"), grantId: c.grantId },
+    { type: "released", ...cause("q10"), grantId: c.grantId, token: third.token },
     { type: "notHeld", ...cause("q11"), grantId: a.grantId },
   ]);
   const text = JSON.stringify(events);
@@ -129,7 +131,7 @@ test("emits failures, and whether the outcome is unknown", async () => {
   await call("renew", [{ leaseId, ttlMs: 1_000 }]);
   await call("release", [{ leaseId }]);
   await call("revoke", [{ resource: "r" }]);
-  const common = { type: "failed", requestId: "q", resource: "r", applied: "maybe" };
+  const common = { type: "failed", requestId: "q", resource: "r", applied: "maybe", tookMs: 0 };
   expect(events).toEqual(
     ["acquire", "renew", "release", "revoke"].map((operation) => ({
       ...common,
