@@ -54,7 +54,7 @@ import { type Worker, type WorkerOptions, workerOver } from "./worker.js";
 export interface TasksOptions {
   /** The namespace of the tasks. Default `default`. */
   namespace?: string;
-  /** The holder name of this client, recorded with every attempt. Default `pid-<pid>-<random>`. */
+  /** The holder name of this client, recorded with every attempt. Default `<host>-<pid>-<random>`. */
   holder?: string;
   /** A pino logger, or an object with the same methods. Default: warnings and errors are warnings of the process, each once. */
   logger?: Env["logger"];
