@@ -6,7 +6,6 @@ import {
   checkKnown,
   checkName,
   checkPage,
-  InvalidOptionError,
   LEASE_STATES,
   type LeaseholdError,
   type LeaseView,
