@@ -189,7 +189,8 @@ function clientOver(
     thread: owned.thread,
   });
   const collector = owned.collect ? startCollector(store, env) : undefined;
-  const forgotten = env.clock === systemClock ? warnOfForgotten(leases, env) : undefined;
+  const isRealTime = env.clock === systemClock || owned.thread !== undefined;
+  const forgotten = isRealTime ? warnOfForgotten(leases, env) : undefined;
   let tasks: TasksClient | undefined;
   let closed: Promise<void> | undefined;
   const close = async () => {
