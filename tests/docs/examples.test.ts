@@ -203,7 +203,7 @@ function showsEveryRoute(out: string): void {
     ["GET", "/v1/locks/ID", "200"],
     ["GET", "/v1/locks", "200"],
     ["DELETE", "/v1/locks/ID", "200"],
-    ["POST", "/v1/locks/ID/renew", "404"],
+    ["POST", "/v1/locks/ID/renew", "409"],
     ["POST", "/v1/locks/acquire", "200"],
     ["DELETE", "/v1/locks/ID", "200"],
     ["POST", "/api/leases", "201"],

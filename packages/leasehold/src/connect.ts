@@ -4,6 +4,8 @@ import {
   type ClientOptions,
   ClosedError,
   checkKnown,
+  checkObject,
+  checkOptional,
   InvalidOptionError,
   LeaseClient,
   type LeaseStore,
@@ -17,6 +19,7 @@ import {
   type Env,
   getsSignals,
   isHeldByOneTimer,
+  measureStalls,
   newHolder,
   type Repeating,
   repeat,
@@ -24,6 +27,8 @@ import {
   systemEnv,
   warningLogger,
 } from "./env/index.js";
+
+import { loggedLeases } from "./instrumentation/lease-log.js";
 import { type Leasehold, leaseholdOver } from "./leasehold.js";
 import { type LoadThread, threadFor } from "./renew-in.js";
 import { type Engines, openBy, withTasks } from "./stores/opening.js";
@@ -85,6 +90,16 @@ export interface OpenStoresOptions
   control?: Source;
 }
 
+/** @throws InvalidOptionError */
+export function checkOpenStoresOptions(options: OpenStoresOptions): void {
+  checkKnown(options, { logger: true, env: true, connectTimeoutMs: true, control: true });
+}
+
+/** @throws InvalidOptionError */
+export function checkMigrateOptions(options: Pick<ConnectOptions, "logger" | "env">): void {
+  checkKnown(options, { logger: true, env: true });
+}
+
 const OPTIONS: Readonly<Record<keyof ConnectOptions, true>> = {
   namespace: true,
   holder: true,
@@ -108,11 +123,15 @@ export async function openLeasehold(
   loadThread?: LoadThread,
 ): Promise<Leasehold<AnyLease>> {
   checkKnown(options, OPTIONS);
+  for (const name of ["logger", "env", "defaults"] as const) {
+    if (options[name] !== undefined) checkObject(name, options[name]);
+  }
+  checkOptional("boolean", options, ["unfenced"]);
   const signals = signalsOf(options);
   const threaded = await threadFor(source, options, loadThread);
   const env = { ...envOf(options), ...(threaded && { clock: threaded.module.processClock }) };
   const { connectTimeoutMs } = options;
-  const isStore = typeof source === "object" && "acquire" in source;
+  const isStore = isLeaseStore(source);
   const opened: LeaseStores = isStore
     ? // What connect() did not open, it does not close.
       { leases: source, close: async () => {} }
@@ -125,7 +144,7 @@ export async function openLeasehold(
     let { namespace } = opened;
     let taskStore = () => withTasks(opened, isStore ? "" : source).tasks;
     if (options.tasks !== undefined) {
-      const apart = await openBy(engines, options.tasks, env, connectTimeoutMs);
+      const apart = await openBy(engines, options.tasks, env, connectTimeoutMs, "tasks");
       closing.push(apart.close.bind(apart));
       const { tasks } = withTasks(apart, options.tasks);
       taskStore = () => tasks;
@@ -142,8 +161,10 @@ export async function openLeasehold(
     // A server collects by itself, and a store of the caller's is the caller's to collect.
     const isCollected = isStore || (opened.tasks?.capabilities.reaps ?? false);
     namespace = onlyNamespace("namespace", namespace, options.namespace);
+    // Without a logger of the caller's there are only warnings.
+    const isLogged = (options.logger ?? options.env?.logger) !== undefined;
     return clientOver(
-      opened.leases,
+      isLogged ? loggedLeases(opened.leases, env) : opened.leases,
       taskStore,
       { ...options, ...(namespace !== undefined && { namespace }), env },
       signals,
@@ -157,6 +178,14 @@ export async function openLeasehold(
     await disconnect();
     throw error;
   }
+}
+
+/** A client also acquires, but only a store has all of these. */
+function isLeaseStore(source: unknown): source is LeaseStore {
+  if (typeof source !== "object" || source === null) return false;
+  return ["acquire", "renew", "release", "collect"].every(
+    (name) => typeof Reflect.get(source, name) === "function",
+  );
 }
 
 /**
@@ -189,6 +218,7 @@ function clientOver(
     thread: owned.thread,
   });
   const collector = owned.collect ? startCollector(store, env) : undefined;
+  const unmeasure = measureStalls(env);
   const isRealTime = env.clock === systemClock || owned.thread !== undefined;
   const forgotten = isRealTime ? warnOfForgotten(leases, env) : undefined;
   let tasks: TasksClient | undefined;
@@ -198,6 +228,7 @@ function clientOver(
     await tasks?.close();
     await leases.close();
     await collector?.stop();
+    unmeasure();
     await forgotten?.stop();
     await owned.disconnect().finally(forget);
   };

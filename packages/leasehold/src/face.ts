@@ -31,10 +31,12 @@ export type {
   PauseKey,
   PauseStore,
   Performed,
+  RemoteOperator,
   Role,
   RotateOutcome,
   TaskActs,
   TenantLimits,
+  Verification,
 } from "./control/index.js";
 export type {
   AcquireOutcome,
@@ -125,6 +127,7 @@ export type {
   Scope,
   SpanAttributes,
   SpanOptions,
+  Tallied,
   Telemetry,
   Timer,
   TraceContext,

@@ -2,7 +2,14 @@
  * Leasehold: leases with fencing tokens, and the locks, elections, singletons, shards and tasks that are built on
  * them. Start with {@link connect}.
  */
-import { type ConnectOptions, envOf, type OpenStoresOptions, openLeasehold } from "./connect.js";
+import {
+  type ConnectOptions,
+  checkMigrateOptions,
+  checkOpenStoresOptions,
+  envOf,
+  type OpenStoresOptions,
+  openLeasehold,
+} from "./connect.js";
 import type { AnyLease, LeaseStore } from "./core/index.js";
 import type { Leasehold } from "./leasehold.js";
 import { ENGINES, openStores as open } from "./stores/open.js";
@@ -60,7 +67,8 @@ export function connect(
  * await stores.close();
  * ```
  */
-export function openStores(source: Source, options: OpenStoresOptions = {}): Promise<Stores> {
+export async function openStores(source: Source, options: OpenStoresOptions = {}): Promise<Stores> {
+  checkOpenStoresOptions(options);
   return open(source, options.control, envOf(options), options.connectTimeoutMs);
 }
 
@@ -79,9 +87,10 @@ export function openStores(source: Source, options: OpenStoresOptions = {}): Pro
  * console.log(await migrate("pglite:"));
  * ```
  */
-export function migrate(
+export async function migrate(
   source: Source,
   options: Pick<ConnectOptions, "logger" | "env"> = {},
 ): Promise<readonly string[]> {
+  checkMigrateOptions(options);
   return migrateBy(ENGINES, source, envOf(options));
 }

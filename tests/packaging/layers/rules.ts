@@ -27,7 +27,7 @@ export const LIBRARY: Rules = {
     election: ["env", "core"],
     fence: ["env", "core"],
     control: ["env", "core", "tasks"],
-    instrumentation: ["env", "core", "tasks"],
+    instrumentation: ["env", "core", "election", "tasks"],
     // The generator is a Singleton.
     tasks: ["env", "core", "election"],
     wire: ["core", "tasks", "control", "election"],
@@ -75,7 +75,16 @@ export const LIBRARY: Rules = {
     ],
     // The client: the core's leases, elections and tasks as one.
     leasehold: ["core", "election", "tasks"],
-    connect: ["env", "core", "tasks", "leasehold", "renew-in", "stores/opening", "stores/source"],
+    connect: [
+      "env",
+      "core",
+      "instrumentation",
+      "tasks",
+      "leasehold",
+      "renew-in",
+      "stores/opening",
+      "stores/source",
+    ],
     // Of control it exports types alone: the opened stores name them.
     face: ["env", "core", "control", "election", "tasks", "connect", "leasehold", "stores/source"],
     // What the server, its command line, the console and the verification share of the inside.
@@ -105,9 +114,10 @@ export const LIBRARY: Rules = {
     "stores/memory/store.ts": ["internal.ts"],
     "stores/memory/tasks.ts": ["internal.ts"],
     // Without OpenTelemetry.
-    "instrumentation/top-prefixes.ts": ["internal.ts"],
+    "instrumentation/top-names.ts": ["internal.ts"],
+    "instrumentation/lease-log.ts": ["connect.ts"],
     // For people who look at a server, not for programs.
-    "election/leadership.ts": ["internal.ts"],
+    "election/leadership.ts": ["internal.ts", "instrumentation/"],
     "tasks/explain.ts": ["internal.ts"],
   },
   typesOnly: {
@@ -126,7 +136,7 @@ export const LIBRARY: Rules = {
   heavy: ["@opentelemetry/api"],
   anywhere:
     /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|etcd))\/index)\.ts$/,
-  asksForProcess: ["env/warnings.ts", "env/ids.ts", "env/signals.ts"],
+  asksForProcess: ["env/ids.ts", "env/protocols.ts", "env/signals.ts", "env/warnings.ts"],
   node: [
     "compat/",
     "renewal-thread/",

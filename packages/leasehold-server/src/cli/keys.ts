@@ -1,4 +1,4 @@
-/** Creates, lists, rotates and revokes API keys, directly in the database. */
+/** Creates, lists, rotates and revokes API keys, directly in the database. A server lists them too. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import {
   type ApiKey,
@@ -14,7 +14,7 @@ import { UsageError } from "./failures.js";
 import { type ActionOptions, withOperatorAction } from "./operator-actions.js";
 import { duration, integer, namespaceOption, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
-import { withControl } from "./stores.js";
+import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
 
 export function addKeys(program: Command): void {
@@ -78,11 +78,14 @@ function addList(keys: Command): void {
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 100)
     .option("--json", "print JSON")
     .action(async ({ namespace, all, limit, json }: ListOptions, command: Command) => {
-      const { items, nextCursor } = await withControl(whereOf(command), ({ keys: kept }) =>
-        kept.list({ namespace: all ? null : namespace, limit }),
+      const owner = all ? null : namespace;
+      // One more than is shown, to know whether there are more.
+      const found = await withControlOrServer(whereOf(command), ({ keys: kept }) =>
+        allOf((part) => kept.list({ namespace: owner, ...part }), limit + 1),
       );
+      const items = found.slice(0, limit);
       print(json, items, () => tableOf(items));
-      if (nextCursor !== null)
+      if (found.length > limit)
         process.stderr.write(`there are more than ${limit} keys: raise --limit\n`);
     });
 }
@@ -166,7 +169,7 @@ function stateOf({ revoked, remainingMs }: ApiKey): string {
 
 const HELP = `
 These commands change the database directly (--store or --control), so you can create the first key without
-a server. The audit log records every change. The role decides what a key may do:
+a server. On an http:// store, "keys list" asks the server. The audit log records every change. The role decides what a key may do:
   viewer    read
   holder    acquire, renew and release leases with its prefixes; run tasks with --prefix '' or 'task:'
   operator  read, revoke, pause, and cancel, retry and delete tasks

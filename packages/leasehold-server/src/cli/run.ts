@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { systemEnv } from "leasehold/internal";
+import type { Telemetry } from "leasehold/telemetry";
 import { Exit } from "./failures.js";
 import {
   graceAndMargin,
@@ -12,8 +13,9 @@ import {
 } from "./held-command.js";
 import { duration, whereOf, withStore } from "./options.js";
 import { connectWithin } from "./stores.js";
+import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
-interface Options {
+interface Options extends TelemetryOptions {
   readonly ttl: number;
   readonly wait?: number;
   readonly grace?: number;
@@ -21,7 +23,7 @@ interface Options {
 }
 
 export function addRun(program: Command): void {
-  withStore(program.command("run"))
+  withTelemetry(withStore(program.command("run")))
     .description("run a command while holding a lease, and stop it if the lease is lost")
     .argument("<resource>", "resource to hold")
     .argument("<command...>", "command and its arguments, after --")
@@ -36,7 +38,10 @@ export function addRun(program: Command): void {
     .option("--holder <name>", "name of this holder (default: a random one with the pid)")
     .addHelpText("after", HELP)
     .action(async (resource: string, words: string[], options: Options, command: Command) => {
-      throw new Exit(await run(whereOf(command).store, resource, words, options));
+      const { store } = whereOf(command);
+      throw new Exit(
+        await measuring(options, (telemetry) => run(store, resource, words, options, telemetry)),
+      );
     });
 }
 
@@ -46,11 +51,12 @@ async function run(
   resource: string,
   words: readonly string[],
   { ttl, wait, grace, holder }: Options,
+  telemetry: Telemetry | undefined,
 ): Promise<number> {
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
-  const leases = await connectWithin(url, holder, wait);
+  const leases = await connectWithin(url, holder, wait, telemetry);
   // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
   const waitMs = wait === undefined ? {} : { waitMs: leftOf(wait, clock.monotonic() - beganMs) };

@@ -1,8 +1,9 @@
-import type { Env, LeaseStores, Stores } from "leasehold";
+import type { Env, LeaseStores, Page, Stores } from "leasehold";
 import { type AnyLease, connect, type Leasehold, StoreUnavailableError } from "leasehold";
-import type { Control } from "leasehold/internal";
-import { sleep, systemClock, systemEnv } from "leasehold/internal";
+import type { Control, RemoteOperator } from "leasehold/internal";
+import { invariant, sleep, systemClock, systemEnv } from "leasehold/internal";
 import { ENGINES, openBy, openStores } from "leasehold/internal/open";
+import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
 import type { Where } from "./options.js";
 
@@ -21,6 +22,7 @@ export async function connectWithin(
   url: string,
   holder: string | undefined,
   waitMs = CONNECT_TIMEOUT_MS,
+  telemetry?: Telemetry,
 ): Promise<Leasehold<AnyLease>> {
   const clock = systemClock;
   const untilMs = clock.monotonic() + waitMs;
@@ -29,7 +31,10 @@ export async function connectWithin(
       const leftMs = untilMs - clock.monotonic();
       // Without a timeout of ours, the engine's own: how long one attempt may take.
       const timeout = leftMs > CONNECT_TIMEOUT_MS / 2 ? { connectTimeoutMs: leftMs } : {};
-      const named = holder === undefined ? {} : { holder };
+      const named = {
+        ...(holder !== undefined && { holder }),
+        ...(telemetry && { env: { telemetry } }),
+      };
       // Commands say by themselves where there is no token.
       return await connect(url, { ...timeout, ...named, unfenced: true });
     } catch (error) {
@@ -67,6 +72,37 @@ export async function withControl<T>(
   throw new UsageError(
     "only PostgreSQL and PGlite keep keys, limits and an audit log: name the database with --control",
   );
+}
+
+/** As {@link withControl}, but with a server instead of the database, if the store is one. */
+export async function withControlOrServer<T>(
+  where: Where,
+  work: (stores: Control | RemoteOperator) => Promise<T>,
+): Promise<T> {
+  if (where.control !== undefined || !/^https?:/i.test(where.store))
+    return withControl(where, work);
+  const stores = await openLeases(where.store);
+  try {
+    invariant(stores.operator, "a server's store has an operator's tools");
+    return await work(stores.operator);
+  } finally {
+    await stores.close();
+  }
+}
+
+/** Reads pages until there are `limit` items, or no more. */
+export async function allOf<Item>(
+  read: (part: { limit: number; cursor?: string }) => Promise<Page<Item>>,
+  limit: number,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  for (let cursor: string | null | undefined; cursor !== null && items.length < limit; ) {
+    const part = { limit: limit - items.length, ...(cursor !== undefined && { cursor }) };
+    const page = await read(part);
+    items.push(...page.items);
+    cursor = page.nextCursor;
+  }
+  return items.slice(0, limit);
 }
 
 /** The URL for display, with the password or the API key masked. */

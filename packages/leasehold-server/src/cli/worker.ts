@@ -7,8 +7,9 @@ import { logLevelOption, newLogger } from "./log.js";
 import { duration, integer, keyValue, tasksUrl, withStores } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { CONNECT_TIMEOUT_MS, shownUrl } from "./stores.js";
+import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
-interface Options {
+interface Options extends TelemetryOptions {
   readonly handlers: string;
   readonly option?: Record<string, unknown>;
   readonly concurrency: number;
@@ -20,11 +21,11 @@ interface Options {
 }
 
 export function addWorker(program: Command): void {
-  withStores(program.command("worker"))
+  withTelemetry(withStores(program.command("worker")))
     .description("run tasks with the handlers of a file, until stopped")
     .requiredOption(
       "--handlers <file>",
-      "module whose default export is an array of handlers, or a function (options) => array",
+      "module whose default export is an array of handlers, or a function (options, { telemetry }) => array",
     )
     .addOption(
       new Option(
@@ -57,9 +58,13 @@ async function work(url: string, options: Options): Promise<void> {
   const { clock } = systemEnv;
   const shutdown = listenForShutdown(clock);
   const logger = newLogger(options.logLevel);
-  const handlers = await loadHandlers(options.handlers, options.option ?? {});
+  const exporting = await startTelemetry(options);
+  const { telemetry, metricsUrl } = exporting;
+  const context = telemetry === undefined ? {} : { telemetry };
+  const handlers = await loadHandlers(options.handlers, options.option ?? {}, context);
   const leasehold = await connect(url, {
     logger,
+    env: context,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     ...(options.holder === undefined ? {} : { holder: options.holder }),
   });
@@ -71,11 +76,20 @@ async function work(url: string, options: Options): Promise<void> {
       ...(options.queue && { queues: options.queue }),
     });
     const kinds = handlers.map((handler) => handler.kind);
-    logger.info({ holder: leasehold.holder, kinds, store: shownUrl(url) }, "working");
+    logger.info(
+      {
+        holder: leasehold.holder,
+        kinds,
+        store: shownUrl(url),
+        ...(metricsUrl !== undefined && { metrics: metricsUrl }),
+      },
+      "working",
+    );
     await shutdown.requested();
     logger.info({ holder: leasehold.holder }, "draining");
   } finally {
     await leasehold.close();
+    await exporting.close();
   }
   // Timers and connections that handlers leave open must not keep the process alive.
   throw new Exit(0);

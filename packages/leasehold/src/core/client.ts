@@ -27,7 +27,12 @@ import {
   checkInteger,
   checkKnown,
   checkNumber,
+  checkObject,
+  checkOptional,
   checkPage,
+  checkSignal,
+  HOLDING,
+  LEASE_STATES,
   type LeaseOptions,
   type ResolvedOptions,
   resolveOptions,
@@ -62,6 +67,13 @@ export type TryRunResult<T> =
 
 /** The result of `revoke`: `notHeld` when there was no live grant, `otherToken` when it was not the expected one. */
 export type RevokeResult = Exclude<RevokeOutcome, { status: "failed" }>;
+
+const REUSABLE: Readonly<Record<keyof LeaseOptions, true>> = {
+  ...HOLDING,
+  signal: true,
+  acquireRetries: true,
+  acquireRetryDelayMs: true,
+};
 
 /** What a client closes at its end; `close` is undefined where the caller does. */
 export interface Owned {
@@ -103,8 +115,9 @@ export class LeaseClient implements AsyncDisposable {
     const holder = options.holder ?? newHolder(env.random);
     checkName("namespace", namespace);
     checkName("holder", holder);
-    this.#graceMs = options.graceMs ?? 5_000;
-    checkNumber("graceMs", this.#graceMs, 0, Number.MAX_SAFE_INTEGER);
+    const { graceMs = 5_000 } = options;
+    checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
+    this.#graceMs = graceMs;
     this.defaults = options.defaults ?? {};
     // Reject wrong defaults now, not at the first lease.
     this.#resolved = resolveOptions(this.defaults, {}, store.capabilities.ttl);
@@ -213,6 +226,7 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   reusableLease(resource: string, options: LeaseOptions = {}): ReusableLease {
+    checkKnown(options, REUSABLE);
     const { acquireRetries = 3, acquireRetryDelayMs = 200, ...own } = options;
     checkInteger("acquireRetries", acquireRetries, 0, Number.MAX_SAFE_INTEGER);
     checkNumber("acquireRetryDelayMs", acquireRetryDelayMs, 0, Number.MAX_SAFE_INTEGER);
@@ -233,7 +247,7 @@ export class LeaseClient implements AsyncDisposable {
 
   async list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
     this.#checkOpen();
-    checkPage(query, { prefix: true, states: true, renewedOnly: true });
+    checkPage(query, { prefix: true, states: true, renewedOnly: true }, LEASE_STATES);
     return this.#store.list({ ...query, namespace: this.namespace });
   }
 
@@ -244,6 +258,7 @@ export class LeaseClient implements AsyncDisposable {
     this.#checkOpen();
     checkName("resource", resource);
     checkKnown(options, { expectedToken: true, free: true, reason: true });
+    checkOptional("string", options, ["reason"]);
     const { free = "atExpiry", expectedToken } = options;
     if (free !== "atExpiry" && free !== "now") {
       throw new InvalidOptionError("free", 'must be "atExpiry" or "now"');
@@ -260,6 +275,8 @@ export class LeaseClient implements AsyncDisposable {
 
   watch(options: { signal: AbortSignal }): AsyncIterable<WatchEvent> {
     this.#checkOpen();
+    checkObject("options", options);
+    checkSignal(options.signal);
     return this.#store.watch(this.namespace, options);
   }
 
@@ -387,6 +404,7 @@ export class LeaseClient implements AsyncDisposable {
   #resolve(resource: string, options: AcquireOptions): ResolvedOptions {
     this.#checkOpen();
     checkName("resource", resource);
+    checkObject("options", options);
     if (Object.keys(options).length === 0) return this.#resolved;
     return resolveOptions(options, this.defaults, this.#context.capabilities.ttl);
   }

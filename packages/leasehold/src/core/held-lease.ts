@@ -35,7 +35,7 @@ import {
 } from "./errors.js";
 import type { GrantedLease, KeepOptions } from "./grant.js";
 import type { Lease, LostHandler } from "./lease.js";
-import { RENEW_JITTER_RATIO } from "./options.js";
+import { checkFunction, RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
 import { type RenewalScheduler, type ScheduledLease, TOGETHER_MS } from "./renewal-scheduler.js";
 import type { RenewalAnswer, ThreadRenewals } from "./thread.js";
@@ -162,6 +162,7 @@ export class HeldLease implements Lease, ScheduledLease {
   }
 
   onLost(handler: LostHandler): () => void {
+    checkFunction("handler", handler);
     if (this.#lostError) {
       const { reason } = this.#lostError;
       queueMicrotask(() => this.#notify(handler, reason));
@@ -251,7 +252,7 @@ export class HeldLease implements Lease, ScheduledLease {
     for (const handler of handlers) this.#notify(handler, reason);
     this.#end();
     const { resource, grantId, tokenIfAny: token } = this;
-    this.#env.logger.warn({ resource, grantId, token, reason }, "lease lost");
+    this.#env.logger.warn({ event: "lease_lost", resource, grantId, token, reason }, "lease lost");
   }
 
   /** Called by the scheduler when trust has ended or a renewal is due. */

@@ -20,19 +20,32 @@
 export { Batcher, batched, failedMaybe } from "./batching.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
+export { certificateProblem, wasNotSent } from "./connecting.js";
+export { loadDriver } from "./driver.js";
 export * from "./errors.js";
 export type { GrantedLease, KeepOptions } from "./grant.js";
 export { HeldLease } from "./held-lease.js";
 export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
-export { checkName } from "./names.js";
+export { checkName, checkNames } from "./names.js";
+export { type ExpectedServer, expectedHttp, openServer } from "./opening-server.js";
 export {
   type AcquireOptions,
   type ClientOptions,
+  checkArray,
+  checkFunction,
   checkInteger,
   checkKnown,
+  checkMethods,
   checkNumber,
+  checkObject,
+  checkOptional,
   checkPage,
+  checkSignal,
+  checkUrl,
+  HOLDING,
+  kindOf,
+  LEASE_STATES,
   type LeaseOptions,
   withoutUndefined,
 } from "./options.js";

@@ -25,10 +25,12 @@
 import {
   type AcquireOptions,
   ClosedError,
+  checkFunction,
   checkInteger,
+  checkKnown,
   checkName,
   checkNumber,
-  InvalidOptionError,
+  HOLDING,
   type Lease,
   type LeaseClient,
   LeaseholdError,
@@ -60,6 +62,16 @@ export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" 
    */
   graceMs?: number;
 }
+
+const { metadata, ...SHARED } = HOLDING;
+const OPTIONS: Readonly<Record<keyof ShardsOptions, true>> = {
+  ...SHARED,
+  count: true,
+  member: true,
+  work: true,
+  pollIntervalMs: true,
+  graceMs: true,
+};
 
 /** @param shard from 0 to count - 1 */
 export type ShardWork = (shard: number, lease: Lease) => Promise<void>;
@@ -119,14 +131,15 @@ export class Shards implements AsyncDisposable {
     readonly name: string,
     options: ShardsOptions,
   ) {
+    checkName("name", name);
+    checkKnown(options, OPTIONS);
     const { count, member = leases.holder, work, ...rest } = options;
     const { pollIntervalMs = 1_000, graceMs = 5_000, ...acquire } = rest;
-    checkName("name", name);
     checkInteger("count", count, 1, MOST_SHARDS);
     checkName("member", member);
     checkNumber("pollIntervalMs", pollIntervalMs, 1, Number.MAX_SAFE_INTEGER);
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
-    if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
+    checkFunction("work", work);
     this.#leases = leases;
     this.#count = count;
     this.#work = work;

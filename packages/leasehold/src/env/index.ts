@@ -20,24 +20,29 @@ export {
 export { isolated } from "./listener.js";
 export { type Logger, silentLogger } from "./logger.js";
 export {
+  BOUNDARIES,
   type LabelsOf,
   METRICS,
   type MetricKind,
   type MetricName,
   type MetricOf,
+  seriesOf,
 } from "./metrics.js";
+export { type Address, otherProtocolAt, type Protocol } from "./protocols.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { Recent } from "./recent.js";
 export { type Repeating, repeat } from "./repeat.js";
 export type { Scope } from "./scope.js";
 export { SerialExecutor } from "./serial.js";
 export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
+export { measureStalls } from "./stalls.js";
 export type {
   MeasureOptions,
   Observation,
   OpenSpan,
   SpanAttributes,
   SpanOptions,
+  Tallied,
   Telemetry,
   TraceContext,
 } from "./telemetry.js";

@@ -179,7 +179,7 @@ class MainSide implements StartedThread {
       telemetry.count("leasehold.lease.renew.attempts", { outcome: "renewed" }, renewed);
     for (const { status, resource } of others) {
       telemetry.count("leasehold.lease.renew.attempts", { outcome: status });
-      telemetry.blame("endangered", resource);
+      telemetry.tally("endangered", resource);
     }
   }
 
