@@ -1,4 +1,5 @@
 /** The command line end to end, by real processes. */
+import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -165,8 +166,21 @@ describe("run", SLOW, () => {
     expect(lost.code).toBe(69);
     expect(lost.stderr).toMatch(/^leasehold: STORE_UNAVAILABLE: /);
     expect(lost.stderr).not.toMatch(/^ +at /m);
-    const usage = ["run", "r", "--ttl", "1s", "--grace", "900ms", "--", "true"];
-    expect(await leasehold(usage)).toMatchObject({ code: 64 });
+    const usage = [
+      "run",
+      "r",
+      "--store",
+      server.url,
+      "--ttl",
+      "1s",
+      "--grace",
+      "900ms",
+      "--",
+      "true",
+    ];
+    const refused = await leasehold(usage);
+    expect(refused.code).toBe(64);
+    expect(refused.stderr).toContain("--grace must be at most half of --ttl");
   });
 });
 
@@ -288,7 +302,7 @@ describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
 
   it("refuses a file without handlers, and a port that is taken", async () => {
     const file = fileURLToPath(import.meta.resolve("picocolors"));
-    const wrong = await leasehold(["worker", "--store", "memory:x", "--handlers", file]);
+    const wrong = await leasehold(["worker", "--store", server.url, "--handlers", file]);
     expect(wrong.code).toBe(64);
     expect(wrong.stderr).toContain("must be an array of handlers made by defineTask");
     const { port } = new URL(server.url);
@@ -311,6 +325,33 @@ describe("migrate", SLOW, () => {
     expect(JSON.parse((await migrate("--json")).stdout)).toEqual({ store, applied: [] });
   });
 
+  it("says which steps it would take, with their SQL, and when they were taken", async () => {
+    const directory = join(folder, "planned");
+    const store = `pglite:${directory}`;
+    const migrate = (...args: string[]) => leasehold(["migrate", "--store", store, ...args]);
+    const [dry, sql, status, both] = await Promise.all([
+      migrate("--dry-run"),
+      migrate("--sql"),
+      migrate("--status", "--json"),
+      migrate("--sql", "--status"),
+    ]);
+    expect(dry).toMatchObject({ code: 0, stderr: "" });
+    expect(dry.stdout).toMatch(/: would apply leases, tasks, fence,/);
+    expect(sql.stdout).toMatch(/^-- pglite:.*\n\n-- leases\nBEGIN;\n/);
+    expect(sql.stdout).toContain("CREATE TABLE leasehold.task (");
+    expect(sql.stdout.match(/^COMMIT;$/gm)).toHaveLength(dry.stdout.split(", ").length);
+    const { steps } = JSON.parse(status.stdout) as { steps: { appliedAt: string | null }[] };
+    expect(steps.every(({ appliedAt }) => appliedAt === null)).toBe(true);
+    expect(both).toMatchObject({ code: 64, stdout: "" });
+    expect(both.stderr).toContain("cannot be used with");
+    // None of them has created the database.
+    expect(existsSync(directory)).toBe(false);
+    expect(await migrate()).toMatchObject({ code: 0 });
+    expect((await migrate("--dry-run")).stdout).toBe(`${store}: up to date`);
+    expect((await migrate("--sql")).stdout).toBe(`-- ${store}: up to date`);
+    expect((await migrate("--status")).stdout).toMatch(/^leases +\d{4}-\d\d-\d\dT/m);
+  });
+
   it("has nothing to do in memory", async () => {
     const { stdout } = await leasehold(["migrate"], { env: { LEASEHOLD_STORE: "memory:x" } });
     expect(stdout).toBe("memory:x: nothing to migrate");
@@ -329,7 +370,7 @@ describe("what is typed wrong", SLOW, () => {
     ],
     [["worker"], "--handlers <file>", "Options: --store"],
     [["generate", "nonsense"], "unknown command 'nonsense'", "Commands: run, start,"],
-    [["enqueue", "kind", "{"], "the data is not JSON", ""],
+    [["enqueue", "kind", "{", "--store", "redis://x"], "the data is not JSON", ""],
     [["tasks", "--state", "weird"], "Allowed choices are pending, running,", ""],
   ])("%j", async (args, problem, remedy) => {
     const { code, stdout, stderr } = await leasehold(args);

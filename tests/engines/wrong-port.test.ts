@@ -15,7 +15,7 @@ import { describeRedis, type RedisServer, startRedis } from "../support/redis-en
 
 type Kind = "Redis" | "PostgreSQL" | "HTTP" | "TLS";
 
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 8_000;
 /** It takes less than a second, and on a busy machine a few: far less than the timeout. */
 const SOON_MS = 5_000;
 

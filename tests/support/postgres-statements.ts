@@ -88,7 +88,7 @@ export const OPENING: readonly Statement[] = [
     "",
     [{ level: "read committed" }],
   ),
-  sql("migrate-table", "Reads whether the schema has been created.", "", [{ there: true }]),
+  sql("migrate-table", "Reads whether the schema has been created.", "schema", [{ there: true }]),
   sql("migrate-version", "Reads how many migrations have been applied.", "", [
     { version: MIGRATIONS.length },
   ]),

@@ -136,6 +136,7 @@ export type { Leasehold } from "./leasehold.js";
 export type {
   Diagnosis,
   LeaseStores,
+  MigrationStep,
   QueuedWaiter,
   Source,
   StoreSource,

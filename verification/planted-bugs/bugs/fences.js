@@ -34,8 +34,8 @@ export const FENCES = [
     name: "fence-of-all-tenants",
     what: "Resources of the same name share a counter across tenants.",
     file: SQL,
-    find: "await client.query(CHECK, [resource, token, namespace])",
-    by: 'await client.query(CHECK, [resource, token, namespace && "default"])',
+    find: "await client.query(check, [resource, token, namespace])",
+    by: 'await client.query(check, [resource, token, namespace && "default"])',
     check: unit("packages/leasehold/src/fence/fence.test.ts", "accepts a newer and an equal token"),
   },
   {

@@ -36,8 +36,8 @@ export const HTTP = [
     name: "reset-connection-means-not-sent",
     what: "A connection that breaks under a call is taken for one that never was.",
     file: CLIENT,
-    find: 'const applied = connecting || NOT_SENT.has(code) ? "no" : "maybe";',
-    by: 'const applied = connecting || code !== "" || NOT_SENT.has(code) ? "no" : "maybe";',
+    find: 'const applied = wasNotSent(cause) ? "no" : "maybe";',
+    by: 'const applied = code !== "" || wasNotSent(cause) ? "no" : "maybe";',
     check: integration("tests/faults/http-faults.test.ts"),
   },
   {

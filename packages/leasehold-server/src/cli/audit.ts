@@ -14,7 +14,7 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
-import { integer, namespaceOption, whereOf, withStores } from "./options.js";
+import { controlWhereOf, integer, withDatabase, withStores } from "./options.js";
 import { print } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -44,7 +44,6 @@ interface ListOptions {
 function addList(audit: Command): void {
   withStores(audit.command("list"))
     .description("list entries, newest first")
-    .addOption(namespaceOption())
     .option("--all", "list all tenants")
     .option("--target <name>", "list only entries about this resource, task or key")
     .option(
@@ -62,7 +61,7 @@ function addList(audit: Command): void {
         ...(target !== undefined && { target }),
         ...(action.length > 0 && { actions: action.map((name) => ACTION_ALIASES[name] ?? name) }),
       };
-      const entries = await withControlOrServer(whereOf(command), ({ audit: log }) =>
+      const entries = await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
         allOf((part) => log.list({ ...query, ...part }), limit),
       );
       const items = entries.map((entry) => ({
@@ -74,7 +73,7 @@ function addList(audit: Command): void {
 }
 
 function addVerify(audit: Command): void {
-  withStores(audit.command("verify"))
+  withDatabase(audit.command("verify"))
     .description("verify the hash chain of all entries")
     .option(
       "--checkpoint <file>",
@@ -85,7 +84,7 @@ function addVerify(audit: Command): void {
     .action(
       async ({ checkpoint, json }: { checkpoint?: string; json?: boolean }, command: Command) => {
         const known = checkpoint === undefined ? CHAIN_BEGIN : await readCheckpoint(checkpoint);
-        const verified = await withControlOrServer(whereOf(command), ({ audit: log }) =>
+        const verified = await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
           "verify" in log ? log.verify(known) : verifyAudit(log, known),
         );
         print(json, verified, () =>
@@ -99,14 +98,14 @@ function addVerify(audit: Command): void {
 }
 
 function addExport(audit: Command): void {
-  withStores(audit.command("export"))
+  withDatabase(audit.command("export"))
     .description("export all entries of all tenants as JSON lines; the last line is a checkpoint")
     .option("--out <file>", "write to this file (default: stdout)")
     .option("--json", "accepted for symmetry: exports are always JSON")
     .addHelpText("after", EXPORT_HELP)
     .action(async ({ out }: { out?: string }, command: Command) => {
       const exported = (write: Write) =>
-        withControl(whereOf(command), ({ audit: log }) => exportAll(log, write));
+        withControl(controlWhereOf(command), ({ audit: log }) => exportAll(log, write));
       await (out === undefined ? exported(toStdout) : toFile(out, exported));
     });
 }

@@ -11,7 +11,15 @@ import { render } from "./demo/view.js";
 import { watchStores } from "./demo/watch.js";
 import { EXIT } from "./exit-codes.js";
 import { LOOPBACK_HOSTS } from "./exposure.js";
-import { decimal, duration, integer, type Where, whereOf, withStores } from "./options.js";
+import {
+  decimal,
+  duration,
+  EMBEDDED,
+  integer,
+  ownWhereOf,
+  type Where,
+  withDatabase,
+} from "./options.js";
 import { consoleOrSay, engineOf, listenOrSay, portOption } from "./serve.js";
 import { listenForShutdown, type Shutdown } from "./shutdown.js";
 import { openWhere, shownUrl } from "./stores.js";
@@ -41,7 +49,7 @@ interface Options {
 
 export function addDemo(program: Command): void {
   const share = decimal(0, 1);
-  withStores(program.command("demo"))
+  withDatabase(program.command("demo"), EMBEDDED)
     .description("run a demo: a server, two generators, and workers that crash and stall")
     .addOption(portOption())
     .option("--plain", "print one line per event (default if stdout is not a terminal)")
@@ -58,7 +66,7 @@ export function addDemo(program: Command): void {
       0.1,
     )
     .addHelpText("after", HELP)
-    .action(async (options: Options, command: Command) => demo(whereOf(command), options));
+    .action(async (options: Options, command: Command) => demo(ownWhereOf(command), options));
 }
 
 async function demo(where: Where, options: Options): Promise<void> {
@@ -132,7 +140,9 @@ async function host(
 
 function specsOf(url: string, options: Options): ChildSpec[] {
   const { ttl, crashRate, latencyRate } = options;
-  const common = ["--store", url, "--ttl", `${ttl}ms`, "--log-level", "error", "--holder"];
+  // The server serves this program the default tenant, whatever LEASEHOLD_NAMESPACE says.
+  const where = ["--store", url, "--namespace", "default"];
+  const common = [...where, "--ttl", `${ttl}ms`, "--log-level", "error", "--holder"];
   const settings = { crashRate, latencyRate, reportTo: url };
   const worker = [
     "worker",

@@ -6,7 +6,7 @@ import { type Production, readProduction } from "./doctor/production.js";
 import { adviseTtl, type Summary, type TtlAdvice } from "./doctor/ttl.js";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
-import { duration, integer, namespaceOption, whereOf, withStore } from "./options.js";
+import { duration, integer, ownWhereOf, withStore } from "./options.js";
 import { colors, print } from "./output.js";
 import { openLeases, shownUrl } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -38,7 +38,7 @@ interface Report {
 }
 
 export function addDoctor(program: Command): void {
-  withStore(program.command("doctor"))
+  withStore(program.command("doctor"), "own")
     .description("check the setup of a store, measure it, and recommend a TTL")
     .option("--ttl <duration>", "also judge this TTL", duration)
     .option(
@@ -56,11 +56,10 @@ export function addDoctor(program: Command): void {
         .default(2_000, "2s"),
     )
     .option("--samples <n>", "number of renewals to measure", integer(5, 10_000), 100)
-    .addOption(namespaceOption())
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => {
-      const report = await examine(whereOf(command).store, options);
+      const report = await examine(ownWhereOf(command).store, options);
       print(options.json, report, () => toText(report));
       throw new Exit(report.healthy ? 0 : EXIT.failed);
     });

@@ -12,6 +12,7 @@ import {
   Signals,
   ttlOption,
 } from "./held-command.js";
+import { notifier } from "./notices.js";
 import { whereOf, withStore } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectWithin } from "./stores.js";
@@ -37,16 +38,19 @@ export function addElect(program: Command): void {
     .option("--observe", "do not stand for election: print the current leader, and each change")
     .addOption(ttlOption())
     .addOption(graceOption())
-    .option("--holder <name>", "name of this candidate (default: a random one with the pid)")
-    .option("--json", "print JSON lines")
+    .option("--holder <name>", "name of this candidate (default: HOST-PID-RANDOM)")
+    .option("--json", "print JSON lines, on stderr too")
     .addHelpText("after", HELP)
     .action(async (name: string, commandLine: string[], options: Options, command: Command) => {
       if (options.observe && commandLine.length > 0) {
         throw new UsageError("--observe does not stand for election, so it cannot run a command");
       }
-      const { store } = whereOf(command);
+      const where = whereOf(command);
       const code = await measuring(options, async (telemetry) => {
-        const leasehold = await connectWithin(store, options.holder, undefined, telemetry);
+        const leasehold = await connectWithin(where, notifier(options.json), {
+          holder: options.holder,
+          telemetry,
+        });
         try {
           if (!options.observe) return await lead(leasehold, name, commandLine, options);
           await observe(leasehold, name, options);
@@ -92,7 +96,11 @@ async function lead(
           if (!right.signal.aborted) await once(right.signal, "abort");
           return;
         }
-        const exitCode = await runUnder(right, name, commandLine, { graceMs, signals });
+        const exitCode = await runUnder(right, name, commandLine, {
+          graceMs,
+          signals,
+          notify: notifier(json),
+        });
         // The lease was lost, which stopped the command. It runs again when this candidate leads again.
         if (right.signal.aborted) return;
         code = exitCode;

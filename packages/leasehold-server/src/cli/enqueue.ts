@@ -1,11 +1,11 @@
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import type { Enqueued, EnqueueTaskOptions } from "leasehold";
-import { connect, defineTask } from "leasehold";
+import { defineTask } from "leasehold";
 import { DEFAULTS, type Json, withoutUndefined } from "leasehold/internal";
 import { UsageError } from "./failures.js";
-import { integer, moment, tasksUrl, withStores } from "./options.js";
-import { CONNECT_TIMEOUT_MS } from "./stores.js";
+import { controlWhereOf, integer, moment, type Where, withStores } from "./options.js";
+import { connectTo } from "./stores.js";
 
 /** Lines of stdin that are enqueued in one statement. */
 const BATCH = 100;
@@ -30,11 +30,11 @@ export function addEnqueue(program: Command): void {
     .option("--json", "print a line of JSON per task: id and status (enqueued or duplicate)")
     .addHelpText("after", HELP)
     .action(async (kind: string, data: string, options: Options, command: Command) =>
-      enqueue(tasksUrl(command), kind, data, options),
+      enqueue(controlWhereOf(command), kind, data, options),
     );
 }
 
-async function enqueue(url: string, kind: string, data: string, options: Options): Promise<void> {
+async function enqueue(where: Where, kind: string, data: string, options: Options): Promise<void> {
   const { json, queue, priority, dedupeKey, scheduledAt } = options;
   const given = withoutUndefined({ queue, priority, dedupeKey, scheduledAt }) as EnqueueTaskOptions;
   const definition = defineTask(kind);
@@ -45,7 +45,7 @@ async function enqueue(url: string, kind: string, data: string, options: Options
     );
   }
   const only = many ? null : [parse(data, "the data")];
-  const leasehold = await connect(url, { connectTimeoutMs: CONNECT_TIMEOUT_MS, unfenced: true });
+  const leasehold = await connectTo(where);
   try {
     for await (const batch of only ? [only] : batches()) {
       const rows = batch.map((row) => ({ ...given, data: row }));

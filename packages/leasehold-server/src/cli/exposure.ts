@@ -55,5 +55,5 @@ function isLoopback(host: string): boolean {
 
 const REFUSED = (host: string) => `other machines can reach ${host}, and there is no API key`;
 const REMEDY =
-  "create one with `leasehold keys create`, serve only this machine (--host 127.0.0.1), or pass --insecure-no-keys, which lets any caller do everything";
+  "create one with `leasehold keys create --store URL`, serve only this machine (--host 127.0.0.1), or pass --insecure-no-keys, which lets any caller do everything";
 const KEY_STORES = `name a database that does (PostgreSQL, PGlite) with --control, and ${REMEDY}`;

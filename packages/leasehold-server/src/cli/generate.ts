@@ -18,7 +18,6 @@ import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
 import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
-const NAMESPACE = "default";
 const rate = decimal(0.01, 1_000);
 
 interface RunOptions extends TelemetryOptions {
@@ -42,7 +41,7 @@ export function addGenerate(program: Command): void {
         .argParser(duration)
         .default(5_000, "5s"),
     )
-    .option("--holder <name>", "name of this holder (default: a random one with the pid)")
+    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
     .addOption(logLevelOption())
     .argument("[word]")
     .usage("[options]")
@@ -71,7 +70,7 @@ export function addGenerate(program: Command): void {
     .description("print the wanted state and the instance that generates")
     .option("--json", "print JSON")
     .action(async ({ json }: { json?: boolean }, command: Command) =>
-      show(command, json, ({ generator }) => generator.read(NAMESPACE)),
+      show(command, json, ({ generator }, namespace) => generator.read(namespace)),
     );
 }
 
@@ -96,7 +95,11 @@ async function run(where: Where, options: RunOptions): Promise<void> {
   const unmeasureStalls = measureStalls(env);
   const leases = clientOver(
     telemetry?.measured("leases", stores.leases, env.clock) ?? stores.leases,
-    { env, ...(options.holder === undefined ? {} : { holder: options.holder }) },
+    {
+      env,
+      namespace: where.namespace,
+      ...(options.holder === undefined ? {} : { holder: options.holder }),
+    },
     stores,
   );
   try {
@@ -120,25 +123,33 @@ async function steer(
   change: Partial<GeneratorWanted>,
 ): Promise<void> {
   const by = { actor, reason: reason ?? null };
-  await show(command, json, (stores) => steerGenerator(operatorOf(stores), NAMESPACE, change, by));
+  await show(command, json, (stores, namespace) =>
+    steerGenerator(operatorOf(stores), namespace, change, by),
+  );
 }
 
 async function show(
   command: Command,
   json: boolean | undefined,
-  wantedOf: (stores: Stores) => Promise<GeneratorWanted>,
+  wantedOf: (stores: Stores, namespace: string) => Promise<GeneratorWanted>,
 ): Promise<void> {
-  const stores = await openWhere(whereOf(command), systemEnv);
+  const where = whereOf(command);
+  const { namespace } = where;
+  const stores = await openWhere(where, systemEnv);
   try {
-    const status = await statusOf(stores, await wantedOf(stores));
+    const status = await statusOf(stores, namespace, await wantedOf(stores, namespace));
     print(json, status, () => describe(status));
   } finally {
     await stores.close();
   }
 }
 
-async function statusOf(stores: Stores, { running, ratePerSecond }: GeneratorWanted) {
-  const [lease] = await stores.leases.get([{ namespace: NAMESPACE, resource: GENERATOR_RESOURCE }]);
+async function statusOf(
+  stores: Stores,
+  namespace: string,
+  { running, ratePerSecond }: GeneratorWanted,
+) {
+  const [lease] = await stores.leases.get([{ namespace, resource: GENERATOR_RESOURCE }]);
   const live = lease?.state === "live" ? lease : null;
   return {
     running,

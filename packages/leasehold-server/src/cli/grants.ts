@@ -1,7 +1,7 @@
 /** acquire, renew and release, for scripts: the lease outlives the command that acquires it. */
 import { text as readAll } from "node:stream/consumers";
 import { type Command, Option } from "commander";
-import { connect, LeaseLostError } from "leasehold";
+import { LeaseLostError } from "leasehold";
 import {
   type Grant,
   instant,
@@ -15,9 +15,9 @@ import {
 import { fromWireLeaseId, toWireLeaseId } from "leasehold/internal/wire";
 import { Exit, UsageError } from "./failures.js";
 import { type Granted, shellLines } from "./lease-output.js";
-import { duration, namespaceOption, whereOf, withStore } from "./options.js";
+import { duration, type Where, whereOf, withStore } from "./options.js";
 import { print } from "./output.js";
-import { CONNECT_TIMEOUT_MS, openLeases } from "./stores.js";
+import { connectTo, openLeases } from "./stores.js";
 
 /** The library's defaults: see AcquireOptions. */
 const TERMS = { driftRatio: 0.01, marginMs: 10 } as const;
@@ -44,13 +44,11 @@ export function addAcquire(program: Command): void {
       duration,
       0,
     )
-    .option("--holder <name>", "name of the holder (default: a random one with the pid)")
-    .addOption(namespaceOption())
+    .option("--holder <name>", "name of the holder (default: HOST-PID-RANDOM)")
     .option("--json", "print JSON")
     .addHelpText("after", ACQUIRE_HELP)
     .action(async (resource: string, options: AcquireOptions, command: Command) => {
-      const { store } = whereOf(command);
-      const granted = await acquire(store, resource, options);
+      const granted = await acquire(whereOf(command), resource, options);
       print(options.json, granted, () => shellLines(granted));
       // The timer of the lease would keep the process alive until the lease expires.
       throw new Exit(0);
@@ -64,20 +62,13 @@ interface AcquireOptions extends Common {
 }
 
 async function acquire(
-  url: string,
+  where: Where,
   resource: string,
-  { ttl, wait, holder, namespace }: AcquireOptions,
+  { ttl, wait, holder }: AcquireOptions,
 ): Promise<Granted> {
-  if (/^memory:/i.test(url)) throw new UsageError(endsWithUs("memory of this process"));
-  const leases = await connect(url, {
-    namespace,
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    unfenced: true,
-    graceMs: 0,
-    ...(holder === undefined ? {} : { holder }),
-  });
+  const leases = await connectTo(where, { graceMs: 0, holder });
   try {
-    if (leases.capabilities.grants === "bound") throw new UsageError(endsWithUs("session"));
+    if (leases.capabilities.grants === "bound") throw new UsageError(BOUND);
     const lease = await leases.acquire(resource, { ttlMs: ttl, waitMs: wait, autoRenew: false });
     // Otherwise closing the client would release the lease.
     keepUntilExpiry(lease);
@@ -89,9 +80,8 @@ async function acquire(
   }
 }
 
-function endsWithUs(what: string): string {
-  return `a lease of this store lives in the ${what} that acquires it, and would end with this command: use "leasehold run RESOURCE -- COMMAND"`;
-}
+const BOUND =
+  'a lease of this store ends with the session that acquires it, and so with this command: use "leasehold run RESOURCE -- COMMAND"';
 
 export function addRenew(program: Command): void {
   withLeaseId(program, "renew")
@@ -142,7 +132,6 @@ function withLeaseId(program: Command, name: string): Command {
       "[lease-id]",
       "the leaseId that acquire printed, or - to read it from stdin (default: LEASE_ID)",
     )
-    .addOption(namespaceOption())
     .option("--json", "print JSON");
 }
 

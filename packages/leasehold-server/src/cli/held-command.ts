@@ -6,6 +6,7 @@ import { type AnyLease, type Leasehold, LeaseLostError } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
+import type { Notify } from "./notices.js";
 import { duration } from "./options.js";
 import { ProcessGroup } from "./process-group.js";
 
@@ -71,19 +72,23 @@ export async function runUnder(
   right: Right,
   resource: string,
   [command = "", ...args]: readonly string[],
-  { graceMs, signals }: { graceMs: number; signals: Signals },
+  { graceMs, signals, notify }: { graceMs: number; signals: Signals; notify: Notify },
 ): Promise<number> {
+  notify({ event: "acquired", resource, holder: right.holder, token: right.token });
   const env = { ...process.env, ...environmentOf(right, resource, systemEnv.clock) };
   const group = new ProcessGroup(command, args, { env, graceMs, clock: systemEnv.clock });
   signals.forwardTo(group, right);
   const stop = () => {
-    process.stderr.write(`leasehold: ${reasonOf(right.signal)}; stopping the command\n`);
+    notify({ event: "stopping", resource, message: reasonOf(right.signal) });
     void group.stop();
   };
   if (right.signal.aborted) stop();
   else right.signal.addEventListener("abort", stop, { once: true });
   try {
-    return await group.exited.catch(asExit);
+    return await group.exited.catch(({ message }: Error) => {
+      notify({ event: "cannotStart", message });
+      throw new Exit(EXIT.notExecutable);
+    });
   } finally {
     right.signal.removeEventListener("abort", stop);
     // Stops processes that the command left running: another holder may get the resource soon.
@@ -165,8 +170,3 @@ export class Signals {
 }
 
 const ENDS: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]);
-
-function asExit({ message }: Error): never {
-  process.stderr.write(`leasehold: cannot start the command: ${message}\n`);
-  throw new Exit(EXIT.notExecutable);
-}

@@ -12,7 +12,7 @@ import {
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { type ActionOptions, withOperatorAction } from "./operator-actions.js";
-import { duration, integer, namespaceOption, whereOf, withStores } from "./options.js";
+import { controlWhereOf, duration, integer, withStores } from "./options.js";
 import { print } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -57,7 +57,7 @@ function addCreate(keys: Command): void {
         throw new UsageError("--prefix needs --role holder: other roles apply to all resources");
       }
       const order = { namespace, name, role, prefixes, lifetimeMs };
-      await withControl(whereOf(command), async (control) =>
+      await withControl(controlWhereOf(command), async (control) =>
         show(await createKey(control, systemRandom, order, by(options)), options.json),
       );
     });
@@ -73,14 +73,13 @@ interface ListOptions {
 function addList(keys: Command): void {
   withStores(keys.command("list"))
     .description("list all keys, newest first, without their secrets")
-    .addOption(namespaceOption())
     .option("--all", "list all tenants")
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 100)
     .option("--json", "print JSON")
     .action(async ({ namespace, all, limit, json }: ListOptions, command: Command) => {
       const owner = all ? null : namespace;
       // One more than is shown, to know whether there are more.
-      const found = await withControlOrServer(whereOf(command), ({ keys: kept }) =>
+      const found = await withControlOrServer(controlWhereOf(command), ({ keys: kept }) =>
         allOf((part) => kept.list({ namespace: owner, ...part }), limit + 1),
       );
       const items = found.slice(0, limit);
@@ -108,7 +107,7 @@ function addRotate(keys: Command): void {
     .addHelpText("after", ROTATE_HELP)
     .action(async (id: string, options: EndOptions, command: Command) => {
       const { namespace, overlap: overlapMs, json } = options;
-      await withControl(whereOf(command), async (control) => {
+      await withControl(controlWhereOf(command), async (control) => {
         const old = { namespace, id, overlapMs };
         const made = await rotateKey(control, systemRandom, old, by(options));
         if (!made) throw new UsageError(`namespace "${namespace}" has no valid key ${id}`);
@@ -125,7 +124,7 @@ function addRevoke(keys: Command): void {
     .addHelpText("after", REVOKE_HELP)
     .action(async (id: string, options: ActionOptions, command: Command) => {
       const { namespace, json } = options;
-      const key = await withControl(whereOf(command), (control) =>
+      const key = await withControl(controlWhereOf(command), (control) =>
         revokeKey(control, { namespace, id }, by(options)),
       );
       if (!key) throw new UsageError(`namespace "${namespace}" has no key ${id}`);

@@ -11,7 +11,7 @@ import {
 import type { Key, ListQuery, Pause } from "leasehold/internal";
 import { formatDuration, pausesOf } from "leasehold/internal";
 import { UsageError } from "./failures.js";
-import { duration, integer, namespaceOption, whereOf, withStore, withStores } from "./options.js";
+import { duration, integer, whereOf, withStore, withStores } from "./options.js";
 import { colors, print } from "./output.js";
 import { openLeases, openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -54,7 +54,6 @@ export function addLs(program: Command): void {
     )
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 100)
     .option("--cursor <text>", "continue after the page that printed this cursor")
-    .addOption(namespaceOption())
     .option("--json", "print JSON")
     .addHelpText("after", LS_HELP)
     .action(async (prefix: string, options: ListOptions, command: Command) => {
@@ -157,7 +156,6 @@ export function addShow(program: Command): void {
   withStores(program.command("show"))
     .description("show a resource: its current or last holder, earlier holders, and pauses")
     .argument("<resource>", "resource to show")
-    .addOption(namespaceOption())
     .option("--json", "print JSON")
     .addHelpText("after", SHOW_HELP)
     .action(

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { TenantLimits } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { type ActionOptions, actOf, withOperatorAction } from "./operator-actions.js";
-import { decimal, integer, namespaceOption, whereOf, withStores } from "./options.js";
+import { controlWhereOf, decimal, integer, withStores } from "./options.js";
 import { print } from "./output.js";
 import { withControl } from "./stores.js";
 
@@ -21,11 +21,12 @@ export function addLimits(program: Command): void {
 function addShow(limits: Command): void {
   withStores(limits.command("show"))
     .description("show the limits of a tenant")
-    .addOption(namespaceOption())
     .option("--json", "print JSON")
     .action(
       async ({ namespace, json }: { namespace: string; json?: boolean }, command: Command) => {
-        const set = await withControl(whereOf(command), ({ limits: kept }) => kept.read(namespace));
+        const set = await withControl(controlWhereOf(command), ({ limits: kept }) =>
+          kept.read(namespace),
+        );
         show(namespace, set, json);
       },
     );
@@ -66,7 +67,7 @@ function addSet(limits: Command): void {
         throw new UsageError("name at least one limit: --leases, --tasks or --rate");
       }
       const act = actOf(options, "limits.set", namespace);
-      const after = await withControl(whereOf(command), (control) =>
+      const after = await withControl(controlWhereOf(command), (control) =>
         control.perform(act, async (actors) => ({
           value: await actors.limits.set(namespace, change),
           details: change,

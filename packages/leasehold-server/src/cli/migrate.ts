@@ -1,24 +1,47 @@
-import type { Command } from "commander";
-import { migrate } from "leasehold";
-import { whereOf, withStores } from "./options.js";
+import { type Command, Option } from "commander";
+import { migrate, type StoreSource } from "leasehold";
+import { systemEnv } from "leasehold/internal";
+import { ENGINES, planBy } from "leasehold/internal/open";
+import { ownWhereOf, withDatabase } from "./options.js";
 import { print } from "./output.js";
 import { shownUrl } from "./stores.js";
+import { plainTable } from "./table.js";
 
 /** Stores in memory have no tables, and a server migrates its own. */
 const HAS_TABLES = /^(pglite|postgres|postgresql):/i;
 
+interface Options {
+  readonly dryRun?: boolean;
+  readonly sql?: boolean;
+  readonly status?: boolean;
+  readonly json?: boolean;
+}
+
 export function addMigrate(program: Command): void {
-  withStores(program.command("migrate"))
+  withDatabase(program.command("migrate"))
     .description("migrate the tables of --store and --control to this version")
+    .addOption(
+      new Option("--dry-run", "print the steps that migrate would take, and take none").conflicts([
+        "sql",
+        "status",
+      ]),
+    )
+    .addOption(
+      new Option("--sql", "print the SQL of these steps, and take none").conflicts("status"),
+    )
+    .option("--status", "print all steps and when they were taken, and take none")
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
-    .action(async ({ json }: { json?: boolean }, command: Command) => {
-      const { store, control = store } = whereOf(command);
-      for (const url of new Set([store, control])) await migrateStore(url, json);
+    .action(async (options: Options, command: Command) => {
+      const { store, control = store } = ownWhereOf(command);
+      const looks = options.dryRun || options.sql || options.status;
+      for (const url of new Set([store, control])) {
+        await (looks ? printPlan(url, options) : migrateStore(url, options));
+      }
     });
 }
 
-async function migrateStore(url: string, json: boolean | undefined): Promise<void> {
+async function migrateStore(url: string, { json }: Options): Promise<void> {
   const store = shownUrl(url);
   const applied = await migrate(url);
   print(json, { store, applied }, () => {
@@ -29,9 +52,44 @@ async function migrateStore(url: string, json: boolean | undefined): Promise<voi
   });
 }
 
+type Steps = Awaited<ReturnType<NonNullable<StoreSource["plan"]>>>;
+
+async function printPlan(url: string, { sql, status, json }: Options): Promise<void> {
+  const store = shownUrl(url);
+  const steps = await planBy(ENGINES, url, systemEnv);
+  // Comments, so that the output of --sql is SQL whatever it says.
+  const say = (text: string) => `${sql ? "-- " : ""}${store}: ${text}`;
+  if (steps === null) {
+    return print(json, { store, steps: [] }, () => say("nothing to migrate"));
+  }
+  if (status) {
+    const shown = steps.map(({ name, appliedAt }) => ({ name, appliedAt }));
+    return print(json, { store, steps: shown }, () => tableOf(store, steps));
+  }
+  const remaining = steps.filter(({ appliedAt }) => appliedAt === null);
+  const names = remaining.map(({ name }) => name);
+  const text = remaining.map((step) => `-- ${step.name}\n${step.sql}`).join("\n");
+  print(json, { store, remaining: names, ...(sql && { sql: text }) }, () => {
+    if (remaining.length === 0) return say("up to date");
+    const would = say(`would apply ${names.join(", ")}`);
+    return sql ? `${would}\n\n${text.trimEnd()}` : would;
+  });
+}
+
+function tableOf(store: string, steps: Steps): string {
+  const table = plainTable(["step", "applied at"]);
+  for (const { name, appliedAt } of steps) table.push([name, appliedAt ?? "not yet"]);
+  return `${store}\n${table.toString()}`;
+}
+
 const HELP = `
 Every command that opens a database migrates it first. Run migrate with a privileged database user if
 your other users may not change tables. Migrations only go forward, and may run concurrently.
 
-Example:
-  leasehold migrate --store postgres://owner@localhost/app`;
+--sql prints one transaction for each step that remains, for a review or for a tool of your own: run them in
+order, as the owner of the schema. Each records itself, so that no step is taken twice.
+
+Examples:
+  leasehold migrate --store postgres://owner@localhost/app
+  leasehold migrate --dry-run --store postgres://localhost/app?schema=app_leases
+  leasehold migrate --sql --store postgres://localhost/app > leasehold.sql && psql app -f leasehold.sql`;

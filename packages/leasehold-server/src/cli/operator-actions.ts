@@ -15,7 +15,7 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
-import { integer, namespaceOption, whereOf, withStores } from "./options.js";
+import { integer, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -44,9 +44,7 @@ export function withReason(command: Command, { needsReason = true } = {}): Comma
 
 /** Adds --reason and --actor, the stores, the tenant and --json. */
 export function withOperatorAction(command: Command, options?: { needsReason?: boolean }): Command {
-  return withReason(withStores(command), options)
-    .addOption(namespaceOption())
-    .option("--json", "print JSON");
+  return withReason(withStores(command), options).option("--json", "print JSON");
 }
 
 /** @throws UsageError if the store keeps no audit log */

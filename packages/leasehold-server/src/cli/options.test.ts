@@ -1,13 +1,15 @@
 import { Command } from "commander";
 import { afterEach, expect, it, vi } from "vitest";
 import {
+  controlWhereOf,
   decimal,
   duration,
   integer,
   keyValue,
   moment,
-  tasksUrl,
+  ownWhereOf,
   whereOf,
+  withDatabase,
   withStores,
 } from "./options.js";
 
@@ -41,27 +43,49 @@ it("collects key=value, with the value as JSON or text", () => {
 });
 
 it.each([
-  ["neither", [], {}, "pglite:.leasehold", undefined],
-  ["the environment", [], { STORE: "memory:a", CONTROL: "memory:b" }, "memory:a", "memory:b"],
+  ["the environment", [], { STORE: "redis://a", CONTROL: "pglite:b" }, "redis://a", "pglite:b"],
   [
     "both options",
-    ["--store", "memory:c", "--control", "memory:d"],
-    { STORE: "memory:a" },
-    "memory:c",
-    "memory:d",
+    ["--store", "redis://c", "--control", "pglite:d"],
+    { STORE: "redis://a" },
+    "redis://c",
+    "pglite:d",
   ],
-  ["only --control", ["--control", "memory:d"], { STORE: "memory:a" }, "memory:a", "memory:d"],
+  ["only --control", ["--control", "pglite:d"], { STORE: "redis://a" }, "redis://a", "pglite:d"],
   // A user who passes --store does not expect the tasks in a store of the environment.
   [
     "only --store",
-    ["--store", "memory:c"],
-    { STORE: "memory:a", CONTROL: "memory:b" },
-    "memory:c",
+    ["--store", "redis://c"],
+    { STORE: "redis://a", CONTROL: "pglite:b" },
+    "redis://c",
     undefined,
   ],
 ])("finds the stores: %s", (_, args, environment, store, control) => {
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(`LEASEHOLD_${name}`, value);
   const command = withStores(new Command()).parse(args, { from: "user" });
-  expect(whereOf(command)).toEqual({ store, control });
-  expect(tasksUrl(command)).toBe(control ?? store);
+  const namespace = "default";
+  expect(whereOf(command)).toEqual({ store, control, namespace });
+  const tasks = { store: control ?? store, control: undefined, namespace };
+  expect(controlWhereOf(command)).toEqual(tasks);
+});
+
+it.each([
+  ["no store", [], /^no store: pass --store URL/],
+  ["a store in memory", ["--store", "memory:a"], /leasehold serve --store memory:a/],
+  ["tasks in memory", ["--store", "redis://a", "--control", "Memory:b"], /serve --store Memory:b/],
+])("refuses %s", (_, args, message) => {
+  const command = withStores(new Command()).parse(args, { from: "user" });
+  expect(() => whereOf(command)).toThrow(message);
+  expect(() => controlWhereOf(command)).toThrow(message);
+});
+
+it("needs no store of leases where the tasks have one of their own", () => {
+  const command = withStores(new Command()).parse(["--control", "pglite:d"], { from: "user" });
+  expect(controlWhereOf(command)).toMatchObject({ store: "pglite:d" });
+  expect(() => whereOf(command)).toThrow("no store");
+});
+
+it("keeps a store in memory where no other process needs it", () => {
+  const command = withDatabase(new Command(), "memory:own").parse([], { from: "user" });
+  expect(ownWhereOf(command)).toMatchObject({ store: "memory:own" });
 });

@@ -1,52 +1,128 @@
 /** Options that several commands share, and their parsers. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "leasehold/internal";
+import { UsageError } from "./failures.js";
 
-const DEFAULT_STORE = "pglite:.leasehold";
+/** The store of `serve` and `demo` unless another is named: in their working directory. */
+export const EMBEDDED = "pglite:.leasehold";
 
-/** Where leases and tasks are kept. */
+const ENGINES =
+  "postgres://..., pglite:DIR, redis://..., etcd://..., zookeeper://..., kubernetes:NAMESPACE, a server's http://...";
+
+/** Where leases and tasks are kept, and whose they are. */
 export interface Where {
   readonly store: string;
   /** Where tasks and the state of the generator are; undefined means in `store`. */
   readonly control: string | undefined;
+  /** The tenant. */
+  readonly namespace: string;
 }
 
-/** Adds --store. */
-export function withStore(command: Command, what = "store"): Command {
-  return command.addOption(
-    new Option(
-      "--store <url>",
-      `${what}: pglite:DIR, postgres://..., memory:NAME, or a server's http://...`,
-    )
-      .env("LEASEHOLD_STORE")
-      .default(DEFAULT_STORE),
-  );
+/** What --store says of memory: to users of commands for {@link ownWhereOf}, and for {@link whereOf}. */
+const IN_MEMORY = {
+  own: ", or memory:NAME (one process alone; each memory: without a name is another store)",
+  shared: ", but not memory:, which no other process sees",
+} as const;
+
+/** Adds --store and --namespace. */
+export function withStore(command: Command, use: keyof typeof IN_MEMORY = "shared"): Command {
+  return command.addOption(storeOption("store", use)).addOption(namespaceOption());
 }
 
-/** Adds --store and --control. */
+/** Adds --store, --control and --namespace. */
 export function withStores(command: Command): Command {
-  return withStore(command, "store of the leases").addOption(
-    new Option(
-      "--control <url>",
-      "store of the tasks and the state of the generator (default: --store)",
-    ).env("LEASEHOLD_CONTROL"),
-  );
+  return withDatabase(command).addOption(namespaceOption());
 }
 
-/** --namespace, which a server ignores: it uses the tenant of the API key. */
-export function namespaceOption(): Option {
-  return new Option("--namespace <name>", "tenant; a server uses the tenant of the API key")
+/** Adds --store and --control, for commands that work on all tenants. */
+export function withDatabase(command: Command, defaultStore?: string): Command {
+  return command
+    .addOption(
+      storeOption(
+        "store of the leases",
+        defaultStore === undefined ? "shared" : "own",
+        defaultStore,
+      ),
+    )
+    .addOption(
+      new Option(
+        "--control <url>",
+        "store of the tasks and the state of the generator (default: --store)",
+      ).env("LEASEHOLD_CONTROL"),
+    );
+}
+
+/** With a default in the working directory, two directories would be two stores that both grant. */
+function storeOption(what: string, use: keyof typeof IN_MEMORY, defaultStore?: string): Option {
+  return new Option("--store <url>", `${what}: ${ENGINES}${IN_MEMORY[use]}`)
+    .env("LEASEHOLD_STORE")
+    .default(defaultStore);
+}
+
+function namespaceOption(): Option {
+  return new Option(
+    "--namespace <name>",
+    "tenant; leave it out with a server, whose API key names the tenant",
+  )
     .env("LEASEHOLD_NAMESPACE")
     .default("default");
 }
 
-/** --store without --control applies to tasks too, and overrides LEASEHOLD_CONTROL. */
+/**
+ * The stores and the tenant of a command that shares them with other processes.
+ * @throws UsageError if no store is named, or if it is in the memory of this process
+ */
 export function whereOf(command: Command): Where {
-  const { store, control } = command.opts<{ store: string; control?: string }>();
+  const where = ownWhereOf(command);
+  checkShared(where.store);
+  if (where.control !== undefined) checkShared(where.control);
+  return where;
+}
+
+/**
+ * As {@link whereOf}, for commands that make sense alone: they may keep their stores in memory.
+ * @throws UsageError if no store is named
+ */
+export function ownWhereOf(command: Command): Where {
+  const { store, control } = urlsOf(command);
+  if (store === undefined) throw new UsageError(NO_STORE);
+  return { store, control, namespace: namespaceOf(command) };
+}
+
+/**
+ * The store of tasks, keys, limits and the audit log: --control, or else --store.
+ * @throws UsageError as {@link whereOf}
+ */
+export function controlWhereOf(command: Command): Where {
+  const { store, control = store } = urlsOf(command);
+  if (control === undefined) throw new UsageError(NO_STORE);
+  checkShared(control);
+  return { store: control, control: undefined, namespace: namespaceOf(command) };
+}
+
+function namespaceOf(command: Command): string {
+  return command.opts<{ namespace?: string }>().namespace ?? "default";
+}
+
+/** --store without --control applies to tasks too, and overrides LEASEHOLD_CONTROL. */
+function urlsOf(command: Command): { store: string | undefined; control: string | undefined } {
+  const { store, control } = command.opts<{ store?: string; control?: string }>();
   const typed = (name: string) => command.getOptionValueSource(name) === "cli";
   const overruled = typed("store") && !typed("control");
-  const apart = overruled || control === undefined ? undefined : withKey(control);
-  return { store: withKey(store), control: apart };
+  return {
+    store: store === undefined ? undefined : withKey(store),
+    control: overruled || control === undefined ? undefined : withKey(control),
+  };
+}
+
+const NO_STORE =
+  'no store: pass --store URL or set LEASEHOLD_STORE, such as postgres://localhost/app. To try it on this machine, run "leasehold serve" and pass --store http://127.0.0.1:4040';
+
+function checkShared(url: string): void {
+  if (!/^memory:/i.test(url)) return;
+  throw new UsageError(
+    `no other process sees the leases and tasks in ${url}, and they would end with this command: run "leasehold serve --store ${url}" and pass --store http://127.0.0.1:4040`,
+  );
 }
 
 /** Adds LEASEHOLD_KEY to a server's URL, unless the URL has a key: `http://KEY@host`. */
@@ -56,12 +132,6 @@ function withKey(text: string): string {
   const url = new URL(text);
   if (url.username === "") url.username = key;
   return url.href;
-}
-
-/** The URL of the store of the tasks. */
-export function tasksUrl(command: Command): string {
-  const { store, control } = whereOf(command);
-  return control ?? store;
 }
 
 /** Parses a duration to milliseconds. */

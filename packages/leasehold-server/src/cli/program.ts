@@ -34,7 +34,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
 
 /** With these flags no command is loaded, because loading all of them takes about a second. */
 const VERSION_FLAGS = ["-V", "--version"];
-const ALIASES: Readonly<Record<string, string>> = { generator: "generate" };
+const ALIASES: Readonly<Record<string, string>> = { generator: "generate", lock: "run" };
 
 interface Settings {
   readonly verbose: boolean;
@@ -81,8 +81,13 @@ function everyCommand(command: Command): Command[] {
   return [command, ...command.commands.flatMap(everyCommand)];
 }
 
-/** Adds --verbose, and the text that follows a usage error. */
+const NO_DEFAULT =
+  "\n--store has no default. The examples without it take it from LEASEHOLD_STORE.";
+
+/** Adds --verbose, a sentence on the store to the help, and the text that follows a usage error. */
 function addErrorHelp(command: Command): void {
+  const store = command.options.find((option) => option.long === "--store");
+  if (store && store.defaultValue === undefined) command.addHelpText("after", NO_DEFAULT);
   // A command that only groups others has no action, so nothing in it can fail.
   if (command.commands.length === 0 || command.registeredArguments.length > 0) {
     command.option("--verbose", "print the stack and causes of an error");

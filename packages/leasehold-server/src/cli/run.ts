@@ -1,7 +1,9 @@
 import type { Command } from "commander";
+import { LeaseUnavailableError } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import type { Telemetry } from "leasehold/telemetry";
-import { Exit } from "./failures.js";
+import { EXIT } from "./exit-codes.js";
+import { describeFailure, Exit } from "./failures.js";
 import {
   graceAndMargin,
   graceOption,
@@ -11,7 +13,8 @@ import {
   Signals,
   ttlOption,
 } from "./held-command.js";
-import { duration, whereOf, withStore } from "./options.js";
+import { notifier } from "./notices.js";
+import { duration, integer, type Where, whereOf, withStore } from "./options.js";
 import { connectWithin } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
@@ -20,10 +23,14 @@ interface Options extends TelemetryOptions {
   readonly wait?: number;
   readonly grace?: number;
   readonly holder?: string;
+  readonly conflictExitCode: number;
+  readonly json?: boolean;
+  readonly verbose?: boolean;
 }
 
 export function addRun(program: Command): void {
   withTelemetry(withStore(program.command("run")))
+    .alias("lock")
     .description("run a command while holding a lease, and stop it if the lease is lost")
     .argument("<resource>", "resource to hold")
     .argument("<command...>", "command and its arguments, after --")
@@ -35,39 +42,49 @@ export function addRun(program: Command): void {
       duration,
     )
     .addOption(graceOption())
-    .option("--holder <name>", "name of this holder (default: a random one with the pid)")
+    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
+    .option(
+      "-E, --conflict-exit-code <n>",
+      "exit code if another holder kept the resource for as long as --wait",
+      integer(0, 255),
+      EXIT.leaseUnavailable,
+    )
+    .option("--json", "print the messages of run itself as JSON lines, on stderr")
     .addHelpText("after", HELP)
     .action(async (resource: string, words: string[], options: Options, command: Command) => {
-      const { store } = whereOf(command);
+      const where = whereOf(command);
       throw new Exit(
-        await measuring(options, (telemetry) => run(store, resource, words, options, telemetry)),
+        await measuring(options, (telemetry) => run(where, resource, words, options, telemetry)),
       );
     });
 }
 
 /** Resolves with the exit code. */
 async function run(
-  url: string,
+  where: Where,
   resource: string,
   words: readonly string[],
-  { ttl, wait, grace, holder }: Options,
+  { ttl, wait, grace, holder, conflictExitCode, json = false, verbose = false }: Options,
   telemetry: Telemetry | undefined,
 ): Promise<number> {
+  const notify = notifier(json);
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
-  const leases = await connectWithin(url, holder, wait, telemetry);
+  const leases = await connectWithin(where, notify, { holder, telemetry, waitMs: wait });
   // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
   const waitMs = wait === undefined ? {} : { waitMs: leftOf(wait, clock.monotonic() - beganMs) };
   const options = { ttlMs: ttl, marginMs, signal: signals.waiting, ...waitMs };
   try {
     return await leases.run(resource, options, (lease) =>
-      runUnder(rightOf(lease, leases), resource, words, { graceMs, signals }),
+      runUnder(rightOf(lease, leases), resource, words, { graceMs, signals, notify }),
     );
   } catch (error) {
     if (error instanceof Exit || error instanceof Interrupted) return error.code;
-    throw error;
+    if (!(error instanceof LeaseUnavailableError)) throw error;
+    process.stderr.write(`${describeFailure(error, { json, verbose }).text}\n`);
+    return conflictExitCode;
   } finally {
     await leases.close();
   }
@@ -95,10 +112,20 @@ only the token protects your data in the meantime. If this process is killed wit
 in the same way. When the command ends, "run" stops the processes that it left running, and then releases the
 lease. It cannot stop processes that have left the process group (setsid, daemons).
 
-Exit codes: the command's own; 128 + n if signal n ended it; 75 another holder had the resource for as long
-as --wait; 76 the lease was lost; 69 the store is unavailable; 78 the store is misconfigured; 64 usage error;
+With --json, each message of "run" itself is one JSON object on stderr, among the lines of the command:
+  {"event":"retrying","message":...}   the store is unavailable, and "run" tries again until --wait has passed
+  {"event":"acquired","resource":...,"holder":...,"token":...}   the command starts
+  {"event":"stopping","resource":...,"message":...}   the lease is lost, and the command is stopped
+  {"event":"cannotStart","message":...}   no process could be started
+  {"error":{"code":...,"message":...,"docs":...}}   "run" ends with an exit code of its own
+Of a command that is not found or not executable, the shell reports why, as text.
+
+Exit codes: the command's own; 128 + n if signal n ended it; 75, or the code of -E, another holder had the
+resource for as long as --wait; 76 the lease was lost; 69 the store is unavailable; 78 the store is misconfigured; 64 usage error;
 126 the command cannot be executed; 127 the command was not found.
 
+"lock" is another name of "run".
+
 Examples:
-  leasehold run nightly-report --ttl 30s --wait 0 -- ./report.sh
-  leasehold run deploy/web --store postgres://localhost/app -- make deploy`;
+  leasehold run deploy/web --store postgres://localhost/app -- make deploy
+  leasehold lock nightly-report --wait 0 -E 0 -- ./report.sh`;

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import { Option } from "commander";
 import type { Env, Logger } from "leasehold";
@@ -17,7 +18,7 @@ import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { authFor, LOOPBACK_HOSTS, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
 import { logLevelOption, newLogger } from "./log.js";
-import { integer, type Where, whereOf, withStores } from "./options.js";
+import { EMBEDDED, integer, ownWhereOf, type Where, withDatabase } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere, shownUrl } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
@@ -40,7 +41,7 @@ export function portOption(): Option {
 }
 
 export function addServe(program: Command): void {
-  withMetricNames(withStores(program.command("serve")))
+  withMetricNames(withDatabase(program.command("serve"), EMBEDDED))
     .description("serve leases, tasks and the generator over HTTP")
     .option(
       "--host <address>",
@@ -60,7 +61,7 @@ export function addServe(program: Command): void {
     )
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
-    .action(async (options: Options, command: Command) => serve(whereOf(command), options));
+    .action(async (options: Options, command: Command) => serve(ownWhereOf(command), options));
 }
 
 /** Parses --limits. The app checks the names and numbers. */
@@ -103,7 +104,8 @@ async function serve(where: Where, options: Options): Promise<void> {
     const message = files
       ? `listening on ${server.url}, console at ${server.url}/`
       : `listening on ${server.url}`;
-    logger.info({ url: server.url, ...page, store, ...control }, message);
+    const directory = directoryOf(where.store);
+    logger.info({ url: server.url, ...page, store, ...directory, ...control }, message);
     await logAccess(logger, options, stores);
     await shutdown.requested();
     logger.info({}, "draining");
@@ -113,6 +115,12 @@ async function serve(where: Where, options: Options): Promise<void> {
     await exporting.close();
   }
   logger.info({}, "closed");
+}
+
+/** Where an embedded database is on the disk: its URL may be relative to the working directory. */
+function directoryOf(store: string): { directory?: string } {
+  const [, directory = ""] = /^pglite:(.*)$/i.exec(store) ?? [];
+  return directory === "" ? {} : { directory: resolve(directory) };
 }
 
 /** Returns null and logs a warning if this package was built without a console. */
@@ -159,8 +167,11 @@ const BOUND =
   "a server cannot serve leases of ZooKeeper: each lease ends with the process that acquires it, here the server. Let your programs connect to zookeeper:// themselves, or serve another store";
 
 const HELP = `
-Any number of servers can share one PostgreSQL database. At SIGINT or SIGTERM the server finishes its requests
-and exits with 0. A second signal ends it at once. It logs JSON lines to stderr; docs/logs.md lists the events.
+Without --store, the server keeps everything in an embedded database in the working directory, ./.leasehold,
+and logs where that is. Any number of servers can share one PostgreSQL database.
+
+At SIGINT or SIGTERM the server finishes its requests and exits with 0. A second signal ends it at once. It
+logs JSON lines to stderr; docs/logs.md lists the events.
 
 Without an API key, the server accepts every caller, but only from this machine. Once you create a key
 (leasehold keys create), every request needs one, without a restart. docs/http.md describes the roles.
@@ -172,5 +183,6 @@ Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collecto
 
 Examples:
   leasehold serve
-  leasehold keys create --name ops --role admin && leasehold serve --host 0.0.0.0
-  leasehold serve --store postgres://localhost/app --port 8080 --limits leases=10000,waiters=200`;
+  leasehold serve --store postgres://localhost/app --port 8080 --limits leases=10000,waiters=200
+  export LEASEHOLD_STORE=postgres://localhost/app
+  leasehold keys create --name ops --role admin && leasehold serve --host 0.0.0.0`;

@@ -1,28 +1,55 @@
-import type { Env, LeaseStores, Page, Stores } from "leasehold";
+import type { ConnectOptions, Env, LeaseStores, Page, Stores } from "leasehold";
 import { type AnyLease, connect, type Leasehold, StoreUnavailableError } from "leasehold";
 import type { Control, RemoteOperator } from "leasehold/internal";
-import { invariant, sleep, systemClock, systemEnv } from "leasehold/internal";
+import { invariant, sleep, systemClock, systemEnv, withoutUndefined } from "leasehold/internal";
 import { ENGINES, openBy, openStores } from "leasehold/internal/open";
 import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
+import type { Notify } from "./notices.js";
 import type { Where } from "./options.js";
+
+type Stored = Pick<Where, "store" | "control">;
 
 /** PGlite needs a few seconds to create a database, and many more on a busy machine. */
 export const CONNECT_TIMEOUT_MS = 30_000;
 const CONNECT_AGAIN_MS = 500;
 
+type OrUndefined<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
+
+/** How a command connects; what is undefined has its default. */
+export interface Connecting
+  extends OrUndefined<Pick<ConnectOptions, "holder" | "graceMs" | "logger" | "connectTimeoutMs">> {
+  readonly telemetry?: Telemetry | undefined;
+}
+
 /** Opens the store and, if it is a different one, the control store. close() closes both. */
-export function openWhere({ store, control }: Where, env: Env): Promise<Stores> {
+export function openWhere({ store, control }: Stored, env: Env): Promise<Stores> {
   const apart = control === store ? undefined : control;
   return openStores(store, apart, env, CONNECT_TIMEOUT_MS);
 }
 
-/** @throws STORE_UNAVAILABLE if the store does not answer within the wait, after at least one attempt */
+/** Connects to the store and the tenant of a command. Commands say by themselves where there is no token. */
+export function connectTo(
+  { store, namespace }: Where,
+  { telemetry, ...options }: Connecting = {},
+): Promise<Leasehold<AnyLease>> {
+  const given = withoutUndefined({ connectTimeoutMs: CONNECT_TIMEOUT_MS, ...options, namespace });
+  const env = telemetry === undefined ? {} : { env: { telemetry } };
+  return connect(store, { ...(given as ConnectOptions), ...env, unfenced: true });
+}
+
+/**
+ * As {@link connectTo}, again and again until the wait has passed.
+ * @throws STORE_UNAVAILABLE if the store does not answer within the wait, after at least one attempt
+ */
 export async function connectWithin(
-  url: string,
-  holder: string | undefined,
-  waitMs = CONNECT_TIMEOUT_MS,
-  telemetry?: Telemetry,
+  where: Where,
+  notify: Notify,
+  {
+    holder,
+    telemetry,
+    waitMs = CONNECT_TIMEOUT_MS,
+  }: Pick<Connecting, "holder" | "telemetry"> & { readonly waitMs?: number | undefined } = {},
 ): Promise<Leasehold<AnyLease>> {
   const clock = systemClock;
   const untilMs = clock.monotonic() + waitMs;
@@ -30,17 +57,12 @@ export async function connectWithin(
     try {
       const leftMs = untilMs - clock.monotonic();
       // Without a timeout of ours, the engine's own: how long one attempt may take.
-      const timeout = leftMs > CONNECT_TIMEOUT_MS / 2 ? { connectTimeoutMs: leftMs } : {};
-      const named = {
-        ...(holder !== undefined && { holder }),
-        ...(telemetry && { env: { telemetry } }),
-      };
-      // Commands say by themselves where there is no token.
-      return await connect(url, { ...timeout, ...named, unfenced: true });
+      const connectTimeoutMs = leftMs > CONNECT_TIMEOUT_MS / 2 ? leftMs : undefined;
+      return await connectTo(where, { connectTimeoutMs, holder, telemetry });
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       if (clock.monotonic() + CONNECT_AGAIN_MS >= untilMs) throw error;
-      if (tries === 1) process.stderr.write(`leasehold: ${error.message}; retrying\n`);
+      if (tries === 1) notify({ event: "retrying", message: error.message });
       await sleep(clock, CONNECT_AGAIN_MS);
     }
   }
@@ -52,16 +74,15 @@ export async function openLeases(url: string): Promise<LeaseStores> {
 }
 
 /** Opens leases of any engine, and the control store, which may be a different one. */
-export async function openLeasesAndControl(where: Where): Promise<LeaseStores> {
+export async function openLeasesAndControl(where: Stored): Promise<LeaseStores> {
   return where.control === undefined ? openLeases(where.store) : openWhere(where, systemEnv);
 }
 
 /** Calls `work` with the keys, limits and audit log of a database, and closes it. */
 export async function withControl<T>(
-  where: Where,
+  { store: url }: Where,
   work: (control: Control) => Promise<T>,
 ): Promise<T> {
-  const url = where.control ?? where.store;
   // A server does not give direct access to them.
   const stores = /^https?:/i.test(url) ? undefined : await openLeases(url);
   try {

@@ -22,7 +22,7 @@ import {
   resumeWhat,
   withOperatorAction,
 } from "./operator-actions.js";
-import { whereOf } from "./options.js";
+import { controlWhereOf } from "./options.js";
 import { print } from "./output.js";
 import { openWhere } from "./stores.js";
 
@@ -105,7 +105,7 @@ async function act(
   }
   const wrong = given.find((id) => !UUID.test(id));
   if (wrong !== undefined) throw new InvalidOptionError("id", `must be a UUID, not "${wrong}"`);
-  const stores = await openWhere(whereOf(command), systemEnv);
+  const stores = await openWhere(controlWhereOf(command), systemEnv);
   try {
     const { ids, more } = isFiltered
       ? await matching(stores.tasks, verb, options)

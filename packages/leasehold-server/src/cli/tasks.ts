@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { connect, type Tasks } from "leasehold";
+import type { Tasks } from "leasehold";
 import {
   formatDuration,
   systemEnv,
@@ -11,9 +11,9 @@ import {
   unhandledKinds,
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
-import { integer, tasksUrl, withStores } from "./options.js";
+import { controlWhereOf, integer, withStores } from "./options.js";
 import { colors, print } from "./output.js";
-import { CONNECT_TIMEOUT_MS } from "./stores.js";
+import { connectTo } from "./stores.js";
 import { plainTable } from "./table.js";
 import { addTaskActions } from "./task-actions.js";
 
@@ -40,9 +40,7 @@ export function addTasks(program: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async (id: string | undefined, options: Options, command: Command) => {
-      const leasehold = await connect(tasksUrl(command), {
-        connectTimeoutMs: CONNECT_TIMEOUT_MS,
-      });
+      const leasehold = await connectTo(controlWhereOf(command));
       try {
         if (id === undefined) await list(leasehold.tasks, options);
         else await show(leasehold.tasks, id, options.json);

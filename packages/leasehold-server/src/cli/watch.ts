@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { LeaseholdError, type LeaseState, type LeaseStore, type LeaseView } from "leasehold";
 import { jittered, systemEnv, Wakeup } from "leasehold/internal";
 import { shownState } from "./lease-views.js";
-import { duration, namespaceOption, whereOf, withStore } from "./options.js";
+import { duration, whereOf, withStore } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openLeases } from "./stores.js";
 
@@ -28,7 +28,6 @@ export function addWatch(program: Command): void {
         .argParser(duration)
         .default(1_000, "1s"),
     )
-    .addOption(namespaceOption())
     .option("--json", "print JSON lines")
     .addHelpText("after", HELP)
     .action(async (prefix: string, options: Options, command: Command) => {

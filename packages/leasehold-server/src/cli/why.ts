@@ -5,7 +5,7 @@ import { formatDuration, type Pause, RESERVED_MS } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
 import { excludesOthers, heldMs, ifPermitted, pausesFor } from "./lease-views.js";
-import { namespaceOption, whereOf, withStores } from "./options.js";
+import { whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
 
@@ -39,7 +39,6 @@ export function addWhy(program: Command): void {
   withStores(program.command("why"))
     .description("explain why an acquire of a resource is refused now, or that it is free")
     .argument("<resource>", "the resource")
-    .addOption(namespaceOption())
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(

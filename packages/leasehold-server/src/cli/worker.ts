@@ -1,12 +1,11 @@
 import { type Command, Option } from "commander";
-import { connect } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
 import { logLevelOption, newLogger } from "./log.js";
-import { duration, integer, keyValue, tasksUrl, withStores } from "./options.js";
+import { controlWhereOf, duration, integer, keyValue, type Where, withStores } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
-import { CONNECT_TIMEOUT_MS, shownUrl } from "./stores.js";
+import { connectTo, shownUrl } from "./stores.js";
 import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
 interface Options extends TelemetryOptions {
@@ -48,13 +47,13 @@ export function addWorker(program: Command): void {
         .argParser(duration)
         .default(5_000, "5s"),
     )
-    .option("--holder <name>", "name of this holder (default: a random one with the pid)")
+    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
-    .action(async (options: Options, command: Command) => work(tasksUrl(command), options));
+    .action(async (options: Options, command: Command) => work(controlWhereOf(command), options));
 }
 
-async function work(url: string, options: Options): Promise<void> {
+async function work(where: Where, options: Options): Promise<void> {
   const { clock } = systemEnv;
   const shutdown = listenForShutdown(clock);
   const logger = newLogger(options.logLevel);
@@ -62,12 +61,7 @@ async function work(url: string, options: Options): Promise<void> {
   const { telemetry, metricsUrl } = exporting;
   const context = telemetry === undefined ? {} : { telemetry };
   const handlers = await loadHandlers(options.handlers, options.option ?? {}, context);
-  const leasehold = await connect(url, {
-    logger,
-    env: context,
-    connectTimeoutMs: CONNECT_TIMEOUT_MS,
-    ...(options.holder === undefined ? {} : { holder: options.holder }),
-  });
+  const leasehold = await connectTo(where, { logger, holder: options.holder, telemetry });
   try {
     leasehold.tasks.work(handlers, {
       concurrency: options.concurrency,
@@ -80,7 +74,7 @@ async function work(url: string, options: Options): Promise<void> {
       {
         holder: leasehold.holder,
         kinds,
-        store: shownUrl(url),
+        store: shownUrl(where.store),
         ...(metricsUrl !== undefined && { metrics: metricsUrl }),
       },
       "working",

@@ -16,6 +16,30 @@ export function checkName(path: string, name: unknown): asserts name is string {
   checkText(path, name, LONGEST_NAME_BYTES);
 }
 
+/** A notification channel's name has at most 63 bytes, and `leasehold_` takes ten. */
+const LONGEST_SCHEMA = 53;
+
+/**
+ * A schema of PostgreSQL for our tables: 1 to 53 of `a-z`, `0-9` and `_`, not first a digit, and no schema that belongs
+ * to others. Other libraries put `?schema=public` into the same URL for their own tables.
+ * @throws InvalidOptionError
+ */
+export function checkSchema(name: unknown): asserts name is string {
+  const isName = typeof name === "string" && /^[a-z_][a-z0-9_]*$/.test(name);
+  if (!isName || name.length > LONGEST_SCHEMA) {
+    throw new InvalidOptionError(
+      "schema",
+      `must be 1 to ${LONGEST_SCHEMA} of a-z, 0-9 and _, and not begin with a digit`,
+    );
+  }
+  if (name === "public" || name === "information_schema" || name.startsWith("pg_")) {
+    throw new InvalidOptionError(
+      "schema",
+      `must be a schema of its own, not "${name}": leave it out for "leasehold"`,
+    );
+  }
+}
+
 /**
  * At least one name.
  * @throws InvalidOptionError naming the list or the entry

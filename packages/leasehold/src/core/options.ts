@@ -57,7 +57,7 @@ export interface LeaseOptions extends Omit<AcquireOptions, "waitMs"> {
 export interface ClientOptions {
   /** The tenant whose resources these are; part of every key. Default `default`. */
   namespace?: string;
-  /** Identity of this process incarnation, shown to others. Default `pid-<pid>-<random>`. */
+  /** Identity of this process incarnation, shown to others. Default `<host>-<pid>-<random>`. */
   holder?: string;
   /** A pino logger, or an object with the same methods. Default: warnings and errors are warnings of the process, each once. */
   logger?: Env["logger"];

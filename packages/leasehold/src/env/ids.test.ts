@@ -1,6 +1,36 @@
-import { expect, it } from "vitest";
+import os from "node:os";
+import { afterEach, expect, it, vi } from "vitest";
+import { checkName } from "../core/names.js";
 import { manualEnv } from "../testing/index.js";
-import { grantIdOf, newLeaseId, taskIds, taskLeaseId, withoutLeaseIds } from "./ids.js";
+import { grantIdOf, newHolder, newLeaseId, taskIds, taskLeaseId, withoutLeaseIds } from "./ids.js";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
+
+it.each([
+  ["web-3", "web-3"],
+  ["ip-10-0-0-1.eu.internal", "ip-10-0-0-1.eu.internal"],
+  ["Jürgens Mac\0", "J-rgens-Mac-"],
+  ["x".repeat(300), "x".repeat(63)],
+  ["", "host"],
+])("%# names a holder after its host, its process and chance", (host, shown) => {
+  vi.spyOn(os, "hostname").mockReturnValue(host);
+  const { random } = manualEnv();
+  const [one, other] = [newHolder(random), newHolder(random)];
+  expect(one.replace(/[0-9a-f]{12}$/, "")).toBe(`${shown}-${process.pid}-`);
+  expect(other).not.toBe(one);
+  expect(one.length).toBeLessThanOrEqual(87);
+  expect(() => checkName("holder", one)).not.toThrow();
+  // Logs show it whole.
+  expect(withoutLeaseIds(one)).toBe(one);
+});
+
+it("names a holder where there is no process", () => {
+  vi.stubGlobal("process", undefined);
+  expect(newHolder(manualEnv().random)).toMatch(/^client-[0-9a-f]{12}$/);
+});
 
 it("makes task ids that grow, also within a millisecond and while the wall clock steps back", () => {
   const { clock, random } = manualEnv();

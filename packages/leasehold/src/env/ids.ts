@@ -84,8 +84,23 @@ export function taskIds(clock: Clock, random: Random): () => string {
   };
 }
 
-/** The default identity of this process incarnation: readable, and unique by 48 random bits. */
+/** As long as a label of the DNS may be. */
+const LONGEST_HOST = 63;
+
+/**
+ * The default identity of this process: `HOST-PID-RANDOM`, at most 87 characters of `A-Za-z0-9.-`. It says where to
+ * look for the holder, and 48 random bits make it unique. Without a process, as in browsers, `client-RANDOM`.
+ */
 export function newHolder(random: Random): string {
-  const pid = typeof process === "object" ? process.pid : 0;
-  return `pid-${pid}-${bytesToHex(random.bytes(6))}`;
+  const unique = bytesToHex(random.bytes(6));
+  const place = placeOf(globalThis);
+  return place === null ? `client-${unique}` : `${place}-${unique}`;
+}
+
+function placeOf({ process }: { process?: Partial<NodeJS.Process> }): string | null {
+  if (process?.pid === undefined) return null;
+  // Not an import, which bundlers for browsers would have to resolve.
+  const host = process.getBuiltinModule?.("node:os").hostname() ?? "";
+  const legal = host.replace(/[^A-Za-z0-9.-]+/g, "-").slice(0, LONGEST_HOST);
+  return `${legal || "host"}-${process.pid}`;
 }

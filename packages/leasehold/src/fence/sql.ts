@@ -12,6 +12,7 @@
 
 import {
   checkInTransaction,
+  checkSchema,
   InvalidOptionError,
   type SqlTransaction,
   StaleTokenError,
@@ -23,6 +24,8 @@ import { checkFenced, type Guard, type GuardOptions, Refusals } from "./guard.js
 export interface FenceOptions {
   /** The namespace of the lease. Default `default`. */
   namespace?: string;
+  /** The schema of the guard: of the store with `?schema=`, where it is in the same database. Default `leasehold`. */
+  schema?: string;
   /** Counts the refusals: a value from `leasehold/telemetry`. Default: they are not counted. */
   telemetry?: Telemetry;
 }
@@ -109,20 +112,20 @@ export async function fence(
   client: SqlTransaction,
   resource: string,
   token: number,
-  { namespace = "default", telemetry }: FenceOptions = {},
+  { namespace = "default", schema = "leasehold", telemetry }: FenceOptions = {},
 ): Promise<void> {
   checkFenced(namespace, resource, token);
-  await checkInTransaction(client, "leasehold.fence").catch((error: unknown) => {
-    throw asMisconfigured(error);
+  checkSchema(schema);
+  await checkInTransaction(client, `"${schema}".fence`).catch((error: unknown) => {
+    throw asMisconfigured(error, schema);
   });
-  await client.query(CHECK, [resource, token, namespace]).catch((error: unknown) => {
+  const check = `SELECT "${schema}".check_fence($1::text, $2::bigint, $3::text)`;
+  await client.query(check, [resource, token, namespace]).catch((error: unknown) => {
     const stale = staleTokenError(error);
     if (stale) telemetry?.count("leasehold.fence.refusals", {});
-    throw stale ?? asMisconfigured(error);
+    throw stale ?? asMisconfigured(error, schema);
   });
 }
-
-const CHECK = "SELECT leasehold.check_fence($1::text, $2::bigint, $3::text)";
 
 /**
  * Converts a driver's error to the error that `fence` throws; undefined for any other error. Use it if you
@@ -152,11 +155,15 @@ export function staleTokenError(error: unknown): StaleTokenError | undefined {
   return undefined;
 }
 
-function asMisconfigured(error: unknown): unknown {
+function asMisconfigured(error: unknown, schema: string): unknown {
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code !== "string" || !UNDEFINED.has(code)) return error;
+  const remedy =
+    schema === "leasehold"
+      ? "run FENCE_TABLE of leasehold/fence there"
+      : "`leasehold migrate` creates them in the schema of a store";
   return new StoreMisconfiguredError(
-    "the protected database has no leasehold.check_fence, or no table for it: run FENCE_TABLE of leasehold/fence there",
+    `the protected database has no ${schema}.check_fence, or no table for it: ${remedy}`,
     error,
   );
 }
@@ -184,20 +191,21 @@ export interface SqlGuard<Tx> extends Guard {
  */
 export function sqlGuard<Tx extends SqlTransaction>(
   transaction: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>,
-  options: GuardOptions = {},
+  options: GuardOptions & Pick<FenceOptions, "schema"> = {},
 ): SqlGuard<Tx> {
   if (typeof transaction !== "function") {
     throw new InvalidOptionError("transaction", "must be a function that runs a transaction");
   }
   const refusals = new Refusals(options);
   const { namespace } = refusals;
+  const { schema = "leasehold" } = options;
   return {
     get refusals() {
       return refusals.count;
     },
     async guard(resource, token, work) {
       return transaction(async (tx) => {
-        await fence(tx, resource, token, { namespace }).catch((error: unknown) => {
+        await fence(tx, resource, token, { namespace, schema }).catch((error: unknown) => {
           if (!(error instanceof StaleTokenError)) throw error;
           throw refusals.refuse(resource, token, error.lastToken);
         });

@@ -4,7 +4,7 @@ import { ANYWHERE } from "./open-anywhere.js";
 import { type Engines, openAll } from "./opening.js";
 import type { Source, Stores } from "./source.js";
 
-export { openBy } from "./opening.js";
+export { openBy, planBy } from "./opening.js";
 
 const etcd: Engines[string] = async (url) => (await import("./etcd/index.js")).etcd({ url });
 

@@ -2,7 +2,7 @@
 import { withLeasesApart } from "../control/index.js";
 import { checkNumber, InvalidOptionError, kindOf, StoreUnavailableError } from "../core/index.js";
 import { type Env, withTimeout } from "../env/index.js";
-import type { LeaseStores, Source, StoreSource, Stores } from "./source.js";
+import type { LeaseStores, MigrationStep, Source, StoreSource, Stores } from "./source.js";
 
 type Engine = (url: string) => Promise<StoreSource>;
 
@@ -109,6 +109,19 @@ export async function migrateBy(
   env: Env,
 ): Promise<readonly string[]> {
   return (await (await sourceOf(engines, source, "source")).migrate?.(env)) ?? [];
+}
+
+/**
+ * All steps of {@link migrateBy}, applied and remaining, without taking any.
+ * @returns null where the engine keeps no tables of ours
+ * @throws as {@link openBy}
+ */
+export async function planBy(
+  engines: Engines,
+  source: Source,
+  env: Env,
+): Promise<readonly MigrationStep[] | null> {
+  return (await (await sourceOf(engines, source, "source")).plan?.(env)) ?? null;
 }
 
 async function sourceOf(engines: Engines, source: Source, path: string): Promise<StoreSource> {

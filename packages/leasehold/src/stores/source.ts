@@ -16,6 +16,15 @@ export interface Diagnosis {
   readonly remedy: string | null;
 }
 
+/** A step of the migration of a database. */
+export interface MigrationStep {
+  readonly name: string;
+  /** When it was taken, in ISO 8601; null if it remains. */
+  readonly appliedAt: string | null;
+  /** What it sends to the database, as one transaction. */
+  readonly sql: string;
+}
+
 /** A contender in the wait queue of a store. */
 export interface QueuedWaiter {
   readonly holder: string;
@@ -63,6 +72,8 @@ export interface StoreSource<Opened extends LeaseStores = LeaseStores> {
    * Brings the tables up to date without opening stores; absent if the engine has no tables of ours.
    */
   migrate?(env: Env): Promise<readonly string[]>;
+  /** All steps of {@link StoreSource.migrate}, without taking any; absent if the engine has no tables of ours. */
+  plan?(env: Env): Promise<readonly MigrationStep[]>;
 }
 
 /**

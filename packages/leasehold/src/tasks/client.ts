@@ -6,7 +6,6 @@ import {
   checkKnown,
   checkName,
   checkPage,
-  InvalidOptionError,
   LEASE_STATES,
   type LeaseholdError,
   type LeaseView,
@@ -54,7 +53,7 @@ import { type Worker, type WorkerOptions, workerOver } from "./worker.js";
 export interface TasksOptions {
   /** The namespace of the tasks. Default `default`. */
   namespace?: string;
-  /** The holder name of this client, recorded with every attempt. Default `pid-<pid>-<random>`. */
+  /** The holder name of this client, recorded with every attempt. Default `<host>-<pid>-<random>`. */
   holder?: string;
   /** A pino logger, or an object with the same methods. Default: warnings and errors are warnings of the process, each once. */
   logger?: Env["logger"];

@@ -12,11 +12,10 @@ import {
 } from "../../core/index.js";
 import { type Clock, type Env, nextTurn, withTimeout } from "../../env/index.js";
 import {
-  type Backend,
-  CHANNEL,
   DEFAULT_TIMEOUT_MS,
   decoderOf,
   type Parameter,
+  type RawBackend,
   type Session,
   type Sql,
 } from "./connection.js";
@@ -38,7 +37,7 @@ const START_PARAMS = ["-c", "log_startup_progress_interval=0"];
 /**
  * @param directory created if missing; empty: in memory, gone with the process
  */
-export async function pgliteBackend(directory: string, env: Env): Promise<Backend> {
+export async function pgliteBackend(directory: string, env: Env): Promise<RawBackend> {
   const PGlite = await loadDriver(
     "@electric-sql/pglite",
     () => import("@electric-sql/pglite"),
@@ -64,7 +63,7 @@ export async function pgliteBackend(directory: string, env: Env): Promise<Backen
 }
 
 /** The instance belongs to the user: the store never closes it. */
-export function ownPgliteBackend(db: PgliteInstance, { clock }: Env): Backend {
+export function ownPgliteBackend(db: PgliteInstance, { clock }: Env): RawBackend {
   return backendOf(db, "the user's PGlite", { clock, close: async () => {} });
 }
 
@@ -72,14 +71,14 @@ function backendOf(
   db: PgliteInstance,
   name: string,
   { clock, close }: { clock: Clock; close: () => Promise<void> },
-): Backend {
+): RawBackend {
   const turns = new Turns();
   return {
     name,
     general: pgliteSql(db, clock, () => turns.take("general")),
     control: pgliteSql(db, clock, () => turns.take("control")),
-    async listen(onPayload) {
-      const stop = await db.listen(CHANNEL, onPayload);
+    async listen(channel, onPayload) {
+      const stop = await db.listen(channel, onPayload);
       // There is nothing to stop in an instance that its owner has closed.
       return { stop: async () => (db.closed ? undefined : stop()) };
     },

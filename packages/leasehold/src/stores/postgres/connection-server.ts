@@ -2,7 +2,7 @@
 
 import { InvalidOptionError, loadDriver, StoreMisconfiguredError } from "../../core/index.js";
 import type { Address, Env } from "../../env/index.js";
-import { type Backend, CHANNEL, type Subscription } from "./connection.js";
+import type { RawBackend, Subscription } from "./connection.js";
 import type { PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
 import { Prepared, poolSql, sessionOf } from "./connection-pool.js";
 
@@ -22,10 +22,10 @@ const KEPT_CONNECTIONS = 2;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * @param url `postgres://user:password@host:port/database`, with the parameters of pg, and `watch=poll`
- *   behind a pooler in transaction mode
+ * @param url `postgres://user:password@host:port/database`, with the parameters of pg, `watch=poll` behind a pooler in
+ *   transaction mode, and `schema=NAME`, which the opening of the store reads
  */
-export async function serverBackend(url: string, { clock, logger }: Env): Promise<Backend> {
+export async function serverBackend(url: string, { clock, logger }: Env): Promise<RawBackend> {
   const { Client, Pool } = await loadDriver(
     "pg",
     () => import("pg"),
@@ -59,9 +59,9 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
     prepare: () => prepared.enable(),
     listen: poll
       ? null
-      : (onPayload, onLost) => {
+      : (channel, onPayload, onLost) => {
           const client = new Client(config);
-          return subscribe(client, onPayload, onLost, {
+          return subscribe(client, channel, onPayload, onLost, {
             open: () => client.connect(),
             // A subscription alone does not keep the process alive either. (The types lack this
             // method.)
@@ -90,7 +90,7 @@ async function openAhead(pool: Pick<PgPool, "connect">, count: number): Promise<
  * A store over the user's pool. It never closes the pool, and keeps one of its connections for
  * notifications.
  */
-export function poolBackend(pool: PgPool, watch: "push" | "poll", { clock }: Env): Backend {
+export function poolBackend(pool: PgPool, watch: "push" | "poll", { clock }: Env): RawBackend {
   const sql = poolSql(pool, clock);
   // A pool's only connection cannot be kept for notifications.
   const poll = watch === "poll" || pool.options?.max === 1;
@@ -100,9 +100,9 @@ export function poolBackend(pool: PgPool, watch: "push" | "poll", { clock }: Env
     control: sql,
     listen: poll
       ? null
-      : async (onPayload, onLost) => {
+      : async (channel, onPayload, onLost) => {
           const client: PgPoolClient = await pool.connect();
-          return subscribe(client, onPayload, onLost, {
+          return subscribe(client, channel, onPayload, onLost, {
             open: async () => {},
             rest: () => {},
             close: async () => client.release(true),
@@ -114,6 +114,7 @@ export function poolBackend(pool: PgPool, watch: "push" | "poll", { clock }: Env
 
 async function subscribe(
   client: PgClient,
+  wanted: string,
   onPayload: (payload: string) => void,
   onLost: (error: Error) => void,
   {
@@ -145,12 +146,12 @@ async function subscribe(
   client.on("error", lost);
   client.on("end", () => lost(new Error("the notification connection ended")));
   client.on("notification", ({ channel, payload }) => {
-    if (!over && channel === CHANNEL && payload !== undefined) onPayload(payload);
+    if (!over && channel === wanted && payload !== undefined) onPayload(payload);
   });
   const session = sessionOf(client);
   try {
     await open();
-    await session.query(`LISTEN ${CHANNEL}`);
+    await session.query(`LISTEN ${wanted}`);
     if (early) throw early;
     established = true;
     rest();
@@ -189,6 +190,7 @@ function parse(text: string): { connectionString: string; name: string; poll: bo
     throw new InvalidOptionError("watch", 'must be "poll" or absent in a PostgreSQL URL');
   }
   url.searchParams.delete("watch");
+  url.searchParams.delete("schema");
   const name = `PostgreSQL at ${url.host}${url.pathname}`;
   return { connectionString: url.href, name, poll: watch === "poll" };
 }

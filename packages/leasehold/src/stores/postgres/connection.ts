@@ -48,10 +48,23 @@ export interface Subscription {
   stop(): Promise<void>;
 }
 
+/** Where the tables are: statements name the schema `leasehold`, whatever its name in this database. */
+export interface Schema {
+  /** As in the catalogue of the database. */
+  readonly name: string;
+  /** For SQL: quoted if it is not `leasehold`. */
+  readonly sqlName: string;
+  /** The channel of all notifications. */
+  readonly channel: string;
+  /** The statement with the name of this schema. */
+  sql(text: string): string;
+}
+
 /** The differences between a server's URL, the user's pool and PGlite. */
 export interface Backend {
   /** A name for messages, without the password. */
   readonly name: string;
+  readonly schema: Schema;
   /** All statements except renewals and releases. */
   readonly general: Sql;
   /** Renewals and releases, separate so that many acquires do not delay them. */
@@ -62,6 +75,7 @@ export interface Backend {
    */
   readonly listen:
     | ((
+        channel: string,
         onPayload: (payload: string) => void,
         onLost: (error: Error) => void,
       ) => Promise<Subscription>)
@@ -74,7 +88,10 @@ export interface Backend {
   close(): Promise<void>;
 }
 
-/** The channel of all notifications; the payload says what changed. */
+/** Before it is known which schema the tables are in. */
+export type RawBackend = Omit<Backend, "schema">;
+
+/** The channel of all notifications in the schema `leasehold`; the payload says what changed. */
 export const CHANNEL = "leasehold";
 
 type Decode = (value: string) => Scalar;

@@ -205,7 +205,7 @@ function inUse(directory: string, { pid, host, file }: Other): string {
   const owner = host === null ? `process ${pid}` : `process ${pid} of another machine, "${host}"`;
   const remedy =
     host === null
-      ? "stop it, or let this process reach it over HTTP or use a PostgreSQL server for both"
+      ? `connect to http://127.0.0.1:4040 if that process is a server, or stop it and run a server that owns the directory: leasehold serve --store pglite:${directory}`
       : `if that machine is gone, delete ${file}`;
   return `the PGlite directory ${directory} is open in ${owner}; only one process can open it: ${remedy}`;
 }

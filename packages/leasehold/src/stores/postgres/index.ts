@@ -1,4 +1,5 @@
 /** Leases and tasks in PostgreSQL: a server by URL, the user's pool, or PGlite in this process. */
+import { existsSync } from "node:fs";
 import type { Control, GrantHistory } from "../../control/index.js";
 import {
   checkMethods,
@@ -13,8 +14,8 @@ import {
 } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
-import type { Diagnosis, QueuedWaiter } from "../source.js";
-import type { Backend, Sql } from "./connection.js";
+import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
+import type { Backend, RawBackend, Sql } from "./connection.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
 import { ownPgliteBackend, pgliteBackend } from "./connection-pglite.js";
 import { addressOf, poolBackend, serverBackend } from "./connection-server.js";
@@ -22,7 +23,8 @@ import { postgresControl } from "./control.js";
 import { PostgresGeneratorState } from "./control-generator.js";
 import { PostgresGrantHistory } from "./control-history.js";
 import { diagnosePostgres } from "./diagnose.js";
-import { migrate } from "./migrate.js";
+import { migrate, planOf, stepsOf } from "./migrate.js";
+import { inSchema, schemaNamed } from "./schema.js";
 import type { Connections } from "./shared.js";
 import { PostgresLeaseStore } from "./store.js";
 import { PostgresTaskStore } from "./tasks.js";
@@ -39,14 +41,26 @@ export type {
 
 /** The location of the database. */
 export type PostgresSource =
-  /** `postgres://user:password@host:port/database`, with pg's parameters; `watch=poll` too. */
-  | { readonly url: string | URL }
-  /** A pg pool, which the caller closes. Set `watch: "poll"` if the pool shares sessions. */
-  | { readonly pool: PgPool; readonly watch?: "push" | "poll" }
-  /** A directory for PGlite, or `""` for an in-memory database. */
-  | { readonly directory: string }
-  /** A PGlite instance, which the caller closes. */
-  | { readonly db: PgliteInstance };
+  /** `postgres://user:password@host:port/database`, with pg's parameters; `watch=poll` and `schema=NAME` too. */
+  (
+    | { readonly url: string | URL }
+    /** A pg pool, which the caller closes. Set `watch: "poll"` if the pool shares sessions. */
+    | { readonly pool: PgPool; readonly watch?: "push" | "poll" }
+    /** A directory for PGlite, or `""` for an in-memory database. */
+    | { readonly directory: string }
+    /** A PGlite instance, which the caller closes. */
+    | { readonly db: PgliteInstance }
+  ) &
+    InSchema;
+
+/** Where the tables are. */
+export interface InSchema {
+  /**
+   * The schema of the tables, which `leasehold migrate` creates: 1 to 53 of `a-z`, `0-9` and `_`. Default
+   * `leasehold`. Stores in two schemas of one database do not see each other's leases and tasks.
+   */
+  readonly schema?: string;
+}
 
 /** One open database: its stores share connections and the subscription. */
 export interface PostgresDatabase {
@@ -97,7 +111,7 @@ async function openDatabase(source: PostgresSource, env: Env): Promise<PostgresD
   const backend = await openBackend(source, env);
   try {
     await checkIsolation(backend.general);
-    await migrate(backend.general);
+    await migrate(backend.general, backend.schema);
     const listener = await Listener.open(backend, env);
     // Notifications arrive only in a session that the store does not share.
     if (listener.mode === "push") backend.prepare?.();
@@ -144,7 +158,35 @@ export function migratePostgres(source: PostgresSource, env: Env): Promise<reado
 async function migrateDatabase(source: PostgresSource, env: Env): Promise<readonly string[]> {
   const backend = await openBackend(source, env);
   try {
-    return await migrate(backend.general);
+    return await migrate(backend.general, backend.schema);
+  } finally {
+    await backend.close();
+  }
+}
+
+/**
+ * The steps of {@link migratePostgres}, applied and remaining, without taking any.
+ * @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED
+ * @example
+ * ```ts
+ * import { planPostgres } from "leasehold/stores/postgres";
+ * import { manualEnv } from "leasehold/testing";
+ *
+ * const steps = await planPostgres({ directory: "./not-created" }, manualEnv());
+ * console.log(steps.filter(({ appliedAt }) => appliedAt === null).map(({ name }) => name));
+ * ```
+ */
+export async function planPostgres(
+  source: PostgresSource,
+  env: Env,
+): Promise<readonly MigrationStep[]> {
+  // To open PGlite would create the database.
+  if ("directory" in source && !existsSync(source.directory)) {
+    return stepsOf(schemaNamed(source.schema), []);
+  }
+  const backend = await openBackend(source, env);
+  try {
+    return await planOf(backend.general, backend.schema);
   } finally {
     await backend.close();
   }
@@ -170,7 +212,19 @@ async function checkIsolation(sql: Sql): Promise<void> {
   );
 }
 
-function openBackend(source: PostgresSource, env: Env): Promise<Backend> {
+async function openBackend(source: PostgresSource, env: Env): Promise<Backend> {
+  const schema = schemaNamed(source.schema ?? ("url" in source ? schemaIn(source.url) : undefined));
+  return inSchema(await openRaw(source, env), schema);
+}
+
+/** The parameter `schema` of a URL. A URL with several hosts, or a wrong one, cannot be parsed here. */
+function schemaIn(url: string | URL): string | undefined {
+  const text = String(url);
+  const found = URL.canParse(text) ? new URL(text).searchParams.get("schema") : null;
+  return found ?? undefined;
+}
+
+function openRaw(source: PostgresSource, env: Env): Promise<RawBackend> {
   if ("directory" in source) return pgliteBackend(source.directory, env);
   if ("db" in source) return Promise.resolve(ownPgliteBackend(source.db, env));
   if ("pool" in source)
@@ -183,12 +237,14 @@ function openBackend(source: PostgresSource, env: Env): Promise<Backend> {
 export interface PostgresStores {
   open(env: Env): Promise<PostgresDatabase>;
   migrate(env: Env): Promise<readonly string[]>;
+  plan(env: Env): Promise<readonly MigrationStep[]>;
 }
 
 function storesOf(source: PostgresSource): PostgresStores {
   return {
     open: (env) => openPostgres(source, env),
     migrate: (env) => migratePostgres(source, env),
+    plan: (env) => planPostgres(source, env),
   };
 }
 
@@ -196,7 +252,8 @@ function storesOf(source: PostgresSource): PostgresStores {
  * Leases and tasks in a PostgreSQL server: `postgres({ url })`, or `postgres({ pool })` over a pg pool.
  * The store keeps one connection of the pool for notifications and never closes the pool. Set `watch:
  * "poll"` if the pool leads to PgBouncer in transaction mode. By default the store detects that itself
- * on opening, which takes 2 s.
+ * on opening, which takes 2 s. With `schema: "app_leases"`, or `?schema=app_leases` in the URL, the tables are in
+ * that schema instead of `leasehold`.
  * @throws (on opening) STORE_UNAVAILABLE, STORE_MISCONFIGURED
  * @example
  * ```ts
@@ -211,7 +268,7 @@ function storesOf(source: PostgresSource): PostgresStores {
  * ```
  */
 export function postgres(
-  source: { url: string | URL } | { pool: PgPool; watch?: "push" | "poll" },
+  source: ({ url: string | URL } | { pool: PgPool; watch?: "push" | "poll" }) & InSchema,
 ): PostgresStores {
   checkObject("options", source);
   if (!("pool" in source)) checkUrl(source.url);
@@ -239,7 +296,9 @@ export function postgres(
  * await db.close();
  * ```
  */
-export function pglite(source: { directory: string } | { db: PgliteInstance }): PostgresStores {
+export function pglite(
+  source: ({ directory: string } | { db: PgliteInstance }) & InSchema,
+): PostgresStores {
   checkObject("options", source);
   if ("db" in source) {
     checkMethods("db", source.db, ["query", "transaction", "listen"], "await PGlite.create()");

@@ -8,7 +8,7 @@ import {
 import { systemEnv } from "../../env/index.js";
 import { FENCE_TABLE } from "../../fence/index.js";
 import { poolSql } from "./connection-pool.js";
-import { migratePostgres, openPostgres } from "./index.js";
+import { migratePostgres, openPostgres, planPostgres } from "./index.js";
 import { migrate } from "./migrate.js";
 import { MIGRATIONS } from "./migrations.js";
 
@@ -88,6 +88,29 @@ describePostgres("migrations", () => {
     }
   });
 
+  it("are taken by the SQL of their plan as by the migration itself", async () => {
+    for (const schema of ["leasehold", "planned"]) {
+      await pool.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+      const source = { url: database.url, schema };
+      const before = await planPostgres(source, systemEnv);
+      expect(before).toMatchObject(MIGRATIONS.map(({ name }) => ({ name, appliedAt: null })));
+      // Planning has created nothing.
+      expect(await planPostgres(source, systemEnv)).toEqual(before);
+      for (const { sql } of before) await pool.query(sql);
+      expect(await migratePostgres(source, systemEnv)).toEqual([]);
+      const after = await planPostgres(source, systemEnv);
+      expect(after.map(({ name }) => name)).toEqual(before.map(({ name }) => name));
+      for (const { appliedAt } of after) {
+        expect(Math.abs(Date.parse(appliedAt ?? "") - Date.now())).toBeLessThan(60_000);
+      }
+      const opened = await openPostgres(source, systemEnv);
+      await opened.close();
+      // Run again, a step fails as a whole.
+      await expect(pool.query(before[0]?.sql ?? "")).rejects.toThrow("already exists");
+      await pool.query("ROLLBACK");
+    }
+  });
+
   it("continue after the last release's step, and leave no partial step", async () => {
     const sql = poolSql(pool, systemEnv.clock);
     const added = { name: "added", statements: ["CREATE TABLE leasehold.added (n int)"] };
@@ -95,7 +118,9 @@ describePostgres("migrations", () => {
       name: "broken",
       statements: ["CREATE TABLE leasehold.half (n int)", "SELECT 1/0"],
     };
-    await expect(migrate(sql, [...MIGRATIONS, added, broken])).rejects.toThrow("division by zero");
+    await expect(migrate(sql, undefined, [...MIGRATIONS, added, broken])).rejects.toThrow(
+      "division by zero",
+    );
     const added1 = { version: MIGRATIONS.length + 1, name: "added" };
     expect(await versions()).toEqual([...all, added1]);
     const { rows } = await pool.query("SELECT to_regclass('leasehold.half') AS half");

@@ -33,11 +33,19 @@ const CATALOGUE: readonly Statement[] = [
   ...CALLS.flatMap(([, ...statements]) => statements),
 ];
 /** The statements that the stores send, by name. */
-const sent = new Map<string, { readonly text: string; readonly values: readonly unknown[] }>();
+type Sent = Map<string, { readonly text: string; readonly values: readonly unknown[] }>;
+
+let sent: Sent;
 /** Texts that the catalogue does not expect at their position. */
 const unexpected: string[] = [];
 
 beforeAll(async () => {
+  sent = await capture();
+  if (UPDATES) update();
+});
+
+async function capture(schema = "leasehold"): Promise<Sent> {
+  const texts: Sent = new Map();
   const known = new Map<string, Statement>();
   let next: Statement[] = [];
   const client: PgPoolClient = {
@@ -49,7 +57,7 @@ beforeAll(async () => {
         return { rows: [] };
       }
       known.set(text, statement);
-      sent.set(statement.name, { text, values });
+      texts.set(statement.name, { text, values });
       return { rows: [...statement.rows] };
     },
     on: () => {},
@@ -66,7 +74,7 @@ beforeAll(async () => {
   const prepared = new Prepared();
   prepared.enable();
   await poolSql(pool, env.clock, prepared).query(CONFIRM);
-  const database = await openPostgres({ pool, watch: "poll" }, env);
+  const database = await openPostgres({ pool, watch: "poll", schema }, env);
   for (const [send, ...statements] of CALLS) {
     next = [...statements];
     await send(database, (ms) => {
@@ -74,8 +82,8 @@ beforeAll(async () => {
     });
   }
   await database.close();
-  if (UPDATES) update();
-});
+  return texts;
+}
 
 function render(statement: Statement): string {
   return `${[...headOf(statement), ...linesOf(statement)].join("\n")}\n`;
@@ -147,6 +155,19 @@ it.each(CATALOGUE)("$name is in its file as it is sent", (statement) => {
   expect(text, `statements/${name}.sql is out of date. Rewrite it: ${COMMAND}`).toBe(
     render(statement),
   );
+});
+
+it("in another schema, each statement is the same but for its name", async () => {
+  const others = await capture("another");
+  expect([...others.keys()]).toEqual([...sent.keys()]);
+  for (const [name, { text }] of others) {
+    const names = text
+      .replaceAll('"another".', "leasehold.")
+      .replaceAll("'leasehold_another", "'leasehold");
+    expect(names).toBe(sent.get(name)?.text);
+    // A message for the log of the database, which waits for all of its standbys.
+    if (name !== "connection-confirm") expect(text).not.toMatch(/leasehold(?!_another)/);
+  }
 });
 
 it("each file belongs to a statement", () => {

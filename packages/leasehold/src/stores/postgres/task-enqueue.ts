@@ -6,7 +6,7 @@
 import type { SqlTransaction } from "../../core/index.js";
 import type { EnqueueOutcome, NewTask, TaskKey } from "../../tasks/port.js";
 import { encodeJson } from "../../tasks/record.js";
-import type { Parameter } from "./connection.js";
+import type { Parameter, Schema } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import { type Columns, unnested } from "./statements.js";
 import { inTheWay, keyText, type Run, TRIES } from "./task-calls.js";
@@ -88,10 +88,10 @@ export async function enqueue(tasks: readonly NewTask[], run: Run): Promise<Enqu
 }
 
 /** Runs statements in the caller's own transaction; they return only text and int. */
-export function runIn(client: SqlTransaction): Run {
+export function runIn(client: SqlTransaction, schema: Schema): Run {
   return async <Row>(text: string, values: readonly Parameter[]) => {
     try {
-      return (await client.query(text, [...values])).rows as Row[];
+      return (await client.query(schema.sql(text), [...values])).rows as Row[];
     } catch (error) {
       throw storeError(error, true);
     }

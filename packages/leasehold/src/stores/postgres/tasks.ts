@@ -35,7 +35,7 @@ import type {
   TaskWatchEvent,
 } from "../../tasks/port.js";
 import { storedId, storedTask } from "../../tasks/record.js";
-import type { Sql } from "./connection.js";
+import type { Schema, Sql } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import type { Connections } from "./shared.js";
 import { TaskCalls } from "./task-calls.js";
@@ -72,6 +72,7 @@ const FORGET_EVERY_MS = 60_000;
 
 export class PostgresTaskStore implements TaskStore {
   readonly capabilities: TaskCapabilities;
+  readonly #schema: Schema;
   readonly #general: Sql;
   readonly #control: Sql;
   readonly #listener: Listener;
@@ -82,6 +83,7 @@ export class PostgresTaskStore implements TaskStore {
   #forgetAtMs: number;
 
   constructor({ backend, listener, env }: Connections) {
+    this.#schema = backend.schema;
     this.#general = backend.general;
     this.#control = backend.control;
     this.#listener = listener;
@@ -111,11 +113,11 @@ export class PostgresTaskStore implements TaskStore {
     }
     if (!client) return enqueue(tasks, this.#calls.within(this.#general, options));
     try {
-      await checkInTransaction(client, "leasehold.task");
+      await checkInTransaction(client, this.#schema.sql("leasehold.task"));
     } catch (error) {
       return tasks.map(() => failedOutcome(storeError(error, true)));
     }
-    return enqueue(tasks, runIn(client));
+    return enqueue(tasks, runIn(client, this.#schema));
   }
 
   async claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome> {

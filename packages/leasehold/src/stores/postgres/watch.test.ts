@@ -10,6 +10,7 @@ import {
 import { type Clock, type Env, silentLogger, systemClock, systemEnv } from "../../env/index.js";
 import type { Backend } from "./connection.js";
 import { openPostgres, type PostgresDatabase } from "./index.js";
+import { DEFAULT_SCHEMA } from "./schema.js";
 import { Listener, type Notification, watchEvents } from "./watch.js";
 
 const everything = (notification: Notification) => notification;
@@ -233,6 +234,7 @@ describe("a database whose notifications do not arrive", () => {
     const sql = { query: async () => [], transaction: () => expect.unreachable() };
     const backend: Backend = {
       name: "a pooler",
+      schema: DEFAULT_SCHEMA,
       general: sql,
       control: sql,
       listen: async () => ({
@@ -258,6 +260,7 @@ describe("a database that has no connection left for notifications", () => {
     });
     const backend: Backend = {
       name: "a full server",
+      schema: DEFAULT_SCHEMA,
       general: sql,
       control: sql,
       close: async () => {},

@@ -18,7 +18,7 @@ import {
   type Timer,
   withTimeout,
 } from "../../env/index.js";
-import { type Backend, CHANNEL, type Subscription } from "./connection.js";
+import type { Backend, Subscription } from "./connection.js";
 import { storeError } from "./failures.js";
 
 /** `[topic, namespace, name]`, such as `["lease", "default", "report"]`. */
@@ -105,6 +105,7 @@ export class Listener {
 
   async #connect(listen: NonNullable<Backend["listen"]>): Promise<void> {
     const subscription: Subscription = await listen(
+      this.backend.schema.channel,
       (payload) => this.#receive(payload),
       (error) => void this.#reconnect(listen, subscription, error),
     );
@@ -169,13 +170,14 @@ export class Listener {
   /** Sends a test notification over another connection. */
   async #notificationsArrive(): Promise<boolean> {
     const { clock, random } = this.env;
+    const { channel } = this.backend.schema;
     const id = newLeaseId(random);
     const arrived = new Promise<boolean>((resolve, reject) => {
       this.#onProbe = (received) => {
         if (received === id) resolve(true);
       };
       this.backend.general
-        .query("SELECT pg_notify($1, $2)::text", [CHANNEL, JSON.stringify(["probe", "", id])])
+        .query("SELECT pg_notify($1, $2)::text", [channel, JSON.stringify(["probe", "", id])])
         .catch(reject);
     });
     try {

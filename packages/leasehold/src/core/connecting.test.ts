@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { certificateProblem, wasNotSent } from "./connecting.js";
+
+const of = (code: string, more: object = {}, message = "failed") =>
+  Object.assign(new Error(message), { code, ...more });
+const fetchFailed = (cause: Error) => new TypeError("fetch failed", { cause });
+
+describe("a request", () => {
+  const connect = { syscall: "connect" };
+  it.each([
+    ["a refused connection", of("ECONNREFUSED"), true],
+    ["an unknown host", of("ENOTFOUND"), true],
+    ["an unreachable host while connecting", of("EHOSTUNREACH", connect), true],
+    ["an unreachable host later", of("EHOSTUNREACH", { syscall: "read" }), false],
+    ["a reset", of("ECONNRESET", { syscall: "read" }), false],
+    ["the end of the socket", of("UND_ERR_SOCKET"), false],
+    ["a server without TLS", of("ERR_SSL_WRONG_VERSION_NUMBER"), true],
+    ["an untrusted certificate", of("DEPTH_ZERO_SELF_SIGNED_CERT"), true],
+    [
+      "a reset of the handshake",
+      of("ECONNRESET", {}, "Client network socket disconnected before secure TLS connection"),
+      true,
+    ],
+    ["a port that fetch does not use", new Error("bad port"), true],
+    [
+      "several addresses that time out",
+      new AggregateError([of("ETIMEDOUT", connect), of("ENETUNREACH", connect)]),
+      true,
+    ],
+    ["several errors of which one is a reset", new AggregateError([of("ECONNRESET")]), false],
+  ])("that fails with %s was not sent: %s", (_, cause, notSent) => {
+    expect(wasNotSent(fetchFailed(cause))).toBe(notSent);
+    expect(wasNotSent(cause)).toBe(notSent);
+  });
+
+  it("that fails without a cause may have been sent, as in a browser", () => {
+    expect(wasNotSent(new TypeError("Failed to fetch"))).toBe(false);
+    expect(wasNotSent("thrown")).toBe(false);
+  });
+});
+
+it("a certificate is blamed only where it is the problem", () => {
+  const expired = certificateProblem(fetchFailed(of("CERT_HAS_EXPIRED")));
+  expect(expired).toMatch(/^its certificate is not trusted \(CERT_HAS_EXPIRED\); set NODE_EXTRA/);
+  expect(certificateProblem(fetchFailed(of("ECONNRESET")))).toBeNull();
+  expect(certificateProblem(undefined)).toBeNull();
+});
