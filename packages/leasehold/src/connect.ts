@@ -219,7 +219,8 @@ function clientOver(
   });
   const collector = owned.collect ? startCollector(store, env) : undefined;
   const unmeasure = measureStalls(env);
-  const forgotten = env.clock === systemClock ? warnOfForgotten(leases, env) : undefined;
+  const isRealTime = env.clock === systemClock || owned.thread !== undefined;
+  const forgotten = isRealTime ? warnOfForgotten(leases, env) : undefined;
   let tasks: TasksClient | undefined;
   let closed: Promise<void> | undefined;
   const close = async () => {

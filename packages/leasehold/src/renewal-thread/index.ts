@@ -23,7 +23,7 @@ import {
 } from "../core/index.js";
 import { type Timer, withTimeout } from "../env/index.js";
 import { Answers } from "./answers.js";
-import type { Counted, FromThread, Start, ThreadData, ToThread } from "./messages.js";
+import type { Counted, FromThread, LoggedError, Start, ThreadData, ToThread } from "./messages.js";
 
 export { processClock } from "../env/process-clock.js";
 
@@ -166,7 +166,9 @@ class MainSide implements StartedThread {
     else if (message.type === "renewals") this.#count(message);
     else {
       const { level, fields, message: text } = message;
-      this.#options.env.logger[level]({ ...fields, thread: "renewals" }, text);
+      const { err, ...rest } = fields;
+      const error = err ? { err: errorFrom(err) } : {};
+      this.#options.env.logger[level]({ ...rest, ...error, thread: "renewals" }, text);
     }
   }
 
@@ -185,7 +187,14 @@ class MainSide implements StartedThread {
     this.#isRunning = false;
     this.#beat?.cancel();
     if (this.#isClosing) return;
-    const text = "the renewal thread has ended: the event loop renews alone";
-    this.#options.env.logger.error({ err: this.#error, held: this.#kept.size }, text);
+    this.#options.env.logger.error(
+      { err: this.#error, held: this.#kept.size },
+      "the renewal thread has ended: the event loop renews alone",
+    );
   }
+}
+
+/** Loggers print errors. The stack is that of the thread, so it is left out. */
+function errorFrom({ name, message, ...rest }: LoggedError): Error {
+  return Object.assign(new Error(message), rest, { name, stack: `${name}: ${message}` });
 }

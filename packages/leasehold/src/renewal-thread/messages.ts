@@ -36,6 +36,12 @@ export interface Counted {
   }[];
 }
 
+/** What is left of an error as JSON. */
+export interface LoggedError {
+  readonly name: string;
+  readonly message: string;
+}
+
 export type FromThread =
   | { readonly type: "ready" }
   /** The store could not be opened. */
@@ -46,6 +52,6 @@ export type FromThread =
   | {
       readonly type: "log";
       readonly level: keyof Logger;
-      readonly fields: object;
+      readonly fields: { readonly err?: LoggedError };
       readonly message: string;
     };

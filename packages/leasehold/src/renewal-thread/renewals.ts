@@ -97,8 +97,10 @@ export class Renewals {
     const { env, lastRunMs, maxBlockedMs } = this.#options;
     const isBlocked = env.clock.monotonic() - lastRunMs() > maxBlockedMs;
     if (isBlocked && !this.#wasBlocked) {
-      const text = "the event loop is blocked: its leases are no longer renewed";
-      env.logger.error({ maxBlockedMs }, text);
+      env.logger.error(
+        { maxBlockedMs },
+        "the event loop is blocked: its leases are no longer renewed",
+      );
     }
     this.#wasBlocked = isBlocked;
     return isBlocked;

@@ -17,7 +17,9 @@ async function run(data: ThreadData): Promise<void> {
   const renewals = new Renewals({ store: opened.leases, env, maxBlockedMs, lastRunMs, post });
   const close = async () => {
     renewals.close();
-    await opened.close().catch((err: unknown) => log("warn", { err }, "not closed"));
+    await opened.close().catch((err: unknown) => {
+      env.logger.warn({ err }, "the renewal thread could not close its store");
+    });
     port.close();
   };
   port.on("message", (message: ToThread) => {
@@ -33,7 +35,7 @@ function post(message: FromThread): void {
 }
 
 function log(level: keyof Logger, fields: object, message: string): void {
-  // As JSON, because not all that errors carry can be sent to another thread.
+  // As JSON, because not all that errors carry can be sent to another thread. See errorFrom in index.ts.
   const text = JSON.stringify(fields, (_, value: unknown) =>
     value instanceof Error ? { name: value.name, message: value.message } : value,
   );
