@@ -11,7 +11,7 @@ import {
 } from "leasehold/internal";
 import { logLevelOption, newLogger } from "./log.js";
 import { operatorOf, withReason } from "./operator-actions.js";
-import { decimal, duration, type Where, whereOf, withStores } from "./options.js";
+import { decimal, duration, tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
@@ -46,7 +46,7 @@ export function addGenerate(program: Command): void {
     .action(async (word: string | undefined, options: RunOptions, command: Command) => {
       // `run` is the default command, so unknown commands arrive here.
       if (word !== undefined) generate.error(`error: unknown command '${word}'`);
-      await run(whereOf(command), options);
+      await run(command, options);
     });
   steering(generate, "start", "start generating")
     .option("--rate <n>", "tasks per second, 0.01 to 1000", rate)
@@ -83,16 +83,16 @@ function steering(generate: Command, name: string, description: string): Command
   return withReason(command, { needsReason: false }).option("--json", "print JSON");
 }
 
-async function run(where: Where, options: RunOptions): Promise<void> {
+async function run(command: Command, options: RunOptions): Promise<void> {
   const logger = newLogger(options.logLevel);
   const env: Env = { ...systemEnv, logger };
   const shutdown = listenForShutdown(env.clock);
-  const stores = await openWhere(where, env);
+  const stores = await openWhere(whereOf(command), env);
   const leases = clientOver(
     stores.leases,
     {
       env,
-      namespace: where.namespace,
+      namespace: tenantOf(command, stores),
       ...(options.holder === undefined ? {} : { holder: options.holder }),
     },
     stores,
@@ -124,9 +124,8 @@ async function show(
   json: boolean | undefined,
   wantedOf: (stores: Stores, namespace: string) => Promise<GeneratorWanted>,
 ): Promise<void> {
-  const where = whereOf(command);
-  const { namespace } = where;
-  const stores = await openWhere(where, systemEnv);
+  const stores = await openWhere(whereOf(command), systemEnv);
+  const namespace = tenantOf(command, stores);
   try {
     const status = await statusOf(stores, namespace, await wantedOf(stores, namespace));
     print(json, status, () => describe(status));

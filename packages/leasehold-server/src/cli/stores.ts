@@ -28,8 +28,8 @@ export function connectTo(
     Pick<ConnectOptions, "holder" | "graceMs" | "logger" | "connectTimeoutMs">
   > = {},
 ): Promise<Leasehold<AnyLease>> {
-  const given = withoutUndefined({ connectTimeoutMs: CONNECT_TIMEOUT_MS, ...options });
-  return connect(store, { ...(given as ConnectOptions), namespace, unfenced: true });
+  const given = withoutUndefined({ connectTimeoutMs: CONNECT_TIMEOUT_MS, ...options, namespace });
+  return connect(store, { ...(given as ConnectOptions), unfenced: true });
 }
 
 /**
