@@ -16,9 +16,9 @@ const STEP_SECONDS = 0.2;
 /** A pause this many times as long as the lease has certainly lost it. */
 const STALL_TTLS = 1.2;
 
-const sleepTask = defineTask("sleep", {
-  schema: z.object({ sleep_duration_seconds: z.number().min(0).max(3_600) }),
-});
+const schema = z.object({ sleep_duration_seconds: z.number().min(0).max(3_600) });
+/** A task that is posted without a kind has the kind `default`. */
+const sleepTasks = [defineTask("sleep", { schema }), defineTask("default", { schema })];
 
 /**
  * @typedef {object} Options
@@ -33,7 +33,7 @@ const sleepTask = defineTask("sleep", {
 
 /** @param {Options} options */
 export default function handlers({ crashRate = 0, latencyRate = 0, reportTo } = {}) {
-  return [
+  return sleepTasks.map((sleepTask) =>
     sleepTask.handle(
       async ({ sleep_duration_seconds: seconds }, { task, lease, signal, ...rest }) => {
         const steps = Math.ceil(seconds / STEP_SECONDS);
@@ -55,7 +55,7 @@ export default function handlers({ crashRate = 0, latencyRate = 0, reportTo } = 
         return { slept_seconds: seconds, attempt: task.attempt };
       },
     ),
-  ];
+  );
 }
 
 /** @param {number} rate */

@@ -246,6 +246,8 @@ export class FolderStore {
       grantId: grantIdOf(leaseId),
       state: ended ?? (live ? "live" : "expired"),
       remainingMs: live ? record.expiresAtMs - nowMs : 0,
+      // Revoked, but not free yet.
+      ...(!live && rules.excludes(record, nowMs) && { freeInMs: record.expiresAtMs - nowMs }),
       grantedAt: textOf(record.grantedAtMs),
       renewedAt: record.renewedAtMs === null ? null : textOf(record.renewedAtMs),
       expiresAt: textOf(record.expiresAtMs),

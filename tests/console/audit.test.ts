@@ -140,6 +140,14 @@ describeChromium("the console's audit", () => {
     expect(await overflows(page)).toBe(false);
   });
 
+  it("shows the name that a caller gives itself as a claim", async () => {
+    const body = { resource: "claimed", reason: "stuck", actorId: "zoe" };
+    await ask("POST", "/v1/locks/force-unlock", body);
+    const page = await open("/audit?target=claimed&actor=zoe");
+    await waitForCount(rows(page), 2);
+    await rows(page).first().getByText("anyone, claims zoe").waitFor();
+  });
+
   it("has logged no errors in the browser", () => {
     expect(console.complaints).toEqual([]);
   });

@@ -88,6 +88,9 @@ describeChromium("the console's page of a resource", () => {
     expect((await calls.take("revoked", "bob")).status).toBe("held");
     await grant(page, "1 ann held for").waitFor();
     await page.getByRole("definition").getByText("blocked until its expiry").waitFor();
+    await page.getByText(/^Revoked from ann, free in \d/).waitFor();
+    const list = await shown.open("/leases?q=revoked");
+    await list.getByRole("row", { name: /^revoked revoked ann 1 free in \d/ }).waitFor();
 
     const audit = await fetch(`${shown.url}/v1/audit?target=revoked&action=lease.revoke`);
     const { items } = (await audit.json()) as { items: { reason: string }[] };

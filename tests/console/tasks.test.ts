@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LeaseClient } from "../../packages/leasehold/src/core/index.js";
 import { systemEnv } from "../../packages/leasehold/src/env/index.js";
+import { memory } from "../../packages/leasehold/src/stores/memory/index.js";
 import { Generator } from "../../packages/leasehold/src/tasks/index.js";
 import { describeChromium } from "../support/chromium.js";
 import { axe, type Console, newKey, openConsole, overflows, PHONE } from "../support/console.js";
@@ -322,5 +323,32 @@ describeChromium("the console's tasks, for a viewer", () => {
     await page.getByRole("heading", { name: "Why isn’t this running?" }).waitFor();
     expect(await main.getByRole("button").allTextContents()).toEqual(["Copy id", "Copy input"]);
     expect(new URL(page.url()).pathname).toBe(`/tasks/${id}`);
+  });
+});
+
+describeChromium("the console's tasks, where a kind has no worker", () => {
+  let console: Console;
+  beforeAll(async () => {
+    // By this app's clock, an hour has passed since the store wrote its times.
+    const { clock } = systemEnv;
+    const later = { ...systemEnv, clock: { ...clock, wall: () => clock.wall() + 3_600_000 } };
+    console = await openConsole({ env: later, stores: await memory().open(systemEnv) });
+  });
+  afterAll(() => console.close());
+
+  it("names the kind and its queue until a worker takes one of the tasks", async () => {
+    const world = taskWorld(console.url);
+    await world.addMany(2, { queue: "mails", kind: "letter" });
+    const page = await console.open("/tasks");
+    const notices = page.getByRole("list", { name: "Kinds without a worker" });
+    await notices
+      .getByText("No live worker handles the kind letter of the queue mails: 2 tasks are due")
+      .waitFor();
+    expect(await axe(page)).toEqual([]);
+    const workers = await console.open("/workers");
+    await workers.getByRole("list", { name: "Kinds without a worker" }).waitFor();
+    await world.claim("mails", "worker-1");
+    await notices.waitFor({ state: "detached" });
+    expect(console.complaints).toEqual([]);
   });
 });

@@ -18,6 +18,7 @@ import {
   type LeaseStore,
   LeaseUnavailableError,
   type LostReason,
+  NestedRunError,
   NoTokenError,
   NotLeaderError,
   openStores,
@@ -421,6 +422,22 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         outcome: "unknown",
         message: /^the work on "r" still runs, graceMs = 0 after .*: its lease is not released/,
         fields: { resource: "r", graceMs: 0 },
+      },
+    ],
+  ],
+  NESTED_RUN: [
+    [
+      "a run within a run of the same resource",
+      {
+        async cause() {
+          await using leases = await connect("memory:");
+          return await leases.run("r", () => refusal(() => leases.run("r", () => 1)));
+        },
+        kind: NestedRunError,
+        retryable: false,
+        outcome: "none",
+        message: /^this code already runs under the lease on "r", and would wait for itself/,
+        fields: { resource: "r" },
       },
     ],
   ],

@@ -81,7 +81,12 @@ it("tells the whole life of a lease, each event with the id of its request", asy
   await change("release", { leaseId: d.wire }, "req-release");
   await change("release", { leaseId: d.wire }, "req-again");
 
-  const common = { resource, pid: server.cli.pid, time: expect.stringMatching(/Z$/) };
+  const common = {
+    resource,
+    pid: server.cli.pid,
+    time: expect.stringMatching(/Z$/),
+    durationMs: expect.any(Number),
+  };
   const info = { ...common, level: 30 };
   const debug = { ...common, level: 20 };
   const events = async (requestId: string) =>
@@ -90,6 +95,7 @@ it("tells the whole life of a lease, each event with the id of its request", asy
     {
       ...info,
       event: "lock_acquired",
+      operation: "acquire",
       msg: "lock acquired",
       requestId: "req-acquire",
       ownerId: "worker-7",
@@ -102,17 +108,20 @@ it("tells the whole life of a lease, each event with the id of its request", asy
     {
       ...debug,
       event: "lock_contended",
+      operation: "acquire",
       msg: "lock contended",
       requestId: "req-contend",
       ownerId: "worker-8",
       heldBy: "worker-7",
       grantId: a.grantId,
+      fencingToken: first.token,
     },
   ]);
   expect(await events("req-renew")).toEqual([
     {
       ...debug,
       event: "lock_renewed",
+      operation: "renew",
       msg: "lock renewed",
       requestId: "req-renew",
       grantId: a.grantId,
@@ -124,6 +133,7 @@ it("tells the whole life of a lease, each event with the id of its request", asy
     {
       ...info,
       event: "lock_revoked",
+      operation: "revoke",
       msg: "lock revoked",
       requestId: "req-revoke",
       fencingToken: first.token,
@@ -134,9 +144,11 @@ it("tells the whole life of a lease, each event with the id of its request", asy
     {
       ...info,
       event: "lock_renewal_failed",
+      operation: "renew",
       msg: "lock renewal failed",
       requestId: "req-late",
       grantId: a.grantId,
+      fencingToken: first.token,
       reason: "revoked",
     },
   ]);
@@ -145,6 +157,7 @@ it("tells the whole life of a lease, each event with the id of its request", asy
     {
       ...info,
       event: "lock_expired",
+      operation: "acquire",
       msg: "lock expired",
       requestId: "req-takeover",
       ownerId: "worker-9",
@@ -154,6 +167,7 @@ it("tells the whole life of a lease, each event with the id of its request", asy
     {
       ...info,
       event: "lock_acquired",
+      operation: "acquire",
       msg: "lock acquired",
       requestId: "req-takeover",
       ownerId: "worker-10",
@@ -163,8 +177,9 @@ it("tells the whole life of a lease, each event with the id of its request", asy
     },
   ]);
   for (const requestId of ["req-release", "req-again"]) {
-    const released = { event: "lock_released", msg: "lock released", requestId };
-    expect(await events(requestId)).toEqual([{ ...info, ...released, grantId: d.grantId }]);
+    const released = { event: "lock_released", operation: "release", msg: "lock released" };
+    const grant = { grantId: d.grantId, fencingToken: last.token };
+    expect(await events(requestId)).toEqual([{ ...info, ...released, ...grant, requestId }]);
   }
   const request = (await logOf("req-release")).at(-1);
   expect(request).toMatchObject({

@@ -168,6 +168,7 @@ const READ = [
   "/api/leases/active",
   "/api/leases/expired",
   "/api/leases/released",
+  "/api/leases/revoked",
   "/api/leases/renewed",
   "/api/tasks",
   "/api/tasks/started",

@@ -1,5 +1,6 @@
 /** The command line of operators and scripts, by real processes. */
 import { execFileSync } from "node:child_process";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { connect, defineTask } from "../../packages/leasehold/src/index.js";
@@ -288,6 +289,33 @@ it("finds a server healthy, without its settings", async () => {
   const args = ["doctor", "--for", "100ms", "--samples", "5"];
   const { code, json } = await run(args);
   expect({ code, json }).toMatchObject({ code: 0, json: { healthy: true } });
+});
+
+it("recommends a TTL from the pauses and renewals that a server has measured", async () => {
+  const { cli, url } = await serve("memory:doctor");
+  // A pause of the server shows in its timers.
+  const client = await connect(url);
+  const lease = await client.acquire("held", { ttlMs: 60_000, autoRenew: false });
+  process.kill(cli.pid, "SIGSTOP");
+  await delay(1_500);
+  process.kill(cli.pid, "SIGCONT");
+  await lease.renew();
+  const args = ["doctor", "--for", "100ms", "--samples", "5"];
+  const { json } = await run(args, { store: url });
+  const { production, ttl } = json as unknown as {
+    production: Record<"stall" | "delay" | "renewal", { count: number; maxMs: number }>;
+    ttl: { pauseMs: number; advisedMs: number };
+  };
+  expect(production.stall.maxMs).toBeGreaterThanOrEqual(2_500);
+  expect(production.delay.count).toBe(6);
+  expect(production.renewal.count).toBe(6);
+  expect(ttl.pauseMs).toBeGreaterThanOrEqual(2_500);
+  expect(ttl.advisedMs).toBeGreaterThanOrEqual(7_500);
+  await client.close();
+  const wrong = ["--metrics", `${url}/nowhere`];
+  const { json: report } = await run([...args, ...wrong], { store: url });
+  expect(report).toMatchObject({ production: null });
+  expect(JSON.stringify(report)).toMatch(/nowhere returned 404.*doubtful/);
 });
 
 it("completes commands, options and their values in bash", async () => {

@@ -205,6 +205,7 @@ export const ACCESS_EXAMPLES: Readonly<Record<string, AccessExample>> = {
   "GET /api/leases/expired": lists("/api/leases/expired?limit=5"),
   "GET /api/leases/renewed": lists("/api/leases/renewed?limit=5"),
   "GET /api/leases/released": lists("/api/leases/released?limit=5"),
+  "GET /api/leases/revoked": lists("/api/leases/revoked?limit=5"),
   "GET /api/leases/{id}": {
     needs: "read",
     names: RESOURCE,

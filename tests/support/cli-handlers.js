@@ -1,7 +1,8 @@
 /** What the tests of the command line have done by `leasehold worker`. */
 import { defineTask } from "leasehold";
+import { memoryGuard } from "leasehold/fence";
 
-export default (options) => [
+export default (options, { telemetry }) => [
   defineTask("double").handle((n) => 2 * n),
   defineTask("options").handle(() => options),
   defineTask("wait").handle(
@@ -11,5 +12,11 @@ export default (options) => [
         signal.addEventListener("abort", () => reject(signal.reason));
       }),
   ),
+  // A write that a guard refuses.
+  defineTask("stale").handle(async () => {
+    const guard = memoryGuard({ telemetry });
+    await guard.guard("row", 2, () => {});
+    await guard.guard("row", 1, () => {}).catch(() => {});
+  }),
   defineTask("deaf").handle(() => new Promise((resolve) => setTimeout(resolve, 60_000))),
 ];

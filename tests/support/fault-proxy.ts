@@ -118,7 +118,9 @@ export async function openFaultProxy(port: number): Promise<FaultProxy> {
   };
 
   const server = createServer(async (incoming, outgoing) => {
-    const { headers, url = "" } = incoming;
+    const { headers, method, url = "" } = incoming;
+    // A client whose connection opens slowly asks whether this is HTTP at all.
+    if (method === "OPTIONS") return void outgoing.writeHead(204).end();
     const body = await buffer(incoming);
     const budget = headers["leasehold-budget-ms"];
     seen.push({

@@ -1,4 +1,6 @@
 /** Metrics as Prometheus would scrape them. */
+import { METRICS, type MetricName } from "../../packages/leasehold/src/env/index.js";
+import { prometheusName } from "../../packages/leasehold-server/src/cli/prometheus.js";
 
 export interface Sample {
   readonly name: string;
@@ -31,4 +33,15 @@ export function valueOf(
     .filter((sample) => sample.name === name)
     .filter((sample) => Object.entries(labels).every(([key, of]) => sample.labels[key] === of))
     .reduce((sum, { value }) => sum + value, 0);
+}
+
+/** The metric's name in Prometheus, without the suffixes of a histogram. */
+export function prometheusBase(name: MetricName): string {
+  const { kind, unit } = METRICS[name];
+  return prometheusName(name, unit, kind === "counter" || kind === "total");
+}
+
+/** The name of the sample that counts the metric's events, or has its value. */
+export function sampleNameOf(name: MetricName): string {
+  return prometheusBase(name) + (METRICS[name].kind === "histogram" ? "_count" : "");
 }

@@ -2,7 +2,14 @@
  * The public entry for browsers and other runtimes without Node: `index.ts` with the engines that run anywhere.
  * Bundlers choose it through the export condition `browser`. Its types are those of `index.ts`.
  */
-import { type ConnectOptions, envOf, type OpenStoresOptions, openLeasehold } from "./connect.js";
+import {
+  type ConnectOptions,
+  checkMigrateOptions,
+  checkOpenStoresOptions,
+  envOf,
+  type OpenStoresOptions,
+  openLeasehold,
+} from "./connect.js";
 import type { AnyLease, LeaseStore } from "./core/index.js";
 import type { Leasehold } from "./leasehold.js";
 import { ANYWHERE } from "./stores/open-anywhere.js";
@@ -26,13 +33,15 @@ export function connect(
   return openLeasehold(ANYWHERE, source, options);
 }
 
-export function openStores(source: Source, options: OpenStoresOptions = {}): Promise<Stores> {
+export async function openStores(source: Source, options: OpenStoresOptions = {}): Promise<Stores> {
+  checkOpenStoresOptions(options);
   return openAll(ANYWHERE, source, options.control, envOf(options), options.connectTimeoutMs);
 }
 
-export function migrate(
+export async function migrate(
   source: Source,
   options: Pick<ConnectOptions, "logger" | "env"> = {},
 ): Promise<readonly string[]> {
+  checkMigrateOptions(options);
   return migrateBy(ANYWHERE, source, envOf(options));
 }

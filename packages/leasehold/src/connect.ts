@@ -4,9 +4,12 @@ import {
   type ClientOptions,
   ClosedError,
   checkKnown,
+  checkObject,
+  checkOptional,
   InvalidOptionError,
   LeaseClient,
   type LeaseStore,
+  type RenewalThread,
   startCollector,
 } from "./core/index.js";
 import {
@@ -15,10 +18,19 @@ import {
   closeOnSignals,
   type Env,
   getsSignals,
+  isHeldByOneTimer,
+  measureStalls,
   newHolder,
+  type Repeating,
+  repeat,
+  systemClock,
   systemEnv,
+  warningLogger,
 } from "./env/index.js";
+
+import { loggedLeases } from "./instrumentation/lease-log.js";
 import { type Leasehold, leaseholdOver } from "./leasehold.js";
+import { type LoadThread, threadFor } from "./renew-in.js";
 import { type Engines, openBy, withTasks } from "./stores/opening.js";
 import type { LeaseStores, Source } from "./stores/source.js";
 import { type TaskStore, type TasksClient, tasksOver } from "./tasks/index.js";
@@ -44,6 +56,31 @@ export interface ConnectOptions extends ClientOptions {
    * no signal handlers unasked. Refused where there are no signals, as in browsers.
    */
   closeOnSignals?: boolean | readonly ClosingSignal[];
+  /**
+   * Which thread renews the leases: `"loop"`, the event loop of this program, or `"thread"`, a worker thread with
+   * connections of its own, which renews while the event loop is blocked. For programs that compute for longer than a
+   * TTL. Only in Node, with a URL as the source, and not for `memory:`, `pglite:` and ZooKeeper. It renews no tasks.
+   * Default `"loop"`: a thread costs a second set of connections and about 30 MB.
+   * @example
+   * ```ts
+   * import { connect } from "leasehold";
+   *
+   * const leasehold = await connect("redis://localhost", { renewIn: "thread", maxBlockedMs: 120_000 });
+   * await leasehold.run("report", { ttlMs: 10_000 }, () => computeForAMinute());
+   * await leasehold.close();
+   *
+   * function computeForAMinute() {
+   *   for (const untilMs = Date.now() + 60_000; Date.now() < untilMs; );
+   * }
+   * ```
+   */
+  renewIn?: "loop" | "thread";
+  /**
+   * With `renewIn: "thread"`: the thread renews nothing while the event loop has not run for this long, in milliseconds,
+   * from 100. Work that hangs in a loop then loses its leases, at most this time and a TTL after it began to hang. Default
+   * 60,000: few computations block for longer.
+   */
+  maxBlockedMs?: number;
 }
 
 /** Options of `openStores`. */
@@ -51,6 +88,16 @@ export interface OpenStoresOptions
   extends Pick<ConnectOptions, "logger" | "env" | "connectTimeoutMs"> {
   /** Where tasks, the generator's state and the history of grants are kept. Default: the source. */
   control?: Source;
+}
+
+/** @throws InvalidOptionError */
+export function checkOpenStoresOptions(options: OpenStoresOptions): void {
+  checkKnown(options, { logger: true, env: true, connectTimeoutMs: true, control: true });
+}
+
+/** @throws InvalidOptionError */
+export function checkMigrateOptions(options: Pick<ConnectOptions, "logger" | "env">): void {
+  checkKnown(options, { logger: true, env: true });
 }
 
 const OPTIONS: Readonly<Record<keyof ConnectOptions, true>> = {
@@ -64,6 +111,8 @@ const OPTIONS: Readonly<Record<keyof ConnectOptions, true>> = {
   unfenced: true,
   connectTimeoutMs: true,
   closeOnSignals: true,
+  renewIn: true,
+  maxBlockedMs: true,
 };
 
 /** As `connect`. */
@@ -71,12 +120,18 @@ export async function openLeasehold(
   engines: Engines,
   source: Source | LeaseStore,
   options: ConnectOptions,
+  loadThread?: LoadThread,
 ): Promise<Leasehold<AnyLease>> {
   checkKnown(options, OPTIONS);
+  for (const name of ["logger", "env", "defaults"] as const) {
+    if (options[name] !== undefined) checkObject(name, options[name]);
+  }
+  checkOptional("boolean", options, ["unfenced"]);
   const signals = signalsOf(options);
-  const env = envOf(options);
+  const threaded = await threadFor(source, options, loadThread);
+  const env = { ...envOf(options), ...(threaded && { clock: threaded.module.processClock }) };
   const { connectTimeoutMs } = options;
-  const isStore = typeof source === "object" && "acquire" in source;
+  const isStore = isLeaseStore(source);
   const opened: LeaseStores = isStore
     ? // What connect() did not open, it does not close.
       { leases: source, close: async () => {} }
@@ -89,7 +144,7 @@ export async function openLeasehold(
     let { namespace } = opened;
     let taskStore = () => withTasks(opened, isStore ? "" : source).tasks;
     if (options.tasks !== undefined) {
-      const apart = await openBy(engines, options.tasks, env, connectTimeoutMs);
+      const apart = await openBy(engines, options.tasks, env, connectTimeoutMs, "tasks");
       closing.push(apart.close.bind(apart));
       const { tasks } = withTasks(apart, options.tasks);
       taskStore = () => tasks;
@@ -101,23 +156,36 @@ export async function openLeasehold(
         "must be true for this store, which gives no fencing tokens: a late write of a paused holder cannot be refused",
       );
     }
+    const thread = await threaded?.start(opened.leases, env, connectTimeoutMs);
+    if (thread) closing.push(thread.close.bind(thread));
     // A server collects by itself, and a store of the caller's is the caller's to collect.
     const isCollected = isStore || (opened.tasks?.capabilities.reaps ?? false);
     namespace = onlyNamespace("namespace", namespace, options.namespace);
+    // Without a logger of the caller's there are only warnings.
+    const isLogged = (options.logger ?? options.env?.logger) !== undefined;
     return clientOver(
-      opened.leases,
+      isLogged ? loggedLeases(opened.leases, env) : opened.leases,
       taskStore,
       { ...options, ...(namespace !== undefined && { namespace }), env },
       signals,
       {
         collect: !isCollected,
         disconnect,
+        thread,
       },
     );
   } catch (error) {
     await disconnect();
     throw error;
   }
+}
+
+/** A client also acquires, but only a store has all of these. */
+function isLeaseStore(source: unknown): source is LeaseStore {
+  if (typeof source !== "object" || source === null) return false;
+  return ["acquire", "renew", "release", "collect"].every(
+    (name) => typeof Reflect.get(source, name) === "function",
+  );
 }
 
 /**
@@ -137,12 +205,21 @@ function clientOver(
   taskStore: () => TaskStore,
   { holder, ...options }: ConnectOptions & { readonly env: Env },
   signals: readonly ClosingSignal[],
-  owned: { readonly collect: boolean; readonly disconnect: () => Promise<void> },
+  owned: {
+    readonly collect: boolean;
+    readonly disconnect: () => Promise<void>;
+    readonly thread: RenewalThread | undefined;
+  },
 ): Leasehold {
   const { env } = options;
   const identity = { ...options, holder: holder ?? newHolder(env.random) };
-  const leases = new LeaseClient(measured("leases", store, env), identity, { close: undefined });
+  const leases = new LeaseClient(measured("leases", store, env), identity, {
+    close: undefined,
+    thread: owned.thread,
+  });
   const collector = owned.collect ? startCollector(store, env) : undefined;
+  const unmeasure = measureStalls(env);
+  const forgotten = env.clock === systemClock ? warnOfForgotten(leases, env) : undefined;
   let tasks: TasksClient | undefined;
   let closed: Promise<void> | undefined;
   const close = async () => {
@@ -150,6 +227,8 @@ function clientOver(
     await tasks?.close();
     await leases.close();
     await collector?.stop();
+    unmeasure();
+    await forgotten?.stop();
     await owned.disconnect().finally(forget);
   };
   const client = leaseholdOver({
@@ -182,13 +261,30 @@ function signalsOf({ closeOnSignals }: ConnectOptions): readonly ClosingSignal[]
   return signals;
 }
 
+const IDLE_CHECK_MS = 10_000;
+
+/** Warns once of leases whose renewal is all that keeps this process alive: most often a missing release. */
+function warnOfForgotten(leases: LeaseClient, env: Env): Repeating {
+  let warned = false;
+  return repeat(env, "look for forgotten leases", IDLE_CHECK_MS, async () => {
+    const resources = warned ? [] : leases.heldResources();
+    if (resources.length === 0 || !isHeldByOneTimer()) return;
+    warned = true;
+    const remedy = "release the lease, close the client, or use run(), which releases by itself";
+    env.logger.warn(
+      { resources: resources.slice(0, 5), remedy },
+      "a lease is still held, and nothing else keeps this process alive",
+    );
+  });
+}
+
 /** The instrumentation brings what measures a store: a client without it does not load it. */
 function measured<Store extends object>(what: "leases" | "tasks", store: Store, env: Env): Store {
   return env.telemetry?.measured(what, store, env.clock) ?? store;
 }
 
-/** The outside world of a client. */
+/** The outside world of a client. Without a logger, warnings and errors are warnings of the process. */
 export function envOf(options: Pick<ClientOptions, "logger" | "env">): Env {
   const { logger, env } = options;
-  return { ...systemEnv, ...(logger ? { logger } : {}), ...env };
+  return { ...systemEnv, logger: logger ?? warningLogger(), ...env };
 }

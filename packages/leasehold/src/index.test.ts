@@ -27,7 +27,7 @@ describe("connect", () => {
       "mysql://localhost",
       /source must begin with one of memory:, http:, https:, etcd:, .*postgres:, .*zookeeper:/,
     ],
-    ["", /source must begin/],
+    ["", /got an empty string: is DATABASE_URL set/],
     ["constructor:x", /source must begin/],
   ])("refuses %j", async (source, expected) => {
     await expect(connect(source)).rejects.toThrow(expected);

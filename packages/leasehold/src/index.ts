@@ -2,7 +2,14 @@
  * Leasehold: leases with fencing tokens, and the locks, elections, singletons, shards and tasks that are built on
  * them. Start with {@link connect}.
  */
-import { type ConnectOptions, envOf, type OpenStoresOptions, openLeasehold } from "./connect.js";
+import {
+  type ConnectOptions,
+  checkMigrateOptions,
+  checkOpenStoresOptions,
+  envOf,
+  type OpenStoresOptions,
+  openLeasehold,
+} from "./connect.js";
 import type { AnyLease, LeaseStore } from "./core/index.js";
 import type { Leasehold } from "./leasehold.js";
 import { ENGINES, openStores as open } from "./stores/open.js";
@@ -40,7 +47,7 @@ export function connect(
   source: Source | LeaseStore,
   options: ConnectOptions = {},
 ): Promise<Leasehold<AnyLease>> {
-  return openLeasehold(ENGINES, source, options);
+  return openLeasehold(ENGINES, source, options, () => import("./renewal-thread/index.js"));
 }
 
 /**
@@ -61,7 +68,8 @@ export function connect(
  * await stores.close();
  * ```
  */
-export function openStores(source: Source, options: OpenStoresOptions = {}): Promise<Stores> {
+export async function openStores(source: Source, options: OpenStoresOptions = {}): Promise<Stores> {
+  checkOpenStoresOptions(options);
   return open(source, options.control, envOf(options), options.connectTimeoutMs);
 }
 
@@ -80,9 +88,10 @@ export function openStores(source: Source, options: OpenStoresOptions = {}): Pro
  * console.log(await migrate("pglite:"));
  * ```
  */
-export function migrate(
+export async function migrate(
   source: Source,
   options: Pick<ConnectOptions, "logger" | "env"> = {},
 ): Promise<readonly string[]> {
+  checkMigrateOptions(options);
   return migrateBy(ENGINES, source, envOf(options));
 }

@@ -13,6 +13,7 @@ import {
 import { invariant, type LeaseId } from "./env/index.js";
 
 export {
+  ACTION_ALIASES,
   type Act,
   type Actors,
   type ApiKey,
@@ -23,6 +24,7 @@ export {
   CHAIN_BEGIN,
   type Checkpoint,
   type Control,
+  claimedActorOf,
   clearPause,
   createKey,
   equalDigests,
@@ -39,6 +41,7 @@ export {
   type PauseKey,
   parseKeyText,
   pausesOf,
+  type RemoteOperator,
   ROLES,
   type Role,
   revokeKey,
@@ -100,6 +103,7 @@ export {
   termsOf,
 } from "./election/leadership.js";
 export {
+  BOUNDARIES,
   digestOf,
   formatDuration,
   grantIdOf,
@@ -107,7 +111,9 @@ export {
   invariant,
   isolated,
   jittered,
+  METRICS,
   type MetricName,
+  measureStalls,
   newHolder,
   newLeaseId,
   nextTurn,
@@ -117,6 +123,7 @@ export {
   type Repeating,
   repeat,
   SerialExecutor,
+  seriesOf,
   silentLogger,
   sleep,
   systemClock,
@@ -127,7 +134,7 @@ export {
   withoutLeaseIds,
   withTimeout,
 } from "./env/index.js";
-export { type Prefixed, TopPrefixes } from "./instrumentation/top-prefixes.js";
+export { type Named, TopNames } from "./instrumentation/top-names.js";
 export { leasesOf } from "./leasehold.js";
 export { MemoryLeaseState, MemoryLeaseStore } from "./stores/memory/store.js";
 export { MemoryTaskState, MemoryTaskStore } from "./stores/memory/tasks.js";
@@ -173,6 +180,8 @@ export {
   type TasksClient,
   type TaskView,
   tasksOver,
+  type UnhandledKind,
+  unhandledKinds,
 } from "./tasks/index.js";
 
 // What the public types of these classes hide.

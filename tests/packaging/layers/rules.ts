@@ -27,7 +27,7 @@ export const LIBRARY: Rules = {
     election: ["env", "core"],
     fence: ["env", "core"],
     control: ["env", "core", "tasks"],
-    instrumentation: ["env", "core", "tasks"],
+    instrumentation: ["env", "core", "election", "tasks"],
     // The generator is a Singleton.
     tasks: ["env", "core", "election"],
     wire: ["core", "tasks", "control", "election"],
@@ -47,6 +47,9 @@ export const LIBRARY: Rules = {
     compat: ["env", "core", "index", "stores/redis"],
     // What authors of stores import.
     port: ["env", "core", "tasks"],
+    // A worker thread opens a store of its own.
+    "renewal-thread": ["env", "core", "stores/open"],
+    "renew-in": ["env", "core", "stores/source"],
     // The public face: it joins the core with the stores.
     index: [
       "env",
@@ -55,6 +58,7 @@ export const LIBRARY: Rules = {
       "connect",
       "face",
       "leasehold",
+      "renewal-thread",
       "stores/open",
       "stores/opening",
       "stores/source",
@@ -71,7 +75,16 @@ export const LIBRARY: Rules = {
     ],
     // The client: the core's leases, elections and tasks as one.
     leasehold: ["core", "election", "tasks"],
-    connect: ["env", "core", "tasks", "leasehold", "stores/opening", "stores/source"],
+    connect: [
+      "env",
+      "core",
+      "instrumentation",
+      "tasks",
+      "leasehold",
+      "renew-in",
+      "stores/opening",
+      "stores/source",
+    ],
     // Of control it exports types alone: the opened stores name them.
     face: ["env", "core", "control", "election", "tasks", "connect", "leasehold", "stores/source"],
     // What the server, its command line, the console and the verification share of the inside.
@@ -95,13 +108,16 @@ export const LIBRARY: Rules = {
     "tasks/retrying.ts": ["stores/"],
     "control/retrying.ts": ["stores/"],
     "tasks/leases.ts": ["stores/", "testing/"],
+    // For Node alone, so that it is not part of the index.
+    "env/process-clock.ts": ["renewal-thread/"],
     // The simulated world's database is the memory store, whose records its checkers look into.
     "stores/memory/store.ts": ["internal.ts"],
     "stores/memory/tasks.ts": ["internal.ts"],
     // Without OpenTelemetry.
-    "instrumentation/top-prefixes.ts": ["internal.ts"],
+    "instrumentation/top-names.ts": ["internal.ts"],
+    "instrumentation/lease-log.ts": ["connect.ts"],
     // For people who look at a server, not for programs.
-    "election/leadership.ts": ["internal.ts"],
+    "election/leadership.ts": ["internal.ts", "instrumentation/"],
     "tasks/explain.ts": ["internal.ts"],
   },
   typesOnly: {
@@ -120,8 +136,15 @@ export const LIBRARY: Rules = {
   heavy: ["@opentelemetry/api"],
   anywhere:
     /^(browser|port|(tasks|election|fence|instrumentation|testing|wire|stores\/(memory|http|etcd))\/index)\.ts$/,
-  asksForProcess: ["env/ids.ts", "env/signals.ts"],
-  node: ["compat/", "stores/postgres/", "stores/kubernetes/", "stores/redis/", "stores/zookeeper/"],
+  asksForProcess: ["env/ids.ts", "env/protocols.ts", "env/signals.ts", "env/warnings.ts"],
+  node: [
+    "compat/",
+    "renewal-thread/",
+    "stores/postgres/",
+    "stores/kubernetes/",
+    "stores/redis/",
+    "stores/zookeeper/",
+  ],
   // A pod gets the address of its cluster from the environment, and kubectl its kubeconfig.
   surroundings: ["stores/kubernetes/connection-cluster.ts"],
   clock: ["env/"],

@@ -3,6 +3,7 @@ import { simulated, unit } from "../checks.js";
 
 const ACQUIRE = "packages/leasehold/src/core/acquire.ts";
 const HELD = "packages/leasehold/src/core/held-lease.ts";
+const THREAD_TEST = "packages/leasehold/src/renewal-thread/renewals.test.ts";
 
 export const HOLDING = [
   {
@@ -18,7 +19,7 @@ export const HOLDING = [
     what: "A renewal counts from its answer, so that a slow one promises too much.",
     file: HELD,
     find: "const trust = trustFrom(sent, outcome.remainingMs, this.#options);",
-    by: "const trust = trustFrom(instant(clock), outcome.remainingMs, this.#options);",
+    by: "const trust = trustFrom(instant(this.#env.clock), outcome.remainingMs, this.#options);",
     check: unit(
       "packages/leasehold/src/core/held-lease.test.ts",
       "counts from before a renewal, too",
@@ -93,9 +94,25 @@ export const HOLDING = [
     name: "renewal-fails-silently",
     what: "The work does not learn that a renewal was refused.",
     file: HELD,
-    find: 'case "lost":\n        this.lose(outcome.reason);\n        return undefined;',
-    by: 'case "lost":\n        return undefined;',
+    find: 'if (outcome.status === "lost") return this.lose(outcome.reason);',
+    by: 'if (outcome.status === "lost") return;',
     check: unit("packages/leasehold/src/core/held-lease.test.ts", "ends at once when refused"),
+  },
+  {
+    name: "judged-before-the-thread-is-asked",
+    what: "After a block the lease is lost, although the renewal thread has renewed it.",
+    file: HELD,
+    find: "checkAlive(): boolean {\n    this.#readThread();",
+    by: "checkAlive(): boolean {",
+    check: unit(THREAD_TEST, "leaves the judgement to the timers"),
+  },
+  {
+    name: "hung-work-renewed-for-ever",
+    what: "The renewal thread renews the leases of a program that hangs in a loop.",
+    file: "packages/leasehold/src/renewal-thread/renewals.ts",
+    find: "if (this.#isBlocked()) return BLOCKED;\n",
+    by: "",
+    check: unit(THREAD_TEST, "renews no more after maxBlockedMs"),
   },
   {
     name: "one-failed-renewal-is-the-last",

@@ -4,17 +4,19 @@ import { once } from "node:events";
 import { open, readFile, rename } from "node:fs/promises";
 import type { Command } from "commander";
 import {
+  ACTION_ALIASES,
   type AuditEntry,
   type AuditLog,
   CHAIN_BEGIN,
   type Checkpoint,
+  claimedActorOf,
   verifyAudit,
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
-import { controlWhereOf, integer, withDatabase, withStores } from "./options.js";
+import { controlWhereOf, integer, tenantOf, withDatabase, withStores } from "./options.js";
 import { print } from "./output.js";
-import { withControl } from "./stores.js";
+import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
 
 /** Entries read at once. */
@@ -46,22 +48,29 @@ function addList(audit: Command): void {
     .option("--target <name>", "list only entries about this resource, task or key")
     .option(
       "--action <name>",
-      "list only this action, such as lease.revoke; repeatable",
+      "list only this action, such as lease.revoke, or FORCE_UNLOCK, its alias; repeatable",
       (text: string, before: readonly string[]) => [...before, text],
       [] as readonly string[],
     )
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 20)
     .option("--json", "print JSON")
     .action(async (options: ListOptions, command: Command) => {
-      const { namespace, all, target, action, limit, json } = options;
-      const { items } = await withControl(controlWhereOf(command), ({ audit: log }) =>
-        log.list({
-          namespace: all ? null : namespace,
-          limit,
-          ...(target !== undefined && { target }),
-          ...(action.length > 0 && { actions: action }),
-        }),
+      const { all, target, action, limit, json } = options;
+      const query = {
+        ...(target !== undefined && { target }),
+        ...(action.length > 0 && { actions: action.map((name) => ACTION_ALIASES[name] ?? name) }),
+      };
+      const entries = await withControlOrServer(
+        controlWhereOf(command),
+        ({ audit: log }, served) => {
+          const namespace = all ? null : tenantOf(command, served);
+          return allOf((part) => log.list({ namespace, ...query, ...part }), limit);
+        },
       );
+      const items = entries.map((entry) => ({
+        ...entry,
+        claimedActor: claimedActorOf(entry.details),
+      }));
       print(json, items, () => tableOf(items));
     });
 }
@@ -78,8 +87,8 @@ function addVerify(audit: Command): void {
     .action(
       async ({ checkpoint, json }: { checkpoint?: string; json?: boolean }, command: Command) => {
         const known = checkpoint === undefined ? CHAIN_BEGIN : await readCheckpoint(checkpoint);
-        const verified = await withControl(controlWhereOf(command), ({ audit: log }) =>
-          verifyAudit(log, known),
+        const verified = await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
+          "verify" in log ? log.verify(known) : verifyAudit(log, known),
         );
         print(json, verified, () =>
           verified.ok
@@ -160,7 +169,9 @@ async function readCheckpoint(file: string): Promise<Checkpoint> {
   throw new UsageError(`--checkpoint: ${file} does not end with a checkpoint`);
 }
 
-function tableOf(entries: readonly AuditEntry[]): string {
+type Shown = AuditEntry & { readonly claimedActor: string | null };
+
+function tableOf(entries: readonly Shown[]): string {
   if (entries.length === 0) return "no entries";
   const table = plainTable([
     "seq",
@@ -172,8 +183,9 @@ function tableOf(entries: readonly AuditEntry[]): string {
     "reason",
     "details",
   ]);
-  for (const { seq, at, actor, action, target, phase, reason, details } of entries) {
-    table.push([seq, at, actor, action, JSON.stringify(target), phase, reason ?? "", details]);
+  for (const { seq, at, actor, claimedActor, action, target, phase, reason, details } of entries) {
+    const by = claimedActor === null ? actor : `${actor}, claims ${claimedActor}`;
+    table.push([seq, at, by, action, JSON.stringify(target), phase, reason ?? "", details]);
   }
   return table.toString();
 }
@@ -181,7 +193,11 @@ function tableOf(entries: readonly AuditEntry[]): string {
 const HELP = `
 Each entry contains the hash of the previous one, so a changed, deleted, inserted or reordered entry breaks
 the chain. Only an earlier export reveals that the end was cut off or the whole chain rewritten. Keep exports
-where users with write access to the database cannot change them.
+where users with write access to the database cannot change them. On an http:// store, list and verify ask
+the server with your key; an export reads the database.
+
+The actor is what the key proves. A name that the caller gives itself, with --actor over HTTP, is shown as a
+claim beside it.
 
 Examples:
   leasehold audit list --target deploy/web

@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import type { Capabilities, Diagnosis } from "leasehold/internal";
 import { formatDuration, sleep, systemEnv } from "leasehold/internal";
 import { type Measured, measurePauses, measureStore } from "./doctor/measure.js";
+import { type Production, readProduction } from "./doctor/production.js";
 import { adviseTtl, type Summary, type TtlAdvice } from "./doctor/ttl.js";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
@@ -16,6 +17,7 @@ const LARGE_OFFSET_MS = 2_000;
 interface Options {
   readonly ttl?: number;
   readonly pause?: number;
+  readonly metrics?: string;
   readonly for: number;
   readonly samples: number;
   readonly json?: boolean;
@@ -27,6 +29,8 @@ interface Report {
   readonly capabilities: Capabilities;
   readonly measured: Measured;
   readonly pauses: Summary;
+  /** From the metrics of a running process; null if none were read. */
+  readonly production: Production | null;
   readonly ttl: TtlAdvice;
   readonly checks: readonly Diagnosis[];
   readonly healthy: boolean;
@@ -40,6 +44,10 @@ export function addDoctor(program: Command): void {
       "--pause <duration>",
       "longest pause (garbage collection, blocked event loop) measured in your own program",
       duration,
+    )
+    .option(
+      "--metrics <url>",
+      "/metrics of a running server, worker or program, to recommend a TTL from production (default: that of a server's --store)",
     )
     .addOption(
       new Option("--for <duration>", "how long to measure the pauses of this process")
@@ -72,15 +80,29 @@ async function examine(command: Command, options: Options): Promise<Report> {
       sleep(clock, options.for),
     ]);
     const pauses = pausesSoFar();
-    const pauseMs = Math.max(pauses.p99Ms, options.pause ?? 0);
-    const ttl = adviseTtl(pauseMs, measured.renewal.p99Ms, leases.capabilities.ttl);
-    const checks = [...settings, ...judgeClock(measured), ...judgeTtl(ttl, options.ttl)];
+    const { production, problems } = await readProduction(url, options.metrics);
+    const pauseMs = Math.max(
+      pauses.p99Ms,
+      options.pause ?? 0,
+      production?.stall?.p999Ms ?? 0,
+      production?.delay?.p999Ms ?? 0,
+    );
+    const renewalMs = Math.max(measured.renewal.p99Ms, production?.renewal?.p99Ms ?? 0);
+    const ttl = adviseTtl(pauseMs, renewalMs, leases.capabilities.ttl);
+    const checks = [
+      ...settings,
+      ...judgeClock(measured),
+      ...problems,
+      ...judgeLeft(production, ttl),
+      ...judgeTtl(ttl, options.ttl),
+    ];
     return {
       store: shownUrl(url),
       openMs,
       capabilities: leases.capabilities,
       measured,
       pauses,
+      production,
       ttl,
       checks,
       healthy: checks.every(({ verdict }) => verdict !== "wrong"),
@@ -103,6 +125,17 @@ function judgeClock({ clock }: Measured): Diagnosis[] {
       ? { what, value, verdict: "fine", remedy: null }
       : { what, value, verdict: "doubtful", remedy },
   ];
+}
+
+/** Whether renewals in production have the time for one more attempt. */
+function judgeLeft(production: Production | null, { renewalMs, marginMs }: TtlAdvice): Diagnosis[] {
+  const leftMs = production?.leastLeftMs ?? null;
+  if (leftMs === null) return [];
+  const what = "time left at renewals";
+  const value = `at least ${leftMs} ms for 999 of 1,000`;
+  if (leftMs > renewalMs + marginMs) return [{ what, value, verdict: "fine", remedy: null }];
+  const remedy = "some holders renew just before or after the expiry: use the recommended TTL";
+  return [{ what, value, verdict: "doubtful", remedy }];
 }
 
 function judgeTtl({ leastMs, advisedMs }: TtlAdvice, ttlMs: number | undefined): Diagnosis[] {
@@ -133,7 +166,8 @@ const COLORS: Readonly<Record<Diagnosis["verdict"], (text: string) => string>> =
 };
 
 function toText(report: Report): string {
-  const { store, openMs, capabilities, measured, pauses, ttl, checks, healthy } = report;
+  const { store, openMs, capabilities, measured, pauses, production, ttl, checks, healthy } =
+    report;
   const { clock, grants, watch, queue } = capabilities;
   const times = plainTable(["measured", "count", "p50", "p99", "max"]);
   for (const [name, { count, p50Ms, p99Ms, maxMs }] of [
@@ -141,6 +175,15 @@ function toText(report: Report): string {
     ["pauses of this process", pauses],
   ] as const) {
     times.push([name, count, `${p50Ms} ms`, `${p99Ms} ms`, `${maxMs} ms`]);
+  }
+  for (const [name, found] of [
+    ["renewal in production", production?.renewal],
+    ["delay of renewals in production", production?.delay],
+    ["pauses in production", production?.stall],
+  ] as const) {
+    if (!found) continue;
+    const { count, p50Ms, p99Ms, maxMs } = found;
+    times.push([name, count, `< ${p50Ms} ms`, `< ${p99Ms} ms`, `< ${maxMs} ms`]);
   }
   const table = plainTable(["check", "value", "verdict", "what to do"]);
   for (const { what, value, verdict, remedy } of checks) {
@@ -151,7 +194,7 @@ function toText(report: Report): string {
     `${store}: opened in ${openMs} ms; clock ${clock}, grants ${grants}, watch ${watch}, queue ${queue ? "yes" : "no"}`,
     times.toString(),
     ...(checks.length > 0 ? [table.toString()] : []),
-    `ttl: more than ${leastMs} ms = p99 pause ${pauseMs} + p99 renewal ${renewalMs} + margin ${marginMs}, and 1 % drift`,
+    `ttl: more than ${leastMs} ms = pause ${pauseMs} + p99 renewal ${renewalMs} + margin ${marginMs}, and 1 % drift`,
     `     recommended: ${formatDuration(advisedMs)}; renewed at a third of it, a lease survives two failed renewals`,
     healthy ? colors.green("healthy") : colors.red("not healthy"),
   ].join("\n");
@@ -160,11 +203,17 @@ function toText(report: Report): string {
 const HELP = `
 The doctor acquires a lease on its own resource (leasehold-doctor:...), renews it --samples times in a row and
 releases it. It reads the settings of PostgreSQL, Redis and etcd that affect leases. It measures the pauses of
-its own idle process: measure your program with perf_hooks.monitorEventLoopDelay of Node and pass the
-result as --pause.
+its own idle process.
+
+From the metrics of a running process it reads what production needs: how late timers of that process fire, how
+late its holders renew (longer than a third of the TTL after the last renewal), and how long renewals take. A
+server sees the renewals of all its holders; a worker or program, with --metrics-port or an endpoint of its own,
+shows its own pauses. The TTL then survives 999 of 1,000 such events. Without metrics, measure your program with
+perf_hooks.monitorEventLoopDelay of Node and pass the result as --pause.
 
 Exit codes: 0 no check is wrong (some may be doubtful); 1 a check is wrong; 69 the store is unavailable.
 
 Examples:
   leasehold doctor --store postgres://localhost/app --ttl 10s
+  leasehold doctor --store http://leases:4040 --metrics http://worker-1:9464/metrics
   leasehold doctor --pause 800ms --samples 1000 --json | jq .ttl`;

@@ -16,11 +16,12 @@ import { notifier } from "./notices.js";
 import { whereOf, withStore } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectWithin } from "./stores.js";
+import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
 /** Added to --grace: after SIGKILL the processes of the command still need time to end. */
 const DRAIN_MS = 5_000;
 
-interface Options {
+interface Options extends TelemetryOptions {
   readonly ttl: number;
   readonly grace?: number;
   readonly holder?: string;
@@ -29,7 +30,7 @@ interface Options {
 }
 
 export function addElect(program: Command): void {
-  withStore(program.command("elect"))
+  withTelemetry(withStore(program.command("elect")))
     .description("stand for election and run a command while leading, or print who leads")
     .argument("<name>", "name of the election, which is a resource")
     .argument("[command...]", "command and its arguments, after --")
@@ -44,17 +45,19 @@ export function addElect(program: Command): void {
       if (options.observe && commandLine.length > 0) {
         throw new UsageError("--observe does not stand for election, so it cannot run a command");
       }
-      const leasehold = await connectWithin(
-        whereOf(command),
-        options.holder,
-        notifier(options.json),
-      );
-      try {
-        if (options.observe) await observe(leasehold, name, options);
-        else throw new Exit(await lead(leasehold, name, commandLine, options));
-      } finally {
-        await leasehold.close();
-      }
+      const where = whereOf(command);
+      const notify = notifier(options.json);
+      const code = await measuring(options, async (telemetry) => {
+        const leasehold = await connectWithin(where, options.holder, notify, { telemetry });
+        try {
+          if (!options.observe) return await lead(leasehold, name, commandLine, options);
+          await observe(leasehold, name, options);
+          return null;
+        } finally {
+          await leasehold.close();
+        }
+      });
+      if (code !== null) throw new Exit(code);
     });
 }
 

@@ -9,11 +9,27 @@ import type { LeaseEvent } from "../http/index.js";
 
 type Level = "debug" | "info" | "warn";
 
+/** The operation after which an event is emitted. */
+const OPERATIONS = {
+  acquired: "acquire",
+  held: "acquire",
+  renewed: "renew",
+  lost: "renew",
+  released: "release",
+  notHeld: "release",
+  revoked: "revoke",
+} as const satisfies Record<Exclude<LeaseEvent["type"], "failed">, string>;
+
 /** Events that explain an incident are `info`. Events of normal operation are `debug`. */
 export function logLeaseEvent(logger: Logger, event: LeaseEvent): void {
   const { requestId, resource } = event;
+  const durationMs = Math.round(event.tookMs * 100) / 100;
+  const operation = "operation" in event ? event.operation : OPERATIONS[event.type];
   const log = (level: Level, name: string, fields: object) =>
-    logger[level]({ event: name, resource, ...fields, requestId }, name.replaceAll("_", " "));
+    logger[level](
+      { event: name, operation, resource, ...fields, durationMs, requestId },
+      name.replaceAll("_", " "),
+    );
   switch (event.type) {
     case "acquired": {
       const { holder, grantId, token, ttlMs, replaced } = event;
@@ -26,8 +42,8 @@ export function logLeaseEvent(logger: Logger, event: LeaseEvent): void {
       return;
     }
     case "held": {
-      const { holder, heldBy, grantId } = event;
-      log("debug", "lock_contended", { ownerId: holder, heldBy, grantId });
+      const { holder, heldBy, grantId, token: fencingToken } = event;
+      log("debug", "lock_contended", { ownerId: holder, heldBy, grantId, fencingToken });
       return;
     }
     case "renewed": {
@@ -35,11 +51,13 @@ export function logLeaseEvent(logger: Logger, event: LeaseEvent): void {
       log("debug", "lock_renewed", { grantId, fencingToken: token, ttlSeconds: ttlMs / 1_000 });
       return;
     }
-    case "lost":
-      log("info", "lock_renewal_failed", { grantId: event.grantId, reason: event.reason });
+    case "lost": {
+      const { grantId, token: fencingToken, reason } = event;
+      log("info", "lock_renewal_failed", { grantId, fencingToken, reason });
       return;
+    }
     case "released":
-      log("info", "lock_released", { grantId: event.grantId });
+      log("info", "lock_released", { grantId: event.grantId, fencingToken: event.token });
       return;
     // Waiters that time out release too, and that needs no line.
     case "notHeld":
@@ -48,9 +66,9 @@ export function logLeaseEvent(logger: Logger, event: LeaseEvent): void {
       log("info", "lock_revoked", { fencingToken: event.token, free: event.free });
       return;
     case "failed": {
-      const { operation, grantId, applied, code, message } = event;
+      const { grantId, applied, code, message } = event;
       const error = withoutLeaseIds(message);
-      log("warn", "lock_failed", { operation, grantId, applied, code, error });
+      log("warn", "lock_failed", { grantId, applied, code, error });
       return;
     }
   }

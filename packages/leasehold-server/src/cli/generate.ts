@@ -6,6 +6,7 @@ import {
   GENERATOR_RESOURCE,
   Generator,
   type GeneratorWanted,
+  measureStalls,
   steerGenerator,
   systemEnv,
 } from "leasehold/internal";
@@ -15,10 +16,11 @@ import { decimal, duration, tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
+import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
 const rate = decimal(0.01, 1_000);
 
-interface RunOptions {
+interface RunOptions extends TelemetryOptions {
   readonly ttl: number;
   readonly holder?: string;
   readonly logLevel: string;
@@ -32,7 +34,7 @@ export function addGenerate(program: Command): void {
       "generate sample tasks at a steady rate: run an instance, or control all instances",
     )
     .addHelpText("after", HELP);
-  withStores(generate.command("run", { isDefault: true }))
+  withTelemetry(withStores(generate.command("run", { isDefault: true })))
     .description("run an instance until it is stopped; of all instances, only the leader generates")
     .addOption(
       new Option("--ttl <duration>", "TTL of the lease of the generating instance")
@@ -85,11 +87,14 @@ function steering(generate: Command, name: string, description: string): Command
 
 async function run(command: Command, options: RunOptions): Promise<void> {
   const logger = newLogger(options.logLevel);
-  const env: Env = { ...systemEnv, logger };
+  const exporting = await startTelemetry(options);
+  const { telemetry, metricsUrl } = exporting;
+  const env: Env = { ...systemEnv, logger, telemetry };
   const shutdown = listenForShutdown(env.clock);
   const stores = await openWhere(whereOf(command), env);
+  const unmeasureStalls = measureStalls(env);
   const leases = clientOver(
-    stores.leases,
+    telemetry?.measured("leases", stores.leases, env.clock) ?? stores.leases,
     {
       env,
       namespace: tenantOf(command, stores),
@@ -98,13 +103,17 @@ async function run(command: Command, options: RunOptions): Promise<void> {
     stores,
   );
   try {
-    const generator = new Generator(leases, stores.tasks, stores.generator, { ttlMs: options.ttl });
-    logger.info({ holder: leases.holder }, "ready to generate");
+    const tasks = telemetry?.measured("tasks", stores.tasks, env.clock) ?? stores.tasks;
+    const generator = new Generator(leases, tasks, stores.generator, { ttlMs: options.ttl });
+    const metrics = metricsUrl === undefined ? {} : { metrics: metricsUrl };
+    logger.info({ holder: leases.holder, ...metrics }, "ready to generate");
     await shutdown.requested();
     logger.info({ holder: leases.holder }, "draining");
     await generator.close();
   } finally {
     await leases.close();
+    unmeasureStalls();
+    await exporting.close();
   }
 }
 

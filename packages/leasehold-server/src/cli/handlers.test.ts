@@ -11,10 +11,10 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 let files = 0;
-async function load(source: string, options = {}) {
+async function load(source: string, options = {}, context = {}) {
   const file = join(folder, `${(files += 1)}.mjs`);
   await writeFile(file, source);
-  return loadHandlers(file, options);
+  return loadHandlers(file, options, context);
 }
 const HANDLER = "{ kind: 'a', run: async () => null }";
 
@@ -22,6 +22,9 @@ it("accepts an array, or a function of the options", async () => {
   expect(await load(`export default [${HANDLER}];`)).toMatchObject([{ kind: "a" }]);
   const source = `export default async ({ kind }) => [{ ...${HANDLER}, kind }];`;
   expect(await load(source, { kind: "b" })).toMatchObject([{ kind: "b" }]);
+  const measured = `export default (_, { telemetry }) => [{ ...${HANDLER}, kind: telemetry.name }];`;
+  const telemetry = { name: "c" };
+  expect(await load(measured, {}, { telemetry })).toMatchObject([{ kind: "c" }]);
 });
 
 it.each([

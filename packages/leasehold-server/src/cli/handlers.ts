@@ -1,22 +1,32 @@
 /** Loads a worker's handlers from the user's file. */
 import type { TaskHandler } from "leasehold";
+import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
 import { loadModule } from "./modules.js";
 
+/** What handlers may use of the worker. */
+export interface HandlersContext {
+  /** For guards and clients of the handlers; absent if the worker exports no metrics. */
+  readonly telemetry?: Telemetry;
+}
+
 const WANTED =
-  "an array of handlers made by defineTask(...).handle(...), or a function (options) => array";
+  "an array of handlers made by defineTask(...).handle(...), or a function (options, { telemetry }) => array";
 
 /**
- * Returns the default export of `file`, or its result for `options` if it is a function.
+ * Returns the default export of `file`, or its result for `options` and `context` if it is a function.
  * @throws UsageError that explains the problem with the file
  */
 export async function loadHandlers(
   file: string,
   options: Readonly<Record<string, unknown>>,
+  context: HandlersContext = {},
 ): Promise<readonly TaskHandler[]> {
   return loadModule(file, async ({ default: value }, path) => {
     const handlers: unknown =
-      typeof value === "function" ? await (value as (given: unknown) => unknown)(options) : value;
+      typeof value === "function"
+        ? await (value as (...given: unknown[]) => unknown)(options, context)
+        : value;
     if (!Array.isArray(handlers) || handlers.length === 0) {
       throw new UsageError(`the default export of ${path} must be ${WANTED}`);
     }

@@ -1,4 +1,4 @@
-/** Creates, lists, rotates and revokes API keys, directly in the database. */
+/** Creates, lists, rotates and revokes API keys, directly in the database. A server lists them too. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import {
   type ApiKey,
@@ -12,9 +12,9 @@ import {
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { type ActionOptions, withOperatorAction } from "./operator-actions.js";
-import { controlWhereOf, duration, integer, withStores } from "./options.js";
+import { controlWhereOf, duration, integer, tenantOf, withStores } from "./options.js";
 import { print } from "./output.js";
-import { withControl } from "./stores.js";
+import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
 
 export function addKeys(program: Command): void {
@@ -76,12 +76,15 @@ function addList(keys: Command): void {
     .option("--all", "list all tenants")
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 100)
     .option("--json", "print JSON")
-    .action(async ({ namespace, all, limit, json }: ListOptions, command: Command) => {
-      const { items, nextCursor } = await withControl(controlWhereOf(command), ({ keys: kept }) =>
-        kept.list({ namespace: all ? null : namespace, limit }),
-      );
+    .action(async ({ all, limit, json }: ListOptions, command: Command) => {
+      // One more than is shown, to know whether there are more.
+      const found = await withControlOrServer(controlWhereOf(command), ({ keys: kept }, served) => {
+        const owner = all ? null : tenantOf(command, served);
+        return allOf((part) => kept.list({ namespace: owner, ...part }), limit + 1);
+      });
+      const items = found.slice(0, limit);
       print(json, items, () => tableOf(items));
-      if (nextCursor !== null)
+      if (found.length > limit)
         process.stderr.write(`there are more than ${limit} keys: raise --limit\n`);
     });
 }
@@ -165,7 +168,7 @@ function stateOf({ revoked, remainingMs }: ApiKey): string {
 
 const HELP = `
 These commands change the database directly (--store or --control), so you can create the first key without
-a server. The audit log records every change. The role decides what a key may do:
+a server. On an http:// store, "keys list" asks the server. The audit log records every change. The role decides what a key may do:
   viewer    read
   holder    acquire, renew and release leases with its prefixes; run tasks with --prefix '' or 'task:'
   operator  read, revoke, pause, and cancel, retry and delete tasks

@@ -20,7 +20,7 @@ const STATES = ["live", "expired", "released", "revoked"] as const satisfies Lea
 
 interface ListOptions {
   readonly owner?: string;
-  readonly state: LeaseState | "any";
+  readonly state: LeaseState | "held" | "any";
   readonly expiringWithin?: number;
   readonly longHeld?: number;
   readonly limit: number;
@@ -35,9 +35,12 @@ export function addLs(program: Command): void {
     .argument("[prefix]", "list only resources that begin with this text", "")
     .option("--owner <name>", "list only leases of this holder")
     .addOption(
-      new Option("--state <state>", "list only leases in this state")
-        .choices([...STATES, "any"])
-        .default("live"),
+      new Option(
+        "--state <state>",
+        "list only leases in this state; held means live, or revoked and not free yet",
+      )
+        .choices(["held", ...STATES, "any"])
+        .default("held"),
     )
     .option(
       "--expiring-within <duration>",
@@ -78,7 +81,7 @@ async function list(
     namespace,
     limit: Math.min(limit, 200),
     ...(prefix !== "" && { prefix }),
-    ...(state !== "any" && { states: [state] }),
+    ...(state !== "any" && { states: state === "held" ? ["live", "revoked"] : [state] }),
     ...(filters.owner !== undefined && { holder: filters.owner }),
     ...(filters.expiringWithin !== undefined && { expiringWithinMs: filters.expiringWithin }),
     ...(filters.longHeld !== undefined && { heldForMs: filters.longHeld }),
@@ -88,7 +91,7 @@ async function list(
   for (;;) {
     const page = await leases.list({ ...query, ...(from !== undefined && { cursor: from }) });
     for (const [index, view] of page.items.entries()) {
-      if (!matches(view, filters)) continue;
+      if (!matches(view, filters) || (state === "held" && !excludesOthers(view))) continue;
       items.push(view);
       if (items.length < limit) continue;
       const isLast = index + 1 === page.items.length;
@@ -100,6 +103,11 @@ async function list(
     if (page.nextCursor === null) return { items, nextCursor: null };
     from = page.nextCursor;
   }
+}
+
+/** Whether an acquire of the resource is refused: a revoked lease may exclude others until its expiry. */
+export function excludesOthers({ state, freeInMs }: LeaseView): boolean {
+  return state === "live" || freeInMs !== undefined;
 }
 
 function matches(
@@ -124,16 +132,19 @@ function tableOf({ items, nextCursor }: Page<LeaseView>): string {
   if (items.length === 0) return "no leases";
   const table = plainTable(["resource", "state", "holder", "token", "held", "left"]);
   for (const view of items) {
-    const { resource, state, holder, token, remainingMs } = view;
+    const { resource, state, holder, token } = view;
     const held = heldMs(view);
-    const times = [
-      held === null ? "" : formatDuration(held),
-      state === "live" ? formatDuration(remainingMs) : "",
-    ];
-    table.push([resource, shownState(state), holder, token, ...times]);
+    const during = held === null ? "" : formatDuration(held);
+    table.push([resource, shownState(state), holder, token, during, leftOf(view)]);
   }
   const more = nextCursor === null ? "" : `\nmore: --cursor ${nextCursor}`;
   return `${table.toString()}${more}`;
+}
+
+/** The remaining time of a live lease, or when the resource of a revoked one is free; otherwise empty. */
+function leftOf({ state, remainingMs, freeInMs }: LeaseView): string {
+  if (freeInMs !== undefined) return `free in ${formatDuration(freeInMs)}`;
+  return state === "live" ? formatDuration(remainingMs) : "";
 }
 
 export function shownState(state: LeaseState): string {
@@ -194,10 +205,10 @@ interface Shown {
 function detailsOf(resource: string, { lease, before, paused }: Shown): string {
   const lines = [lease ? `${resource}  ${shownState(lease.state)}` : `${resource}  never held`];
   if (lease) {
-    const { holder, token, grantId, ttlMs, remainingMs, metadata } = lease;
-    const left = lease.state === "live" ? `, ${formatDuration(remainingMs)} left` : "";
+    const { holder, token, grantId, ttlMs, metadata } = lease;
+    const left = lease.state === "live" ? `${leftOf(lease)} left` : leftOf(lease);
     lines.push(`holder ${holder}, token ${token}, grant ${grantId}`);
-    lines.push(`ttl ${formatDuration(ttlMs)}${left}`);
+    lines.push(`ttl ${formatDuration(ttlMs)}${left && `, ${left}`}`);
     const times = { granted: lease.grantedAt, renewed: lease.renewedAt, expires: lease.expiresAt };
     const known = Object.entries(times).filter(([, at]) => at !== null);
     lines.push(known.map(([name, at]) => `${name} ${at}`).join(", "));

@@ -1,13 +1,22 @@
 /**
- * OpenTelemetry's SDK for the server: metrics for the scraper of /metrics, and metrics and traces for
- * the collector that OTEL_EXPORTER_OTLP_ENDPOINT names. The operator installs the exporters for a
- * collector. Only a server that starts loads this file.
+ * OpenTelemetry's SDK for servers and holders: metrics for the scraper of /metrics, and metrics and traces for
+ * the collector that the OTEL_* variables name. The operator installs the exporters for a collector. Only
+ * commands that serve or send metrics load this file.
  */
 import { context, propagation } from "@opentelemetry/api";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
-import { openTelemetry, type Telemetry } from "leasehold/telemetry";
+import {
+  BOUNDARIES,
+  METRICS,
+  type MetricName,
+  seriesOf,
+  systemClock,
+  withTimeout,
+} from "leasehold/internal";
+import { type OpenTelemetryOptions, openTelemetry, type Telemetry } from "leasehold/telemetry";
+import { collectorIsNamed, isSent } from "./collector.js";
 import { UsageError } from "./failures.js";
-import { prometheusText } from "./prometheus.js";
+import { type Announced, prometheusText } from "./prometheus.js";
 
 export interface Exporting {
   readonly telemetry: Telemetry;
@@ -17,40 +26,59 @@ export interface Exporting {
   close(): Promise<void>;
 }
 
+const announced: readonly Announced[] = (Object.keys(METRICS) as MetricName[])
+  .filter((name) => METRICS[name].kind === "histogram")
+  .map((name) => {
+    const { unit, about: description } = METRICS[name];
+    const boundaries = [...BOUNDARIES];
+    return { descriptor: { name, unit, description }, boundaries, series: seriesOf(name) };
+  });
+
 /** Collects on request. */
 class ManualReader extends MetricReader {
   protected override async onForceFlush(): Promise<void> {}
   protected override async onShutdown(): Promise<void> {}
 }
 
-/** @throws UsageError if a collector is named and its exporters are not installed */
-export async function startOpenTelemetry(): Promise<Exporting> {
+/**
+ * @param names which names appear in metrics
+ * @param options.collector whether to send to it; default: if the environment names one
+ * @throws UsageError if a collector is named and its exporters are not installed
+ */
+export async function startOpenTelemetry(
+  names: Pick<OpenTelemetryOptions, "prefixDepth" | "names"> = {},
+  { collector = collectorIsNamed() } = {},
+): Promise<Exporting> {
   const reader = new ManualReader();
-  const otlp = endpointIsNamed() ? await openOtlp() : undefined;
+  const otlp = collector ? await openOtlp() : undefined;
   const meterProvider = new MeterProvider({
-    readers: [reader, ...(otlp ? [otlp.reader] : [])],
+    readers: [reader, ...(otlp && isSent("METRICS") ? [otlp.reader()] : [])],
     ...(otlp && { resource: otlp.resource }),
   });
+  const tracerProvider = otlp && isSent("TRACES") ? otlp.tracerProvider() : undefined;
   const telemetry = openTelemetry({
     meterProvider,
-    ...(otlp && { tracerProvider: otlp.tracerProvider }),
+    ...names,
+    ...(tracerProvider && { tracerProvider }),
   });
   return {
     telemetry,
     async metrics() {
       const { resourceMetrics } = await reader.collect();
-      return prometheusText(resourceMetrics);
+      return prometheusText(resourceMetrics, announced);
     },
     async close() {
-      // An unavailable collector must not make the shutdown fail.
-      await Promise.allSettled([meterProvider.shutdown(), otlp?.tracerProvider.shutdown()]);
+      // An unavailable collector must neither make the shutdown fail nor delay the exit of a command.
+      const sent = Promise.allSettled([meterProvider.shutdown(), tracerProvider?.shutdown()]);
+      await withTimeout(systemClock, CLOSE_TIMEOUT_MS, sent, () => {
+        process.stderr.write(`leasehold: ${NOT_SENT}\n`);
+      });
     },
   };
 }
 
-function endpointIsNamed(): boolean {
-  return (process.env.OTEL_EXPORTER_OTLP_ENDPOINT ?? "") !== "";
-}
+const CLOSE_TIMEOUT_MS = 2_000;
+const NOT_SENT = `the collector did not take the last metrics and traces within ${CLOSE_TIMEOUT_MS / 1_000} s`;
 
 const PACKAGES = [
   "context-async-hooks",
@@ -72,7 +100,7 @@ async function openOtlp() {
     import("@opentelemetry/sdk-trace-base"),
   ]).catch((cause: unknown) => {
     throw new UsageError(
-      `OTEL_EXPORTER_OTLP_ENDPOINT is set, but its exporters are not installed: npm install ${PACKAGES.join(" ")}`,
+      `the environment names a collector (OTEL_EXPORTER_OTLP_ENDPOINT), but its exporters are not installed: npm install ${PACKAGES.join(" ")}`,
       { cause },
     );
   });
@@ -84,10 +112,13 @@ async function openOtlp() {
   );
   context.setGlobalContextManager(new hooks.AsyncLocalStorageContextManager());
   propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
-  const processor = new tracing.BatchSpanProcessor(new tracesOtlp.OTLPTraceExporter());
   return {
     resource,
-    reader: new PeriodicExportingMetricReader({ exporter: new metricsOtlp.OTLPMetricExporter() }),
-    tracerProvider: new tracing.BasicTracerProvider({ resource, spanProcessors: [processor] }),
+    reader: () =>
+      new PeriodicExportingMetricReader({ exporter: new metricsOtlp.OTLPMetricExporter() }),
+    tracerProvider() {
+      const processor = new tracing.BatchSpanProcessor(new tracesOtlp.OTLPTraceExporter());
+      return new tracing.BasicTracerProvider({ resource, spanProcessors: [processor] });
+    },
   };
 }

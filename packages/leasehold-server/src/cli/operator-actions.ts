@@ -35,7 +35,7 @@ export function withReason(command: Command, { needsReason = true } = {}): Comma
   ).makeOptionMandatory(needsReason);
   const actor = new Option(
     "--actor <name>",
-    "who does this, for the audit log; a server records the API key",
+    "who does this, for the audit log; a server records the API key, and this name as a claim",
   );
   return command
     .addOption(reason)

@@ -7,9 +7,29 @@
  */
 import { DataPointType, type MetricData, type ResourceMetrics } from "@opentelemetry/sdk-metrics";
 
-export function prometheusText({ scopeMetrics }: ResourceMetrics): string {
+/** A histogram with the label sets that it may have. */
+export interface Announced {
+  readonly descriptor: Pick<MetricData["descriptor"], "name" | "unit" | "description">;
+  readonly boundaries: number[];
+  readonly series: readonly object[];
+}
+
+/**
+ * @param announced histograms whose missing series are written with zero. The SDK does that for counters that
+ *   are added zero, but has no empty histogram. Default: none.
+ */
+export function prometheusText(
+  { scopeMetrics }: ResourceMetrics,
+  announced: readonly Announced[] = [],
+): string {
   const metrics = scopeMetrics.flatMap(({ metrics }) => metrics);
-  return metrics.map((metric) => `${linesOf(metric).join("\n")}\n`).join("");
+  const names = new Set(metrics.map(({ descriptor }) => descriptor.name));
+  const empty = announced.filter(({ descriptor }) => !names.has(descriptor.name));
+  const lines = [
+    ...metrics.flatMap((metric) => linesOf(metric, announced)),
+    ...empty.flatMap((histogram) => histogramLines(histogram.descriptor, emptyPoints(histogram))),
+  ];
+  return lines.map((one) => `${one}\n`).join("");
 }
 
 /** Returns the name of a metric; a histogram appends `_bucket`, `_sum` and `_count` to it. @internal */
@@ -20,7 +40,7 @@ export function prometheusName(name: string, unit: string, isCounter: boolean): 
   return `${base}${seconds}${perSecond}${isCounter ? "_total" : ""}`;
 }
 
-function linesOf(metric: MetricData): string[] {
+function linesOf(metric: MetricData, announced: readonly Announced[]): string[] {
   const { descriptor } = metric;
   const isCounter = metric.dataPointType === DataPointType.SUM && metric.isMonotonic;
   const name = prometheusName(descriptor.name, descriptor.unit, isCounter);
@@ -33,20 +53,51 @@ function linesOf(metric: MetricData): string[] {
         `# TYPE ${name} ${isCounter ? "counter" : "gauge"}`,
         ...metric.dataPoints.map(({ attributes, value }) => line(name, attributes, value)),
       ];
-    case DataPointType.HISTOGRAM:
-      return [help, `# TYPE ${name} histogram`, ...metric.dataPoints.flatMap(histogramOf(name))];
+    case DataPointType.HISTOGRAM: {
+      const known = announced.find((one) => one.descriptor.name === descriptor.name);
+      const seen = new Set(metric.dataPoints.map(({ attributes }) => keyOf(attributes)));
+      const missing = (known ? emptyPoints(known) : []).filter(
+        ({ attributes }) => !seen.has(keyOf(attributes)),
+      );
+      return histogramLines(descriptor, [...metric.dataPoints, ...missing]);
+    }
     case DataPointType.EXPONENTIAL_HISTOGRAM:
       // The server records no exponential histograms.
       return [help];
   }
 }
 
-type HistogramPoint = Extract<
-  MetricData,
-  { dataPointType: DataPointType.HISTOGRAM }
->["dataPoints"][number];
+interface Point {
+  readonly attributes: object;
+  readonly value: {
+    readonly buckets: { readonly boundaries: number[]; readonly counts: number[] };
+    readonly sum?: number | undefined;
+    readonly count: number;
+  };
+}
 
-function histogramOf(name: string): (point: HistogramPoint) => string[] {
+function emptyPoints({ boundaries, series }: Announced): Point[] {
+  const value = { buckets: { boundaries, counts: [] }, sum: 0, count: 0 };
+  return series.map((attributes) => ({ attributes, value }));
+}
+
+function keyOf(labels: object): string {
+  return JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function histogramLines(
+  { name, unit, description }: Announced["descriptor"],
+  points: readonly Point[],
+): string[] {
+  const shown = prometheusName(name, unit, false);
+  return [
+    `# HELP ${shown} ${escaped(description)}`,
+    `# TYPE ${shown} histogram`,
+    ...points.flatMap(histogramOf(shown)),
+  ];
+}
+
+function histogramOf(name: string): (point: Point) => string[] {
   return ({ attributes, value: { buckets, sum, count } }) => {
     let cumulative = 0;
     const lines = buckets.boundaries.map((boundary, index) => {

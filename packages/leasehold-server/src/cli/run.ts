@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { LeaseUnavailableError } from "leasehold";
 import { systemEnv } from "leasehold/internal";
+import type { Telemetry } from "leasehold/telemetry";
 import { EXIT } from "./exit-codes.js";
 import { describeFailure, Exit } from "./failures.js";
 import {
@@ -15,8 +16,9 @@ import {
 import { notifier } from "./notices.js";
 import { duration, integer, type Where, whereOf, withStore } from "./options.js";
 import { connectWithin } from "./stores.js";
+import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
-interface Options {
+interface Options extends TelemetryOptions {
   readonly ttl: number;
   readonly wait?: number;
   readonly grace?: number;
@@ -27,7 +29,7 @@ interface Options {
 }
 
 export function addRun(program: Command): void {
-  withStore(program.command("run"))
+  withTelemetry(withStore(program.command("run")))
     .alias("lock")
     .description("run a command while holding a lease, and stop it if the lease is lost")
     .argument("<resource>", "resource to hold")
@@ -50,7 +52,10 @@ export function addRun(program: Command): void {
     .option("--json", "print the messages of run itself as JSON lines, on stderr")
     .addHelpText("after", HELP)
     .action(async (resource: string, words: string[], options: Options, command: Command) => {
-      throw new Exit(await run(whereOf(command), resource, words, options));
+      const where = whereOf(command);
+      throw new Exit(
+        await measuring(options, (telemetry) => run(where, resource, words, options, telemetry)),
+      );
     });
 }
 
@@ -60,12 +65,13 @@ async function run(
   resource: string,
   words: readonly string[],
   { ttl, wait, grace, holder, conflictExitCode, json = false, verbose = false }: Options,
+  telemetry: Telemetry | undefined,
 ): Promise<number> {
   const notify = notifier(json);
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
-  const leases = await connectWithin(where, holder, notify, wait);
+  const leases = await connectWithin(where, holder, notify, { waitMs: wait, telemetry });
   // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
   const waitMs = wait === undefined ? {} : { waitMs: leftOf(wait, clock.monotonic() - beganMs) };

@@ -21,9 +21,10 @@ import { logLevelOption, newLogger } from "./log.js";
 import { EMBEDDED, integer, ownWhereOf, type Where, withDatabase } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere, shownUrl } from "./stores.js";
+import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options {
+interface Options extends TelemetryOptions {
   readonly host: string;
   readonly port: number;
   readonly insecureNoKeys?: boolean;
@@ -40,7 +41,7 @@ export function portOption(): Option {
 }
 
 export function addServe(program: Command): void {
-  withDatabase(program.command("serve"), EMBEDDED)
+  withMetricNames(withDatabase(program.command("serve"), EMBEDDED))
     .description("serve leases, tasks and the generator over HTTP")
     .option(
       "--host <address>",
@@ -76,7 +77,7 @@ async function serve(where: Where, options: Options): Promise<void> {
   const logger = newLogger(options.logLevel);
   const shutdown = listenForShutdown(systemEnv.clock);
   const { startOpenTelemetry } = await import("./open-telemetry.js");
-  const exporting = await startOpenTelemetry();
+  const exporting = await startOpenTelemetry(namesOf(options));
   const { telemetry, metrics } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
   const stores = await openWhere(where, env);

@@ -1,8 +1,9 @@
-import type { ConnectOptions, Env, LeaseStores, Stores } from "leasehold";
+import type { ConnectOptions, Env, LeaseStores, Page, Stores } from "leasehold";
 import { type AnyLease, connect, type Leasehold, StoreUnavailableError } from "leasehold";
-import type { Control } from "leasehold/internal";
-import { sleep, systemClock, systemEnv, withoutUndefined } from "leasehold/internal";
+import type { Control, RemoteOperator } from "leasehold/internal";
+import { invariant, sleep, systemClock, systemEnv, withoutUndefined } from "leasehold/internal";
 import { ENGINES, openBy, openStores } from "leasehold/internal/open";
+import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
 import type { Notify } from "./notices.js";
 import type { Where } from "./options.js";
@@ -25,7 +26,7 @@ export function openWhere({ store, control }: Stored, env: Env): Promise<Stores>
 export function connectTo(
   { store, namespace }: Where,
   options: OrUndefined<
-    Pick<ConnectOptions, "holder" | "graceMs" | "logger" | "connectTimeoutMs">
+    Pick<ConnectOptions, "holder" | "graceMs" | "logger" | "env" | "connectTimeoutMs">
   > = {},
 ): Promise<Leasehold<AnyLease>> {
   const given = withoutUndefined({ connectTimeoutMs: CONNECT_TIMEOUT_MS, ...options, namespace });
@@ -40,7 +41,10 @@ export async function connectWithin(
   where: Where,
   holder: string | undefined,
   notify: Notify,
-  waitMs = CONNECT_TIMEOUT_MS,
+  {
+    waitMs = CONNECT_TIMEOUT_MS,
+    telemetry,
+  }: { waitMs?: number | undefined; telemetry?: Telemetry | undefined } = {},
 ): Promise<Leasehold<AnyLease>> {
   const clock = systemClock;
   const untilMs = clock.monotonic() + waitMs;
@@ -49,7 +53,8 @@ export async function connectWithin(
       const leftMs = untilMs - clock.monotonic();
       // Without a timeout of ours, the engine's own: how long one attempt may take.
       const connectTimeoutMs = leftMs > CONNECT_TIMEOUT_MS / 2 ? leftMs : undefined;
-      return await connectTo(where, { connectTimeoutMs, holder });
+      const env = telemetry && { telemetry };
+      return await connectTo(where, { connectTimeoutMs, holder, env });
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       if (clock.monotonic() + CONNECT_AGAIN_MS >= untilMs) throw error;
@@ -84,6 +89,36 @@ export async function withControl<T>(
   throw new UsageError(
     "only PostgreSQL and PGlite keep keys, limits and an audit log: name the database with --control",
   );
+}
+
+/** As {@link withControl}, but with a server instead of the database, if the store is one. */
+export async function withControlOrServer<T>(
+  where: Where,
+  work: (stores: Control | RemoteOperator, served: Pick<LeaseStores, "namespace">) => Promise<T>,
+): Promise<T> {
+  if (!/^https?:/i.test(where.store)) return withControl(where, (control) => work(control, {}));
+  const stores = await openLeases(where.store);
+  try {
+    invariant(stores.operator, "a server's store has an operator's tools");
+    return await work(stores.operator, stores);
+  } finally {
+    await stores.close();
+  }
+}
+
+/** Reads pages until there are `limit` items, or no more. */
+export async function allOf<Item>(
+  read: (part: { limit: number; cursor?: string }) => Promise<Page<Item>>,
+  limit: number,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  for (let cursor: string | null | undefined; cursor !== null && items.length < limit; ) {
+    const part = { limit: limit - items.length, ...(cursor !== undefined && { cursor }) };
+    const page = await read(part);
+    items.push(...page.items);
+    cursor = page.nextCursor;
+  }
+  return items.slice(0, limit);
 }
 
 /** The URL for display, with the password or the API key masked. */

@@ -2,10 +2,13 @@ import { type Command, Option } from "commander";
 import type { Tasks } from "leasehold";
 import {
   formatDuration,
+  systemEnv,
   TASK_STATES,
   type TaskDetails,
   type TaskState,
   type TaskView,
+  type UnhandledKind,
+  unhandledKinds,
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { controlWhereOf, integer, withStores } from "./options.js";
@@ -51,14 +54,29 @@ export function addTasks(program: Command): void {
 async function list(tasks: Tasks, options: Options): Promise<void> {
   const { state, queue, kind, limit, json } = options;
   const query = { limit, ...(queue && { queue }), ...(kind && { kind }) };
-  const [counts, { items }] = await Promise.all([
+  const [counts, { items }, unhandled] = await Promise.all([
     tasks.counts(),
     tasks.list({ ...query, ...(state && { states: [state] }) }),
+    // A command sees no claims and no pauses: only which tasks are taken.
+    unhandledKinds((part) => tasks.list(part), {
+      nowMs: systemEnv.clock.wall(),
+      claimers: [],
+      pausedQueues: [],
+    }),
   ]);
-  print(json, { counts, items }, () => {
+  print(json, { counts, items, unhandled }, () => {
     const totals = TASK_STATES.map((name) => `${name} ${counts[name]}`).join("  ");
     return items.length === 0 ? totals : `${totals}\n${tableOf(items)}`;
   });
+  for (const found of unhandled) process.stderr.write(`warning: ${warningOf(found)}\n`);
+}
+
+function warningOf({ kind, queue, tasks, dueAt }: UnhandledKind): string {
+  const waiting = tasks === 1 ? "1 task is" : `${tasks} tasks are`;
+  return (
+    `no live worker handles the kind "${kind}" of the queue "${queue}": ${waiting} due, the oldest since ${dueAt}. ` +
+    "Start a worker with a handler of this kind; a paused queue is the other cause"
+  );
 }
 
 function tableOf(items: readonly TaskView[]): string {
@@ -108,6 +126,9 @@ const COLORS: Readonly<Record<TaskState, (text: string) => string>> = {
 };
 
 const HELP = `
+The list ends with a warning on stderr for each kind that no live worker handles: its tasks are due for 10 s and
+more, and no worker has taken one within 2 minutes.
+
 Examples:
   leasehold tasks --state dead --limit 100
   leasehold tasks --json --state done | jq '.items[].output'

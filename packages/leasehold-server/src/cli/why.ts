@@ -1,10 +1,10 @@
 /** why: whether an acquire of a resource would be refused now, why, and how an operator can free it. */
 import type { Command } from "commander";
 import type { LeaseStores, LeaseView } from "leasehold";
-import { formatDuration, type Pause, RESERVED_MS, systemClock } from "leasehold/internal";
+import { formatDuration, type Pause, RESERVED_MS } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
-import { heldMs, ifPermitted, pausesFor } from "./lease-views.js";
+import { excludesOthers, heldMs, ifPermitted, pausesFor } from "./lease-views.js";
 import { tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
@@ -84,20 +84,15 @@ function reasonsOf(resource: string, { lease, waiters, paused }: Found): Reason[
   if (lease?.state === "live") {
     const text = `"${resource}" is held by ${lease.holder} for another ${formatDuration(lease.remainingMs)}`;
     reasons.push({ code: "held", text: `${text}, unless it renews or releases the lease` });
-  } else if (lease && isStillExcluding(lease)) {
-    const text = `an operator has revoked the lease of ${lease.holder}, which still excludes other holders until`;
-    reasons.push({ code: "revoked", text: `${text} ${lease.expiresAt}` });
+  } else if (lease?.freeInMs !== undefined) {
+    const text = `an operator has revoked the lease of ${lease.holder}, which still excludes other holders for`;
+    reasons.push({ code: "revoked", text: `${text} another ${formatDuration(lease.freeInMs)}` });
   } else if (waiters && waiters.length > 0) {
     const text = `"${resource}" is free and reserved for the waiter at the head of the queue`;
     const ms = RESERVED_MS;
     reasons.push({ code: "reserved", text: `${text}; each waiter has ${ms} ms before the next` });
   }
   return reasons;
-}
-
-/** A revoked lease excludes others until its old expiry, judged here by the local clock. */
-function isStillExcluding({ state, expiresAt }: LeaseView): boolean {
-  return state === "revoked" && expiresAt !== null && Date.parse(expiresAt) > systemClock.wall();
 }
 
 /** @param tail the flags of each command, with a space before each */
@@ -108,7 +103,7 @@ function remediesOf(resource: string, { lease, paused }: Found, tail: string): R
     text: "End the pause",
     warning: null,
   }));
-  if (lease?.state !== "live" && !(lease && isStillExcluding(lease))) return remedies;
+  if (!lease || !excludesOthers(lease)) return remedies;
   const { holder, token } = lease;
   const only = token > 0 ? ` --expected-token ${token}` : "";
   if (lease.state === "live") {

@@ -6,8 +6,9 @@ import { logLevelOption, newLogger } from "./log.js";
 import { controlWhereOf, duration, integer, keyValue, type Where, withStores } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectTo, shownUrl } from "./stores.js";
+import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
-interface Options {
+interface Options extends TelemetryOptions {
   readonly handlers: string;
   readonly option?: Record<string, unknown>;
   readonly concurrency: number;
@@ -19,11 +20,11 @@ interface Options {
 }
 
 export function addWorker(program: Command): void {
-  withStores(program.command("worker"))
+  withTelemetry(withStores(program.command("worker")))
     .description("run tasks with the handlers of a file, until stopped")
     .requiredOption(
       "--handlers <file>",
-      "module whose default export is an array of handlers, or a function (options) => array",
+      "module whose default export is an array of handlers, or a function (options, { telemetry }) => array",
     )
     .addOption(
       new Option(
@@ -56,8 +57,11 @@ async function work(where: Where, options: Options): Promise<void> {
   const { clock } = systemEnv;
   const shutdown = listenForShutdown(clock);
   const logger = newLogger(options.logLevel);
-  const handlers = await loadHandlers(options.handlers, options.option ?? {});
-  const leasehold = await connectTo(where, { logger, holder: options.holder });
+  const exporting = await startTelemetry(options);
+  const { telemetry, metricsUrl } = exporting;
+  const context = telemetry === undefined ? {} : { telemetry };
+  const handlers = await loadHandlers(options.handlers, options.option ?? {}, context);
+  const leasehold = await connectTo(where, { logger, env: context, holder: options.holder });
   try {
     leasehold.tasks.work(handlers, {
       concurrency: options.concurrency,
@@ -66,11 +70,20 @@ async function work(where: Where, options: Options): Promise<void> {
       ...(options.queue && { queues: options.queue }),
     });
     const kinds = handlers.map((handler) => handler.kind);
-    logger.info({ holder: leasehold.holder, kinds, store: shownUrl(where.store) }, "working");
+    logger.info(
+      {
+        holder: leasehold.holder,
+        kinds,
+        store: shownUrl(where.store),
+        ...(metricsUrl !== undefined && { metrics: metricsUrl }),
+      },
+      "working",
+    );
     await shutdown.requested();
     logger.info({ holder: leasehold.holder }, "draining");
   } finally {
     await leasehold.close();
+    await exporting.close();
   }
   // Timers and connections that handlers leave open must not keep the process alive.
   throw new Exit(0);

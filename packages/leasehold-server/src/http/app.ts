@@ -11,6 +11,7 @@ import {
   type GeneratorState,
   type GrantHistory,
   KEEP_ENDED_KEYS_MS,
+  measureStalls,
   observed,
   type Repeating,
   repeat,
@@ -30,6 +31,7 @@ import type { Caller } from "./auth/caller.js";
 import { checkBasePath } from "./base-path.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
 import { type ConsoleFiles, servesConsole } from "./console/static.js";
+import { UnhandledKinds } from "./console/unhandled.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
 import { Admission, type Urgency, urgencyOf } from "./limits/admission.js";
@@ -37,6 +39,7 @@ import { Rates, resolveLimits, type ServerLimits, TenantsLimits } from "./limits
 import { Tenants } from "./limits/tenants.js";
 import { Pauses } from "./operations/pauses.js";
 import {
+  notJson,
   ProblemError,
   problemOf,
   type Refusal,
@@ -177,11 +180,12 @@ export function createApp(options: AppOptions): ServerApp {
   }
   const env: Env = { ...systemEnv, ...options.env };
   const { telemetry, clock } = env;
-  const serving = { serves: true, prefixesOf: namespace };
+  const serving = { serves: true, namesOf: namespace };
   const latencies = new Latencies(clock, MAX_SECONDS);
   const activities = new Activities(env);
   const noteTask: TaskListener = (event, tenant) => {
     activities.of(tenant).noteTask(event);
+    if (event.type === "enqueued") unhandled.note(tenant);
     onTaskEvent?.(event, tenant);
   };
   const noteLease: LeaseListener = (event, tenant) => {
@@ -193,6 +197,13 @@ export function createApp(options: AppOptions): ServerApp {
     clock,
     latencies,
   );
+  const unhandled = new UnhandledKinds({
+    env,
+    tasks: options.tasks,
+    activities,
+    control,
+    namespace,
+  });
   const measuredTasks = telemetry?.measured("tasks", options.tasks, clock) ?? options.tasks;
   const tasks = observed(timedTasks(measuredTasks, clock, latencies), noteTask);
   const recorder = history && startRecorder(history, env);
@@ -235,6 +246,7 @@ export function createApp(options: AppOptions): ServerApp {
       pauses,
       activities,
       latencies,
+      unhandled,
       onTaskEvent: noteTask,
     },
     { onLeaseEvent: noteLease, onReplaced: recorder?.record },
@@ -247,6 +259,7 @@ export function createApp(options: AppOptions): ServerApp {
   const unobserve =
     telemetry &&
     observeStores(telemetry, { leases, tasks, generator, clock, tenants: served, namespace });
+  const unmeasureStalls = measureStalls(env);
   app.use(async (context, next) => {
     const startMs = env.clock.monotonic();
     context.set("arrivedMs", startMs);
@@ -292,7 +305,11 @@ export function createApp(options: AppOptions): ServerApp {
       waitMs,
     );
   };
-  app.onError((error, context) => toResponse(problemOf(error), context.get("requestId")));
+  app.onError((error, context) => {
+    const problem = problemOf(error);
+    const otherType = context.get("assumedJson") && problem.code === "MALFORMED_JSON";
+    return toResponse(otherType ? notJson() : problem, context.get("requestId"));
+  });
   app.notFound(() => {
     throw new ProblemError("UNKNOWN_ROUTE", `see ${basePath}/openapi.json for the routes`);
   });
@@ -304,6 +321,7 @@ export function createApp(options: AppOptions): ServerApp {
     startCollector(leases, env),
     authenticator,
     pauses,
+    unhandled,
     repeat(env, "forget full buckets", 60_000, async () => rates.forget()),
   ];
   if (control) background.push(startCollector(control.keys, env, "ended keys", KEEP_ENDED_KEYS_MS));
@@ -339,6 +357,7 @@ export function createApp(options: AppOptions): ServerApp {
     async close() {
       closing = true;
       unobserve?.();
+      unmeasureStalls();
       admission.close();
       activities.close();
       await tenants.close();

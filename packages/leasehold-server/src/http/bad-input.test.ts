@@ -51,7 +51,7 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/api/tasks/next", { processor: "p", ttlMs: 2 ** 31 }, "ttlMs"],
   ["POST", "/api/tasks/next", { processor: "p", ttlMs: 1_000.5 }, "ttlMs"],
   ["POST", "/api/tasks/next", '{"processor":"p","ttlMs":1e999}', "ttlMs"],
-  ["POST", "/api/tasks/next", { processor: "p", ttlSeconds: 0.01 }, "ttlMs"],
+  ["POST", "/api/tasks/next", { processor: "p", ttlSeconds: 0.01 }, "ttlSeconds"],
   ["POST", "/api/tasks/next", { processor: "p", ttlSeconds: -1 }, "ttlSeconds"],
   ["POST", "/api/tasks/next", { processor: "p", ttlMs: 1_000, ttlSeconds: 1 }, "ttlSeconds"],
   ["POST", "/api/tasks/next", { processor: "p", queues: [] }, "queues"],
@@ -148,20 +148,12 @@ test("a body that is not JSON is 400", async () => {
   }
 });
 
-test("a body with another content type, or none, is 415", async () => {
-  for (const type of [
-    "text/plain",
-    "application/x-www-form-urlencoded",
-    "application/jsonx",
-    "x",
-  ]) {
+test("a body with another content type is 415", async () => {
+  for (const type of ["application/jsonx", "multipart/form-data; boundary=x", "text/xml", "x"]) {
     const headers = { "content-type": type };
     const { status, body } = await app.ask("POST", "/api/tasks", { task_data: 1 }, { headers });
     expect([type, status, body.code]).toEqual([type, 415, "UNSUPPORTED_MEDIA_TYPE"]);
   }
-  const bytes = new TextEncoder().encode('{"task_data":1}');
-  const bare = new Request("http://localhost/api/tasks", { method: "POST", body: bytes });
-  expect((await app.app.fetch(bare)).status).toBe(415);
 });
 
 test("JSON may have a charset, a byte order mark and repeated keys", async () => {

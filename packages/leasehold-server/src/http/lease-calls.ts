@@ -15,6 +15,7 @@ import {
   grantIdOf,
   isolated,
   PAUSED_HOLDER,
+  Recent,
   type ReleaseOutcome,
   type ReleaseRequest,
   type RenewOutcome,
@@ -34,7 +35,12 @@ import type { AppEnv, Budget } from "./request.js";
 interface Cause {
   readonly requestId: string;
   readonly resource: string;
+  /** From the call of this operation to its outcome, the wait for the batch before it included. */
+  readonly tookMs: number;
 }
+
+/** The most grants whose tokens are remembered. */
+const REMEMBERED = 10_000;
 
 /** An event of one lease in this instance. It never contains a lease id. */
 export type LeaseEvent =
@@ -58,6 +64,8 @@ export type LeaseEvent =
       readonly heldBy: string;
       /** Grant id of the current grant, if the store reports it. */
       readonly grantId: string | null;
+      /** Token of the current grant; null if this instance has not seen it. */
+      readonly token: number | null;
       /** How long the waiter keeps its queue position without polling; null: it does not wait. */
       readonly queueMs: number | null;
       /** Number of waiters ahead of it, if the store has a wait queue. */
@@ -73,9 +81,16 @@ export type LeaseEvent =
   | ({
       readonly type: "lost";
       readonly grantId: string;
+      /** Null if this instance has not seen the grant. */
+      readonly token: number | null;
       readonly reason: "expired" | "revoked" | "taken" | "gone";
     } & Cause)
-  | ({ readonly type: "released"; readonly grantId: string } & Cause)
+  | ({
+      readonly type: "released";
+      readonly grantId: string;
+      /** Null if this instance has not seen the grant. */
+      readonly token: number | null;
+    } & Cause)
   /** A release of a lease that was not held. Waiters also release to leave the wait queue. */
   | ({ readonly type: "notHeld"; readonly grantId: string } & Cause)
   | ({
@@ -144,6 +159,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
   // Also combines the revocations of one request into one call.
   const revocations = new Batcher(leases.revoke.bind(leases), env.clock, env.telemetry);
   const emit = options.onLeaseEvent && isolated(options.onLeaseEvent);
+  const tokens = new Recent<number>(REMEMBERED);
 
   return (context: Context<AppEnv>, budget: Budget, named: readonly Named[]): LeaseCalls => {
     const caller = callerOf(context);
@@ -156,8 +172,13 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
     const requestId = context.get("requestId");
     // One at a time: the entries of the audit have a single order anyway.
     const audited = new SerialExecutor();
+    const causing = ({ resource }: Named) => {
+      const sinceMs = env.clock.monotonic();
+      return (): Cause => ({ requestId, resource, tookMs: env.clock.monotonic() - sinceMs });
+    };
     return {
       async acquire(request) {
+        const cause = causing(request);
         const asked = { namespace, ...request };
         const paused = pauses.covers(asked);
         const outcome =
@@ -168,28 +189,31 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         if (outcome.status !== "acquired") quotas.note("leases", namespace, -1);
         const replaced = outcome.status === "acquired" ? outcome.replaced : undefined;
         if (replaced && replaced.state !== "live") onReplaced?.(replaced);
-        const event = emit && acquireEvent(request, outcome, requestId);
+        const event = emit && acquireEvent(request, outcome, cause(), tokens);
         if (event) emit(event, namespace);
         return outcome;
       },
       async renew(request) {
+        const cause = causing(request);
         const outcome = await lanes.renew({ namespace, ...request }, timeoutMs);
         if (outcome.status === "lost") contention.note("lost", namespace, request.resource);
-        emit?.(renewEvent(request, outcome, requestId), namespace);
+        emit?.(renewEvent(request, outcome, cause(), tokens), namespace);
         return outcome;
       },
       async release(request) {
+        const cause = causing(request);
         const outcome = await lanes.release({ namespace, ...request }, timeoutMs);
         if (outcome.status === "released") quotas.note("leases", namespace, -1);
-        emit?.(releaseEvent(request, outcome, requestId), namespace);
+        emit?.(releaseEvent(request, outcome, cause(), tokens), namespace);
         return outcome;
       },
       async revoke(request, by) {
+        const cause = causing(request);
         const asked = { namespace, ...request };
         const revoked = control
           ? await audited.run(namespace, () => revokeAudited(control, env, asked, by, budget))
           : { outcome: await revocations.submit(asked, timeoutMs), entry: null };
-        const event = emit && revokeEvent(request, revoked.outcome, requestId);
+        const event = emit && revokeEvent(request, revoked.outcome, cause());
         if (event) emit(event, namespace);
         return revoked;
       },
@@ -218,23 +242,25 @@ async function refuseIfPaused(
 }
 
 function acquireEvent(
-  { resource, leaseId, holder, queueMs = 0 }: InNamespace<AcquireRequest>,
+  { leaseId, holder, queueMs = 0 }: InNamespace<AcquireRequest>,
   outcome: AcquireOutcome,
-  requestId: string,
+  cause: Cause,
+  tokens: Recent<number>,
 ): LeaseEvent | undefined {
-  const cause = { requestId, resource };
   switch (outcome.status) {
     case "acquired": {
       const { token, ttlMs, replaced } = outcome;
       const was = replaced ? replacedOf(replaced) : null;
       const grantId = grantIdOf(leaseId);
+      tokens.set(grantId, token);
       return { type: "acquired", ...cause, holder, grantId, token, ttlMs, replaced: was };
     }
     case "held": {
       const { holder: heldBy, grantId, ahead = null } = outcome;
       const waits = { queueMs: queueMs > 0 ? queueMs : null, ahead };
       const asked = grantIdOf(leaseId);
-      return { type: "held", ...cause, holder, asked, heldBy, grantId, ...waits };
+      const token = (grantId === null ? undefined : tokens.get(grantId)) ?? null;
+      return { type: "held", ...cause, holder, asked, heldBy, grantId, token, ...waits };
     }
     case "failed":
       return failedEvent("acquire", cause, grantIdOf(leaseId), outcome);
@@ -248,37 +274,44 @@ function replacedOf({ holder, grantId, token, state }: LeaseView): Replaced | nu
 }
 
 function renewEvent(
-  { resource, leaseId }: InNamespace<RenewRequest>,
+  { leaseId }: InNamespace<RenewRequest>,
   outcome: RenewOutcome,
-  requestId: string,
+  cause: Cause,
+  tokens: Recent<number>,
 ): LeaseEvent {
-  const cause = { requestId, resource };
   const grantId = grantIdOf(leaseId);
   if (outcome.status === "failed") return failedEvent("renew", cause, grantId, outcome);
   if (outcome.status === "lost") {
-    return { type: "lost", ...cause, grantId, reason: outcome.reason };
+    return {
+      type: "lost",
+      ...cause,
+      grantId,
+      token: tokens.get(grantId) ?? null,
+      reason: outcome.reason,
+    };
   }
   const { token, ttlMs } = outcome;
+  tokens.set(grantId, token);
   return { type: "renewed", ...cause, grantId, token, ttlMs };
 }
 
 function releaseEvent(
-  { resource, leaseId }: InNamespace<ReleaseRequest>,
+  { leaseId }: InNamespace<ReleaseRequest>,
   outcome: ReleaseOutcome,
-  requestId: string,
+  cause: Cause,
+  tokens: Recent<number>,
 ): LeaseEvent {
-  const cause = { requestId, resource };
   const grantId = grantIdOf(leaseId);
   if (outcome.status === "failed") return failedEvent("release", cause, grantId, outcome);
-  return { type: outcome.status, ...cause, grantId };
+  if (outcome.status === "notHeld") return { type: "notHeld", ...cause, grantId };
+  return { type: "released", ...cause, grantId, token: tokens.get(grantId) ?? null };
 }
 
 function revokeEvent(
-  { resource, free }: InNamespace<RevokeRequest>,
+  { free }: InNamespace<RevokeRequest>,
   outcome: RevokeOutcome,
-  requestId: string,
+  cause: Cause,
 ): LeaseEvent | undefined {
-  const cause = { requestId, resource };
   if (outcome.status === "failed") return failedEvent("revoke", cause, null, outcome);
   if (outcome.status !== "revoked") return undefined;
   return { type: "revoked", ...cause, token: outcome.token, free };

@@ -8,8 +8,8 @@ const PATH = "/metrics";
 /** Prometheus's media type. */
 const MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** Lines with a prefix label, except the one for all other prefixes. */
-const NAMES = /^.*[{,]prefix="(?!other").*\n/gm;
+/** Lines with a label that carries a name, except the one for all other names. */
+const NAMES = /^.*[{,](?:prefix|resource|election)="(?!other").*\n/gm;
 
 export function metricsRoute(
   app: App,
@@ -39,7 +39,7 @@ export function metricsRoute(
   otherMethods(app, PATH, "GET");
 }
 
-/** Prefixes reveal names of the server's own namespace, so only callers that may list them all see them. */
+/** These labels reveal names of the server's own namespace, so only callers that may list them all see them. */
 function seesNames(caller: Caller, namespace: string): boolean {
   return caller.namespace === namespace && covers(caller, "");
 }

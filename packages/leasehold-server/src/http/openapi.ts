@@ -1,5 +1,6 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import {
+  ACTOR_HEADER,
   BUDGET_HEADER,
   PROBLEMS,
   type ProblemCode,
@@ -56,6 +57,7 @@ function describe(app: App, { version, basePath }: About): object {
       license: { name: "MIT" },
       description: [
         "Leases with fencing tokens, and tasks that workers run under leases.",
+        `Send \`${ACTOR_HEADER}\` (percent-encoded) with operator actions to state who you are: the audit keeps it as \`claimedActor\`, beside the actor that your key proves.`,
         `Send \`${BUDGET_HEADER}\` (whole milliseconds) to state how long you wait: after that time the server does not start the work.`,
         "A problem with status 503 or 429 means that nothing was done. After another 5xx, the request may have been carried out.",
         `Every response carries \`${REQUEST_ID_HEADER}\`.`,

@@ -78,7 +78,7 @@ export function problemOf(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
   if (error instanceof HTTPException) {
     return error.status === 415
-      ? new ProblemError("UNSUPPORTED_MEDIA_TYPE", "send content-type: application/json")
+      ? notJson()
       : new ProblemError("MALFORMED_JSON", "the body cannot be read as JSON");
   }
   if (error instanceof InvalidOptionError) {
@@ -90,6 +90,14 @@ export function problemOf(error: unknown): ProblemError {
   return new ProblemError("INTERNAL", "an unexpected error; find it in the log by the request id", {
     cause: error,
   });
+}
+
+/** The problem of a body that is of another type than JSON. */
+export function notJson(): ProblemError {
+  return new ProblemError(
+    "UNSUPPORTED_MEDIA_TYPE",
+    "send JSON, with content-type: application/json",
+  );
 }
 
 /** Node's error for a body whose sender disconnected. The response is never received; the log has it. */

@@ -3,7 +3,13 @@ import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type { Clock, Env } from "leasehold";
 import { InvalidOptionError, LeaseholdError } from "leasehold";
-import { type Capabilities, checkInteger, newLeaseId, withTimeout } from "leasehold/internal";
+import {
+  type Capabilities,
+  checkInteger,
+  checkNumber,
+  newLeaseId,
+  withTimeout,
+} from "leasehold/internal";
 import { BUDGET_HEADER } from "leasehold/internal/wire";
 import type { Caller } from "./auth/caller.js";
 import { invalid, ProblemError, storeProblem } from "./problems.js";
@@ -13,6 +19,8 @@ export interface AppEnv {
     requestId: string;
     caller: Caller;
     arrivedMs: number;
+    /** The request has no JSON content type, and its body is read as JSON all the same. */
+    assumedJson?: true;
     /** How long the caller waits, from the request's arrival; null: unknown. */
     budgetMs: number | null;
   };
@@ -99,7 +107,37 @@ export class Budget {
   }
 }
 
-/** Refuses a body above the limit, by its declared length if it has one. */
+/** What clients send that set no content type: `curl -d` the first, `fetch` in Node the second. */
+const DEFAULT_TYPE = /^(application\/x-www-form-urlencoded|text\/plain)\s*(;|$)/i;
+/** A browser sends one of the first two with each POST to another origin. Pages cannot prevent that. */
+const BROWSER_HEADERS = ["origin", "sec-fetch-site", "referer", "cookie"];
+
+/**
+ * Gives a body without a JSON content type that type, unless a web page may have sent it. A page of any
+ * site can make a visitor's browser send these types without asking the server first. It cannot send a
+ * key that way, so a request with a key is never such a page's.
+ */
+function assumeJson(context: Context<AppEnv>): void {
+  const { raw } = context.req;
+  const type = raw.headers.get("content-type");
+  const hasBody =
+    Number(raw.headers.get("content-length")) > 0 || raw.headers.has("transfer-encoding");
+  if (type === null ? !hasBody : !DEFAULT_TYPE.test(type)) return;
+  if (context.get("caller").keyId === null && isFromBrowser(raw.headers)) return;
+  const { method, url, signal, body } = raw;
+  const headers = new Headers(raw.headers);
+  headers.set("content-type", "application/json");
+  context.req.raw = new Request(url, { method, headers, signal, body, duplex: "half" });
+  context.set("assumedJson", true);
+}
+
+/** Every browser's name begins with `Mozilla/`, so this also finds browsers without the newer headers. */
+function isFromBrowser(headers: Headers): boolean {
+  const agent = headers.get("user-agent") ?? "";
+  return agent.startsWith("Mozilla/") || BROWSER_HEADERS.some((name) => headers.has(name));
+}
+
+/** Refuses a body above the limit, by its declared length if it has one, and settles its type. */
 export function limitBody(maxBytes: number): MiddlewareHandler {
   const onError = () => {
     throw new ProblemError("BODY_TOO_LARGE", `at most ${maxBytes} bytes`);
@@ -108,9 +146,13 @@ export function limitBody(maxBytes: number): MiddlewareHandler {
   return (context, next) => {
     const { headers } = context.req.raw;
     const declared = headers.get("content-length");
-    if (declared === null || headers.has("transfer-encoding")) return counting(context, next);
+    const goOn = () => {
+      assumeJson(context);
+      return next();
+    };
+    if (declared === null || headers.has("transfer-encoding")) return counting(context, goOn);
     // Reading the body stream here would disable node's fast path for it.
-    return Number(declared) > maxBytes ? onError() : next();
+    return Number(declared) > maxBytes ? onError() : goOn();
   };
 }
 
@@ -129,7 +171,12 @@ export const emptyBodyIsNone: MiddlewareHandler = (context, next) => {
   return next();
 };
 
-/** @throws InvalidOptionError naming `path` if the server does not accept the TTL */
+/**
+ * @param path of the field that the caller sent: `ttlMs`, `ttlSeconds`, `0.ttlMs`
+ * @throws InvalidOptionError naming `path`, in its unit, if the server does not accept the TTL
+ */
 export function checkTtl(path: string, ttlMs: number, served: Capabilities["ttl"]): void {
-  checkInteger(path, ttlMs, served.minMs, served.maxMs);
+  const { minMs, maxMs } = served;
+  if (!path.endsWith("ttlSeconds")) checkInteger(path, ttlMs, minMs, maxMs);
+  else checkNumber(path, ttlMs / 1_000, minMs / 1_000, maxMs / 1_000);
 }

@@ -21,10 +21,18 @@ export function newApp(basePath: string): App {
   });
 }
 
-/** Answers all other methods of a path with 405 and the allowed methods. Declare those first. */
+/** A lease id or the id of a grant; a UUID; the id of a key. */
+const ID = /^([\w-]+\.[0-9a-f]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12})$/i;
+
+/**
+ * Answers all other methods of a path with 405 and the allowed methods. Declare those first. A parameter
+ * matches any text, so a path whose parameter is no id, like a misspelled route, is no route: 404.
+ */
 export function otherMethods(app: App, path: string, ...allowed: string[]): void {
   const allow = allowed.join(", ");
   app.all(path, (context) => {
+    const ids = Object.values<string>(context.req.param());
+    if (!ids.every((id) => ID.test(id))) return context.notFound();
     const detail = `${context.req.method} is not allowed here; use ${allow}`;
     throw new ProblemError("METHOD_NOT_ALLOWED", detail, { headers: { allow } });
   });

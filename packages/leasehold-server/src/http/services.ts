@@ -19,6 +19,7 @@ import { Terms } from "./console/elections.js";
 import type { Latencies } from "./console/latency.js";
 import { type Queued, type QueueKey, queuedIn } from "./console/queued.js";
 import { statisticsOf, type TenantStatistics } from "./console/statistics.js";
+import type { UnhandledKinds } from "./console/unhandled.js";
 import type { Activities } from "./events/activity.js";
 import {
   type LeaseCalls,
@@ -49,6 +50,8 @@ export interface Services {
   /** Activity of this instance, by tenant. */
   readonly activities: Activities;
   readonly latencies: Latencies;
+  /** Kinds of tasks that no live worker handles. */
+  readonly unhandled: Pick<UnhandledKinds, "of">;
   /** Reads of a whole tenant or queue, shared by all callers that ask for it. */
   readonly statistics: CachedRead<TenantStatistics>;
   readonly counts: CachedRead<Record<TaskState, number>>;
@@ -114,6 +117,7 @@ type Ports = Pick<
   | "pauses"
   | "activities"
   | "latencies"
+  | "unhandled"
   | "onTaskEvent"
 >;
 

@@ -2,13 +2,16 @@
 import type { Context, MiddlewareHandler } from "hono";
 import type { Clock, Env, LeaseStore } from "leasehold";
 import type { MetricName, Observation } from "leasehold/internal";
-import { type GeneratorState, TASK_STATES, type TaskStore } from "leasehold/internal";
+import { type GeneratorState, TASK_STATES, type TaskStore, withTimeout } from "leasehold/internal";
 import type { Telemetry } from "leasehold/telemetry";
 import { routeOf } from "./auth/access.js";
 import type { AppEnv } from "./request.js";
 
 /** Counting tasks reads all tasks of a tenant, so scrapers share a sample for this long. */
 const SAMPLE_EVERY_MS = 15_000;
+/** The longest that a scrape waits for a sample, far below any scrape timeout. */
+const MAX_SAMPLE_WAIT_MS = 100;
+const MAX_SAMPLE_AGE_MS = 60_000;
 /** Pages of live grants that are read to find a tenant's oldest. */
 const MAX_PAGES = 5;
 const PAGE = 200;
@@ -37,11 +40,18 @@ export function measuredRequests(
       span.set(answered);
       if (status >= 500) span.fail();
       const labels = { ...attributes, ...answered, "http.response.status_code": `${status}` };
+      telemetry.count("leasehold.server.responses", { class: classOf(status) });
       telemetry.measure("http.server.request.duration", labels, clock.monotonic() - sinceMs);
     });
     const tenant = context.get("caller")?.namespace;
     if (tenant !== undefined && tenants.size < MAX_TENANTS) tenants.add(tenant);
   };
+}
+
+function classOf(status: number): "2xx" | "3xx" | "4xx" | "5xx" {
+  if (status >= 500) return "5xx";
+  if (status >= 400) return "4xx";
+  return status >= 300 ? "3xx" : "2xx";
 }
 
 /** `none` for unknown routes: their paths are the callers' text and must not become labels. */
@@ -112,18 +122,34 @@ async function oldestMs(leases: LeaseStore, namespace: string): Promise<number> 
   return oldest;
 }
 
-/** Reuses the last result until it is `everyMs` old. A failure is not kept. */
-function atMostEvery<T>(clock: Clock, everyMs: number, read: () => Promise<T>): () => Promise<T> {
-  let last: { readonly atMs: number; readonly answer: Promise<T> } | undefined;
-  return () => {
-    const nowMs = clock.monotonic();
-    if (!last || nowMs - last.atMs >= everyMs) {
-      const asked = { atMs: nowMs, answer: read() };
-      last = asked;
-      asked.answer.catch(() => {
-        if (last === asked) last = undefined;
-      });
+/**
+ * Reuses the last observations until they are `everyMs` old. A scrape waits only briefly for new ones: while
+ * the store is slow or unavailable, the counters that show it must still be scraped. A late read serves the
+ * next scrape. Observations older than `MAX_SAMPLE_AGE_MS` are not reported.
+ */
+function atMostEvery<T>(
+  clock: Clock,
+  everyMs: number,
+  read: () => Promise<readonly T[]>,
+): () => Promise<readonly T[]> {
+  let last: { readonly atMs: number; readonly observations: readonly T[] } | undefined;
+  let reading: Promise<void> | undefined;
+  const readAgain = async () => {
+    try {
+      const observations = await read();
+      last = { atMs: clock.monotonic(), observations };
+    } catch {
+      // The next scrape reads again.
+    } finally {
+      reading = undefined;
     }
-    return last.answer;
+  };
+  const ageMs = () => (last ? clock.monotonic() - last.atMs : Number.POSITIVE_INFINITY);
+  return async () => {
+    if (ageMs() >= everyMs) {
+      reading ??= readAgain();
+      await withTimeout(clock, MAX_SAMPLE_WAIT_MS, reading, () => {});
+    }
+    return last && ageMs() <= MAX_SAMPLE_AGE_MS ? last.observations : [];
   };
 }

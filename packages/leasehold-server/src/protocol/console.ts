@@ -118,7 +118,9 @@ export const Overview = z
     }),
     leases: z
       .object({
-        held: z.int(),
+        held: z.int().openapi({
+          description: "Resources with a live lease, or a revoked one that still excludes others.",
+        }),
         ended: z
           .int()
           .openapi({ description: "Free resources with a record of their last grant." }),
@@ -326,6 +328,23 @@ export const Workers = z
       .boolean()
       .openapi({ description: "false: there are more live leases than the server read." }),
     forMs,
+    unhandled: z
+      .array(
+        z
+          .object({
+            queue: z.string(),
+            kind: z.string(),
+            tasks: z
+              .int()
+              .openapi({ description: "Number of due tasks among the newest pending ones." }),
+            dueAt: z.string().openapi({ description: "Since when the oldest of them is due." }),
+          })
+          .openapi("UnhandledKind"),
+      )
+      .openapi({
+        description:
+          "Kinds whose tasks are due for 10 s and more, while no worker has claimed the kind from this instance, and none has taken a task of it within 2 minutes.",
+      }),
   })
   .openapi("Workers");
 true satisfies Same<z.infer<typeof Workers>, wire.Workers>;

@@ -51,24 +51,31 @@ export interface TtlFields {
   ttlSeconds?: number | undefined;
 }
 
+/** A TTL in milliseconds, and the field that the caller sent, for messages about it. */
+export interface NamedTtl<Ms> {
+  ttlMs: Ms;
+  ttlField: keyof TtlFields;
+}
+
 /** Converts the TTL to milliseconds; undefined if the request has none. */
 export function withOptionalTtl<Body extends TtlFields>(
   { ttlMs, ttlSeconds, ...rest }: Body,
   context: z.RefinementCtx,
-): Omit<Body, keyof TtlFields> & { ttlMs: number | undefined } {
+): Omit<Body, keyof TtlFields> & NamedTtl<number | undefined> {
   if (ttlMs !== undefined && ttlSeconds !== undefined) {
     const message = "must not be combined with ttlMs";
     context.addIssue({ code: "custom", path: ["ttlSeconds"], message });
   }
   const requestedMs = ttlSeconds === undefined ? undefined : Math.round(ttlSeconds * 1_000);
-  return { ...rest, ttlMs: ttlMs ?? requestedMs };
+  const ttlField = ttlSeconds === undefined ? "ttlMs" : "ttlSeconds";
+  return { ...rest, ttlMs: ttlMs ?? requestedMs, ttlField };
 }
 
 /** Converts the TTL to milliseconds; the default is 30 s. */
 export function withDefaultTtl<Body extends TtlFields>(
   body: Body,
   context: z.RefinementCtx,
-): Omit<Body, keyof TtlFields> & { ttlMs: number } {
+): Omit<Body, keyof TtlFields> & NamedTtl<number> {
   const said = withOptionalTtl(body, context);
   return { ...said, ttlMs: said.ttlMs ?? DEFAULT_TTL_MS };
 }

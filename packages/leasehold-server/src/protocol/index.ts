@@ -1,5 +1,6 @@
 export * from "./console.js";
 export * from "./events.js";
+export type { NamedTtl } from "./fields.js";
 export * from "./generator.js";
 export * from "./keys.js";
 export * from "./lease-service.js";

@@ -3,8 +3,10 @@ import { z } from "@hono/zod-openapi";
 import { InvalidOptionError } from "leasehold";
 import type { Role } from "leasehold/internal";
 import { checkName } from "leasehold/internal";
+import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import { Cursor, Name, PageOf, QueryInteger } from "./fields.js";
+import type { Same } from "./same.js";
 
 const KEY_ROLES = ["viewer", "holder", "operator", "admin"] as const satisfies readonly Role[];
 const LONGEST_LIFETIME_MS = 10 * 365 * 24 * 3_600_000;
@@ -54,6 +56,7 @@ export const NewApiKey = ApiKey.extend({
 }).openapi("NewApiKey");
 
 export const ApiKeyPage = PageOf(ApiKey).openapi("ApiKeyPage");
+true satisfies Same<z.infer<typeof ApiKeyPage>, wire.ApiKeyPage>;
 export const KeyListQuery = z.strictObject({
   limit: QueryInteger(1, LIMITS.page, 100),
   cursor: Cursor.optional(),

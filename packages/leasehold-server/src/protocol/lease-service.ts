@@ -27,6 +27,10 @@ export const LeaseRecord = z
     fencingToken: z.int().min(1),
     ttlMs: z.number(),
     remainingMs: z.number().openapi({ description: "0 once the grant has ended." }),
+    freeInMs: z.number().nullable().openapi({
+      description:
+        "Of a revoked grant that still excludes others: in how many milliseconds the resource is free at the latest. null: of any other grant.",
+    }),
   })
   .openapi("LeaseRecord");
 export type LeaseRecord = z.infer<typeof LeaseRecord>;
@@ -60,6 +64,16 @@ export const LeaseOverview = z
 export const LeaseRecordsQuery = z.strictObject({
   limit: QueryInteger(1, LIMITS.page, 100),
   cursor: Cursor.optional(),
+});
+export const LeaseOverviewQuery = LeaseRecordsQuery.extend({
+  status: z
+    .union([LeaseState.transform((state) => [state]), z.array(LeaseState)])
+    .optional()
+    .openapi({
+      type: "array",
+      items: { type: "string", enum: LeaseState.options },
+      description: "Only leases in one of these states. Default: any.",
+    }),
 });
 export const LeaseRecordParams = z.object({
   id: z.string().openapi({ description: "The id of a LeaseRecord." }),

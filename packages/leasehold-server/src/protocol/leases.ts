@@ -137,6 +137,11 @@ true satisfies Same<z.input<typeof RevokeBody>, readonly wire.RevokeRequest[]>;
 const LEASE_STATES = ["live", "expired", "released", "revoked"] as const;
 export const LeaseState = z.enum(LEASE_STATES);
 
+const freeInMs = z.number().optional().openapi({
+  description:
+    "Only of a revoked grant that still excludes others: in how many milliseconds the resource is free at the latest.",
+});
+
 /** A grant without its lease id, which is secret. */
 export const LeaseView = z
   .object({
@@ -147,6 +152,7 @@ export const LeaseView = z
     state: LeaseState,
     ttlMs: z.number(),
     remainingMs: z.number(),
+    freeInMs,
     grantedAt: z.string().nullable(),
     renewedAt: z.string().nullable(),
     expiresAt: z.string().nullable(),

@@ -74,11 +74,19 @@ export const LockReleased = z
   })
   .openapi("LockReleased");
 
-/** A held lock, without its lease id. */
+/** A held lock, or a revoked one that still excludes others, without its lease id. */
 export const Lock = z
   .object({
     ...identity,
+    state: z.enum(["live", "revoked"]).openapi({
+      description:
+        "`revoked`: renewals are refused, and so is each acquire until `freeInMs` is over.",
+    }),
     ...term,
+    freeInMs: z.number().nullable().openapi({
+      description:
+        "In how many milliseconds a revoked lock is free at the latest; null: not revoked.",
+    }),
     createdAt: z.string().nullable(),
     renewedAt: z.string().nullable(),
     metadata: z.string().nullable(),

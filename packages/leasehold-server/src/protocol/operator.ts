@@ -1,7 +1,7 @@
 /** Schemas of operator actions: pauses, the audit, force unlock, tasks, contention. */
 import { z } from "@hono/zod-openapi";
 import type { AuditPhase, Pause as StoredPause } from "leasehold/internal";
-import { TASK_STATES, type TaskState } from "leasehold/internal";
+import { ACTION_ALIASES, TASK_STATES, type TaskState } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import { Cursor, Name, PageOf, QueryInteger, Time } from "./fields.js";
@@ -59,11 +59,22 @@ export const Resumed = z
   .openapi("Resumed");
 true satisfies Same<z.infer<typeof Resumed>, wire.Resumed>;
 
+const claimedActor = z.string().nullable().openapi({
+  description:
+    "Who the caller says it is, in the body or in the header `leasehold-actor`; null: it says nothing. Nothing proves it.",
+});
+/** A name that a caller gives itself. Control characters would change how terminals show it. */
+export const ActorId = Name.refine(
+  (name) => !/\p{Cc}/u.test(name),
+  "must have no control character",
+);
+
 const AuditEntry = z
   .object({
     seq: z.int().openapi({ description: "Position in the chain, which all tenants share." }),
     at: z.string(),
     actor: z.string().openapi({ description: "`key:ID`, `anyone` without keys, `cli:USER`." }),
+    claimedActor,
     action: z.string().openapi({ description: "`lease.revoke`, `task.cancel`, `key.create` ..." }),
     target: z.string(),
     reason: z.string().nullable(),
@@ -81,8 +92,13 @@ export const AuditListQuery = z.strictObject({
   target: z.string().min(1).max(1_024).optional(),
   action: z
     .union([z.string().transform((action) => [action]), z.array(z.string())])
+    .transform((actions) => actions.map((action) => ACTION_ALIASES[action] ?? action))
     .optional()
-    .openapi({ type: "array", items: { type: "string" } }),
+    .openapi({
+      type: "array",
+      items: { type: "string" },
+      description: "Only these actions. `FORCE_UNLOCK` is an alias of `lease.revoke`.",
+    }),
   limit: QueryInteger(1, LIMITS.page, 100),
   cursor: Cursor.optional(),
 });
@@ -112,11 +128,15 @@ export const Verification = z
     problem: z.string().nullable(),
   })
   .openapi("Verification");
+true satisfies Same<z.infer<typeof Verification>, wire.Verification>;
 
 export const ForceUnlockBody = z
   .strictObject({
     resource: Name,
     reason: Reason,
+    actorId: ActorId.optional().openapi({
+      description: "Who the caller says it is. The audit keeps it as `claimedActor`.",
+    }),
     expectedToken: z.int().optional().openapi({ description: "Refuse any other grant." }),
     free: z.enum(["atExpiry", "now"]).default("atExpiry").openapi({
       description: "`atExpiry` keeps exclusion; after `now` only the fencing token protects.",
@@ -128,16 +148,27 @@ export const ForceUnlock = z
   .object({
     action: z.literal("FORCE_UNLOCK"),
     resource: z.string(),
-    actorId: z.string(),
+    actorId: z.string().openapi({ description: "`key:ID`, or `anyone` without keys." }),
+    claimedActor,
     reason: z.string(),
     createdAt: z.string(),
     auditSeq: z.int().openapi({ description: "The sequence number of the entry." }),
-    unlocked: z.boolean(),
+    auditAction: z.string().openapi({
+      description:
+        "The action of the entry: `lease.revoke`. The filter accepts `FORCE_UNLOCK` too.",
+    }),
+    revoked: z.boolean().openapi({ description: "The holder's renewals are refused." }),
+    unlocked: z.boolean().openapi({
+      description: "The resource is free now. false after `atExpiry`: it is free in `freeInMs`.",
+    }),
     why: z.enum(["notHeld", "otherToken"]).nullable().openapi({
-      description: "Why nothing was unlocked; null: it was.",
+      description: "Why nothing was revoked; null: it was.",
     }),
     fencingToken: z.int().nullable(),
-    freeInMs: z.number().nullable(),
+    freeInMs: z.number().nullable().openapi({
+      description:
+        "In how many milliseconds the resource is free at the latest; null: not revoked.",
+    }),
   })
   .openapi("ForceUnlock");
 

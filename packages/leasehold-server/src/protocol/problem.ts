@@ -22,7 +22,7 @@ export const Problem = z
     requestId: z.string(),
     errors: z.array(FieldError).optional(),
     reason: z
-      .enum(["expired", "taken", "cancelled", "finished", "revoked", "gone"])
+      .enum(["expired", "taken", "cancelled", "finished", "revoked", "released", "gone"])
       .optional()
       .openapi({ description: "Why the holder was refused." }),
     holder: z.string().optional().openapi({ description: "The current holder of the resource." }),

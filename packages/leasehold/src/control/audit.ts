@@ -79,6 +79,23 @@ export function beforeSeq({ cursor }: AuditQuery): number | null {
 
 export const CHAIN_BEGIN: Checkpoint = { seq: 0, hash: "0".repeat(64) };
 
+/**
+ * The actor that the caller named in an entry's details; null if it named none. It is a claim: `actor` is
+ * what the key proves.
+ */
+export function claimedActorOf(details: string): string | null {
+  try {
+    const { claimedActor } = JSON.parse(details) as { claimedActor?: unknown };
+    return typeof claimedActor === "string" ? claimedActor : null;
+  } catch {
+    // The table may have been edited by hand.
+    return null;
+  }
+}
+
+/** Names of actions in other APIs, and ours. Filters of the audit accept both. */
+export const ACTION_ALIASES: Readonly<Record<string, string>> = { FORCE_UNLOCK: "lease.revoke" };
+
 /** The entry behind `last`. */
 export function chained(last: Checkpoint, entry: NewAuditEntry, at: string): AuditEntry {
   const linked = { ...entry, seq: last.seq + 1, at };

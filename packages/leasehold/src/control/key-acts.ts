@@ -15,7 +15,7 @@ import type { Act, Control } from "./operations.js";
 const MOST_PREFIXES = 100;
 
 /** Who asks for it, and why. */
-export type By = Pick<Act, "actor" | "reason">;
+export type By = Pick<Act, "actor" | "reason" | "claimedActor">;
 /** What a key shall be. */
 export type KeyOrder = Pick<NewKey, "namespace" | "name" | "role" | "prefixes" | "lifetimeMs">;
 

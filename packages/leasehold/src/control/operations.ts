@@ -7,13 +7,26 @@
  */
 import type { LeaseStore } from "../core/index.js";
 import type { AdminOutcome, GeneratorState, TaskKey, TaskStore } from "../tasks/port.js";
-import type { AuditEntry, AuditLog, NewAuditEntry } from "./audit.js";
+import type { AuditEntry, AuditLog, Checkpoint, NewAuditEntry, Verification } from "./audit.js";
 import type { KeyActs, KeyStore } from "./keys.js";
 import type { LimitActs, LimitStore } from "./limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
 
 /** An operator action: who does what to what, and why. */
-export type Act = Omit<NewAuditEntry, "phase" | "details">;
+export interface Act extends Omit<NewAuditEntry, "phase" | "details"> {
+  /** The actor that the caller of a server names. Nothing proves it, so `actor` stays what the key says. */
+  readonly claimedActor?: string;
+}
+
+/** The entry of an action. A claimed actor is part of its details, so the entry's hash covers it. */
+export function entryOf(
+  { claimedActor, ...act }: Act,
+  phase: NewAuditEntry["phase"],
+  details: object,
+): NewAuditEntry {
+  const claimed = claimedActor === undefined ? {} : { claimedActor };
+  return { ...act, phase, details: JSON.stringify({ ...details, ...claimed }) };
+}
 
 export interface TaskActs extends Pick<TaskStore, "cancel" | "retry"> {
   /** Deletes ended tasks (done, dead, cancelled) and their attempts; `ok` has the last state. */
@@ -61,6 +74,15 @@ export interface Operator {
   perform<T>(act: Act, work: (actors: OperatorActors) => Promise<Performed<T>>): Promise<T>;
 }
 
+/** The tools of an operator behind a server. */
+export interface RemoteOperator extends Operator {
+  readonly audit: Pick<AuditLog, "list"> & {
+    /** As `verifyAudit`; the server reads the chain. */
+    verify(checkpoint: Checkpoint): Promise<Verification>;
+  };
+  readonly keys: Pick<KeyStore, "list">;
+}
+
 /** The stores of operators: audit, keys, pauses and limits. */
 export interface Control extends Operations {
   readonly audit: AuditLog;
@@ -92,7 +114,7 @@ export function withLeasesApart(control: Control, leases: Actors["leases"]): Con
 /** For stores that cannot commit the action and its entry together. */
 export function inTwoSteps(audit: AuditLog, actors: Actors): Operations {
   const enter = (act: Act, phase: NewAuditEntry["phase"], details: object) =>
-    audit.append([{ ...act, phase, details: JSON.stringify(details) }]);
+    audit.append([entryOf(act, phase, details)]);
   return {
     async perform(act, work, onEntry) {
       const [intent] = await enter(act, "intent", {});

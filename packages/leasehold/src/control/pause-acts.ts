@@ -7,11 +7,12 @@ import type { Pause, PauseKey } from "./pauses.js";
 export function setPause(
   operator: Operator,
   key: PauseKey,
-  { actor, reason }: { readonly actor: string; readonly reason: string },
+  by: By & { readonly reason: string },
 ): Promise<Pause> {
   const { namespace, kind, name } = key;
+  const { actor, reason } = by;
   return operator.perform(
-    { namespace, actor, reason, action: `${kind}.pause`, target: name },
+    { ...by, namespace, action: `${kind}.pause`, target: name },
     async ({ pauses }) => {
       const value = await pauses.set({ namespace, kind, name, actor, reason });
       return { value, details: { kind, since: value.since } };

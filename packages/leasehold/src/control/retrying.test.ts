@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Failed, StoreUnavailableError } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
-import type { Operator, OperatorActors } from "./operations.js";
+import type { OperatorActors, RemoteOperator } from "./operations.js";
 import { retryingOperator } from "./retrying.js";
 
 const error = new StoreUnavailableError("it is down", { outcome: "unknown" });
@@ -26,12 +26,14 @@ async function triesOf(call: (actors: OperatorActors) => Promise<unknown>): Prom
     generator: { write: fail },
     pauses: { set: fail, clear: fail },
   };
-  const operator: Operator = {
+  const operator: RemoteOperator = {
     pauses: { list: fail },
+    audit: { list: fail, verify: fail },
+    keys: { list: fail },
     perform: async (_, work) => (await work(actors)).value,
   };
   let done = false;
-  const act = {} as Parameters<Operator["perform"]>[0];
+  const act = {} as Parameters<RemoteOperator["perform"]>[0];
   const acting = retryingOperator(operator, env)
     .perform(act, async (retried) => ({ value: await call(retried), details: {} }))
     .catch(() => {})

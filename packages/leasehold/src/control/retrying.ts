@@ -2,12 +2,18 @@
 import { Retrying } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { TaskKey } from "../tasks/port.js";
-import type { Operator, OperatorActors, TaskActs } from "./operations.js";
+import type { OperatorActors, RemoteOperator, TaskActs } from "./operations.js";
 
 /** Each call of an actor is tried again on its own, never the act as a whole. */
-export function retryingOperator(operator: Operator, env: Env): Operator {
+export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOperator {
   const retrying = new Retrying(env);
+  const { audit, keys } = operator;
   return {
+    audit: {
+      list: (query) => retrying.call(() => audit.list(query)),
+      verify: (checkpoint) => retrying.call(() => audit.verify(checkpoint)),
+    },
+    keys: { list: (query) => retrying.call(() => keys.list(query)) },
     pauses: { list: (namespace) => retrying.call(() => operator.pauses.list(namespace)) },
     perform: (act, work) =>
       operator.perform(act, (actors) => work(retryingActors(actors, retrying))),

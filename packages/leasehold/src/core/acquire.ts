@@ -30,7 +30,7 @@
  * *A notification is lost*: each waiter polls as well.
  * *A waiter gives up*: a release under its lease id frees its position.
  */
-import { Backoff, newLeaseId, sleep } from "../env/index.js";
+import { Backoff, newLeaseId, sleep, type Timer } from "../env/index.js";
 import type { Abort } from "./aborting.js";
 import { giveUp, hold, type LeaseContext } from "./context.js";
 import { type LeaseholdError, LeaseUnavailableError, StoreUnavailableError } from "./errors.js";
@@ -42,14 +42,24 @@ import { type Contender, type Held, Waiter } from "./waiter.js";
 /** One attempt takes at most this long, and at most half of the TTL. */
 const ATTEMPT_BUDGET_MS = 5_000;
 const RETRY = { firstMs: 25, longestMs: 200 };
+/** A wait of this length is logged, once, with the holder that is waited for. */
+const LONG_WAIT_MS = 10_000;
+const MAYBE_NESTED = "waiting for a lease of this very client: a run within a run waits for ever";
 /** Tells the end of `waitMs` from the caller's own abort. */
 const OVERDUE = new Error("waitMs is over");
+
+/** How an acquire waits. */
+export interface WaitManner {
+  /** Whether it waits for an unavailable store too. Default true. */
+  readonly isPatient?: boolean;
+  /** Whether waiting is what the caller is there for, and so not logged. Default false. */
+  readonly isStandby?: boolean;
+}
 
 /**
  * Waits for the lease, at most `options.waitMs`. Even a caller in a hurry gets an answer: the first
  * attempt is not cut short.
  * @param abort ends the wait; aborted here when the time is over
- * @param patient whether to wait for an unavailable store too
  * @throws LeaseUnavailableError when the time is over; the reason when aborted
  */
 export async function acquire(
@@ -57,7 +67,7 @@ export async function acquire(
   resource: string,
   options: ResolvedOptions,
   abort: Abort,
-  patient: boolean,
+  { isPatient = true, isStandby = false }: WaitManner,
 ): Promise<HeldLease> {
   const { capabilities, env, localQueue, namespace } = context;
   const deadlineMs = env.clock.monotonic() + options.waitMs;
@@ -73,9 +83,24 @@ export async function acquire(
   let isHead = false;
   // Whether the store may keep a position for us.
   let isQueued = false;
+  let longWait: Timer | undefined;
+  const reportLongWait = () => {
+    const { holder, remainingMs } =
+      last instanceof Error ? { holder: null, remainingMs: null } : last;
+    const isOurs = context.held.has(resource);
+    // Without a scope, a nested run looks like a concurrent one.
+    const isMaybeNested = isOurs && !env.newScope;
+    const message = isMaybeNested ? MAYBE_NESTED : "waiting for a lease";
+    env.logger.warn({ resource, holder, remainingMs, waitedMs: LONG_WAIT_MS }, message);
+  };
+  const noteWait = () => {
+    if (isStandby) return;
+    longWait ??= env.clock.timer(LONG_WAIT_MS, reportLongWait, { background: true });
+  };
   env.telemetry?.change("leasehold.lease.waiters", {}, 1);
   try {
-    await localQueue.enter(resource, abort, patient);
+    if (localQueue.isBusy(resource)) noteWait();
+    await localQueue.enter(resource, abort, isPatient);
     isHead = true;
     for (let attempts = 0; ; attempts += 1) {
       const own = context.held.get(resource);
@@ -90,7 +115,7 @@ export async function acquire(
           if (abort.aborted || !error.retryable) throw error;
           // Impatient callers in the local queue need not find out one after the other.
           localQueue.fail(resource, error);
-          if (!patient) throw error;
+          if (!isPatient) throw error;
           env.logger.warn({ err: error, resource }, "waiting for a store that does not answer");
           return error;
         });
@@ -103,6 +128,7 @@ export async function acquire(
         mayCutShort = true;
       }
       if (leftMs() <= 0) throw OVERDUE;
+      noteWait();
       unsubscribe ??= context.notifications.subscribe(resource, waiter.notify);
       // The first `held` has put us into the queue. A second attempt at once sees what happened before
       // that; the short pauses after it see what was in flight meanwhile.
@@ -118,6 +144,7 @@ export async function acquire(
   } finally {
     env.telemetry?.change("leasehold.lease.waiters", {}, -1);
     deadline?.cancel();
+    longWait?.cancel();
     unsubscribe?.();
     const { leaseId } = waiter;
     if (isQueued && capabilities.queue) giveUp(context, { namespace, resource, leaseId });

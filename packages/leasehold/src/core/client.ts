@@ -1,10 +1,22 @@
 /** The client: everything that a program does with leases starts here. */
-import { type Env, invariant, newHolder, systemEnv, withTimeout } from "../env/index.js";
+import {
+  type Env,
+  invariant,
+  newHolder,
+  type Scope,
+  systemEnv,
+  withTimeout,
+} from "../env/index.js";
 import { type Abort, Aborting } from "./aborting.js";
-import { acquire, attempt } from "./acquire.js";
+import { acquire, attempt, type WaitManner } from "./acquire.js";
 import { batched } from "./batching.js";
 import { type LeaseContext, tracked } from "./context.js";
-import { ClosedError, InvalidOptionError, StoreUnavailableError } from "./errors.js";
+import {
+  ClosedError,
+  InvalidOptionError,
+  NestedRunError,
+  StoreUnavailableError,
+} from "./errors.js";
 import { HeldLease } from "./held-lease.js";
 import { acquireInOrder, checkResources, type LeaseGroup } from "./lease-group.js";
 import { measureAcquire } from "./measure.js";
@@ -15,7 +27,12 @@ import {
   checkInteger,
   checkKnown,
   checkNumber,
+  checkObject,
+  checkOptional,
   checkPage,
+  checkSignal,
+  HOLDING,
+  LEASE_STATES,
   type LeaseOptions,
   type ResolvedOptions,
   resolveOptions,
@@ -40,6 +57,7 @@ import {
   type WorkArguments,
   workArguments,
 } from "./run.js";
+import type { RenewalThread } from "./thread.js";
 import { type Held, LocalQueue, Notifications } from "./waiter.js";
 
 /** The result of `tryRun`: what the work returned, or who holds the resource. */
@@ -50,9 +68,24 @@ export type TryRunResult<T> =
 /** The result of `revoke`: `notHeld` when there was no live grant, `otherToken` when it was not the expected one. */
 export type RevokeResult = Exclude<RevokeOutcome, { status: "failed" }>;
 
+const REUSABLE: Readonly<Record<keyof LeaseOptions, true>> = {
+  ...HOLDING,
+  signal: true,
+  acquireRetries: true,
+  acquireRetryDelayMs: true,
+};
+
 /** What a client closes at its end; `close` is undefined where the caller does. */
 export interface Owned {
   readonly close: (() => Promise<void>) | undefined;
+  /** Renews the leases as well; see ConnectOptions.renewIn. */
+  readonly thread?: RenewalThread | undefined;
+}
+
+/** The lease that code runs under, and the one around it. */
+interface Under {
+  readonly lease: HeldLease;
+  readonly outer: Under | undefined;
 }
 
 /** Leases on the resources of one namespace: the part of `Leasehold` that needs no other. See there for each method. */
@@ -69,6 +102,8 @@ export class LeaseClient implements AsyncDisposable {
   /** Leases that close() took from under work that did not end in time. */
   readonly #cutOff = new WeakSet<HeldLease>();
   #closed: Promise<void> | undefined;
+  /** Made at the first run: programs that use none do not pay for it. */
+  #scope: Scope<Under> | undefined;
 
   constructor(store: LeaseStore, options: ClientOptions, owned: Owned) {
     const env: Env = {
@@ -80,8 +115,9 @@ export class LeaseClient implements AsyncDisposable {
     const holder = options.holder ?? newHolder(env.random);
     checkName("namespace", namespace);
     checkName("holder", holder);
-    this.#graceMs = options.graceMs ?? 5_000;
-    checkNumber("graceMs", this.#graceMs, 0, Number.MAX_SAFE_INTEGER);
+    const { graceMs = 5_000 } = options;
+    checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
+    this.#graceMs = graceMs;
     this.defaults = options.defaults ?? {};
     // Reject wrong defaults now, not at the first lease.
     this.#resolved = resolveOptions(this.defaults, {}, store.capabilities.ttl);
@@ -92,6 +128,7 @@ export class LeaseClient implements AsyncDisposable {
       batched: batched(store, env.clock, {}, env.telemetry),
       env,
       scheduler: new RenewalScheduler(env.clock),
+      thread: owned.thread,
       notifications: new Notifications(store, namespace, env),
       localQueue: new LocalQueue(),
       namespace,
@@ -138,8 +175,18 @@ export class LeaseClient implements AsyncDisposable {
   run<T>(resource: string, options: RunOptions, work: Work<T, HeldLease>): Promise<T>;
   async run<T>(resource: string, ...rest: WorkArguments<T, HeldLease>): Promise<T> {
     const { options, onUnavailable, work } = workArguments(rest, ["wait", "fail", "unfenced"]);
-    const taking = this.#acquire(resource, options, onUnavailable === "wait");
+    const taking = this.#acquire(resource, options, { isPatient: onUnavailable === "wait" });
     return this.#do(await this.#orUnfenced(taking, resource, onUnavailable), work);
+  }
+
+  /** As `run`, for a candidate that stands by as long as another one leads: its wait is no news. */
+  async standBy<T>(
+    resource: string,
+    options: AcquireOptions,
+    work: Work<T, HeldLease>,
+  ): Promise<T> {
+    const lease = await this.#acquire(resource, options, { isStandby: true });
+    return this.#untilSettled(this.#doAndRelease(lease, work));
   }
 
   async tryRun<T>(
@@ -154,7 +201,7 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   acquire(resource: string, options: AcquireOptions = {}): Promise<HeldLease> {
-    return this.#acquire(resource, options, true);
+    return this.#acquire(resource, options);
   }
 
   async acquireAll(
@@ -179,6 +226,7 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   reusableLease(resource: string, options: LeaseOptions = {}): ReusableLease {
+    checkKnown(options, REUSABLE);
     const { acquireRetries = 3, acquireRetryDelayMs = 200, ...own } = options;
     checkInteger("acquireRetries", acquireRetries, 0, Number.MAX_SAFE_INTEGER);
     checkNumber("acquireRetryDelayMs", acquireRetryDelayMs, 0, Number.MAX_SAFE_INTEGER);
@@ -199,7 +247,7 @@ export class LeaseClient implements AsyncDisposable {
 
   async list(query: Omit<ListQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
     this.#checkOpen();
-    checkPage(query, { prefix: true, states: true, renewedOnly: true });
+    checkPage(query, { prefix: true, states: true, renewedOnly: true }, LEASE_STATES);
     return this.#store.list({ ...query, namespace: this.namespace });
   }
 
@@ -210,6 +258,7 @@ export class LeaseClient implements AsyncDisposable {
     this.#checkOpen();
     checkName("resource", resource);
     checkKnown(options, { expectedToken: true, free: true, reason: true });
+    checkOptional("string", options, ["reason"]);
     const { free = "atExpiry", expectedToken } = options;
     if (free !== "atExpiry" && free !== "now") {
       throw new InvalidOptionError("free", 'must be "atExpiry" or "now"');
@@ -226,6 +275,8 @@ export class LeaseClient implements AsyncDisposable {
 
   watch(options: { signal: AbortSignal }): AsyncIterable<WatchEvent> {
     this.#checkOpen();
+    checkObject("options", options);
+    checkSignal(options.signal);
     return this.#store.watch(this.namespace, options);
   }
 
@@ -251,6 +302,11 @@ export class LeaseClient implements AsyncDisposable {
     await this.#owned.close?.();
   }
 
+  /** The resources whose leases this client holds. */
+  heldResources(): string[] {
+    return [...this.#context.held.keys()];
+  }
+
   /** Resolves when no work runs and nothing is held. */
   async #drained(): Promise<void> {
     await Promise.allSettled(this.#running);
@@ -261,11 +317,15 @@ export class LeaseClient implements AsyncDisposable {
     );
   }
 
-  /** @param patient whether a store that does not answer is waited for */
-  async #acquire(resource: string, options: AcquireOptions, patient: boolean): Promise<HeldLease> {
+  async #acquire(
+    resource: string,
+    options: AcquireOptions,
+    manner: WaitManner = {},
+  ): Promise<HeldLease> {
     const resolved = this.#resolve(resource, options);
+    if (this.#runsUnder(resource)) throw new NestedRunError(resource);
     const waiting = this.#abortable(resolved, (abort) =>
-      acquire(this.#context, resource, resolved, abort, patient),
+      acquire(this.#context, resource, resolved, abort, manner),
     );
     // The store stays open until the queue position is freed.
     return this.#untilSettled(waiting);
@@ -303,7 +363,7 @@ export class LeaseClient implements AsyncDisposable {
 
   async #doAndRelease<T>(lease: HeldLease, work: Work<T, HeldLease>): Promise<T> {
     try {
-      const value = await work(lease);
+      const value = await this.#within(lease, () => work(lease));
       lease.checkAlive();
       if (lease.lostError) throw lease.lostError;
       // Whatever it did since then, it did without the lease.
@@ -314,6 +374,21 @@ export class LeaseClient implements AsyncDisposable {
     } finally {
       await lease[Symbol.asyncDispose]();
     }
+  }
+
+  /** Calls the work in a scope that says which lease it runs under. */
+  #within<T>(lease: HeldLease, work: () => T): T {
+    this.#scope ??= this.env.newScope?.<Under>();
+    if (!this.#scope) return work();
+    return this.#scope.run({ lease, outer: this.#scope.getStore() }, work);
+  }
+
+  /** Whether the calling code runs under a lease of this client on the resource, which ends after it. */
+  #runsUnder(resource: string): boolean {
+    const lease = this.#context.held.get(resource);
+    if (!lease) return false;
+    for (let at = this.#scope?.getStore(); at; at = at.outer) if (at.lease === lease) return true;
+    return false;
   }
 
   async #attempt(resource: string, options: AcquireOptions): Promise<HeldLease | Held> {
@@ -329,6 +404,7 @@ export class LeaseClient implements AsyncDisposable {
   #resolve(resource: string, options: AcquireOptions): ResolvedOptions {
     this.#checkOpen();
     checkName("resource", resource);
+    checkObject("options", options);
     if (Object.keys(options).length === 0) return this.#resolved;
     return resolveOptions(options, this.defaults, this.#context.capabilities.ttl);
   }

@@ -7,6 +7,7 @@ import { measureEnded, measureHeld } from "./measure.js";
 import { checkTtl, type ResolvedOptions } from "./options.js";
 import type { Capabilities, Grant, ReleaseOutcome, RenewOutcome } from "./port.js";
 import type { RenewalScheduler } from "./renewal-scheduler.js";
+import type { RenewalThread, ThreadRenewals } from "./thread.js";
 import type { LocalQueue, Notifications } from "./waiter.js";
 
 export interface LeaseContext {
@@ -14,6 +15,7 @@ export interface LeaseContext {
   readonly batched: BatchedStore;
   readonly env: Env;
   readonly scheduler: RenewalScheduler;
+  readonly thread: RenewalThread | undefined;
   readonly notifications: Notifications;
   readonly localQueue: LocalQueue;
   readonly namespace: string;
@@ -37,8 +39,12 @@ export function hold(
   granted: ConstructorParameters<typeof HeldLease>[0],
 ): HeldLease {
   const { resource, leaseId } = granted;
-  const actions = new ActionsOnGrant(context, resource, leaseId, options.ttlMs);
-  const lease = new HeldLease(granted, options, actions, context.scheduler, context.env);
+  const { namespace, thread } = context;
+  const renewals = options.autoRenew
+    ? thread?.start(namespace, granted, options, () => lease.wake())
+    : undefined;
+  const actions = new ActionsOnGrant(context, resource, leaseId, options.ttlMs, renewals);
+  const lease: HeldLease = new HeldLease(granted, options, actions, context.scheduler, context.env);
   context.held.set(resource, lease);
   measureHeld(context.env, lease);
   return lease;
@@ -51,6 +57,7 @@ class ActionsOnGrant implements GrantActions {
     readonly resource: string,
     readonly leaseId: string,
     readonly ttlMs: number,
+    readonly thread: ThreadRenewals | undefined,
   ) {}
 
   /** @throws InvalidOptionError for a TTL that the store does not grant */
@@ -65,6 +72,7 @@ class ActionsOnGrant implements GrantActions {
 
   ended(lease: HeldLease): void {
     const { held, notifications } = this.context;
+    this.thread?.stop();
     if (held.get(lease.resource) === lease) held.delete(lease.resource);
     notifications.changed(lease.resource);
     measureEnded(this.context.env, lease);

@@ -13,6 +13,7 @@ export type ErrorCode =
   | "NO_TOKEN"
   | "NOT_LEADER"
   | "STILL_RUNNING"
+  | "NESTED_RUN"
   | "CLOSED";
 
 /** Why a holder must stop. */
@@ -341,6 +342,26 @@ export class StillRunningError extends LeaseholdError {
         "released but left to expire; let the work heed its signal, or end the process",
       { retryable: true, outcome: "unknown" },
     );
+  }
+}
+
+/**
+ * The code already runs under the lease on `resource`, and would wait for itself. Use the lease that it has.
+ * @example
+ * ```ts
+ * import { connect, NestedRunError } from "leasehold";
+ *
+ * const leasehold = await connect("memory:");
+ * const nested = () => leasehold.run("billing", () => "never called");
+ * const error = await leasehold.run("billing", nested).catch((error) => error);
+ * console.log(error instanceof NestedRunError, error.resource);
+ * await leasehold.close();
+ * ```
+ */
+export class NestedRunError extends LeaseholdError {
+  constructor(readonly resource: string) {
+    const message = `this code already runs under the lease on "${resource}", and would wait for itself: use that lease`;
+    super("NESTED_RUN", message, { retryable: false, outcome: "none" });
   }
 }
 

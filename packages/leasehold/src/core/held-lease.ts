@@ -14,7 +14,7 @@
  * *A renewal that hangs*: the scheduler's timer ends the lease meanwhile.
  * *A late answer*: a lost lease never comes back. If the store renewed it, the grant is released.
  * *A paused process or a blocked event loop*: checkAlive() compares both clocks before any timer has
- * run, and records the loss itself.
+ * run, and records the loss itself. It first reads what a renewal thread has achieved meanwhile.
  */
 import {
   Backoff,
@@ -33,32 +33,13 @@ import {
   type LostReason,
   NoTokenError,
 } from "./errors.js";
+import type { GrantedLease, KeepOptions } from "./grant.js";
 import type { Lease, LostHandler } from "./lease.js";
-import { RENEW_JITTER_RATIO } from "./options.js";
+import { checkFunction, RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
 import { type RenewalScheduler, type ScheduledLease, TOGETHER_MS } from "./renewal-scheduler.js";
+import type { RenewalAnswer, ThreadRenewals } from "./thread.js";
 import { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./trust.js";
-
-/** How a lease is renewed; see AcquireOptions for each. */
-export interface KeepOptions {
-  readonly ttlMs: number;
-  readonly autoRenew: boolean;
-  readonly renewIntervalMs: number;
-  readonly marginMs: number;
-  readonly driftRatio: number;
-  readonly stopOnRenewError: boolean;
-}
-
-/** The grant as the store answered it, and the time at which the request was sent. */
-export interface GrantedLease {
-  readonly resource: string;
-  readonly holder: string;
-  readonly leaseId: LeaseId;
-  /** Null where the store has none. */
-  readonly token: number | null;
-  readonly remainingMs: number;
-  readonly sent: Instant;
-}
 
 /** What the store can do with this grant; each call is bounded by its timeout. */
 export interface GrantActions {
@@ -66,6 +47,8 @@ export interface GrantActions {
   release(timeoutMs: number): Promise<ReleaseOutcome>;
   /** The grant is over for its holder: lost or released. */
   ended?(lease: HeldLease): void;
+  /** Set if another thread renews the grant as well. */
+  readonly thread?: ThreadRenewals | undefined;
 }
 
 /** Keeps retries apart while trust approaches its end. */
@@ -157,10 +140,12 @@ export class HeldLease implements Lease, ScheduledLease {
   }
 
   remainingMs(): number {
+    this.#readThread();
     return this.#state === "held" ? Math.max(0, trustLeftMs(this.#trust, this.#env.clock)) : 0;
   }
 
   checkAlive(): boolean {
+    this.#readThread();
     if (this.#state !== "held") return false;
     if (trustLeftMs(this.#trust, this.#env.clock) > 0) return true;
     this.lose("expired");
@@ -177,6 +162,7 @@ export class HeldLease implements Lease, ScheduledLease {
   }
 
   onLost(handler: LostHandler): () => void {
+    checkFunction("handler", handler);
     if (this.#lostError) {
       const { reason } = this.#lostError;
       queueMicrotask(() => this.#notify(handler, reason));
@@ -238,6 +224,7 @@ export class HeldLease implements Lease, ScheduledLease {
    */
   letExpire(): void {
     this.#autoRenew = false;
+    this.#actions.thread?.stop();
     this.#renewAtMs = Number.POSITIVE_INFINITY;
     this.#reschedule();
   }
@@ -265,7 +252,7 @@ export class HeldLease implements Lease, ScheduledLease {
     for (const handler of handlers) this.#notify(handler, reason);
     this.#end();
     const { resource, grantId, tokenIfAny: token } = this;
-    this.#env.logger.warn({ resource, grantId, token, reason }, "lease lost");
+    this.#env.logger.warn({ event: "lease_lost", resource, grantId, token, reason }, "lease lost");
   }
 
   /** Called by the scheduler when trust has ended or a renewal is due. */
@@ -293,6 +280,11 @@ export class HeldLease implements Lease, ScheduledLease {
 
   #nextRenewalMs(fromMs: number): number {
     if (!this.#autoRenew) return Number.POSITIVE_INFINITY;
+    if (this.#actions.thread?.isRunning) {
+      // Only if the other thread has not renewed it: this leaves both of them time for retries.
+      const dueAtMs = fromMs + this.#options.renewIntervalMs * (1 + RENEW_JITTER_RATIO);
+      return (dueAtMs + this.#trust.untilMonotonicMs) / 2;
+    }
     return fromMs + jittered(this.#env.random, this.#options.renewIntervalMs, RENEW_JITTER_RATIO);
   }
 
@@ -314,23 +306,27 @@ export class HeldLease implements Lease, ScheduledLease {
     // The answer came too late. If the store renewed a lost lease, release() ends that grant once the
     // work has stopped.
     if (this.#state !== "held") return undefined;
-    switch (outcome.status) {
-      case "renewed": {
-        if ((this.#token !== null && outcome.token !== this.#token) || !(outcome.remainingMs > 0)) {
-          this.lose("inconsistent");
-          return undefined;
-        }
-        const trust = trustFrom(sent, outcome.remainingMs, this.#options);
-        if (trust.untilMonotonicMs > this.#trust.untilMonotonicMs) this.#trust = trust;
-        this.#renewAtMs = this.#nextRenewalMs(sent.monotonicMs);
-        return undefined;
-      }
-      case "lost":
-        this.lose(outcome.reason);
-        return undefined;
-      case "failed":
-        return this.#onRenewalFailed(outcome);
+    if (outcome.status === "failed") return this.#onRenewalFailed(outcome);
+    this.#onAnswer(sent, outcome);
+    if (outcome.status === "renewed") this.#actions.thread?.renewed(sent, outcome.remainingMs);
+    return undefined;
+  }
+
+  #onAnswer(sent: Instant, outcome: RenewalAnswer): void {
+    if (outcome.status === "lost") return this.lose(outcome.reason);
+    if ((this.#token !== null && outcome.token !== this.#token) || !(outcome.remainingMs > 0)) {
+      return this.lose("inconsistent");
     }
+    const trust = trustFrom(sent, outcome.remainingMs, this.#options);
+    if (trust.untilMonotonicMs > this.#trust.untilMonotonicMs) this.#trust = trust;
+    this.#renewAtMs = this.#nextRenewalMs(sent.monotonicMs);
+  }
+
+  #readThread(): void {
+    const renewal = this.#actions.thread?.read();
+    if (!renewal || this.#state !== "held") return;
+    this.#onAnswer(renewal.sent, renewal.answer);
+    this.#reschedule();
   }
 
   #onRenewalFailed(failed: Failed): LeaseholdError {

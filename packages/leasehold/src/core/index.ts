@@ -8,6 +8,7 @@
  *   trust.ts       how long a holder may trust a grant, by its own clocks
  *   held-lease.ts  one grant in the hands of its holder
  *   renewal-scheduler.ts      the renewal scheduler: one timer for all renewals
+ *   thread.ts      a second thread that renews, as the core sees it
  *   batching.ts    many requests in one call to the store
  *   retrying.ts    again, where a store fails for a while only
  *   acquire.ts     from the call to the grant: attempts, waiting, retries
@@ -19,18 +20,32 @@
 export { Batcher, batched, failedMaybe } from "./batching.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
+export { certificateProblem, wasNotSent } from "./connecting.js";
+export { loadDriver } from "./driver.js";
 export * from "./errors.js";
+export type { GrantedLease, KeepOptions } from "./grant.js";
 export { HeldLease } from "./held-lease.js";
 export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
-export { checkName, checkSchema } from "./names.js";
+export { checkName, checkNames, checkSchema } from "./names.js";
+export { type ExpectedServer, expectedHttp, openServer } from "./opening-server.js";
 export {
   type AcquireOptions,
   type ClientOptions,
+  checkArray,
+  checkFunction,
   checkInteger,
   checkKnown,
+  checkMethods,
   checkNumber,
+  checkObject,
+  checkOptional,
   checkPage,
+  checkSignal,
+  checkUrl,
+  HOLDING,
+  kindOf,
+  LEASE_STATES,
   type LeaseOptions,
   withoutUndefined,
 } from "./options.js";
@@ -52,7 +67,8 @@ export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from
 export { type Decision, type LeaseRecord, rules } from "./rules.js";
 export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
-export { instant, trustFrom, trustLeftMs } from "./trust.js";
+export type * from "./thread.js";
+export { type Instant, instant, trustFrom, trustLeftMs } from "./trust.js";
 export { stateOf, viewOf } from "./view.js";
 export { type Held, Wakeup } from "./waiter.js";
 export { type LiveWorker, liveWorkers } from "./workers.js";

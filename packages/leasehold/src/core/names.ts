@@ -41,6 +41,17 @@ export function checkSchema(name: unknown): asserts name is string {
 }
 
 /**
+ * At least one name.
+ * @throws InvalidOptionError naming the list or the entry
+ */
+export function checkNames(path: string, names: unknown): void {
+  if (!Array.isArray(names) || names.length === 0) {
+    throw new InvalidOptionError(path, "must be an array of at least one name");
+  }
+  for (const [at, name] of names.entries()) checkName(`${path}.${at}`, name);
+}
+
+/**
  * Metadata as it is stored: a JSON object of strings, at most 4 KiB.
  * @throws InvalidOptionError naming the entry
  */

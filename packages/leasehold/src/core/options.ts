@@ -2,7 +2,7 @@
 import type { Env } from "../env/index.js";
 import { InvalidOptionError } from "./errors.js";
 import { encodeMetadata } from "./names.js";
-import type { Capabilities } from "./port.js";
+import type { Capabilities, LeaseState } from "./port.js";
 
 /** How one lease is taken and kept. */
 export interface AcquireOptions {
@@ -59,7 +59,7 @@ export interface ClientOptions {
   namespace?: string;
   /** Identity of this process incarnation, shown to others. Default `<host>-<pid>-<random>`. */
   holder?: string;
-  /** A pino logger or anything of its shape. Default: silent. */
+  /** A pino logger, or an object with the same methods. Default: warnings and errors are warnings of the process, each once. */
   logger?: Env["logger"];
   /** Defaults for every lease of this client. */
   defaults?: AcquireOptions;
@@ -86,16 +86,21 @@ const SHORTEST_TTL_MS = 100;
 /** Renewals are moved by this ratio either way. */
 export const RENEW_JITTER_RATIO = 0.1;
 
-const KNOWN: Readonly<Record<keyof AcquireOptions, true>> = {
+/** The options of a lease whose wait its owner ends: an election's, a singleton's, a shard's. */
+export const HOLDING: Readonly<Record<Exclude<keyof AcquireOptions, "waitMs" | "signal">, true>> = {
   ttlMs: true,
-  waitMs: true,
-  signal: true,
   metadata: true,
   autoRenew: true,
   renewIntervalMs: true,
   stopOnRenewError: true,
   marginMs: true,
   driftRatio: true,
+};
+export const LEASE_STATES: readonly LeaseState[] = ["live", "expired", "released", "revoked"];
+const KNOWN: Readonly<Record<keyof AcquireOptions, true>> = {
+  ...HOLDING,
+  waitMs: true,
+  signal: true,
 };
 
 /**
@@ -109,16 +114,14 @@ export function resolveOptions(
 ): ResolvedOptions {
   checkKnown(options, KNOWN);
   const merged = { ...defaults, ...withoutUndefined(options) };
-  const ttlMs = merged.ttlMs ?? Math.min(30_000, ttl.maxMs);
+  const { ttlMs = Math.min(30_000, ttl.maxMs) } = merged;
   checkTtl(ttlMs, ttl);
-  const waitMs = merged.waitMs ?? Number.POSITIVE_INFINITY;
+  const { waitMs = Number.POSITIVE_INFINITY, marginMs = 10, driftRatio = 0.01 } = merged;
   checkNumber("waitMs", waitMs, 0, Number.POSITIVE_INFINITY);
-  const marginMs = merged.marginMs ?? 10;
   checkNumber("marginMs", marginMs, 0, ttlMs);
-  const driftRatio = merged.driftRatio ?? 0.01;
   checkNumber("driftRatio", driftRatio, 0, 0.5);
   // Of the ttl in whole milliseconds, a third is never zero: the shortest ttl is 100.
-  const renewIntervalMs = merged.renewIntervalMs ?? Math.floor(ttlMs / 3);
+  const { renewIntervalMs = Math.floor(ttlMs / 3) } = merged;
   checkNumber("renewIntervalMs", renewIntervalMs, 1, ttlMs);
   const trustMs = ttlMs * (1 - driftRatio) - marginMs;
   const latestRenewMs = renewIntervalMs * (1 + RENEW_JITTER_RATIO);
@@ -129,9 +132,9 @@ export function resolveOptions(
         `ttlMs x (1 - driftRatio) - marginMs = ${trustMs.toFixed(0)}: raise ttlMs, or lower renewIntervalMs, marginMs or driftRatio`,
     );
   }
-  if (merged.signal !== undefined && !(merged.signal instanceof AbortSignal)) {
-    throw new InvalidOptionError("signal", "must be an AbortSignal");
-  }
+  if (merged.signal !== undefined) checkSignal(merged.signal);
+  checkOptional("boolean", merged, ["autoRenew", "stopOnRenewError"]);
+  if (merged.metadata !== undefined) checkObject("metadata", merged.metadata);
   return {
     ttlMs,
     waitMs,
@@ -154,7 +157,12 @@ export function checkTtl(ttlMs: number, { minMs, maxMs }: Capabilities["ttl"]): 
  * A misspelt option would be its default, unnoticed.
  * @throws InvalidOptionError naming it
  */
-export function checkKnown(options: object, known: Readonly<Record<string, true>>): void {
+export function checkKnown(
+  options: unknown,
+  known: Readonly<Record<string, true>>,
+  path = "options",
+): asserts options is object {
+  checkObject(path, options);
   for (const name of Object.keys(options)) {
     if (Object.hasOwn(known, name)) continue;
     const names = Object.keys(known).join(", ");
@@ -167,11 +175,96 @@ export function checkKnown(options: object, known: Readonly<Record<string, true>
  * @throws InvalidOptionError
  */
 export function checkPage(
-  query: { readonly limit?: number },
+  query: unknown,
   filters: Readonly<Record<string, true>>,
+  states: readonly string[],
 ): void {
   checkKnown(query, { ...filters, limit: true, cursor: true });
-  if (query.limit !== undefined) checkInteger("limit", query.limit, 1, Number.MAX_SAFE_INTEGER);
+  const { limit, states: wanted } = query as { limit?: unknown; states?: unknown };
+  if (limit !== undefined) checkInteger("limit", limit, 1, Number.MAX_SAFE_INTEGER);
+  checkOptional("string", query, ["cursor", "prefix", "queue", "kind"]);
+  checkOptional("boolean", query, ["renewedOnly"]);
+  if (wanted === undefined) return;
+  checkArray("states", wanted);
+  for (const [at, state] of wanted.entries()) {
+    if (typeof state === "string" && states.includes(state)) continue;
+    throw new InvalidOptionError(`states.${at}`, `must be one of ${states.join(", ")}`);
+  }
+}
+
+/** @throws InvalidOptionError unless the value is an object, as options are */
+export function checkObject(path: string, value: unknown): asserts value is object {
+  // It has no properties of its own, so it would pass for options that are all left out.
+  if (value instanceof AbortSignal) {
+    throw new InvalidOptionError(path, "must be an object, got an AbortSignal: pass { signal }");
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
+  throw new InvalidOptionError(path, `must be an object, got ${kindOf(value)}`);
+}
+
+/** @throws InvalidOptionError */
+export function checkArray(path: string, value: unknown): asserts value is readonly unknown[] {
+  if (Array.isArray(value)) return;
+  throw new InvalidOptionError(path, `must be an array, got ${kindOf(value)}`);
+}
+
+/** @throws InvalidOptionError */
+export function checkFunction(path: string, value: unknown): void {
+  if (typeof value === "function") return;
+  throw new InvalidOptionError(path, `must be a function, got ${kindOf(value)}`);
+}
+
+/** @throws InvalidOptionError */
+export function checkSignal(signal: unknown): asserts signal is AbortSignal {
+  if (signal instanceof AbortSignal) return;
+  throw new InvalidOptionError("signal", `must be an AbortSignal, got ${kindOf(signal)}`);
+}
+
+/** @throws InvalidOptionError */
+export function checkUrl(url: unknown): void {
+  if ((typeof url === "string" && url !== "") || url instanceof URL) return;
+  throw new InvalidOptionError("url", `must be a URL, got ${kindOf(url)}: is DATABASE_URL set?`);
+}
+
+/**
+ * Checks an object of another package by the methods that a store calls.
+ * @throws InvalidOptionError
+ */
+export function checkMethods(
+  path: string,
+  value: unknown,
+  methods: readonly string[],
+  expected: string,
+): void {
+  const object = Object(value) as object;
+  if (methods.every((name) => typeof Reflect.get(object, name) === "function")) return;
+  throw new InvalidOptionError(path, `must be ${expected}, got ${kindOf(value)}`);
+}
+
+/**
+ * Checks those of the named options that are given.
+ * @throws InvalidOptionError
+ */
+export function checkOptional(
+  type: "boolean" | "string",
+  options: object,
+  names: readonly string[],
+): void {
+  for (const name of names) {
+    const value: unknown = Reflect.get(options, name);
+    if (value === undefined || typeof value === type) continue;
+    throw new InvalidOptionError(name, `must be a ${type}, got ${kindOf(value)}`);
+  }
+}
+
+/** What a caller passed, without its contents, which may be secret. */
+export function kindOf(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  if (value === "") return "an empty string";
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "number" || typeof value === "boolean")
+    return `the ${typeof value} ${value}`;
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
 /** @throws InvalidOptionError */
@@ -193,7 +286,8 @@ export function checkNumber(path: string, value: unknown, min: number, max: numb
 }
 
 function describe(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value) : String(value);
+  if (typeof value === "string") return JSON.stringify(value);
+  return typeof value === "number" ? String(value) : kindOf(value);
 }
 
 /** The options that are given: JavaScript callers pass `undefined` for "the default". */

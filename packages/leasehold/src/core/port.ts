@@ -117,6 +117,11 @@ export interface LeaseView extends Key {
   readonly ttlMs: number;
   /** Zero when it has ended. */
   readonly remainingMs: number;
+  /**
+   * Only of a revoked grant that still excludes others: in how many milliseconds the resource is free at
+   * the latest, by the store's clock. Absent otherwise.
+   */
+  readonly freeInMs?: number;
   readonly grantedAt: string | null;
   readonly renewedAt: string | null;
   readonly expiresAt: string | null;

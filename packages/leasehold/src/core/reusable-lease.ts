@@ -13,7 +13,7 @@ import type { LeaseContext } from "./context.js";
 import { HeldLease } from "./held-lease.js";
 import type { Lease, LostHandler } from "./lease.js";
 import { measureAcquire } from "./measure.js";
-import type { ResolvedOptions } from "./options.js";
+import { checkFunction, type ResolvedOptions } from "./options.js";
 
 export interface LeaseRetries {
   readonly acquireRetries: number;
@@ -113,6 +113,7 @@ export class ReusableLease<L = Lease> implements AsyncDisposable {
    * release. Returns a function that unsubscribes.
    */
   onLost(handler: LostHandler): () => void {
+    checkFunction("handler", handler);
     const own: LostHandler = (reason) => handler(reason);
     this.#handlers.add(own);
     return () => this.#handlers.delete(own);

@@ -11,7 +11,7 @@
 
 import { InvalidOptionError, NoTokenError } from "./errors.js";
 import type { AnyLease, Lease, UnfencedLease } from "./lease.js";
-import type { AcquireOptions } from "./options.js";
+import { type AcquireOptions, checkFunction, checkObject } from "./options.js";
 
 /** What `run` does while the store does not answer; see `onUnavailable`. */
 export type OnUnavailable = "wait" | "fail" | "unfenced";
@@ -82,8 +82,9 @@ export type WorkArguments<T, L = AnyLease> = [Work<T, L>] | [RunOptions, Work<T,
 export function workArguments<T, L>(rest: WorkArguments<T, L>, policies: readonly OnUnavailable[]) {
   const [given, work] = rest.length === 1 ? [{}, rest[0]] : rest;
   // A wrapper may pass on options that its own caller left out.
+  checkFunction("work", work);
+  checkObject("options", given ?? {});
   const { onUnavailable = policies[0], ...options }: RunOptions = given ?? {};
-  if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
   if (!onUnavailable || !policies.includes(onUnavailable)) {
     const known = policies.map((policy) => `"${policy}"`).join(" or ");
     throw new InvalidOptionError("onUnavailable", `must be ${known} here`);

@@ -1,6 +1,6 @@
 import { grantIdOf } from "../env/index.js";
 import type { Key, LeaseState, LeaseView } from "./port.js";
-import { isLive, type LeaseRecord } from "./rules.js";
+import { excludes, isLive, type LeaseRecord } from "./rules.js";
 
 export function stateOf(record: LeaseRecord, nowMs: number): LeaseState {
   return record.ended ?? (isLive(record, nowMs) ? "live" : "expired");
@@ -27,6 +27,8 @@ export function viewOf(
     state,
     ttlMs: record.ttlMs,
     remainingMs: state === "live" ? Math.ceil(record.expiresAtMs - nowMs) : 0,
+    ...(state === "revoked" &&
+      excludes(record, nowMs) && { freeInMs: Math.ceil(record.expiresAtMs - nowMs) }),
     grantedAt: text(record.grantedAtMs),
     renewedAt: record.renewedAtMs === null ? null : text(record.renewedAtMs),
     expiresAt: text(record.expiresAtMs),

@@ -174,6 +174,11 @@ interface Queued {
 export class LocalQueue {
   readonly #queues = new Map<string, Queued[]>();
 
+  /** Whether a caller would wait for others of this client. */
+  isBusy(resource: string): boolean {
+    return this.#queues.has(resource);
+  }
+
   /**
    * Resolves when all callers before have left; rejects with the reason when aborted.
    * @param patient whether to stay while the head waits for an unavailable store

@@ -36,7 +36,7 @@ export class Drain {
     lease.isWorkedUnder = true;
     const { telemetry } = this.#leases.env;
     const term = { of: this.#of };
-    telemetry?.count("leasehold.election.terms", term);
+    telemetry?.tally("terms", lease.resource);
     telemetry?.change("leasehold.election.leading", term, 1);
     try {
       await work();

@@ -205,7 +205,7 @@ describe("lead", () => {
     const leading = lead();
     await expect(lead()).rejects.toMatchObject({ code: "INVALID_OPTION", path: "lead" });
     for (const [name, options, path] of [
-      ["", {}, "resource"],
+      ["", {}, "name"],
       ["x".repeat(250), {}, "name"],
       ["x", { ttlMs: 1_000, renewIntervalMs: 2_000 }, "renewIntervalMs"],
       ["x", { retryDelayMs: -1 }, "retryDelayMs"],

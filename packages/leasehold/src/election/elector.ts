@@ -24,10 +24,15 @@
 
 import {
   type AcquireOptions,
+  checkFunction,
   checkKnown,
   checkName,
   checkNumber,
+  checkObject,
+  checkOptional,
+  checkSignal,
   type HeldLease,
+  HOLDING,
   InvalidOptionError,
   type Lease,
   type LeaseClient,
@@ -59,6 +64,13 @@ export interface ElectorOptions extends Omit<AcquireOptions, "waitMs" | "signal"
    */
   graceMs?: number;
 }
+
+const OPTIONS: Readonly<Record<keyof ElectorOptions, true>> = {
+  ...HOLDING,
+  retryDelayMs: true,
+  handoverMs: true,
+  graceMs: true,
+};
 
 /** One period of leadership: a lease without the methods that end it. */
 export type Term = Pick<
@@ -118,6 +130,8 @@ export class Elector {
     readonly name: string,
     options: ElectorOptions,
   ) {
+    checkName("name", name);
+    checkKnown(options, OPTIONS);
     const {
       retryDelayMs = 1_000,
       handoverMs = Math.min(5_000, leases.capabilities.ttl.maxMs),
@@ -157,12 +171,13 @@ export class Elector {
    *   and `state` is `stopping` until it has
    */
   async lead(work: LeaderWork, options: { signal?: AbortSignal } = {}): Promise<void> {
-    if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
+    checkFunction("work", work);
     checkKnown(options, { signal: true });
     if (this.#state !== "idle") {
       throw new InvalidOptionError("lead", "is under way: make an Elector for each candidate");
     }
     const { signal = new AbortController().signal } = options;
+    checkSignal(signal);
     this.#state = "waiting";
     const leaving = [signal, this.#leases.closing];
     for (const left of leaving) left.addEventListener("abort", this.#drain.look);
@@ -232,13 +247,15 @@ export class Elector {
    * await leasehold.close();
    * ```
    */
-  runIfLeader<T>(
+  async runIfLeader<T>(
     work: (signal: AbortSignal, token: number) => T | PromiseLike<T>,
     options: { leaderWrite?: boolean } = {},
   ): Promise<T> {
+    checkFunction("work", work);
     checkKnown(options, { leaderWrite: true });
+    checkOptional("boolean", options, ["leaderWrite"]);
     const lease = this.#lease;
-    if (!lease || !this.term) return Promise.reject(new NotLeaderError(this.name));
+    if (!lease || !this.term) throw new NotLeaderError(this.name);
     const running = (async () => {
       try {
         const value = await work(lease.signal, lease.token);
@@ -275,6 +292,8 @@ export class Elector {
    * ```
    */
   observe(options: { signal: AbortSignal }): AsyncIterable<LeaderChange> {
+    checkObject("options", options);
+    checkSignal(options.signal);
     return observeLeader(this.#leases, this.name, options.signal);
   }
 
@@ -300,7 +319,7 @@ export class Elector {
     let ended: "returned" | "again" = "again";
     const stop = () => this.#lease?.interrupt(signal.reason);
     try {
-      await this.#leases.run(this.name, options, async (lease) => {
+      await this.#leases.standBy(this.name, options, async (lease) => {
         if (await this.#handover.isAnothers(signal)) return;
         // The term has already ended: do not start work only to stop it.
         if (signal.aborted || lease.signal.aborted || !lease.checkAlive()) return;

@@ -25,10 +25,12 @@
 import {
   type AcquireOptions,
   ClosedError,
+  checkFunction,
   checkInteger,
+  checkKnown,
   checkName,
   checkNumber,
-  InvalidOptionError,
+  HOLDING,
   type Lease,
   type LeaseClient,
   LeaseholdError,
@@ -60,6 +62,16 @@ export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" 
    */
   graceMs?: number;
 }
+
+const { metadata, ...SHARED } = HOLDING;
+const OPTIONS: Readonly<Record<keyof ShardsOptions, true>> = {
+  ...SHARED,
+  count: true,
+  member: true,
+  work: true,
+  pollIntervalMs: true,
+  graceMs: true,
+};
 
 /** @param shard from 0 to count - 1 */
 export type ShardWork = (shard: number, lease: Lease) => Promise<void>;
@@ -119,14 +131,15 @@ export class Shards implements AsyncDisposable {
     readonly name: string,
     options: ShardsOptions,
   ) {
+    checkName("name", name);
+    checkKnown(options, OPTIONS);
     const { count, member = leases.holder, work, ...rest } = options;
     const { pollIntervalMs = 1_000, graceMs = 5_000, ...acquire } = rest;
-    checkName("name", name);
     checkInteger("count", count, 1, MOST_SHARDS);
     checkName("member", member);
     checkNumber("pollIntervalMs", pollIntervalMs, 1, Number.MAX_SAFE_INTEGER);
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
-    if (typeof work !== "function") throw new InvalidOptionError("work", "must be a function");
+    checkFunction("work", work);
     this.#leases = leases;
     this.#count = count;
     this.#work = work;
@@ -241,7 +254,7 @@ export class Shards implements AsyncDisposable {
     let newest = 0;
     try {
       while (!signal.aborted) {
-        await this.#patiently("reading the plan", async () => {
+        await this.#patiently("could not read the plan of the shards", async () => {
           const plan = await readPlan(this.#leases, this.#plan);
           // A paused coordinator may have written last; the live one overwrites its plan.
           if (plan === null || plan.term < newest) return;
@@ -291,7 +304,7 @@ export class Shards implements AsyncDisposable {
     const { env } = this.#leases;
     while (!term.signal.aborted) {
       let pauseMs = this.#pauseMs();
-      await this.#patiently("planning", async () => {
+      await this.#patiently("could not plan the shards", async () => {
         const members = await this.#live(this.#members);
         for (const { remainingMs } of members) pauseMs = Math.min(pauseMs, remainingMs + 1);
         await this.#publish(term, members);

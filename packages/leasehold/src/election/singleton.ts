@@ -12,8 +12,11 @@
 import {
   type AcquireOptions,
   ClosedError,
+  checkFunction,
+  checkKnown,
   checkNumber,
   type HeldLease,
+  HOLDING,
   type Lease,
   type LeaseClient,
   LeaseLostError,
@@ -33,6 +36,13 @@ export interface SingletonOptions extends Omit<AcquireOptions, "waitMs" | "signa
    */
   graceMs?: number;
 }
+
+const OPTIONS: Readonly<Record<keyof SingletonOptions, true>> = {
+  ...HOLDING,
+  restartDelayMs: true,
+  maxRestartDelayMs: true,
+  graceMs: true,
+};
 
 /** Must stop when `lease.signal` aborts; returning early counts as the work having ended. */
 export type SingletonWork = (lease: Lease) => Promise<void>;
@@ -87,6 +97,8 @@ export class Singleton implements AsyncDisposable {
     work: SingletonWork,
     options: SingletonOptions,
   ) {
+    checkFunction("work", work);
+    checkKnown(options, OPTIONS);
     const {
       restartDelayMs = 1_000,
       maxRestartDelayMs = 60_000,
@@ -159,7 +171,7 @@ export class Singleton implements AsyncDisposable {
     while (!signal.aborted) {
       const startedAtMs = clock.monotonic();
       try {
-        await this.#leases.run(resource, { ...acquire, signal }, async (lease) => {
+        await this.#leases.standBy(resource, { ...acquire, signal }, async (lease) => {
           this.#lease = lease;
           if (signal.aborted || lease.signal.aborted) return;
           await this.#drain.watch(lease, () => this.#work(lease));

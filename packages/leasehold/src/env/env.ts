@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "./clock.js";
 import { type Logger, silentLogger } from "./logger.js";
 import { type Random, systemRandom } from "./random.js";
+import { newScope, type Scope } from "./scope.js";
 import type { Telemetry } from "./telemetry.js";
 
 /** The outside world as values. Everything that reads time or chance is given one of these. */
@@ -10,7 +11,14 @@ export interface Env {
   readonly logger: Logger;
   /** Where measurements and traces go. Default: nowhere, at no cost. */
   readonly telemetry?: Telemetry | undefined;
+  /** Makes a scope, which tells nested calls from concurrent ones. Default: nested calls are not detected. */
+  readonly newScope?: (<T>() => Scope<T> | undefined) | undefined;
 }
 
 /** The real world, silent. */
-export const systemEnv: Env = { clock: systemClock, random: systemRandom, logger: silentLogger };
+export const systemEnv: Env = {
+  clock: systemClock,
+  random: systemRandom,
+  logger: silentLogger,
+  newScope,
+};

@@ -4,6 +4,7 @@ export { type Clock, sleep, systemClock, type Timer } from "./clock.js";
 export { formatDuration, parseDuration } from "./duration.js";
 export { type Env, systemEnv } from "./env.js";
 export { EventQueue, eventsUntil, type Resync } from "./event-queue.js";
+export { isHeldByOneTimer } from "./idle.js";
 export {
   digestOf,
   type GrantId,
@@ -19,26 +20,33 @@ export {
 export { isolated } from "./listener.js";
 export { type Logger, silentLogger } from "./logger.js";
 export {
+  BOUNDARIES,
   type LabelsOf,
   METRICS,
   type MetricKind,
   type MetricName,
   type MetricOf,
+  seriesOf,
 } from "./metrics.js";
+export { type Address, otherProtocolAt, type Protocol } from "./protocols.js";
 export { jittered, type Random, systemRandom } from "./random.js";
 export { Recent } from "./recent.js";
 export { type Repeating, repeat } from "./repeat.js";
+export type { Scope } from "./scope.js";
 export { SerialExecutor } from "./serial.js";
 export { CLOSING_SIGNALS, type ClosingSignal, closeOnSignals, getsSignals } from "./signals.js";
+export { measureStalls } from "./stalls.js";
 export type {
   MeasureOptions,
   Observation,
   OpenSpan,
   SpanAttributes,
   SpanOptions,
+  Tallied,
   Telemetry,
   TraceContext,
 } from "./telemetry.js";
 export { withTimeout } from "./timeout.js";
 export { nextTurn } from "./turn.js";
+export { warningLogger } from "./warnings.js";
 export { zip } from "./zip.js";

@@ -3,8 +3,8 @@
  * `leasehold.lease.hold.duration` in `s` as `leasehold_lease_hold_duration_seconds`.
  *
  * Every label has few values. A list here names them all. `null` marks labels that the code bounds (route
- * patterns, methods, statuses) or limits to a few (prefixes). No label carries a resource, a holder, a key
- * or a lease id.
+ * patterns, methods, statuses) or limits to the names with the largest counts (prefixes, resources,
+ * elections). No label carries a holder, a key or a lease id.
  */
 
 /** The type of instrument; see Telemetry. */
@@ -18,8 +18,14 @@ interface MetricShape {
   readonly labels: Readonly<Record<string, readonly string[] | null>>;
 }
 
+/** Of all histograms, in seconds: from a call within the process to a TTL of an hour. */
+export const BOUNDARIES: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600,
+];
+
 const LOST = ["expired", "revoked", "taken", "gone", "inconsistent"] as const;
 const PREFIX = { prefix: null } as const;
+const RESOURCE = { resource: null } as const;
 
 export const METRICS = {
   "leasehold.lease.acquire.attempts": {
@@ -58,6 +64,19 @@ export const METRICS = {
     unit: "{attempt}",
     about: "Renew requests to the store.",
     labels: { outcome: ["renewed", "lost", "failed"] },
+  },
+  "leasehold.lease.renew.left": {
+    kind: "histogram",
+    unit: "s",
+    about: "Time left of a grant when its renewal was sent; on a server, when it arrived.",
+    labels: {},
+  },
+  "leasehold.lease.renew.delay": {
+    kind: "histogram",
+    unit: "s",
+    about:
+      "How much later than after a third of its TTL a grant was renewed: pauses of the holder and of its connection.",
+    labels: {},
   },
   "leasehold.lease.losses": {
     kind: "counter",
@@ -102,6 +121,18 @@ export const METRICS = {
     about: "Renewals that failed or were refused, by prefix of the resource: the 20 highest.",
     labels: PREFIX,
   },
+  "leasehold.resource.contended": {
+    kind: "total",
+    unit: "{attempt}",
+    about: "Acquire attempts that found the lease held: the 20 most contended resources.",
+    labels: RESOURCE,
+  },
+  "leasehold.resource.endangered": {
+    kind: "total",
+    unit: "{renewal}",
+    about: "Renewals that failed or were refused: the 20 resources with the most.",
+    labels: RESOURCE,
+  },
   "leasehold.fence.refusals": {
     kind: "counter",
     unit: "{write}",
@@ -130,11 +161,11 @@ export const METRICS = {
     },
   },
   "leasehold.election.terms": {
-    kind: "counter",
+    kind: "total",
     unit: "{term}",
     about:
-      "Terms of electors and singletons that began in this process. Summed over all processes: leader changes.",
-    labels: { of: ["elector", "singleton"] },
+      "Terms of electors and singletons, which are leader changes: in a candidate, its own; on a server, all that it granted. The 20 elections with the most.",
+    labels: { election: null },
   },
   "leasehold.election.leading": {
     kind: "upDown",
@@ -186,6 +217,18 @@ export const METRICS = {
     about: "Tasks that the generator should create per second; 0 while it is stopped.",
     labels: {},
   },
+  "leasehold.process.stall": {
+    kind: "histogram",
+    unit: "s",
+    about: "How late a timer of this process fires, every 100 ms: pauses of its event loop.",
+    labels: {},
+  },
+  "leasehold.server.responses": {
+    kind: "counter",
+    unit: "{response}",
+    about: "Responses of the server by class of their status.",
+    labels: { class: ["2xx", "3xx", "4xx", "5xx"] },
+  },
   "leasehold.server.refused": {
     kind: "counter",
     unit: "{request}",
@@ -216,3 +259,26 @@ export type LabelsOf<Name extends MetricName> = {
     ? Value
     : string;
 };
+
+/**
+ * All combinations of label values of a metric. Exporters announce them with zero: a counter that appears at
+ * its first event has no increase that a collector could see. Empty if the values of a label are not listed.
+ *
+ * @example seriesOf("leasehold.lease.losses") // [{ reason: "expired" }, { reason: "revoked" }, ...]
+ */
+export function seriesOf<Name extends MetricName>(name: Name): LabelsOf<Name>[] {
+  let series: Record<string, string>[] = [{}];
+  const labels: MetricShape["labels"] = METRICS[name].labels;
+  for (const [label, values] of Object.entries(labels)) {
+    if (values === null) return [];
+    series = series.flatMap((one) => values.map((value) => ({ ...one, [label]: value })));
+  }
+  return series.filter(mayOccur) as unknown as LabelsOf<Name>[];
+}
+
+const LEASE_OPERATIONS = ["acquire", "renew", "release", "revoke"];
+
+/** Each store has operations of its own. */
+function mayOccur({ store, operation = "" }: Readonly<Record<string, string>>): boolean {
+  return store === undefined || (store === "leases") === LEASE_OPERATIONS.includes(operation);
+}

@@ -35,6 +35,9 @@ export interface OpenSpan {
 /** Of what is current: opaque, to be handed on. */
 export type TraceContext = object;
 
+/** What is counted by resource. */
+export type Tallied = "contended" | "endangered" | "terms";
+
 /** How a store is measured. */
 export interface MeasureOptions {
   /**
@@ -42,8 +45,8 @@ export interface MeasureOptions {
    * their requests. Default false: the leases of this process report them.
    */
   readonly serves?: boolean;
-  /** The namespace whose resource prefixes may appear in metrics. Default: none. */
-  readonly prefixesOf?: string;
+  /** The only namespace whose resources may appear in metrics. Default: all. */
+  readonly namesOf?: string;
 }
 
 export interface Telemetry {
@@ -74,8 +77,11 @@ export interface Telemetry {
     name: Name,
     read: () => readonly Observation<Name>[] | Promise<readonly Observation<Name>[]>,
   ): () => void;
-  /** One more failed attempt or renewal for a resource. Only the prefix of its name is exported. */
-  blame(what: "contended" | "endangered", resource: string): void;
+  /**
+   * Counts one event of a resource: a refused attempt, a failed renewal, the term of an election. Only the
+   * resources and prefixes with the largest counts are exported; `""` counts as none of them.
+   */
+  tally(what: Tallied, resource: string): void;
   /** Does the work under a span of its own. What it throws fails the span. */
   span<T>(name: string, options: SpanOptions, work: (span: OpenSpan) => Promise<T>): Promise<T>;
   /** What is current, for work that is done later or by others. */

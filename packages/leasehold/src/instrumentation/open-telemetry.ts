@@ -17,9 +17,11 @@ import {
   type TracerProvider,
   trace,
 } from "@opentelemetry/api";
-import type { LeaseStore } from "../core/index.js";
+import { InvalidOptionError, type LeaseStore } from "../core/index.js";
 import {
+  BOUNDARIES,
   type Clock,
+  type LabelsOf,
   METRICS,
   type MeasureOptions,
   type MetricName,
@@ -27,26 +29,35 @@ import {
   type Observation,
   type OpenSpan,
   type SpanOptions,
+  seriesOf,
+  type Tallied,
   type Telemetry,
   type TraceContext,
 } from "../env/index.js";
 import type { TaskStore } from "../tasks/index.js";
 import { measuredLeases } from "./leases.js";
 import { measuredTasks } from "./tasks.js";
-import { TopPrefixes } from "./top-prefixes.js";
+import { prefixOf, TopNames } from "./top-names.js";
 
 export interface OpenTelemetryOptions {
   /** Default: the provider that is registered with the API at the time of this call. Register it before. */
   meterProvider?: MeterProvider;
   /** Default: the provider that is registered with the API. */
   tracerProvider?: TracerProvider;
+  /**
+   * How many segments of a resource the label `prefix` has; `/` and `:` separate them. With 2,
+   * `tenant:billing:2026-04` counts as `tenant:billing`. Default 1; choose more if the first segment is the
+   * same for all.
+   */
+  prefixDepth?: number;
+  /**
+   * Whether the labels `resource` and `election` carry names: those of the 20 with the largest counts. Default
+   * true; with false all count as `other`, for programs whose resources are named after people.
+   */
+  names?: boolean;
 }
 
 const SCOPE = "leasehold";
-/** In seconds, from a call within the process to a TTL of an hour. */
-const BOUNDARIES = [
-  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600,
-];
 const KINDS = {
   internal: SpanKind.INTERNAL,
   client: SpanKind.CLIENT,
@@ -72,7 +83,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   const meter = (options.meterProvider ?? metrics).getMeter(SCOPE);
   const tracer = (options.tracerProvider ?? trace).getTracer(SCOPE);
   const made = instruments(meter);
-  const top = { contended: new TopPrefixes(), endangered: new TopPrefixes() };
+  const tallies = talliesOf(options);
   const observe: Telemetry["observe"] = (name, read) => {
     const instrument = made(name) as Observable;
     const callback = async (result: Pick<BatchObservableResult, "observe">) => {
@@ -84,9 +95,9 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
     meter.addBatchObservableCallback(callback, [instrument]);
     return () => meter.removeBatchObservableCallback(callback, [instrument]);
   };
-  for (const what of ["contended", "endangered"] as const) {
-    observe(`leasehold.lease.${what}`, () =>
-      top[what].totals().map(({ prefix, count }) => ({ value: count, labels: { prefix } })),
+  for (const { metric, label, top } of tallies) {
+    observe(metric, () =>
+      top.totals().map(({ name, count }) => ({ value: count, labels: labelled(label, name) })),
     );
   }
 
@@ -106,7 +117,9 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
           : measuredTasks(store as unknown as TaskStore, measuring);
       return made as Store;
     },
-    blame: (what, resource) => top[what].add(resource),
+    tally(what, resource) {
+      for (const tally of tallies) if (tally.what === what) tally.top.add(resource);
+    },
     count: (name, labels, by = 1) => made(name).add(by, labels),
     change: (name, labels, by) => made(name).add(by, labels),
     measure: (name, labels, durationMs) => made(name).record(durationMs / 1_000, labels),
@@ -149,6 +162,39 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   return telemetry;
 }
 
+interface Tally {
+  readonly what: Tallied;
+  readonly metric: MetricOf<"total">;
+  readonly label: "prefix" | "resource" | "election";
+  readonly top: TopNames;
+}
+
+function talliesOf({ prefixDepth = 1, names = true }: OpenTelemetryOptions): Tally[] {
+  if (!Number.isSafeInteger(prefixDepth) || prefixDepth < 1) {
+    throw new InvalidOptionError("prefixDepth", "must be a whole number from 1 on");
+  }
+  const prefix = (resource: string) => prefixOf(resource, prefixDepth);
+  const whole = (resource: string) => (names ? resource : "");
+  const tally = (
+    what: Tallied,
+    metric: Tally["metric"],
+    label: Tally["label"],
+    nameOf: (resource: string) => string,
+  ) => ({ what, metric, label, top: new TopNames(nameOf) });
+  return [
+    tally("contended", "leasehold.lease.contended", "prefix", prefix),
+    tally("endangered", "leasehold.lease.endangered", "prefix", prefix),
+    tally("contended", "leasehold.resource.contended", "resource", whole),
+    tally("endangered", "leasehold.resource.endangered", "resource", whole),
+    tally("terms", "leasehold.election.terms", "election", whole),
+  ];
+}
+
+/** The labels of any metric of a {@link Tally}. */
+function labelled(label: Tally["label"], name: string): LabelsOf<Tally["metric"]> {
+  return { [label]: name };
+}
+
 type Work<T> = (span: OpenSpan) => Promise<T>;
 
 interface Instruments {
@@ -157,7 +203,10 @@ interface Instruments {
   (name: MetricName): Observable | object;
 }
 
-/** Creates all instruments of the catalogue at once, so that collectors list each before its first value. */
+/**
+ * Creates all instruments of the catalogue at once, and announces each series of a counter with zero: so
+ * collectors see the increase of its first event.
+ */
 function instruments(meter: Meter): Instruments {
   const make = (name: MetricName) => {
     const { kind, unit, about: description } = METRICS[name];
@@ -170,7 +219,7 @@ function instruments(meter: Meter): Instruments {
       case "histogram":
         return meter.createHistogram(name, {
           ...described,
-          advice: { explicitBucketBoundaries: BOUNDARIES },
+          advice: { explicitBucketBoundaries: [...BOUNDARIES] },
         });
       case "gauge":
         return meter.createObservableGauge(name, described);
@@ -180,7 +229,14 @@ function instruments(meter: Meter): Instruments {
   };
   const names = Object.keys(METRICS) as MetricName[];
   const byName = new Map<MetricName, object>(names.map((name) => [name, make(name)]));
-  return ((name: MetricName) => byName.get(name)) as Instruments;
+  const made = ((name: MetricName) => byName.get(name)) as Instruments;
+  for (const name of names)
+    if (isAdded(name)) for (const labels of seriesOf(name)) made(name).add(0, labels);
+  return made;
+}
+
+function isAdded(name: MetricName): name is MetricOf<"counter" | "upDown"> {
+  return METRICS[name].kind === "counter" || METRICS[name].kind === "upDown";
 }
 
 /** Callers share a batched call. Its span is a child of the first caller's span, with links to the others. */

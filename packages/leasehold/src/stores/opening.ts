@@ -1,6 +1,6 @@
 /** From a URL to the stores behind it, by a table of engines. */
 import { withLeasesApart } from "../control/index.js";
-import { checkNumber, InvalidOptionError, StoreUnavailableError } from "../core/index.js";
+import { checkNumber, InvalidOptionError, kindOf, StoreUnavailableError } from "../core/index.js";
 import { type Env, withTimeout } from "../env/index.js";
 import type { LeaseStores, MigrationStep, Source, StoreSource, Stores } from "./source.js";
 
@@ -22,15 +22,27 @@ export async function openBy(
   source: Source,
   env: Env,
   connectTimeoutMs: number = CONNECT_TIMEOUT_MS[schemeOf(source) === "pglite" ? "pglite" : "other"],
+  path = "source",
 ): Promise<LeaseStores> {
   checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
-  const opening = sourceOf(engines, source).then((found) => found.open(env, connectTimeoutMs));
-  return withTimeout(env.clock, connectTimeoutMs, opening, () => {
+  const opening = sourceOf(engines, source, path).then((found) =>
+    found.open(env, connectTimeoutMs),
+  );
+  const opened = withTimeout(env.clock, connectTimeoutMs, opening, () => {
     // It may still open: close it then, or it would leak.
     void opening.then((stores) => stores.close()).catch(() => {});
     const what = `no connection within connectTimeoutMs = ${connectTimeoutMs}`;
     throw new StoreUnavailableError(what, { outcome: "none" });
   });
+  return opened.catch(nothingChanged);
+}
+
+/** Opening asks and prepares, and can be repeated: whatever failed, no call of the caller's took effect. */
+function nothingChanged(error: unknown): never {
+  if (!(error instanceof StoreUnavailableError) || error.outcome === "none") throw error;
+  const { message, cause, retryAfterMs } = error;
+  const pause = retryAfterMs === undefined ? {} : { retryAfterMs };
+  throw new StoreUnavailableError(message, { outcome: "none", cause, ...pause });
 }
 
 /**
@@ -48,7 +60,7 @@ export async function openAll(
   const first = await openBy(engines, source, env, connectTimeoutMs);
   try {
     if (control === undefined) return withTasks(first, source);
-    const second = await openBy(engines, control, env, connectTimeoutMs);
+    const second = await openBy(engines, control, env, connectTimeoutMs, "control");
     const close = async () => {
       await Promise.all([first.close(), second.close()]);
     };
@@ -96,7 +108,7 @@ export async function migrateBy(
   source: Source,
   env: Env,
 ): Promise<readonly string[]> {
-  return (await (await sourceOf(engines, source)).migrate?.(env)) ?? [];
+  return (await (await sourceOf(engines, source, "source")).migrate?.(env)) ?? [];
 }
 
 /**
@@ -109,21 +121,82 @@ export async function planBy(
   source: Source,
   env: Env,
 ): Promise<readonly MigrationStep[] | null> {
-  return (await (await sourceOf(engines, source)).plan?.(env)) ?? null;
+  return (await (await sourceOf(engines, source, "source")).plan?.(env)) ?? null;
 }
 
-async function sourceOf(engines: Engines, source: Source): Promise<StoreSource> {
-  if (typeof source === "object" && "open" in source) return source;
+async function sourceOf(engines: Engines, source: Source, path: string): Promise<StoreSource> {
+  if (isOpenable(source)) return source;
+  if (typeof source !== "string" && !(source instanceof URL)) throw wrongSource(path, source);
+  if (source === "") throw wrongSource(path, source);
   const scheme = schemeOf(source);
   const engine = Object.hasOwn(engines, scheme) ? engines[scheme] : undefined;
   if (!engine) {
     const known = Object.keys(engines).map((name) => `${name}:`);
-    throw new InvalidOptionError("source", `must begin with one of ${known.join(", ")}`);
+    throw new InvalidOptionError(path, `must begin with one of ${known.join(", ")}`);
   }
   return engine(String(source));
 }
 
+function isOpenable(source: unknown): source is StoreSource {
+  return typeof methodsOf(source)["open"] === "function";
+}
+
+type Methods = Readonly<Record<string, unknown>>;
+
+function methodsOf(value: unknown): Methods {
+  return typeof value === "object" && value !== null ? (value as Methods) : {};
+}
+
+/** Objects of other packages that callers pass as they are, and what to pass instead. */
+const FAMILIAR: readonly (readonly [is: (value: Methods) => unknown, advice: string])[] = [
+  [({ then }) => then, "a promise: await it"],
+  [
+    ({ waitReady, transaction }) => waitReady && transaction,
+    "a PGlite: wrap it: pglite({ db }) of leasehold/stores/postgres",
+  ],
+  [
+    ({ query, connect, totalCount }) => query && connect && totalCount !== undefined,
+    "a Pool of pg: wrap it: postgres({ pool }) of leasehold/stores/postgres",
+  ],
+  [
+    ({ query, connect, end }) => query && connect && end,
+    "a Client of pg: the store needs several connections: postgres({ pool: new pg.Pool(...) }) of leasehold/stores/postgres",
+  ],
+  [
+    ({ sendCommand, isOpen }) => sendCommand && isOpen !== undefined,
+    "a client of node-redis: pass its URL: redis({ url }) of leasehold/stores/redis",
+  ],
+  [
+    ({ duplicate, options, status }) => duplicate && options && status,
+    "an ioredis client: wrap it: redis({ client }) of leasehold/stores/redis",
+  ],
+  [
+    ({ acquire, run, tryRun }) => acquire && run && tryRun,
+    "a client of Leasehold: pass the source that it was connected to",
+  ],
+  [
+    ({ leases, close }) => leases && close,
+    "opened stores: pass their leases, as in connect(stores.leases)",
+  ],
+];
+
+function wrongSource(path: string, source: unknown): InvalidOptionError {
+  const kind = kindOf(source);
+  const got = FAMILIAR.find(([is]) => is(methodsOf(source)))?.[1];
+  if (got) return new InvalidOptionError(path, `must be a URL or a store, got ${got}`);
+  let advice = `${kind}: pass a URL, such as "postgres://localhost/app"`;
+  if (source === undefined || source === null || source === "") {
+    advice = `${kind}: is DATABASE_URL set?`;
+  } else if (typeof source === "function") {
+    advice = `${kind}: call it, and pass what it returns, as in memory()`;
+  } else if (typeof source === "object" && !Array.isArray(source)) {
+    advice = `${kind} without open(): pass a URL, or the result of postgres({ pool }) or another engine`;
+  }
+  return new InvalidOptionError(path, `must be a URL or a store, got ${advice}`);
+}
+
 function schemeOf(source: Source): string {
-  if (typeof source === "object" && "open" in source) return "";
+  if (isOpenable(source)) return "";
+  if (typeof source !== "string" && !(source instanceof URL)) return "";
   return /^([a-z]+):/i.exec(String(source))?.[1]?.toLowerCase() ?? "";
 }

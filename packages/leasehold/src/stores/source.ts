@@ -1,6 +1,6 @@
 /** The shape of an opened store, the same for every engine. */
 
-import type { Control, GrantHistory, Operator } from "../control/index.js";
+import type { Control, GrantHistory, RemoteOperator } from "../control/index.js";
 import type { Key, LeaseStore } from "../core/index.js";
 import type { Env } from "../env/index.js";
 import type { GeneratorState, TaskStore } from "../tasks/port.js";
@@ -44,7 +44,7 @@ export interface LeaseStores {
   /** Keys, the audit, pauses and limits; absent if the server behind this store manages them. */
   readonly control?: Control;
   /** Operator actions, if the server behind this store enters them in its audit. */
-  readonly operator?: Operator;
+  readonly operator?: RemoteOperator;
   /**
    * Reads the engine's settings for `leasehold doctor`; absent if the engine offers no way to read
    * them.

@@ -88,6 +88,8 @@ it("work() says what is wrong with its handlers and options", () => {
   expect(() => tasks.work([{} as never])).toThrow(/^handlers\.0 must be made by/);
   expect(() => tasks.work([handler], { concurrency: 0 })).toThrow(/^concurrency must be from 1/);
   expect(() => tasks.work([handler], { ttlMs: 10 })).toThrow(/^ttlMs must be from 100/);
-  expect(() => tasks.work([handler], { queues: [] })).toThrow(/^queues must name/);
+  expect(() => tasks.work([handler], { queues: [] })).toThrow(
+    /^queues must be an array of at least one name/,
+  );
   expect(() => tasks.work([handler], { parallel: 2 } as object)).toThrow(/^parallel is not an/);
 });

@@ -2,10 +2,12 @@
 
 import {
   ClosedError,
+  checkArray,
   checkKnown,
   checkName,
   checkPage,
   InvalidOptionError,
+  LEASE_STATES,
   type LeaseholdError,
   type LeaseView,
   type Owned,
@@ -25,21 +27,25 @@ import {
 } from "../env/index.js";
 import {
   checkDefaults,
+  checkDefinition,
+  checkId,
+  checkScheduledAt,
   TASK_DEFAULTS,
   type TaskDefaults,
   type TaskDefinition,
   type TaskHandler,
 } from "./define.js";
-import type {
-  AdminOutcome,
-  EnqueueOutcome,
-  NewTask,
-  TaskDetails,
-  TaskLeaseQuery,
-  TaskQuery,
-  TaskState,
-  TaskStore,
-  TaskView,
+import {
+  type AdminOutcome,
+  type EnqueueOutcome,
+  type NewTask,
+  TASK_STATES,
+  type TaskDetails,
+  type TaskLeaseQuery,
+  type TaskQuery,
+  type TaskState,
+  type TaskStore,
+  type TaskView,
 } from "./port.js";
 import { Ready } from "./ready.js";
 import { startReaper } from "./reaper.js";
@@ -50,7 +56,7 @@ export interface TasksOptions {
   namespace?: string;
   /** The holder name of this client, recorded with every attempt. Default `<host>-<pid>-<random>`. */
   holder?: string;
-  /** A pino logger, or an object with the same methods. Default: no logs. */
+  /** A pino logger, or an object with the same methods. Default: warnings and errors are warnings of the process, each once. */
   logger?: Env["logger"];
   /** Clock, randomness and logger, for tests and simulation. Default: the system's. */
   env?: Partial<Env>;
@@ -77,12 +83,14 @@ export type Enqueued = Exclude<EnqueueOutcome, { status: "failed" }>;
 /** The result of `cancel` and `retry`: the new state, the state that does not allow it, or `unknown`. */
 export type AdminResult = Exclude<AdminOutcome, { status: "failed" }>;
 
+const OF_ONE_TASK = { scheduledAt: true, dedupeKey: true, id: true, ...TASK_DEFAULTS } as const;
+const ENQUEUE_OPTIONS: Readonly<Record<keyof EnqueueTaskOptions, true>> = {
+  ...OF_ONE_TASK,
+  client: true,
+};
 const ENQUEUE_FIELDS: Readonly<Record<keyof TaskToEnqueue<unknown>, true>> = {
+  ...OF_ONE_TASK,
   data: true,
-  scheduledAt: true,
-  dedupeKey: true,
-  id: true,
-  ...TASK_DEFAULTS,
 };
 const ENQUEUE_BUDGET_MS = 10_000;
 const RETRY = { firstMs: 50, longestMs: 1_000 };
@@ -95,7 +103,6 @@ export const DEFAULTS = {
   backoffMs: 1_000,
   maxBackoffMs: 3_600_000,
 } as const satisfies Required<TaskDefaults>;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Called by `connect()`. It is a function, so that the public type of `Tasks` has no constructor. */
 export let tasksOver: (store: TaskStore, options: TasksOptions, owned: Owned) => TasksClient;
@@ -178,6 +185,8 @@ export class Tasks {
     data: Input,
     options: EnqueueTaskOptions = {},
   ): Promise<Enqueued> {
+    checkDefinition(definition);
+    checkKnown(options, ENQUEUE_OPTIONS);
     const { client, ...rest } = options;
     const [outcome] = await this.enqueueAll(definition, [{ ...rest, data }], {
       ...(client && { client }),
@@ -206,7 +215,10 @@ export class Tasks {
     options: { client?: SqlTransaction } = {},
   ): Promise<Enqueued[]> {
     if (this.#closed) throw new ClosedError();
+    checkDefinition(definition);
+    checkArray("tasks", tasks);
     checkKnown(options, { client: true });
+    for (const [at, task] of tasks.entries()) checkKnown(task, ENQUEUE_FIELDS, `tasks.${at}`);
     const newTasks = await Promise.all(tasks.map((task) => this.#newTask(definition, task)));
     const [first] = newTasks;
     if (!first) return [];
@@ -260,7 +272,7 @@ export class Tasks {
    * ```
    */
   async list(query: Omit<TaskQuery, "namespace"> = {}): Promise<Page<TaskView>> {
-    checkPage(query, { states: true, queue: true, kind: true });
+    checkPage(query, { states: true, queue: true, kind: true }, TASK_STATES);
     return this.#store.list({ ...query, namespace: this.namespace });
   }
 
@@ -270,7 +282,7 @@ export class Tasks {
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    */
   async leases(query: Omit<TaskLeaseQuery, "namespace"> = {}): Promise<Page<LeaseView>> {
-    checkPage(query, { states: true, renewedOnly: true });
+    checkPage(query, { states: true, renewedOnly: true }, LEASE_STATES);
     return this.#store.leases({ ...query, namespace: this.namespace });
   }
 
@@ -358,14 +370,11 @@ export class Tasks {
     definition: TaskDefinition<Input, unknown>,
     task: TaskToEnqueue<Input>,
   ): Promise<NewTask> {
-    checkKnown(task, ENQUEUE_FIELDS);
     const { data, scheduledAt, dedupeKey, id, ...overrides } = task;
     checkDefaults(overrides);
     if (id !== undefined) checkId(id);
     if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
-    if (scheduledAt && !Number.isFinite(scheduledAt.getTime())) {
-      throw new InvalidOptionError("scheduledAt", "must be a valid Date");
-    }
+    if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
     return {
       ...DEFAULTS,
       ...withoutUndefined(definition.defaults),
@@ -378,11 +387,6 @@ export class Tasks {
       dedupeKey: dedupeKey ?? null,
     };
   }
-}
-
-function checkId(id: unknown): void {
-  if (typeof id !== "string" || !UUID.test(id))
-    throw new InvalidOptionError("id", "must be a UUID");
 }
 
 function onlyOne([outcome]: readonly AdminOutcome[]): AdminResult {

@@ -1,10 +1,12 @@
 /** Kinds of tasks and their handlers, with the types of data and output kept together. */
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import {
+  checkFunction,
   checkInteger,
   checkKnown,
   checkName,
   InvalidOptionError,
+  kindOf,
   type Lease,
 } from "../core/index.js";
 import type { Logger } from "../env/index.js";
@@ -119,6 +121,9 @@ export function defineTask(
   checkName("kind", kind);
   checkKnown(options, { schema: true, ...TASK_DEFAULTS });
   const { schema, ...defaults } = options;
+  if (schema !== undefined && !isSchema(schema)) {
+    throw new InvalidOptionError("schema", `must be a Standard Schema, got ${kindOf(schema)}`);
+  }
   checkDefaults(defaults);
   return {
     kind,
@@ -127,14 +132,54 @@ export function defineTask(
       if (schema) await validate(schema, data);
       return toJson("data", data);
     },
-    handle: (handler) => ({
-      kind,
-      async run(data, context) {
-        const checked = schema ? await validate(schema, data).catch(asFinal) : data;
-        return toJson("output", await handler(checked, context));
-      },
-    }),
+    handle(handler) {
+      checkFunction("handler", handler);
+      return {
+        kind,
+        async run(data, context) {
+          const checked = schema ? await validate(schema, data).catch(asFinal) : data;
+          return toJson("output", await handler(checked, context));
+        },
+      };
+    },
   };
+}
+
+/** @throws InvalidOptionError unless it is what {@link defineTask} returns */
+export function checkDefinition(definition: unknown): void {
+  const { kind, check, defaults } = (definition ?? {}) as Readonly<Record<string, unknown>>;
+  if (typeof kind === "string" && typeof check === "function" && defaults) return;
+  const example = typeof definition === "string" ? `defineTask(${JSON.stringify(definition)})` : "";
+  throw new InvalidOptionError(
+    "definition",
+    `must be made by defineTask, got ${kindOf(definition)}${example && `: write ${example}`}`,
+  );
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** @throws InvalidOptionError */
+export function checkId(id: unknown): void {
+  if (typeof id === "string" && UUID.test(id)) return;
+  throw new InvalidOptionError("id", "must be a UUID");
+}
+
+/** @throws InvalidOptionError */
+export function checkScheduledAt(at: unknown): void {
+  if (!(at instanceof Date)) {
+    throw new InvalidOptionError(
+      "scheduledAt",
+      `must be a Date, got ${kindOf(at)}: write new Date(...)`,
+    );
+  }
+  if (!Number.isFinite(at.getTime())) {
+    throw new InvalidOptionError("scheduledAt", "must be a valid Date");
+  }
+}
+
+function isSchema(schema: object): boolean {
+  const standard: unknown = Reflect.get(Object(schema), "~standard");
+  return typeof (standard as { validate?: unknown } | undefined)?.validate === "function";
 }
 
 export const TASK_DEFAULTS: Readonly<Record<keyof TaskDefaults, true>> = {

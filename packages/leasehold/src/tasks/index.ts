@@ -26,4 +26,5 @@ export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";
 export { startReaper } from "./reaper.js";
+export { type UnhandledKind, unhandledKinds } from "./unhandled.js";
 export type { Worker, WorkerOptions } from "./worker.js";

@@ -13,7 +13,7 @@ test.each<[string, unknown, string]>([
   ["a Set", [new Set([1])], "data.0"],
   ["NaN", { items: [{ price: 1 }, { price: Number.NaN }] }, "data.items.1.price"],
   ["Infinity", Number.POSITIVE_INFINITY, "data"],
-  ["a function", { then: () => {} }, "data.then"],
+  ["a function", { onDone: () => {} }, "data.onDone"],
   ["a symbol", { kind: Symbol("kind") }, "data.kind"],
   ["a bigint", { id: 10n }, "data.id"],
   ["undefined in an array", [1, undefined], "data.1"],

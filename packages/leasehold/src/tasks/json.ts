@@ -27,17 +27,10 @@ export function toJson(path: string, value: unknown, longestBytes?: number): Jso
 function checkCarried(path: string, key: string, given: unknown): void {
   const value = hasToJson(given) ? given.toJSON(key) : given;
   if (Array.isArray(value)) return checkItems(path, value);
-  switch (typeof value) {
-    case "function":
-    case "symbol":
-    case "bigint":
-      throw notCarried(path, `a ${typeof value}`);
-    case "number":
-      if (!Number.isFinite(value)) throw notCarried(path, String(value));
-      return;
-    case "object":
-      if (value !== null) checkProperties(path, value);
-  }
+  const type = typeof value;
+  if (NEVER_CARRIED.has(type)) throw notCarried(path, `a ${type}`);
+  if (type === "number" && !Number.isFinite(value)) throw notCarried(path, String(value));
+  if (typeof value === "object" && value !== null) checkProperties(path, value);
 }
 
 function checkItems(path: string, items: readonly unknown[]): void {
@@ -66,9 +59,13 @@ function checkProperties(path: string, object: object): void {
  */
 const PLAIN: ReadonlySet<string> = new Set(["Object", "String", "Number", "Boolean"]);
 
+const NEVER_CARRIED: ReadonlySet<string> = new Set(["function", "symbol", "bigint"]);
+
 /** Spares the path of a value that JSON carries for certain. */
 function mayLose(value: unknown): boolean {
-  return typeof value !== "string" && typeof value !== "boolean" && value != null;
+  return (
+    typeof value !== "string" && typeof value !== "boolean" && value !== null && value !== undefined
+  );
 }
 
 function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {

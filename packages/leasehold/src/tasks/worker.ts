@@ -22,7 +22,7 @@ import {
   ClosedError,
   checkInteger,
   checkKnown,
-  checkName,
+  checkNames,
   checkNumber,
   failedMaybe,
   HeldLease,
@@ -166,8 +166,7 @@ export class Worker implements AsyncDisposable {
     checkKnown(options, OPTIONS);
     const { concurrency = 8, queues = ["default"], ttlMs = 30_000, graceMs = 5_000 } = options;
     checkInteger("concurrency", concurrency, 1, 1_000);
-    if (queues.length === 0) throw new InvalidOptionError("queues", "must name at least one queue");
-    for (const [index, queue] of queues.entries()) checkName(`queues.${index}`, queue);
+    checkNames("queues", queues);
     const { ttl } = context.store.capabilities;
     checkInteger("ttlMs", ttlMs, Math.max(100, ttl.minMs), ttl.maxMs);
     checkNumber("graceMs", graceMs, 0, Number.MAX_SAFE_INTEGER);
@@ -385,7 +384,7 @@ function byKind(handlers: readonly TaskHandler[]): ReadonlyMap<string, TaskHandl
   }
   const map = new Map<string, TaskHandler>();
   for (const [index, handler] of handlers.entries()) {
-    if (typeof handler?.run !== "function") {
+    if (typeof handler?.run !== "function" || typeof handler.kind !== "string") {
       throw new InvalidOptionError(`handlers.${index}`, "must be made by defineTask(...).handle");
     }
     if (map.has(handler.kind)) {

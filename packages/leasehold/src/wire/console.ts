@@ -4,7 +4,7 @@
  */
 import type { Role } from "../control/index.js";
 import type { LeaseState, Page } from "../core/index.js";
-import type { TaskState } from "../tasks/index.js";
+import type { TaskState, UnhandledKind } from "../tasks/index.js";
 import type { Capabilities, LeaseView } from "./leases.js";
 import type { Pause } from "./operator.js";
 import type { Counts } from "./tasks.js";
@@ -262,6 +262,8 @@ export interface Workers {
   /** False: there are more live leases than were read. */
   readonly complete: boolean;
   readonly forMs: number;
+  /** Kinds whose due tasks no live worker takes. */
+  readonly unhandled: readonly UnhandledKind[];
 }
 
 /** Why a task is not running, or that it is. */

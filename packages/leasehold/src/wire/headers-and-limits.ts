@@ -8,6 +8,12 @@ export const BUDGET_HEADER = "leasehold-budget-ms";
 /** Named in every answer and in the server's log; a caller may choose it. */
 export const REQUEST_ID_HEADER = "x-request-id";
 
+/**
+ * Who the caller of an operator action says it is, percent-encoded. The audit keeps it as claimed, beside
+ * the actor that the key proves.
+ */
+export const ACTOR_HEADER = "leasehold-actor";
+
 export const LIMITS = {
   /** Requests or tasks in one array. */
   batch: 1_000,

@@ -13,9 +13,24 @@ export interface Resumed extends Pick<Pause, "kind" | "name"> {
 }
 
 export interface AuditEntry extends Omit<control.AuditEntry, "namespace" | "details"> {
+  /** What the caller said about who it is; null: nothing. Nothing proves it, unlike `actor`. */
+  readonly claimedActor: string | null;
   readonly details: Readonly<Record<string, unknown>>;
 }
 export type AuditPage = Page<AuditEntry>;
+/** The verdict on the whole chain. */
+export interface Verification {
+  readonly ok: boolean;
+  /** Of the last entry, or of the first wrong one. */
+  readonly seq: number;
+  /** Of the last entry; null if not ok. */
+  readonly hash: string | null;
+  readonly problem: string | null;
+}
+
+/** A key without its secret. */
+export type ApiKey = control.ApiKey;
+export type ApiKeyPage = Page<ApiKey>;
 
 export interface BulkRequest {
   readonly operation: "cancel" | "retry" | "delete";

@@ -16,6 +16,7 @@ export const PROBLEMS = {
   LEASE_EXPIRED: { status: 409, title: "The lease has expired" },
   LEASE_TAKEN: { status: 409, title: "The resource or task has been granted anew" },
   LEASE_REVOKED: { status: 409, title: "An operator has ended the lease" },
+  LEASE_RELEASED: { status: 409, title: "The holder has released the lease" },
   LEASE_ID_REQUIRED: { status: 409, title: "Only its leaseId speaks for this grant" },
   TASK_CANCELLED: { status: 409, title: "The task was cancelled" },
   TASK_FINISHED: { status: 409, title: "The task has ended already" },
@@ -60,7 +61,14 @@ export interface Problem {
   readonly requestId: string;
   readonly errors?: readonly FieldError[];
   /** Why the server refused a holder. */
-  readonly reason?: "expired" | "taken" | "cancelled" | "finished" | "revoked" | "gone";
+  readonly reason?:
+    | "expired"
+    | "taken"
+    | "cancelled"
+    | "finished"
+    | "revoked"
+    | "released"
+    | "gone";
   /** Who holds the resource. */
   readonly holder?: string;
   /** Of the grant in the way, like remainingMs. */

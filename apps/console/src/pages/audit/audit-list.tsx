@@ -9,7 +9,7 @@ import { Icon } from "../../ui/icon.js";
 import { JsonView } from "../../ui/json-view.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { TimeText } from "../../ui/time.js";
-import { type AuditFilter, auditQuery, type Entry } from "./audit-queries.js";
+import { type AuditFilter, actorText, auditQuery, type Entry } from "./audit-queries.js";
 
 /** The actor filter applies to loaded pages only. This many pages load for it without a click. */
 const PAGES_SEARCHED = 10;
@@ -24,7 +24,7 @@ interface Props {
 }
 
 export const isBy = (entry: Entry, actor: string | undefined): boolean =>
-  actor === undefined || entry.actor.toLowerCase().includes(actor.toLowerCase());
+  actor === undefined || actorText(entry).toLowerCase().includes(actor.toLowerCase());
 
 export function AuditList({ filter, actor }: Props) {
   const list = useRef<HTMLUListElement>(null);
@@ -84,7 +84,8 @@ const PHASES: Readonly<Record<Entry["phase"], { tone: Tone; title: string }>> = 
 
 function Row({ entry }: { readonly entry: Entry }) {
   const [open, setOpen] = useState(false);
-  const { seq, at, actor, action, target, reason, phase, details, hash } = entry;
+  const { seq, at, action, target, reason, phase, details, hash } = entry;
+  const actor = actorText(entry);
   const toggle = () => setOpen(!open);
   return (
     <li

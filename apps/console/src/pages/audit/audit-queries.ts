@@ -5,6 +5,11 @@ import { get } from "../../data/api.js";
 
 export type Entry = AuditPage["items"][number];
 
+/** The actor that the key proves, and beside it the one that the caller claims. */
+export function actorText({ actor, claimedActor }: Pick<Entry, "actor" | "claimedActor">): string {
+  return claimedActor === null ? actor : `${actor}, claims ${claimedActor}`;
+}
+
 export interface AuditFilter {
   readonly target?: string | undefined;
   readonly action?: string | undefined;

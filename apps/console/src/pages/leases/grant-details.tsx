@@ -13,7 +13,7 @@ export function GrantDetails({
   readonly bar: HolderBar;
   readonly answeredAtMs: number;
 }) {
-  const { token, holder, state, renewals, remainingMs, ttlMs, metadata, grantId } = grant;
+  const { token, holder, state, renewals, remainingMs, freeInMs, ttlMs, metadata, grantId } = grant;
   return (
     <section aria-label="Selected grant" className="grid gap-3 p-4 text-sm">
       <div className="flex flex-wrap items-center gap-2">
@@ -28,6 +28,11 @@ export function GrantDetails({
         <Line name={ending ? "End" : "Expires in"}>
           {ending ?? <Remaining {...{ remainingMs, answeredAtMs }} />}
         </Line>
+        {freeInMs !== undefined && (
+          <Line name="Free in">
+            <Remaining remainingMs={freeInMs} answeredAtMs={answeredAtMs} />
+          </Line>
+        )}
         <Line name="Granted">
           <TimeText at={grant.grantedAt} />
         </Line>

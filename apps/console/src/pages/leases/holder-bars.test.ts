@@ -54,7 +54,7 @@ describe("bars of holders", () => {
       "released by its holder",
     ]);
     expect(holderBars([expired], NOW)[0]?.ending).toMatch(/not renewed in time/);
-    const blocking = grant(5, 55, { state: "revoked", expiresAt: at(65) });
+    const blocking = grant(5, 55, { state: "revoked", expiresAt: at(65), freeInMs: 5_000 });
     expect(holderBars([blocking], NOW)[0]?.ending).toMatch(/blocked until its expiry/);
   });
 

@@ -60,12 +60,15 @@ function endingOf(grant: GrantRecord, next: GrantRecord | undefined, nowMs: numb
 
 /** Until when a live grant, or one revoked but not freed, blocks others. Null: the resource is free. */
 export function blocksUntilMs(
-  { state, expiresAt }: Pick<GrantRecord, "state" | "expiresAt">,
+  { state, expiresAt, freeInMs }: Pick<GrantRecord, "state" | "expiresAt" | "freeInMs">,
   nowMs: number,
 ): number | null {
   const untilMs = parsed(expiresAt);
   if (state === "live") return untilMs ?? nowMs;
-  return state === "revoked" && untilMs !== null && untilMs > nowMs ? untilMs : null;
+  if (freeInMs === undefined) return null;
+  // A store without a clock reports no expiry.
+  if (untilMs === null) return nowMs + freeInMs;
+  return untilMs > nowMs ? untilMs : null;
 }
 
 /** The server's clock, estimated from its last response: all times of grants are by that clock. */
@@ -74,12 +77,11 @@ export function serverNowMs(
   answeredAtMs: number,
   nowMs: number,
 ): number {
-  const running = grants.find(
-    ({ remainingMs, expiresAt }) => remainingMs > 0 && expiresAt !== null,
-  );
+  const leftOf = ({ remainingMs, freeInMs = 0 }: GrantRecord) => Math.max(remainingMs, freeInMs);
+  const running = grants.find((grant) => leftOf(grant) > 0 && grant.expiresAt !== null);
   const untilMs = parsed(running?.expiresAt ?? null);
   if (!running || untilMs === null) return nowMs;
-  return untilMs - running.remainingMs + (nowMs - answeredAtMs);
+  return untilMs - leftOf(running) + (nowMs - answeredAtMs);
 }
 
 export interface Axis {

@@ -8,7 +8,7 @@ import { ExpiryBar } from "../../ui/expiry-bar.js";
 import { TimeText } from "../../ui/time.js";
 import { Token } from "../../ui/token.js";
 import type { LeaseRow, LeaseRows } from "./lease-ranges.js";
-import { Remaining, StateBadge } from "./lease-state.js";
+import { FreeIn, Remaining, StateBadge } from "./lease-state.js";
 
 const ROW_PX = 45;
 const CARD_PX = 97;
@@ -169,7 +169,8 @@ function Row({ row, index, style, onFocus }: RowProps) {
 
 /** The remaining time. On a card this is the last line, with renewals and waiters. */
 function TimeLeft({ row }: { readonly row: LeaseRow }) {
-  const { state, token, remainingMs, ttlMs, answeredAtMs, expiresAt, renewals, waiters } = row;
+  const { state, token, remainingMs, freeInMs, ttlMs, answeredAtMs, expiresAt } = row;
+  const { renewals, waiters } = row;
   const more = [
     ...(renewals ? [`${renewals} renewals`] : []),
     ...(waiters > 0 ? [`${waiters} waiting`] : []),
@@ -187,7 +188,13 @@ function TimeLeft({ row }: { readonly row: LeaseRow }) {
         </>
       ) : (
         <span className="text-muted">
-          {state === "released" ? "free" : <TimeText at={expiresAt} />}
+          {freeInMs !== undefined ? (
+            <FreeIn {...{ freeInMs, answeredAtMs }} />
+          ) : state === "released" ? (
+            "free"
+          ) : (
+            <TimeText at={expiresAt} />
+          )}
         </span>
       )}
       {more.length > 0 && (

@@ -19,6 +19,21 @@ interface RemainingTime {
   readonly answeredAtMs: number;
 }
 
+/** When a revoked lease stops excluding others. */
+export function FreeIn({
+  freeInMs,
+  answeredAtMs,
+}: {
+  readonly freeInMs: number;
+  readonly answeredAtMs: number;
+}) {
+  return (
+    <span className="whitespace-nowrap">
+      free in <Remaining remainingMs={freeInMs} answeredAtMs={answeredAtMs} />
+    </span>
+  );
+}
+
 /** Counts the remaining time down to 0. A renewal can extend it at any moment. */
 export function Remaining({ remainingMs, answeredAtMs }: RemainingTime) {
   const leftMs = Math.max(0, remainingMs - (useNow() - answeredAtMs));

@@ -9,6 +9,7 @@ import { Panel } from "../../ui/panel.js";
 import { Failure, Skeleton } from "../../ui/states.js";
 import { durationText, TimeText } from "../../ui/time.js";
 import { Token } from "../../ui/token.js";
+import { actorText } from "../audit/audit-queries.js";
 
 const ENTRIES = 20;
 
@@ -90,14 +91,14 @@ export function AuditOf({ resource }: { readonly resource: string }) {
         <None>No entries yet.</None>
       ) : (
         <ol aria-label="Audit entries">
-          {entries.data.items.map(({ seq, at, actor, action, reason, phase }) => (
+          {entries.data.items.map(({ seq, at, actor, claimedActor, action, reason, phase }) => (
             <Item key={seq}>
               <span className="font-mono text-xs font-medium">{action}</span>
               {phase !== "done" && <Badge>{phase}</Badge>}
               <span className="min-w-0 flex-1 basis-40 break-words">
                 {reason ?? <span className="text-muted">no reason given</span>}
               </span>
-              <span className="text-xs text-muted">{actor}</span>
+              <span className="text-xs text-muted">{actorText({ actor, claimedActor })}</span>
               <span className="text-xs text-muted">
                 <TimeText at={at} />
               </span>

@@ -14,7 +14,7 @@ import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { useNow } from "../../ui/time.js";
 import { blocksUntilMs } from "./holder-bars.js";
 import { HoldersChart } from "./holders-chart.js";
-import { StateBadge } from "./lease-state.js";
+import { FreeIn, StateBadge } from "./lease-state.js";
 import { PauseDialog, type Paused, PauseNote } from "./pause-dialog.js";
 import { AuditOf, Refusals, Waiters } from "./resource-lists.js";
 import { RevokeDialog } from "./revoke-dialog.js";
@@ -55,7 +55,9 @@ function ResourceView({ resource }: { readonly resource: string }) {
   const spanMs = SPANS.find(({ name }) => name === span)?.ms ?? null;
   return (
     <>
-      <ResourceHead {...{ resource, newest: grants[0], pause: head.pause }} />
+      <ResourceHead
+        {...{ resource, newest: grants[0], pause: head.pause, answeredAtMs: query.dataUpdatedAt }}
+      />
       <div className="grid grid-cols-[minmax(0,1fr)] gap-5">
         <Panel
           title="Holders over time"
@@ -98,10 +100,12 @@ function ResourceHead({
   resource,
   newest,
   pause,
+  answeredAtMs,
 }: {
   readonly resource: string;
   readonly newest: GrantRecord | undefined;
   readonly pause: Resource["pause"];
+  readonly answeredAtMs: number;
 }) {
   const mayOperate = useMay("operate");
   const [revoking, setRevoking] = useState<GrantRecord>();
@@ -125,7 +129,7 @@ function ResourceHead({
             {newest && <StateBadge state={newest.state} />}
           </span>
         }
-        about={newest?.state === "live" ? `Held by ${newest.holder}` : "Not held"}
+        about={<Standing {...{ newest, answeredAtMs }} />}
       >
         <CopyButton text={resource} label="Copy name" />
         {isTask && (
@@ -164,6 +168,23 @@ function ResourceHead({
         />
       )}
       {pausing && <PauseDialog {...pausing} onClose={() => setPausing(undefined)} />}
+    </>
+  );
+}
+
+/** Who holds the resource, or when it is free. */
+function Standing({
+  newest,
+  answeredAtMs,
+}: {
+  readonly newest: GrantRecord | undefined;
+  readonly answeredAtMs: number;
+}) {
+  if (newest?.state === "live") return `Held by ${newest.holder}`;
+  if (newest?.freeInMs === undefined) return "Not held";
+  return (
+    <>
+      Revoked from {newest.holder}, <FreeIn freeInMs={newest.freeInMs} {...{ answeredAtMs }} />
     </>
   );
 }

@@ -8,6 +8,7 @@ import type {
   TaskDetails,
   TaskPage,
   Why,
+  Workers,
 } from "leasehold/internal/wire";
 import { get } from "../../data/api.js";
 
@@ -75,4 +76,9 @@ export const generatorQuery = queryOptions({
 export const pausesQuery = queryOptions({
   queryKey: ["pauses"],
   queryFn: ({ signal }) => get<PauseList>("/v1/pauses", { signal }),
+});
+
+export const workersQuery = queryOptions({
+  queryKey: ["workers"],
+  queryFn: ({ signal }) => get<Workers>("/v1/workers", { signal }),
 });

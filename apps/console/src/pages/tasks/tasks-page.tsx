@@ -13,6 +13,7 @@ import { PausedQueues, PauseQueueDialog } from "./queue-pauses.js";
 import { StateTabs } from "./state-tabs.js";
 import { TaskList } from "./task-list.js";
 import { stateOf } from "./task-queries.js";
+import { UnhandledKinds } from "./unhandled-kinds.js";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 
@@ -45,6 +46,7 @@ export function TasksPage() {
       <div className="mb-4 grid gap-3">
         <GeneratorPanel />
         <PausedQueues />
+        <UnhandledKinds />
       </div>
       <StateTabs state={filter.state} search={search} />
       <div className="my-3 grid grid-cols-2 gap-2 sm:grid-cols-[minmax(0,2fr)_minmax(0,1fr)_minmax(0,1fr)]">

@@ -1,23 +1,19 @@
 /** The workers: the leases that each holds, and the tasks that it claims. */
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Workers } from "leasehold/internal/wire";
 import { useRef } from "react";
 import { FilterInput, useFilters } from "../../app/filters.js";
 import { useRowKeys } from "../../app/row-keys.js";
 import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
-import { get } from "../../data/api.js";
 import { Badge } from "../../ui/badge.js";
 import { PageHead } from "../../ui/panel.js";
 import { Empty, Failure, Skeleton } from "../../ui/states.js";
 import { durationText, TimeText } from "../../ui/time.js";
+import { workersQuery } from "./task-queries.js";
+import { UnhandledKinds } from "./unhandled-kinds.js";
 
 type Worker = Workers["items"][number];
-
-const workersQuery = queryOptions({
-  queryKey: ["workers"],
-  queryFn: ({ signal }) => get<Workers>("/v1/workers", { signal }),
-});
 
 export function WorkersPage() {
   const [{ text }, filterBy] = useFilters();
@@ -38,6 +34,9 @@ export function WorkersPage() {
           value={text}
           onFilter={(value) => filterBy({ text: value })}
         />
+      </div>
+      <div className="mb-3">
+        <UnhandledKinds />
       </div>
       <section aria-label="Worker list" className="rounded-xl border bg-surface">
         {!data ? (

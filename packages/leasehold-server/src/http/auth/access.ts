@@ -88,6 +88,7 @@ export const ACCESS: Readonly<Record<string, Need>> = {
   "GET /api/leases/expired": "readAll",
   "GET /api/leases/renewed": "readAll",
   "GET /api/leases/released": "readAll",
+  "GET /api/leases/revoked": "readAll",
   "GET /api/leases/{id}": "read",
 
   "POST /v1/locks/acquire": "hold",

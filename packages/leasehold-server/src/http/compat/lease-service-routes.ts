@@ -27,6 +27,7 @@ import {
   lastGrant,
   lost,
   type NamedGrant,
+  notLastGrant,
   renewGrant,
   unknownLease,
 } from "./grants.js";
@@ -37,6 +38,7 @@ const REFUSALS = bodyProblems(
   "LEASE_EXPIRED",
   "LEASE_TAKEN",
   "LEASE_REVOKED",
+  "LEASE_RELEASED",
   "LEASE_ID_REQUIRED",
 );
 
@@ -60,8 +62,8 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { resource, holder, ttlMs, leaseId: chosen } = context.req.valid("json");
-      checkTtl("ttlMs", ttlMs, services.ttl.leases);
+      const { resource, holder, ttlMs, ttlField, leaseId: chosen } = context.req.valid("json");
+      checkTtl(ttlField, ttlMs, services.ttl.leases);
       const own = { leaseId: chosenLeaseId(services, resource, chosen) };
       const grant = chosen
         ? own
@@ -95,9 +97,9 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { ttlMs, ...grantee } = context.req.valid("json");
+      const { ttlMs, ttlField, ...grantee } = context.req.valid("json");
       const grant = await identifyGrant(services, context, grantee);
-      await renewGrant(services, context, grant, ttlMs);
+      await renewGrant(services, context, grant, { ttlMs, ttlField });
       return context.json(toLeaseRecord(await readGrant(services, context, grant)), 200);
     },
   );
@@ -145,7 +147,9 @@ export function leaseServiceRoutes(app: App, services: Services): void {
           { path: "resource", problem: "must name the resource of the lease in the path" },
         ]);
       }
-      if (grantIdOf(grant.leaseId) !== named.grantId) throw lost("taken");
+      if (grantIdOf(grant.leaseId) !== named.grantId) {
+        throw await notLastGrant(services, context, named.resource, { grantId: named.grantId });
+      }
       return context.json(await release(services, context, grant), 200);
     },
   );
@@ -158,19 +162,20 @@ export function leaseServiceRoutes(app: App, services: Services): void {
 async function identifyGrant(
   services: Services,
   context: Context<AppEnv>,
-  { leaseId: grant, resource, holder, fencingToken }: Grantee,
+  { leaseId: grant, resource, holder, fencingToken: token }: Grantee,
 ): Promise<NamedGrant> {
   const name = grant?.resource ?? resource;
   if (name === undefined) throw unknownLease();
   if (grant && resource !== undefined && resource !== name) {
     throw invalid([{ path: "leaseId", problem: "must name the same resource" }]);
   }
-  const named = grant && holder === undefined && fencingToken === undefined;
-  if (named) return grant;
+  if (grant && holder === undefined && token === undefined) return grant;
   const view = await lastGrant(services, context, name);
   if (!view) throw unknownLease();
-  if (holder !== undefined && view.holder !== holder) throw lost("taken");
-  if (fencingToken !== undefined && view.token !== fencingToken) throw lost("taken");
+  const named = { ...(holder !== undefined && { holder }), ...(token !== undefined && { token }) };
+  if ((holder ?? view.holder) !== view.holder || (token ?? view.token) !== view.token) {
+    throw await notLastGrant(services, context, name, named);
+  }
   return grant ?? grantByHolder(view);
 }
 
@@ -193,8 +198,9 @@ async function release(services: Services, context: Context<AppEnv>, grant: Name
   if (outcome.status === "failed") throw failed(outcome);
   if (outcome.status === "notHeld") {
     const { grantId, state } = before;
-    const own = grantId === grantIdOf(grant.leaseId);
-    throw lost(own && (state === "expired" || state === "revoked") ? state : "taken");
+    const named = grantIdOf(grant.leaseId);
+    if (grantId === named && (state === "expired" || state === "revoked")) throw lost(state);
+    throw await notLastGrant(services, context, grant.resource, { grantId: named });
   }
   const after = await lastGrant(services, context, grant.resource);
   // A new grant may exist already: then return the earlier state, marked as released.

@@ -18,7 +18,7 @@ import {
   Lock as LockSchema,
 } from "../../protocol/index.js";
 import { callerOf, checkResources } from "../auth/caller.js";
-import { filteredPage } from "../console/lease-filters.js";
+import { excludesOthers, filteredPage } from "../console/lease-filters.js";
 import { byCaller, controlOf } from "../operations/operator-action.js";
 import { failed } from "../problems.js";
 import { checkTtl, emptyBodyIsNone, limitBody } from "../request.js";
@@ -38,12 +38,19 @@ import {
   chosenLeaseId,
   grantNamed,
   lastGrant,
+  lastingMs,
   renewGrant,
   unknownLease,
 } from "./grants.js";
 
 const TAGS = ["locks"];
-const LOST_PROBLEMS = ["UNKNOWN_LEASE", "LEASE_EXPIRED", "LEASE_TAKEN", "LEASE_REVOKED"] as const;
+const LOST_PROBLEMS = [
+  "UNKNOWN_LEASE",
+  "LEASE_EXPIRED",
+  "LEASE_TAKEN",
+  "LEASE_REVOKED",
+  "LEASE_RELEASED",
+] as const;
 
 export function lockRoutes(app: App, services: Services): void {
   const { leases } = services;
@@ -63,8 +70,8 @@ export function lockRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { resource, ownerId, ttlMs, leaseId: chosen } = context.req.valid("json");
-      checkTtl("ttlMs", ttlMs, services.ttl.leases);
+      const { resource, ownerId, ttlMs, ttlField, leaseId: chosen } = context.req.valid("json");
+      checkTtl(ttlField, ttlMs, services.ttl.leases);
       const leaseId = chosenLeaseId(services, resource, chosen);
       const request = { resource, leaseId, holder: ownerId, ttlMs };
       await services.reserveQuota(context, "leases", 1);
@@ -113,23 +120,27 @@ export function lockRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { reason, ...request } = context.req.valid("json");
+      const { reason, actorId: claimed, ...request } = context.req.valid("json");
       controlOf(services);
+      const by = byCaller(context, reason, claimed);
       const calls = services.leaseCalls(context, [request]);
-      const { outcome, entry } = await calls.revoke(defined(request), byCaller(context, reason));
+      const { outcome, entry } = await calls.revoke(defined(request), by);
       if (outcome.status === "failed") throw failed(outcome);
       invariant(entry, "each audited revocation has an entry");
-      const { actor: actorId, at: createdAt, seq: auditSeq } = entry;
+      const { actor: actorId, at: createdAt, seq: auditSeq, action: auditAction } = entry;
       const done = outcome.status === "revoked" ? outcome : null;
       return context.json(
         {
           action: "FORCE_UNLOCK" as const,
           resource: request.resource,
           actorId,
+          claimedActor: by.claimedActor ?? null,
           reason,
           createdAt,
           auditSeq,
-          unlocked: done !== null,
+          auditAction,
+          revoked: done !== null,
+          unlocked: done?.freeInMs === 0,
           why: outcome.status === "revoked" ? null : outcome.status,
           fencingToken: done?.token ?? null,
           freeInMs: done?.freeInMs ?? null,
@@ -145,7 +156,7 @@ export function lockRoutes(app: App, services: Services): void {
       method: "get",
       path: "/v1/locks",
       tags: TAGS,
-      summary: "List held locks by prefix of the resource",
+      summary: "List held locks, and revoked ones that are not free yet, by prefix of the resource",
       request: { query: LockListQuery },
       responses: {
         200: answers("Sorted by resource, in byte order.", LockPage),
@@ -156,17 +167,18 @@ export function lockRoutes(app: App, services: Services): void {
       const { resource, ...query } = context.req.valid("query");
       if (resource !== undefined) {
         const view = await lastGrant(services, context, resource);
-        const items = view?.state === "live" ? [toLock(view)] : [];
+        const items = view && excludesOthers(view) ? [toLock(view)] : [];
         return context.json({ items, nextCursor: null }, 200);
       }
       const caller = callerOf(context);
       checkResources(caller, [query.prefix ?? ""]);
       const { namespace } = caller;
-      const asked = { ...defined(query), namespace, states: ["live"] as const };
+      const asked = { ...defined(query), namespace, states: ["live", "revoked"] as const };
       const budget = services.budget(context);
       const { items, nextCursor } = await filteredPage(
         (part) => budget.read(() => leases.list(part)),
         asked,
+        excludesOthers,
       );
       return context.json({ items: items.map(toLock), nextCursor }, 200);
     },
@@ -188,8 +200,7 @@ export function lockRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const grant = grantNamed(context.req.valid("param").leaseId);
-      const { ttlMs: requestedMs } = context.req.valid("json");
-      const renewed = await renewGrant(services, context, grant, requestedMs);
+      const renewed = await renewGrant(services, context, grant, context.req.valid("json"));
       const { token: fencingToken, ttlMs, remainingMs, expiresAt } = renewed;
       const { resource, leaseId } = grant;
       const names = { renewed: true as const, resource, grantId: grantIdOf(leaseId) };
@@ -241,16 +252,18 @@ export function lockRoutes(app: App, services: Services): void {
 }
 
 function toLock(view: LeaseView): Lock {
-  const { resource, holder, grantId, token, ttlMs, remainingMs, expiresAt } = view;
-  const { grantedAt, renewedAt, metadata } = view;
+  const { resource, holder, grantId, token, remainingMs, expiresAt } = view;
+  const { state, freeInMs = null, grantedAt, renewedAt, metadata } = view;
   return {
     resource,
     ownerId: holder,
     grantId,
     fencingToken: token,
-    ttlMs,
+    state: state === "live" ? state : "revoked",
+    ttlMs: lastingMs(view),
     remainingMs,
     expiresAt,
+    freeInMs,
     createdAt: grantedAt,
     renewedAt,
     metadata,

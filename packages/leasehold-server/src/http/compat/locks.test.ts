@@ -121,7 +121,7 @@ describe("renew", () => {
     expect(await refusal(revoked.leaseId)).toEqual([409, "LEASE_REVOKED", "revoked"]);
     const { body: released } = await acquire("released");
     await app.ask("DELETE", `/v1/locks/${released.leaseId}`);
-    expect(await refusal(released.leaseId)).toEqual([404, "UNKNOWN_LEASE", "gone"]);
+    expect(await refusal(released.leaseId)).toEqual([409, "LEASE_RELEASED", "released"]);
     const never = toWireLeaseId("never", "0".repeat(32));
     expect((await refusal(never)).slice(0, 2)).toEqual([404, "UNKNOWN_LEASE"]);
     expect((await refusal("lease_abc")).slice(0, 2)).toEqual([404, "UNKNOWN_LEASE"]);
@@ -152,8 +152,10 @@ test("lists held locks by prefix, page by page, without secrets", async () => {
         ownerId: "worker-7",
         grantId: locks[1].grantId,
         fencingToken: locks[1].fencingToken,
+        state: "live",
         ttlMs: 60_000,
         remainingMs: 60_000,
+        freeInMs: null,
         expiresAt: locks[1].expiresAt,
         createdAt: expect.any(String),
         renewedAt: null,

@@ -3,13 +3,13 @@
  * bounded, cover this instance since its start, and are not stored.
  */
 import type { Clock } from "leasehold";
-import { type Prefixed, TopPrefixes } from "leasehold/internal";
+import { type Named, TopNames } from "leasehold/internal";
 
 /** held: acquires that found the resource held; lost: refused renewals. */
 type Trouble = "held" | "lost";
 
 export interface PrefixTrouble {
-  /** The beginning of resources up to the first `/` or `:`; null: all other prefixes together. */
+  /** Resources up to the first `/` or `:`, or whole if they have none; null: all others together. */
   readonly prefix: string | null;
   readonly held: number;
   readonly lost: number;
@@ -18,7 +18,7 @@ export interface PrefixTrouble {
 export class Contention {
   readonly #clock: Clock;
   readonly #sinceMs: number;
-  readonly #tenants = new Map<string, Readonly<Record<Trouble, TopPrefixes>>>();
+  readonly #tenants = new Map<string, Readonly<Record<Trouble, TopNames>>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -28,10 +28,14 @@ export class Contention {
   note(trouble: Trouble, namespace: string, resource: string): void {
     let own = this.#tenants.get(namespace);
     if (!own) {
-      own = { held: new TopPrefixes(), lost: new TopPrefixes() };
+      own = { held: this.#top(), lost: this.#top() };
       this.#tenants.set(namespace, own);
     }
     own[trouble].add(resource);
+  }
+
+  #top(): TopNames {
+    return new TopNames(undefined, this.#clock);
   }
 
   /** Highest counts first, all other prefixes last. */
@@ -49,11 +53,11 @@ export class Contention {
 }
 
 /** The last item of the list counts all other prefixes. */
-function split(counted: TopPrefixes | undefined): {
+function split(counted: TopNames | undefined): {
   top: ReadonlyMap<string, number>;
   rest: number;
 } {
   const all = counted?.top() ?? [];
-  const top = all.slice(0, -1).map(({ prefix, count }: Prefixed) => [prefix, count] as const);
+  const top = all.slice(0, -1).map(({ name, count }: Named) => [name, count] as const);
   return { top: new Map(top), rest: all.at(-1)?.count ?? 0 };
 }

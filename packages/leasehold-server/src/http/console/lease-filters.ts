@@ -13,25 +13,35 @@ type Filter = Pick<ListQuery, "holder" | "expiringWithinMs" | "heldForMs">;
 const READ_AT_ONCE = 1_000;
 const MAX_READS = 10;
 
-/** @param read reads a page of the store, filtered or not */
+/** Whether the grant excludes others: it is live, or revoked and free only at its expiry. */
+export function excludesOthers({ state, freeInMs }: LeaseView): boolean {
+  return state === "live" || freeInMs !== undefined;
+}
+
+/**
+ * @param read reads a page of the store, filtered or not
+ * @param keeps a filter that no store applies
+ */
 export async function filteredPage(
   read: (query: ListQuery) => Promise<Page<LeaseView>>,
   query: ListQuery & { readonly limit: number },
+  keeps?: (view: LeaseView) => boolean,
 ): Promise<Page<LeaseView>> {
   const { limit, holder, expiringWithinMs, heldForMs } = query;
   const isPlain = [holder, expiringWithinMs, heldForMs].every((value) => value === undefined);
-  if (isPlain) return read(query);
+  if (isPlain && !keeps) return read(query);
   const items: LeaseView[] = [];
-  let next: ListQuery = { ...query, limit: READ_AT_ONCE };
+  // Nearly all leases match where `keeps` alone decides.
+  let next: ListQuery = isPlain ? query : { ...query, limit: READ_AT_ONCE };
   for (let reads = 0; reads < MAX_READS; reads += 1) {
     const { items: found, nextCursor } = await read(next);
-    items.push(...found.filter((view) => matches(view, query)));
+    items.push(...found.filter((view) => matches(view, query) && (keeps?.(view) ?? true)));
     if (items.length > limit) {
       const kept = items.slice(0, limit);
       // The cursor is the resource of the page's last lease.
       return { items: kept, nextCursor: kept.at(-1)?.resource ?? null };
     }
-    if (nextCursor === null) return { items, nextCursor };
+    if (nextCursor === null || items.length === limit) return { items, nextCursor };
     next = { ...next, cursor: nextCursor };
   }
   return { items, nextCursor: next.cursor ?? null };

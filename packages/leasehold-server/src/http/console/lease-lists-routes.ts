@@ -2,6 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import {
   LeaseOverview,
+  LeaseOverviewQuery,
   LeaseRecord,
   LeaseRecordPage,
   LeaseRecordParams,
@@ -21,6 +22,7 @@ const LISTS: Readonly<Record<string, Wanted & { readonly ended?: true }>> = {
   expired: { states: ["expired"], ended: true },
   renewed: { renewedOnly: true },
   released: { states: ["released"], ended: true },
+  revoked: { states: ["revoked"], ended: true },
 };
 
 export function leaseListRoutes(app: App, services: Services): void {
@@ -32,8 +34,8 @@ export function leaseListRoutes(app: App, services: Services): void {
       method: "get",
       path: "/api/leases",
       tags: TAGS,
-      summary: "List all leases, live and ended, with the live workers",
-      request: { query: LeaseRecordsQuery },
+      summary: "List leases, live and ended, with the live workers",
+      request: { query: LeaseOverviewQuery },
       responses: {
         200: answers("Leases on resources, then on tasks, then replaced ones.", LeaseOverview),
         ...wrong,
@@ -41,7 +43,9 @@ export function leaseListRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const budget = services.budget(context);
-      const page = await pageOfLeases(services, context, budget, {}, context.req.valid("query"));
+      const { status: states, ...query } = context.req.valid("query");
+      const wanted = states ? { states } : {};
+      const page = await pageOfLeases(services, context, budget, wanted, query);
       const { namespace } = callerOf(context);
       const { workers, complete } = await budget.read(() => workersOf(services, namespace));
       return context.json(

@@ -9,7 +9,7 @@ import { leasesOfTask } from "leasehold/internal";
 import { fromWireGrantId, toWireGrantId } from "leasehold/internal/wire";
 import type { LeaseRecord } from "../../protocol/index.js";
 import { callerOf, TASK_PREFIX } from "../auth/caller.js";
-import { lastGrant, unknownLease } from "../compat/grants.js";
+import { lastGrant, lastingMs, unknownLease } from "../compat/grants.js";
 import { ProblemError } from "../problems.js";
 import type { AppEnv, Budget } from "../request.js";
 import type { Services } from "../services.js";
@@ -31,7 +31,7 @@ type Source = (limit: number, cursor: string | undefined) => Promise<Page<LeaseV
 const MAX_READS = 10;
 
 export function toLeaseRecord(view: LeaseView): LeaseRecord {
-  const { resource, holder, state, grantId, token, ttlMs, remainingMs } = view;
+  const { resource, holder, state, grantId, token, remainingMs } = view;
   return {
     id: toWireGrantId(resource, grantId),
     resource,
@@ -44,8 +44,9 @@ export function toLeaseRecord(view: LeaseView): LeaseRecord {
     state,
     grantId,
     fencingToken: token,
-    ttlMs,
+    ttlMs: lastingMs(view),
     remainingMs,
+    freeInMs: view.freeInMs ?? null,
   };
 }
 

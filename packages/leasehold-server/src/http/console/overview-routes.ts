@@ -139,17 +139,17 @@ export function overviewRoutes(app: App, services: Services, about: About): void
       method: "get",
       path: "/v1/workers",
       tags: TAGS,
-      summary: "List live workers, what they hold, and their last claims",
+      summary: "List live workers, what they hold, their last claims, and kinds that none handles",
       responses: { 200: answers("Sorted by holder.", Workers), ...problems() },
     }),
     async (context) => {
       const { namespace } = callerOf(context);
       const { recent } = activities.of(namespace);
-      const { workers, complete } = await services
-        .budget(context)
-        .read(() => workersOf(services, namespace));
+      const budget = services.budget(context);
+      const { workers, complete } = await budget.read(() => workersOf(services, namespace));
+      const unhandled = await budget.read(() => services.unhandled.of(namespace));
       const items = withClaims(workers, recent.claimers());
-      return context.json({ items, complete, forMs: recent.forMs }, 200);
+      return context.json({ items, complete, forMs: recent.forMs, unhandled }, 200);
     },
   );
   otherMethods(app, "/v1/workers", "GET");

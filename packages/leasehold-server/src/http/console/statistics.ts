@@ -5,11 +5,13 @@
 
 import type { LeaseStore, LeaseView } from "leasehold";
 import { type Leadership, leadershipOf, nextTurn, type ShardLeadership } from "leasehold/internal";
+import { excludesOthers } from "./lease-filters.js";
 
 const PAGE = 1_000;
 const MAX_PAGES = 10;
 
 export interface TenantStatistics {
+  /** Resources with a live lease, or a revoked one that still excludes others. */
   readonly held: number;
   /** Free resources with a record of their last grant. */
   readonly ended: number;
@@ -30,10 +32,9 @@ export async function statisticsOf(
   for (let pages = 0; pages < MAX_PAGES && cursor !== null; pages += 1) {
     const from = cursor === undefined ? {} : { cursor };
     const page = await leases.list({ namespace, limit: PAGE, ...from });
-    for (const { state } of page.items) {
-      if (state === "live") held += 1;
-      else ended += 1;
-    }
+    const excluding = page.items.filter(excludesOthers).length;
+    held += excluding;
+    ended += page.items.length - excluding;
     marked.push(...page.items.filter(({ metadata }) => metadata !== null));
     cursor = page.nextCursor;
     // A store in this process never yields by itself; let other requests run between pages.

@@ -196,7 +196,7 @@ describe("activity", () => {
 
   test("is kept in bounded memory, and counted without readers", async () => {
     const activity = new TenantActivity(systemEnv);
-    const event = { requestId: "q", ttlMs: 1, holder: "a", token: 1, replaced: null };
+    const event = { requestId: "q", tookMs: 1, ttlMs: 1, holder: "a", token: 1, replaced: null };
     const grantIdOf = (n: number) => `${n}`.padStart(16, "0");
     for (let n = 0; n < 40_000; n += 1) {
       const grant = { resource: `r${n}`, grantId: grantIdOf(n) };

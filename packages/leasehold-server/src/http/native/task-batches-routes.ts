@@ -39,8 +39,9 @@ export function taskBatchRoutes(app: App, services: Services): void {
       responses: { 200: answers(ONE_EACH, HeartbeatOutcomes), ...WRONG },
     }),
     async (context) => {
-      const requests = context.req.valid("json").map(({ progress, ttlMs, ...grant }, index) => {
-        checkTtl(`${index}.ttlMs`, ttlMs, services.ttl.tasks);
+      const beats = context.req.valid("json");
+      const requests = beats.map(({ progress, ttlMs, ttlField, ...grant }, index) => {
+        checkTtl(`${index}.${ttlField}`, ttlMs, services.ttl.tasks);
         return {
           ...grantOf(context, grant),
           ttlMs,

@@ -1,7 +1,8 @@
 /** /api/tasks: enqueueing, claiming and the operations of holders. */
 import { createRoute } from "@hono/zod-openapi";
-import type { ClaimedTask, EnqueueOutcome } from "leasehold/internal";
-import { invariant, newLeaseId } from "leasehold/internal";
+import type { Context } from "hono";
+import type { ClaimedTask, EnqueueOutcome, Refused, TaskGrant } from "leasehold/internal";
+import { grantIdOf, invariant, newLeaseId } from "leasehold/internal";
 import { LIMITS, toWireClaimed } from "leasehold/internal/wire";
 import {
   CompleteAnswer,
@@ -20,7 +21,7 @@ import {
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { failed, ProblemError, refused } from "../problems.js";
-import { checkTtl, limitBody } from "../request.js";
+import { type AppEnv, checkTtl, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
 import type { Services } from "../services.js";
 
@@ -28,6 +29,7 @@ const TAGS = ["tasks"];
 const REQUEUE_MS = 1_000;
 const HOLDER_PROBLEMS = bodyProblems(
   "UNKNOWN_TASK",
+  "UNKNOWN_LEASE",
   "LEASE_EXPIRED",
   "LEASE_TAKEN",
   "TASK_CANCELLED",
@@ -80,8 +82,8 @@ export function queueRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { processor, claimId, waitMs, ...wanted } = context.req.valid("json");
-      checkTtl("ttlMs", wanted.ttlMs, services.ttl.tasks);
+      const { processor, claimId, waitMs, ttlField, ...wanted } = context.req.valid("json");
+      checkTtl(ttlField, wanted.ttlMs, services.ttl.tasks);
       const budget = services.budget(context);
       const caller = callerOf(context);
       const { namespace } = caller;
@@ -142,8 +144,8 @@ export function holderRoutes(app: App, services: Services): void {
     async (context) => {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
-      const { leaseId, fencingToken, ttlMs, progress } = context.req.valid("json");
-      checkTtl("ttlMs", ttlMs, services.ttl.tasks);
+      const { leaseId, fencingToken, ttlMs, ttlField, progress } = context.req.valid("json");
+      checkTtl(ttlField, ttlMs, services.ttl.tasks);
       const grant = { namespace, id, leaseId, token: fencingToken };
       const news = progress === undefined ? {} : { progress };
       const outcome = await batchedTasks.heartbeat.submit(
@@ -151,7 +153,7 @@ export function holderRoutes(app: App, services: Services): void {
         services.budget(context).storeMs(),
       );
       if (outcome.status === "failed") throw failed(outcome);
-      if (outcome.status === "refused") throw refused(outcome);
+      if (outcome.status === "refused") throw await refusal(services, context, grant, outcome);
       const { status, expiresAt, ...term } = outcome;
       return context.json({ id, fencingToken, ...term, must_heartbeat_before: expiresAt }, 202);
     },
@@ -170,12 +172,13 @@ export function holderRoutes(app: App, services: Services): void {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
       const { leaseId, fencingToken, task_output } = context.req.valid("json");
+      const grant = { namespace, id, leaseId, token: fencingToken };
       const outcome = await batchedTasks.complete.submit(
-        { namespace, id, leaseId, token: fencingToken, output: task_output },
+        { ...grant, output: task_output },
         services.budget(context).storeMs(),
       );
       if (outcome.status === "failed") throw failed(outcome);
-      if (outcome.status === "refused") throw refused(outcome);
+      if (outcome.status === "refused") throw await refusal(services, context, grant, outcome);
       const { output, repeated } = outcome;
       return context.json({ id, state: "done" as const, task_output: output, repeated }, 202);
     },
@@ -194,12 +197,13 @@ export function holderRoutes(app: App, services: Services): void {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
       const { leaseId, fencingToken, error, retryInMs, final } = context.req.valid("json");
+      const grant = { namespace, id, leaseId, token: fencingToken };
       const outcome = await batchedTasks.fail.submit(
-        { namespace, id, leaseId, token: fencingToken, error, retryInMs, final },
+        { ...grant, error, retryInMs, final },
         services.budget(context).storeMs(),
       );
       if (outcome.status === "failed") throw failed(outcome);
-      if (outcome.status === "refused") throw refused(outcome);
+      if (outcome.status === "refused") throw await refusal(services, context, grant, outcome);
       return context.json({ id, state: outcome.state, retryInMs: outcome.retryInMs }, 202);
     },
   );
@@ -214,18 +218,37 @@ export function holderRoutes(app: App, services: Services): void {
       const { id } = context.req.valid("param");
       const { namespace } = callerOf(context);
       const { leaseId, fencingToken } = context.req.valid("json");
-      const outcome = await batchedTasks.requeue.submit(
-        { namespace, id, leaseId, token: fencingToken },
-        services.budget(context).storeMs(),
-      );
+      const grant = { namespace, id, leaseId, token: fencingToken };
+      const outcome = await batchedTasks.requeue.submit(grant, services.budget(context).storeMs());
       if (outcome.status === "failed") throw failed(outcome);
-      if (outcome.status === "refused") throw refused(outcome);
+      if (outcome.status === "refused") throw await refusal(services, context, grant, outcome);
       return context.json({ id, state: "pending" as const }, 202);
     },
   );
   for (const operation of ["heartbeat", "complete", "fail", "return"]) {
     otherMethods(app, `/api/tasks/:id/${operation}`, "PUT");
   }
+}
+
+/**
+ * The problem of a refused holder. Stores refuse each grant but the last one as taken. LEASE_TAKEN is for
+ * former holders, which the attempts of the task name.
+ */
+async function refusal(
+  services: Services,
+  context: Context<AppEnv>,
+  { leaseId, token, ...key }: TaskGrant,
+  outcome: Refused,
+): Promise<ProblemError> {
+  if (outcome.reason !== "taken") return refused(outcome);
+  const task = await services.budget(context).read(() => services.tasks.get(key));
+  const grantId = grantIdOf(leaseId);
+  const wasGranted = task?.attempts.some(
+    (attempt) => attempt.grantId === grantId && attempt.token === token,
+  );
+  if (wasGranted) return refused(outcome);
+  const detail = "no attempt of this task has this leaseId and fencingToken";
+  return new ProblemError("UNKNOWN_LEASE", detail);
 }
 
 type NewTaskBody = Exclude<ReturnType<typeof EnqueueBody.parse>, readonly unknown[]>;

@@ -1,6 +1,7 @@
 /** /v1/audit: the tenant's audit entries, and verification of the chain of all tenants. */
 import { createRoute } from "@hono/zod-openapi";
 import {
+  claimedActorOf,
   type AuditEntry as Entry,
   type Verification as Verdict,
   verifyAudit,
@@ -97,8 +98,9 @@ export function auditRoutes(app: App, services: Services): void {
   otherMethods(app, "/v1/audit/checkpoint", "GET");
 }
 
-function toWireEntry({ namespace, details, ...entry }: Entry) {
-  return { ...entry, details: detailsOf(details) };
+function toWireEntry({ namespace, details: text, ...entry }: Entry) {
+  const { claimedActor, ...details } = detailsOf(text);
+  return { ...entry, claimedActor: claimedActorOf(text), details };
 }
 
 /** Falls back to the raw text: the table may have been edited by hand. */

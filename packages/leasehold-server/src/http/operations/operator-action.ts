@@ -1,6 +1,8 @@
 /** Helpers for operator actions, which always have an audit entry. */
 import type { Context } from "hono";
 import { type By, type Control, inTwoSteps } from "leasehold/internal";
+import { ACTOR_HEADER } from "leasehold/internal/wire";
+import { ActorId } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { invalid, ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
@@ -15,9 +17,35 @@ export function controlOf({ control }: Pick<Services, "control">): Control {
   );
 }
 
-/** The caller and the reason, for the audit. */
-export function byCaller(context: Context<AppEnv>, reason: string | undefined): By {
-  return { actor: callerOf(context).actor, reason: reason ?? null };
+/**
+ * The caller and the reason, for the audit. Whom the caller claims to be is recorded as a claim: the actor
+ * comes from the key alone.
+ * @param actorId the claimed actor in the body; default: the one in the header
+ * @throws INVALID_REQUEST for a header that is no name
+ */
+export function byCaller(
+  context: Context<AppEnv>,
+  reason: string | undefined,
+  actorId: string | undefined = claimedInHeader(context),
+): By {
+  const by = { actor: callerOf(context).actor, reason: reason ?? null };
+  return actorId === undefined ? by : { ...by, claimedActor: actorId };
+}
+
+function claimedInHeader(context: Context<AppEnv>): string | undefined {
+  const text = context.req.header(ACTOR_HEADER);
+  if (text === undefined) return undefined;
+  const claimed = ActorId.safeParse(decoded(text));
+  if (claimed.success) return claimed.data;
+  throw invalid([{ path: ACTOR_HEADER, problem: "must be a percent-encoded name" }]);
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
 }
 
 /**

@@ -51,14 +51,15 @@ export function pauseRoutes(app: App, services: Services): void {
     async (context) => {
       const { kind, name, reason } = context.req.valid("json");
       const control = controlOf(services);
-      const { namespace, actor } = callerOf(context);
+      const { namespace } = callerOf(context);
+      const by = { ...byCaller(context, reason), reason };
       const known = await services.budget(context).read(() => control.pauses.list(namespace));
       const again = known.some((pause) => pause.kind === kind && pause.name === name);
       if (!again && known.length >= MAX_PAUSES) {
         const detail = `a tenant may have at most ${MAX_PAUSES} pauses: end some, or pause a prefix`;
         throw tooMany("LIMIT_REACHED", detail, 5_000);
       }
-      const pause = () => setPause(control, { namespace, kind, name }, { actor, reason });
+      const pause = () => setPause(control, { namespace, kind, name }, by);
       const stored = await services.budget(context).change(pause);
       services.activities.of(namespace).notePause("paused", stored, stored);
       await refresh(services);

@@ -2,10 +2,12 @@
 import {
   asStoreError,
   ClosedError,
+  certificateProblem,
   type Failed,
   type LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  wasNotSent,
 } from "../../core/index.js";
 import type { ErrorAnswer } from "./connection-api.js";
 
@@ -73,22 +75,15 @@ export function saidFailure(answer: ErrorAnswer): CallFailure {
   return unavailable(said, "unknown");
 }
 
-/**
- * Node's error codes for a request that never reached the server. Browsers give no code, so the request
- * may have reached it.
- */
-const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
-
 export function connectionFailure(cause: unknown, origin: string): CallFailure {
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
   const message = cause instanceof Error ? cause.message : String(cause);
-  if (/CERT|_TLS_|SELF_SIGNED|SIGNATURE|ALTNAME/.test(code)) {
-    const text = `${origin}: its certificate is not trusted (${code}); set NODE_EXTRA_CA_CERTS to its authority`;
-    return new CallFailure(new StoreMisconfiguredError(text, cause));
+  const untrusted = certificateProblem(cause);
+  if (untrusted !== null) {
+    return new CallFailure(new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
   }
-  const connecting = inner instanceof Error && "syscall" in inner && inner.syscall === "connect";
-  const outcome = connecting || NOT_SENT.has(code) ? "none" : "unknown";
+  const outcome = wasNotSent(cause) ? "none" : "unknown";
   return unavailable(
     `${origin}: ${code ? `${message} (${code})` : message}`,
     outcome,

@@ -1,6 +1,14 @@
 /** Leases in etcd (3.4 or later), in any runtime that has fetch. */
 
-import { InvalidOptionError, Retrying, retryingLeases } from "../../core/index.js";
+import {
+  checkObject,
+  checkUrl,
+  expectedHttp,
+  InvalidOptionError,
+  openServer,
+  Retrying,
+  retryingLeases,
+} from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { type Connection, EtcdClient } from "./connection.js";
@@ -36,6 +44,8 @@ export interface EtcdOptions {
  * ```
  */
 export function etcd(options: EtcdOptions): StoreSource {
+  checkObject("options", options);
+  checkUrl(options.url);
   const { fetch = globalThis.fetch } = options;
   const { prefix, ...place } = placeOf(String(options.url));
   return {
@@ -50,9 +60,13 @@ export function etcd(options: EtcdOptions): StoreSource {
         return minMs;
       };
       try {
-        const minMs = await retrying.call((leftMs) => withStoreErrors(() => probe(leftMs)), {
+        const probing = retrying.call((leftMs) => withStoreErrors(() => probe(leftMs)), {
           timeoutMs,
         });
+        // Another fetch may reach its servers by other ways.
+        const minMs = await (fetch === globalThis.fetch
+          ? openServer(expectedHttp(place.endpoints), env, probing, async () => {})
+          : probing);
         const store = retryingLeases(
           new EtcdLeaseStore({ client, leases, prefix, minMs }),
           env,

@@ -152,6 +152,7 @@ export function viewOf(
   const { record } = entry;
   const state = stateOf(entry);
   const { holder, grantId, token, ttlMs, grantedAt, renewedAt, expiresAt, metadata } = record;
+  const leftMs = Math.ceil(Math.min(ttlMs, Math.max(1, remainingMs)));
   return {
     namespace,
     resource,
@@ -160,7 +161,8 @@ export function viewOf(
     token,
     state,
     ttlMs,
-    remainingMs: state === "live" ? Math.ceil(Math.min(ttlMs, Math.max(1, remainingMs))) : 0,
+    remainingMs: state === "live" ? leftMs : 0,
+    ...(state === "revoked" && excludesOthers(entry) && { freeInMs: leftMs }),
     grantedAt,
     renewedAt,
     expiresAt,

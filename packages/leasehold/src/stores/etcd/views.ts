@@ -119,8 +119,8 @@ export class Views {
     found: readonly { readonly key: Key; readonly entry: Known }[],
   ): Promise<LeaseView[]> {
     const deadlineMs = deadlineOf(this.client);
-    const live = found.filter(({ entry }) => stateOf(entry) === "live");
-    const asked = [...new Set(live.map(({ entry }) => entry.owner?.lease ?? "0"))];
+    const excluding = found.filter(({ entry }) => excludesOthers(entry));
+    const asked = [...new Set(excluding.map(({ entry }) => entry.owner?.lease ?? "0"))];
     const left = new Map<string, number>();
     for (let at = 0; at < asked.length; at += ASKED_AT_ONCE) {
       const some = asked.slice(at, at + ASKED_AT_ONCE);

@@ -24,6 +24,8 @@ interface Batch extends CallOptions {
   readonly requests: readonly unknown[];
   /** The server's limit for one body. */
   readonly maxBytes: number;
+  /** Who asks for it, as the caller claims. */
+  readonly actor?: string;
 }
 
 /**
@@ -35,7 +37,7 @@ interface Batch extends CallOptions {
  */
 export async function sendBatch<Outcome>(
   client: HttpClient,
-  { path, requests, maxBytes, timeoutMs = DEFAULT_BUDGET_MS }: Batch,
+  { path, requests, maxBytes, actor, timeoutMs = DEFAULT_BUDGET_MS }: Batch,
 ): Promise<(Outcome | Failed)[]> {
   const { clock } = client.connection.env;
   const deadlineMs = clock.monotonic() + timeoutMs;
@@ -46,7 +48,7 @@ export async function sendBatch<Outcome>(
     const budgetMs = deadlineMs - clock.monotonic();
     let answer: Answer | Failed;
     try {
-      answer = await client.send({ method: "POST", path, body, budgetMs });
+      answer = await client.send({ method: "POST", path, body, actor, budgetMs });
     } catch (error) {
       if (!isOfOne(error)) throw error;
       if (count > 1) {

@@ -8,14 +8,16 @@
 
 import {
   ClosedError,
+  certificateProblem,
   type Failed,
   InvalidOptionError,
   type LeaseholdError,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  wasNotSent,
 } from "../../core/index.js";
 import type { Env, OpenSpan } from "../../env/index.js";
-import { BUDGET_HEADER, type Problem } from "../../wire/index.js";
+import { ACTOR_HEADER, BUDGET_HEADER, type Problem } from "../../wire/index.js";
 
 export interface Connection {
   /** Without a trailing slash. */
@@ -32,6 +34,8 @@ export interface Call {
   readonly path: string;
   /** As JSON text. */
   readonly body?: string;
+  /** Who asks for an operator action, as the caller claims. */
+  readonly actor?: string | undefined;
   readonly budgetMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -43,12 +47,6 @@ export interface Answer {
 }
 
 export const DEFAULT_BUDGET_MS = 5_000;
-
-/**
- * Node's error codes for a request that never reached the server. Browsers give no code, so the request
- * may have reached it.
- */
-const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
 
 export class HttpClient {
   readonly #closing = new AbortController();
@@ -125,6 +123,7 @@ export class HttpClient {
           accept: "application/json",
           [BUDGET_HEADER]: `${leftMs}`,
           ...(call.body === undefined ? {} : { "content-type": "application/json" }),
+          ...(call.actor === undefined ? {} : { [ACTOR_HEADER]: encodeURIComponent(call.actor) }),
         },
         ...(call.body === undefined ? {} : { body: call.body }),
         redirect: "manual",
@@ -211,9 +210,11 @@ export function connectionFailure(cause: unknown, origin: string): Failed {
   const inner = cause instanceof Error ? cause.cause : undefined;
   const code = inner instanceof Error && "code" in inner ? String(inner.code) : "";
   const message = cause instanceof Error ? cause.message : String(cause);
-  // Other codes, such as EHOSTUNREACH, can also end a connection after the request was sent.
-  const connecting = inner instanceof Error && "syscall" in inner && inner.syscall === "connect";
-  const applied = connecting || NOT_SENT.has(code) ? "no" : "maybe";
+  const untrusted = certificateProblem(cause);
+  if (untrusted !== null) {
+    return failed("no", new StoreMisconfiguredError(`${origin}: ${untrusted}`, cause));
+  }
+  const applied = wasNotSent(cause) ? "no" : "maybe";
   const what = `${origin}: ${code ? `${message} (${code})` : message}`;
   return failed(applied, unavailable(applied, what, { cause }));
 }

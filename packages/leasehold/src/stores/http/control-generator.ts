@@ -1,4 +1,5 @@
 /** The generator's wanted state behind a Leasehold server. */
+import type { Act } from "../../control/index.js";
 import type { GeneratorState, GeneratorWanted } from "../../tasks/port.js";
 import type * as wire from "../../wire/index.js";
 import { type Call, type Connection, HttpClient, isFailed, queryOf } from "./connection.js";
@@ -14,20 +15,27 @@ export class HttpGeneratorState implements GeneratorState {
     return this.#send(namespace, { method: "GET", path: "/api/generator" });
   }
 
-  /** @param reason for the server's audit */
+  /** @param by the claimed actor and the reason, for the server's audit */
   async write(
     namespace: string,
     { running, ratePerSecond }: Partial<GeneratorWanted>,
-    reason?: string,
+    by: Partial<Pick<Act, "actor" | "reason">> = {},
   ): Promise<GeneratorWanted> {
+    const { actor, reason: why } = by;
+    const reason = why ?? undefined;
     let wanted: GeneratorWanted | undefined;
     if (ratePerSecond !== undefined) {
       const body = JSON.stringify({ ratePerSecond, reason } satisfies wire.RateRequest);
-      wanted = await this.#send(namespace, { method: "PUT", path: "/api/generator/rate", body });
+      wanted = await this.#send(namespace, {
+        method: "PUT",
+        path: "/api/generator/rate",
+        body,
+        actor,
+      });
     }
     if (running !== undefined) {
       const path = `/api/generator/${running ? "start" : "stop"}${queryOf({ reason })}`;
-      wanted = await this.#send(namespace, { method: "POST", path });
+      wanted = await this.#send(namespace, { method: "POST", path, actor });
     }
     return wanted ?? this.read(namespace);
   }

@@ -1,12 +1,22 @@
-/** Operator actions through a server, which enters them in its audit under the caller's key. */
+/**
+ * Operator actions through a server, which enters them in its audit under the caller's key, with the actor
+ * as claimed.
+ */
 import type {
   Act,
-  Operator,
+  ApiKey,
+  AuditEntry,
+  AuditQuery,
+  Checkpoint,
+  KeyQuery,
   OperatorActors,
   Pause,
   PauseKey,
   Performed,
+  RemoteOperator,
+  Verification,
 } from "../../control/index.js";
+import { InvalidOptionError, type Page } from "../../core/index.js";
 import type { AdminOutcome, TaskKey } from "../../tasks/port.js";
 import type * as wire from "../../wire/index.js";
 import { LIMITS } from "../../wire/index.js";
@@ -23,10 +33,18 @@ import { HttpGeneratorState } from "./control-generator.js";
 
 const PAUSES = "/v1/pauses";
 
-export class HttpOperator implements Operator {
+/** Who asks for an action, and why. */
+type By = Pick<Act, "actor" | "reason">;
+
+export class HttpOperator implements RemoteOperator {
   readonly #client: HttpClient;
   readonly #generator: HttpGeneratorState;
   readonly pauses = { list: (namespace: string | null) => this.#paused(namespace) };
+  readonly audit = {
+    list: (query: AuditQuery) => this.#audited(query),
+    verify: (checkpoint: Checkpoint) => this.#verified(checkpoint),
+  };
+  readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
 
   constructor(connection: Connection) {
     this.#client = new HttpClient(connection);
@@ -37,11 +55,12 @@ export class HttpOperator implements Operator {
    * The server applies each call as an action of its own, so some calls may succeed while others fail.
    */
   async perform<T>(
-    { reason }: Act,
+    { actor, reason }: Act,
     work: (actors: OperatorActors) => Promise<Performed<T>>,
   ): Promise<T> {
+    const by = { actor, reason };
     const tasks = (operation: "cancel" | "retry" | "delete") => (keys: readonly TaskKey[]) =>
-      this.#onTasks(operation, keys, reason);
+      this.#onTasks(operation, keys, by);
     const { value } = await work({
       leases: {
         revoke: (requests, options) => {
@@ -54,17 +73,18 @@ export class HttpOperator implements Operator {
             path: "/v1/leases/revoke",
             requests: bodies,
             maxBytes: LIMITS.batchBodyBytes,
+            actor,
             ...options,
           });
         },
       },
       generator: {
-        write: (namespace, change) => this.#generator.write(namespace, change, reason ?? undefined),
+        write: (namespace, change) => this.#generator.write(namespace, change, by),
       },
       tasks: { cancel: tasks("cancel"), retry: tasks("retry"), delete: tasks("delete") },
       pauses: {
         set: (pause) => this.#pause(pause),
-        clear: (key) => this.#resume(key, reason),
+        clear: (key) => this.#resume(key, by),
       },
     });
     return value;
@@ -83,24 +103,62 @@ export class HttpOperator implements Operator {
     return items.map((pause) => ({ namespace: own, ...pause }));
   }
 
-  async #pause({ namespace, kind, name, reason }: Omit<Pause, "since">): Promise<Pause> {
+  /** @throws InvalidOptionError for all tenants at once: a server shows its callers their own */
+  #ownNamespace(namespace: string | null): string {
+    if (namespace === null) {
+      throw new InvalidOptionError("namespace", "must be one tenant: a server shows no others");
+    }
+    this.#client.checkNamespace(namespace);
+    return namespace;
+  }
+
+  async #audited(query: AuditQuery): Promise<Page<AuditEntry>> {
+    const { target, actions, limit = 100, cursor } = query;
+    const namespace = this.#ownNamespace(query.namespace);
+    const asked = { target, action: actions, limit: Math.min(limit, LIMITS.page), cursor };
+    const answer = await this.#sent({ method: "GET", path: `/v1/audit${queryOf(asked)}` });
+    const { items, nextCursor } = answer as wire.AuditPage;
+    const entries = items.map(({ claimedActor, details, ...entry }) => {
+      const claimed = claimedActor === null ? {} : { claimedActor };
+      return { ...entry, namespace, details: JSON.stringify({ ...details, ...claimed }) };
+    });
+    return { items: entries, nextCursor };
+  }
+
+  async #verified({ seq, hash }: Checkpoint): Promise<Verification> {
+    const kept = seq > 0 ? queryOf({ seq, hash }) : "";
+    const answer = await this.#sent({ method: "GET", path: `/v1/audit/verify${kept}` });
+    const verdict = answer as wire.Verification;
+    const { ok, problem } = verdict;
+    if (!ok) return { ok, seq: verdict.seq, problem: problem ?? "the server gave no details" };
+    return { ok, entries: verdict.seq, head: { seq: verdict.seq, hash: verdict.hash ?? "" } };
+  }
+
+  async #keys({ namespace, limit = 100, cursor }: KeyQuery): Promise<Page<ApiKey>> {
+    this.#ownNamespace(namespace);
+    const asked = { limit: Math.min(limit, LIMITS.page), cursor };
+    const answer = await this.#sent({ method: "GET", path: `/v1/keys${queryOf(asked)}` });
+    return answer as wire.ApiKeyPage;
+  }
+
+  async #pause({ namespace, kind, name, actor, reason }: Omit<Pause, "since">): Promise<Pause> {
     this.#client.checkNamespace(namespace);
     const body = JSON.stringify({ kind, name, reason } satisfies wire.PauseRequest);
-    const call = { method: "PUT", path: PAUSES, body } as const;
+    const call = { method: "PUT", path: PAUSES, body, actor } as const;
     return { namespace, ...((await this.#sent(call)) as wire.Pause) };
   }
 
-  async #resume({ namespace, kind, name }: PauseKey, reason: string | null): Promise<boolean> {
+  async #resume({ namespace, kind, name }: PauseKey, { actor, reason }: By): Promise<boolean> {
     this.#client.checkNamespace(namespace);
     const path = `${PAUSES}${queryOf({ kind, name, reason: reason ?? undefined })}`;
-    const answer = await this.#sent({ method: "DELETE", path });
+    const answer = await this.#sent({ method: "DELETE", path, actor });
     return (answer as wire.Resumed).wasPaused;
   }
 
   #onTasks(
     operation: string,
     keys: readonly TaskKey[],
-    reason: string | null,
+    { actor, reason }: By,
   ): Promise<AdminOutcome[]> {
     const requests = keys.map(({ namespace, id }) => {
       this.#client.checkNamespace(namespace);
@@ -108,7 +166,7 @@ export class HttpOperator implements Operator {
     });
     const path = `/api/tasks/${operation}${queryOf({ reason: reason ?? undefined })}`;
     const maxBytes = LIMITS.payloadBodyBytes;
-    return sendBatch(this.#client, { path, requests, maxBytes });
+    return sendBatch(this.#client, { path, requests, maxBytes, actor });
   }
 
   async #sent(call: Call): Promise<unknown> {

@@ -1,5 +1,13 @@
 import { retryingOperator } from "../../control/retrying.js";
-import { InvalidOptionError, Retrying, retryingLeases } from "../../core/index.js";
+import {
+  checkObject,
+  checkUrl,
+  expectedHttp,
+  InvalidOptionError,
+  openServer,
+  Retrying,
+  retryingLeases,
+} from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import { retryingGenerator, retryingTasks } from "../../tasks/retrying.js";
 import type * as wire from "../../wire/index.js";
@@ -46,6 +54,8 @@ export interface HttpOptions {
  * ```
  */
 export function http(options: HttpOptions): StoreSource<Stores> {
+  checkObject("options", options);
+  checkUrl(options.url);
   const { fetch = globalThis.fetch } = options;
   const { baseUrl, keyInUrl } = partsOf(options.url);
   const headers = withKey(options.headers ?? {}, options.apiKey ?? keyInUrl);
@@ -53,10 +63,18 @@ export function http(options: HttpOptions): StoreSource<Stores> {
     async open(env: Env, timeoutMs?: number): Promise<Stores> {
       const asking = { baseUrl, namespace: "", headers, fetch, env };
       const opening = new HttpClient(asking);
-      const { body } = await new Retrying(env).call(
-        (leftMs) => opening.read("/v1/capabilities", leftMs),
-        { timeoutMs },
-      );
+      const reading = new Retrying(env).call((leftMs) => opening.read("/v1/capabilities", leftMs), {
+        timeoutMs,
+      });
+      // Another fetch may reach its server by other ways.
+      const known =
+        fetch === globalThis.fetch
+          ? openServer(expectedHttp([baseUrl]), env, reading, async () => {})
+          : reading;
+      const { body } = await known.catch((error: unknown) => {
+        opening.close();
+        throw error;
+      });
       const { namespace, ...capabilities } = body as wire.ServerCapabilities;
       const connection: Connection = { ...asking, namespace };
       const client = new HttpClient(connection);

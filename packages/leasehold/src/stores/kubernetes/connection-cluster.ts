@@ -4,7 +4,7 @@ import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent, type RequestOptions } from "node:https";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { StoreMisconfiguredError, StoreUnavailableError } from "../../core/index.js";
+import { loadDriver, StoreMisconfiguredError, StoreUnavailableError } from "../../core/index.js";
 import type { Clock } from "../../env/index.js";
 
 export interface Cluster {
@@ -110,12 +110,11 @@ export async function openKubeconfig(
   path: string | undefined,
   context: string | undefined,
 ): Promise<Cluster> {
-  const { KubeConfig } = await import("@kubernetes/client-node").catch((error) => {
-    throw new StoreMisconfiguredError(
-      "the package @kubernetes/client-node is missing: npm install @kubernetes/client-node",
-      error,
-    );
-  });
+  const KubeConfig = await loadDriver(
+    "@kubernetes/client-node",
+    () => import("@kubernetes/client-node"),
+    ({ KubeConfig }) => KubeConfig,
+  );
   const load = () => {
     const config = new KubeConfig();
     try {

@@ -3,7 +3,13 @@
  * election.
  */
 
-import { InvalidOptionError } from "../../core/index.js";
+import {
+  checkObject,
+  checkOptional,
+  expectedHttp,
+  InvalidOptionError,
+  openServer,
+} from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { DEFAULT_BUDGET_MS, KubernetesApi } from "./connection.js";
@@ -41,14 +47,22 @@ export interface KubernetesOptions {
  * ```
  */
 export function kubernetes(options: KubernetesOptions | { url: string }): StoreSource<LeaseStores> {
+  checkObject("options", options);
   const { namespace, kubeconfig, context } = "url" in options ? parse(options.url) : options;
+  checkOptional("string", { namespace, kubeconfig, context }, [
+    "namespace",
+    "kubeconfig",
+    "context",
+  ]);
   if (namespace !== undefined && !/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(namespace)) {
     throw new InvalidOptionError("namespace", "must be the name of a Kubernetes namespace");
   }
   return {
     async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
       const cluster = await findCluster({ kubeconfig, context }, env.clock);
-      return openCluster(cluster, namespace ?? cluster.namespace ?? "default", env, timeoutMs);
+      const place = namespace ?? cluster.namespace ?? "default";
+      const opening = openCluster(cluster, place, env, timeoutMs);
+      return openServer(expectedHttp([cluster.server]), env, opening, (late) => late.close());
     },
   };
 }

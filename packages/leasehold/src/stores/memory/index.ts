@@ -1,3 +1,4 @@
+import { checkKnown, checkOptional } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { StoreSource, Stores } from "../source.js";
 import { MemoryControlState, memoryControl } from "./control.js";
@@ -59,6 +60,8 @@ const byName = new Map<string, Memory>();
  * ```
  */
 export function memory(options: { name?: string } = {}): StoreSource<Stores> {
+  checkKnown(options, { name: true });
+  checkOptional("string", options, ["name"]);
   const { name = "" } = options;
   if (name === "") return new Memory();
   let found = byName.get(name);

@@ -6,6 +6,7 @@
 import {
   type CallOptions,
   ClosedError,
+  loadDriver,
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "../../core/index.js";
@@ -37,12 +38,11 @@ const START_PARAMS = ["-c", "log_startup_progress_interval=0"];
  * @param directory created if missing; empty: in memory, gone with the process
  */
 export async function pgliteBackend(directory: string, env: Env): Promise<RawBackend> {
-  const { PGlite } = await import("@electric-sql/pglite").catch((error) => {
-    throw new StoreMisconfiguredError(
-      "the package @electric-sql/pglite is missing: npm install @electric-sql/pglite",
-      error,
-    );
-  });
+  const PGlite = await loadDriver(
+    "@electric-sql/pglite",
+    () => import("@electric-sql/pglite"),
+    ({ PGlite }) => PGlite,
+  );
   const lock = directory === "" ? null : await lockDirectory(directory, env);
   const startParams = [...PGlite.defaultStartParams, ...START_PARAMS];
   const db = await PGlite.create({

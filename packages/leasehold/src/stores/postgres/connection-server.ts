@@ -1,7 +1,7 @@
 /** A PostgreSQL server: by URL through the store's own pools, or through the user's pool. */
 
-import { InvalidOptionError, StoreMisconfiguredError } from "../../core/index.js";
-import type { Env } from "../../env/index.js";
+import { InvalidOptionError, loadDriver, StoreMisconfiguredError } from "../../core/index.js";
+import type { Address, Env } from "../../env/index.js";
 import type { RawBackend, Subscription } from "./connection.js";
 import type { PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
 import { Prepared, poolSql, sessionOf } from "./connection-pool.js";
@@ -26,10 +26,11 @@ const CONNECT_TIMEOUT_MS = 5_000;
  *   transaction mode, and `schema=NAME`, which the opening of the store reads
  */
 export async function serverBackend(url: string, { clock, logger }: Env): Promise<RawBackend> {
-  const pg = await import("pg").catch((error) => {
-    throw new StoreMisconfiguredError("the package pg is missing: npm install pg", error);
-  });
-  const { Client, Pool } = pg.default;
+  const { Client, Pool } = await loadDriver(
+    "pg",
+    () => import("pg"),
+    (loaded) => loaded.default,
+  );
   const { connectionString, name, poll } = parse(url);
   const config = {
     connectionString,
@@ -164,6 +165,14 @@ async function subscribe(
     },
     stop,
   };
+}
+
+/** Null for a socket of Unix, or for what is not a URL. */
+export function addressOf(text: string): Address | null {
+  if (!URL.canParse(text)) return null;
+  const { hostname, port, searchParams } = new URL(text);
+  if (hostname === "" || hostname.startsWith("%2F") || searchParams.has("host")) return null;
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 5432) };
 }
 
 function parse(text: string): { connectionString: string; name: string; poll: boolean } {

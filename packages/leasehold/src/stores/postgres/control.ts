@@ -7,7 +7,14 @@
  * chain, the last lock that each takes, and for a few seconds at most: a stuck action would block
  * renewals of the rows that it has locked.
  */
-import type { Act, Actors, AuditEntry, Control, Performed } from "../../control/index.js";
+import {
+  type Act,
+  type Actors,
+  type AuditEntry,
+  type Control,
+  entryOf,
+  type Performed,
+} from "../../control/index.js";
 import type { Failed, LeaseholdError } from "../../core/index.js";
 import type { Session, Sql } from "./connection.js";
 import { addEntries, auditIn, boundWaits } from "./control-audit.js";
@@ -67,8 +74,7 @@ async function performIn<T>(
   const actors = actorsIn(sql, connections);
   const { value, details } = await work(reporting(actors, (error) => failed.push(error)));
   if (failed[0]) throw failed[0];
-  const done = { ...act, phase: "done", details: JSON.stringify(details) } as const;
-  const [entry] = await addEntries(sql, [done]);
+  const [entry] = await addEntries(sql, [entryOf(act, "done", details)]);
   return { value, entry };
 }
 

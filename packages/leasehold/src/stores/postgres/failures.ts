@@ -2,6 +2,7 @@
 import {
   asStoreError,
   ClosedError,
+  certificateProblem,
   type Failed,
   LeaseholdError,
   StoreMisconfiguredError,
@@ -50,6 +51,16 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
     const remedy = MISCONFIGURED[error.code];
     if (remedy)
       return new StoreMisconfiguredError(`PostgreSQL reported: ${message}; ${remedy}`, error);
+  }
+  const untrusted = certificateProblem(error);
+  if (untrusted !== null) {
+    return new StoreMisconfiguredError(`PostgreSQL: ${message}: ${untrusted}`, error);
+  }
+  if (message === "The server does not support SSL connections") {
+    return new StoreMisconfiguredError(
+      `PostgreSQL: ${message}; remove sslmode from the URL`,
+      error,
+    );
   }
   if (message === "Cannot use a pool after calling end on the pool") {
     return new ClosedError("the PostgreSQL store");

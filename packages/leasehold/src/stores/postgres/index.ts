@@ -1,14 +1,24 @@
 /** Leases and tasks in PostgreSQL: a server by URL, the user's pool, or PGlite in this process. */
 import { existsSync } from "node:fs";
 import type { Control, GrantHistory } from "../../control/index.js";
-import { type Key, type LeaseStore, StoreMisconfiguredError } from "../../core/index.js";
+import {
+  checkMethods,
+  checkObject,
+  checkUrl,
+  InvalidOptionError,
+  type Key,
+  kindOf,
+  type LeaseStore,
+  openServer,
+  StoreMisconfiguredError,
+} from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { GeneratorState, TaskStore } from "../../tasks/port.js";
 import type { Diagnosis, MigrationStep, QueuedWaiter } from "../source.js";
 import type { Backend, RawBackend, Sql } from "./connection.js";
 import type { PgliteInstance, PgPool } from "./connection-drivers.js";
 import { ownPgliteBackend, pgliteBackend } from "./connection-pglite.js";
-import { poolBackend, serverBackend } from "./connection-server.js";
+import { addressOf, poolBackend, serverBackend } from "./connection-server.js";
 import { postgresControl } from "./control.js";
 import { PostgresGeneratorState } from "./control-generator.js";
 import { PostgresGrantHistory } from "./control-history.js";
@@ -81,7 +91,23 @@ export interface PostgresDatabase {
  * await database.close();
  * ```
  */
-export async function openPostgres(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
+export function openPostgres(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
+  return atServer(source, env, openDatabase(source, env), (late) => late.close());
+}
+
+/** Reports a server of another kind, if the source names one. */
+function atServer<Opened>(
+  source: PostgresSource,
+  env: Env,
+  opening: Promise<Opened>,
+  close: (late: Opened) => Promise<unknown>,
+): Promise<Opened> {
+  const address = "url" in source ? addressOf(String(source.url)) : null;
+  if (!address) return opening;
+  return openServer({ addresses: [address], protocol: "PostgreSQL" }, env, opening, close);
+}
+
+async function openDatabase(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
   const backend = await openBackend(source, env);
   try {
     await checkIsolation(backend.general);
@@ -125,10 +151,11 @@ export async function openPostgres(source: PostgresSource, env: Env): Promise<Po
  * console.log(await migratePostgres({ directory: "" }, manualEnv()));
  * ```
  */
-export async function migratePostgres(
-  source: PostgresSource,
-  env: Env,
-): Promise<readonly string[]> {
+export function migratePostgres(source: PostgresSource, env: Env): Promise<readonly string[]> {
+  return atServer(source, env, migrateDatabase(source, env), async () => {});
+}
+
+async function migrateDatabase(source: PostgresSource, env: Env): Promise<readonly string[]> {
   const backend = await openBackend(source, env);
   try {
     return await migrate(backend.general, backend.schema);
@@ -243,6 +270,9 @@ function storesOf(source: PostgresSource): PostgresStores {
 export function postgres(
   source: ({ url: string | URL } | { pool: PgPool; watch?: "push" | "poll" }) & InSchema,
 ): PostgresStores {
+  checkObject("options", source);
+  if (!("pool" in source)) checkUrl(source.url);
+  else checkMethods("pool", source.pool, ["connect"], "new pg.Pool(...)");
   return storesOf(source);
 }
 
@@ -269,5 +299,11 @@ export function postgres(
 export function pglite(
   source: ({ directory: string } | { db: PgliteInstance }) & InSchema,
 ): PostgresStores {
+  checkObject("options", source);
+  if ("db" in source) {
+    checkMethods("db", source.db, ["query", "transaction", "listen"], "await PGlite.create()");
+  } else if (typeof source.directory !== "string") {
+    throw new InvalidOptionError("directory", `must be a string, got ${kindOf(source.directory)}`);
+  }
   return storesOf(source);
 }

@@ -2,7 +2,7 @@
 
 import type { LeaseState, LeaseView } from "../../core/index.js";
 import { invariant } from "../../env/index.js";
-import { CLOCK, epochMs, isLive, seenFor, untilMs } from "./lease-rows.js";
+import { CLOCK, epochMs, excludes, isLive, seenFor, untilMs } from "./lease-rows.js";
 import { afterMs, grantId } from "./statements.js";
 
 export interface ViewRow {
@@ -14,6 +14,8 @@ export interface ViewRow {
   readonly state: LeaseState;
   readonly ttlMs: number;
   readonly remainingMs: number;
+  /** Null: the grant does not exclude others, or is live. Absent in rows of grants that were replaced. */
+  readonly freeInMs?: number | null;
   readonly grantedAt: number;
   readonly renewedAt: number | null;
   readonly expiresAt: number;
@@ -24,6 +26,7 @@ const STATE = `CASE WHEN ${isLive("l")} THEN 'live' ELSE coalesce(l.ended, 'expi
 const VIEW = `l.namespace, l.resource, l.holder, ${grantId("l")} AS "grantId", l.token,
   ${STATE} AS state,
   l.ttl_ms AS "ttlMs", CASE WHEN ${isLive("l")} THEN ${untilMs("l.expires_at")} ELSE 0 END AS "remainingMs",
+  CASE WHEN l.ended = 'revoked' AND ${excludes("l")} THEN ${untilMs("l.expires_at")} END AS "freeInMs",
   ${epochMs("l.granted_at")} AS "grantedAt", ${epochMs("l.renewed_at")} AS "renewedAt",
   ${epochMs("l.expires_at")} AS "expiresAt", l.metadata`;
 
@@ -52,9 +55,10 @@ WHERE l.namespace = $1 AND l.resource >= $2 AND ($3::text IS NULL OR l.resource 
 ORDER BY l.resource
 LIMIT $7::int`;
 
-export function viewOf(row: ViewRow): LeaseView {
+export function viewOf({ freeInMs, ...row }: ViewRow): LeaseView {
   return {
     ...row,
+    ...(typeof freeInMs === "number" && { freeInMs: Math.ceil(freeInMs) }),
     token: safeToken(row.token),
     remainingMs: Math.ceil(row.remainingMs),
     grantedAt: isoOf(row.grantedAt),

@@ -237,6 +237,7 @@ function viewOf(key: port.Key, [grantId, holder, state, left]: Reply): port.Leas
     state: state === "revoked" ? state : "live",
     ttlMs: remainingMs,
     remainingMs: state === "revoked" ? 0 : remainingMs,
+    ...(state === "revoked" && remainingMs > 0 && { freeInMs: remainingMs }),
     grantedAt: null,
     renewedAt: null,
     expiresAt: null,

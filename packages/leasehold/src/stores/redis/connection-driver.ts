@@ -2,7 +2,7 @@
  * The interface to ioredis: the parts that the store uses, how it opens connections, and which features
  * it disables.
  */
-import { InvalidOptionError, StoreMisconfiguredError } from "../../core/index.js";
+import { InvalidOptionError, loadDriver, StoreMisconfiguredError } from "../../core/index.js";
 
 /** One ioredis connection. */
 export interface RedisConnection {
@@ -82,9 +82,11 @@ export async function driverByUrl(
   url: string,
 ): Promise<Driver & { readonly query: URLSearchParams }> {
   const { seeds, options, query } = parse(url);
-  const { Redis } = await import("ioredis").catch((error) => {
-    throw new StoreMisconfiguredError("the package ioredis is missing: npm install ioredis", error);
-  });
+  const Redis = await loadDriver(
+    "ioredis",
+    () => import("ioredis"),
+    ({ Redis }) => Redis,
+  );
   return {
     name: `Redis at ${seeds.map(({ host, port }) => `${host}:${port}`).join(",")}`,
     prefix: "",

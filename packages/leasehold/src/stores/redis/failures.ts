@@ -1,6 +1,7 @@
 /** Maps failures of Redis to outcomes: did the script take effect, and can a retry help? */
 import {
   asStoreError,
+  certificateProblem,
   type Failed,
   LeaseholdError,
   StoreMisconfiguredError,
@@ -43,6 +44,10 @@ export function storeError(error: unknown, sent: boolean): LeaseholdError {
   if (error instanceof LeaseholdError) return error;
   if (isRefusal(error)) return refusal(error.message, withoutCommand(error));
   const message = error instanceof Error ? error.message || errorCode(error) : String(error);
+  const untrusted = certificateProblem(error);
+  if (untrusted !== null) {
+    return new StoreMisconfiguredError(`Redis: ${message}: ${untrusted}`, error);
+  }
   return new StoreUnavailableError(`Redis failed: ${message}`, {
     outcome: sent && !UNWRITTEN.test(message) ? "unknown" : "none",
     cause: error instanceof Error ? withoutCommand(error) : error,

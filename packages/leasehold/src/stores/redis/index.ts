@@ -1,6 +1,13 @@
 /** Leases in Redis (6.2 or later) or Valkey: a single server, a cluster, or the user's client. */
 
-import { InvalidOptionError } from "../../core/index.js";
+import {
+  checkMethods,
+  checkObject,
+  checkUrl,
+  type ExpectedServer,
+  InvalidOptionError,
+  openServer,
+} from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import { CompatibilityLeaseStore, FORMATS, type Format } from "./compatibility.js";
@@ -57,6 +64,14 @@ export function redis(
   source: ({ readonly url: string | URL } | { readonly client: RedisClient | RedisClusterClient }) &
     RedisOptions,
 ): StoreSource<LeaseStores> {
+  checkObject("options", source);
+  if (!("client" in source)) checkUrl(source.url);
+  else {
+    const { client } = source;
+    // A client of node-redis has duplicate(), and no call().
+    const methods = "nodes" in Object(client) ? ["nodes"] : ["duplicate", "call"];
+    checkMethods("client", client, methods, "new Redis(...) of ioredis");
+  }
   return {
     async open(env: Env, timeoutMs = OPEN_TIMEOUT_MS) {
       if ("client" in source) {
@@ -71,9 +86,19 @@ export function redis(
         );
       }
       const format = source.format ?? query.get("format") ?? undefined;
-      return openRedis(driver, env, timeoutMs, formatOf(format));
+      const opening = openRedis(driver, env, timeoutMs, formatOf(format));
+      const expected = expectedAt(String(source.url), driver);
+      return openServer(expected, env, opening, (late) => late.close());
     },
   };
+}
+
+function expectedAt(url: string, { seeds }: Driver): ExpectedServer {
+  if (/^rediss:/i.test(url)) {
+    const remedies = { Redis: "it has no TLS, so write redis://" };
+    return { addresses: seeds, protocol: "TLS", remedies };
+  }
+  return { addresses: seeds, protocol: "Redis", remedies: { TLS: "write rediss:// for TLS" } };
 }
 
 function formatOf(format: string | undefined): Format | undefined {

@@ -74,6 +74,7 @@ export function viewOf(
     view;
   if (grantId === undefined) return null;
   const live = ended === "" && nowUs < Number(expiresAt);
+  const leftMs = Math.ceil((Number(expiresAt) - nowUs) / 1_000);
   return {
     namespace,
     resource,
@@ -82,7 +83,8 @@ export function viewOf(
     token: tokenOf(token),
     state: live ? "live" : ended === "" ? "expired" : (ended as "released" | "revoked"),
     ttlMs: Number(ttlMs),
-    remainingMs: live ? Math.ceil((Number(expiresAt) - nowUs) / 1_000) : 0,
+    remainingMs: live ? leftMs : 0,
+    ...(ended === "revoked" && leftMs > 0 && { freeInMs: leftMs }),
     grantedAt: timeOf(Number(grantedAt)),
     renewedAt: renewedAt ? timeOf(Number(renewedAt)) : null,
     expiresAt: timeOf(Number(expiresAt)),

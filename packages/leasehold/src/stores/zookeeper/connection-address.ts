@@ -2,7 +2,12 @@
  * Parses the address of the ensemble from a URL:
  * `zookeeper://user:password@a:2181,b,c/chroot?sessionTimeoutMs=15000`.
  */
-import { checkInteger, InvalidOptionError, StoreMisconfiguredError } from "../../core/index.js";
+import {
+  checkArray,
+  checkInteger,
+  InvalidOptionError,
+  StoreMisconfiguredError,
+} from "../../core/index.js";
 
 /** Options of `zookeeper()`. */
 export interface ZooKeeperOptions {
@@ -63,6 +68,7 @@ function sessionOf(query: URLSearchParams): { sessionTimeoutMs?: number } {
 /** @throws INVALID_OPTION */
 export function checkOptions(options: ZooKeeperOptions): void {
   const { servers, chroot = "", sessionTimeoutMs = DEFAULT_SESSION_TIMEOUT_MS, auth } = options;
+  checkArray("servers", servers);
   if (servers.length === 0)
     throw new InvalidOptionError("servers", "must contain at least one server");
   for (const server of servers) {

@@ -9,7 +9,7 @@
  *
  * This relies on some driver internals; the tests check them for the allowed versions.
  */
-import { StoreMisconfiguredError } from "../../core/index.js";
+import { loadDriver, StoreMisconfiguredError } from "../../core/index.js";
 
 export interface Stat {
   readonly czxid: Buffer;
@@ -106,14 +106,12 @@ export interface Driver {
   readonly ACL: { readonly OPEN_ACL_UNSAFE: unknown; readonly CREATOR_ALL_ACL: unknown };
 }
 
-export async function loadDriver(): Promise<Driver> {
-  const loaded: unknown = await import("node-zookeeper-client").catch((error) => {
-    throw new StoreMisconfiguredError(
-      "the package node-zookeeper-client is missing: npm install node-zookeeper-client",
-      error,
-    );
-  });
-  return loaded as Driver;
+export function loadZooKeeper(): Promise<Driver> {
+  return loadDriver(
+    "node-zookeeper-client",
+    () => import("node-zookeeper-client"),
+    (loaded: unknown) => ("createClient" in Object(loaded) ? (loaded as Driver) : undefined),
+  );
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Leases in ZooKeeper, in the layout of Curator's lock recipes. */
+import { checkObject, openServer } from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import type { LeaseStores, StoreSource } from "../source.js";
 import {
@@ -7,7 +8,7 @@ import {
   optionsOf,
   type ZooKeeperOptions,
 } from "./connection-address.js";
-import { loadDriver } from "./connection-driver.js";
+import { loadZooKeeper } from "./connection-driver.js";
 import { Session } from "./connection-session.js";
 import { storeError } from "./failures.js";
 import { Paths } from "./keys.js";
@@ -37,10 +38,19 @@ const OPEN_SHARE = 0.9;
  * ```
  */
 export function zookeeper(options: ZooKeeperOptions | { url: string }): StoreSource<LeaseStores> {
+  checkObject("options", options);
   const given = "url" in options ? optionsOf(options.url) : options;
   checkOptions(given);
   return {
-    open: (env, timeoutMs) => openZooKeeper(given, env, timeoutMs ?? DEFAULT_OPEN_TIMEOUT_MS),
+    open(env, timeoutMs) {
+      const opening = openZooKeeper(given, env, timeoutMs ?? DEFAULT_OPEN_TIMEOUT_MS);
+      const addresses = given.servers.map((server) => {
+        const [host = "", port = "2181"] = server.split(":");
+        return { host, port: Number(port) };
+      });
+      const expected = { addresses, protocol: "ZooKeeper" } as const;
+      return openServer(expected, env, opening, (late) => late.close());
+    },
   };
 }
 
@@ -49,7 +59,7 @@ async function openZooKeeper(
   env: Env,
   timeoutMs: number,
 ): Promise<LeaseStores> {
-  const driver = await loadDriver();
+  const driver = await loadZooKeeper();
   const deadlineMs = env.clock.monotonic() + timeoutMs * OPEN_SHARE;
   const watches = new Watches();
   let store: ZooKeeperLeaseStore | undefined;

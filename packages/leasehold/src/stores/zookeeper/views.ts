@@ -57,6 +57,7 @@ function liveView({ namespace, resource }: Key, contender: Contender, nowMs: num
     metadata,
     state: revoked ? "revoked" : "live",
     remainingMs: revoked ? 0 : Math.min(ttlMs, Math.max(0, expiresAtMs - nowMs)),
+    ...(revoked && { freeInMs: Math.max(0, expiresAtMs - nowMs) }),
     renewedAt: renewedAtMs === null ? null : textOf(renewedAtMs),
     expiresAt: textOf(expiresAtMs),
   };

@@ -47,8 +47,12 @@ export const views: Section = (test, expect) => {
     });
     await t.revoke(second, "atExpiry");
     await shows(second, "revoked");
+    const blocking = await t.view(second);
+    expect(blocking?.freeInMs).toBeGreaterThan(0);
+    expect(blocking?.freeInMs).toBeLessThanOrEqual(second.answer.ttlMs);
     await t.revoke(second, "now");
     await shows(second, "revoked");
+    expect((await t.view(second))?.freeInMs).toBe(undefined);
     const third = await t.hold(t.key(), { ttlMs: t.shortTtlMs });
     await t.expire(third);
     await shows(third, "expired");

@@ -20,5 +20,6 @@ WITH clock AS MATERIALIZED (
 SELECT l.n::int AS n, l.namespace, l.resource, l.holder, left(encode(sha256(convert_to(l.lease_id, 'UTF8')), 'hex'), 16) AS "grantId", l.token,
   CASE WHEN (l.ended IS NULL AND l.expires_at > c.now) THEN 'live' ELSE coalesce(l.ended, 'expired') END AS state,
   l.ttl_ms AS "ttlMs", CASE WHEN (l.ended IS NULL AND l.expires_at > c.now) THEN date_part('epoch', l.expires_at - c.now) * 1000 ELSE 0 END AS "remainingMs",
+  CASE WHEN l.ended = 'revoked' AND (l.ended IS DISTINCT FROM 'released' AND l.expires_at > c.now) THEN date_part('epoch', l.expires_at - c.now) * 1000 END AS "freeInMs",
   date_part('epoch', l.granted_at) * 1000 AS "grantedAt", date_part('epoch', l.renewed_at) * 1000 AS "renewedAt",
   date_part('epoch', l.expires_at) * 1000 AS "expiresAt", l.metadata FROM seen l CROSS JOIN clock c WHERE l.lease_id <> ''

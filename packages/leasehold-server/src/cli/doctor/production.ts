@@ -1,0 +1,135 @@
+/**
+ * Reads from the /metrics of a running server, worker or program what a TTL depends on: how late its timers
+ * fire, how late grants are renewed, how long renewals take, and how much time they leave.
+ */
+
+import { type Diagnosis, systemClock, withTimeout } from "leasehold/internal";
+
+const TIMEOUT_MS = 5_000;
+/** The share of events that a TTL should survive. */
+const SHARE = 0.999;
+
+/** All figures are upper bounds: those of the histogram's buckets. */
+export interface Distribution {
+  readonly count: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly p999Ms: number;
+  readonly maxMs: number;
+}
+
+/** Null where nothing was recorded. */
+export interface Production {
+  readonly source: string;
+  readonly renewal: Distribution | null;
+  /** How much later than after a third of its TTL a grant was renewed. */
+  readonly delay: Distribution | null;
+  readonly stall: Distribution | null;
+  /** A lower bound of the time that 999 of 1,000 renewals had left. */
+  readonly leastLeftMs: number | null;
+}
+
+/** Cumulative counts by upper bound in milliseconds, ascending. */
+type Buckets = readonly (readonly [untilMs: number, count: number])[];
+
+export interface ProductionRead {
+  readonly production: Production | null;
+  /** Why there is none, although there should be. */
+  readonly problems: readonly Diagnosis[];
+}
+
+/**
+ * @param store a server's has metrics of its own
+ * @param given default: those of the server; none if the store is no server
+ */
+export async function readProduction(
+  store: string,
+  given: string | undefined,
+): Promise<ProductionRead> {
+  const server = /^https?:/i.test(store) ? new URL(store) : null;
+  const problem = (value: string, remedy: string): ProductionRead => ({
+    production: null,
+    problems: [{ what: "metrics of production", value, verdict: "doubtful", remedy }],
+  });
+  if (given === undefined && !server) return { production: null, problems: [] };
+  if (given !== undefined && !/^https?:/i.test(given)) {
+    return problem("not read", "--metrics must be the http:// URL of a /metrics");
+  }
+  const url = new URL(given ?? `${store.replace(/\/+$/, "")}/metrics`);
+  // The key of the store is for that server alone.
+  const key = url.username || (url.origin === server?.origin ? server.username : "");
+  url.username = url.password = "";
+  try {
+    const { status, text } = await read(url, key);
+    if (status !== 200) {
+      return problem(`${url.href} returned ${status}`, "pass a key that may read metrics");
+    }
+    return { production: productionOf(text, url.href), problems: [] };
+  } catch {
+    return problem(`${url.href} did not answer`, "check the address, or leave --metrics out");
+  }
+}
+
+/** Rejects if there is no answer in time. */
+async function read(url: URL, key: string): Promise<{ status: number; text: string }> {
+  const giveUp = new AbortController();
+  const reading = fetch(url, {
+    headers: key === "" ? {} : { authorization: `Bearer ${key}` },
+    signal: giveUp.signal,
+  }).then(async (response) => ({ status: response.status, text: await response.text() }));
+  return withTimeout(systemClock, TIMEOUT_MS, reading, () => {
+    giveUp.abort();
+    throw new Error("no answer");
+  });
+}
+
+/** @param source shown in the report */
+export function productionOf(text: string, source: string): Production {
+  const left = bucketsOf(text, "leasehold_lease_renew_left_seconds");
+  return {
+    source,
+    renewal: distributionOf(
+      bucketsOf(text, "leasehold_store_duration_seconds", 'store="leases",operation="renew"'),
+    ),
+    delay: distributionOf(bucketsOf(text, "leasehold_lease_renew_delay_seconds")),
+    stall: distributionOf(bucketsOf(text, "leasehold_process_stall_seconds")),
+    leastLeftMs: lowerBound(left, 1 - SHARE),
+  };
+}
+
+/** Sums up all series of the histogram whose labels contain the text. */
+function bucketsOf(text: string, name: string, labels = ""): Buckets {
+  const counts = new Map<number, number>();
+  for (const line of text.split("\n")) {
+    if (!line.startsWith(`${name}_bucket{`) || !line.includes(labels)) continue;
+    const [, le = "", count = ""] = /le="([^"]+)"\} (\S+)$/.exec(line) ?? [];
+    const untilMs = le === "+Inf" ? Number.POSITIVE_INFINITY : Number(le) * 1_000;
+    counts.set(untilMs, (counts.get(untilMs) ?? 0) + Number(count));
+  }
+  return [...counts].sort(([a], [b]) => a - b);
+}
+
+function distributionOf(buckets: Buckets): Distribution | null {
+  const count = buckets.at(-1)?.[1] ?? 0;
+  if (count === 0) return null;
+  const until = (share: number) => boundOf(buckets, rankOf(share, count));
+  return { count, p50Ms: until(0.5), p99Ms: until(0.99), p999Ms: until(SHARE), maxMs: until(1) };
+}
+
+function rankOf(share: number, count: number): number {
+  return Math.max(1, Math.ceil(share * count));
+}
+
+/** The upper bound of the bucket that has the event of this rank; of the last bucket, its lower bound. */
+function boundOf(buckets: Buckets, rank: number): number {
+  const index = buckets.findIndex(([, below]) => below >= rank);
+  const [untilMs = 0] = buckets[index] ?? [];
+  return Number.isFinite(untilMs) ? untilMs : (buckets[index - 1]?.[0] ?? 0);
+}
+
+function lowerBound(buckets: Buckets, share: number): number | null {
+  const count = buckets.at(-1)?.[1] ?? 0;
+  if (count === 0) return null;
+  const index = buckets.findIndex(([, below]) => below >= rankOf(share, count));
+  return buckets[index - 1]?.[0] ?? 0;
+}

@@ -1,0 +1,85 @@
+/** Bodies without a JSON content type, over HTTP: what `curl -d` sends is served, a web page's form is not. */
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
+import { openTestApp } from "../../../../tests/support/app.js";
+import { newKey } from "../../../../tests/support/console.js";
+import { type AppOptions, listen } from "./index.js";
+
+const FORM = "application/x-www-form-urlencoded";
+const TASK = '{"task_data":1}';
+
+async function open(options: Pick<AppOptions, "auth"> = {}) {
+  const { app, stores } = await openTestApp(options);
+  const server = await listen({ app, port: 0, host: "127.0.0.1" });
+  onTestFinished(() => server.close());
+  const send = async (
+    body: string,
+    headers: Record<string, string>,
+    { method = "POST", path = "/api/tasks" } = {},
+  ) => {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request(new URL(path, server.url), { method, headers }, resolve)
+        .once("error", reject)
+        .end(body);
+    });
+    const { code, id } = JSON.parse(await text(answer));
+    return { status: answer.statusCode, code, id };
+  };
+  return { send, stores };
+}
+
+test("JSON is accepted with the types that clients send by default, or none", async () => {
+  const { send } = await open();
+  const agent = { "user-agent": "curl/8.5.0" };
+  for (const type of [FORM, "text/plain;charset=UTF-8"]) {
+    expect(await send(TASK, { ...agent, "content-type": type })).toMatchObject({ status: 201 });
+  }
+  expect(await send(TASK, agent)).toMatchObject({ status: 201 });
+  const chunked = { "content-type": FORM, "transfer-encoding": "chunked" };
+  expect(await send(TASK, chunked)).toMatchObject({ status: 201 });
+  // The schema applies as it does to any JSON.
+  expect(await send('{"data":1}', { "content-type": FORM })).toMatchObject({ status: 422 });
+});
+
+test("a body of these types that is not JSON is 415", async () => {
+  const { send } = await open();
+  for (const body of ["task_data=1", "{", "task_data"]) {
+    const reply = await send(body, { "content-type": FORM });
+    expect(reply).toMatchObject({ status: 415, code: "UNSUPPORTED_MEDIA_TYPE" });
+  }
+});
+
+test("a body of these types that a web page may have sent is 415 without a key", async () => {
+  const { send, stores } = await open();
+  const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+  for (const type of [FORM, "text/plain", "multipart/form-data; boundary=x", undefined]) {
+    for (const sign of [
+      { origin: "https://evil.example" },
+      { origin: "null" },
+      { origin: "http://127.0.0.1" },
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-origin" },
+      { referer: "https://evil.example/" },
+      { cookie: "session=1" },
+      { "user-agent": browser },
+    ]) {
+      const headers = { ...sign, ...(type !== undefined && { "content-type": type }) };
+      const { status, code } = await send(TASK, headers);
+      expect([headers, status, code]).toEqual([headers, 415, "UNSUPPORTED_MEDIA_TYPE"]);
+    }
+  }
+  expect((await stores.tasks.list({ namespace: "default" })).items).toEqual([]);
+});
+
+test("a request with a key is served with any of these types: no page can send its key", async () => {
+  const { send, stores } = await open({ auth: "keys" });
+  const key = await newKey(stores, "admin");
+  const page = { origin: "https://evil.example", "content-type": FORM };
+  expect(await send(TASK, page)).toMatchObject({ status: 401 });
+  const authorization = `Bearer ${key}`;
+  expect(await send(TASK, { ...page, authorization })).toMatchObject({ status: 201 });
+  // What a browser itself adds for a page is no key of this server.
+  const basic = `Basic ${btoa(`x:${key}`)}`;
+  expect(await send(TASK, { ...page, authorization: basic })).toMatchObject({ status: 401 });
+});

@@ -1,0 +1,79 @@
+/** Kinds of tasks that no live worker handles: in the log and in /v1/workers. */
+import type { Logger } from "leasehold";
+import { manualEnv } from "leasehold/testing";
+import { expect, test } from "vitest";
+import { openTestApp, PROCESSOR } from "../../../../../tests/support/app.js";
+
+const NONE: readonly object[] = [];
+
+async function open() {
+  const warnings: object[] = [];
+  const none = () => {};
+  const logger: Logger = {
+    debug: none,
+    info: none,
+    warn: (fields: object) => void warnings.push(fields),
+    error: (fields: object) => void warnings.push(fields),
+  };
+  const env = { ...manualEnv(), logger };
+  const { ask } = await openTestApp({ env });
+  return {
+    ask,
+    clock: env.clock,
+    warnings,
+    add: (more: object = {}) =>
+      ask("POST", "/api/tasks", { task_data: { sleep_duration_seconds: 5 }, ...more }),
+    claim: (kinds: readonly string[] | null) =>
+      ask("POST", "/api/tasks/next", { processor: PROCESSOR, kinds }),
+    unhandled: async () => (await ask("GET", "/v1/workers")).body.unhandled,
+  };
+}
+
+test("a kind without a worker is reported, with its tasks, and logged once", async () => {
+  const { clock, add, claim, unhandled, warnings } = await open();
+  await claim(["sleep"]);
+  const dueAt = new Date(clock.wall()).toISOString();
+  await add();
+  await add();
+  expect(await unhandled()).toEqual(NONE);
+  await clock.advance(12_000);
+  const kind = { queue: "default", kind: "default", tasks: 2, dueAt };
+  expect(await unhandled()).toEqual([kind]);
+  await clock.advance(60_000);
+  expect(warnings).toEqual([{ event: "kind_unhandled", namespace: "default", ...kind }]);
+});
+
+test("a kind is handled while a worker claims it, runs it, or took one recently", async () => {
+  const { ask, clock, add, claim, unhandled, warnings } = await open();
+  await claim(null);
+  await add();
+  await add();
+  const { body } = await claim(null);
+  await add({ kind: "claimed", queue: "other" });
+  await clock.advance(60_000);
+  // The claims cover every kind of the queue "default" only.
+  expect(await unhandled()).toMatchObject([{ queue: "other", kind: "claimed" }]);
+  expect(warnings).toHaveLength(1);
+  await clock.advance(90_000);
+  // The claim is too old to count, and so is the task that ran.
+  const [{ id }] = body.tasks;
+  expect((await ask("GET", `/api/tasks/${id}`)).body.state).toBe("pending");
+  expect(await unhandled()).toHaveLength(2);
+  expect(warnings).toHaveLength(2);
+  await claim(null);
+  await clock.advance(30_000);
+  expect(await unhandled()).toHaveLength(1);
+});
+
+test("tasks that are not due yet, and tasks of paused queues, are not reported", async () => {
+  const { ask, clock, add, unhandled, warnings } = await open();
+  const later = new Date(clock.wall() + 60_000).toISOString();
+  await add({ scheduled_at: later });
+  await ask("PUT", "/v1/pauses", { kind: "queue", name: "held", reason: "test" });
+  await add({ queue: "held" });
+  await clock.advance(65_000);
+  expect(await unhandled()).toEqual(NONE);
+  await clock.advance(20_000);
+  expect(await unhandled()).toMatchObject([{ queue: "default", tasks: 1, dueAt: later }]);
+  expect(warnings).toHaveLength(1);
+});

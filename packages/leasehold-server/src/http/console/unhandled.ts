@@ -1,0 +1,80 @@
+/** Warns about kinds of tasks that no live worker handles: in the log, and in the answer of /v1/workers. */
+import type { Env } from "leasehold";
+import {
+  type Control,
+  type Repeating,
+  repeat,
+  type TaskStore,
+  type UnhandledKind,
+  unhandledKinds,
+} from "leasehold/internal";
+import type { Activities } from "../events/activity.js";
+import { CachedRead } from "./cached-read.js";
+
+const CHECK_MS = 15_000;
+/** Tenants that are checked: the latest that enqueued a task through this instance. */
+const MAX_TENANTS = 100;
+
+interface Options {
+  readonly env: Env;
+  readonly tasks: Pick<TaskStore, "list">;
+  readonly activities: Activities;
+  readonly control: Control | undefined;
+  /** The namespace of requests without a key: checked always, as its tasks may be older than the process. */
+  readonly namespace: string;
+}
+
+export class UnhandledKinds {
+  readonly #env: Env;
+  readonly #read: CachedRead<readonly UnhandledKind[]>;
+  readonly #tenants: Set<string>;
+  readonly #warned = new Set<string>();
+  readonly #checks: Repeating;
+
+  constructor({ env, tasks, activities, control, namespace: own }: Options) {
+    this.#env = env;
+    this.#tenants = new Set([own]);
+    this.#read = new CachedRead(env.clock, async (namespace) => {
+      const pauses = (await control?.pauses.list(namespace)) ?? [];
+      return unhandledKinds((query) => tasks.list({ ...query, namespace }), {
+        nowMs: env.clock.wall(),
+        claimers: activities.of(namespace).recent.claimers(),
+        pausedQueues: pauses.flatMap(({ kind, name }) => (kind === "queue" ? name : [])),
+      });
+    });
+    this.#checks = repeat(env, "check for kinds without a worker", CHECK_MS, () => this.#warn());
+  }
+
+  /** Adds a tenant to those that are checked. */
+  note(namespace: string): void {
+    if (this.#tenants.size < MAX_TENANTS) this.#tenants.add(namespace);
+  }
+
+  /** Rejects if a store is unavailable. */
+  of(namespace: string): Promise<readonly UnhandledKind[]> {
+    return this.#read.of(namespace);
+  }
+
+  stop(): Promise<void> {
+    return this.#checks.stop();
+  }
+
+  /** Warns once about each kind, and again if it was handled in between. */
+  async #warn(): Promise<void> {
+    const found = new Set<string>();
+    for (const namespace of this.#tenants) {
+      for (const unhandled of await this.of(namespace)) {
+        const { queue, kind } = unhandled;
+        const name = JSON.stringify([namespace, queue, kind]);
+        found.add(name);
+        if (this.#warned.has(name)) continue;
+        this.#warned.add(name);
+        this.#env.logger.warn(
+          { event: "kind_unhandled", namespace, ...unhandled },
+          `no live worker handles tasks of the kind ${kind} in the queue ${queue}: they stay pending`,
+        );
+      }
+    }
+    for (const name of this.#warned) if (!found.has(name)) this.#warned.delete(name);
+  }
+}

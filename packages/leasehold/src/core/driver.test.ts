@@ -1,0 +1,80 @@
+/** Drivers that cannot be loaded, as real packages in a folder: each is reported with its own cause. */
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { beforeAll, describe, expect, it } from "vitest";
+import { temporaryFolder } from "../../../../tests/support/processes.js";
+import { loadDriver } from "./driver.js";
+
+const PACKAGES = {
+  "missing-own": `import "missing-inside"; export const Client = 1;`,
+  "missing-file": `import "./no-such-file.js"; export const Client = 1;`,
+  "syntax-error": "export const Client = ;",
+  throws: `throw new RangeError("needs Node 24");`,
+  old: "export const createClient = 1;",
+  works: "export const Client = 1;",
+};
+type Name = keyof typeof PACKAGES | "missing";
+let load: (name: Name) => () => Promise<{ readonly Client?: number }>;
+
+beforeAll(async () => {
+  const modules = join(await temporaryFolder(), "node_modules");
+  const write = async (name: string, files: Readonly<Record<string, string>>) => {
+    await mkdir(join(modules, name), { recursive: true });
+    for (const [file, text] of Object.entries(files)) {
+      await writeFile(join(modules, name, file), text);
+    }
+  };
+  for (const [name, text] of Object.entries(PACKAGES)) {
+    await write(name, { "package.json": `{"type":"module","exports":"./i.js"}`, "i.js": text });
+  }
+  // In node_modules, so that Node loads it itself, and what it imports.
+  await write("entry", {
+    "package.json": `{"type":"module"}`,
+    "i.js": "export const load = (name) => () => import(name);",
+  });
+  const entry = pathToFileURL(join(modules, "entry", "i.js")).href;
+  ({ load } = (await import(/* @vite-ignore */ entry)) as { load: typeof load });
+});
+
+describe("loadDriver", () => {
+  const open = (name: Name) => loadDriver(name, load(name), ({ Client }) => Client);
+
+  it("returns the part of the package that the store uses", async () => {
+    expect(await open("works")).toBe(1);
+  });
+
+  it.each([
+    ["missing", /^the package missing is missing: npm install missing$/],
+    [
+      "missing-own",
+      /^the package missing-own is installed but .*Cannot find package 'missing-inside'/,
+    ],
+    [
+      "missing-file",
+      /^the package missing-file is installed but .*Cannot find module .*no-such-file/,
+    ],
+    ["syntax-error", /^the package syntax-error is installed but .*SyntaxError: Unexpected token/],
+    [
+      "throws",
+      /^the package throws is installed but .*RangeError: needs Node 24; install it again/,
+    ],
+  ] as const)("reports the cause of %s", async (name, message) => {
+    const cause: unknown = await load(name)().catch((error: unknown) => error);
+    expect(cause).toBeInstanceOf(Error);
+    await expect(open(name)).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      retryable: false,
+      outcome: "none",
+      message: expect.stringMatching(message),
+      cause: expect.objectContaining({ message: (cause as Error).message }),
+    });
+  });
+
+  it("names a version that lacks what the store uses", async () => {
+    await expect(open("old")).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringMatching(/^the package old lacks what leasehold uses of it: install/),
+    });
+  });
+});

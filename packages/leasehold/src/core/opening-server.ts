@@ -1,0 +1,75 @@
+/** Opening a store at an address: a server of another kind is reported as such, and soon. */
+import { type Address, type Env, otherProtocolAt, type Protocol } from "../env/index.js";
+import { LeaseholdError, StoreMisconfiguredError } from "./errors.js";
+
+/** A healthy server has long answered by then. */
+const PATIENCE_MS = 400;
+
+export interface ExpectedServer {
+  /** One right server is enough: only if each is of another kind, that is reported. */
+  readonly addresses: readonly Address[];
+  readonly protocol: Protocol;
+  /** What to change if that protocol answers, such as `rediss://` for TLS. */
+  readonly remedies?: Partial<Readonly<Record<Protocol, string>>>;
+}
+
+/**
+ * Returns what `opening` opens. If it fails for a while or takes long, this asks the addresses which protocol they
+ * answer, and rejects if it is another one. What opens after that is closed.
+ * @throws STORE_MISCONFIGURED; otherwise as `opening`
+ */
+export function openServer<Opened>(
+  expected: ExpectedServer,
+  { clock }: Env,
+  opening: Promise<Opened>,
+  close: (late: Opened) => Promise<unknown>,
+): Promise<Opened> {
+  return new Promise((resolve, reject) => {
+    let asked: Promise<string | null> | undefined;
+    const problem = () => (asked ??= problemOf(expected));
+    const onSlow = () => {
+      void problem().then((found) => {
+        if (found === null) return;
+        reject(new StoreMisconfiguredError(found));
+        opening.then(close).catch(() => {});
+      });
+    };
+    const timer = clock.timer(PATIENCE_MS, onSlow, { background: true });
+    opening.then(
+      (opened) => {
+        timer.cancel();
+        resolve(opened);
+      },
+      async (error: unknown) => {
+        timer.cancel();
+        const isTransient = error instanceof LeaseholdError && error.retryable;
+        const found = isTransient ? await problem() : null;
+        reject(found === null ? error : new StoreMisconfiguredError(found, error));
+      },
+    );
+  });
+}
+
+/** The address in a URL, for a store that is reached by HTTP. */
+export function expectedHttp(urls: readonly string[]): ExpectedServer {
+  const addresses = urls.map(addressOf);
+  if (urls[0]?.startsWith("https:")) {
+    return { addresses, protocol: "TLS", remedies: { HTTP: "it has no TLS" } };
+  }
+  return { addresses, protocol: "HTTP", remedies: { TLS: "the URL must ask for TLS" } };
+}
+
+function addressOf(text: string): Address {
+  const { hostname, port, protocol } = new URL(text);
+  const standard = protocol === "https:" ? 443 : 80;
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || standard) };
+}
+
+async function problemOf({ addresses, protocol, remedies = {} }: ExpectedServer) {
+  const found = await Promise.all(addresses.map((address) => otherProtocolAt(address, protocol)));
+  const [first] = found;
+  if (!first || found.includes(null)) return null;
+  const where = addresses.map(({ host, port }) => `${host}:${port}`).join(", ");
+  const remedy = remedies[first] ?? "correct host and port";
+  return `${where} answers as ${first}, not as ${protocol}: ${remedy}`;
+}

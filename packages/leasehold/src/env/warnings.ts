@@ -1,0 +1,96 @@
+/**
+ * The logger of a client that was given none: warnings and errors become warnings of the process, each
+ * once, so that a first failure is seen and a repeated one floods nothing. Node prints them to stderr;
+ * `process.on("warning", ...)` receives them, and `node --disable-warning=CODE` silences one.
+ */
+import type { Logger } from "./logger.js";
+
+/** The code of each message that the library logs as a warning or an error. docs/warnings.md explains them. */
+export const WARNING_CODES = {
+  "a lease is still held, and nothing else keeps this process alive": "LEASEHOLD_W_FORGOTTEN_LEASE",
+  "a report is not acknowledged yet": "LEASEHOLD_W_REPORT_UNCONFIRMED",
+  "an onLost handler threw": "LEASEHOLD_W_LISTENER_THREW",
+  "background work failed": "LEASEHOLD_W_BACKGROUND_FAILED",
+  "could not claim tasks": "LEASEHOLD_W_CLAIM_FAILED",
+  "could not close before the process ends": "LEASEHOLD_W_CLOSE_FAILED",
+  "could not generate": "LEASEHOLD_W_GENERATE_FAILED",
+  "could not plan the shards": "LEASEHOLD_W_SHARDS_FAILED",
+  "could not read the plan of the shards": "LEASEHOLD_W_SHARDS_FAILED",
+  "could not requeue a task whose claimer has gone": "LEASEHOLD_W_REQUEUE_FAILED",
+  "could not write ended grants to the history": "LEASEHOLD_W_HISTORY_FAILED",
+  "ended grants are missing in the history": "LEASEHOLD_W_HISTORY_INCOMPLETE",
+  "ended grants may be missing in the history": "LEASEHOLD_W_HISTORY_INCOMPLETE",
+  "gave up; not confirmed": "LEASEHOLD_W_RELEASE_UNCONFIRMED",
+  "lease lost": "LEASEHOLD_W_LEASE_LOST",
+  "lease not released": "LEASEHOLD_W_RELEASE_UNCONFIRMED",
+  "observing a store that does not answer": "LEASEHOLD_W_STORE_UNAVAILABLE",
+  "renewal failed": "LEASEHOLD_W_RENEWAL_FAILED",
+  "task failed": "LEASEHOLD_W_TASK_FAILED",
+  "the connection was lost; reconnecting": "LEASEHOLD_W_CONNECTION_LOST",
+  "the notification connection was lost": "LEASEHOLD_W_CONNECTION_LOST",
+  "the session has ended, with all its leases": "LEASEHOLD_W_SESSION_ENDED",
+  "the store is unavailable: the work runs unfenced": "LEASEHOLD_W_UNFENCED",
+  "the store refused a late report": "LEASEHOLD_W_REPORT_REFUSED",
+  "the work does not stop": "LEASEHOLD_W_WORK_DOES_NOT_STOP",
+  "the work ended by itself": "LEASEHOLD_W_WORK_ENDED",
+  "the work failed": "LEASEHOLD_W_WORK_FAILED",
+  "this member no longer coordinates": "LEASEHOLD_W_SHARDS_FAILED",
+  "waiting for a lease of this very client: a run within a run waits for ever":
+    "LEASEHOLD_W_NESTED_RUN",
+  "waiting for a lease": "LEASEHOLD_W_LONG_WAIT",
+  "waiting for a store that does not answer": "LEASEHOLD_W_STORE_UNAVAILABLE",
+  "watch broke; subscribing again": "LEASEHOLD_W_CONNECTION_LOST",
+  "watch of tasks broke; subscribing again": "LEASEHOLD_W_CONNECTION_LOST",
+} as const;
+
+/** What a program logs itself by `context.log` of a handler. */
+const OTHER = "LEASEHOLD_W_LOGGED";
+/** Different warnings that a process emits at most. */
+const MAX_EMITTED = 100;
+
+interface Emitted {
+  readonly type: string;
+  readonly code: string;
+  readonly detail: string;
+}
+type Emit = (message: string, options: Emitted) => void;
+
+/** @param emit default: `process.emitWarning`, or the console where there is no process */
+export function warningLogger(emit: Emit = emitWarning): Logger {
+  const emitted = new Set<string>();
+  const warn = (fields: object, message: string) => {
+    const code = (WARNING_CODES as Record<string, string>)[message] ?? OTHER;
+    const { kind, err } = fields as { kind?: unknown; err?: unknown };
+    // One handler's failure must not hide another's.
+    const key = `${code === OTHER ? message : code} ${typeof kind === "string" ? kind : ""}`;
+    if (emitted.has(key) || emitted.size >= MAX_EMITTED) return;
+    emitted.add(key);
+    const cause = err instanceof Error ? `: ${err.name}: ${err.message}` : "";
+    const detail = [describe(fields), stackOf(err), REMEDY].filter(Boolean).join("\n");
+    emit(`${message}${cause}`, { type: "LeaseholdWarning", code, detail });
+  };
+  return { debug() {}, info() {}, warn, error: warn };
+}
+
+const REMEDY =
+  "Reported once. Pass a logger to connect() to see all: connect(url, { logger: console })";
+
+/** The fields as `name: value`, without the error, which has lines of its own. */
+function describe(fields: object): string {
+  return Object.entries(fields)
+    .filter(([name, value]) => name !== "err" && value !== undefined)
+    .map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`)
+    .join(", ");
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? "") : "";
+}
+
+function emitWarning(message: string, options: Emitted): void {
+  const { process } = globalThis as {
+    process?: { emitWarning?: (message: string, options: Emitted) => void };
+  };
+  if (process?.emitWarning) process.emitWarning(message, options);
+  else console.warn(`[${options.code}] ${message}\n${options.detail}`);
+}
