@@ -1,7 +1,14 @@
 import type { ConnectOptions, Env, LeaseStores, Page, Stores } from "leasehold";
 import { type AnyLease, connect, type Leasehold, StoreUnavailableError } from "leasehold";
 import type { Control, RemoteOperator } from "leasehold/internal";
-import { invariant, sleep, systemClock, systemEnv, withoutUndefined } from "leasehold/internal";
+import {
+  invariant,
+  silentLogger,
+  sleep,
+  systemClock,
+  systemEnv,
+  withoutUndefined,
+} from "leasehold/internal";
 import { ENGINES, openBy, openStores } from "leasehold/internal/open";
 import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
@@ -54,7 +61,8 @@ export async function connectWithin(
       // Without a timeout of ours, the engine's own: how long one attempt may take.
       const connectTimeoutMs = leftMs > CONNECT_TIMEOUT_MS / 2 ? leftMs : undefined;
       const env = telemetry && { telemetry };
-      return await connectTo(where, { connectTimeoutMs, holder, env });
+      // Notices say what is lost.
+      return await connectTo(where, { connectTimeoutMs, holder, env, logger: silentLogger });
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       if (clock.monotonic() + CONNECT_AGAIN_MS >= untilMs) throw error;
