@@ -69,6 +69,38 @@ describe("the tenant", SLOW, () => {
       expect((await observing.end("SIGTERM")).code).toBe(0);
     });
 
+    it("of a server is that of the API key, and another is refused", async () => {
+      const create = ["keys", "create", "--name", "n", "--role", "admin", "--namespace", "shop"];
+      const { stdout: key } = await leasehold(create, tenant);
+      const { cli, url } = await serve(database.url);
+      const env = { LEASEHOLD_STORE: url, LEASEHOLD_KEY: key };
+      const acquired = await leasehold(["acquire", "of-shop", "--json"], { env });
+      const { leaseId } = JSON.parse(acquired.stdout) as { leaseId: string };
+      const because = ["--reason", "because"];
+      const commands = [
+        ["run", "other", "--", "true"],
+        ["ls"],
+        ["show", "of-shop"],
+        ["renew", leaseId],
+        ["enqueue", "kind"],
+        ["tasks"],
+        ["generate", "status"],
+        ["pause", "paused", ...because],
+        ["resume", "paused", ...because],
+        ["release", leaseId],
+      ];
+      for (const args of commands) {
+        expect({ args, ...(await leasehold(args, { env })) }).toMatchObject({ args, code: 0 });
+        const wrong = await leasehold(args, { env: { ...env, LEASEHOLD_NAMESPACE: "other" } });
+        expect({ args, ...wrong }).toMatchObject({ args, code: 64 });
+        expect(wrong.stderr).toContain('must be "shop"');
+      }
+      const client = await connect(database.url, { namespace: "shop" });
+      expect((await client.list()).items.map(({ resource }) => resource)).toContain("of-shop");
+      await client.close();
+      expect((await cli.end("SIGTERM")).code).toBe(0);
+    });
+
     it("of worker, tasks and generate is that of enqueue", async () => {
       const { stdout: id } = await leasehold(["enqueue", "double", "21"], tenant);
       expect((await leasehold(["tasks"], tenant)).stdout).toContain(id);

@@ -14,7 +14,7 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
-import { controlWhereOf, integer, withDatabase, withStores } from "./options.js";
+import { controlWhereOf, integer, tenantOf, withDatabase, withStores } from "./options.js";
 import { print } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -55,14 +55,17 @@ function addList(audit: Command): void {
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 20)
     .option("--json", "print JSON")
     .action(async (options: ListOptions, command: Command) => {
-      const { namespace, all, target, action, limit, json } = options;
+      const { all, target, action, limit, json } = options;
       const query = {
-        namespace: all ? null : namespace,
         ...(target !== undefined && { target }),
         ...(action.length > 0 && { actions: action.map((name) => ACTION_ALIASES[name] ?? name) }),
       };
-      const entries = await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
-        allOf((part) => log.list({ ...query, ...part }), limit),
+      const entries = await withControlOrServer(
+        controlWhereOf(command),
+        ({ audit: log }, served) => {
+          const namespace = all ? null : tenantOf(command, served);
+          return allOf((part) => log.list({ namespace, ...query, ...part }), limit);
+        },
       );
       const items = entries.map((entry) => ({
         ...entry,

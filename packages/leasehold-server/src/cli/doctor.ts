@@ -6,7 +6,7 @@ import { type Production, readProduction } from "./doctor/production.js";
 import { adviseTtl, type Summary, type TtlAdvice } from "./doctor/ttl.js";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
-import { duration, integer, ownWhereOf, withStore } from "./options.js";
+import { duration, integer, ownWhereOf, tenantOf, withStore } from "./options.js";
 import { colors, print } from "./output.js";
 import { openLeases, shownUrl } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -20,7 +20,6 @@ interface Options {
   readonly metrics?: string;
   readonly for: number;
   readonly samples: number;
-  readonly namespace: string;
   readonly json?: boolean;
 }
 
@@ -59,22 +58,24 @@ export function addDoctor(program: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => {
-      const report = await examine(ownWhereOf(command).store, options);
+      const report = await examine(command, options);
       print(options.json, report, () => toText(report));
       throw new Exit(report.healthy ? 0 : EXIT.failed);
     });
 }
 
-async function examine(url: string, options: Options): Promise<Report> {
+async function examine(command: Command, options: Options): Promise<Report> {
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
+  const { store: url } = ownWhereOf(command);
   const stores = await openLeases(url);
+  const namespace = tenantOf(command, stores);
   const { leases } = stores;
   try {
     const openMs = Math.round(clock.monotonic() - beganMs);
     const pausesSoFar = measurePauses(systemEnv);
     const [measured, settings] = await Promise.all([
-      measureStore(leases, systemEnv, options),
+      measureStore(leases, systemEnv, { ...options, namespace }),
       stores.diagnose?.() ?? [],
       sleep(clock, options.for),
     ]);

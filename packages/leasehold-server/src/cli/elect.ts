@@ -46,11 +46,9 @@ export function addElect(program: Command): void {
         throw new UsageError("--observe does not stand for election, so it cannot run a command");
       }
       const where = whereOf(command);
+      const notify = notifier(options.json);
       const code = await measuring(options, async (telemetry) => {
-        const leasehold = await connectWithin(where, notifier(options.json), {
-          holder: options.holder,
-          telemetry,
-        });
+        const leasehold = await connectWithin(where, options.holder, notify, { telemetry });
         try {
           if (!options.observe) return await lead(leasehold, name, commandLine, options);
           await observe(leasehold, name, options);

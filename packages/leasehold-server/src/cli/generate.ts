@@ -12,10 +12,10 @@ import {
 } from "leasehold/internal";
 import { logLevelOption, newLogger } from "./log.js";
 import { operatorOf, withReason } from "./operator-actions.js";
-import { decimal, duration, type Where, whereOf, withStores } from "./options.js";
+import { decimal, duration, tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
-import { openWhere, tenantOf } from "./stores.js";
+import { openWhere } from "./stores.js";
 import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
 const rate = decimal(0.01, 1_000);
@@ -48,7 +48,7 @@ export function addGenerate(program: Command): void {
     .action(async (word: string | undefined, options: RunOptions, command: Command) => {
       // `run` is the default command, so unknown commands arrive here.
       if (word !== undefined) generate.error(`error: unknown command '${word}'`);
-      await run(whereOf(command), options);
+      await run(command, options);
     });
   steering(generate, "start", "start generating")
     .option("--rate <n>", "tasks per second, 0.01 to 1000", rate)
@@ -85,19 +85,19 @@ function steering(generate: Command, name: string, description: string): Command
   return withReason(command, { needsReason: false }).option("--json", "print JSON");
 }
 
-async function run(where: Where, options: RunOptions): Promise<void> {
+async function run(command: Command, options: RunOptions): Promise<void> {
   const logger = newLogger(options.logLevel);
   const exporting = await startTelemetry(options);
   const { telemetry, metricsUrl } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
   const shutdown = listenForShutdown(env.clock);
-  const stores = await openWhere(where, env);
+  const stores = await openWhere(whereOf(command), env);
   const unmeasureStalls = measureStalls(env);
   const leases = clientOver(
     telemetry?.measured("leases", stores.leases, env.clock) ?? stores.leases,
     {
       env,
-      namespace: tenantOf(where, stores),
+      namespace: tenantOf(command, stores),
       ...(options.holder === undefined ? {} : { holder: options.holder }),
     },
     stores,
@@ -133,9 +133,8 @@ async function show(
   json: boolean | undefined,
   wantedOf: (stores: Stores, namespace: string) => Promise<GeneratorWanted>,
 ): Promise<void> {
-  const where = whereOf(command);
-  const stores = await openWhere(where, systemEnv);
-  const namespace = tenantOf(where, stores);
+  const stores = await openWhere(whereOf(command), systemEnv);
+  const namespace = tenantOf(command, stores);
   try {
     const status = await statusOf(stores, namespace, await wantedOf(stores, namespace));
     print(json, status, () => describe(status));

@@ -15,7 +15,7 @@ import {
 import { fromWireLeaseId, toWireLeaseId } from "leasehold/internal/wire";
 import { Exit, UsageError } from "./failures.js";
 import { type Granted, shellLines } from "./lease-output.js";
-import { duration, type Where, whereOf, withStore } from "./options.js";
+import { duration, tenantOf, type Where, whereOf, withStore } from "./options.js";
 import { print } from "./output.js";
 import { connectTo, openLeases } from "./stores.js";
 
@@ -23,7 +23,6 @@ import { connectTo, openLeases } from "./stores.js";
 const TERMS = { driftRatio: 0.01, marginMs: 10 } as const;
 
 interface Common {
-  readonly namespace: string;
   readonly json?: boolean;
 }
 
@@ -89,9 +88,10 @@ export function addRenew(program: Command): void {
     .addOption(ttlOption())
     .addHelpText("after", RENEW_HELP)
     .action(async (id: string | undefined, options: Common & { ttl: number }, command: Command) => {
-      const { grant, wire } = await grantOf(id, options.namespace);
+      const { found, wire } = await leaseOf(id);
       const stores = await openLeases(whereOf(command).store);
       const { leases } = stores;
+      const grant = { namespace: tenantOf(command, stores), ...found };
       try {
         const sent = instant(systemEnv.clock);
         const [outcome] = await leases.renew([{ ...grant, ttlMs: options.ttl }]);
@@ -112,9 +112,10 @@ export function addRelease(program: Command): void {
     .description("release a lease from acquire")
     .addHelpText("after", RELEASE_HELP)
     .action(async (id: string | undefined, options: Common, command: Command) => {
-      const { grant } = await grantOf(id, options.namespace);
+      const { found } = await leaseOf(id);
       const stores = await openLeases(whereOf(command).store);
       const { leases } = stores;
+      const grant = { namespace: tenantOf(command, stores), ...found };
       try {
         const [outcome] = await leases.release([grant]);
         if (outcome?.status !== "released") throw refusal(grant, outcome);
@@ -136,17 +137,16 @@ function withLeaseId(program: Command, name: string): Command {
 }
 
 /** @throws UsageError */
-async function grantOf(
+async function leaseOf(
   given: string | undefined,
-  namespace: string,
-): Promise<{ grant: Grant; wire: string }> {
+): Promise<{ found: Omit<Grant, "namespace">; wire: string }> {
   const wire = given === "-" ? (await readAll(process.stdin)).trim() : given;
   const text = wire ?? process.env["LEASE_ID"];
   if (!text)
     throw new UsageError("which lease? pass its leaseId as an argument, on stdin, or in LEASE_ID");
   const found = fromWireLeaseId(text);
   if (!found) throw new UsageError("not a leaseId: pass the leaseId that acquire printed");
-  return { grant: { namespace, ...found }, wire: text };
+  return { found, wire: text };
 }
 
 type Refused =

@@ -12,7 +12,7 @@ import {
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { type ActionOptions, withOperatorAction } from "./operator-actions.js";
-import { controlWhereOf, duration, integer, withStores } from "./options.js";
+import { controlWhereOf, duration, integer, tenantOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -76,12 +76,12 @@ function addList(keys: Command): void {
     .option("--all", "list all tenants")
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 100)
     .option("--json", "print JSON")
-    .action(async ({ namespace, all, limit, json }: ListOptions, command: Command) => {
-      const owner = all ? null : namespace;
+    .action(async ({ all, limit, json }: ListOptions, command: Command) => {
       // One more than is shown, to know whether there are more.
-      const found = await withControlOrServer(controlWhereOf(command), ({ keys: kept }) =>
-        allOf((part) => kept.list({ namespace: owner, ...part }), limit + 1),
-      );
+      const found = await withControlOrServer(controlWhereOf(command), ({ keys: kept }, served) => {
+        const owner = all ? null : tenantOf(command, served);
+        return allOf((part) => kept.list({ namespace: owner, ...part }), limit + 1);
+      });
       const items = found.slice(0, limit);
       print(json, items, () => tableOf(items));
       if (found.length > limit)

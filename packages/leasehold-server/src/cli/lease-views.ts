@@ -11,7 +11,7 @@ import {
 import type { Key, ListQuery, Pause } from "leasehold/internal";
 import { formatDuration, pausesOf } from "leasehold/internal";
 import { UsageError } from "./failures.js";
-import { duration, integer, whereOf, withStore, withStores } from "./options.js";
+import { duration, integer, tenantOf, whereOf, withStore, withStores } from "./options.js";
 import { colors, print } from "./output.js";
 import { openLeases, openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -60,7 +60,10 @@ export function addLs(program: Command): void {
       const stores = await openLeases(whereOf(command).store);
       const { leases } = stores;
       try {
-        const page = await list(leases, prefix, options);
+        const page = await list(leases, prefix, {
+          ...options,
+          namespace: tenantOf(command, stores),
+        });
         print(options.json, page, () => tableOf(page));
       } finally {
         await stores.close();
@@ -158,29 +161,24 @@ export function addShow(program: Command): void {
     .argument("<resource>", "resource to show")
     .option("--json", "print JSON")
     .addHelpText("after", SHOW_HELP)
-    .action(
-      async (
-        resource: string,
-        { namespace, json }: { namespace: string; json?: boolean },
-        command: Command,
-      ) => {
-        const stores = await openLeasesAndControl(whereOf(command));
-        try {
-          const [[lease], before, paused = []] = await Promise.all([
-            stores.leases.get([{ namespace, resource }]),
-            stores.history?.list({ namespace, resource, limit: 10 }),
-            pausesFor({ namespace, resource }, stores),
-          ]);
-          if (!lease && paused.length === 0) {
-            throw new UsageError(`the store has no lease of "${resource}", now or in the past`);
-          }
-          const shown = { lease: lease ?? null, before: before?.items ?? [], paused };
-          print(json, shown, () => detailsOf(resource, shown));
-        } finally {
-          await stores.close();
+    .action(async (resource: string, { json }: { json?: boolean }, command: Command) => {
+      const stores = await openLeasesAndControl(whereOf(command));
+      const namespace = tenantOf(command, stores);
+      try {
+        const [[lease], before, paused = []] = await Promise.all([
+          stores.leases.get([{ namespace, resource }]),
+          stores.history?.list({ namespace, resource, limit: 10 }),
+          pausesFor({ namespace, resource }, stores),
+        ]);
+        if (!lease && paused.length === 0) {
+          throw new UsageError(`the store has no lease of "${resource}", now or in the past`);
         }
-      },
-    );
+        const shown = { lease: lease ?? null, before: before?.items ?? [], paused };
+        print(json, shown, () => detailsOf(resource, shown));
+      } finally {
+        await stores.close();
+      }
+    });
 }
 
 /** The pauses that stop the resource from being granted; undefined if the store keeps no pauses. */

@@ -15,7 +15,7 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
-import { integer, whereOf, withStores } from "./options.js";
+import { integer, tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -87,7 +87,8 @@ export function addRevoke(program: Command): void {
     .action(async (resource: string, options: RevokeOptions, command: Command) => {
       const stores = await openLeasesAndControl(whereOf(command));
       try {
-        const outcome = await revoke(operatorOf(stores), resource, options);
+        const namespace = tenantOf(command, stores);
+        const outcome = await revoke(operatorOf(stores), resource, { ...options, namespace });
         print(options.json, outcome, () => sayRevoked(resource, outcome));
         if (outcome.status !== "revoked") throw new Exit(EXIT.leaseLost);
       } finally {
@@ -149,14 +150,14 @@ export function addPause(program: Command): void {
     .addHelpText("after", PAUSE_HELP)
     .action(async (resource: string | undefined, options: PauseOptions, command: Command) => {
       if (options.list) await listPauses(options, command);
-      else await pauseWhat(keyOf(resource, options), options, command);
+      else await pauseWhat(whatOf(resource, options), options, command);
     });
 }
 
-async function listPauses({ namespace, json }: PauseOptions, command: Command): Promise<void> {
+async function listPauses({ json }: PauseOptions, command: Command): Promise<void> {
   const stores = await openLeasesAndControl(whereOf(command));
   try {
-    const pauses = await operatorOf(stores).pauses.list(namespace);
+    const pauses = await operatorOf(stores).pauses.list(tenantOf(command, stores));
     print(json, pauses, () => tableOf(pauses));
   } finally {
     await stores.close();
@@ -164,7 +165,7 @@ async function listPauses({ namespace, json }: PauseOptions, command: Command): 
 }
 
 export async function pauseWhat(
-  key: PauseKey,
+  what: What,
   options: ActionOptions,
   command: Command,
 ): Promise<void> {
@@ -173,6 +174,7 @@ export async function pauseWhat(
   if (!reason) throw new UsageError("required option '--reason <text>' not specified");
   const stores = await openLeasesAndControl(whereOf(command));
   try {
+    const key = { namespace: tenantOf(command, stores), ...what };
     const pause = await setPause(operatorOf(stores), key, { actor, reason });
     print(json, pause, () => `paused ${key.kind} "${key.name}"`);
   } finally {
@@ -185,21 +187,22 @@ export function addResume(program: Command): void {
     .description("end a pause")
     .addHelpText("after", RESUME_HELP)
     .action(async (resource: string | undefined, options: PauseOptions, command: Command) =>
-      resumeWhat(keyOf(resource, options), options, command),
+      resumeWhat(whatOf(resource, options), options, command),
     );
 }
 
 export async function resumeWhat(
-  key: PauseKey,
+  what: What,
   options: ActionOptions,
   command: Command,
 ): Promise<void> {
   const stores = await openLeasesAndControl(whereOf(command));
   try {
     const { actor, reason } = options;
+    const key = { namespace: tenantOf(command, stores), ...what };
     const wasPaused = await clearPause(operatorOf(stores), key, { actor, reason });
-    const what = `${key.kind} "${key.name}"`;
-    const said = wasPaused ? `resumed ${what}` : `${what} was not paused`;
+    const name = `${key.kind} "${key.name}"`;
+    const said = wasPaused ? `resumed ${name}` : `${name} was not paused`;
     print(options.json, { ...key, wasPaused }, () => said);
   } finally {
     await stores.close();
@@ -213,13 +216,15 @@ function withWhat(command: Command): Command {
     .option("--queue <name>", "task queue");
 }
 
-function keyOf(resource: string | undefined, { prefix, queue, namespace }: PauseOptions): PauseKey {
-  const named: Pick<PauseKey, "kind" | "name">[] = [];
+type What = Omit<PauseKey, "namespace">;
+
+function whatOf(resource: string | undefined, { prefix, queue }: PauseOptions): What {
+  const named: What[] = [];
   if (resource !== undefined) named.push({ kind: "resource", name: resource });
   if (prefix !== undefined) named.push({ kind: "prefix", name: prefix });
   if (queue !== undefined) named.push({ kind: "queue", name: queue });
   const [one, ...others] = named;
-  if (one && others.length === 0) return { namespace, ...one };
+  if (one && others.length === 0) return one;
   throw new UsageError("name exactly one: a resource, --prefix TEXT or --queue NAME");
 }
 

@@ -8,6 +8,7 @@ import {
   keyValue,
   moment,
   ownWhereOf,
+  tenantOf,
   whereOf,
   withDatabase,
   withStores,
@@ -63,7 +64,7 @@ it.each([
 ])("finds the stores: %s", (_, args, environment, store, control) => {
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(`LEASEHOLD_${name}`, value);
   const command = withStores(new Command()).parse(args, { from: "user" });
-  const namespace = "default";
+  const namespace = undefined;
   expect(whereOf(command)).toEqual({ store, control, namespace });
   const tasks = { store: control ?? store, control: undefined, namespace };
   expect(controlWhereOf(command)).toEqual(tasks);
@@ -88,4 +89,15 @@ it("needs no store of leases where the tasks have one of their own", () => {
 it("keeps a store in memory where no other process needs it", () => {
   const command = withDatabase(new Command(), "memory:own").parse([], { from: "user" });
   expect(ownWhereOf(command)).toMatchObject({ store: "memory:own" });
+});
+
+it.each([
+  ["as typed", ["--namespace", "a"], {}, "a"],
+  ["of the environment", [], { LEASEHOLD_NAMESPACE: "b" }, "b"],
+  ["of the server's key", [], {}, "served"],
+])("finds the tenant: %s", (_, args, environment, tenant) => {
+  for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+  const command = withStores(new Command()).parse(args, { from: "user" });
+  expect(tenantOf(command, { namespace: "served" })).toBe(tenant);
+  expect(tenantOf(command, {})).toBe(tenant === "served" ? "default" : tenant);
 });

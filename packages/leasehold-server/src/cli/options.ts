@@ -14,7 +14,7 @@ export interface Where {
   readonly store: string;
   /** Where tasks and the state of the generator are; undefined means in `store`. */
   readonly control: string | undefined;
-  /** The tenant; undefined means that of a server's API key. */
+  /** The tenant; undefined means that of a server's API key, or `default`. */
   readonly namespace: string | undefined;
 }
 
@@ -62,7 +62,7 @@ function storeOption(what: string, use: keyof typeof IN_MEMORY, defaultStore?: s
 function namespaceOption(): Option {
   return new Option(
     "--namespace <name>",
-    "tenant; leave it out with a server, whose API key names the tenant",
+    "tenant; a server knows it by the API key, and refuses another",
   )
     .env("LEASEHOLD_NAMESPACE")
     .default("default");
@@ -100,16 +100,15 @@ export function controlWhereOf(command: Command): Where {
   return { store: control, control: undefined, namespace: namespaceOf(command) };
 }
 
+/** Undefined unless it was typed or is in the environment. */
 function namespaceOf(command: Command): string | undefined {
-  const isNamed = command.getOptionValueSource("namespace") !== "default";
-  const { namespace = "default" } = command.opts<{ namespace?: string }>();
-  return isNamed || !isServer(command) ? namespace : undefined;
+  const isGiven = command.getOptionValueSource("namespace") !== "default";
+  return isGiven ? command.opts<{ namespace?: string }>().namespace : undefined;
 }
 
-/** Whether the command works on a Leasehold server. */
-export function isServer(command: Command): boolean {
-  const { store, control = store } = urlsOf(command);
-  return /^https?:/i.test(control ?? "");
+/** The tenant of a command: as given, or of the API key of the server that it has opened, or `default`. */
+export function tenantOf(command: Command, served: { readonly namespace?: string }): string {
+  return namespaceOf(command) ?? served.namespace ?? "default";
 }
 
 /** --store without --control applies to tasks too, and overrides LEASEHOLD_CONTROL. */

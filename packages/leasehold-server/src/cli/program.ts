@@ -62,12 +62,9 @@ export async function loadProgram(firstWord: string | undefined): Promise<Progra
   const loadAll = async () => (await loadProgram(undefined)).program;
   for (const name of commandsToLoad(firstWord)) (await COMMANDS[name]?.())?.(program, loadAll);
   let settings: Settings = { verbose: false, json: false };
-  program.hook("preAction", async (_, command) => {
+  program.hook("preAction", (_, command) => {
     const { verbose = false, json = false } = command.opts<Partial<Settings>>();
     settings = { verbose, json };
-    if (command.getOptionValueSource("namespace") === "default") {
-      await (await import("./tenant.js")).takeServersTenant(command);
-    }
   });
   for (const command of everyCommand(program)) addErrorHelp(command);
   return { program, settings: () => settings };

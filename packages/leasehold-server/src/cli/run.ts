@@ -71,7 +71,7 @@ async function run(
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
-  const leases = await connectWithin(where, notify, { holder, telemetry, waitMs: wait });
+  const leases = await connectWithin(where, holder, notify, { waitMs: wait, telemetry });
   // Signals are handled from here on. Before this point no lease is held.
   const signals = new Signals();
   const waitMs = wait === undefined ? {} : { waitMs: leftOf(wait, clock.monotonic() - beganMs) };

@@ -1,7 +1,14 @@
 import type { ConnectOptions, Env, LeaseStores, Page, Stores } from "leasehold";
 import { type AnyLease, connect, type Leasehold, StoreUnavailableError } from "leasehold";
 import type { Control, RemoteOperator } from "leasehold/internal";
-import { invariant, sleep, systemClock, systemEnv, withoutUndefined } from "leasehold/internal";
+import {
+  invariant,
+  silentLogger,
+  sleep,
+  systemClock,
+  systemEnv,
+  withoutUndefined,
+} from "leasehold/internal";
 import { ENGINES, openBy, openStores } from "leasehold/internal/open";
 import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
@@ -16,31 +23,21 @@ const CONNECT_AGAIN_MS = 500;
 
 type OrUndefined<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
 
-/** How a command connects; what is undefined has its default. */
-export interface Connecting
-  extends OrUndefined<Pick<ConnectOptions, "holder" | "graceMs" | "logger" | "connectTimeoutMs">> {
-  readonly telemetry?: Telemetry | undefined;
-}
-
 /** Opens the store and, if it is a different one, the control store. close() closes both. */
 export function openWhere({ store, control }: Stored, env: Env): Promise<Stores> {
   const apart = control === store ? undefined : control;
   return openStores(store, apart, env, CONNECT_TIMEOUT_MS);
 }
 
-/** The tenant that the command names, or the server's, or `default`. */
-export function tenantOf({ namespace }: Where, stores: LeaseStores): string {
-  return namespace ?? stores.namespace ?? "default";
-}
-
 /** Connects to the store and the tenant of a command. Commands say by themselves where there is no token. */
 export function connectTo(
   { store, namespace }: Where,
-  { telemetry, ...options }: Connecting = {},
+  options: OrUndefined<
+    Pick<ConnectOptions, "holder" | "graceMs" | "logger" | "env" | "connectTimeoutMs">
+  > = {},
 ): Promise<Leasehold<AnyLease>> {
   const given = withoutUndefined({ connectTimeoutMs: CONNECT_TIMEOUT_MS, ...options, namespace });
-  const env = telemetry === undefined ? {} : { env: { telemetry } };
-  return connect(store, { ...(given as ConnectOptions), ...env, unfenced: true });
+  return connect(store, { ...(given as ConnectOptions), unfenced: true });
 }
 
 /**
@@ -49,12 +46,12 @@ export function connectTo(
  */
 export async function connectWithin(
   where: Where,
+  holder: string | undefined,
   notify: Notify,
   {
-    holder,
-    telemetry,
     waitMs = CONNECT_TIMEOUT_MS,
-  }: Pick<Connecting, "holder" | "telemetry"> & { readonly waitMs?: number | undefined } = {},
+    telemetry,
+  }: { waitMs?: number | undefined; telemetry?: Telemetry | undefined } = {},
 ): Promise<Leasehold<AnyLease>> {
   const clock = systemClock;
   const untilMs = clock.monotonic() + waitMs;
@@ -63,7 +60,9 @@ export async function connectWithin(
       const leftMs = untilMs - clock.monotonic();
       // Without a timeout of ours, the engine's own: how long one attempt may take.
       const connectTimeoutMs = leftMs > CONNECT_TIMEOUT_MS / 2 ? leftMs : undefined;
-      return await connectTo(where, { connectTimeoutMs, holder, telemetry });
+      const env = telemetry && { telemetry };
+      // Notices say what is lost.
+      return await connectTo(where, { connectTimeoutMs, holder, env, logger: silentLogger });
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       if (clock.monotonic() + CONNECT_AGAIN_MS >= untilMs) throw error;
@@ -103,14 +102,13 @@ export async function withControl<T>(
 /** As {@link withControl}, but with a server instead of the database, if the store is one. */
 export async function withControlOrServer<T>(
   where: Where,
-  work: (stores: Control | RemoteOperator) => Promise<T>,
+  work: (stores: Control | RemoteOperator, served: Pick<LeaseStores, "namespace">) => Promise<T>,
 ): Promise<T> {
-  if (where.control !== undefined || !/^https?:/i.test(where.store))
-    return withControl(where, work);
+  if (!/^https?:/i.test(where.store)) return withControl(where, (control) => work(control, {}));
   const stores = await openLeases(where.store);
   try {
     invariant(stores.operator, "a server's store has an operator's tools");
-    return await work(stores.operator);
+    return await work(stores.operator, stores);
   } finally {
     await stores.close();
   }

@@ -22,7 +22,7 @@ import {
   resumeWhat,
   withOperatorAction,
 } from "./operator-actions.js";
-import { controlWhereOf } from "./options.js";
+import { controlWhereOf, tenantOf } from "./options.js";
 import { print } from "./output.js";
 import { openWhere } from "./stores.js";
 
@@ -82,30 +82,31 @@ export function addTaskActions(tasks: Command): void {
       '\nExamples:\n  leasehold tasks pause-queue mails --reason "provider is down"',
     )
     .action(async (name: string, options: ActionOptions, command: Command) =>
-      pauseWhat({ kind: "queue", name, namespace: options.namespace }, options, command),
+      pauseWhat({ kind: "queue", name }, options, command),
     );
   withOperatorAction(tasks.command("resume-queue"))
     .description("resume a paused queue")
     .argument("<queue>", "name of the queue")
     .addHelpText("after", '\nExamples:\n  leasehold tasks resume-queue mails --reason "it is back"')
     .action(async (name: string, options: ActionOptions, command: Command) =>
-      resumeWhat({ kind: "queue", name, namespace: options.namespace }, options, command),
+      resumeWhat({ kind: "queue", name }, options, command),
     );
 }
 
 async function act(
   verb: Verb,
   given: readonly string[],
-  options: Options,
+  typed: Options,
   command: Command,
 ): Promise<void> {
-  const isFiltered = [options.state, options.queue, options.kind].some((one) => one !== undefined);
+  const isFiltered = [typed.state, typed.queue, typed.kind].some((one) => one !== undefined);
   if (given.length > 0 === isFiltered) {
     throw new UsageError("which tasks? pass ids, or at least one of --state, --queue and --kind");
   }
   const wrong = given.find((id) => !UUID.test(id));
   if (wrong !== undefined) throw new InvalidOptionError("id", `must be a UUID, not "${wrong}"`);
   const stores = await openWhere(controlWhereOf(command), systemEnv);
+  const options = { ...typed, namespace: tenantOf(command, stores) };
   try {
     const { ids, more } = isFiltered
       ? await matching(stores.tasks, verb, options)

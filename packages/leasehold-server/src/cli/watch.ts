@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { LeaseholdError, type LeaseState, type LeaseStore, type LeaseView } from "leasehold";
 import { jittered, systemEnv, Wakeup } from "leasehold/internal";
 import { shownState } from "./lease-views.js";
-import { duration, whereOf, withStore } from "./options.js";
+import { duration, tenantOf, whereOf, withStore } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openLeases } from "./stores.js";
 
@@ -35,7 +35,8 @@ export function addWatch(program: Command): void {
       const stores = await openLeases(whereOf(command).store);
       const { leases } = stores;
       try {
-        await watch(leases, prefix, options, shutdown.signal);
+        const namespace = tenantOf(command, stores);
+        await watch(leases, prefix, { ...options, namespace }, shutdown.signal);
       } finally {
         await stores.close();
       }

@@ -5,7 +5,7 @@ import { formatDuration, type Pause, RESERVED_MS } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
 import { excludesOthers, heldMs, ifPermitted, pausesFor } from "./lease-views.js";
-import { whereOf, withStores } from "./options.js";
+import { tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
 
@@ -41,28 +41,23 @@ export function addWhy(program: Command): void {
     .argument("<resource>", "the resource")
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
-    .action(
-      async (
-        resource: string,
-        { namespace, json }: { namespace: string; json?: boolean },
-        command: Command,
-      ) => {
-        const stores = await openLeasesAndControl(whereOf(command));
-        try {
-          const found = await findOut(stores, namespace, resource);
-          const reasons = reasonsOf(resource, found);
-          const isAudited = Boolean(stores.control ?? stores.operator);
-          const remedies = remediesOf(resource, found, typedFlags(command, isAudited));
-          const refused = reasons.length > 0;
-          print(json, { resource, namespace, refused, reasons, ...found, remedies }, () =>
-            textOf(resource, found, reasons, remedies),
-          );
-          if (refused) throw new Exit(EXIT.leaseUnavailable);
-        } finally {
-          await stores.close();
-        }
-      },
-    );
+    .action(async (resource: string, { json }: { json?: boolean }, command: Command) => {
+      const stores = await openLeasesAndControl(whereOf(command));
+      const namespace = tenantOf(command, stores);
+      try {
+        const found = await findOut(stores, namespace, resource);
+        const reasons = reasonsOf(resource, found);
+        const isAudited = Boolean(stores.control ?? stores.operator);
+        const remedies = remediesOf(resource, found, typedFlags(command, isAudited));
+        const refused = reasons.length > 0;
+        print(json, { resource, namespace, refused, reasons, ...found, remedies }, () =>
+          textOf(resource, found, reasons, remedies),
+        );
+        if (refused) throw new Exit(EXIT.leaseUnavailable);
+      } finally {
+        await stores.close();
+      }
+    });
 }
 
 async function findOut(stores: LeaseStores, namespace: string, resource: string): Promise<Found> {

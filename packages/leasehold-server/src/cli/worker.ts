@@ -61,7 +61,7 @@ async function work(where: Where, options: Options): Promise<void> {
   const { telemetry, metricsUrl } = exporting;
   const context = telemetry === undefined ? {} : { telemetry };
   const handlers = await loadHandlers(options.handlers, options.option ?? {}, context);
-  const leasehold = await connectTo(where, { logger, holder: options.holder, telemetry });
+  const leasehold = await connectTo(where, { logger, env: context, holder: options.holder });
   try {
     leasehold.tasks.work(handlers, {
       concurrency: options.concurrency,
