@@ -82,12 +82,6 @@ export interface Owned {
   readonly thread?: RenewalThread | undefined;
 }
 
-/** The lease that code runs under, and the one around it. */
-interface Under {
-  readonly lease: HeldLease;
-  readonly outer: Under | undefined;
-}
-
 /** Leases on the resources of one namespace: the part of `Leasehold` that needs no other. See there for each method. */
 export class LeaseClient implements AsyncDisposable {
   readonly #store: LeaseStore;
@@ -102,8 +96,7 @@ export class LeaseClient implements AsyncDisposable {
   /** Leases that close() took from under work that did not end in time. */
   readonly #cutOff = new WeakSet<HeldLease>();
   #closed: Promise<void> | undefined;
-  /** Made at the first run: programs that use none do not pay for it. */
-  #scope: Scope<Under> | undefined;
+  readonly #nesting: Nesting;
 
   constructor(store: LeaseStore, options: ClientOptions, owned: Owned) {
     const env: Env = {
@@ -122,6 +115,7 @@ export class LeaseClient implements AsyncDisposable {
     // Reject wrong defaults now, not at the first lease.
     this.#resolved = resolveOptions(this.defaults, {}, store.capabilities.ttl);
     this.#store = store;
+    this.#nesting = new Nesting(env);
     this.#owned = owned;
     this.#context = {
       capabilities: store.capabilities,
@@ -323,7 +317,7 @@ export class LeaseClient implements AsyncDisposable {
     manner: WaitManner = {},
   ): Promise<HeldLease> {
     const resolved = this.#resolve(resource, options);
-    if (this.#runsUnder(resource)) throw new NestedRunError(resource);
+    if (this.#nesting.isUnder(this.#context.held.get(resource))) throw new NestedRunError(resource);
     const waiting = this.#abortable(resolved, (abort) =>
       acquire(this.#context, resource, resolved, abort, manner),
     );
@@ -363,7 +357,7 @@ export class LeaseClient implements AsyncDisposable {
 
   async #doAndRelease<T>(lease: HeldLease, work: Work<T, HeldLease>): Promise<T> {
     try {
-      const value = await this.#within(lease, () => work(lease));
+      const value = await this.#nesting.run(lease, () => work(lease));
       lease.checkAlive();
       if (lease.lostError) throw lease.lostError;
       // Whatever it did since then, it did without the lease.
@@ -374,21 +368,6 @@ export class LeaseClient implements AsyncDisposable {
     } finally {
       await lease[Symbol.asyncDispose]();
     }
-  }
-
-  /** Calls the work in a scope that says which lease it runs under. */
-  #within<T>(lease: HeldLease, work: () => T): T {
-    this.#scope ??= this.env.newScope?.<Under>();
-    if (!this.#scope) return work();
-    return this.#scope.run({ lease, outer: this.#scope.getStore() }, work);
-  }
-
-  /** Whether the calling code runs under a lease of this client on the resource, which ends after it. */
-  #runsUnder(resource: string): boolean {
-    const lease = this.#context.held.get(resource);
-    if (!lease) return false;
-    for (let at = this.#scope?.getStore(); at; at = at.outer) if (at.lease === lease) return true;
-    return false;
   }
 
   async #attempt(resource: string, options: AcquireOptions): Promise<HeldLease | Held> {
