@@ -479,7 +479,7 @@ describePostgres("on the command line", () => {
     ]) {
       expect(await leasehold(...args)).toMatchObject({ code: 64, out: "" });
     }
-    const { code, err } = await leasehold("keys", "list", "--control", "http://127.0.0.1:1");
+    const { code, err } = await leasehold("audit", "export", "--control", "http://127.0.0.1:1");
     expect({ code, err }).toMatchObject({ code: 64, err: expect.stringContaining("--control") });
   });
 
