@@ -21,6 +21,7 @@ import { HeldLease } from "./held-lease.js";
 import { acquireInOrder, checkResources, type LeaseGroup } from "./lease-group.js";
 import { measureAcquire } from "./measure.js";
 import { checkName } from "./names.js";
+import { Nesting } from "./nesting.js";
 import {
   type AcquireOptions,
   type ClientOptions,

@@ -48,6 +48,7 @@ import {
 } from "./port.js";
 import { Ready } from "./ready.js";
 import { startReaper } from "./reaper.js";
+import { type AdminResult, type Enqueued, onlyOne, settled } from "./results.js";
 import { type Worker, type WorkerOptions, workerOver } from "./worker.js";
 
 export interface TasksOptions {
@@ -77,10 +78,6 @@ export interface EnqueueTaskOptions extends TaskDefaults {
 export interface TaskToEnqueue<Input> extends Omit<EnqueueTaskOptions, "client"> {
   readonly data: Input;
 }
-/** The result of `enqueue`: the id of the task, or of the unfinished task that has the same `dedupeKey`. */
-export type Enqueued = Exclude<EnqueueOutcome, { status: "failed" }>;
-/** The result of `cancel` and `retry`: the new state, the state that does not allow it, or `unknown`. */
-export type AdminResult = Exclude<AdminOutcome, { status: "failed" }>;
 
 const OF_ONE_TASK = { scheduledAt: true, dedupeKey: true, id: true, ...TASK_DEFAULTS } as const;
 const ENQUEUE_OPTIONS: Readonly<Record<keyof EnqueueTaskOptions, true>> = {
@@ -386,18 +383,4 @@ export class Tasks {
       dedupeKey: dedupeKey ?? null,
     };
   }
-}
-
-function onlyOne([outcome]: readonly AdminOutcome[]): AdminResult {
-  invariant(outcome, "one outcome per task");
-  if (outcome.status === "failed") throw outcome.error satisfies LeaseholdError;
-  return outcome;
-}
-
-/** @throws the error of the first failed outcome */
-function settled(outcomes: readonly EnqueueOutcome[]): Enqueued[] {
-  return outcomes.map((outcome) => {
-    if (outcome.status === "failed") throw outcome.error satisfies LeaseholdError;
-    return outcome;
-  });
 }

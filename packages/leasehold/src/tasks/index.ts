@@ -1,7 +1,5 @@
 export {
-  type AdminResult,
   DEFAULTS,
-  type Enqueued,
   type EnqueueTaskOptions,
   type Tasks,
   type TasksClient,
@@ -26,5 +24,6 @@ export type * from "./port.js";
 export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";
 export { startReaper } from "./reaper.js";
+export type { AdminResult, Enqueued } from "./results.js";
 export { type UnhandledKind, unhandledKinds } from "./unhandled.js";
 export type { Worker, WorkerOptions } from "./worker.js";
