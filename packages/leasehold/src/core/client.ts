@@ -1,12 +1,5 @@
 /** The client: everything that a program does with leases starts here. */
-import {
-  type Env,
-  invariant,
-  newHolder,
-  type Scope,
-  systemEnv,
-  withTimeout,
-} from "../env/index.js";
+import { type Env, invariant, newHolder, systemEnv, withTimeout } from "../env/index.js";
 import { type Abort, Aborting } from "./aborting.js";
 import { acquire, attempt, type WaitManner } from "./acquire.js";
 import { batched } from "./batching.js";

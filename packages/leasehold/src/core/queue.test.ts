@@ -7,7 +7,7 @@ import {
   type QueuedWaiter,
   RESERVED_MS,
 } from "./queue.js";
-import { type LeaseRecord, release } from "./rules.js";
+import { type LeaseRecord, rules } from "./rules.js";
 
 const request = (leaseId: string, queueMs = 10_000): AcquireRequest => ({
   namespace: "default",
@@ -30,7 +30,7 @@ const held: LeaseRecord = {
   ended: null,
   metadata: null,
 };
-const freed = release(held, { ...request("held") }, 100).record;
+const freed = rules.release(held, { ...request("held") }, 100).record;
 const ids = (all: readonly QueuedWaiter[]) => all.map(({ leaseId }) => leaseId);
 const ask = (
   record: LeaseRecord | null,

@@ -138,7 +138,7 @@ function renew(
   };
 }
 
-export function release(
+function release(
   record: LeaseRecord | null,
   request: ReleaseRequest,
   nowMs: number,

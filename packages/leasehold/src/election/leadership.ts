@@ -25,7 +25,7 @@ export function markedAs(
   return { [MARK]: mark, ...metadata };
 }
 
-/** Null for the lease of something else. @internal */
+/** Null for the lease of something else. */
 export function markOf({ metadata }: Pick<LeaseView, "metadata">): Mark | null {
   // Most leases have none, and there may be ten thousand.
   if (!metadata?.includes(`"${MARK}"`)) return null;

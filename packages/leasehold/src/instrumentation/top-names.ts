@@ -39,7 +39,6 @@ const MOST_EVER = 1_500;
  * The first segments of a resource, which `/` and `:` separate; the whole resource if it has no more.
  * With depth 2, `tenant:billing:2026-04` gives `tenant:billing`.
  * @param depth the number of segments, at least 1
- * @internal
  */
 export function prefixOf(resource: string, depth = 1): string {
   let segments = 0;

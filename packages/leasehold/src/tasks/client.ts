@@ -7,7 +7,6 @@ import {
   checkName,
   checkPage,
   LEASE_STATES,
-  type LeaseholdError,
   type LeaseView,
   type Owned,
   type Page,
@@ -35,8 +34,6 @@ import {
   type TaskHandler,
 } from "./define.js";
 import {
-  type AdminOutcome,
-  type EnqueueOutcome,
   type NewTask,
   TASK_STATES,
   type TaskDetails,

@@ -83,7 +83,7 @@ async function read(url: URL, key: string): Promise<{ status: number; text: stri
   });
 }
 
-/** @param source shown in the report */
+/** @param source shown in the report @internal */
 export function productionOf(text: string, source: string): Production {
   const left = bucketsOf(text, "leasehold_lease_renew_left_seconds");
   return {
