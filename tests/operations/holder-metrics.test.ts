@@ -101,7 +101,16 @@ it("a collector that does not answer delays the end of a command by 2 s at most,
 
 it("a port in use is refused, with the option that changes it", async () => {
   const { port } = new URL(server.url);
-  const { code, stderr } = await leasehold(["run", "--metrics-port", port, "x", "--", "true"]);
+  const { code, stderr } = await leasehold([
+    "run",
+    "--store",
+    server.url,
+    "--metrics-port",
+    port,
+    "x",
+    "--",
+    "true",
+  ]);
   expect([code, stderr]).toEqual([
     64,
     expect.stringContaining("choose another port with --metrics-port"),

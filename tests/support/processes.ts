@@ -17,7 +17,7 @@ const POLL_MS = 10;
 const LEFT_OPEN_MS = 2_000;
 
 export interface ChildOptions {
-  /** All of it. Default: this process's. */
+  /** All of it. Default: this process's, without the warnings of clients that lose leases on purpose. */
   readonly env?: NodeJS.ProcessEnv;
   /** Written to stdin, which is then closed. Default: it stays open, for say(). */
   readonly input?: string;
@@ -62,7 +62,7 @@ export class Child {
   #over = false;
 
   constructor(command: string, args: readonly string[], options: ChildOptions = {}) {
-    const { env = process.env, input, cwd, clock } = options;
+    const { env = quiet(), input, cwd, clock } = options;
     // The channel tells a program of ours that we are gone: see packages/leasehold-server/src/cli/shutdown.ts.
     this.#child = spawn(command, args, {
       stdio: ["pipe", "pipe", "pipe", "ipc"],
@@ -187,6 +187,11 @@ export class Child {
       for (const wake of this.#waiting) wake();
     });
   }
+}
+
+function quiet(): NodeJS.ProcessEnv {
+  const { NODE_OPTIONS = "" } = process.env;
+  return { ...process.env, NODE_OPTIONS: `${NODE_OPTIONS} --disable-warning=LeaseholdWarning` };
 }
 
 function canConnect(port: number): Promise<boolean> {

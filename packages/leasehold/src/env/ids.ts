@@ -100,7 +100,7 @@ export function newHolder(random: Random): string {
 function placeOf({ process }: { process?: Partial<NodeJS.Process> }): string | null {
   if (process?.pid === undefined) return null;
   // Not an import, which bundlers for browsers would have to resolve.
-  const host = process.getBuiltinModule?.("node:os").hostname() ?? "";
+  const host = process.getBuiltinModule?.("os").hostname() ?? "";
   const legal = host.replace(/[^A-Za-z0-9.-]+/g, "-").slice(0, LONGEST_HOST);
   return `${legal || "host"}-${process.pid}`;
 }

@@ -74,8 +74,8 @@ function answers({ host, port }: Address, protocol: Protocol): Promise<boolean> 
 /** Without an import, because this runs in browsers too, where there are no sockets. */
 function modules() {
   const { process } = globalThis as { process?: Partial<NodeJS.Process> };
-  const net = process?.getBuiltinModule?.("node:net");
-  const tls = process?.getBuiltinModule?.("node:tls");
+  const net = process?.getBuiltinModule?.("net");
+  const tls = process?.getBuiltinModule?.("tls");
   return { net, tls };
 }
 

@@ -6,7 +6,7 @@ export interface Scope<T> {
 }
 
 interface Host {
-  getBuiltinModule?(name: "node:async_hooks"): {
+  getBuiltinModule?(name: "async_hooks"): {
     AsyncLocalStorage: new <T>() => Scope<T>;
   };
 }
@@ -15,6 +15,6 @@ interface Host {
 export function newScope<T>(
   host = (globalThis as { process?: Host }).process,
 ): Scope<T> | undefined {
-  const hooks = host?.getBuiltinModule?.("node:async_hooks");
+  const hooks = host?.getBuiltinModule?.("async_hooks");
   return hooks && new hooks.AsyncLocalStorage<T>();
 }
