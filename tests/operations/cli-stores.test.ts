@@ -182,6 +182,10 @@ describe("the store", SLOW, () => {
       expect({ args, code, stdout }).toEqual({ args, code: 64, stdout: "" });
       expect(stderr).toContain("leasehold serve --store memory:x");
     }
+    // A directory whose variable is unset: such a database is in memory as well.
+    const unset = await leasehold(["run", "r", "--store", "pglite:", "--", "echo", "ran"]);
+    expect(unset).toMatchObject({ code: 64, stdout: "" });
+    expect(unset.stderr).toContain("no other process sees the leases and tasks in pglite:");
   });
 
   it("in a directory that another process has open is served by that one", async () => {

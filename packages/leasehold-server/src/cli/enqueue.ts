@@ -59,6 +59,10 @@ async function enqueue(where: Where, kind: string, data: string, options: Option
 function say(outcome: Enqueued, json: boolean | undefined): void {
   const { id, status } = outcome;
   process.stdout.write(`${json ? JSON.stringify({ id, status }) : id}\n`);
+  if (status !== "duplicate" || json) return;
+  process.stderr.write(
+    `leasehold: nothing was added: ${id} is unfinished and has this --dedupe-key\n`,
+  );
 }
 
 async function* batches(): AsyncGenerator<Json[]> {

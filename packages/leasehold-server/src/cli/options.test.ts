@@ -29,7 +29,7 @@ it.each([
   [integer(1, 10), ["0", "11", "1.5", "1e1", "", "x", " 1"]],
   [decimal(0, 1), ["-0.1", "1.1", "", "x", "1e-1", "0x1"]],
   [duration, ["2"]],
-  [moment, ["tomorrow", "12:00", "2030-13-01"]],
+  [moment, ["tomorrow", "12:00", "2030-13-01", "2030-02-31", "2030-02-30T10:00:00Z"]],
   [keyValue, ["x", "=x", ""]],
 ])("%# refuses %j %j", (parse, texts) => {
   for (const text of texts) expect(() => parse(text), text).toThrow();

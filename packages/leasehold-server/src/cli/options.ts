@@ -126,7 +126,7 @@ const NO_STORE =
   'no store: pass --store URL or set LEASEHOLD_STORE, such as postgres://localhost/app. To try it on this machine, run "leasehold serve" and pass --store http://127.0.0.1:4040';
 
 function checkShared(url: string): void {
-  if (!/^memory:/i.test(url)) return;
+  if (!/^(memory:|pglite:$)/i.test(url)) return;
   throw new UsageError(
     `no other process sees the leases and tasks in ${url}, and they would end with this command: run "leasehold serve --store ${url}" and pass --store http://127.0.0.1:4040`,
   );
@@ -175,7 +175,10 @@ export function decimal(min: number, max: number): (text: string) => number {
 /** Parses a time in ISO 8601. */
 export function moment(text: string): Date {
   const date = new Date(text);
-  if (!/^\d{4}-\d\d-\d\d/.test(text) || Number.isNaN(date.getTime())) {
+  const [, day = ""] = /^\d{4}-\d\d-(\d\d)/.exec(text) ?? [];
+  // JavaScript takes the 31st of February for a day in March.
+  const isDay = day !== "" && new Date(text.slice(0, 10)).getUTCDate() === Number(day);
+  if (!isDay || Number.isNaN(date.getTime())) {
     throw new InvalidArgumentError("It must be a time in ISO 8601, such as 2030-01-31T12:00:00Z.");
   }
   return date;

@@ -283,6 +283,10 @@ export class LeaseClient implements AsyncDisposable {
     this.#closing.abort(closed);
     for (const lease of held.values()) lease.interrupt(closed);
     await withTimeout(env.clock, this.#graceMs, this.#drained(), () => {});
+    if (this.#running.size > 0 && held.size > 0) {
+      const resources = [...held.keys()].slice(0, 5);
+      env.logger.error({ resources, graceMs: this.#graceMs }, "the work does not stop");
+    }
     for (const lease of held.values()) this.#cutOff.add(lease);
     await Promise.all([...held.values()].map((lease) => lease.letGo()));
     // Each of these is bounded by its own timeout.

@@ -35,7 +35,7 @@ import {
 } from "./errors.js";
 import type { GrantedLease, KeepOptions } from "./grant.js";
 import type { Lease, LostHandler } from "./lease.js";
-import { checkFunction, RENEW_JITTER_RATIO } from "./options.js";
+import { checkFunction, checkKnown, RENEW_JITTER_RATIO } from "./options.js";
 import type { Failed, ReleaseOutcome, RenewOutcome } from "./port.js";
 import { type RenewalScheduler, type ScheduledLease, TOGETHER_MS } from "./renewal-scheduler.js";
 import type { RenewalAnswer, ThreadRenewals } from "./thread.js";
@@ -175,7 +175,9 @@ export class HeldLease implements Lease, ScheduledLease {
     return () => this.#handlers?.delete(own);
   }
 
-  async renew({ ttlMs }: { ttlMs?: number } = {}): Promise<void> {
+  async renew(options: { ttlMs?: number } = {}): Promise<void> {
+    checkKnown(options, { ttlMs: true });
+    const { ttlMs } = options;
     if (this.#state === "released") {
       throw new ClosedError("this lease (it was released)", "acquire again");
     }

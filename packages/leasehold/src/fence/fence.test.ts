@@ -174,6 +174,9 @@ describe("fence on PGlite", () => {
     await expect(pass()).rejects.toMatchObject({ code: "STORE_MISCONFIGURED" });
     await expect(fence(db, "", 1)).rejects.toMatchObject({ path: "resource" });
     await expect(fence(db, RESOURCE, 1.5)).rejects.toMatchObject({ path: "token" });
+    const misspelled = { namespce: "other" } as never;
+    await expect(fence(db, RESOURCE, 1, misspelled)).rejects.toMatchObject({ path: "namespce" });
+    expect(() => sqlGuard(db.transaction, misspelled)).toThrow(/namespce is not an option/);
     await expect(fence({} as SqlTransaction, RESOURCE, 1)).rejects.toMatchObject({
       path: "client",
     });

@@ -9,7 +9,13 @@
  * An equal token is the same grant, and passes. Tokens compare within one lease store only.
  */
 
-import { checkInteger, checkName, InvalidOptionError, StaleTokenError } from "../core/index.js";
+import {
+  checkInteger,
+  checkKnown,
+  checkName,
+  InvalidOptionError,
+  StaleTokenError,
+} from "../core/index.js";
 import type { Telemetry } from "../env/index.js";
 
 /** A refused write: its holder has lost the lease, and a newer holder has written. */
@@ -68,7 +74,9 @@ export class Refusals {
   #count = 0;
   readonly #options: GuardOptions;
 
-  constructor(options: GuardOptions) {
+  /** @param more the options of this kind of guard beside those of all guards */
+  constructor(options: GuardOptions, more: Readonly<Record<string, true>> = {}) {
+    checkKnown(options, { namespace: true, onRefused: true, telemetry: true, ...more });
     const { onRefused } = options;
     if (onRefused !== undefined && typeof onRefused !== "function") {
       throw new InvalidOptionError("onRefused", "must be a function");

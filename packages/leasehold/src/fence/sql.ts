@@ -12,6 +12,7 @@
 
 import {
   checkInTransaction,
+  checkKnown,
   checkSchema,
   InvalidOptionError,
   type SqlTransaction,
@@ -112,8 +113,11 @@ export async function fence(
   client: SqlTransaction,
   resource: string,
   token: number,
-  { namespace = "default", schema = "leasehold", telemetry }: FenceOptions = {},
+  options: FenceOptions = {},
 ): Promise<void> {
+  // A misspelled namespace would guard the row of another one.
+  checkKnown(options, { namespace: true, schema: true, telemetry: true });
+  const { namespace = "default", schema = "leasehold", telemetry } = options;
   checkFenced(namespace, resource, token);
   checkSchema(schema);
   await checkInTransaction(client, `"${schema}".fence`).catch((error: unknown) => {
@@ -196,7 +200,7 @@ export function sqlGuard<Tx extends SqlTransaction>(
   if (typeof transaction !== "function") {
     throw new InvalidOptionError("transaction", "must be a function that runs a transaction");
   }
-  const refusals = new Refusals(options);
+  const refusals = new Refusals(options, { schema: true });
   const { namespace } = refusals;
   const { schema = "leasehold" } = options;
   return {

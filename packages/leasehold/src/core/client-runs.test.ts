@@ -92,3 +92,20 @@ it("logs a long wait once, with the current holder; a candidate's is no news", a
   await waiting.close();
   await holding.close();
 });
+
+it("reports work that still runs when the client has closed and released its lease", async () => {
+  const error = vi.fn();
+  const env = manualEnv({ logger: { debug() {}, info() {}, warn() {}, error } });
+  const leasehold = await connect("memory:", { env, graceMs: 1_000 });
+  let end = () => {};
+  const run = leasehold.run("r", () => new Promise<void>((resolve) => (end = resolve)));
+  run.catch(() => {});
+  await env.clock.advance(0);
+  const closing = leasehold.close();
+  await env.clock.advance(1_000);
+  await closing;
+  const fields = { resources: ["r"], graceMs: 1_000 };
+  expect(error.mock.calls).toEqual([[fields, "the work does not stop"]]);
+  end();
+  await expect(run).rejects.toMatchObject({ code: "CLOSED" });
+});
