@@ -76,7 +76,7 @@ describe("a long wait queue", () => {
     expect(asked[1]).toBeLessThan(1.2);
   });
 
-  it("passes over the dead, and hardly any of the living", async () => {
+  it("passes over the dead, and hardly any of the living", { timeout: 600_000 }, async () => {
     const size = CROWD_WITH_DEAD;
     const { clock, dead, granted, done, held } = await crowd(size);
     for (let number = 0; number < size; number += 1) if (number % 10 < 3) dead.add(number);
