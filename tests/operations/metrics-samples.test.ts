@@ -85,7 +85,8 @@ it("is scraped at once while the store does not answer, without its samples", as
   });
   const sinceMs = performance.now();
   const samples = parseMetrics(await kept.metrics());
-  expect(performance.now() - sinceMs).toBeLessThan(2_000);
+  // A read that waits for the store takes 5 s and more.
+  expect(performance.now() - sinceMs).toBeLessThan(4_500);
   expect(valueOf(samples, "leasehold_server_responses_total")).toBe(0);
   expect(samples.map(({ name }) => name)).not.toContain("leasehold_task_depth");
   await app.close();
