@@ -1,0 +1,93 @@
+/**
+ * What is mutated, which tests must notice, and the score that each part must reach.
+ *
+ * Only unit tests run: they need no server, so a mutant takes a second. Statements for an engine (SQL, Lua)
+ * are not in any part: the conformance suites test them on the engine.
+ */
+import { matchesGlob } from "node:path";
+
+const LIBRARY = "packages/leasehold/src";
+const SERVER = "packages/leasehold-server/src/http";
+
+const RULES = [`${LIBRARY}/core/rules.ts`, `${LIBRARY}/core/queue.ts`];
+
+/**
+ * @typedef {object} Part
+ * @property {string} name
+ * @property {string} what for people
+ * @property {number} target the least score, in percent
+ * @property {readonly string[]} mutate globs; `!` excludes
+ * @property {readonly string[]} tests globs of the test files that run; `!` excludes
+ */
+
+/** @type {readonly Part[]} */
+export const PARTS = [
+  {
+    name: "rules",
+    what: "what a store decides: the rules of leases and of the wait queue",
+    target: 90,
+    mutate: RULES,
+    tests: [`${LIBRARY}/core/{rules,queue}.test.ts`],
+  },
+  {
+    name: "election",
+    what: "electors, singletons, shards",
+    target: 90,
+    mutate: [`${LIBRARY}/election/*.ts`],
+    // The test that is left out has a thousand shards, and takes seconds.
+    tests: [`${LIBRARY}/election/*.test.ts`, `!${LIBRARY}/election/shards-scale.test.ts`],
+  },
+  {
+    name: "fence",
+    what: "guards that refuse stale tokens",
+    target: 90,
+    mutate: [`${LIBRARY}/fence/{guard,http}.ts`],
+    tests: [`${LIBRARY}/fence/{guard,http}.test.ts`],
+  },
+  {
+    name: "control",
+    what: "keys, audit, pauses, limits, history",
+    target: 90,
+    mutate: [`${LIBRARY}/control/*.ts`],
+    tests: [`${LIBRARY}/control/*.test.ts`],
+  },
+  {
+    name: "core",
+    what: "leases, independent of any engine, without the rules",
+    target: 85,
+    mutate: [`${LIBRARY}/core/*.ts`, ...RULES.map((file) => `!${file}`)],
+    // The test that is left out has a thousand waiters, and takes a minute.
+    tests: [`${LIBRARY}/core/*.test.ts`, `!${LIBRARY}/core/acquire.test.ts`],
+  },
+  {
+    name: "task-rules",
+    what: "what a store decides about tasks",
+    target: 80,
+    mutate: [`${LIBRARY}/tasks/rules.ts`],
+    tests: [`${LIBRARY}/tasks/rules*.test.ts`],
+  },
+  {
+    name: "worker",
+    what: "the worker: claims, handlers, completions",
+    target: 80,
+    mutate: [`${LIBRARY}/tasks/{worker,completer,ready}.ts`],
+    tests: [`${LIBRARY}/tasks/*.test.ts`],
+  },
+  {
+    name: "server",
+    what: "the server's access, limits and authentication",
+    target: 80,
+    mutate: [`${SERVER}/{auth,limits}/*.ts`],
+    tests: [`${SERVER}/{auth,limits}/*.test.ts`],
+  },
+];
+
+/** Whether the part mutates this file. */
+export function isMutated(/** @type {Part} */ { mutate }, /** @type {string} */ file) {
+  const isIn = (/** @type {string} */ glob) => matchesGlob(file, glob);
+  return (
+    !file.endsWith(".test.ts") &&
+    mutate.some((glob) => !glob.startsWith("!") && isIn(glob)) &&
+    !mutate.some((glob) => glob.startsWith("!") && isIn(glob.slice(1)))
+  );
+}
