@@ -1,0 +1,89 @@
+/** Random programs of three members that share the work on five shards. */
+import fc from "fast-check";
+import { type Counts, type Family, type Program, single } from "./family.js";
+import { ShardRun } from "./shard-run.js";
+import type { ShardStep } from "./shard-step.js";
+
+const client = fc.nat(2);
+
+const step: fc.Arbitrary<ShardStep> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant("join"),
+      client,
+      stoppingMs: fc.constantFrom(0, 50, 1_500),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("leave", "owners"), client }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("end"),
+      client,
+      how: fc.constantFrom("return", "throw"),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("revoke"),
+      client,
+      lease: fc.constantFrom("coordinator", "member", "shard"),
+      free: fc.constantFrom("now", "atExpiry"),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("pause"),
+      client,
+      ms: fc.constantFrom(400, 1_500, 4_000),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("lose"),
+      client,
+      message: fc.constantFrom("reply", "reset", "request"),
+      of: fc.constantFrom("acquire", "renew", "release", "get"),
+      times: fc.constantFrom(1, 1, 3),
+    }),
+  },
+  {
+    weight: 10,
+    arbitrary: fc.record({
+      do: fc.constant("pass"),
+      ms: fc.constantFrom(1, 20, 300, 1_100, 3_500),
+    }),
+  },
+);
+
+const EXPECTED = [
+  ...["begins", "returns", "throws", "stops", "is overdue", "is lost"].map(
+    (what) => `work: ${what}`,
+  ),
+  ...["done", "still running"].map((outcome) => `leave: ${outcome}`),
+  "join: first",
+  "join: again",
+  "owners: answered",
+  "pause: over",
+  "a shard moved",
+  "a member coordinates",
+  "balanced",
+  ...["acquire", "renew", "release", "get"].map((operation) => `lost call of ${operation}`),
+];
+
+export const SHARDS: Family<ShardStep> = {
+  name: "shards",
+  usualPrograms: 100,
+  steps: single(step),
+  expected: EXPECTED,
+  async run({ seed, steps }: Program<ShardStep>): Promise<Counts> {
+    const run = await ShardRun.open(seed);
+    for (const each of steps) await run.step(each);
+    await run.end();
+    return run.site.world.covered;
+  },
+};

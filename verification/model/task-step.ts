@@ -1,0 +1,39 @@
+/** A step of a program of tasks. */
+import type { Loss } from "./loss.js";
+
+export type TaskStep =
+  | {
+      readonly do: "enqueue";
+      readonly client: number;
+      readonly kind: number;
+      readonly priority: number;
+      readonly dedupe: string | null;
+      /** null: due at once. */
+      readonly inMs: number | null;
+      readonly maxAttempts: number;
+      readonly crashLimit: number;
+      /** The id of an earlier task, counted from the latest; null: a new one. */
+      readonly again: number | null;
+      /** Whether its handler ignores its signal. */
+      readonly isStubborn: boolean;
+    }
+  | {
+      readonly do: "work";
+      readonly client: number;
+      readonly concurrency: number;
+      readonly ttlMs: number;
+      readonly kinds: number;
+    }
+  | { readonly do: "stop" | "counts" | "close"; readonly client: number }
+  | { readonly do: "end"; readonly job: number; readonly how: "complete" | "fail" | "final" }
+  | { readonly do: "progress"; readonly job: number }
+  | { readonly do: "cancel" | "retry" | "get"; readonly client: number; readonly task: number }
+  | { readonly do: "pause"; readonly client: number; readonly ms: number }
+  | {
+      readonly do: "lose";
+      readonly client: number;
+      readonly message: Loss;
+      readonly of: "enqueue" | "claim" | "heartbeat" | "complete" | "fail" | "requeue" | "cancel";
+      readonly times: number;
+    }
+  | { readonly do: "pass"; readonly ms: number };
