@@ -87,7 +87,10 @@ export async function makeHistories(
   return { verdicts, requests, answers, faults: sums(results.map((result) => result.faults)) };
 }
 
-function judged(target: HistoryTarget, history: MadeHistory): JudgedHistory {
+export function judged(
+  target: Pick<HistoryTarget, "repeats" | "lateMs" | "ttl">,
+  history: MadeHistory,
+): JudgedHistory {
   const { repeats = false, lateMs = 0, ttl = { minMs: 1, stepMs: 1 } } = target;
   const { violations } = checkGrants(history.entries);
   const { verdict, resources } = checkLinearizability(history.entries, { repeats, lateMs, ttl });

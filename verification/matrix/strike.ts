@@ -162,8 +162,8 @@ async function goesOn(nodes: Nodes, before: readonly Said[]): Promise<void> {
 }
 
 /** Null, or what is wrong. */
-async function judge(
-  nodes: Nodes,
+export async function judge(
+  nodes: Pick<Nodes, "successorOf" | "corrupted" | "until" | "said">,
   feature: Feature,
   before: readonly Said[],
   lateOf: (right: Said) => Promise<Late>,

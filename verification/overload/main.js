@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { wrongWith } from "./judge.js";
 
 const TTL_MS = 5_000;
 /** Who measures what it can do, and the connections of the flood, each with one request under way. */
@@ -71,7 +72,6 @@ async function main() {
 
 function report(figures) {
   const { lost, offeredPerSecond, capacityPerSecond, refused } = figures;
-  const isOverloaded = refused > 0 && offeredPerSecond > 2 * capacityPerSecond;
   if (values.json) console.log(JSON.stringify(figures));
   else {
     say("");
@@ -82,9 +82,9 @@ function report(figures) {
         `least time left ${figures.leastLeftMs} ms`,
     );
   }
-  if (lost > 0 || !isOverloaded) {
-    const because = JSON.stringify(figures.because);
-    console.error(lost > 0 ? `leases were lost: ${because}` : "the server was not overloaded");
+  const wrong = wrongWith(figures);
+  if (wrong !== null) {
+    console.error(wrong);
     process.exitCode = 1;
   }
 }

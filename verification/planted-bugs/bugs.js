@@ -3,6 +3,7 @@
  * that people make; those with a name in the literature are named in docs/coordination.md too.
  */
 import { ACCESS } from "./bugs/access.js";
+import { CHECKERS } from "./bugs/checkers.js";
 import { ELECTOR_BUGS, SHARDS_BUGS, SINGLETONS } from "./bugs/election.js";
 import { ETCD, KUBERNETES, ZOOKEEPER } from "./bugs/engines.js";
 import { FENCES } from "./bugs/fences.js";
@@ -30,6 +31,7 @@ const BY_AREA = {
   fences: FENCES,
   http: HTTP,
   access: ACCESS,
+  checkers: CHECKERS,
 };
 
 export const AREAS = Object.keys(BY_AREA);

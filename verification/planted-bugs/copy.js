@@ -66,9 +66,9 @@ export class Copy {
   }
 
   /** A program of Node's; null for its status: it took too long. */
-  async run(args) {
+  async run(args, timeoutMs = TIMEOUT_MS) {
     const child = this.#start(args, ["ignore", "pipe", "pipe"]);
-    const timer = setTimeout(() => endGroup(child.pid), TIMEOUT_MS);
+    const timer = setTimeout(() => endGroup(child.pid), timeoutMs);
     const output = ["", ""];
     for (const [at, stream] of [child.stdout, child.stderr].entries()) {
       stream.setEncoding("utf8").on("data", (text) => {

@@ -75,7 +75,8 @@ export async function runSeed(
   if (violation) report.failures.push({ seed, scenario: scenario.name, violation });
 }
 
-async function differs(
+/** @returns a violation if the seed is one of those, and its second run takes another course */
+export async function differs(
   { world }: RunResult,
   seed: number,
   scenario: Scenario,

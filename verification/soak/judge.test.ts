@@ -307,3 +307,54 @@ it("does not take a run for proof in which little happened", () => {
   expect(failing({ samples: well.samples.slice(0, 3) })).not.toEqual([]);
   expect(failing({ probes: well.probes.slice(0, 50) })).toEqual(KINDS.map(isBack));
 });
+
+describe("each claim fails alone", () => {
+  /** With this of a process from the middle on. */
+  const late = (more: Partial<Measured>) => ({
+    samples: sampled((share) => (share > 0.5 ? more : {})),
+  });
+  const database = (more: object, connections = 20) => ({
+    samples: well.samples.map((sample, index) => {
+      const lease = { ...sample.database.tables["lease"]!, ...more };
+      if (index < well.samples.length / 2) return sample;
+      return { ...sample, database: { connections, tables: { lease } } };
+    }),
+  });
+  const listeners = (more: Partial<Measured["listeners"]>) =>
+    late({ listeners: { ...held.listeners, ...more } });
+  const resources = (more: object) => late({ resources: { ...held.resources, ...more } });
+  const counts = (more: object) => ({ counts: { ...well.counts, ...more } });
+  const SPOILT: Readonly<Record<string, Partial<Seen>>> = {
+    "library: heap is flat": late({ heapUsed: 30e6 }),
+    "library: external memory is flat": late({ external: 9e6 }),
+    "library: resident memory is flat": late({ rss: 150e6 }),
+    "library: TCPSocketWrap active: no more than before": resources({ TCPSocketWrap: 25 }),
+    "library: Timeout active: no more than before": resources({ Timeout: 69 }),
+    "library: timers: no more than before": late({ timers: 91 }),
+    "library: listeners of process: no more than before": listeners({ process: 17 }),
+    "library: listeners of emitters: no more than before": listeners({ emitters: 1_103 }),
+    "library: listeners of signals: no more than before": listeners({ signals: 59 }),
+    "database: connections: no more than before": database({}, 28),
+    "table lease: dead rows stay few": database({ dead: 1_601 }),
+    "table lease: does not grow": database({ bytes: 1_450_001 }),
+    ...Object.fromEntries(
+      KINDS.map((kind) => [
+        isBack(kind),
+        { probes: well.probes.filter((one) => one.kind !== kind) },
+      ]),
+    ),
+    "no live lease is lost, but to a fault that explains it": {
+      losses: [{ resource: "live/1", atMs: 500 * SECOND_MS, reason: "expired" }],
+    },
+    "tokens of a resource grow": counts({ tokensBack: 1 }),
+    "two never trust one lease at once": counts({ overlaps: 1 }),
+    "every accepted task is done once": { tasks: { ...well.tasks, doneOnce: 80_001 } },
+    "every kind of fault occurred": { faults: well.faults.slice(1) },
+    "the load was there": counts({ terms: 0 }),
+  };
+
+  it.each(judge(well).map(({ claim }) => claim))("%s", (claim) => {
+    expect(SPOILT, "an example of what spoils it").toHaveProperty([claim]);
+    expect(failing(SPOILT[claim] ?? {})).toEqual([claim]);
+  });
+});

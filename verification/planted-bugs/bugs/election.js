@@ -105,8 +105,8 @@ export const SINGLETONS = [
     name: "singleton-ends-with-its-first-loss",
     what: "A node that has lost the lease once never contends again.",
     file: "packages/leasehold/src/election/singleton.ts",
-    find: "if (error instanceof LeaseLostError) continue;",
-    by: "if (error instanceof LeaseLostError) return;",
+    find: "error === this.#lease?.lostError) continue;",
+    by: "error === this.#lease?.lostError) return;",
     check: simulated("singletons"),
   },
   {

@@ -6,6 +6,10 @@ const ROWS = "packages/leasehold/src/stores/postgres/lease-rows.ts";
 const ACQUIRE = "packages/leasehold/src/stores/postgres/lease-acquire-statements.ts";
 const TASKS = "packages/leasehold/src/stores/postgres/task-statements.ts";
 const CLAIM = "packages/leasehold/src/stores/postgres/task-claim-statements.ts";
+const QUEUE = "packages/leasehold/src/stores/postgres/wait-queue.ts";
+const VIEWS = "packages/leasehold/src/stores/postgres/views.ts";
+const leases = (name) => integration("tests/engines/leases-postgres.test.ts", name);
+const queries = (name) => integration("tests/engines/queries-postgres.test.ts", name);
 const suite = (name) =>
   conformance("tests/conformance/postgres.test.ts", `PostgreSQL: lease store ... ${name}`);
 const taskSuite = (name) =>
@@ -77,7 +81,7 @@ export const POSTGRES = [
   {
     name: "sql-dead-waiters-count",
     what: "A resource is kept for waiters who have died.",
-    file: "packages/leasehold/src/stores/postgres/wait-queue.ts",
+    file: QUEUE,
     find: 'WHERE ${SAME_KEY("w", "i")} AND w.expires_at > c.now\n        AND s.lease_id',
     by: 'WHERE ${SAME_KEY("w", "i")}\n        AND s.lease_id',
     check: suite("drops the position of a waiter that stops polling"),
@@ -121,5 +125,101 @@ export const POSTGRES = [
     find: "AND rival.kind = ${row}.kind AND rival.dedupe_key",
     by: "AND rival.dedupe_key",
     check: taskSuite("does not start a task over beside another unfinished one"),
+  },
+  {
+    name: "sql-waits-unasked",
+    what: "In a batch in which one request waits, all that are refused join the wait queue.",
+    file: QUEUE,
+    find: "WHERE o.status = 'held' AND o.queue_ms > 0 AND NOT EXISTS (",
+    by: "WHERE o.status = 'held' AND NOT EXISTS (",
+    check: leases("beside one that waits"),
+  },
+  {
+    name: "sql-paused-for-its-holder",
+    what: "A pause takes a lease from its holder, whose repeated acquire is refused.",
+    file: ACQUIRE,
+    find: "s.paused AND s.lease_id <> s.asked_id",
+    by: "s.paused AND s.lease_id <> ''",
+    check: leases("held by the caller, and paused since"),
+  },
+  {
+    name: "sql-expired-position",
+    what: "A waiter that was silent for too long keeps its position.",
+    file: QUEUE,
+    find: "own.lease_id = i.asked_id AND own.expires_at > c.now",
+    by: "own.lease_id = i.asked_id",
+    check: leases("as the caller's own position has expired"),
+  },
+  {
+    name: "sql-held-and-passed-on",
+    what: "A waiter that gives up wakes the next one though the lease is held.",
+    file: QUEUE,
+    find: "    WHERE NOT t.excluded\n",
+    by: "",
+    check: leases("passes a resource on when the first waiter"),
+  },
+  {
+    name: "sql-dead-waiter-is-woken",
+    what: "A revoke wakes a waiter that has died, and no other.",
+    file: QUEUE,
+    find: "AND w.expires_at > c.now AND ${which}",
+    by: "AND ${which}",
+    check: leases("wakes the first living waiter"),
+  },
+  {
+    name: "sql-dead-waiters-listed",
+    what: "The queue that an operator sees has waiters that have died.",
+    file: QUEUE,
+    find: "w.resource = $2 AND w.expires_at > clock_timestamp()",
+    by: "w.resource = $2",
+    check: leases("lists the waiters that live"),
+  },
+  {
+    name: "sql-ended-and-expiring",
+    what: "A list of leases that expire soon has those that have ended.",
+    file: VIEWS,
+    find: '($9::float8 IS NULL OR (${isLive("l")} AND ',
+    by: "($9::float8 IS NULL OR (",
+    check: leases("lists by what is left"),
+  },
+  {
+    name: "sql-released-in-the-future",
+    what: "After the clock was set back, a released resource is reserved until the time of its release.",
+    file: ACQUIRE,
+    find: "c.now >= ${row}.expires_at AND c.now <",
+    by: "c.now <",
+    check: leases("as the clock was set back"),
+  },
+  {
+    name: "sql-claim-of-any-kind",
+    what: "A worker is given tasks of kinds that it has no handler for.",
+    file: CLAIM,
+    find: "AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))",
+    by: "AND ($6::text[] IS NULL OR t.kind <> '')",
+    check: queries("takes the due tasks of its kinds"),
+  },
+  {
+    name: "sql-repeated-claim-of-lost-tasks",
+    what: "A repeated claim returns tasks whose lease has expired.",
+    file: CLAIM,
+    find: "      AND c.now < t.expires_at\n",
+    by: "",
+    check: queries("returns its own tasks when it is repeated"),
+  },
+  {
+    name: "sql-ended-keys-count",
+    what: "A server with expired keys alone still asks for one.",
+    file: "packages/leasehold/src/stores/postgres/control-keys.ts",
+    find: 'SELECT EXISTS (SELECT FROM leasehold.api_key k WHERE ${good("k")}) AS any',
+    by: "SELECT EXISTS (SELECT FROM leasehold.api_key k) AS any",
+    check: queries("there are API keys while one has not ended"),
+  },
+  {
+    name: "sql-endless-grants-kept",
+    what: "Ended grants that had no expiry stay in the history for ever.",
+    file: "packages/leasehold/src/stores/postgres/control-history.ts",
+    find: "  WHERE coalesce(h.expires_at, h.recorded_at) <=",
+    by: "  WHERE h.expires_at <=",
+    check: queries("grants of the history are collected"),
   },
 ];

@@ -3,6 +3,8 @@ import { conformance, inHistories, integration } from "../checks.js";
 
 const SCRIPTS = "packages/leasehold/src/stores/redis/scripts.ts";
 const LINE = "packages/leasehold/src/stores/redis/wait-queue.ts";
+const FORMATS = "packages/leasehold/src/stores/redis/compatibility-scripts.ts";
+const formats = (name) => integration("tests/interop/redis-formats.test.ts", name);
 const suite = (name) => conformance("tests/conformance/redis.test.ts", name);
 
 export const REDIS = [
@@ -17,7 +19,7 @@ export const REDIS = [
   {
     name: "lua-delete-their-lock",
     what: "A lock in the format of another package is deleted though another client has it by now.",
-    file: "packages/leasehold/src/stores/redis/compatibility-scripts.ts",
+    file: FORMATS,
     find: "if not r or r.grantId ~= a then return {'notHeld'} end",
     by: "if not r then return {'notHeld'} end",
     check: integration(
@@ -86,5 +88,53 @@ export const REDIS = [
     find: "    removeExpired(r)\n    wakeFirst(channel)",
     by: "    wakeFirst(channel)",
     check: integration("tests/engines/redis-queue.test.ts", "the first living waiter"),
+  },
+  {
+    name: "lua-format-revoked-again",
+    what: "In the format of another package, a revoked grant is answered again.",
+    file: FORMATS,
+    find: "      if r.revoked then return {'ended'} end\n",
+    by: "",
+    check: formats("answers a repeated acquire"),
+  },
+  {
+    name: "lua-format-renewal-shortens",
+    what: "In the format of another package, a renewal for less time shortens a grant.",
+    file: FORMATS,
+    find: "if tonumber(b) > r.left then redis.call",
+    by: "if b then redis.call",
+    check: formats("renews what its holder has"),
+  },
+  {
+    name: "lua-format-endless-marked",
+    what: "In the format of another package, a key without an expiry is revoked at its expiry, and stays for ever.",
+    file: FORMATS,
+    find: "    if r.left < 0 then return {'failed', 'the key has no expiry: revoke it at once'} end\n",
+    by: "",
+    check: formats("revokes at once, at the expiry"),
+  },
+  {
+    name: "lua-reserves-for-the-future",
+    what: "After the clock was set back, a released resource is reserved for its first waiter for an hour.",
+    file: SCRIPTS,
+    find: "if isHeld or now >= r.expiresAt and left > 0 then",
+    by: "if isHeld or left > 0 then",
+    check: integration("tests/engines/redis-queue.test.ts", "reserve nothing while the clock"),
+  },
+  {
+    name: "lua-part-of-a-waiter",
+    what: "A waiter of which only the expiry is left fails every request on its resource.",
+    file: LINE,
+    find: "return string.sub(redis.call('ZRANGE', queue, 1, 1)[1] or '', ${16 + 2})",
+    by: "return string.sub(redis.call('ZRANGE', queue, 1, 1)[1], ${16 + 2})",
+    check: integration("tests/engines/redis-queue.test.ts", "leave nothing that keeps others out"),
+  },
+  {
+    name: "lua-position-without-waiter",
+    what: "A waiter that has lost its position cannot be removed, nor can any who expired with it.",
+    file: LINE,
+    find: "  if position then redis.call('ZREMRANGEBYSCORE', queue, position, position) end\n",
+    by: "  redis.call('ZREMRANGEBYSCORE', queue, position, position)\n",
+    check: integration("tests/engines/redis-queue.test.ts", "leave nothing that keeps others out"),
   },
 ];

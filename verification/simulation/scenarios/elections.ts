@@ -2,49 +2,40 @@
 
 import { type Elector, type Lease, LeaseholdError, type Term } from "leasehold";
 import { electorOver, LeaseClient, sleep } from "leasehold/internal";
+import { FenceChecker, fenceFigures } from "../checkers/fence.js";
 import { GrantChecker } from "../checkers/grants.js";
+import { LeaderChecker } from "../checkers/leaders.js";
+import { WorkChecker } from "../checkers/work.js";
 import type { Process } from "../machine.js";
-import { Register } from "../register.js";
 import type { Opened } from "../remote.js";
 import type { Running, Simulation } from "../simulation.js";
 
 const NAMESPACE = "default";
 const NAME = "election";
-/** Once everything has healed, a leader dies at this interval, and another must lead within `LONGEST_VACANCY`. */
+/** Once everything has healed, a leader dies at this interval, and another must lead in time. */
 const DEATH_EVERY_TTLS = 5;
-const LONGEST_VACANCY = { ttls: 1.5, ms: 2_500 };
 /** Until then, messages from before the healing may arrive and grant a lease that no client holds. */
 const STRAGGLERS_MS = 4_000;
 
 export function elections(sim: Simulation): Running {
   const { world, network, ttlMs, driftRatio } = sim;
   const checker = new GrantChecker(world, sim);
-  const fenced = new Register(world, NAME, true);
-  const control = new Register(world, NAME, false);
-  const working = new Map<string, number>();
+  const fence = new FenceChecker(world, NAME);
+  const working = new WorkChecker(world);
+  const leaders = new LeaderChecker(world, ttlMs);
   const candidates = new Map<string, { readonly holder: string; readonly elector: Elector }>();
-  const count = { terms: 0, resigned: 0, deaths: 0 };
+  const count = { terms: 0, resigned: 0 };
   let healed = false;
-  let vacantSinceMs: number | undefined;
 
   const write = (host: Process, token: number) =>
-    network.send(host.name, "register", () => {
-      const last = fenced.lastToken;
-      if (!fenced.write(token)) world.cover("stale write refused");
-      else if (token < last) world.violate("fenced resource", `${token} after ${last}`);
-      control.write(token);
-    });
+    network.send(host.name, "register", () => fence.write(token));
 
   const lead = (host: Process, incarnation: string) => async (term: Term) => {
     // A term is a lease, but for what ends it.
     checker.watch(host, term as Lease);
-    if (term.signal.aborted)
-      world.violate("nothing is stopped that has not begun", `${host.name} led when it was over`);
-    const running = (working.get(incarnation) ?? 0) + 1;
-    working.set(incarnation, running);
-    if (running > 1) world.violate("a node's work never overlaps itself", incarnation);
+    working.begin(incarnation, term.signal);
     count.terms += 1;
-    vacantSinceMs = undefined;
+    leaders.led();
     const { clock, random } = host.env;
     try {
       while (checker.mayGoOn(host, term as Lease) && !term.signal.aborted) {
@@ -54,7 +45,7 @@ export function elections(sim: Simulation): Running {
       }
       await sleep(clock, ttlMs * random.float() * 0.5);
     } finally {
-      working.set(incarnation, running - 1);
+      working.end(incarnation);
     }
   };
 
@@ -80,11 +71,9 @@ export function elections(sim: Simulation): Running {
   };
 
   const observe = async (host: Process, elector: Elector): Promise<void> => {
-    let last = 0;
-    for await (const { token } of elector.observe({ signal: new AbortController().signal })) {
-      if ((token ?? 0) < last) world.violate("tokens never go back", `${token} after ${last}`);
-      last = token ?? last;
-    }
+    const see = leaders.observer();
+    const { signal } = new AbortController();
+    for await (const { token } of elector.observe({ signal })) see(token);
     world.tell(host.name, "observes no more");
   };
 
@@ -111,8 +100,6 @@ export function elections(sim: Simulation): Running {
     world.after(DEATH_EVERY_TTLS * ttlMs, kill);
     const leading = sim.machines.find(({ name }) => candidates.get(name)?.elector.term);
     if (!leading) return;
-    count.deaths += 1;
-    vacantSinceMs = world.nowMs;
     leading.crash();
     candidates.delete(leading.name);
     world.after(DEATH_EVERY_TTLS * 0.9 * ttlMs, () => {
@@ -121,12 +108,7 @@ export function elections(sim: Simulation): Running {
       const process = leading.start();
       void sim.open(process).then((stores) => start(process, stores));
     });
-    const died = count.deaths;
-    world.after(LONGEST_VACANCY.ttls * ttlMs + LONGEST_VACANCY.ms, () => {
-      if (vacantSinceMs === undefined || count.deaths !== died) return;
-      const vacantMs = Math.round(world.nowMs - vacantSinceMs);
-      world.violate("a leader within ttl and epsilon of a death", `none for ${vacantMs} ms`);
-    });
+    leaders.died();
   };
 
   return {
@@ -140,16 +122,12 @@ export function elections(sim: Simulation): Running {
       healed = true;
       if (sim.machines.length > 1) world.after(STRAGGLERS_MS + ttlMs, kill);
     },
-    unsettled() {
-      if (sim.machines.length === 1 || count.deaths >= 2) return [];
-      const what = `${count.deaths} leaders since everything healed`;
-      return [{ property: "liveness", what }];
-    },
+    unsettled: () => leaders.unsettled(sim.machines.length),
     figures: () => ({
       ...count,
+      deaths: leaders.deaths,
       overlaps: checker.overlaps,
-      stale: fenced.stale,
-      unfenced: control.stale,
+      ...fenceFigures([fence]),
     }),
   };
 }

@@ -2,20 +2,18 @@
 
 import { type Lease, LeaseholdError } from "leasehold";
 import { LeaseClient, sleep } from "leasehold/internal";
+import { FenceChecker, fenceFigures } from "../checkers/fence.js";
 import { GrantChecker } from "../checkers/grants.js";
+import { idleMachines, lateWaiters } from "../checkers/rest.js";
 import type { Process } from "../machine.js";
-import { Register } from "../register.js";
-import type { Running, Simulation, Unsettled } from "../simulation.js";
+import type { Running, Simulation } from "../simulation.js";
 
 const NAMESPACE = "default";
-/** While nothing fails and work is short, each waiter is granted its lease within this time. */
-const LONGEST_WAIT_TTLS = 25;
 
 export function leases(sim: Simulation): Running {
   const { world, network } = sim;
   const resources = ["alpha", "beta", "gamma"].slice(0, 1 + Math.floor(world.random.float() * 3));
-  const fenced = new Map(resources.map((name) => [name, new Register(world, name, true)]));
-  const control = new Map(resources.map((name) => [name, new Register(world, name, false)]));
+  const fences = new Map(resources.map((name) => [name, new FenceChecker(world, name)]));
   const checker = new GrantChecker(world, sim);
   /** Work done since everything healed, by machine. */
   const done = new Map<string, number>();
@@ -25,13 +23,7 @@ export function leases(sim: Simulation): Running {
   let healedAtMs = Infinity;
 
   const write = (host: Process, lease: Lease): void => {
-    network.send(host.name, "register", () => {
-      const { resource, token } = lease;
-      const last = fenced.get(resource)?.lastToken ?? 0;
-      if (fenced.get(resource)?.write(token) === false) world.cover("stale write refused");
-      else if (token < last) world.violate("fenced resource", `${token} accepted after ${last}`);
-      control.get(resource)?.write(token);
-    });
+    network.send(host.name, "register", () => fences.get(lease.resource)?.write(lease.token));
   };
 
   const work = (host: Process) => async (lease: Lease) => {
@@ -102,25 +94,11 @@ export function leases(sim: Simulation): Running {
       healed = true;
       healedAtMs = world.nowMs;
     },
-    /** Each host must have worked since. No waiter from before may still wait, and none may wait too long. */
     unsettled() {
-      const unsettled: Unsettled[] = [];
-      for (const [name, sinceMs] of waiting) {
-        const waitedMs = world.nowMs - sinceMs;
-        if (sinceMs > healedAtMs && waitedMs < LONGEST_WAIT_TTLS * sim.ttlMs) continue;
-        const what = `${name} has waited for ${Math.round(waitedMs)} ms`;
-        unsettled.push({ property: "waiters", what });
-      }
-      for (const { name } of sim.machines) {
-        const what = `${name} has not worked since everything healed`;
-        if (!done.get(name)) unsettled.push({ property: "liveness", what });
-      }
-      return unsettled;
+      const { nowMs } = world;
+      const times = { healedAtMs, nowMs, ttlMs: sim.ttlMs };
+      return [...lateWaiters(waiting, times), ...idleMachines(sim.machines, done)];
     },
-    figures() {
-      const count = (registers: Map<string, Register>) =>
-        [...registers.values()].reduce((sum, { stale }) => sum + stale, 0);
-      return { overlaps: checker.overlaps, stale: count(fenced), unfenced: count(control) };
-    },
+    figures: () => ({ overlaps: checker.overlaps, ...fenceFigures(fences.values()) }),
   };
 }

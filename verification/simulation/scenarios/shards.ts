@@ -2,9 +2,11 @@
 
 import type { Shards } from "leasehold";
 import { LeaseClient, shardsOver, sleep } from "leasehold/internal";
+import { FenceChecker, fenceFigures } from "../checkers/fence.js";
 import { GrantChecker } from "../checkers/grants.js";
-import { Register } from "../register.js";
-import type { Running, Simulation, Unsettled } from "../simulation.js";
+import { unevenShards } from "../checkers/rest.js";
+import { WorkChecker } from "../checkers/work.js";
+import type { Running, Simulation } from "../simulation.js";
 
 const NAMESPACE = "default";
 const NAME = "parts";
@@ -14,9 +16,8 @@ export function shards(sim: Simulation): Running {
   const checker = new GrantChecker(world, sim);
   const count = world.pick([1, 5, 24]);
   const parts = Array.from({ length: count }, (_, shard) => shard);
-  const fenced = parts.map((shard) => new Register(world, `part ${shard}`, true));
-  const control = parts.map((shard) => new Register(world, `part ${shard}`, false));
-  const working = new Map<string, number>();
+  const fences = parts.map((shard) => new FenceChecker(world, `part ${shard}`));
+  const working = new WorkChecker(world);
   const members = new Map<string, Shards>();
   let terms = 0;
 
@@ -36,23 +37,15 @@ export function shards(sim: Simulation): Running {
           terms += 1;
           checker.watch(host, lease);
           const own = `${holder} on ${shard}`;
-          const running = (working.get(own) ?? 0) + 1;
-          working.set(own, running);
-          if (running > 1) world.violate("a node's work never overlaps itself", own);
+          working.begin(own);
           try {
             while (checker.mayGoOn(host, lease) && !lease.signal.aborted) {
-              network.send(host.name, "register", () => {
-                const last = fenced[shard]?.lastToken ?? 0;
-                if (fenced[shard]?.write(lease.token) === false) world.cover("stale write refused");
-                else if (lease.token < last)
-                  world.violate("fenced resource", `${lease.token} after ${last}`);
-                control[shard]?.write(lease.token);
-              });
+              network.send(host.name, "register", () => fences[shard]?.write(lease.token));
               await sleep(clock, ttlMs * 0.4, { signal: lease.signal }).catch(() => {});
             }
             await sleep(clock, ttlMs * random.float() * 0.3);
           } finally {
-            working.set(own, running - 1);
+            working.end(own);
           }
         },
       }).start();
@@ -68,24 +61,12 @@ export function shards(sim: Simulation): Running {
       void sim.kept.leases.revoke([{ namespace: NAMESPACE, resource, free }]);
     },
     onHealed() {},
-    /** Each shard must have one holder, and no member more than its share. */
     unsettled() {
-      const unsettled: Unsettled[] = [];
-      const held = [...members.values()].map((member) => member.held);
-      const all = held.flat().sort((a, b) => a - b);
-      if (String(all) !== String(parts))
-        unsettled.push({
-          property: "liveness",
-          what: `held in the end: ${all.join(" ")} of ${count}`,
-        });
-      const loads = held.map((own) => own.length);
-      if (Math.max(...loads) - Math.min(...loads) > 1)
-        unsettled.push({ property: "shards are even", what: `in the end ${loads.join(", ")}` });
-      return unsettled;
+      return unevenShards(
+        [...members.values()].map((member) => member.held),
+        count,
+      );
     },
-    figures() {
-      const stale = (registers: Register[]) => registers.reduce((sum, one) => sum + one.stale, 0);
-      return { terms, overlaps: checker.overlaps, stale: stale(fenced), unfenced: stale(control) };
-    },
+    figures: () => ({ terms, overlaps: checker.overlaps, ...fenceFigures(fences) }),
   };
 }

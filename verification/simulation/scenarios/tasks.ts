@@ -2,9 +2,10 @@
 
 import { defineTask, LeaseholdError, type Tasks } from "leasehold";
 import { sleep, type TaskStore, tasksOver } from "leasehold/internal";
+import { FenceChecker, fenceFigures } from "../checkers/fence.js";
+import { TaskChecker } from "../checkers/tasks.js";
 import type { Process } from "../machine.js";
-import { Register } from "../register.js";
-import type { Running, Simulation, Unsettled } from "../simulation.js";
+import type { Running, Simulation } from "../simulation.js";
 
 const NAMESPACE = "default";
 const TASKS = 30;
@@ -17,17 +18,13 @@ const job = defineTask<{ number: number }>("job", {
 
 export function tasks(sim: Simulation): Running {
   const { world, network, ttlMs } = sim;
-  /** Ids that the store has said to have; how often each was completed for the first time. */
-  const accepted = new Set<string>();
-  const completed = new Map<string, number>();
-  const results = new Map<string, Register>();
-  const unfenced = new Map<string, Register>();
-  let enqueued = 0;
+  const checker = new TaskChecker(world);
+  const fences = new Map<string, FenceChecker>();
   let healed = false;
 
-  const register = (registers: Map<string, Register>, id: string, fenced: boolean) => {
-    const found = registers.get(id) ?? new Register(world, id, fenced);
-    registers.set(id, found);
+  const fenceOf = (id: string) => {
+    const found = fences.get(id) ?? new FenceChecker(world, id);
+    fences.set(id, found);
     return found;
   };
 
@@ -44,17 +41,8 @@ export function tasks(sim: Simulation): Running {
         if (outcome?.status === "refused")
           world.cover(`late completion refused: ${outcome.reason}`);
         if (outcome?.status !== "completed") continue;
-        if (outcome.repeated) {
-          world.cover("repeated completion answered");
-          continue;
-        }
-        const times = (completed.get(id) ?? 0) + 1;
-        completed.set(id, times);
-        if (times > 1)
-          world.violate(
-            "a task completes once",
-            `${id} completed ${times} times, by token ${token}`,
-          );
+        if (outcome.repeated) world.cover("repeated completion answered");
+        else checker.completed(id, token);
       }
       return outcomes;
     },
@@ -62,11 +50,11 @@ export function tasks(sim: Simulation): Running {
 
   const produce = async (host: Process, client: Tasks) => {
     const { clock, random } = host.env;
-    while (enqueued < TASKS) {
-      const number = enqueued++;
+    while (checker.enqueued < TASKS) {
+      const number = checker.enqueued++;
       try {
         const { id } = await client.enqueue(job, { number });
-        accepted.add(id);
+        checker.accepted.add(id);
       } catch (error) {
         if (!(error instanceof LeaseholdError)) throw error;
         world.cover(`enqueue ${error.code} (${error.outcome})`);
@@ -89,14 +77,7 @@ export function tasks(sim: Simulation): Running {
         const steps = healed ? 1 : 1 + Math.floor(random.float() * 15);
         for (let step = 0; step < steps; step++) {
           await sleep(clock, ttlMs * 0.1, { signal });
-          network.send(host.name, "register", () => {
-            const last = register(results, task.id, true).lastToken;
-            if (!register(results, task.id, true).write(lease.token))
-              world.cover("stale write refused");
-            else if (lease.token < last)
-              world.violate("fenced resource", `${lease.token} after ${last}`);
-            register(unfenced, task.id, false).write(lease.token);
-          });
+          network.send(host.name, "register", () => fenceOf(task.id).write(lease.token));
         }
         if (!healed && random.float() < 0.1) throw new Error("a handler fails now and then");
         return { by: host.name };
@@ -109,27 +90,14 @@ export function tasks(sim: Simulation): Running {
       healed = true;
     },
     async unsettled() {
-      const unsettled: Unsettled[] = [];
-      const counts = await store.counts(NAMESPACE);
-      const rest = Object.entries(counts).filter(([state, count]) => state !== "done" && count > 0);
-      const all = JSON.stringify(counts);
-      if (rest.length > 0) unsettled.push({ property: "liveness", what: `not all done: ${all}` });
-      for (const id of accepted) {
-        const what = `${id} was accepted and is gone`;
-        if (!(await find(id))) unsettled.push({ property: "no lost task", what });
-      }
-      if (counts.done < accepted.size || counts.done > enqueued) {
-        const what = `${accepted.size} accepted, ${enqueued} asked for, ${counts.done} done`;
-        unsettled.push({ property: "no lost task", what });
-      }
-      return unsettled;
+      return checker.unsettled(await store.counts(NAMESPACE), async (id) => !!(await find(id)));
     },
     async figures() {
-      const tasks = await Promise.all([...accepted].map(find));
+      const tasks = await Promise.all([...checker.accepted].map(find));
       const attempts = tasks.flatMap((task) => task?.attempts ?? []);
       return {
         done: (await store.counts(NAMESPACE)).done,
-        unfenced: [...unfenced.values()].reduce((sum, { stale }) => sum + stale, 0),
+        unfenced: fenceFigures(fences.values()).unfenced,
         expiries: attempts.filter(({ result }) => result === "expired").length,
       };
     },

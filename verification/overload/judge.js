@@ -1,0 +1,10 @@
+/**
+ * What an overload has shown. Where the server was not overloaded, nothing was.
+ * @param {{ lost: number, because?: object, refused: number, offeredPerSecond: number, capacityPerSecond: number }} figures
+ * @returns {string | null} what is wrong
+ */
+export function wrongWith({ lost, because, refused, offeredPerSecond, capacityPerSecond }) {
+  if (lost > 0) return `leases were lost: ${JSON.stringify(because)}`;
+  const isOverloaded = refused > 0 && offeredPerSecond > 2 * capacityPerSecond;
+  return isOverloaded ? null : "the server was not overloaded";
+}

@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+
+interface Figures {
+  readonly lost: number;
+  readonly because?: object;
+  readonly refused: number;
+  readonly offeredPerSecond: number;
+  readonly capacityPerSecond: number;
+}
+// A name that the compiler does not follow: it is a script.
+const script = new URL("./judge.js", import.meta.url).href;
+const { wrongWith } = (await import(script)) as { wrongWith(figures: Figures): string | null };
+
+const well: Figures = { lost: 0, refused: 1, offeredPerSecond: 201, capacityPerSecond: 100 };
+
+it("passes where the server was overloaded and no lease was lost", () => {
+  expect(wrongWith(well)).toBe(null);
+});
+
+it.each<[string, Partial<Figures>, string]>([
+  ["a lost lease", { lost: 1, because: { expired: 1 } }, 'leases were lost: {"expired":1}'],
+  ["no refusal", { refused: 0 }, "the server was not overloaded"],
+  ["no more than twice its capacity", { offeredPerSecond: 200 }, "the server was not overloaded"],
+])("fails for %s", (_, more, wrong) => {
+  expect(wrongWith({ ...well, ...more })).toBe(wrong);
+});
