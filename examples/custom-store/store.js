@@ -4,7 +4,7 @@
  * swap. After a lost swap the store applies the rules again to the new value.
  */
 import { ClosedError, StoreUnavailableError } from "leasehold";
-import { grantIdOf, rules } from "leasehold/port";
+import { cursorAfter, grantIdOf, resourceOfCursor, rules } from "leasehold/port";
 import { Cell } from "./cell.js";
 
 /**
@@ -98,15 +98,17 @@ export class FolderStore {
 
   /** @type {LeaseStore["list"]} */
   async list({ namespace, prefix = "", states, renewedOnly = false, limit = 100, cursor }) {
+    const after = cursor === undefined ? undefined : resourceOfCursor(cursor);
     const found = [...(await this.#records())]
       .map(([name, record]) => this.#view(keyOf(name), record))
       .filter((view) => view.namespace === namespace && view.resource.startsWith(prefix))
       .filter((view) => !states || states.includes(view.state))
       .filter((view) => !renewedOnly || view.renewedAt !== null)
-      .filter((view) => cursor === undefined || compareBytes(view.resource, cursor) > 0)
+      .filter((view) => after === undefined || compareBytes(view.resource, after) > 0)
       .sort((a, b) => compareBytes(a.resource, b.resource));
     const items = found.slice(0, limit);
-    return { items, nextCursor: found.length > limit ? (items.at(-1)?.resource ?? null) : null };
+    const last = found.length > limit ? items.at(-1) : undefined;
+    return { items, nextCursor: last ? cursorAfter(last.resource) : null };
   }
 
   /** @type {LeaseStore["watch"]} */

@@ -370,9 +370,10 @@ export class Leasehold<L extends AnyLease = Lease> implements AsyncDisposable {
 
   /**
    * Closes everything in order: workers stop claiming, their handlers drain and their completions are sent;
-   * waiters reject with CLOSED; the signals of leases abort, their work gets `graceMs` to end, and they are released
-   * (under work of a singleton or elector that still runs they are left to expire); connections that `connect()`
-   * opened are closed. Returns the same promise each time; every other call rejects with CLOSED from then on. What
+   * waiters reject with CLOSED; the signals of leases abort, their work gets `graceMs` to end, and they are released;
+   * connections that `connect()` opened are closed. Work of `run`, an elector, a singleton or shards that still runs then
+   * keeps its lease, which is no longer renewed, until it expires. A lease of `acquire`, `acquireAll` or
+   * `reusableLease()` is released even then, for the client cannot see whether anything still relies on it. Returns the same promise each time; every other call rejects with CLOSED from then on. What
    * could not be released is logged.
    */
   close(): Promise<void> {

@@ -1,10 +1,11 @@
 /** Lists, verifies and exports the audit log of operator actions. */
 
 import { once } from "node:events";
-import { open, readFile, rename } from "node:fs/promises";
-import type { Command } from "commander";
+import { lstat, open, readFile, rename } from "node:fs/promises";
+import { type Command, InvalidArgumentError } from "commander";
 import {
   ACTION_ALIASES,
+  AUDIT_ACTIONS,
   type AuditEntry,
   type AuditLog,
   CHAIN_BEGIN,
@@ -49,7 +50,7 @@ function addList(audit: Command): void {
     .option(
       "--action <name>",
       "list only this action, such as lease.revoke, or FORCE_UNLOCK, its alias; repeatable",
-      (text: string, before: readonly string[]) => [...before, text],
+      (text: string, before: readonly string[]) => [...before, actionOf(text)],
       [] as readonly string[],
     )
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 20)
@@ -58,21 +59,31 @@ function addList(audit: Command): void {
       const { all, target, action, limit, json } = options;
       const query = {
         ...(target !== undefined && { target }),
-        ...(action.length > 0 && { actions: action.map((name) => ACTION_ALIASES[name] ?? name) }),
+        ...(action.length > 0 && { actions: action }),
       };
       const entries = await withControlOrServer(
         controlWhereOf(command),
         ({ audit: log }, served) => {
           const namespace = all ? null : tenantOf(command, served);
-          return allOf((part) => log.list({ namespace, ...query, ...part }), limit);
+          // One more than is shown, to know whether there are more.
+          return allOf((part) => log.list({ namespace, ...query, ...part }), limit + 1);
         },
       );
-      const items = entries.map((entry) => ({
+      const items = entries.slice(0, limit).map((entry) => ({
         ...entry,
         claimedActor: claimedActorOf(entry.details),
       }));
       print(json, items, () => tableOf(items));
+      if (entries.length > limit)
+        process.stderr.write(`there are more than ${limit} entries: raise --limit\n`);
     });
+}
+
+function actionOf(text: string): string {
+  const name = ACTION_ALIASES[text] ?? text;
+  if (AUDIT_ACTIONS.includes(name)) return name;
+  const known = [...AUDIT_ACTIONS, ...Object.keys(ACTION_ALIASES)];
+  throw new InvalidArgumentError(`It must be one of ${known.join(", ")}.`);
 }
 
 function addVerify(audit: Command): void {
@@ -91,9 +102,11 @@ function addVerify(audit: Command): void {
           "verify" in log ? log.verify(known) : verifyAudit(log, known),
         );
         print(json, verified, () =>
-          verified.ok
-            ? `entries: ${verified.entries}, all unchanged; the last hash is ${verified.head.hash}`
-            : `BROKEN at entry ${verified.seq}: ${verified.problem}`,
+          verified.ok && verified.entries === 0
+            ? "no entries: is this the right store?"
+            : verified.ok
+              ? `entries: ${verified.entries}, all unchanged; the last hash is ${verified.head.hash}`
+              : `BROKEN at entry ${verified.seq}: ${verified.problem}`,
         );
         if (!verified.ok) throw new Exit(EXIT.failed);
       },
@@ -121,6 +134,11 @@ async function toStdout(lines: readonly object[]): Promise<void> {
 
 /** Replaces an earlier export only when the new one is complete. */
 async function toFile(path: string, exported: (write: Write) => Promise<void>): Promise<void> {
+  // The rename would replace a link, a pipe or a device, whose readers would get nothing.
+  const earlier = await lstat(path).catch(() => null);
+  if (earlier && !earlier.isFile()) {
+    throw new UsageError(`--out: ${path} is no regular file: name one, or write to stdout`);
+  }
   const part = `${path}.part`;
   const file = await open(part, "w").catch((error: Error) => {
     throw new UsageError(`--out: ${error.message}`);

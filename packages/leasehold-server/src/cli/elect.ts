@@ -7,6 +7,7 @@ import {
   graceAndMargin,
   graceOption,
   Interrupted,
+  reasonOf,
   rightOf,
   runUnder,
   Signals,
@@ -14,6 +15,7 @@ import {
 } from "./held-command.js";
 import { notifier } from "./notices.js";
 import { whereOf, withStore } from "./options.js";
+import { Outage } from "./outage.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectWithin } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
@@ -45,20 +47,34 @@ export function addElect(program: Command): void {
       if (options.observe && commandLine.length > 0) {
         throw new UsageError("--observe does not stand for election, so it cannot run a command");
       }
-      const where = whereOf(command);
+      if (options.observe) refuseOptionsOfCandidates(command);
       const notify = notifier(options.json);
+      const where = whereOf(command, notify);
       const code = await measuring(options, async (telemetry) => {
-        const leasehold = await connectWithin(where, options.holder, notify, { telemetry });
+        const outage = new Outage(notify);
+        const { logger } = outage;
+        const leasehold = await connectWithin(where, options.holder, notify, { telemetry, logger });
+        outage.watch(leasehold, name);
         try {
           if (!options.observe) return await lead(leasehold, name, commandLine, options);
           await observe(leasehold, name, options);
           return null;
         } finally {
+          outage.end();
           await leasehold.close();
         }
       });
       if (code !== null) throw new Exit(code);
     });
+}
+
+function refuseOptionsOfCandidates(command: Command): void {
+  for (const name of ["ttl", "grace", "holder"]) {
+    if (command.getOptionValueSource(name) !== "cli") continue;
+    throw new UsageError(
+      `--${name} has no meaning with --observe, which does not stand for election`,
+    );
+  }
 }
 
 async function observe(
@@ -68,7 +84,7 @@ async function observe(
 ): Promise<void> {
   const { signal } = listenForShutdown(systemEnv.clock);
   for await (const change of leasehold.elector(name).observe({ signal })) {
-    printLeader(json, { leader: change.leader, token: change.token });
+    printLeader(json, change);
   }
 }
 
@@ -82,6 +98,7 @@ async function lead(
   const { graceMs, marginMs } = graceAndMargin(ttl, grace);
   const signals = new Signals();
   const commandEnded = new AbortController();
+  const notify = notifier(json);
   const elector = leasehold.elector(name, { ttlMs: ttl, marginMs, graceMs: graceMs + DRAIN_MS });
   let code: number | undefined;
   const signal = AbortSignal.any([signals.waiting, commandEnded.signal]);
@@ -92,12 +109,14 @@ async function lead(
         if (commandLine.length === 0) {
           printLeader(json, { leader: right.holder, token: right.token });
           if (!right.signal.aborted) await once(right.signal, "abort");
+          if (!signal.aborted)
+            notify({ event: "lost", resource: name, message: reasonOf(right.signal) });
           return;
         }
         const exitCode = await runUnder(right, name, commandLine, {
           graceMs,
           signals,
-          notify: notifier(json),
+          notify,
         });
         // The lease was lost, which stopped the command. It runs again when this candidate leads again.
         if (right.signal.aborted) return;
@@ -117,11 +136,17 @@ async function lead(
 
 function printLeader(
   json: boolean | undefined,
-  change: Pick<LeaderChange, "leader" | "token">,
+  {
+    leader,
+    token,
+    unavailable = false,
+  }: Pick<LeaderChange, "leader" | "token"> & Partial<LeaderChange>,
 ): void {
-  const { leader, token } = change;
-  const text = leader === null ? "no leader" : `${leader} leads, token ${token}`;
-  process.stdout.write(`${json ? JSON.stringify(change) : text}\n`);
+  const absent = unavailable ? "leader unknown: the store does not answer" : "no leader";
+  const text = leader === null ? absent : `${leader} leads, token ${token}`;
+  process.stdout.write(
+    `${json ? JSON.stringify({ leader, token, ...(unavailable && { unavailable }) }) : text}\n`,
+  );
 }
 
 const HELP = `
@@ -129,6 +154,11 @@ The command runs while this candidate leads, with the environment of "leasehold 
 When the candidate loses the leadership, it stops the command as "run" does, and stands for election again. When
 the command ends by itself, the candidate withdraws and exits with the command's code. Without a command, the
 candidate prints a line each time it becomes leader, and exits with 0 at SIGINT or SIGTERM.
+
+While the store is unavailable, "elect" retries, and reports on stderr since when, and when the store answers
+again. --observe prints "leader unknown" ("unavailable":true with --json) once the lease of the last known leader
+must have expired. With --json, the reports are {"event":"retrying","message":...,"since":...},
+{"event":"answering","message":...} and, without a command, {"event":"lost","resource":...,"message":...}.
 
 Exit codes: the command's own; 128 + n if signal n ended the command or arrived before it began; otherwise
 those of "leasehold run".

@@ -4,6 +4,7 @@ import type { Enqueued, EnqueueTaskOptions } from "leasehold";
 import { defineTask } from "leasehold";
 import { DEFAULTS, type Json, withoutUndefined } from "leasehold/internal";
 import { UsageError } from "./failures.js";
+import { notifier } from "./notices.js";
 import { controlWhereOf, integer, moment, type Where, withStores } from "./options.js";
 import { connectTo } from "./stores.js";
 
@@ -30,13 +31,14 @@ export function addEnqueue(program: Command): void {
     .option("--json", "print a line of JSON per task: id and status (enqueued or duplicate)")
     .addHelpText("after", HELP)
     .action(async (kind: string, data: string, options: Options, command: Command) =>
-      enqueue(controlWhereOf(command), kind, data, options),
+      enqueue(controlWhereOf(command, notifier(options.json)), kind, data, options),
     );
 }
 
 async function enqueue(where: Where, kind: string, data: string, options: Options): Promise<void> {
   const { json, queue, priority, dedupeKey, scheduledAt } = options;
   const given = withoutUndefined({ queue, priority, dedupeKey, scheduledAt }) as EnqueueTaskOptions;
+  if (kind === "-") throw new UsageError("kind must be a name, not -: leasehold enqueue KIND -");
   const definition = defineTask(kind);
   const many = data === "-";
   if (many && dedupeKey !== undefined) {
@@ -46,11 +48,14 @@ async function enqueue(where: Where, kind: string, data: string, options: Option
   }
   const only = many ? null : [parse(data, "the data")];
   const leasehold = await connectTo(where);
+  let added = 0;
   try {
     for await (const batch of only ? [only] : batches()) {
       const rows = batch.map((row) => ({ ...given, data: row }));
       for (const outcome of await leasehold.tasks.enqueueAll(definition, rows)) say(outcome, json);
+      added += rows.length;
     }
+    if (added === 0) process.stderr.write("leasehold: no lines, no tasks: stdin was empty\n");
   } finally {
     await leasehold.close();
   }
@@ -68,8 +73,11 @@ function say(outcome: Enqueued, json: boolean | undefined): void {
 async function* batches(): AsyncGenerator<Json[]> {
   let batch: Json[] = [];
   let line = 0;
-  for await (const text of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+  // One character per byte: the decoder of readline would replace invalid bytes.
+  const input = process.stdin.setEncoding("latin1");
+  for await (const bytes of createInterface({ input, crlfDelay: Infinity })) {
     line += 1;
+    const text = decode(bytes, `line ${line}`);
     if (text.trim() === "") continue;
     batch.push(parse(text, `line ${line}`));
     if (batch.length < BATCH) continue;
@@ -77,6 +85,16 @@ async function* batches(): AsyncGenerator<Json[]> {
     batch = [];
   }
   if (batch.length > 0) yield batch;
+}
+
+const STRICT_UTF_8 = new TextDecoder("utf-8", { fatal: true });
+
+function decode(bytes: string, what: string): string {
+  try {
+    return STRICT_UTF_8.decode(Buffer.from(bytes, "latin1"));
+  } catch {
+    throw new UsageError(`${what} is not UTF-8`);
+  }
 }
 
 function parse(text: string, what: string): Json {

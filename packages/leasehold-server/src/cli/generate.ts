@@ -10,9 +10,10 @@ import {
   steerGenerator,
   systemEnv,
 } from "leasehold/internal";
-import { logLevelOption, newLogger } from "./log.js";
+import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
+import { notifier } from "./notices.js";
 import { operatorOf, withReason } from "./operator-actions.js";
-import { decimal, duration, tenantOf, whereOf, withStores } from "./options.js";
+import { decimal, duration, tenantOf, type Where, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
@@ -70,7 +71,9 @@ export function addGenerate(program: Command): void {
     .description("print the wanted state and the instance that generates")
     .option("--json", "print JSON")
     .action(async ({ json }: { json?: boolean }, command: Command) =>
-      show(command, json, ({ generator }, namespace) => generator.read(namespace)),
+      show(whereOf(command), command, json, ({ generator }, namespace) =>
+        generator.read(namespace),
+      ),
     );
 }
 
@@ -87,11 +90,12 @@ function steering(generate: Command, name: string, description: string): Command
 
 async function run(command: Command, options: RunOptions): Promise<void> {
   const logger = newLogger(options.logLevel);
+  const where = whereOf(command, creatingTo(logger));
   const exporting = await startTelemetry(options);
   const { telemetry, metricsUrl } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
   const shutdown = listenForShutdown(env.clock);
-  const stores = await openWhere(whereOf(command), env);
+  const stores = await openWhere(where, env, retryingTo(logger));
   const unmeasureStalls = measureStalls(env);
   const leases = clientOver(
     telemetry?.measured("leases", stores.leases, env.clock) ?? stores.leases,
@@ -123,17 +127,18 @@ async function steer(
   change: Partial<GeneratorWanted>,
 ): Promise<void> {
   const by = { actor, reason: reason ?? null };
-  await show(command, json, (stores, namespace) =>
+  await show(whereOf(command, notifier(json)), command, json, (stores, namespace) =>
     steerGenerator(operatorOf(stores), namespace, change, by),
   );
 }
 
 async function show(
+  where: Where,
   command: Command,
   json: boolean | undefined,
   wantedOf: (stores: Stores, namespace: string) => Promise<GeneratorWanted>,
 ): Promise<void> {
-  const stores = await openWhere(whereOf(command), systemEnv);
+  const stores = await openWhere(where, systemEnv);
   const namespace = tenantOf(command, stores);
   try {
     const status = await statusOf(stores, namespace, await wantedOf(stores, namespace));

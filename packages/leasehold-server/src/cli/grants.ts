@@ -1,7 +1,7 @@
 /** acquire, renew and release, for scripts: the lease outlives the command that acquires it. */
 import { text as readAll } from "node:stream/consumers";
 import { type Command, Option } from "commander";
-import { LeaseLostError } from "leasehold";
+import { LeaseLostError, LeaseUnavailableError } from "leasehold";
 import {
   type Grant,
   instant,
@@ -13,10 +13,12 @@ import {
   trustLeftMs,
 } from "leasehold/internal";
 import { fromWireLeaseId, toWireLeaseId } from "leasehold/internal/wire";
-import { Exit, UsageError } from "./failures.js";
+import { describeFailure, Exit, UsageError } from "./failures.js";
 import { type Granted, shellLines } from "./lease-output.js";
-import { duration, tenantOf, type Where, whereOf, withStore } from "./options.js";
+import { notifier } from "./notices.js";
+import { conflictOption, duration, tenantOf, type Where, whereOf, withStore } from "./options.js";
 import { print } from "./output.js";
+import { withPauses } from "./pauses.js";
 import { connectTo, openLeases } from "./stores.js";
 
 /** The library's defaults: see AcquireOptions. */
@@ -44,10 +46,20 @@ export function addAcquire(program: Command): void {
       0,
     )
     .option("--holder <name>", "name of the holder (default: HOST-PID-RANDOM)")
+    .addOption(conflictOption())
     .option("--json", "print JSON")
     .addHelpText("after", ACQUIRE_HELP)
     .action(async (resource: string, options: AcquireOptions, command: Command) => {
-      const granted = await acquire(whereOf(command), resource, options);
+      const granted = await acquire(
+        whereOf(command, notifier(options.json)),
+        resource,
+        options,
+      ).catch((error) => {
+        if (!(error instanceof LeaseUnavailableError)) throw error;
+        const { json = false, verbose = false } = options;
+        process.stderr.write(`${describeFailure(error, { json, verbose }).text}\n`);
+        throw new Exit(options.conflictExitCode);
+      });
       print(options.json, granted, () => shellLines(granted));
       // The timer of the lease would keep the process alive until the lease expires.
       throw new Exit(0);
@@ -58,6 +70,8 @@ interface AcquireOptions extends Common {
   readonly ttl: number;
   readonly wait: number;
   readonly holder?: string;
+  readonly conflictExitCode: number;
+  readonly verbose?: boolean;
 }
 
 async function acquire(
@@ -74,6 +88,8 @@ async function acquire(
     const leaseId = toWireLeaseId(resource, leaseIdOf(lease));
     const remainingMs = Math.floor(lease.remainingMs());
     return { resource, leaseId, token: tokenOf(lease), remainingMs };
+  } catch (error) {
+    throw await withPauses(error, where, leases.namespace);
   } finally {
     await leases.close();
   }
@@ -168,7 +184,7 @@ all the work, prefer "leasehold run": it renews the lease, and stops the command
 LEASE_ID is a secret: it allows any caller to renew and release the lease. Pass LEASE_TOKEN to the systems you
 write to. Stores that bind leases to a session (zookeeper:) are not supported.
 
-Exit codes: 0 acquired; 75 another holder had the resource for as long as --wait; 69 the store is unavailable;
+Exit codes: 0 acquired; 75, or the code of -E, another holder had the resource for as long as --wait; 69 the store is unavailable;
 64 usage error.
 
 Examples:

@@ -112,7 +112,7 @@ function environmentOf({ holder, token, ...right }: Right, resource: string, clo
   };
 }
 
-function reasonOf({ reason }: { reason: unknown }): string {
+export function reasonOf({ reason }: { reason: unknown }): string {
   if (reason instanceof LeaseLostError) {
     return `the lease on "${reason.resource}" is lost: ${reason.reason}`;
   }

@@ -1,5 +1,5 @@
 /** Creates, lists, rotates and revokes API keys, directly in the database. A server lists them too. */
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import {
   type ApiKey,
   createKey,
@@ -11,8 +11,16 @@ import {
   systemRandom,
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
+import { notifier } from "./notices.js";
 import { type ActionOptions, withOperatorAction } from "./operator-actions.js";
-import { controlWhereOf, duration, integer, tenantOf, withStores } from "./options.js";
+import {
+  controlWhereOf,
+  duration,
+  integer,
+  positiveDuration,
+  tenantOf,
+  withStores,
+} from "./options.js";
 import { print } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -49,7 +57,7 @@ function addCreate(keys: Command): void {
       (text: string, before: readonly string[]) => [...before, text],
       [] as readonly string[],
     )
-    .option("--expires <duration>", "lifetime of the key (default: unlimited)", lifetime)
+    .option("--expires <duration>", "lifetime of the key (default: unlimited)", positiveDuration)
     .addHelpText("after", CREATE_HELP)
     .action(async (options: CreateOptions, command: Command) => {
       const { namespace, name, role, prefix: prefixes, expires: lifetimeMs = null } = options;
@@ -57,7 +65,7 @@ function addCreate(keys: Command): void {
         throw new UsageError("--prefix needs --role holder: other roles apply to all resources");
       }
       const order = { namespace, name, role, prefixes, lifetimeMs };
-      await withControl(controlWhereOf(command), async (control) =>
+      await withControl(controlWhereOf(command, notifier(options.json)), async (control) =>
         show(await createKey(control, systemRandom, order, by(options)), options.json),
       );
     });
@@ -142,12 +150,6 @@ function show(made: MadeKey, json: boolean | undefined): void {
   if (json) return;
   const whose = `${role} of "${namespace}", ${name}, id ${id}`;
   process.stderr.write(`store it now: it cannot be shown again (${whose})\n`);
-}
-
-function lifetime(text: string): number {
-  const ms = duration(text);
-  if (ms === 0) throw new InvalidArgumentError("It must be greater than 0.");
-  return ms;
 }
 
 function tableOf(keys: readonly ApiKey[]): string {

@@ -1,18 +1,12 @@
 /** ls and show: print leases for people. */
 import { type Command, Option } from "commander";
-import {
-  LeaseholdError,
-  type LeaseState,
-  type LeaseStore,
-  type LeaseStores,
-  type LeaseView,
-  type Page,
-} from "leasehold";
-import type { Key, ListQuery, Pause } from "leasehold/internal";
-import { formatDuration, pausesOf } from "leasehold/internal";
+import type { LeaseState, LeaseStore, LeaseView, Page } from "leasehold";
+import type { ListQuery } from "leasehold/internal";
+import { formatDuration } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { duration, integer, tenantOf, whereOf, withStore, withStores } from "./options.js";
 import { colors, print } from "./output.js";
+import { pausesFor } from "./pauses.js";
 import { openLeases, openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
 
@@ -179,21 +173,6 @@ export function addShow(program: Command): void {
         await stores.close();
       }
     });
-}
-
-/** The pauses that stop the resource from being granted; undefined if the store keeps no pauses. */
-export async function pausesFor(
-  { namespace, resource }: Key,
-  { control, operator }: LeaseStores,
-): Promise<readonly Pause[] | undefined> {
-  const pauses = await (control ?? operator)?.pauses.list(namespace).catch(ifPermitted);
-  return pauses && pausesOf(resource, pauses);
-}
-
-/** An API key may lack the right to read more than leases, and a server may keep nothing more. */
-export function ifPermitted(error: unknown): undefined {
-  if (error instanceof LeaseholdError && !error.retryable) return undefined;
-  throw error;
 }
 
 interface Shown {

@@ -1,11 +1,13 @@
 /** Shows and sets the limits of a tenant, directly in the database. */
 import { type Command, InvalidArgumentError } from "commander";
-import type { TenantLimits } from "leasehold/internal";
+import type { LeaseStores } from "leasehold";
+import type { Control, TenantLimits } from "leasehold/internal";
 import { UsageError } from "./failures.js";
+import { notifier } from "./notices.js";
 import { type ActionOptions, actOf, withOperatorAction } from "./operator-actions.js";
-import { controlWhereOf, decimal, integer, withStores } from "./options.js";
+import { controlWhereOf, decimal, integer, tenantOf, withStores } from "./options.js";
 import { print } from "./output.js";
-import { withControl } from "./stores.js";
+import { withControl, withControlOrServer } from "./stores.js";
 
 const MOST = 1_000_000_000;
 
@@ -22,14 +24,12 @@ function addShow(limits: Command): void {
   withStores(limits.command("show"))
     .description("show the limits of a tenant")
     .option("--json", "print JSON")
-    .action(
-      async ({ namespace, json }: { namespace: string; json?: boolean }, command: Command) => {
-        const set = await withControl(controlWhereOf(command), ({ limits: kept }) =>
-          kept.read(namespace),
-        );
-        show(namespace, set, json);
-      },
-    );
+    .action(async ({ json }: { json?: boolean }, command: Command) => {
+      await withControlOrServer(controlWhereOf(command), async ({ limits: kept }, served) => {
+        const namespace = tenantOf(command, served);
+        show(namespace, await kept.read(namespace), json);
+      });
+    });
 }
 
 interface SetOptions extends ActionOptions {
@@ -67,14 +67,37 @@ function addSet(limits: Command): void {
         throw new UsageError("name at least one limit: --leases, --tasks or --rate");
       }
       const act = actOf(options, "limits.set", namespace);
-      const after = await withControl(controlWhereOf(command), (control) =>
-        control.perform(act, async (actors) => ({
-          value: await actors.limits.set(namespace, change),
-          details: change,
-        })),
+      const after = await withControl(
+        controlWhereOf(command, notifier(json)),
+        async (control, stores) => {
+          await warnOfUnknown(namespace, control, stores);
+          return control.perform(act, async (actors) => ({
+            value: await actors.limits.set(namespace, change),
+            details: change,
+          }));
+        },
       );
       show(namespace, after, json);
     });
+}
+
+/** Limits may be set before the first key of a tenant is made, but more often its name is misspelt. */
+async function warnOfUnknown(
+  namespace: string,
+  { keys }: Control,
+  { leases, tasks }: LeaseStores,
+): Promise<void> {
+  const first = { namespace, limit: 1 };
+  const none = { items: [] };
+  const found = await Promise.all([
+    keys.list(first),
+    leases.list(first),
+    tasks ? tasks.list(first) : Promise.resolve(none),
+  ]);
+  if (namespace === "default" || found.some(({ items }) => items.length > 0)) return;
+  process.stderr.write(
+    `leasehold: no API key, lease or task is in namespace "${namespace}" yet: check its name, and if it is wrong, set these limits to none again\n`,
+  );
 }
 
 function show(namespace: string, limits: TenantLimits, json: boolean | undefined): void {

@@ -1,6 +1,8 @@
 import { Option } from "commander";
 import { withoutLeaseIds } from "leasehold/internal";
 import pino from "pino";
+import type { NotifyCreating } from "./directories.js";
+import type { NotifyRetrying } from "./stores.js";
 
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
 
@@ -26,6 +28,16 @@ function shown(value: unknown, depth: number): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [withoutLeaseIds(key), shown(item, depth + 1)]),
   );
+}
+
+/** Logs that the command creates a database. */
+export function creatingTo(logger: pino.Logger): NotifyCreating {
+  return ({ directory, message }) => logger.info({ directory }, message);
+}
+
+/** Logs that there is no connection yet: a sentence on stderr would break the lines of JSON. */
+export function retryingTo(logger: pino.Logger): NotifyRetrying {
+  return ({ message, until }) => logger.warn({ until }, `${message}; retrying`);
 }
 
 /**

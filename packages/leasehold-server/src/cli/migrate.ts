@@ -2,6 +2,8 @@ import { type Command, Option } from "commander";
 import { migrate, type StoreSource } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import { ENGINES, planBy } from "leasehold/internal/open";
+import { checkDirectories } from "./directories.js";
+import { notifier } from "./notices.js";
 import { ownWhereOf, withDatabase } from "./options.js";
 import { print } from "./output.js";
 import { shownUrl } from "./stores.js";
@@ -35,6 +37,7 @@ export function addMigrate(program: Command): void {
     .action(async (options: Options, command: Command) => {
       const { store, control = store } = ownWhereOf(command);
       const looks = options.dryRun || options.sql || options.status;
+      if (!looks) checkDirectories({ store, control }, notifier(options.json));
       for (const url of new Set([store, control])) {
         await (looks ? printPlan(url, options) : migrateStore(url, options));
       }

@@ -1,7 +1,18 @@
 /** What `run` and `elect` report about their own work, on stderr: sentences, or JSON lines with --json. */
 export type Notice =
   /** The store is unavailable, and the command tries again. */
-  | { readonly event: "retrying"; readonly message: string }
+  | {
+      readonly event: "retrying";
+      readonly message: string;
+      /** When it was first found unavailable, as ISO 8601; absent while the command connects. */
+      readonly since?: string;
+      /** When the command gives up, as ISO 8601; absent where it goes on until it is stopped. */
+      readonly until?: string;
+    }
+  /** A PGlite directory has no database yet, and the command creates one. */
+  | { readonly event: "creating"; readonly directory: string; readonly message: string }
+  /** The store answers again. */
+  | { readonly event: "answering"; readonly message: string }
   /** The lease is held, and the command starts. */
   | {
       readonly event: "acquired";
@@ -12,6 +23,8 @@ export type Notice =
     }
   /** The lease is lost, and the command is stopped. */
   | { readonly event: "stopping"; readonly resource: string; readonly message: string }
+  /** The leadership is lost, and the candidate, which runs no command, stands for election again. */
+  | { readonly event: "lost"; readonly resource: string; readonly message: string }
   /** No process could be started. */
   | { readonly event: "cannotStart"; readonly message: string };
 
@@ -27,12 +40,17 @@ export function notifier(json: boolean | undefined): Notify {
 function sentenceOf(notice: Notice): string | null {
   switch (notice.event) {
     case "retrying":
-      return `leasehold: ${notice.message}; retrying`;
+      return `leasehold: ${notice.message}; retrying${notice.until ? ` until ${notice.until}` : ""}`;
+    case "creating":
+    case "answering":
+      return `leasehold: ${notice.message}`;
     // The command's own output follows, which needs no introduction.
     case "acquired":
       return null;
     case "stopping":
       return `leasehold: ${notice.message}; stopping the command`;
+    case "lost":
+      return `leasehold: ${notice.message}; standing for election again`;
     case "cannotStart":
       return `leasehold: cannot start the command: ${notice.message}`;
   }

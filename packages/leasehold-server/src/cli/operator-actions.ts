@@ -6,6 +6,7 @@ import { LeaseLostError } from "leasehold";
 import type { RevokeOutcome, RevokeRequest } from "leasehold/internal";
 import {
   type Act,
+  type AuditAction,
   clearPause,
   formatDuration,
   type Operator,
@@ -15,7 +16,8 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
-import { integer, tenantOf, whereOf, withStores } from "./options.js";
+import { notifier } from "./notices.js";
+import { integer, notBlank, tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -29,14 +31,13 @@ export interface ActionOptions {
 
 /** Adds --reason and --actor, which every operator action needs. */
 export function withReason(command: Command, { needsReason = true } = {}): Command {
-  const reason = new Option(
-    "--reason <text>",
-    "why you do this, for the audit log",
-  ).makeOptionMandatory(needsReason);
+  const reason = new Option("--reason <text>", "why you do this, for the audit log")
+    .argParser(notBlank)
+    .makeOptionMandatory(needsReason);
   const actor = new Option(
     "--actor <name>",
     "who does this, for the audit log; a server records the API key, and this name as a claim",
-  );
+  ).argParser(notBlank);
   return command
     .addOption(reason)
     .addOption(actor.default(`cli:${userInfo().username}`, "cli:USER"));
@@ -58,7 +59,7 @@ export function operatorOf({ control, operator }: LeaseStores): Operator {
 
 export function actOf(
   { actor, reason, namespace }: ActionOptions,
-  action: string,
+  action: AuditAction,
   target: string,
 ): Act {
   return { namespace, actor, action, target, reason };
@@ -149,12 +150,19 @@ export function addPause(program: Command): void {
     .option("--list", "list the pauses and change nothing")
     .addHelpText("after", PAUSE_HELP)
     .action(async (resource: string | undefined, options: PauseOptions, command: Command) => {
-      if (options.list) await listPauses(options, command);
+      if (options.list) await listPauses(resource, options, command);
       else await pauseWhat(whatOf(resource, options), options, command);
     });
 }
 
-async function listPauses({ json }: PauseOptions, command: Command): Promise<void> {
+async function listPauses(
+  resource: string | undefined,
+  { json, prefix, queue }: PauseOptions,
+  command: Command,
+): Promise<void> {
+  if ([resource, prefix, queue].some((one) => one !== undefined)) {
+    throw new UsageError("--list lists all pauses: leave out the resource, --prefix and --queue");
+  }
   const stores = await openLeasesAndControl(whereOf(command));
   try {
     const pauses = await operatorOf(stores).pauses.list(tenantOf(command, stores));
@@ -172,7 +180,7 @@ export async function pauseWhat(
   const { actor, reason, json } = options;
   // Commander does not require it, because --list needs no reason.
   if (!reason) throw new UsageError("required option '--reason <text>' not specified");
-  const stores = await openLeasesAndControl(whereOf(command));
+  const stores = await openLeasesAndControl(whereOf(command, notifier(json)));
   try {
     const key = { namespace: tenantOf(command, stores), ...what };
     const pause = await setPause(operatorOf(stores), key, { actor, reason });

@@ -44,20 +44,32 @@ it("collects key=value, with the value as JSON or text", () => {
 });
 
 it.each([
-  ["the environment", [], { STORE: "redis://a", CONTROL: "pglite:b" }, "redis://a", "pglite:b"],
+  [
+    "the environment",
+    [],
+    { STORE: "redis://a", CONTROL: "postgres://b" },
+    "redis://a",
+    "postgres://b",
+  ],
   [
     "both options",
-    ["--store", "redis://c", "--control", "pglite:d"],
+    ["--store", "redis://c", "--control", "postgres://d"],
     { STORE: "redis://a" },
     "redis://c",
-    "pglite:d",
+    "postgres://d",
   ],
-  ["only --control", ["--control", "pglite:d"], { STORE: "redis://a" }, "redis://a", "pglite:d"],
+  [
+    "only --control",
+    ["--control", "postgres://d"],
+    { STORE: "redis://a" },
+    "redis://a",
+    "postgres://d",
+  ],
   // A user who passes --store does not expect the tasks in a store of the environment.
   [
     "only --store",
     ["--store", "redis://c"],
-    { STORE: "redis://a", CONTROL: "pglite:b" },
+    { STORE: "redis://a", CONTROL: "postgres://b" },
     "redis://c",
     undefined,
   ],
@@ -81,8 +93,8 @@ it.each([
 });
 
 it("needs no store of leases where the tasks have one of their own", () => {
-  const command = withStores(new Command()).parse(["--control", "pglite:d"], { from: "user" });
-  expect(controlWhereOf(command)).toMatchObject({ store: "pglite:d" });
+  const command = withStores(new Command()).parse(["--control", "postgres://d"], { from: "user" });
+  expect(controlWhereOf(command)).toMatchObject({ store: "postgres://d" });
   expect(() => whereOf(command)).toThrow("no store");
 });
 

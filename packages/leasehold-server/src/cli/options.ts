@@ -1,6 +1,8 @@
 /** Options that several commands share, and their parsers. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "leasehold/internal";
+import { checkDirectories, type NotifyCreating } from "./directories.js";
+import { EXIT } from "./exit-codes.js";
 import { UsageError } from "./failures.js";
 
 /** The store of `serve` and `demo` unless another is named: in their working directory. */
@@ -70,12 +72,14 @@ function namespaceOption(): Option {
 
 /**
  * The stores and the tenant of a command that shares them with other processes.
- * @throws UsageError if no store is named, or if it is in the memory of this process
+ * @param creating of commands that may create a database: see {@link checkDirectories}
+ * @throws UsageError if no store is named, if it is in the memory of this process, or if its directory has no database
  */
-export function whereOf(command: Command): Where {
+export function whereOf(command: Command, creating?: NotifyCreating): Where {
   const where = ownWhereOf(command);
   checkShared(where.store);
   if (where.control !== undefined) checkShared(where.control);
+  checkDirectories(where, creating);
   return where;
 }
 
@@ -93,17 +97,32 @@ export function ownWhereOf(command: Command): Where {
  * The store of tasks, keys, limits and the audit log: --control, or else --store.
  * @throws UsageError as {@link whereOf}
  */
-export function controlWhereOf(command: Command): Where {
+export function controlWhereOf(command: Command, creating?: NotifyCreating): Where {
   const { store, control = store } = urlsOf(command);
   if (control === undefined) throw new UsageError(NO_STORE);
   checkShared(control);
-  return { store: control, control: undefined, namespace: namespaceOf(command) };
+  const where = { store: control, control: undefined, namespace: namespaceOf(command) };
+  checkDirectories(where, creating);
+  return where;
 }
 
-/** Undefined unless it was typed or is in the environment. */
+/**
+ * Undefined unless it was typed or is in the environment.
+ * @throws UsageError if it is empty: no lease, task or key is in such a tenant
+ */
 function namespaceOf(command: Command): string | undefined {
-  const isGiven = command.getOptionValueSource("namespace") !== "default";
-  return isGiven ? command.opts<{ namespace?: string }>().namespace : undefined;
+  if (command.getOptionValueSource("namespace") === "default") return undefined;
+  const { namespace } = command.opts<{ namespace?: string }>();
+  if (namespace?.trim() !== "") return namespace;
+  throw new UsageError(
+    `${sourceOf(command, "namespace")} is empty: name a tenant, or leave it out`,
+  );
+}
+
+/** What the user has typed or set. */
+function sourceOf(command: Command, name: string): string {
+  const isTyped = command.getOptionValueSource(name) === "cli";
+  return isTyped ? `--${name}` : `LEASEHOLD_${name.toUpperCase()}`;
 }
 
 /** The tenant of a command: as given, or of the API key of the server that it has opened, or `default`. */
@@ -114,6 +133,10 @@ export function tenantOf(command: Command, served: { readonly namespace?: string
 /** --store without --control applies to tasks too, and overrides LEASEHOLD_CONTROL. */
 function urlsOf(command: Command): { store: string | undefined; control: string | undefined } {
   const { store, control } = command.opts<{ store?: string; control?: string }>();
+  for (const [name, value] of Object.entries({ store, control })) {
+    if (value?.trim() !== "") continue;
+    throw new UsageError(`${sourceOf(command, name)} is empty: ${NO_STORE}`);
+  }
   const typed = (name: string) => command.getOptionValueSource(name) === "cli";
   const overruled = typed("store") && !typed("control");
   return {
@@ -126,7 +149,7 @@ const NO_STORE =
   'no store: pass --store URL or set LEASEHOLD_STORE, such as postgres://localhost/app. To try it on this machine, run "leasehold serve" and pass --store http://127.0.0.1:4040';
 
 function checkShared(url: string): void {
-  if (!/^(memory:|pglite:$)/i.test(url)) return;
+  if (!/^(memory:|pglite:(\?|$))/i.test(url)) return;
   throw new UsageError(
     `no other process sees the leases and tasks in ${url}, and they would end with this command: run "leasehold serve --store ${url}" and pass --store http://127.0.0.1:4040`,
   );
@@ -139,6 +162,29 @@ function withKey(text: string): string {
   const url = new URL(text);
   if (url.username === "") url.username = key;
   return url.href;
+}
+
+/** -E of the commands that wait for a resource. */
+export function conflictOption(): Option {
+  return new Option(
+    "-E, --conflict-exit-code <n>",
+    "exit code if another holder kept the resource for as long as --wait",
+  )
+    .argParser(integer(0, 255))
+    .default(EXIT.leaseUnavailable);
+}
+
+/** Parses text that must say something: a blank reason, or a filter that would match all. */
+export function notBlank(text: string): string {
+  if (text.trim() === "") throw new InvalidArgumentError("It must not be blank.");
+  return text;
+}
+
+/** As {@link duration}, greater than 0. */
+export function positiveDuration(text: string): number {
+  const ms = duration(text);
+  if (ms === 0) throw new InvalidArgumentError("It must be greater than 0.");
+  return ms;
 }
 
 /** Parses a duration to milliseconds. */

@@ -1,4 +1,6 @@
 import { Command } from "commander";
+import { UsageError } from "./failures.js";
+import { refuseRepeated } from "./repeated-options.js";
 import { VERSION } from "./version.js";
 
 type AddCommand = (program: Command, loadAll: () => Promise<Command>) => void;
@@ -65,9 +67,26 @@ export async function loadProgram(firstWord: string | undefined): Promise<Progra
   program.hook("preAction", (_, command) => {
     const { verbose = false, json = false } = command.opts<Partial<Settings>>();
     settings = { verbose, json };
+    checkEncoding(command);
   });
-  for (const command of everyCommand(program)) addErrorHelp(command);
+  for (const command of everyCommand(program)) {
+    addErrorHelp(command);
+    refuseRepeated(command);
+  }
   return { program, settings: () => settings };
+}
+
+/**
+ * Node replaces each byte of the command line that is not UTF-8 by U+FFFD, so that two names become one.
+ * @throws UsageError
+ */
+function checkEncoding(command: Command): void {
+  const named = Object.entries(command.opts<Record<string, unknown>>());
+  const given = [...command.args.map((text) => ["an argument", text] as const), ...named];
+  const invalid = given.find(([, text]) => typeof text === "string" && text.includes("\ufffd"));
+  if (!invalid) return;
+  const [what, text] = invalid;
+  throw new UsageError(`${what} is not UTF-8, or contains U+FFFD: ${JSON.stringify(text)}`);
 }
 
 function commandsToLoad(firstWord: string | undefined): readonly string[] {

@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import { LeaseUnavailableError } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import type { Telemetry } from "leasehold/telemetry";
-import { EXIT } from "./exit-codes.js";
 import { describeFailure, Exit } from "./failures.js";
 import {
   graceAndMargin,
@@ -14,7 +13,8 @@ import {
   ttlOption,
 } from "./held-command.js";
 import { notifier } from "./notices.js";
-import { duration, integer, type Where, whereOf, withStore } from "./options.js";
+import { conflictOption, duration, type Where, whereOf, withStore } from "./options.js";
+import { withPauses } from "./pauses.js";
 import { connectWithin } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
@@ -43,16 +43,11 @@ export function addRun(program: Command): void {
     )
     .addOption(graceOption())
     .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
-    .option(
-      "-E, --conflict-exit-code <n>",
-      "exit code if another holder kept the resource for as long as --wait",
-      integer(0, 255),
-      EXIT.leaseUnavailable,
-    )
+    .addOption(conflictOption())
     .option("--json", "print the messages of run itself as JSON lines, on stderr")
     .addHelpText("after", HELP)
     .action(async (resource: string, words: string[], options: Options, command: Command) => {
-      const where = whereOf(command);
+      const where = whereOf(command, notifier(options.json));
       throw new Exit(
         await measuring(options, (telemetry) => run(where, resource, words, options, telemetry)),
       );
@@ -83,7 +78,10 @@ async function run(
   } catch (error) {
     if (error instanceof Exit || error instanceof Interrupted) return error.code;
     if (!(error instanceof LeaseUnavailableError)) throw error;
-    process.stderr.write(`${describeFailure(error, { json, verbose }).text}\n`);
+    // What was left of the wait after connecting says nothing to the user.
+    const asked = new LeaseUnavailableError(resource, wait ?? error.waitedMs, error.holder);
+    const refused = await withPauses(asked, where, leases.namespace);
+    process.stderr.write(`${describeFailure(refused, { json, verbose }).text}\n`);
     return conflictExitCode;
   } finally {
     await leases.close();
@@ -113,7 +111,7 @@ in the same way. When the command ends, "run" stops the processes that it left r
 lease. It cannot stop processes that have left the process group (setsid, daemons).
 
 With --json, each message of "run" itself is one JSON object on stderr, among the lines of the command:
-  {"event":"retrying","message":...}   the store is unavailable, and "run" tries again until --wait has passed
+  {"event":"retrying","message":...,"until":...}   the store is unavailable, and "run" tries again until --wait has passed
   {"event":"acquired","resource":...,"holder":...,"token":...}   the command starts
   {"event":"stopping","resource":...,"message":...}   the lease is lost, and the command is stopped
   {"event":"cannotStart","message":...}   no process could be started

@@ -1,6 +1,4 @@
-import { resolve } from "node:path";
-import type { Command } from "commander";
-import { Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Env, Logger } from "leasehold";
 import { systemEnv } from "leasehold/internal";
 import {
@@ -14,11 +12,12 @@ import {
   type ServerApp,
   type ServerLimits,
 } from "../http/index.js";
+import { checkDirectories, directoryOf } from "./directories.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { authFor, LOOPBACK_HOSTS, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
-import { logLevelOption, newLogger } from "./log.js";
-import { EMBEDDED, integer, ownWhereOf, type Where, withDatabase } from "./options.js";
+import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
+import { EMBEDDED, integer, notBlank, ownWhereOf, type Where, withDatabase } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere, shownUrl } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
@@ -46,6 +45,7 @@ export function addServe(program: Command): void {
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
+      notBlank,
       "127.0.0.1",
     )
     .option(
@@ -67,6 +67,9 @@ export function addServe(program: Command): void {
 /** Parses --limits. The app checks the names and numbers. */
 function limitsOf(text: string): Partial<ServerLimits> {
   const pairs = text.split(",").map((pair) => pair.split("="));
+  const names = pairs.map(([name]) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new InvalidArgumentError(`${twice} is given more than once.`);
   return Object.fromEntries(
     pairs.map(([name = "", value = ""]) => [name, value === "none" ? null : Number(value)]),
   );
@@ -75,12 +78,13 @@ function limitsOf(text: string): Partial<ServerLimits> {
 async function serve(where: Where, options: Options): Promise<void> {
   if (/^zookeeper:/i.test(where.store)) throw new UsageError(BOUND);
   const logger = newLogger(options.logLevel);
+  checkDirectories(where, creatingTo(logger));
   const shutdown = listenForShutdown(systemEnv.clock);
   const { startOpenTelemetry } = await import("./open-telemetry.js");
   const exporting = await startOpenTelemetry(namesOf(options));
   const { telemetry, metrics } = exporting;
   const env: Env = { ...systemEnv, logger, telemetry };
-  const stores = await openWhere(where, env);
+  const stores = await openWhere(where, env, retryingTo(logger));
   try {
     const auth = await authFor(options, stores);
     const files = options.console ? await consoleOrSay(logger) : null;
@@ -105,7 +109,8 @@ async function serve(where: Where, options: Options): Promise<void> {
       ? `listening on ${server.url}, console at ${server.url}/`
       : `listening on ${server.url}`;
     const directory = directoryOf(where.store);
-    logger.info({ url: server.url, ...page, store, ...directory, ...control }, message);
+    const placed = directory === undefined ? {} : { directory };
+    logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
     await logAccess(logger, options, stores);
     await shutdown.requested();
     logger.info({}, "draining");
@@ -115,12 +120,6 @@ async function serve(where: Where, options: Options): Promise<void> {
     await exporting.close();
   }
   logger.info({}, "closed");
-}
-
-/** Where an embedded database is on the disk: its URL may be relative to the working directory. */
-function directoryOf(store: string): { directory?: string } {
-  const [, directory = ""] = /^pglite:(.*)$/i.exec(store) ?? [];
-  return directory === "" ? {} : { directory: resolve(directory) };
 }
 
 /** Returns null and logs a warning if this package was built without a console. */

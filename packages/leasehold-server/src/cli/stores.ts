@@ -1,4 +1,4 @@
-import type { ConnectOptions, Env, LeaseStores, Page, Stores } from "leasehold";
+import type { ConnectOptions, Env, LeaseStores, Logger, Page, Stores } from "leasehold";
 import { type AnyLease, connect, type Leasehold, StoreUnavailableError } from "leasehold";
 import type { Control, RemoteOperator } from "leasehold/internal";
 import {
@@ -12,7 +12,7 @@ import {
 import { ENGINES, openBy, openStores } from "leasehold/internal/open";
 import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
-import type { Notify } from "./notices.js";
+import { type Notice, type Notify, notifier } from "./notices.js";
 import type { Where } from "./options.js";
 
 type Stored = Pick<Where, "store" | "control">;
@@ -21,12 +21,66 @@ type Stored = Pick<Where, "store" | "control">;
 export const CONNECT_TIMEOUT_MS = 30_000;
 const CONNECT_AGAIN_MS = 500;
 
+export type NotifyRetrying = (notice: Extract<Notice, { event: "retrying" }>) => void;
+
 type OrUndefined<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
 
+/** How long one attempt may take, where a server is asked: longer than a short wait. */
+const ATTEMPT_MS = 5_000;
+
+/** After this time without a connection, a command says that it still tries. */
+const SAY_AFTER_MS = 1_000;
+
+/**
+ * Says on stderr if the store does not answer soon, and then retries until the timeout, as it has said.
+ * @param open called again with the time that is left
+ * @param notify null: says nothing, and tries once
+ */
+async function sayingSo<Opened>(
+  urls: readonly (string | undefined)[],
+  open: (timeoutMs: number) => Promise<Opened>,
+  timeoutMs = CONNECT_TIMEOUT_MS,
+  notify: NotifyRetrying | null = notifier(false),
+): Promise<Opened> {
+  const untilMs = systemClock.monotonic() + timeoutMs;
+  // PGlite starts in this process, which takes a while and never fails for a while.
+  const remote = urls.filter((url) => url !== undefined && !/^(pglite|memory):/i.test(url));
+  const until = untilOf(timeoutMs);
+  let said = false;
+  const timer = systemClock.timer(SAY_AFTER_MS, () => {
+    said = true;
+    const shown = remote.map((url) => shownUrl(url ?? "")).join(" and ");
+    notify?.({ event: "retrying", message: `no connection to ${shown} yet`, until });
+  });
+  if (!notify || remote.length === 0 || timeoutMs <= SAY_AFTER_MS) timer.cancel();
+  try {
+    for (;;) {
+      try {
+        return await open(Math.max(1, Math.ceil(untilMs - systemClock.monotonic())));
+      } catch (error) {
+        const isOver = systemClock.monotonic() + CONNECT_AGAIN_MS >= untilMs;
+        if (!said || isOver || !(error instanceof StoreUnavailableError)) throw error;
+      }
+      await sleep(systemClock, CONNECT_AGAIN_MS);
+    }
+  } finally {
+    timer.cancel();
+  }
+}
+
+function untilOf(leftMs: number): string {
+  return new Date(systemClock.wall() + leftMs).toISOString();
+}
+
 /** Opens the store and, if it is a different one, the control store. close() closes both. */
-export function openWhere({ store, control }: Stored, env: Env): Promise<Stores> {
+export function openWhere(
+  { store, control }: Stored,
+  env: Env,
+  notify?: NotifyRetrying,
+): Promise<Stores> {
   const apart = control === store ? undefined : control;
-  return openStores(store, apart, env, CONNECT_TIMEOUT_MS);
+  const open = (leftMs: number) => openStores(store, apart, env, leftMs);
+  return sayingSo([store, apart], open, undefined, notify);
 }
 
 /** Connects to the store and the tenant of a command. Commands say by themselves where there is no token. */
@@ -35,9 +89,12 @@ export function connectTo(
   options: OrUndefined<
     Pick<ConnectOptions, "holder" | "graceMs" | "logger" | "env" | "connectTimeoutMs">
   > = {},
+  notify?: NotifyRetrying | null,
 ): Promise<Leasehold<AnyLease>> {
-  const given = withoutUndefined({ connectTimeoutMs: CONNECT_TIMEOUT_MS, ...options, namespace });
-  return connect(store, { ...(given as ConnectOptions), unfenced: true });
+  const given = withoutUndefined({ ...options, namespace }) as ConnectOptions;
+  const open = (connectTimeoutMs: number) =>
+    connect(store, { ...given, connectTimeoutMs, unfenced: true });
+  return sayingSo([store], open, options.connectTimeoutMs, notify);
 }
 
 /**
@@ -51,30 +108,46 @@ export async function connectWithin(
   {
     waitMs = CONNECT_TIMEOUT_MS,
     telemetry,
-  }: { waitMs?: number | undefined; telemetry?: Telemetry | undefined } = {},
+    // Notices say what is lost.
+    logger = silentLogger,
+  }: {
+    waitMs?: number | undefined;
+    telemetry?: Telemetry | undefined;
+    logger?: Logger | undefined;
+  } = {},
 ): Promise<Leasehold<AnyLease>> {
   const clock = systemClock;
   const untilMs = clock.monotonic() + waitMs;
-  for (let tries = 1; ; tries += 1) {
+  let attemptMs = /^pglite:/i.test(where.store) ? CONNECT_TIMEOUT_MS : ATTEMPT_MS;
+  // The first attempt may take longer than the wait.
+  const endMs = Math.max(untilMs, clock.monotonic() + attemptMs);
+  let said = false;
+  const notifyOnce = (message: string) => {
+    const until = untilOf(endMs - clock.monotonic());
+    if (!said) notify({ event: "retrying", message, until });
+    said = true;
+  };
+  const notifySlow: Notify = (notice) => "message" in notice && notifyOnce(notice.message);
+  const env = telemetry && { telemetry };
+  for (;;) {
     try {
       const leftMs = untilMs - clock.monotonic();
-      // Without a timeout of ours, the engine's own: how long one attempt may take.
-      const connectTimeoutMs = leftMs > CONNECT_TIMEOUT_MS / 2 ? leftMs : undefined;
-      const env = telemetry && { telemetry };
-      // Notices say what is lost.
-      return await connectTo(where, { connectTimeoutMs, holder, env, logger: silentLogger });
+      const connectTimeoutMs = leftMs > CONNECT_TIMEOUT_MS / 2 ? leftMs : attemptMs;
+      const options = { connectTimeoutMs, holder, env, logger };
+      return await connectTo(where, options, waitMs === 0 ? null : notifySlow);
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       if (clock.monotonic() + CONNECT_AGAIN_MS >= untilMs) throw error;
-      if (tries === 1) notify({ event: "retrying", message: error.message });
+      notifyOnce(error.message);
       await sleep(clock, CONNECT_AGAIN_MS);
+      attemptMs = Math.max(1, Math.min(attemptMs, untilMs - clock.monotonic()));
     }
   }
 }
 
 /** Opens a store of any engine, for commands that need no tasks. */
 export async function openLeases(url: string): Promise<LeaseStores> {
-  return openBy(ENGINES, url, systemEnv, CONNECT_TIMEOUT_MS);
+  return sayingSo([url], (leftMs) => openBy(ENGINES, url, systemEnv, leftMs));
 }
 
 /** Opens leases of any engine, and the control store, which may be a different one. */
@@ -85,12 +158,12 @@ export async function openLeasesAndControl(where: Stored): Promise<LeaseStores> 
 /** Calls `work` with the keys, limits and audit log of a database, and closes it. */
 export async function withControl<T>(
   { store: url }: Where,
-  work: (control: Control) => Promise<T>,
+  work: (control: Control, stores: LeaseStores) => Promise<T>,
 ): Promise<T> {
   // A server does not give direct access to them.
   const stores = /^https?:/i.test(url) ? undefined : await openLeases(url);
   try {
-    if (stores?.control) return await work(stores.control);
+    if (stores?.control) return await work(stores.control, stores);
   } finally {
     await stores?.close();
   }

@@ -22,7 +22,7 @@ import {
   resumeWhat,
   withOperatorAction,
 } from "./operator-actions.js";
-import { controlWhereOf, tenantOf } from "./options.js";
+import { controlWhereOf, notBlank, tenantOf } from "./options.js";
 import { print } from "./output.js";
 import { openWhere } from "./stores.js";
 
@@ -66,8 +66,8 @@ export function addTaskActions(tasks: Command): void {
       .addOption(
         new Option("--state <state>", "match only tasks in this state").choices(TASK_STATES),
       )
-      .option("--queue <name>", "match only tasks of this queue")
-      .option("--kind <kind>", "match only tasks of this kind")
+      .option("--queue <name>", "match only tasks of this queue", notBlank)
+      .option("--kind <kind>", "match only tasks of this kind", notBlank)
       .option("--yes", "change the matching tasks instead of counting them")
       .addHelpText("after", helpOf(verb))
       .action(async (ids: string[], options: Options, command: Command) =>
@@ -101,7 +101,9 @@ async function act(
 ): Promise<void> {
   const isFiltered = [typed.state, typed.queue, typed.kind].some((one) => one !== undefined);
   if (given.length > 0 === isFiltered) {
-    throw new UsageError("which tasks? pass ids, or at least one of --state, --queue and --kind");
+    const both = isFiltered ? ", not both" : "";
+    const ways = "pass ids, or at least one of --state, --queue and --kind";
+    throw new UsageError(`which tasks? ${ways}${both}`);
   }
   const wrong = given.find((id) => !UUID.test(id));
   if (wrong !== undefined) throw new InvalidOptionError("id", `must be a UUID, not "${wrong}"`);
@@ -110,7 +112,7 @@ async function act(
   try {
     const { ids, more } = isFiltered
       ? await matching(stores.tasks, verb, options)
-      : { ids: given, more: false };
+      : { ids: [...new Set(given.map((id) => id.toLowerCase()))], more: false };
     const { done } = VERBS[verb];
     const count = more ? `more than ${ids.length}` : String(ids.length);
     if (isFiltered && !options.yes) {
@@ -131,8 +133,7 @@ async function act(
       const rest = more ? " (more tasks match: run the command again)" : "";
       return [...lines, `${done} ${changed} of ${ids.length} tasks${rest}`].join("\n");
     });
-    // Tasks that were found by filters may have changed in the meantime, which is no failure.
-    if (!isFiltered && changed < ids.length) throw new Exit(EXIT.failed);
+    if (changed < ids.length) throw new Exit(EXIT.failed);
   } finally {
     await stores.close();
   }
@@ -195,7 +196,7 @@ function helpOf(verb: Verb): string {
 With filters instead of ids, the command counts the matching tasks (by default those that are
 ${from.join(", ")}). With --yes, it changes the newest 1,000 of them, in one action with one audit entry.
 
-Exit codes: 0 done; 1 at least one of the ids was not changed; 64 tasks match, and --yes is missing.
+Exit codes: 0 done; 1 at least one of the tasks was not changed; 64 tasks match, and --yes is missing.
 
 Examples:
   leasehold tasks ${verb} 01890a5d-ac96-774b-bcce-b302099a8057 --reason "handled"

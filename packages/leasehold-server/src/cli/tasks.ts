@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import type { Tasks } from "leasehold";
 import {
+  dueKindsOf,
   formatDuration,
   systemEnv,
   TASK_STATES,
@@ -11,7 +12,7 @@ import {
   unhandledKinds,
 } from "leasehold/internal";
 import { UsageError } from "./failures.js";
-import { controlWhereOf, integer, withStores } from "./options.js";
+import { controlWhereOf, integer, notBlank, withStores } from "./options.js";
 import { colors, print } from "./output.js";
 import { connectTo } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -22,6 +23,7 @@ interface Options {
   readonly queue?: string;
   readonly kind?: string;
   readonly limit: number;
+  readonly cursor?: string;
   readonly json?: boolean;
 }
 
@@ -34,9 +36,10 @@ export function addTasks(program: Command): void {
     .usage("[options] [id] | [command]")
     .argument("[id]", "id of a task to show")
     .addOption(new Option("--state <state>", "list only tasks in this state").choices(TASK_STATES))
-    .option("--queue <name>", "list only tasks of this queue")
-    .option("--kind <kind>", "list only tasks of this kind")
+    .option("--queue <name>", "list only tasks of this queue", notBlank)
+    .option("--kind <kind>", "list only tasks of this kind", notBlank)
     .option("--limit <n>", "maximum number of results", integer(1, 200), 20)
+    .option("--cursor <text>", "continue after the page that printed this cursor")
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async (id: string | undefined, options: Options, command: Command) => {
@@ -52,27 +55,37 @@ export function addTasks(program: Command): void {
 }
 
 async function list(tasks: Tasks, options: Options): Promise<void> {
-  const { state, queue, kind, limit, json } = options;
-  const query = { limit, ...(queue && { queue }), ...(kind && { kind }) };
-  const [counts, { items }, unhandled] = await Promise.all([
+  const { state, queue, kind, limit, cursor, json } = options;
+  const query = {
+    limit,
+    ...(queue !== undefined && { queue }),
+    ...(kind !== undefined && { kind }),
+    ...(cursor !== undefined && { cursor }),
+  };
+  const [counts, { items, nextCursor }, unhandled] = await Promise.all([
     tasks.counts(),
     tasks.list({ ...query, ...(state && { states: [state] }) }),
     // A command sees no claims and no pauses: only which tasks are taken.
-    unhandledKinds((part) => tasks.list(part), {
-      nowMs: systemEnv.clock.wall(),
-      claimers: [],
-      pausedQueues: [],
-    }),
+    unhandledKinds(
+      { list: (part) => tasks.list(part), dueKinds: dueKindsOf(tasks) },
+      {
+        nowMs: systemEnv.clock.wall(),
+        claimers: [],
+        pausedQueues: [],
+      },
+    ),
   ]);
-  print(json, { counts, items, unhandled }, () => {
-    const totals = TASK_STATES.map((name) => `${name} ${counts[name]}`).join("  ");
-    return items.length === 0 ? totals : `${totals}\n${tableOf(items)}`;
+  print(json, { counts, items, nextCursor, unhandled }, () => {
+    const totals = `all tasks: ${TASK_STATES.map((name) => `${name} ${counts[name]}`).join("  ")}`;
+    const more = nextCursor === null ? "" : `\nmore: --cursor ${nextCursor}`;
+    return `${totals}\n${items.length === 0 ? "no tasks match" : tableOf(items)}${more}`;
   });
   for (const found of unhandled) process.stderr.write(`warning: ${warningOf(found)}\n`);
 }
 
-function warningOf({ kind, queue, tasks, dueAt }: UnhandledKind): string {
-  const waiting = tasks === 1 ? "1 task is" : `${tasks} tasks are`;
+function warningOf({ kind, queue, tasks, complete, dueAt }: UnhandledKind): string {
+  const counted = tasks === 1 ? "1 task is" : `${tasks} tasks are`;
+  const waiting = complete ? counted : `at least ${counted}`;
   return (
     `no live worker handles the kind "${kind}" of the queue "${queue}": ${waiting} due, the oldest since ${dueAt}. ` +
     "Start a worker with a handler of this kind; a paused queue is the other cause"

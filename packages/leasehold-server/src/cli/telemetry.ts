@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 import { type Command, Option } from "commander";
 import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
-import { integer } from "./options.js";
+import { integer, notBlank } from "./options.js";
 
 /** Options of {@link withTelemetry} and {@link withMetricNames}. */
 export interface TelemetryOptions {
@@ -51,6 +51,7 @@ export function withTelemetry(command: Command): Command {
       )
       .addOption(
         new Option("--metrics-host <address>", "address of that port")
+          .argParser(notBlank)
           .env("LEASEHOLD_METRICS_HOST")
           .default("127.0.0.1"),
       ),

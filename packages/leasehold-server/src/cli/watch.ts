@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { LeaseholdError, type LeaseState, type LeaseStore, type LeaseView } from "leasehold";
 import { jittered, systemEnv, Wakeup } from "leasehold/internal";
 import { shownState } from "./lease-views.js";
-import { duration, tenantOf, whereOf, withStore } from "./options.js";
+import { positiveDuration, tenantOf, whereOf, withStore } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openLeases } from "./stores.js";
 
@@ -25,7 +25,7 @@ export function addWatch(program: Command): void {
     .argument("[prefix]", "watch only resources that begin with this text", "")
     .addOption(
       new Option("--every <duration>", "poll interval, in addition to notifications")
-        .argParser(duration)
+        .argParser(positiveDuration)
         .default(1_000, "1s"),
     )
     .option("--json", "print JSON lines")

@@ -4,9 +4,10 @@ import type { LeaseStores, LeaseView } from "leasehold";
 import { formatDuration, type Pause, RESERVED_MS } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit } from "./failures.js";
-import { excludesOthers, heldMs, ifPermitted, pausesFor } from "./lease-views.js";
+import { excludesOthers, heldMs } from "./lease-views.js";
 import { tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
+import { ifPermitted, pausesFor } from "./pauses.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
 
 interface Reason {

@@ -2,8 +2,8 @@ import { type Command, Option } from "commander";
 import { systemEnv } from "leasehold/internal";
 import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
-import { logLevelOption, newLogger } from "./log.js";
-import { controlWhereOf, duration, integer, keyValue, type Where, withStores } from "./options.js";
+import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
+import { controlWhereOf, duration, integer, keyValue, withStores } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectTo, shownUrl } from "./stores.js";
 import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
@@ -50,18 +50,20 @@ export function addWorker(program: Command): void {
     .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
-    .action(async (options: Options, command: Command) => work(controlWhereOf(command), options));
+    .action(async (options: Options, command: Command) => work(command, options));
 }
 
-async function work(where: Where, options: Options): Promise<void> {
+async function work(command: Command, options: Options): Promise<void> {
   const { clock } = systemEnv;
-  const shutdown = listenForShutdown(clock);
   const logger = newLogger(options.logLevel);
+  const where = controlWhereOf(command, creatingTo(logger));
+  const shutdown = listenForShutdown(clock);
   const exporting = await startTelemetry(options);
   const { telemetry, metricsUrl } = exporting;
   const context = telemetry === undefined ? {} : { telemetry };
   const handlers = await loadHandlers(options.handlers, options.option ?? {}, context);
-  const leasehold = await connectTo(where, { logger, env: context, holder: options.holder });
+  const connecting = { logger, env: context, holder: options.holder };
+  const leasehold = await connectTo(where, connecting, retryingTo(logger));
   try {
     leasehold.tasks.work(handlers, {
       concurrency: options.concurrency,

@@ -86,14 +86,31 @@ test("a task is enqueued, claimed, renewed and completed", async () => {
   expect(processed.body.items.map((item: { id: string }) => item.id)).toEqual([id]);
 });
 
+test("an id with another content is 409, and in an array a status of its own", async () => {
+  const { ask } = await open();
+  const task = { id: "01920000-0000-7000-8000-000000000001", task_data: { a: 1, b: 2 } };
+  const again = { ...task, task_data: { b: 2, a: 1 } };
+  expect((await ask("POST", "/api/tasks", task)).status).toBe(201);
+  expect(await ask("POST", "/api/tasks", again)).toMatchObject({
+    status: 201,
+    body: { id: task.id, status: "enqueued" },
+  });
+  for (const change of [{ task_data: 2 }, { kind: "other" }, { queue: "other" }]) {
+    const reply = await ask("POST", "/api/tasks", { ...task, ...change });
+    expect([reply.status, reply.body.code]).toEqual([409, "TASK_CONFLICT"]);
+    expect(reply.body.detail).toContain(task.id);
+  }
+  const batch = await ask("POST", "/api/tasks", [{ ...task, task_data: 2 }, again]);
+  expect(batch.body).toEqual([
+    { id: task.id, status: "conflict" },
+    { id: task.id, status: "enqueued" },
+  ]);
+});
+
 test("no task is 204, for any query", async () => {
   const { ask } = await open();
   await ask("POST", "/api/tasks", { task_data: 1, queue: "other", kind: "a" });
-  for (const change of [
-    {},
-    { queues: ["other"], kinds: ["b"] },
-    { queues: ["other"], kinds: [] },
-  ]) {
+  for (const change of [{}, { queues: ["other"], kinds: ["b"] }]) {
     const { status, body } = await ask("POST", "/api/tasks/next", { processor: "p", ...change });
     expect([status, body]).toEqual([204, null]);
   }

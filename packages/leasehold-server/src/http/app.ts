@@ -4,8 +4,8 @@
  * their input, call the port, and turn outcomes into statuses.
  */
 import type { Context } from "hono";
-import type { Env, Logger } from "leasehold";
-import { InvalidOptionError, type LeaseStore } from "leasehold";
+import { HTTPException } from "hono/http-exception";
+import { type Env, InvalidOptionError, type LeaseStore, type Logger } from "leasehold";
 import {
   type Control,
   type GeneratorState,
@@ -305,8 +305,8 @@ export function createApp(options: AppOptions): ServerApp {
   };
   app.onError((error, context) => {
     const problem = problemOf(error);
-    const otherType = context.get("assumedJson") && problem.code === "MALFORMED_JSON";
-    return toResponse(otherType ? notJson() : problem, context.get("requestId"));
+    const isOtherType = context.get("assumedJson") && error instanceof HTTPException;
+    return toResponse(isOtherType ? notJson() : problem, context.get("requestId"));
   });
   app.notFound(() => {
     throw new ProblemError("UNKNOWN_ROUTE", `see ${basePath}/openapi.json for the routes`);

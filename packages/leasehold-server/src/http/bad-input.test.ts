@@ -57,6 +57,7 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/api/tasks/next", { processor: "p", queues: [] }, "queues"],
   ["POST", "/api/tasks/next", { processor: "p", queues: [""] }, "queues.0"],
   ["POST", "/api/tasks/next", { processor: "p", kinds: "a" }, "kinds"],
+  ["POST", "/api/tasks/next", { processor: "p", kinds: [] }, "kinds"],
   ["POST", "/api/tasks/next", { processor: "p", claimId: "1" }, "claimId"],
   ["PUT", `/api/tasks/${ID}/heartbeat`, {}, "leaseId"],
   ["PUT", `/api/tasks/${ID}/heartbeat`, { ...GRANT, ttlMs: 1 }, "ttlMs"],
@@ -93,6 +94,7 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", "/v1/leases/collect", { olderThanMs: -1 }, "olderThanMs"],
   ["GET", "/v1/leases?prefix=%00", undefined, "prefix"],
   ["GET", "/v1/leases?cursor=%00", undefined, "cursor"],
+  ["GET", "/v1/leases?cursor=zbogus", undefined, "cursor"],
   ["GET", "/v1/leases?renewedOnly=yes", undefined, "renewedOnly"],
   ["GET", "/v1/leases?state=dead", undefined, "state"],
   ["GET", "/v1/leases?limit=0", undefined, "limit"],
@@ -104,6 +106,9 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["POST", `/v1/locks/${LEASE_ID}/renew`, { ttlMs: 99 }, "ttlMs"],
   ["POST", `/v1/locks/${LEASE_ID}/renew`, { ttlMs: 1_000, ttlSeconds: 1 }, "ttlSeconds"],
   ["GET", "/v1/locks?prefix=%00", undefined, "prefix"],
+  ["GET", "/v1/locks?cursor=zbogus", undefined, "cursor"],
+  ["GET", "/v1/locks?resource=r&prefix=p", undefined, "prefix"],
+  ["GET", "/v1/locks?resource=r&cursor=after:r", undefined, "cursor"],
   ["POST", "/api/leases", { resource: "r" }, "holder"],
   ["POST", "/api/leases", { resource: "r", holder: "h", ttlMs: 99 }, "ttlMs"],
   ["PUT", "/api/leases/renew", {}, "resource"],
@@ -121,6 +126,23 @@ const INVALID: readonly (readonly [string, string, unknown, string])[] = [
   ["GET", "/api/tasks?kind=a%00", undefined, "kind"],
   ["GET", "/api/tasks/pending?state=done", undefined, "state"],
   ["GET", "/api/tasks?__proto__=1", undefined, "__proto__"],
+  ["GET", "/api/tasks/leases?cursor=zbogus", undefined, "cursor"],
+  ["GET", "/v1/resource?name=r&cursor=zbogus", undefined, "cursor"],
+  ["GET", "/v1/locks?limt=5", undefined, "limt"],
+  ["POST", "/api/tasks?queue=x", { task_data: 1 }, "queue"],
+  ["POST", "/v1/leases/acquire?resource=r", [], "resource"],
+  ["PUT", `/api/tasks/${ID}/complete?leaseId=x`, GRANT, "leaseId"],
+  ["GET", "/v1/whoami?a=1", undefined, "a"],
+  ["GET", "/v1/audit?action=lease.revok", undefined, "action.0"],
+  ["GET", "/v1/audit?action=lease.revoke&action=x", undefined, "action.1"],
+  ["POST", "/v1/locks/force-unlock", { resource: "r", reason: "  " }, "reason"],
+  ["PUT", "/v1/pauses", { kind: "resource", name: "r", reason: "\t\n" }, "reason"],
+  ["POST", "/v1/leases/collect", { olderThanMs: 1, reason: " " }, "reason"],
+  ["POST", `/api/tasks/${ID}/cancel?reason=%20`, undefined, "reason"],
+  ["PUT", "/v1/limits", {}, ""],
+  ["PUT", "/v1/limits", { reason: "why" }, ""],
+  ["GET", "/openapi.json?version=2", undefined, "version"],
+  ["GET", "/v1/events?off=leases", undefined, "off"],
 ];
 
 describe("a problem names the invalid field", () => {
@@ -139,6 +161,35 @@ describe("a problem names the invalid field", () => {
       expect(first.problem).not.toBe("");
     });
   }
+});
+
+test("an unknown query parameter is named with those of the route", async () => {
+  const problemAt = async (path: string) => {
+    const { status, body } = await app.ask("GET", path);
+    return [status, ...body.errors];
+  };
+  const has = "is not a query parameter of this route, whose parameters are seconds";
+  expect(await problemAt("/v1/overview?second=1&sec=2&seconds=3")).toEqual([
+    422,
+    { path: "second", problem: has },
+    { path: "sec", problem: has },
+  ]);
+  const none = "is not a query parameter of this route, which has none";
+  expect(await problemAt("/v1/whoami?seconds=1")).toEqual([
+    422,
+    { path: "seconds", problem: none },
+  ]);
+});
+
+test("a probe with a query is answered as one without", async () => {
+  for (const path of ["/healthz?verbose", "/readyz?a=1"]) {
+    expect((await app.ask("GET", path)).status, path).toBe(200);
+  }
+});
+
+test("a path without a route and another method say so, whatever the query", async () => {
+  expect((await app.ask("GET", "/v1/nothing?a=1")).status).toBe(404);
+  expect((await app.ask("PATCH", "/v1/locks?a=1")).status).toBe(405);
 });
 
 test("a body that is not JSON is 400", async () => {

@@ -1,6 +1,7 @@
 /** Bodies without a JSON content type, over HTTP: what `curl -d` sends is served, a web page's form is not. */
 import { type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
+import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { openTestApp } from "../../../../tests/support/app.js";
 import { newKey } from "../../../../tests/support/console.js";
@@ -14,7 +15,7 @@ async function open(options: Pick<AppOptions, "auth"> = {}) {
   const server = await listen({ app, port: 0, host: "127.0.0.1" });
   onTestFinished(() => server.close());
   const send = async (
-    body: string,
+    body: string | Uint8Array,
     headers: Record<string, string>,
     { method = "POST", path = "/api/tasks" } = {},
   ) => {
@@ -23,8 +24,8 @@ async function open(options: Pick<AppOptions, "auth"> = {}) {
         .once("error", reject)
         .end(body);
     });
-    const { code, id } = JSON.parse(await text(answer));
-    return { status: answer.statusCode, code, id };
+    const { code, id, detail } = JSON.parse(await text(answer));
+    return { status: answer.statusCode, code, id, detail };
   };
   return { send, stores };
 }
@@ -82,4 +83,51 @@ test("a request with a key is served with any of these types: no page can send i
   // What a browser itself adds for a page is no key of this server.
   const basic = `Basic ${btoa(`x:${key}`)}`;
   expect(await send(TASK, { ...page, authorization: basic })).toMatchObject({ status: 401 });
+});
+
+test("a body that is not UTF-8 is refused, whatever its type and length say", async () => {
+  const { send, stores } = await open();
+  // "café" in Latin-1, and a character that is cut off.
+  for (const bytes of [
+    [0x63, 0x61, 0x66, 0xe9],
+    [0x63, 0xe2, 0x82],
+  ]) {
+    const quoted = [...Buffer.from('{"task_data":"'), ...bytes, ...Buffer.from('"}')];
+    for (const headers of [
+      { "content-type": "application/json" },
+      { "content-type": "application/json", "transfer-encoding": "chunked" },
+      { "content-type": FORM },
+    ]) {
+      const reply = await send(Uint8Array.from(quoted), headers);
+      expect(reply).toMatchObject({ status: 400, code: "MALFORMED_JSON" });
+      expect(reply.detail).toContain("not UTF-8");
+    }
+  }
+  expect((await stores.tasks.list({ namespace: "default" })).items).toEqual([]);
+});
+
+test("U+FFFD that a client encoded itself is text like any other", async () => {
+  const { send, stores } = await open();
+  const { id } = await send('{"task_data":"\ufffd"}', { "content-type": "application/json" });
+  expect((await stores.tasks.get({ namespace: "default", id }))?.data).toBe("\ufffd");
+});
+
+test("a body in another charset or content encoding is 415, naming it", async () => {
+  const { send } = await open();
+  for (const type of ["application/json; charset=iso-8859-1", 'text/plain;charset="UTF-16"']) {
+    const reply = await send(TASK, { "content-type": type });
+    expect(reply).toMatchObject({ status: 415, code: "UNSUPPORTED_MEDIA_TYPE" });
+    expect(reply.detail).toMatch(/iso-8859-1|UTF-16/);
+  }
+  const json = { "content-type": "application/json" };
+  const zipped = await send(gzipSync(TASK), { ...json, "content-encoding": "gzip" });
+  expect(zipped).toMatchObject({ status: 415, code: "UNSUPPORTED_MEDIA_TYPE" });
+  expect(zipped.detail).toContain("gzip");
+  for (const headers of [
+    { ...json, "content-encoding": "identity" },
+    { "content-type": "application/json; Charset=UTF8" },
+    { "content-type": "application/json;charset=us-ascii" },
+  ]) {
+    expect(await send(TASK, headers)).toMatchObject({ status: 201 });
+  }
 });

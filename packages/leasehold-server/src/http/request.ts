@@ -4,6 +4,7 @@ import { bodyLimit } from "hono/body-limit";
 import type { Clock, Env } from "leasehold";
 import { InvalidOptionError, LeaseholdError } from "leasehold";
 import {
+  asReadError,
   type Capabilities,
   checkInteger,
   checkNumber,
@@ -84,7 +85,7 @@ export class Budget {
       return await this.#within(call, "STORE_UNAVAILABLE");
     } catch (error) {
       throw error instanceof LeaseholdError && !(error instanceof InvalidOptionError)
-        ? storeProblem(error, true)
+        ? storeProblem(asReadError(error), true)
         : error;
     }
   }
@@ -137,7 +138,37 @@ function isFromBrowser(headers: Headers): boolean {
   return agent.startsWith("Mozilla/") || BROWSER_HEADERS.some((name) => headers.has(name));
 }
 
-/** Refuses a body above the limit, by its declared length if it has one, and settles its type. */
+/** ASCII is UTF-8 too. */
+const UTF_8 = /^(utf-?8|us-ascii)$/i;
+const STRICT_UTF_8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Bytes that are decoded in another way than the sender encoded them would become other names. */
+function checkEncoding({ headers }: Request): void {
+  const coding = headers.get("content-encoding") ?? "identity";
+  if (coding.trim().toLowerCase() !== "identity") {
+    const detail = `send the body without the content-encoding ${coding}`;
+    throw new ProblemError("UNSUPPORTED_MEDIA_TYPE", detail);
+  }
+  const type = headers.get("content-type") ?? "";
+  const [, charset = "utf-8"] = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(type) ?? [];
+  if (UTF_8.test(charset)) return;
+  throw new ProblemError("UNSUPPORTED_MEDIA_TYPE", `send the body in UTF-8, not in ${charset}`);
+}
+
+/** Reads the body before the validators, which would replace each invalid byte by U+FFFD. */
+async function readText({ req }: Context): Promise<void> {
+  if (!req.raw.headers.has("content-type")) return;
+  const bytes = await req.raw.arrayBuffer().catch(() => {
+    throw new ProblemError("MALFORMED_JSON", "the body cannot be read as JSON");
+  });
+  try {
+    Object.assign(req.bodyCache, { text: Promise.resolve(STRICT_UTF_8.decode(bytes)) });
+  } catch {
+    throw new ProblemError("MALFORMED_JSON", "the body is not UTF-8, as JSON must be");
+  }
+}
+
+/** Refuses a body above the limit, by its declared length if it has one, and settles its type and encoding. */
 export function limitBody(maxBytes: number): MiddlewareHandler {
   const onError = () => {
     throw new ProblemError("BODY_TOO_LARGE", `at most ${maxBytes} bytes`);
@@ -146,9 +177,11 @@ export function limitBody(maxBytes: number): MiddlewareHandler {
   return (context, next) => {
     const { headers } = context.req.raw;
     const declared = headers.get("content-length");
-    const goOn = () => {
+    const goOn = async () => {
+      checkEncoding(context.req.raw);
       assumeJson(context);
-      return next();
+      await readText(context);
+      await next();
     };
     if (declared === null || headers.has("transfer-encoding")) return counting(context, goOn);
     // Reading the body stream here would disable node's fast path for it.

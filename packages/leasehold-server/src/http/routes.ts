@@ -22,9 +22,11 @@ import { taskActionRoutes } from "./operations/task-actions-routes.js";
 import { tenantLimitRoutes } from "./operations/tenant-limits-routes.js";
 import type { App } from "./routing.js";
 import type { Services } from "./services.js";
+import { refusesUnusedInput } from "./unused-input.js";
 
 /** Declares all routes. The order matters: names below /api/tasks/ and /api/leases/ before ids, the OpenAPI document last. */
 export function declareRoutes(app: App, services: Services, about: About): void {
+  app.use(refusesUnusedInput(app));
   queueRoutes(app, services);
   taskListRoutes(app, services);
   taskBatchRoutes(app, services);

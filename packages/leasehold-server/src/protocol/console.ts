@@ -334,9 +334,10 @@ export const Workers = z
           .object({
             queue: z.string(),
             kind: z.string(),
-            tasks: z
-              .int()
-              .openapi({ description: "Number of due tasks among the newest pending ones." }),
+            tasks: z.int().openapi({ description: "Number of due tasks." }),
+            complete: z
+              .boolean()
+              .openapi({ description: "False: there are at least so many tasks." }),
             dueAt: z.string().openapi({ description: "Since when the oldest of them is due." }),
           })
           .openapi("UnhandledKind"),

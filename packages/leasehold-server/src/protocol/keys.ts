@@ -19,6 +19,7 @@ export const Reason = z
   .string()
   .min(1)
   .max(1_000)
+  .refine((text) => text.trim() !== "", "must not be blank")
   .refine((text) => text.isWellFormed() && !text.includes("\0"), "must be well-formed")
   .openapi({ description: "Reason for the audit." });
 
@@ -114,4 +115,10 @@ export const LimitsBody = z
     ratePerSecond: limits.ratePerSecond.optional(),
     reason: Reason.optional(),
   })
+  .refine(
+    ({ reason: _, ...change }) => Object.values(change).some((limit) => limit !== undefined),
+    {
+      error: "must name a limit: leases, tasks or ratePerSecond",
+    },
+  )
   .openapi("ChangeLimits");

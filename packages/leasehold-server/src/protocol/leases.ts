@@ -198,8 +198,7 @@ export const LeaseListQuery = z.strictObject({
     .openapi({ type: "boolean" }),
   ...leaseFilters,
   limit: QueryInteger(1, LIMITS.page, 100),
-  // The last resource of the previous page.
-  cursor: Name.openapi({ description: "`nextCursor` of the previous page." }).optional(),
+  cursor: Cursor.optional(),
 });
 
 export const TaskLeaseListQuery = LeaseListQuery.omit({
@@ -207,8 +206,6 @@ export const TaskLeaseListQuery = LeaseListQuery.omit({
   holder: true,
   expiringWithinMs: true,
   heldForMs: true,
-}).extend({
-  cursor: Cursor.optional(),
 });
 
 const Ttl = z.object({ minMs: z.number(), maxMs: z.number(), stepMs: z.number() });

@@ -2,6 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { LIMITS } from "leasehold/internal/wire";
 import {
+  Cursor,
   leaseFilters,
   Name,
   PageOf,
@@ -95,16 +96,25 @@ export const Lock = z
 export type Lock = z.infer<typeof Lock>;
 export const LockPage = PageOf(Lock).openapi("LockPage");
 
-export const LockListQuery = z.strictObject({
-  prefix: z
-    .union([z.literal(""), Name])
-    .optional()
-    .openapi({ type: "string", description: "Literal prefix: no wildcards." }),
-  resource: Name.optional().openapi({ description: "Only this resource." }),
-  ...leaseFilters,
-  limit: QueryInteger(1, LIMITS.page, 100),
-  cursor: Name.openapi({ description: "`nextCursor` of the previous page." }).optional(),
-});
+export const LockListQuery = z
+  .strictObject({
+    prefix: z
+      .union([z.literal(""), Name])
+      .optional()
+      .openapi({ type: "string", description: "Literal prefix: no wildcards." }),
+    resource: Name.optional().openapi({ description: "Only this resource." }),
+    ...leaseFilters,
+    limit: QueryInteger(1, LIMITS.page, 100),
+    cursor: Cursor.optional(),
+  })
+  .superRefine(({ resource, limit: _, ...others }, context) => {
+    if (resource === undefined) return;
+    for (const [name, value] of Object.entries(others)) {
+      if (value === undefined) continue;
+      const message = "must not be combined with resource";
+      context.addIssue({ code: "custom", path: [name], message });
+    }
+  });
 
 export const LeaseIdParams = z.object({
   leaseId: z.string().openapi({ description: "From the response to acquire. Secret." }),

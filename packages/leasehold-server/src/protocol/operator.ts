@@ -1,7 +1,7 @@
 /** Schemas of operator actions: pauses, the audit, force unlock, tasks, contention. */
 import { z } from "@hono/zod-openapi";
 import type { AuditPhase, Pause as StoredPause } from "leasehold/internal";
-import { ACTION_ALIASES, TASK_STATES, type TaskState } from "leasehold/internal";
+import { ACTION_ALIASES, AUDIT_ACTIONS, TASK_STATES, type TaskState } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import { Cursor, Name, PageOf, QueryInteger, Time } from "./fields.js";
@@ -88,15 +88,19 @@ const AuditEntry = z
   .openapi("AuditEntry");
 export const AuditPage = PageOf(AuditEntry).openapi("AuditPage");
 true satisfies Same<z.infer<typeof AuditPage>, wire.AuditPage>;
+const ACTION_NAMES = [...AUDIT_ACTIONS, ...Object.keys(ACTION_ALIASES)];
+const Action = z
+  .string()
+  .refine((action) => ACTION_NAMES.includes(action), `must be one of ${ACTION_NAMES.join(", ")}`)
+  .transform((action) => ACTION_ALIASES[action] ?? action);
 export const AuditListQuery = z.strictObject({
   target: z.string().min(1).max(1_024).optional(),
   action: z
-    .union([z.string().transform((action) => [action]), z.array(z.string())])
-    .transform((actions) => actions.map((action) => ACTION_ALIASES[action] ?? action))
+    .preprocess((sent) => (typeof sent === "string" ? [sent] : sent), z.array(Action))
     .optional()
     .openapi({
       type: "array",
-      items: { type: "string" },
+      items: { type: "string", enum: ACTION_NAMES },
       description: "Only these actions. `FORCE_UNLOCK` is an alias of `lease.revoke`.",
     }),
   limit: QueryInteger(1, LIMITS.page, 100),

@@ -43,7 +43,8 @@ const NewTask = z
     backoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoffMs),
     maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs),
     id: Uuid.optional().openapi({
-      description: "Chosen by the caller, which makes the request idempotent.",
+      description:
+        "Chosen by the caller, which makes the request idempotent. With another kind, queue or data it is refused.",
     }),
   })
   .openapi("NewTask");
@@ -51,7 +52,13 @@ const NewTask = z
 export const EnqueueBody = z.union([NewTask, z.array(NewTask).min(1).max(LIMITS.batch)]);
 true satisfies Same<z.input<typeof EnqueueBody>, wire.NewTask | readonly wire.NewTask[]>;
 const Enqueued = z
-  .object({ id: z.string(), status: z.enum(["enqueued", "duplicate"]) })
+  .object({
+    id: z.string(),
+    status: z.enum(["enqueued", "duplicate", "conflict"]).openapi({
+      description:
+        "`conflict`, in answers to arrays only: a task with this id has another kind, queue or data. Nothing was added for it.",
+    }),
+  })
   .openapi("Enqueued");
 export const EnqueueAnswer = z.union([Enqueued, z.array(Enqueued)]);
 true satisfies Same<z.infer<typeof EnqueueAnswer>, wire.Enqueued | readonly wire.Enqueued[]>;
@@ -65,7 +72,7 @@ export const NextBody = z
     }),
     ...ttl,
     queues: z.array(Name).min(1).max(LIMITS.names).default([DEFAULTS.queue]),
-    kinds: z.array(Name).max(LIMITS.names).nullable().default(null).openapi({
+    kinds: z.array(Name).min(1).max(LIMITS.names).nullable().default(null).openapi({
       description: "Only tasks of these kinds; null: any kind.",
     }),
     claimId: TaskLeaseId.optional().openapi({

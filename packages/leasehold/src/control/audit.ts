@@ -93,6 +93,38 @@ export function claimedActorOf(details: string): string | null {
   }
 }
 
+/** What operators do, as entries name it. */
+export type AuditAction =
+  | `lease.${"revoke" | "collect"}`
+  | `task.${"cancel" | "retry" | "delete"}`
+  | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
+  | `generator.${"start" | "stop" | "rate"}`
+  | `key.${"create" | "rotate" | "revoke"}`
+  | "limits.set";
+
+/** By name, so that the type demands each. */
+const ACTIONS: Readonly<Record<AuditAction, true>> = {
+  "lease.revoke": true,
+  "lease.collect": true,
+  "task.cancel": true,
+  "task.retry": true,
+  "task.delete": true,
+  "resource.pause": true,
+  "resource.resume": true,
+  "prefix.pause": true,
+  "prefix.resume": true,
+  "queue.pause": true,
+  "queue.resume": true,
+  "generator.start": true,
+  "generator.stop": true,
+  "generator.rate": true,
+  "key.create": true,
+  "key.rotate": true,
+  "key.revoke": true,
+  "limits.set": true,
+};
+export const AUDIT_ACTIONS: readonly string[] = Object.keys(ACTIONS);
+
 /** Names of actions in other APIs, and ours. Filters of the audit accept both. */
 export const ACTION_ALIASES: Readonly<Record<string, string>> = { FORCE_UNLOCK: "lease.revoke" };
 

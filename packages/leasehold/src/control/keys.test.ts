@@ -42,6 +42,8 @@ it("digests are equal only when all of their digits are", () => {
     expect(equalDigests(digest, digest.slice(0, at) + digit + digest.slice(at + 1))).toBe(false);
   }
   expect(equalDigests(digest, digest.slice(1))).toBe(false);
+  expect(equalDigests(digest.slice(0, -1), digest)).toBe(false);
   expect(equalDigests(digest, "")).toBe(false);
+  expect(equalDigests("", digest)).toBe(false);
   expect(equalDigests("", "")).toBe(true);
 });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { CHAIN_BEGIN, chained } from "./audit.js";
+import { type AuditLog, CHAIN_BEGIN, chained } from "./audit.js";
 import { type Act, type Actors, inTwoSteps } from "./operations.js";
 
 const ACT: Act = {
@@ -44,6 +44,17 @@ it("an act stands between its intent and its result", async () => {
   expect(written).toEqual(["intent {}", "act", 'result {"intent":42,"status":"revoked"}']);
 });
 
+it("reports its entry where the log returns one", async () => {
+  const { operations } = open();
+  const reported: number[] = [];
+  const done = async () => ({ value: "done", details: {} });
+  await operations.perform(ACT, done, ({ seq }) => reported.push(seq));
+  expect(reported).toEqual([42]);
+  const silent = inTwoSteps({ append: async () => [] } as unknown as AuditLog, ACTORS);
+  expect(await silent.perform(ACT, done, ({ seq }) => reported.push(seq))).toBe("done");
+  expect(reported).toEqual([42]);
+});
+
 it("nothing is done without an intent", async () => {
   const { written, operations } = open([1]);
   const acting = operations.perform(ACT, async () => {
@@ -66,4 +77,6 @@ it("a failure is the result, and rejects as it was", async () => {
   const failure = new TypeError("no");
   await expect(operations.perform(ACT, () => Promise.reject(failure))).rejects.toBe(failure);
   expect(written).toEqual(["intent {}", 'result {"intent":42,"failure":"no"}']);
+  await expect(operations.perform(ACT, () => Promise.reject("text"))).rejects.toBe("text");
+  expect(written.at(-1)).toBe('result {"intent":44,"failure":"text"}');
 });

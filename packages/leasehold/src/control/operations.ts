@@ -7,13 +7,21 @@
  */
 import type { LeaseStore } from "../core/index.js";
 import type { AdminOutcome, GeneratorState, TaskKey, TaskStore } from "../tasks/port.js";
-import type { AuditEntry, AuditLog, Checkpoint, NewAuditEntry, Verification } from "./audit.js";
+import type {
+  AuditAction,
+  AuditEntry,
+  AuditLog,
+  Checkpoint,
+  NewAuditEntry,
+  Verification,
+} from "./audit.js";
 import type { KeyActs, KeyStore } from "./keys.js";
 import type { LimitActs, LimitStore } from "./limits.js";
 import type { PauseActs, PauseStore } from "./pauses.js";
 
 /** An operator action: who does what to what, and why. */
-export interface Act extends Omit<NewAuditEntry, "phase" | "details"> {
+export interface Act extends Omit<NewAuditEntry, "action" | "phase" | "details"> {
+  readonly action: AuditAction;
   /** The actor that the caller of a server names. Nothing proves it, so `actor` stays what the key says. */
   readonly claimedActor?: string;
 }
@@ -81,6 +89,7 @@ export interface RemoteOperator extends Operator {
     verify(checkpoint: Checkpoint): Promise<Verification>;
   };
   readonly keys: Pick<KeyStore, "list">;
+  readonly limits: LimitStore;
 }
 
 /** The stores of operators: audit, keys, pauses and limits. */

@@ -1,5 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
 import type { LeaseView } from "../core/index.js";
+import type { Clock } from "../env/index.js";
 import { type ManualClock, manualEnv } from "../testing/index.js";
 import { type GrantHistory, startRecorder } from "./index.js";
 
@@ -89,6 +90,43 @@ it("does not wait for 500, and writes no more at once", async () => {
   expect(history.batches.flat()).toEqual(range(0, 1_200));
 });
 
+it("writes a full batch at once", async () => {
+  const { record, history, clock } = open();
+  record(...range(0, 500));
+  await clock.settle();
+  expect(history.batches).toEqual([range(0, 500)]);
+});
+
+it("goes on after a flush that found nothing to write", async () => {
+  const { recorder, record, history, clock } = open();
+  await recorder.flush();
+  expect(history.calls).toBe(0);
+  record(1);
+  await clock.advance(1_000);
+  expect(history.batches).toEqual([[1]]);
+});
+
+it("sets no timer while it writes", async () => {
+  const { record, history, clock } = open();
+  record(1);
+  history.fault = "hang";
+  await clock.advance(1_000);
+  expect(history.calls).toBe(1);
+  record(2);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it("does not hold the process open", () => {
+  const { clock, ...env } = manualEnv();
+  const timers: unknown[] = [];
+  const timer: Clock["timer"] = (_delayMs, _callback, options) => {
+    timers.push(options);
+    return { cancel() {} };
+  };
+  startRecorder(faultyHistory(), { ...env, clock: { ...clock, timer } }).record(grant(1));
+  expect(timers).toEqual([{ background: true }]);
+});
+
 it("tries again with pauses that grow, and says so once", async () => {
   const { record, history, clock, logged } = open();
   history.fault = "fail";
@@ -156,10 +194,11 @@ it("reads what was recorded before", async () => {
 });
 
 it("writes what is left when stopped, and at once what comes later", async () => {
-  const { recorder, record, history, clock } = open();
+  const { recorder, record, history, clock, logged } = open();
   record(1, 2);
   await recorder.stop();
   expect(history.batches).toEqual([[1, 2]]);
+  expect(logged).toEqual([]);
   record(3);
   await clock.settle();
   expect(history.batches).toEqual([[1, 2], [3]]);

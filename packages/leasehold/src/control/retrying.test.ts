@@ -8,8 +8,10 @@ const error = new StoreUnavailableError("it is down", { outcome: "unknown" });
 const lost: Failed = { status: "failed", applied: "maybe", retryable: true, error };
 const key = { namespace: "default", id: "x" };
 
-/** How often each call of an actor whose answers are lost is made. */
-async function triesOf(call: (actors: OperatorActors) => Promise<unknown>): Promise<number> {
+/** How often each call is made whose answers are lost: of an actor, or of the operator itself. */
+async function triesOf(
+  call: (actors: OperatorActors, operator: RemoteOperator) => Promise<unknown>,
+): Promise<number> {
   const env = manualEnv();
   let tries = 0;
   const lose = async (asked: readonly unknown[]) => {
@@ -30,12 +32,14 @@ async function triesOf(call: (actors: OperatorActors) => Promise<unknown>): Prom
     pauses: { list: fail },
     audit: { list: fail, verify: fail },
     keys: { list: fail },
+    limits: { read: fail },
     perform: async (_, work) => (await work(actors)).value,
   };
   let done = false;
   const act = {} as Parameters<RemoteOperator["perform"]>[0];
-  const acting = retryingOperator(operator, env)
-    .perform(act, async (retried) => ({ value: await call(retried), details: {} }))
+  const retrying = retryingOperator(operator, env);
+  const acting = retrying
+    .perform(act, async (retried) => ({ value: await call(retried, retrying), details: {} }))
     .catch(() => {})
     .finally(() => {
       done = true;
@@ -58,4 +62,58 @@ test("what says how things shall be is", async () => {
   const write = { running: true };
   expect(await triesOf(({ generator }) => generator.write("default", write))).toBeGreaterThan(2);
   expect(await triesOf(({ pauses }) => pauses.clear(pause))).toBeGreaterThan(2);
+  const set = { ...pause, actor: "a", reason: "r" };
+  expect(await triesOf(({ pauses }) => pauses.set(set))).toBeGreaterThan(2);
+});
+
+test("what an operator reads is read again", async () => {
+  const reads: ((operator: RemoteOperator) => Promise<unknown>)[] = [
+    ({ audit }) => audit.list({ namespace: null }),
+    ({ audit }) => audit.verify({ seq: 0, hash: "" }),
+    ({ keys }) => keys.list({ namespace: null }),
+    ({ pauses }) => pauses.list(null),
+  ];
+  for (const read of reads) {
+    expect(await triesOf((_, operator) => read(operator))).toBeGreaterThan(2);
+  }
+});
+
+test("a call reaches the operator with what was asked, within its time", async () => {
+  const asked: unknown[] = [];
+  const note = async (...args: unknown[]): Promise<never> => {
+    asked.push(args);
+    return [{ status: "notHeld" }] as never;
+  };
+  const actors = { leases: { revoke: note }, pauses: { set: note, clear: note } };
+  const operator = {
+    pauses: { list: note },
+    audit: { list: note, verify: note },
+    keys: { list: note },
+    perform: async (_: unknown, work: (actors: unknown) => Promise<{ value: unknown }>) =>
+      (await work(actors)).value,
+  } as unknown as RemoteOperator;
+  const retrying = retryingOperator(operator, manualEnv());
+  const query = { namespace: "n" };
+  const checkpoint = { seq: 1, hash: "h" };
+  await retrying.audit.list(query);
+  await retrying.audit.verify(checkpoint);
+  await retrying.keys.list(query);
+  await retrying.pauses.list("n");
+  const pause = { namespace: "n", kind: "queue", name: "q", actor: "a", reason: "r" } as const;
+  const revoke = { namespace: "n", resource: "r", free: "now" } as const;
+  const act = {} as Parameters<RemoteOperator["perform"]>[0];
+  await retrying.perform(act, async ({ leases, pauses }) => {
+    await pauses.set(pause);
+    await pauses.clear(pause);
+    return { value: await leases.revoke([revoke], { timeoutMs: 700 }), details: {} };
+  });
+  expect(asked).toEqual([
+    [query],
+    [checkpoint],
+    [query],
+    ["n"],
+    [pause],
+    [pause],
+    [[revoke], { timeoutMs: 700 }],
+  ]);
 });

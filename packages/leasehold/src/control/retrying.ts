@@ -7,14 +7,15 @@ import type { OperatorActors, RemoteOperator, TaskActs } from "./operations.js";
 /** Each call of an actor is tried again on its own, never the act as a whole. */
 export function retryingOperator(operator: RemoteOperator, env: Env): RemoteOperator {
   const retrying = new Retrying(env);
-  const { audit, keys } = operator;
+  const { audit, keys, limits } = operator;
   return {
     audit: {
-      list: (query) => retrying.call(() => audit.list(query)),
-      verify: (checkpoint) => retrying.call(() => audit.verify(checkpoint)),
+      list: (query) => retrying.read(() => audit.list(query)),
+      verify: (checkpoint) => retrying.read(() => audit.verify(checkpoint)),
     },
-    keys: { list: (query) => retrying.call(() => keys.list(query)) },
-    pauses: { list: (namespace) => retrying.call(() => operator.pauses.list(namespace)) },
+    keys: { list: (query) => retrying.read(() => keys.list(query)) },
+    limits: { read: (namespace) => retrying.read(() => limits.read(namespace)) },
+    pauses: { list: (namespace) => retrying.read(() => operator.pauses.list(namespace)) },
     perform: (act, work) =>
       operator.perform(act, (actors) => work(retryingActors(actors, retrying))),
   };

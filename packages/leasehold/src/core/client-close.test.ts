@@ -35,16 +35,35 @@ describe("close", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it("rejects work that went on after its lease was taken from it", async () => {
+  it("does not release under work that does not stop: the lease expires by itself", async () => {
     const { a, b, clock } = leasesWorld();
     let end = () => {};
     const running = a.run("r", () => new Promise<void>((resolve) => void (end = resolve)));
-    const outcome = expect(running).rejects.toBeInstanceOf(ClosedError);
+    const outcome = expect(running).rejects.toMatchObject({
+      code: "LEASE_LOST",
+      reason: "expired",
+    });
     await clock.settle();
     await closeAt(a, clock);
+    expect(await b.tryAcquire("r")).toBeNull();
+    await clock.advance(30_000);
     expect(await b.tryAcquire("r")).not.toBeNull();
     end();
     await outcome;
+    expect(clock.pendingTimers).toBe(1);
+  });
+
+  it("calls no closed store for work that ends after it, while its lease still lasts", async () => {
+    const { a, b, clock, store } = leasesWorld();
+    let end = () => {};
+    const running = a.run("r", () => new Promise<string>((resolve) => (end = () => resolve("v"))));
+    await clock.settle();
+    await closeAt(a, clock);
+    store.faults.release = "hang";
+    end();
+    expect(await running).toBe("v");
+    expect(clock.pendingTimers).toBe(0);
+    expect(await b.get("r")).toMatchObject({ state: "live" });
   });
 
   it("closes the store only when given-up grants have been released", async () => {
@@ -66,7 +85,7 @@ describe("close", () => {
     expect(await b.tryAcquire("r")).not.toBeNull();
   });
 
-  it("releases after graceMs what does not end by itself", async () => {
+  it("releases after graceMs what its caller has acquired and not released", async () => {
     const { a, b, clock } = leasesWorld();
     const lease = await a.acquire("r");
     const closing = a.close();

@@ -93,7 +93,7 @@ it("logs a long wait once, with the current holder; a candidate's is no news", a
   await holding.close();
 });
 
-it("reports work that still runs when the client has closed and released its lease", async () => {
+it("reports for how long work that does not stop keeps its resource when the client has closed", async () => {
   const error = vi.fn();
   const env = manualEnv({ logger: { debug() {}, info() {}, warn() {}, error } });
   const leasehold = await connect("memory:", { env, graceMs: 1_000 });
@@ -104,8 +104,10 @@ it("reports work that still runs when the client has closed and released its lea
   const closing = leasehold.close();
   await env.clock.advance(1_000);
   await closing;
-  const fields = { resources: ["r"], graceMs: 1_000 };
+  // The TTL of 30 s, less the grace and what the holder's clock may be slow by.
+  const heldForMs = expect.closeTo(29_000, -3);
+  const fields = { resources: ["r"], graceMs: 1_000, heldForMs };
   expect(error.mock.calls).toEqual([[fields, "the work does not stop"]]);
   end();
-  await expect(run).rejects.toMatchObject({ code: "CLOSED" });
+  await run;
 });

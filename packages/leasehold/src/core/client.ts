@@ -87,8 +87,6 @@ export class LeaseClient implements AsyncDisposable {
   readonly #owned: Owned;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
-  /** Leases that close() took from under work that did not end in time. */
-  readonly #cutOff = new WeakSet<HeldLease>();
   #closed: Promise<void> | undefined;
   readonly #nesting: Nesting;
 
@@ -283,11 +281,12 @@ export class LeaseClient implements AsyncDisposable {
     this.#closing.abort(closed);
     for (const lease of held.values()) lease.interrupt(closed);
     await withTimeout(env.clock, this.#graceMs, this.#drained(), () => {});
-    if (this.#running.size > 0 && held.size > 0) {
-      const resources = [...held.keys()].slice(0, 5);
-      env.logger.error({ resources, graceMs: this.#graceMs }, "the work does not stop");
+    const kept = [...held.values()].filter((lease) => lease.isWorkedUnder);
+    if (this.#running.size > 0 && kept.length > 0) {
+      const resources = kept.slice(0, 5).map(({ resource }) => resource);
+      const heldForMs = Math.ceil(Math.max(...kept.map((lease) => lease.remainingMs())));
+      env.logger.error({ resources, graceMs: this.#graceMs, heldForMs }, "the work does not stop");
     }
-    for (const lease of held.values()) this.#cutOff.add(lease);
     await Promise.all([...held.values()].map((lease) => lease.letGo()));
     // Each of these is bounded by its own timeout.
     await Promise.allSettled(this.#context.releasing);
@@ -354,12 +353,12 @@ export class LeaseClient implements AsyncDisposable {
   }
 
   async #doAndRelease<T>(lease: HeldLease, work: Work<T, HeldLease>): Promise<T> {
+    // A client that closes meanwhile does not release it.
+    lease.isWorkedUnder = true;
     try {
       const value = await this.#nesting.run(lease, () => work(lease));
       lease.checkAlive();
       if (lease.lostError) throw lease.lostError;
-      // Whatever it did since then, it did without the lease.
-      if (this.#cutOff.has(lease)) throw this.#closing.signal.reason;
       return value;
     } catch (error) {
       throw lease.lostError ?? error;

@@ -1,3 +1,5 @@
+import { PAUSED_HOLDER } from "./paused-holder.js";
+
 /**
  * The errors of the public API. Losing a race is a value, not an error. An error means that an outcome
  * is unknown, that the caller made a mistake, or that the right to continue has ended.
@@ -13,6 +15,7 @@ export type ErrorCode =
   | "NO_TOKEN"
   | "NOT_LEADER"
   | "STILL_RUNNING"
+  | "TASK_CONFLICT"
   | "NESTED_RUN"
   | "CLOSED";
 
@@ -110,12 +113,9 @@ export class LeaseLostError extends LeaseholdError {
     readonly resource: string,
     readonly reason: LostReason,
   ) {
-    super(
-      "LEASE_LOST",
-      `the lease on "${resource}" is lost (${reason}): ${LOST_BECAUSE[reason]}; ` +
-        "stop, and acquire again if the work is still wanted",
-      { retryable: true, outcome: "unknown" },
-    );
+    const message = `the lease on "${resource}" is lost (${reason}): ${LOST_BECAUSE[reason]}`;
+    const advice = "stop, and acquire again if the work is still wanted";
+    super("LEASE_LOST", `${message}; ${advice}`, { retryable: true, outcome: "unknown" });
   }
 }
 
@@ -141,10 +141,12 @@ export class LeaseUnavailableError extends LeaseholdError {
     readonly resource: string,
     readonly waitedMs: number,
     readonly holder: string,
+    pausedBy = "an operator",
   ) {
+    const why = holder === PAUSED_HOLDER ? `paused by ${pausedBy}` : `held by ${holder}`;
     super(
       "LEASE_UNAVAILABLE",
-      `"${resource}" is held by ${holder}; gave up after waitMs = ${waitedMs}: come back later, or raise waitMs`,
+      `"${resource}" is ${why}; gave up after waitMs = ${waitedMs}: come back later, or raise waitMs`,
       { retryable: true, outcome: "none" },
     );
   }

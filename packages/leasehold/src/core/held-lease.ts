@@ -75,6 +75,8 @@ export class HeldLease implements Lease, ScheduledLease {
   #autoRenew: boolean;
   /** Whether work that relies on the lease is still running: it must then not be released. */
   isWorkedUnder = false;
+  /** Whether its client has closed over its work: then it only expires. */
+  #isLeftBehind = false;
   #state: "held" | "lost" | "released" = "held";
   #lostError: LeaseLostError | undefined;
   #trust: Trust;
@@ -233,8 +235,9 @@ export class HeldLease implements Lease, ScheduledLease {
 
   /** The last step of a closing client: releases the lease unless work still relies on it. */
   async letGo(): Promise<void> {
-    if (this.isWorkedUnder) this.letExpire();
-    else await this[Symbol.asyncDispose]();
+    if (!this.isWorkedUnder) return this[Symbol.asyncDispose]();
+    this.#isLeftBehind = true;
+    this.letExpire();
   }
 
   /** Calls back once when it is lost or its release has been settled. */
@@ -372,6 +375,8 @@ export class HeldLease implements Lease, ScheduledLease {
   }
 
   async #sendRelease(): Promise<void> {
+    // The client has closed its store: when the work ends at last, the grant expires by itself.
+    if (this.#isLeftBehind) return;
     const backoff = new Backoff(this.#env.random, RELEASE_RETRY);
     for (let tries = 1; ; tries += 1) {
       const outcome = await this.#actions.release(RELEASE_TIMEOUT_MS);

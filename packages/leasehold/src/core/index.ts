@@ -21,6 +21,7 @@ export { Batcher, batched, failedMaybe } from "./batching.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";
 export { certificateProblem, wasNotSent } from "./connecting.js";
+export { cursorAfter, resourceOfCursor } from "./cursor.js";
 export { loadDriver } from "./driver.js";
 export * from "./errors.js";
 export type { GrantedLease, KeepOptions } from "./grant.js";
@@ -49,19 +50,19 @@ export {
   type LeaseOptions,
   withoutUndefined,
 } from "./options.js";
+export { PAUSED_HOLDER } from "./paused-holder.js";
 export type * from "./port.js";
 export {
   acquireInTurn,
   LONGEST_WAITER_MS,
   liveWaiters,
   MOST_AWAITED,
-  PAUSED_HOLDER,
   type QueuedWaiter,
   RESERVED_MS,
   reservedForMs,
 } from "./queue.js";
 export { RenewalScheduler } from "./renewal-scheduler.js";
-export { Retrying, retryingLeases } from "./retrying.js";
+export { asReadError, Retrying, retryingLeases } from "./retrying.js";
 export type { ReusableLease } from "./reusable-lease.js";
 export { type Decide, decideAcquire, decideRelease, decideRenew, inRounds } from "./rounds.js";
 export { type Decision, type LeaseRecord, rules } from "./rules.js";
@@ -69,6 +70,7 @@ export type { OnUnavailable, RunOptions, Work } from "./run.js";
 export { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
 export type * from "./thread.js";
 export { type Instant, instant, trustFrom, trustLeftMs } from "./trust.js";
+export { checkParameters } from "./url-parameters.js";
 export { stateOf, viewOf } from "./view.js";
 export { type Held, Wakeup } from "./waiter.js";
 export { type LiveWorker, liveWorkers } from "./workers.js";

@@ -16,6 +16,7 @@ export interface ExpectedServer {
 /**
  * Returns what `opening` opens. If it fails for a while or takes long, this asks the addresses which protocol they
  * answer, and rejects if it is another one. What opens after that is closed.
+ * @param abandon ends the opening, whose connection would wait for its own timeout and keep the process alive
  * @throws STORE_MISCONFIGURED; otherwise as `opening`
  */
 export function openServer<Opened>(
@@ -23,6 +24,7 @@ export function openServer<Opened>(
   { clock }: Env,
   opening: Promise<Opened>,
   close: (late: Opened) => Promise<unknown>,
+  abandon: () => void = () => {},
 ): Promise<Opened> {
   return new Promise((resolve, reject) => {
     let asked: Promise<string | null> | undefined;
@@ -32,6 +34,7 @@ export function openServer<Opened>(
         if (found === null) return;
         reject(new StoreMisconfiguredError(found));
         opening.then(close).catch(() => {});
+        abandon();
       });
     };
     const timer = clock.timer(PATIENCE_MS, onSlow, { background: true });

@@ -63,7 +63,10 @@ export interface ClientOptions {
   logger?: Env["logger"];
   /** Defaults for every lease of this client. */
   defaults?: AcquireOptions;
-  /** How long `close()` waits for the work to end before it releases. Default 5,000. */
+  /**
+   * How long `close()` waits, in milliseconds, for the work to end and for leases to be released. Default 5,000. Work of
+   * `run` that still runs then keeps its lease until it expires; the log says for how long the resource stays held.
+   */
   graceMs?: number;
   /** Clock, randomness and logger, for tests and simulation. Default: the real ones. */
   env?: Partial<Env>;

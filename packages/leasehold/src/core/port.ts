@@ -144,7 +144,10 @@ export interface ListQuery {
   readonly heldForMs?: number;
   /** At most this many; default 100. */
   readonly limit?: number;
-  /** `nextCursor` of the page before. */
+  /**
+   * `nextCursor` of the page before, which is `cursorAfter` its last resource. A store that is given other text
+   * throws INVALID_OPTION, as `resourceOfCursor` does.
+   */
   readonly cursor?: string;
 }
 export interface Page<T> {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { PAUSED_HOLDER } from "./paused-holder.js";
 import type { AcquireRequest } from "./port.js";
 import {
   acquireInTurn,
@@ -37,7 +38,8 @@ const ask = (
   before: readonly QueuedWaiter[],
   asked: AcquireRequest,
   nowMs: number,
-) => acquireInTurn(record, before, asked, nowMs, (last) => last + 1);
+  paused = false,
+) => acquireInTurn(record, before, asked, nowMs, (last) => last + 1, paused);
 
 describe("a refused request", () => {
   it("joins the queue at the end, and learns how long to wait", () => {
@@ -56,6 +58,17 @@ describe("a refused request", () => {
     const again = ask(held, [...first, ...waiters("d")], request("c", 1_000), 500).waiters;
     expect(ids(again)).toEqual(["a", "b", "c", "d"]);
     expect(again[2]?.expiresAtMs).toBe(5_400);
+  });
+
+  it("keeps its place as the head, too", () => {
+    const again = ask(held, waiters("a", "b"), request("a"), 500).waiters;
+    expect(ids(again)).toEqual(["a", "b"]);
+  });
+
+  it("does not join the queue without queueMs while the resource is reserved", () => {
+    const { outcome, waiters: after } = ask(freed, waiters("a"), request("x", 0), 100);
+    expect(outcome).toMatchObject({ status: "held", ahead: 1 });
+    expect(ids(after)).toEqual(["a"]);
   });
 
   it("does not join the queue without queueMs, and gets no queue position", () => {
@@ -95,8 +108,14 @@ describe("what is free", () => {
     });
   });
 
+  it("is for any request where nothing was granted before", () => {
+    const { outcome, waiters: after } = ask(null, waiters("a"), request("x"), 100);
+    expect(outcome).toMatchObject({ status: "acquired", token: 1 });
+    expect(ids(after)).toEqual(["a"]);
+  });
+
   it("is not kept for waiters that have expired", () => {
-    const late = waiters("a").map((waiter) => ({ ...waiter, expiresAtMs: 99 }));
+    const late = waiters("a").map((waiter) => ({ ...waiter, expiresAtMs: 100 }));
     expect(ask(freed, late, request("x"), 100).outcome.status).toBe("acquired");
   });
 
@@ -129,6 +148,51 @@ describe("who is granted", () => {
     expect(ask(record, waiters("b"), request("a"), 200).outcome).toMatchObject({
       status: "acquired",
       token: 8,
+    });
+  });
+
+  it("is answered `ended` after its release, though the resource is reserved for others", () => {
+    const { outcome, record } = ask(freed, waiters("a"), request("held"), 100);
+    expect(outcome).toEqual({ status: "ended" });
+    expect(record).toBe(freed);
+  });
+});
+
+describe("a paused resource", () => {
+  it("is one only if the store says so", () => {
+    const { outcome } = acquireInTurn(null, [], request("a"), 100, (last) => last + 1);
+    expect(outcome.status).toBe("acquired");
+  });
+
+  it("is granted to no request, even if it is free, and keeps the waiters", () => {
+    const { outcome, record, waiters: after } = ask(freed, waiters("a"), request("b"), 100, true);
+    expect(outcome).toEqual({
+      status: "held",
+      holder: PAUSED_HOLDER,
+      grantId: null,
+      remainingMs: null,
+      ahead: 1,
+    });
+    expect(record).toBe(freed);
+    expect(ids(after)).toEqual(["a", "b"]);
+  });
+
+  it("gives no queue position to a request without queueMs", () => {
+    const { outcome, waiters: after } = ask(null, waiters("a"), request("b", 0), 100, true);
+    expect(outcome).toEqual({
+      status: "held",
+      holder: PAUSED_HOLDER,
+      grantId: null,
+      remainingMs: null,
+    });
+    expect(ids(after)).toEqual(["a"]);
+  });
+
+  it("answers a repeated request with its grant", () => {
+    expect(ask(held, [], request("held"), 400, true).outcome).toMatchObject({
+      status: "acquired",
+      token: 7,
+      remainingMs: 600,
     });
   });
 });

@@ -20,8 +20,9 @@
  * A paused resource is not granted until an operator resumes it; its waiters keep their positions. The
  * current holder keeps its lease, and a repeated request gets its own grant.
  */
+import { PAUSED_HOLDER } from "./paused-holder.js";
 import type { AcquireOutcome, AcquireRequest } from "./port.js";
-import { acquire, type Decision, excludes, type LeaseRecord } from "./rules.js";
+import { acquire, type Decision, type LeaseRecord } from "./rules.js";
 
 /** A queue position. A store keeps the waiters of a key in the order of their arrival. */
 export interface QueuedWaiter {
@@ -62,17 +63,6 @@ export const MOST_AWAITED = 10;
  * ```
  */
 export const LONGEST_WAITER_MS = 60_000;
-/**
- * The holder that is reported for a paused resource.
- * @example
- * ```ts
- * import { PAUSED_HOLDER } from "leasehold/port";
- *
- * const outcome = { status: "held", holder: PAUSED_HOLDER };
- * console.log(outcome.holder === PAUSED_HOLDER ? "an operator paused it" : outcome.holder);
- * ```
- */
-export const PAUSED_HOLDER = "paused";
 
 /**
  * The waiters that have not expired, in their order.
@@ -111,11 +101,11 @@ export function reservedForMs(ahead: number): number {
 }
 
 /**
- * How long a free resource is still reserved for others; 0 if the request may have it. A clock that was
- * set back reserves nothing, just as a released record excludes no request.
+ * How long a free resource is still reserved for others; 0 if the request may have it, or if the resource is
+ * held. A clock that was set back reserves nothing, just as a released record excludes no request.
  */
 function reservedMs(record: LeaseRecord | null, ahead: number, nowMs: number): number {
-  if (!record || excludes(record, nowMs) || nowMs < record.expiresAtMs) return 0;
+  if (!record || nowMs < record.expiresAtMs) return 0;
   return Math.max(0, record.expiresAtMs + reservedForMs(ahead) - nowMs);
 }
 

@@ -232,3 +232,17 @@ describe("a lease store", () => {
     expect(await triesOf(() => leases.release([acquire]))).toBeGreaterThan(2);
   });
 });
+
+test("a read whose answer was lost has changed nothing, and says so", async () => {
+  const { env, ended } = scripted(DONE);
+  const lost = () =>
+    Promise.reject(
+      new StoreUnavailableError("no answer within 10 ms", { outcome: "unknown", retryAfterMs: 7 }),
+    );
+  const store = retryingLeases({ get: lost, list: lost } as unknown as LeaseStore, env);
+  for (const read of [() => store.get([]), () => store.list({ namespace: "n" })]) {
+    const error: unknown = await ended<unknown>(read()).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ outcome: "none", retryAfterMs: 7 });
+    expect((error as Error).message).toBe("no answer within 10 ms; nothing has changed: try again");
+  }
+});

@@ -95,6 +95,15 @@ export class Retrying {
     if (outcome.status === "failed") throw outcome.error;
     return outcome.value;
   }
+
+  /** As {@link call}, for a call that changes nothing. */
+  async read<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await this.call(work);
+    } catch (error) {
+      throw error instanceof LeaseholdError ? asReadError(error) : error;
+    }
+  }
 }
 
 /**
@@ -133,8 +142,8 @@ export function retryingLeases(
         ...options,
         repeatable: false,
       }),
-    get: (keys) => retrying.call(() => store.get(keys)),
-    list: (query) => retrying.call(() => store.list(query)),
+    get: (keys) => retrying.read(() => store.get(keys)),
+    list: (query) => retrying.read(() => store.list(query)),
     watch: (namespace, options) => store.watch(namespace, options),
     collect: (olderThanMs) => retrying.call(() => store.collect(olderThanMs)),
     close() {
@@ -142,6 +151,14 @@ export function retryingLeases(
       return store.close();
     },
   };
+}
+
+/** The error of a read: it changes nothing, even if its answer was lost. */
+export function asReadError(error: LeaseholdError): LeaseholdError {
+  if (!(error instanceof StoreUnavailableError) || error.outcome === "none") return error;
+  const { message, retryAfterMs, cause = error } = error;
+  const pause = retryAfterMs === undefined ? {} : { retryAfterMs };
+  return new StoreUnavailableError(message, { outcome: "none", cause, ...pause });
 }
 
 function isFailed<Outcome extends { readonly status: string }>(

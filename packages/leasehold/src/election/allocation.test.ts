@@ -51,3 +51,16 @@ it("moves at most ceil(count / members) shards when one joins or leaves", () => 
     ),
   );
 });
+
+it("leaves the larger parts to the members that have them", () => {
+  const last = ["b", "a", "a", "b", "a"];
+  expect(allocate(last, ["b", "a"])).toEqual(last);
+  // The larger parts go to those that have most now: c has none, and gets the smaller one.
+  expect(allocate(["a", "b", "a", "b", null], ["c", "a", "b"])).toEqual(["a", "b", "a", "b", "c"]);
+});
+
+it("gives the shards of members that have gone to others, and none where no member lives", () => {
+  expect(allocate(["a", "gone", null, "a"], ["a", "b"])).toEqual(["a", "b", "b", "a"]);
+  expect(allocate(["a", null], [])).toEqual([null, null]);
+  expect(allocate([], ["a"])).toEqual([]);
+});

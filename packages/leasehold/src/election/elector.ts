@@ -277,7 +277,8 @@ export class Elector {
    * Yields the leader, now and at each change, until the signal aborts. It does not need to campaign.
    * A store with notifications is polled once per TTL while there is a leader, and at most once a second
    * while there is none. Short terms may be skipped; tokens never decrease. While the store is
-   * unavailable, it is polled until it answers.
+   * unavailable, it is polled until it answers. Once the lease of the last known leader must have expired by then,
+   * a change with `unavailable: true` says that the leader is unknown; the next change says who leads.
    * @example
    * ```ts
    * import { connect } from "leasehold";
@@ -317,9 +318,11 @@ export class Elector {
     const options = { ...this.#acquire, signal };
     let over = () => {};
     let ended: "returned" | "again" = "again";
+    let held: HeldLease | undefined;
     const stop = () => this.#lease?.interrupt(signal.reason);
     try {
       await this.#leases.standBy(this.name, options, async (lease) => {
+        held = lease;
         if (await this.#handover.isAnothers(signal)) return;
         // The term has already ended: do not start work only to stop it.
         if (signal.aborted || lease.signal.aborted || !lease.checkAlive()) return;
@@ -344,7 +347,8 @@ export class Elector {
         });
       });
     } catch (error) {
-      if (!(error instanceof LeaseLostError)) throw error;
+      // The work may throw the loss of another lease.
+      if (!(error instanceof LeaseLostError) || error !== held?.lostError) throw error;
       return "again";
     } finally {
       signal.removeEventListener("abort", stop);

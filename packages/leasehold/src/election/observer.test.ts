@@ -58,13 +58,66 @@ describe("observe", () => {
     c.stop.abort();
     await clock.settle();
     await watching;
-    expect(seen[0]).toEqual({ leader: null, token: null, self: false });
+    expect(seen[0]).toEqual({ leader: null, token: null, self: false, unavailable: false });
     expect(seen.some(({ leader }) => leader === "a")).toBe(true);
     expect(seen.at(-2)).toMatchObject({ leader: "b", self: false });
     expect(seen.at(-1)).toMatchObject({ leader: null });
     const tokens = seen.map(({ token }) => token ?? 0);
     expect(tokens).toEqual([...tokens].sort((x, y) => x - y));
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  it.each([true, false])(
+    "says that the leader is unknown once its lease is over; the store hangs: %s",
+    async (hangs) => {
+      const { clock, node, store } = electorsWorld();
+      const [a, b] = [node("a"), node("b")];
+      const seen: LeaderChange[] = [];
+      const leading = a.lead();
+      await clock.advance(100);
+      const watching = (async () => {
+        for await (const change of b.elector.observe({ signal: b.stop.signal })) seen.push(change);
+      })();
+      await clock.advance(100);
+      const { get } = store;
+      const down = new StoreUnavailableError("down", { outcome: "none" });
+      let answer = () => {};
+      const hung = new Promise<never>((_, reject) => {
+        answer = () => reject(down);
+      });
+      store.get = () => (hangs ? hung : Promise.reject(down));
+      store.faults.renew = "refuse";
+      await clock.advance(ELECTOR_TTL_MS / 2);
+      expect(seen).toMatchObject([{ leader: "a", unavailable: false }]);
+      await clock.advance(60_000);
+      const token = seen[0]?.token;
+      expect(seen.slice(1)).toEqual([{ leader: null, token, self: false, unavailable: true }]);
+      store.get = get;
+      answer();
+      hung.catch(() => {});
+      a.stop.abort();
+      b.stop.abort();
+      await clock.advance(100);
+      await Promise.all([leading, watching]);
+    },
+  );
+
+  it("says who leads, and that there is no leader, when the store answers again", async () => {
+    const { clock, node, store } = electorsWorld();
+    const { elector, stop } = node("a");
+    const { get } = store;
+    const changes = elector.observe({ signal: stop.signal })[Symbol.asyncIterator]();
+    expect(await changes.next()).toMatchObject({ value: { leader: null, unavailable: false } });
+    store.get = () => Promise.reject(new StoreUnavailableError("down", { outcome: "none" }));
+    const lost = changes.next();
+    await clock.advance(5_000);
+    expect(await lost).toMatchObject({ value: { leader: null, unavailable: true } });
+    store.get = get;
+    const back = changes.next();
+    await clock.advance(5_000);
+    expect(await back).toMatchObject({ value: { leader: null, unavailable: false } });
+    stop.abort();
+    expect(await changes.next()).toMatchObject({ done: true });
   });
 
   it("waits for a store that does not answer", async () => {
@@ -75,9 +128,11 @@ describe("observe", () => {
     const changes = elector.observe({ signal: stop.signal })[Symbol.asyncIterator]();
     const first = changes.next();
     await clock.advance(5_000);
+    expect(await first).toMatchObject({ value: { leader: null, unavailable: true } });
+    const second = changes.next();
     store.get = get;
     await clock.advance(2_000);
-    expect(await first).toMatchObject({ value: { leader: null } });
+    expect(await second).toMatchObject({ value: { leader: null, unavailable: false } });
     stop.abort();
     expect(await changes.next()).toMatchObject({ done: true });
   });

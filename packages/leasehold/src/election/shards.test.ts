@@ -1,70 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { faultyStore } from "../../../../tests/support/faulty-store.js";
-import { LeaseClient, type LeaseStore } from "../core/index.js";
+import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/shards-world.js";
+import { LeaseClient } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import { type ShardWork, shardsOver } from "./shards.js";
 
-const TTL_MS = 3_000;
-
-function world(count: number) {
-  const env = manualEnv();
-  const store = faultyStore(env);
-  /** Of each shard: who works on it now. */
-  const working = new Map<number, string>();
-  let overlaps = 0;
-  let starts = 0;
-  const join = (member: string, drain: () => Promise<void> = async () => {}, graceMs = 60_000) => {
-    let isCut = false;
-    const unlessCut =
-      <Args extends unknown[], T>(call: (...args: Args) => Promise<T>) =>
-      (...args: Args) =>
-        isCut ? new Promise<never>(() => {}) : call(...args);
-    const { acquire, renew, release, get, list } = store;
-    const own: LeaseStore = {
-      ...store,
-      acquire: unlessCut(acquire),
-      renew: unlessCut(renew),
-      release: unlessCut(release),
-      get: unlessCut(get),
-      list: unlessCut(list),
-    };
-    const leases = new LeaseClient(own, { env, holder: member }, { close: undefined });
-    const work: ShardWork = async (shard, lease) => {
-      starts += 1;
-      if (working.has(shard)) overlaps += 1;
-      working.set(shard, member);
-      await new Promise<void>((resolve) => {
-        lease.signal.addEventListener("abort", () => resolve());
-      });
-      await drain();
-      working.delete(shard);
-    };
-    const shards = shardsOver(leases, "jobs", { count, work, ttlMs: TTL_MS, graceMs }).start();
-    /** Nothing of its own arrives any more. */
-    const cut = () => {
-      isCut = true;
-    };
-    return { leases, shards, cut };
-  };
-  const loads = () => {
-    const sums: Record<string, number> = {};
-    for (const member of working.values()) sums[member] = (sums[member] ?? 0) + 1;
-    return sums;
-  };
-  return {
-    clock: env.clock,
-    store,
-    join,
-    loads,
-    working,
-    overlaps: () => overlaps,
-    starts: () => starts,
-  };
-}
-
 describe("Shards", () => {
   it("spreads shards over those that join, and moves few", async () => {
-    const { clock, join, loads, working, overlaps, starts } = world(10);
+    const { clock, join, loads, working, overlaps, starts } = shardsWorld(10);
     const a = join("a");
     await clock.advance(3_000);
     expect(loads()).toEqual({ a: 10 });
@@ -94,7 +36,7 @@ describe("Shards", () => {
   });
 
   it("waits for the drain before a shard is handed over", async () => {
-    const { clock, join, loads, working, overlaps } = world(4);
+    const { clock, join, loads, working, overlaps } = shardsWorld(4);
     const gates: (() => void)[] = [];
     const a = join("a", () => new Promise((resolve) => gates.push(resolve)));
     await clock.advance(3_000);
@@ -115,7 +57,7 @@ describe("Shards", () => {
   });
 
   it("lets others have a shard whose work does not stop, at its expiry; and not itself before it has", async () => {
-    const { clock, join, loads, working, store } = world(4);
+    const { clock, join, loads, working, store } = shardsWorld(4);
     const gates: (() => void)[] = [];
     const a = join("a", () => new Promise((resolve) => gates.push(resolve)), 2_000);
     await clock.advance(3_000);
@@ -124,7 +66,7 @@ describe("Shards", () => {
     expect(gates).toHaveLength(2);
     // Within the grace, and as long as the store may think that a has it.
     expect(loads()).toEqual({ a: 4 });
-    await clock.advance(2_000 + TTL_MS + 1_000);
+    await clock.advance(2_000 + SHARDS_TTL_MS + 1_000);
     expect(loads()).toEqual({ a: 2, b: 2 });
     const stuck = [...working].filter(([, member]) => member === "b").map(([shard]) => shard);
     // Back to a, where the old work still runs.
@@ -149,7 +91,7 @@ describe("Shards", () => {
   });
 
   it("gives the shards of a dead member to others within its ttl and a look", async () => {
-    const { clock, join, loads } = world(12);
+    const { clock, join, loads } = shardsWorld(12);
     const a = join("a");
     await clock.advance(2_000);
     const [b, c] = [join("b"), join("c")];
@@ -159,7 +101,7 @@ describe("Shards", () => {
     expect(a.shards.coordinates).toBe(true);
     a.cut();
     // The ttl of the coordinator's lease, a look of the next one, and a look of the heirs.
-    await clock.advance(TTL_MS + 1_100 + 1_100 + 100);
+    await clock.advance(SHARDS_TTL_MS + 1_100 + 1_100 + 100);
     const owners = await b.shards.owners();
     expect(owners.filter((owner) => owner === "b")).toHaveLength(6);
     expect(owners.filter((owner) => owner === "c")).toHaveLength(6);
@@ -167,13 +109,13 @@ describe("Shards", () => {
   });
 
   it("goes on where the store did not answer for a while", async () => {
-    const { clock, store, join, loads, overlaps } = world(6);
+    const { clock, store, join, loads, overlaps } = shardsWorld(6);
     const [a, b] = [join("a"), join("b")];
     await clock.advance(8_000);
     expect(loads()).toEqual({ a: 3, b: 3 });
     const faults = ["acquire", "renew", "release"] as const;
     for (const operation of faults) store.faults[operation] = "refuse";
-    await clock.advance(3 * TTL_MS);
+    await clock.advance(3 * SHARDS_TTL_MS);
     expect(loads()).toEqual({});
     for (const operation of faults) store.faults[operation] = "ok";
     await clock.advance(15_000);
@@ -182,27 +124,53 @@ describe("Shards", () => {
     expect(overlaps()).toBe(0);
   });
 
-  it("works on 1,024 shards with 16 members, of which one dies and one joins", async () => {
-    const { clock, join, loads, working, overlaps } = world(1_024);
-    const members = Array.from({ length: 16 }, (_, at) => join(`member-${at}`));
+  it("knows the owners of all its shards, however many pages a list has", async () => {
+    const { clock, join, store } = shardsWorld(5);
+    const { list } = store;
+    store.list = (query) => list({ ...query, limit: 2 });
+    const [a, b] = [join("a"), join("b")];
     await clock.advance(10_000);
-    expect(Object.values(loads())).toEqual(Array.from({ length: 16 }, () => 64));
-    const before = new Map(working);
-    members[5]?.cut();
-    await clock.advance(TTL_MS + 3_000);
-    const owners = await members[0]!.shards.owners();
-    expect(owners.every((owner) => owner !== null && owner !== "member-5")).toBe(true);
-    const moved = owners.filter((owner, shard) => owner !== before.get(shard));
-    expect(moved.length).toBeLessThanOrEqual(Math.ceil(1_024 / 16));
-    members.push(join("late"));
+    const owners = await a.shards.owners();
+    expect(owners.filter((owner) => owner === "a").length).toBeGreaterThanOrEqual(2);
+    expect(owners.filter((owner) => owner === "b").length).toBeGreaterThanOrEqual(2);
+    // A shard of before, when there were more.
+    const other = await a.leases.acquire("jobs/shards/5");
+    expect(await a.shards.owners()).toEqual(owners);
+    await other.release();
+    await Promise.all([a.shards.close(), b.shards.close()]);
+    expect(await a.shards.owners()).toEqual([null, null, null, null, null]);
+  });
+
+  it("publishes a plan only when it changes, and another coordinator publishes its own", async () => {
+    const { clock, join } = shardsWorld(4);
+    const [a, b] = [join("a"), join("b")];
     await clock.advance(10_000);
-    expect(Object.values(loads()).every((load) => load === 64)).toBe(true);
-    await Promise.all(members.filter((_, at) => at !== 5).map(({ shards }) => shards.close()));
-    expect(overlaps()).toBe(0);
+    const tokenOf = async () => (await a.leases.get("jobs/plan"))?.token ?? 0;
+    const before = await tokenOf();
+    await clock.advance(60_000);
+    expect(await tokenOf()).toBe(before);
+    const [coordinator, other] = a.shards.coordinates ? [a, b] : [b, a];
+    expect(other.shards.coordinates).toBe(false);
+    await coordinator.shards.close();
+    await clock.advance(5_000);
+    expect(other.shards.coordinates).toBe(true);
+    expect(await tokenOf()).toBeGreaterThan(before);
+    expect(other.shards.held).toEqual([0, 1, 2, 3]);
+    await other.shards.close();
+  });
+
+  it("joins once, and not after its end", async () => {
+    const { clock, join, starts } = shardsWorld(2);
+    const { shards } = join("a");
+    expect(shards.start()).toBe(shards);
+    await clock.advance(5_000);
+    expect(starts()).toBe(2);
+    await shards.close();
+    expect(() => shards.start()).toThrow(expect.objectContaining({ code: "CLOSED" }));
   });
 
   it("says at once what is wrong with its options", () => {
-    const { store } = world(1);
+    const { store } = shardsWorld(1);
     const leases = new LeaseClient(store, { env: manualEnv() }, { close: undefined });
     const work: ShardWork = async () => {};
     for (const [name, options, path] of [

@@ -169,19 +169,21 @@ export class Singleton implements AsyncDisposable {
     const { resource } = this;
     let pauseMs = restartDelayMs;
     while (!signal.aborted) {
-      const startedAtMs = clock.monotonic();
+      let startedAtMs = Number.POSITIVE_INFINITY;
       try {
         await this.#leases.standBy(resource, { ...acquire, signal }, async (lease) => {
           this.#lease = lease;
           if (signal.aborted || lease.signal.aborted) return;
+          startedAtMs = clock.monotonic();
           await this.#drain.watch(lease, () => this.#work(lease));
         });
         if (!signal.aborted) logger.warn({ resource }, "the work ended by itself");
       } catch (error) {
         // Closed: by us, or with the client under us. The work may throw CLOSED of anything else.
         if (signal.aborted || this.#leases.closing.aborted) return;
-        // Lost: another node may have it already; contend again at once.
-        if (error instanceof LeaseLostError) continue;
+        // Lost: another node may have it already; contend again at once. Work that throws the loss of
+        // another lease has failed.
+        if (error instanceof LeaseLostError && error === this.#lease?.lostError) continue;
         logger.error({ err: error, resource }, "the work failed");
       } finally {
         this.#lease = undefined;

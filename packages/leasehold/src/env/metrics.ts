@@ -182,7 +182,7 @@ export const METRICS = {
   "leasehold.task.events": {
     kind: "counter",
     unit: "{event}",
-    about: "Task events in this process.",
+    about: "Task events in this process. A repeated request counts once.",
     labels: {
       event: [
         "enqueued",

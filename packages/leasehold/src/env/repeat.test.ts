@@ -45,3 +45,24 @@ test("a failing round is logged once and tried again later", async () => {
   expect(logged).toEqual(["background work failed", "background work succeeds again"]);
   await repeating.stop();
 });
+
+test("a round that succeeds ends the longer waits, after any number of failures", async () => {
+  const env = manualEnv();
+  let broken = false;
+  let rounds = 0;
+  const repeating = repeat(env, "test", 100, async () => {
+    rounds += 1;
+    if (broken) throw new Error("down");
+  });
+  for (let outage = 0; outage < 5; outage += 1) {
+    broken = true;
+    await env.clock.advance(20_000);
+    broken = false;
+    await env.clock.advance(2_000);
+    const before = rounds;
+    await env.clock.advance(1_000);
+    expect(rounds - before, `after outage ${outage + 1}`).toBeGreaterThanOrEqual(8);
+  }
+  await repeating.stop();
+  expect(env.clock.pendingTimers).toBe(0);
+});

@@ -113,6 +113,10 @@ describe("fence on PGlite", () => {
     expect(await rows(db)).toEqual([{ status: "OPEN", token: 11 }]);
     expect(guard.refusals).toBe(1);
     expect(refused).toEqual([{ namespace: "t1", resource: RESOURCE, token: 10, lastToken: 11 }]);
+    await expect(guard.guard(RESOURCE, 12, undefined as never)).rejects.toMatchObject({
+      path: "work",
+    });
+    await write(11);
     expect(() => sqlGuard(db as never)).toThrow(/transaction must be a function/);
   });
 

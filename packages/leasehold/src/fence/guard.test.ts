@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import type { Telemetry } from "../env/index.js";
 import { memoryGuard, type Refusal } from "./index.js";
 
 it("lets a newer and an equal token pass, and refuses an older one and reports it", async () => {
@@ -44,6 +45,16 @@ it("keeps a newer holder waiting while an older one writes", async () => {
   expect(order).toEqual(["older begins", "older ends", "newer"]);
 });
 
+it("keeps its tokens when an argument is wrong", async () => {
+  const guard = memoryGuard();
+  await guard.guard("r", 10, () => {});
+  await expect(guard.guard("r", 11, undefined as never)).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    path: "work",
+  });
+  expect(await guard.guard("r", 10, () => "written")).toBe("written");
+});
+
 it("says what is wrong, and lets no listener mask a refusal", async () => {
   const guard = memoryGuard({
     onRefused() {
@@ -52,7 +63,20 @@ it("says what is wrong, and lets no listener mask a refusal", async () => {
   });
   await expect(guard.guard("", 1, () => {})).rejects.toMatchObject({ path: "resource" });
   await expect(guard.guard("r", 0, () => {})).rejects.toMatchObject({ path: "token" });
+  const elsewhere = memoryGuard({ namespace: "" });
+  await expect(elsewhere.guard("r", 1, () => {})).rejects.toMatchObject({ path: "namespace" });
   await guard.guard("r", 2, () => {});
   await expect(guard.guard("r", 1, () => {})).rejects.toMatchObject({ code: "STALE_TOKEN" });
   expect(() => memoryGuard({ onRefused: 1 as never })).toThrow(/onRefused/);
+});
+
+it("counts its refusals in the telemetry", async () => {
+  const counted: string[] = [];
+  const guard = memoryGuard({
+    telemetry: { count: (name: string) => counted.push(name) } as unknown as Telemetry,
+  });
+  await guard.guard("r", 2, () => {});
+  expect(counted).toEqual([]);
+  await expect(guard.guard("r", 1, () => {})).rejects.toMatchObject({ code: "STALE_TOKEN" });
+  expect(counted).toEqual(["leasehold.fence.refusals"]);
 });

@@ -10,6 +10,7 @@
  */
 
 import {
+  checkFunction,
   checkInteger,
   checkKnown,
   checkName,
@@ -133,6 +134,7 @@ export function memoryGuard(options: GuardOptions = {}): Guard {
     },
     async guard(resource, token, work) {
       checkFenced(refusals.namespace, resource, token);
+      checkFunction("work", work);
       const place = places.get(resource) ?? { lastToken: 0, busy: Promise.resolve() };
       places.set(resource, place);
       const running = place.busy.then(() => {

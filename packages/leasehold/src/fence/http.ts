@@ -60,11 +60,15 @@ interface FastifyReply {
   readonly raw: Pick<NodeResponse, "closed" | "once">;
   code(status: number): FastifyReply;
   type(mediaType: string): FastifyReply;
+  hijack(): FastifyReply;
   send(body: unknown): unknown;
 }
 
 interface HonoContext {
-  readonly req: { header(name: string): string | undefined };
+  readonly req: {
+    header(name: string): string | undefined;
+    readonly raw?: { readonly signal: Pick<AbortSignal, "aborted"> };
+  };
 }
 
 /** The guards that `fencing` returns, one for each kind of server. */
@@ -125,6 +129,8 @@ export interface Fencing<Request> {
 type Next = (error?: unknown) => void;
 type Header = string | readonly string[] | undefined;
 
+/** The status with which servers log a request whose client has disconnected. */
+const CLIENT_CLOSED_REQUEST = 499;
 const PROBLEM_TYPE = "application/problem+json";
 
 /**
@@ -148,9 +154,14 @@ export function fencing<Request>(options: FencingOptions<Request>): Fencing<Requ
   if (typeof resource !== "function") {
     throw new InvalidOptionError("resource", "must be a function from the request to its resource");
   }
-  const enter = (request: Request, header: Header, over: AbortSignal) => {
+  const enter = (
+    request: Request,
+    header: Header,
+    over: AbortSignal,
+    isGone = () => over.aborted,
+  ) => {
     const said = typeof header === "string" ? header : header?.join(", ");
-    return pass(store, () => resource(request), said, over);
+    return pass(store, () => resource(request), said, over, isGone);
   };
   return {
     async express(request, response, next) {
@@ -163,13 +174,17 @@ export function fencing<Request>(options: FencingOptions<Request>): Fencing<Requ
     async fastify(request, reply) {
       const entered = await enter(request, request.headers[FENCING_HEADER], closeOf(reply.raw));
       if (entered === "admitted") return undefined;
-      // A hook that returns the reply without sending one ends the request there.
-      if (entered === "gone") return reply;
+      // Fastify runs the handler after any hook that has not sent a reply. A handler must not run unguarded.
+      if (entered === "gone") return reply.hijack();
       return reply.code(entered.status).type(PROBLEM_TYPE).send(JSON.stringify(entered));
     },
     async hono(context, next) {
       const over = new AbortController();
-      const entered = await enter(context, context.req.header(FENCING_HEADER), over.signal);
+      const token = context.req.header(FENCING_HEADER);
+      const isGone = () => context.req.raw?.signal.aborted ?? false;
+      const entered = await enter(context, token, over.signal, isGone);
+      // Hono needs a response, though no client receives it.
+      if (entered === "gone") return new Response(null, { status: CLIENT_CLOSED_REQUEST });
       if (typeof entered !== "string") {
         const headers = { "content-type": PROBLEM_TYPE };
         return new Response(JSON.stringify(entered), { status: entered.status, headers });
@@ -205,14 +220,15 @@ function closeOf(response: Pick<NodeResponse, "closed" | "once">): AbortSignal {
 }
 
 /**
- * Admits a request until `over` aborts. A request that is over before it is admitted is "gone": it passes the
- * guard without work, so that it holds up no later one.
+ * Admits a request until `over` aborts. A request whose client has disconnected before it is admitted is "gone":
+ * it passes the guard without work, so that it holds up no later one.
  */
 function pass(
   store: Guard,
   resource: () => string,
   said: string | undefined,
   over: AbortSignal,
+  isGone: () => boolean,
 ): Promise<FencingProblem | "admitted" | "gone"> {
   if (said === undefined) {
     return Promise.resolve(problem(428, "the header Fencing-Token is missing: send lease.token"));
@@ -223,7 +239,7 @@ function pass(
   }
   return new Promise((resolve, reject) => {
     const inside = () => {
-      if (over.aborted) return resolve("gone");
+      if (isGone()) return resolve("gone");
       resolve("admitted");
       return new Promise<void>((leave) => {
         over.addEventListener("abort", () => leave(), { once: true });

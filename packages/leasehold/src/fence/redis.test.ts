@@ -60,6 +60,18 @@ describeRedis("the guard of Redis", () => {
 
   it("says what is wrong", async () => {
     await expect(guard.write("", 1, { script: SET })).rejects.toMatchObject({ path: "resource" });
+    for (const [path, write] of [
+      ["write", undefined],
+      ["script", {}],
+      ["keys", { script: SET, keys: "balance" }],
+      ["keys.0", { script: SET, keys: [1] }],
+      ["args.0", { script: SET, args: [Symbol("a")] }],
+      ["argv", { script: SET, argv: [1] }],
+    ] as const) {
+      const asked = guard.write("wrong", 7, write as never);
+      await expect(asked).rejects.toMatchObject({ code: "INVALID_OPTION", path });
+    }
+    expect(await guard.write("wrong", 1, { script: "return 1" })).toBe(1);
     expect(() => redisGuard({} as never)).toThrow(/send must be a function/);
   });
 });

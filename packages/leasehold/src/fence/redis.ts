@@ -1,5 +1,5 @@
 /** The guard of data in Redis. One script checks the token and writes, so the two are atomic. */
-import { InvalidOptionError } from "../core/index.js";
+import { checkArray, checkKnown, checkObject, InvalidOptionError } from "../core/index.js";
 import { checkFenced, type GuardOptions, Refusals } from "./guard.js";
 
 export interface RedisWrite {
@@ -49,8 +49,9 @@ export function redisGuard(
     get refusals() {
       return refusals.count;
     },
-    async write(resource, token, { script, keys = [], args = [] }) {
+    async write(resource, token, write) {
       checkFenced(namespace, resource, token);
+      const { script, keys, args } = checkWrite(write);
       const place = `leasehold:fence:${namespace.length}:${namespace}:{${resource}}`;
       const answer = await send(
         "EVAL",
@@ -67,6 +68,24 @@ export function redisGuard(
       throw refusals.refuse(resource, token, Number(value));
     },
   };
+}
+
+/** The script stores the token before it writes, so an argument that it cannot use is refused here. */
+function checkWrite(write: RedisWrite): Required<RedisWrite> {
+  checkObject("write", write);
+  checkKnown(write, { script: true, keys: true, args: true });
+  const { script, keys = [], args = [] } = write;
+  if (typeof script !== "string") throw new InvalidOptionError("script", "must be a text");
+  checkArray("keys", keys);
+  checkArray("args", args);
+  for (const [at, key] of keys.entries()) {
+    if (typeof key !== "string") throw new InvalidOptionError(`keys.${at}`, "must be a text");
+  }
+  for (const [at, arg] of args.entries()) {
+    if (typeof arg === "string" || typeof arg === "number") continue;
+    throw new InvalidOptionError(`args.${at}`, "must be a text or a number");
+  }
+  return { script, keys, args };
 }
 
 /**

@@ -11,6 +11,7 @@
  */
 
 import {
+  checkFunction,
   checkInTransaction,
   checkKnown,
   checkSchema,
@@ -208,6 +209,8 @@ export function sqlGuard<Tx extends SqlTransaction>(
       return refusals.count;
     },
     async guard(resource, token, work) {
+      checkFenced(namespace, resource, token);
+      checkFunction("work", work);
       return transaction(async (tx) => {
         await fence(tx, resource, token, { namespace, schema }).catch((error: unknown) => {
           if (!(error instanceof StaleTokenError)) throw error;

@@ -18,6 +18,8 @@ import { type Measuring, overriding, timed } from "./stopwatch.js";
 const THROWN = { status: "failed" } as const;
 /** The most elections whose last token is kept. */
 const ELECTIONS = 10_000;
+/** The most lost leases that are remembered. */
+const LOSSES = 10_000;
 
 export function measuredLeases(
   store: LeaseStore,
@@ -57,6 +59,7 @@ export function measuredLeases(
     const heldMs = Math.max(0, Date.parse(expiresAt) - Date.parse(grantedAt));
     telemetry.measure("leasehold.lease.hold.duration", { ended: state }, heldMs);
   };
+  const losses = new Recent<true>(LOSSES);
   const tellRenew = (
     outcome: RenewOutcome | typeof THROWN,
     request: RenewRequest,
@@ -66,7 +69,9 @@ export function measuredLeases(
     if (outcome !== THROWN) times.renewed(request.leaseId, outcome as RenewOutcome, sentMs);
     if (outcome.status === "renewed") return;
     tally("endangered", request);
-    if (!serves || outcome.status !== "lost") return;
+    if (!serves || outcome.status !== "lost" || losses.has(request.leaseId)) return;
+    // A holder that got no answer asks again.
+    losses.set(request.leaseId, true);
     telemetry.count("leasehold.lease.losses", { reason: outcome.reason });
   };
   const tellingEach = async <Request, Outcome>(

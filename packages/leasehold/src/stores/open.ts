@@ -1,7 +1,7 @@
 /** All engines. */
 import type { Env } from "../env/index.js";
 import { ANYWHERE } from "./open-anywhere.js";
-import { type Engines, openAll } from "./opening.js";
+import { type Engines, openAll, split } from "./opening.js";
 import type { Source, Stores } from "./source.js";
 
 export { openBy, planBy } from "./opening.js";
@@ -18,8 +18,12 @@ export const ENGINES: Engines = {
   etcd,
   etcds: etcd,
   kubernetes: async (url) => (await import("./kubernetes/index.js")).kubernetes({ url }),
-  pglite: async (url) =>
-    (await import("./postgres/index.js")).pglite({ directory: url.slice("pglite:".length) }),
+  pglite: async (url) => {
+    const { place, parameters } = split(url, ["schema"]);
+    const schema = parameters.get("schema");
+    const { pglite } = await import("./postgres/index.js");
+    return pglite({ directory: place, ...(schema !== null && { schema }) });
+  },
   postgres,
   postgresql: postgres,
   redis,

@@ -1,6 +1,12 @@
 /** From a URL to the stores behind it, by a table of engines. */
 import { withLeasesApart } from "../control/index.js";
-import { checkNumber, InvalidOptionError, kindOf, StoreUnavailableError } from "../core/index.js";
+import {
+  checkNumber,
+  checkParameters,
+  InvalidOptionError,
+  kindOf,
+  StoreUnavailableError,
+} from "../core/index.js";
 import { type Env, withTimeout } from "../env/index.js";
 import type { LeaseStores, MigrationStep, Source, StoreSource, Stores } from "./source.js";
 
@@ -9,8 +15,8 @@ type Engine = (url: string) => Promise<StoreSource>;
 /** By the scheme of the URL. An engine is loaded only when one of its URLs is used. */
 export type Engines = Readonly<Record<string, Engine>>;
 
-/** PGlite starts a database in this process: a second or two, half a minute where others want the processors too. */
-const CONNECT_TIMEOUT_MS = { pglite: 60_000, other: 5_000 } as const;
+/** Of a store that does not name its own. */
+const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
  * Opens what the source names; SQL stores are migrated to this version's tables.
@@ -21,17 +27,19 @@ export async function openBy(
   engines: Engines,
   source: Source,
   env: Env,
-  connectTimeoutMs: number = CONNECT_TIMEOUT_MS[schemeOf(source) === "pglite" ? "pglite" : "other"],
+  connectTimeoutMs?: number,
   path = "source",
 ): Promise<LeaseStores> {
-  checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
-  const opening = sourceOf(engines, source, path).then((found) =>
-    found.open(env, connectTimeoutMs),
-  );
-  const opened = withTimeout(env.clock, connectTimeoutMs, opening, () => {
+  if (connectTimeoutMs !== undefined) {
+    checkNumber("connectTimeoutMs", connectTimeoutMs, 1, Number.MAX_SAFE_INTEGER);
+  }
+  const found = await sourceOf(engines, source, path);
+  const timeoutMs = connectTimeoutMs ?? found.connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
+  const opening = found.open(env, timeoutMs);
+  const opened = withTimeout(env.clock, timeoutMs, opening, () => {
     // It may still open: close it then, or it would leak.
     void opening.then((stores) => stores.close()).catch(() => {});
-    const what = `no connection within connectTimeoutMs = ${connectTimeoutMs}`;
+    const what = `no connection within connectTimeoutMs = ${timeoutMs}`;
     throw new StoreUnavailableError(what, { outcome: "none" });
   });
   return opened.catch(nothingChanged);
@@ -135,6 +143,20 @@ async function sourceOf(engines: Engines, source: Source, path: string): Promise
     throw new InvalidOptionError(path, `must begin with one of ${known.join(", ")}`);
   }
   return engine(String(source));
+}
+
+/**
+ * The parts of `SCHEME:PLACE?NAME=VALUE`, for engines whose URLs name no host.
+ * @throws INVALID_OPTION for parameters that are not known
+ */
+export function split(
+  url: string,
+  known: readonly string[],
+): { readonly place: string; readonly parameters: URLSearchParams } {
+  const [, scheme = "", place = "", query = ""] = /^([a-z]+:)([^?]*)\??(.*)$/is.exec(url) ?? [];
+  const parameters = new URLSearchParams(query);
+  checkParameters(scheme, parameters.keys(), known);
+  return { place, parameters };
 }
 
 function isOpenable(source: unknown): source is StoreSource {

@@ -63,6 +63,8 @@ export interface Stores extends LeaseStores {
 
 /** A store to open that needs more than a URL, such as `postgres({ pool })`. */
 export interface StoreSource<Opened extends LeaseStores = LeaseStores> {
+  /** How long `connect` waits for the opening by default, in milliseconds. Default 5,000. */
+  readonly connectTimeoutMs?: number;
   /**
    * @param timeoutMs how long the caller waits, in milliseconds; transient failures are retried within
    *   it

@@ -46,6 +46,7 @@ import {
 import { Ready } from "./ready.js";
 import { startReaper } from "./reaper.js";
 import { type AdminResult, type Enqueued, onlyOne, settled } from "./results.js";
+import type { DueKinds } from "./unhandled.js";
 import { type Worker, type WorkerOptions, workerOver } from "./worker.js";
 
 export interface TasksOptions {
@@ -65,7 +66,10 @@ export interface EnqueueTaskOptions extends TaskDefaults {
   scheduledAt?: Date;
   /** At most one unfinished task exists per kind and key. Enqueueing a second one returns the id of the first. */
   dedupeKey?: string;
-  /** A UUID chosen by the caller. Enqueueing the same id again adds nothing. Default: a new UUIDv7. */
+  /**
+   * A UUID chosen by the caller. Enqueueing the same task again adds nothing; another kind, queue or data under the
+   * same id is TASK_CONFLICT. Default: a new UUIDv7.
+   */
   id?: string;
   /** A client in a SQL transaction. The task is added in it, and exists once the transaction commits. */
   client?: SqlTransaction;
@@ -98,6 +102,8 @@ export const DEFAULTS = {
 } as const satisfies Required<TaskDefaults>;
 
 /** Called by `connect()`. It is a function, so that the public type of `Tasks` has no constructor. */
+/** For the command line; undefined if the store cannot group its tasks. */
+export let dueKindsOf: (tasks: Tasks) => DueKinds | undefined;
 export let tasksOver: (store: TaskStore, options: TasksOptions, owned: Owned) => TasksClient;
 
 /** A `Tasks` with its `close`, which is not public: `Leasehold.close` calls it. */
@@ -123,6 +129,11 @@ export interface TasksClient {
  */
 export class Tasks {
   static {
+    dueKindsOf = (tasks) => {
+      const dueKinds = tasks.#store.dueKinds?.bind(tasks.#store);
+      const { namespace } = tasks;
+      return dueKinds && ((query) => dueKinds({ ...query, namespace }));
+    };
     tasksOver = (store, options, owned) => {
       const tasks = new Tasks(store, options, owned);
       return { tasks, close: () => (tasks.#closed ??= tasks.#close()) };

@@ -110,7 +110,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
       const outcomes = await store.enqueue(tasks, options);
       for (const [index, { namespace, kind, queue }] of tasks.entries()) {
         const outcome = outcomes[index];
-        if (!outcome || outcome.status === "failed") continue;
+        if (!outcome || outcome.status === "failed" || outcome.status === "conflict") continue;
         const duplicate = outcome.status === "duplicate";
         tell({ type: "enqueued", id: outcome.id, kind, queue, duplicate }, namespace);
       }
@@ -187,6 +187,7 @@ export function observed(store: TaskStore, onEvent: TaskListener): TaskStore {
     get: (task) => store.get(task),
     list: (query) => store.list(query),
     counts: (namespace) => store.counts(namespace),
+    ...(store.dueKinds && { dueKinds: store.dueKinds.bind(store) }),
     leases: (query) => store.leases(query),
     watch: (namespace, options) => store.watch(namespace, options),
     close: () => store.close(),

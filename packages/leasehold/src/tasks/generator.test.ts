@@ -44,6 +44,33 @@ it("generates at the wanted rate on one node only, can be stopped from any, and 
   await b.generator.close();
 });
 
+it("generates at a rate below one a second for as long, through outages and stops", async () => {
+  const env = manualEnv();
+  const { leases, tasks, generator: state } = await memory().open(env);
+  const client = new LeaseClient(leases, { env, holder: "a" }, { close: undefined });
+  const generator = new Generator(client, tasks, state);
+  const made = async () => (await tasks.counts("default")).pending;
+  await env.clock.advance(1_000);
+  for (let round = 0; round < 3; round += 1) {
+    await state.write("default", { running: true, ratePerSecond: 0.3 });
+    const before = await made();
+    await env.clock.advance(1_000_000);
+    const during = (await made()) - before;
+    expect(during).toBeGreaterThanOrEqual(298);
+    expect(during).toBeLessThanOrEqual(300);
+    const read = state.read.bind(state);
+    state.read = () => Promise.reject(new StoreUnavailableError("it is down", { outcome: "none" }));
+    await env.clock.advance(60_000);
+    state.read = read;
+    await state.write("default", { running: false });
+    const stopped = await made();
+    await env.clock.advance(60_000);
+    // Nothing is owed for the time of an outage.
+    expect((await made()) - stopped).toBeLessThanOrEqual(1);
+  }
+  await generator.close();
+});
+
 it("says so when the store does not take its tasks", async () => {
   const errors: unknown[] = [];
   const warn = (fields: object) => void errors.push(fields);

@@ -1,5 +1,6 @@
 export {
   DEFAULTS,
+  dueKindsOf,
   type EnqueueTaskOptions,
   type Tasks,
   type TasksClient,
@@ -7,6 +8,7 @@ export {
   type TaskToEnqueue,
   tasksOver,
 } from "./client.js";
+export { TaskConflictError } from "./conflict.js";
 export {
   defineTask,
   FinalTaskError,
@@ -25,5 +27,5 @@ export { TASK_STATES } from "./port.js";
 export { Ready, type ReadyOptions } from "./ready.js";
 export { startReaper } from "./reaper.js";
 export type { AdminResult, Enqueued } from "./results.js";
-export { type UnhandledKind, unhandledKinds } from "./unhandled.js";
+export { type DueKinds, type UnhandledKind, unhandledKinds } from "./unhandled.js";
 export type { Worker, WorkerOptions } from "./worker.js";

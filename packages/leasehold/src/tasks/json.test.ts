@@ -22,6 +22,14 @@ test.each<[string, unknown, string]>([
   ["a RegExp", { pattern: /x/ }, "data.pattern"],
   ["a Uint8Array", { bytes: new Uint8Array([1]) }, "data.bytes"],
   ["a Promise", { later: Promise.resolve(1) }, "data.later"],
+  ["an invalid Date", { at: [new Date(Number.NaN)] }, "data.at.0"],
+  ["a key that is a symbol", { by: { [Symbol("id")]: 1 } }, "data.by.Symbol(id)"],
+  ["a symbol at an array", [Object.assign([1], { [Symbol("id")]: 1 })], "data.0.Symbol(id)"],
+  [
+    "a named property of an array",
+    { list: Object.assign([1, 2], { total: 3 }) },
+    "data.list.total",
+  ],
   ["what toJSON returns", { at: { toJSON: () => Number.NaN } }, "data.at"],
 ])("refuses %s, and names its path", (_, value, path) => {
   expect(() => toJson("data", value)).toThrow(
@@ -45,4 +53,8 @@ it("keeps what JSON carries, and what says itself how it is carried", () => {
   expect(toJson("data", given)).toEqual(kept);
   expect(toJson("data", undefined)).toBe(null);
   expect(toJson("data", Object.create(null))).toEqual({});
+  // Like any property that is not enumerable, as of libraries that mark their objects.
+  expect(toJson("data", Object.defineProperty({}, Symbol("mark"), { value: 1 }))).toEqual({});
+  const match = { pair: ["a", "b"] as const, text: new String("x") };
+  expect(toJson("data", match)).toEqual({ pair: ["a", "b"], text: "x" });
 });

@@ -25,6 +25,9 @@ export function toJson(path: string, value: unknown, longestBytes?: number): Jso
 }
 
 function checkCarried(path: string, key: string, given: unknown): void {
+  // JSON has null for a date that is none, as for NaN.
+  if (given instanceof Date && Number.isNaN(given.getTime()))
+    throw notCarried(path, "an invalid Date");
   const value = hasToJson(given) ? given.toJSON(key) : given;
   if (Array.isArray(value)) return checkItems(path, value);
   const type = typeof value;
@@ -39,6 +42,17 @@ function checkItems(path: string, items: readonly unknown[]): void {
     if (item === undefined) throw notCarried(`${path}.${index}`, "undefined in an array");
     if (mayLose(item)) checkCarried(`${path}.${index}`, `${index}`, item);
   }
+  // After the loop, an array has no holes: its indexes are its first keys.
+  const name = Object.keys(items)[items.length];
+  if (name !== undefined) throw notCarried(`${path}.${name}`, "a named property of an array");
+  checkSymbols(path, items);
+}
+
+function checkSymbols(path: string, object: object): void {
+  const symbol = Object.getOwnPropertySymbols(object).find((key) =>
+    Object.prototype.propertyIsEnumerable.call(object, key),
+  );
+  if (symbol) throw notCarried(`${path}.${String(symbol)}`, "a property named by a symbol");
 }
 
 function checkProperties(path: string, object: object): void {
@@ -48,6 +62,8 @@ function checkProperties(path: string, object: object): void {
   if (isEmpty || object instanceof Error || ArrayBuffer.isView(object)) {
     throw notCarried(path, `a ${kind}`);
   }
+  // Afterwards, because Node marks promises by symbols while hooks watch them.
+  checkSymbols(path, object);
   for (const [name, item] of properties) {
     if (mayLose(item)) checkCarried(`${path}.${name}`, name, item);
   }

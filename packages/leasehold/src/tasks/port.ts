@@ -48,7 +48,10 @@ export const TASK_STATES: readonly TaskState[] = [
 
 export interface NewTask {
   readonly namespace: string;
-  /** A UUID chosen by the caller: enqueueing it again after a lost response adds nothing. */
+  /**
+   * A UUID chosen by the caller: enqueueing the same task again after a lost response adds nothing. Another kind,
+   * queue or data under the same id is a conflict.
+   */
   readonly id: string;
   /** The kind of work, which selects the handler. 1-256 bytes. */
   readonly kind: string;
@@ -75,6 +78,8 @@ export type EnqueueOutcome =
   | { readonly status: "enqueued"; readonly id: string }
   /** An unfinished task has the same dedupeKey: this is its id. */
   | { readonly status: "duplicate"; readonly id: string }
+  /** A task with this id exists, with another kind, queue or data: nothing was added. */
+  | { readonly status: "conflict"; readonly id: string }
   | Failed;
 
 export interface EnqueueOptions extends CallOptions {
@@ -88,7 +93,7 @@ export interface ClaimRequest {
   readonly claimId: string;
   readonly holder: string;
   readonly queues: readonly string[];
-  /** Only tasks of these kinds; null: of any. */
+  /** Only tasks of these kinds, at least one; null: of any. */
   readonly kinds: readonly string[] | null;
   /** At most this many tasks. */
   readonly limit: number;
@@ -249,6 +254,24 @@ export interface TaskQuery {
   readonly cursor?: string;
 }
 
+export interface DueKindsQuery {
+  readonly namespace: string;
+  /** Only tasks that have been due for this long, in milliseconds. */
+  readonly dueForMs: number;
+  /** At most this many tasks are counted. */
+  readonly limit: number;
+}
+/** The due tasks of one kind in a queue. */
+export interface DueKind {
+  readonly queue: string;
+  readonly kind: string;
+  readonly tasks: number;
+  /** Since when the oldest of them is due, ISO 8601. */
+  readonly dueAt: string;
+  /** When one of them was claimed last; null if none was. */
+  readonly startedAt: string | null;
+}
+
 export interface TaskLeaseQuery {
   readonly namespace: string;
   /** Only grants in one of these states; default any. */
@@ -300,6 +323,8 @@ export interface TaskStore {
   /** Newest id first. */
   list(query: TaskQuery): Promise<Page<TaskView>>;
   counts(namespace: string): Promise<Record<TaskState, number>>;
+  /** Due pending tasks by queue and kind. Optional: without it, readers look at a page of `list`. */
+  dueKinds?(query: DueKindsQuery): Promise<readonly DueKind[]>;
   /**
    * Grants on tasks, running and ended, as leases on resources named `task:ID`. Newest task id first,
    * of one task the newest grant first. done, failed and returned count as `released`, cancelled as

@@ -241,3 +241,38 @@ test("the reaper returns the tasks of dead workers; a store that is reaped for n
   await startReaper(behind, env).stop();
   expect(clock.pendingTimers).toBe(0);
 });
+
+test("notices tasks without a poll though the subscription has broken three times", async () => {
+  const { clock, store, tasks, ready, task, wait } = await setUp();
+  const watch = tasks.watch.bind(tasks);
+  let cut = () => {};
+  let watches = 0;
+  store.watch = async function* (...args) {
+    watches += 1;
+    const broken = new Promise<never>((_, reject) => {
+      cut = () => reject(new Error("broken"));
+    });
+    broken.catch(() => {});
+    const events = watch(...args)[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await Promise.race([events.next(), broken]);
+      if (next.done) return;
+      yield next.value;
+    }
+  };
+  for (let round = 1; round <= 4; round += 1) {
+    const waiting = wait();
+    await clock.advance(5_000);
+    expect(watches).toBe(round);
+    expect(waiting.got).toBe(null);
+    await store.enqueue([task()]);
+    // No poll comes without the clock.
+    await clock.settle();
+    expect(waiting.got).toBe(1);
+    cut();
+    await clock.settle();
+  }
+  await clock.advance(5_000);
+  await ready.close();
+  expect(clock.pendingTimers).toBe(0);
+});

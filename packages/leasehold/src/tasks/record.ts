@@ -50,6 +50,28 @@ export function encodeJson(value: Json): string {
   return JSON.stringify(value) ?? NOTHING;
 }
 
+/** The content of a task, which distinguishes a repeated request from another one with the same id. */
+export interface TaskContent {
+  readonly kind: string;
+  readonly queue: string;
+  /** JSON as text. */
+  readonly data: string;
+}
+
+export function isSameContent(a: TaskContent, b: TaskContent): boolean {
+  return a.kind === b.kind && a.queue === b.queue && isSameJson(a.data, b.data);
+}
+
+/** The names of an object have no order. */
+function isSameJson(a: string, b: string): boolean {
+  return a === b || JSON.stringify(JSON.parse(a, sorted)) === JSON.stringify(JSON.parse(b, sorted));
+}
+
+function sorted(_name: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
 /** Whether a task counts for its dedupeKey. */
 export function isUnfinished(state: TaskState): boolean {
   return state === "pending" || state === "running";

@@ -53,10 +53,13 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
       ),
     cancel: (tasks) => retrying.batch(tasks, (some) => store.cancel(some), { repeatable: false }),
     retry: (tasks) => retrying.batch(tasks, (some) => store.retry(some), { repeatable: false }),
-    get: (task) => retrying.call(() => store.get(task)),
-    list: (query) => retrying.call(() => store.list(query)),
-    counts: (namespace) => retrying.call(() => store.counts(namespace)),
-    leases: (query) => retrying.call(() => store.leases(query)),
+    get: (task) => retrying.read(() => store.get(task)),
+    list: (query) => retrying.read(() => store.list(query)),
+    counts: (namespace) => retrying.read(() => store.counts(namespace)),
+    ...(store.dueKinds && {
+      dueKinds: (query) => retrying.read(async () => (await store.dueKinds?.(query)) ?? []),
+    }),
+    leases: (query) => retrying.read(() => store.leases(query)),
     reap: () => retrying.call(() => store.reap()),
     watch: (namespace, options) => store.watch(namespace, options),
     close() {
@@ -70,7 +73,7 @@ export function retryingTasks(store: TaskStore, env: Env): TaskStore {
 export function retryingGenerator(state: GeneratorState, env: Env): GeneratorState {
   const retrying = new Retrying(env);
   return {
-    read: (namespace) => retrying.call(() => state.read(namespace)),
+    read: (namespace) => retrying.read(() => state.read(namespace)),
     write: (namespace, change) => retrying.call(() => state.write(namespace, change)),
   };
 }

@@ -37,6 +37,7 @@ import {
   type AttemptRecord,
   encodeJson,
   isClaimable,
+  isSameContent,
   isUnfinished,
   NOTHING,
   type Result,
@@ -58,8 +59,11 @@ export function enqueue(
   task: NewTask,
   nowMs: number,
 ): Decision<EnqueueOutcome> {
-  // Whatever has become of the task since, this request has been carried out.
-  if (record) return { record, outcome: { status: "enqueued", id: task.id } };
+  if (record) {
+    // Whatever has become of the task since, a repeated request has been carried out.
+    const isRepeated = isSameContent(record, { ...task, data: encodeJson(task.data) });
+    return { record, outcome: { status: isRepeated ? "enqueued" : "conflict", id: task.id } };
+  }
   if (rival) return { record, outcome: { status: "duplicate", id: rival.id } };
   const created: TaskRecord = {
     ...task,

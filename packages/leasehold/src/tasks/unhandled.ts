@@ -5,13 +5,14 @@
  *   due for 10 s ─▶ a worker claims the kind? ─▶ one runs? ─▶ one was taken or ended within 2 min? ─▶ unhandled
  */
 import type { Page } from "../core/index.js";
-import type { TaskQuery, TaskView } from "./port.js";
+import type { DueKind, DueKindsQuery, TaskQuery, TaskView } from "./port.js";
 
 export interface UnhandledKind {
   readonly queue: string;
   readonly kind: string;
-  /** The number of due tasks among the newest pending ones. */
   readonly tasks: number;
+  /** False: there are at least so many tasks. */
+  readonly complete: boolean;
   /** Since when the oldest of them is due, ISO 8601. */
   readonly dueAt: string;
 }
@@ -29,11 +30,21 @@ interface Surroundings {
 
 type List = (query: Omit<TaskQuery, "namespace">) => Promise<Page<TaskView>>;
 
+export type DueKinds = (query: Omit<DueKindsQuery, "namespace">) => Promise<readonly DueKind[]>;
+
+interface Source {
+  readonly list: List;
+  /** Undefined if the store cannot group its tasks. */
+  readonly dueKinds?: DueKinds | undefined;
+}
+
 /** An idle worker takes a due task at once. */
 const WAITED_MS = 10_000;
 /** A worker that took none of a kind for longer has stopped, or handles other kinds. */
 const RECENT_MS = 120_000;
-/** Pending tasks that are read, newest first. */
+/** Due tasks that a store counts: a look at a long backlog must stay cheap. */
+const COUNTED = 20_000;
+/** Pending tasks that are read from a store that cannot group them, newest first. */
 const READ = 200;
 /** Ended tasks of a kind that are read. */
 const ENDED = 20;
@@ -41,36 +52,58 @@ const MAX_KINDS = 20;
 
 /** By the number of their tasks; at most 20. Rejects if the store is unavailable. */
 export async function unhandledKinds(
-  list: List,
+  source: Source,
   { nowMs, claimers, pausedQueues }: Surroundings,
 ): Promise<UnhandledKind[]> {
+  const { list } = source;
   const isRecent = (at: string | null) => at !== null && nowMs - Date.parse(at) < RECENT_MS;
-  const isHandled = async ({ queue, kind }: UnhandledKind): Promise<boolean> => {
-    const [running, ended] = await Promise.all([
-      list({ states: ["running"], queue, kind, limit: 1 }),
-      list({ states: ["done", "dead"], queue, kind, limit: ENDED }),
-    ]);
-    return running.items.length > 0 || ended.items.some((task) => isRecent(task.finishedAt));
-  };
-  const { items: pending } = await list({ states: ["pending"], limit: READ });
-  const waiting = new Map<string, UnhandledKind | null>();
-  for (const task of pending) {
-    const { queue, kind, createdAt, scheduledAt, startedAt } = task;
-    const name = JSON.stringify([queue, kind]);
-    const known = waiting.get(name);
+  const isWaiting = ({ queue, kind, startedAt }: DueKind): boolean => {
     const isClaimed = claimers.some(
       ({ queues, kinds }) => queues.includes(queue) && (kinds === null || kinds.includes(kind)),
     );
-    if (isClaimed || isRecent(startedAt) || pausedQueues.includes(queue)) waiting.set(name, null);
-    const dueAt = createdAt > scheduledAt ? createdAt : scheduledAt;
-    if (waiting.get(name) === null || nowMs - Date.parse(dueAt) < WAITED_MS) continue;
-    const oldest = known && known.dueAt < dueAt ? known.dueAt : dueAt;
-    waiting.set(name, { queue, kind, tasks: (known?.tasks ?? 0) + 1, dueAt: oldest });
-  }
-  const kinds = [...waiting.values()]
-    .filter((kind) => kind !== null)
+    return !isClaimed && !isRecent(startedAt) && !pausedQueues.includes(queue);
+  };
+  const isHandled = async ({ queue, kind }: DueKind): Promise<boolean> => {
+    const [running, pending, ended] = await Promise.all([
+      list({ states: ["running"], queue, kind, limit: 1 }),
+      list({ states: ["pending"], queue, kind, limit: ENDED }),
+      list({ states: ["done", "dead"], queue, kind, limit: ENDED }),
+    ]);
+    const isTaken = pending.items.some((task) => isRecent(task.startedAt));
+    const isEnded = ended.items.some((task) => isRecent(task.finishedAt));
+    return running.items.length > 0 || isTaken || isEnded;
+  };
+  const { due, complete } = await countDue(source, nowMs);
+  const kinds = due
+    .filter(isWaiting)
     .sort((a, b) => b.tasks - a.tasks)
     .slice(0, MAX_KINDS);
   const handled = await Promise.all(kinds.map(isHandled));
-  return kinds.filter((_, index) => !handled[index]);
+  return kinds
+    .filter((_, index) => !handled[index])
+    .map(({ queue, kind, tasks, dueAt }) => ({ queue, kind, tasks, complete, dueAt }));
+}
+
+async function countDue({ list, dueKinds }: Source, nowMs: number) {
+  if (dueKinds) {
+    const due = await dueKinds({ dueForMs: WAITED_MS, limit: COUNTED });
+    return { due, complete: due.reduce((sum, { tasks }) => sum + tasks, 0) < COUNTED };
+  }
+  const { items, nextCursor } = await list({ states: ["pending"], limit: READ });
+  const due = new Map<string, DueKind>();
+  for (const { queue, kind, createdAt, scheduledAt, startedAt } of items) {
+    const dueAt = createdAt > scheduledAt ? createdAt : scheduledAt;
+    if (nowMs - Date.parse(dueAt) < WAITED_MS) continue;
+    const name = JSON.stringify([queue, kind]);
+    const known = due.get(name);
+    const started = [known?.startedAt ?? null, startedAt].filter((at) => at !== null);
+    due.set(name, {
+      queue,
+      kind,
+      tasks: (known?.tasks ?? 0) + 1,
+      dueAt: known && known.dueAt < dueAt ? known.dueAt : dueAt,
+      startedAt: started.sort().at(-1) ?? null,
+    });
+  }
+  return { due: [...due.values()], complete: nextCursor === null };
 }

@@ -1,11 +1,13 @@
 import { describe, expect, it, vi } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { silentLogger } from "../env/index.js";
 
 const TTL_MS = 3_000;
 
 describe("close", () => {
   it("lets handlers end, claims nothing more, and requeues what it cannot finish", async () => {
-    const { tasks, clock } = tasksWorld();
+    const error = vi.fn();
+    const { tasks, clock } = tasksWorld({ ...silentLogger, error });
     const [quick, stuck, waiting] = await tasks.enqueueAll(echo, [
       { data: "quick" },
       { data: "stuck" },
@@ -23,6 +25,8 @@ describe("close", () => {
     expect(runs[1]?.context.signal.reason).toMatchObject({ code: "CLOSED" });
     await clock.advance(500);
     await closing;
+    const fields = { handlers: 1, graceMs: 5_000 };
+    expect(error.mock.calls).toEqual([[fields, "the work does not stop"]]);
     expect(await tasks.get(quick?.id ?? "")).toMatchObject({ state: "done" });
     expect(await tasks.get(stuck?.id ?? "")).toMatchObject({
       state: "pending",

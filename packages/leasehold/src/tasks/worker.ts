@@ -206,19 +206,18 @@ export class Worker implements AsyncDisposable {
     if (await this.#settled(this.#graceMs)) return;
     for (const lease of this.#running.keys()) lease.interrupt(this.#stopping.signal.reason);
     if (await this.#settled(AFTER_ABORT_MS)) return;
-    const givenBack = [...this.#running.keys()].map((lease) => lease[Symbol.asyncDispose]());
-    const { clock } = this.#context.env;
-    await withTimeout(clock, GIVE_BACK_MS, Promise.all(givenBack), () => {});
+    const { clock, logger } = this.#context.env;
+    const [handlers, graceMs] = [this.#handling, this.#graceMs];
+    if (handlers > 0) logger.error({ handlers, graceMs }, "the work does not stop");
+    const requeued = [...this.#running.keys()].map((lease) => lease[Symbol.asyncDispose]());
+    await withTimeout(clock, GIVE_BACK_MS, Promise.all(requeued), () => {});
   }
 
   /** Whether claiming and all handlers have ended within the time. */
   #settled(withinMs: number): Promise<boolean> {
-    const settled = async () => {
-      await this.#claiming;
-      await Promise.all(this.#running.values());
-      return true;
-    };
-    return withTimeout(this.#context.env.clock, withinMs, settled(), () => false);
+    const ended = this.#claiming.then(() => Promise.all(this.#running.values()));
+    const settled = ended.then(() => true);
+    return withTimeout(this.#context.env.clock, withinMs, settled, () => false);
   }
 
   async #claimUntilStopped(): Promise<void> {

@@ -20,6 +20,7 @@ export const PROBLEMS = {
   LEASE_ID_REQUIRED: { status: 409, title: "Only its leaseId speaks for this grant" },
   TASK_CANCELLED: { status: 409, title: "The task was cancelled" },
   TASK_FINISHED: { status: 409, title: "The task has ended already" },
+  TASK_CONFLICT: { status: 409, title: "A task with this id and other content exists" },
   STATE_CONFLICT: { status: 409, title: "The task's state does not allow this" },
   BODY_TOO_LARGE: { status: 413, title: "The body is too large" },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, title: "The body must be application/json" },

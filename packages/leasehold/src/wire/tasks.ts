@@ -12,7 +12,7 @@ export interface NewTask extends Partial<Omit<port.NewTask, "namespace" | "data"
 /** `duplicate`: an unfinished task has the same kind and dedupeKey; its id. */
 export interface Enqueued {
   readonly id: string;
-  readonly status: "enqueued" | "duplicate";
+  readonly status: "enqueued" | "duplicate" | "conflict";
 }
 
 /** The two spellings of a TTL, of which a request uses at most one. Default: 30 s. */

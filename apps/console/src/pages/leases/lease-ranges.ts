@@ -10,6 +10,7 @@
  * a gap. A range that outgrows one response is split in two.
  */
 import { type QueryFunctionContext, useQueries, useQueryClient } from "@tanstack/react-query";
+import { cursorAfter, resourceOfCursor } from "leasehold/internal";
 import type { LeasePage, LeaseView, Seen } from "leasehold/internal/wire";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { api, get } from "../../data/api.js";
@@ -31,7 +32,8 @@ export interface LeaseRow extends LeaseView {
 
 interface Range {
   readonly items: readonly LeaseRow[];
-  readonly nextCursor: string | null;
+  /** The resource after which the next range begins; null: this is the last range. */
+  readonly end: string | null;
 }
 
 /** The ranges of the last visit, so that a user who returns finds the list unchanged. */
@@ -85,10 +87,10 @@ export function useLeaseRows(query: LeaseQuery): LeaseRows {
   const isNearEnd = view.last >= rows.length - NEAR_THE_END;
   useEffect(() => {
     const next = starts.flatMap((start, index) => {
-      const cursor = ranges[index]?.nextCursor ?? null;
+      const rangeEnd = ranges[index]?.end ?? null;
       const isLast = index === starts.length - 1;
-      const goesOn = cursor !== null && cursor !== starts[index + 1] && (!isLast || isNearEnd);
-      return goesOn ? [start, cursor] : [start];
+      const goesOn = rangeEnd !== null && rangeEnd !== starts[index + 1] && (!isLast || isNearEnd);
+      return goesOn ? [start, rangeEnd] : [start];
     });
     if (next.length > starts.length) setKnown({ filter, starts: next });
   }, [ranges, starts, isNearEnd, filter]);
@@ -106,7 +108,7 @@ export function useLeaseRows(query: LeaseQuery): LeaseRows {
     retry,
     setVisible,
     isPending: ranges.every((range) => range === undefined),
-    more: ranges.at(-1)?.nextCursor !== null,
+    more: ranges.at(-1)?.end !== null,
   };
 }
 
@@ -130,10 +132,10 @@ async function readRange(
 ): Promise<Range> {
   const page = await get<LeasePage>("/v1/leases", {
     signal,
-    query: { ...query, limit: MOST_ROWS, cursor: start },
+    query: { ...query, limit: MOST_ROWS, cursor: start && cursorAfter(start) },
   });
   const answeredAtMs = Date.now();
-  const { leases, nextCursor } = withinRange(page, end);
+  const { leases, end: rangeEnd } = withinRange(page, end);
   const seen =
     leases.length > 0
       ? await api<Seen>("POST", "/v1/leases/seen", {
@@ -145,18 +147,19 @@ async function readRange(
     const { renewals = null, waiters = 0, refusals = 0 } = seen[index] ?? {};
     return { ...lease, renewals, waiters, refusals, answeredAtMs };
   });
-  return { items, nextCursor };
+  return { items, end: rangeEnd };
 }
 
 /** The rows of a response that belong to a range, and where the next range starts. */
 function withinRange({ items, nextCursor }: LeasePage, end: string | undefined) {
-  if (end === undefined) return { leases: items, nextCursor };
+  const pageEnd = nextCursor === null ? null : resourceOfCursor(nextCursor);
+  if (end === undefined) return { leases: items, end: pageEnd };
   const leases = items.filter(({ resource }) => compare(resource, end) <= 0);
-  const isWhole = nextCursor === null || compare(nextCursor, end) >= 0;
-  if (isWhole) return { leases, nextCursor: end };
+  const isWhole = pageEnd === null || compare(pageEnd, end) >= 0;
+  if (isWhole) return { leases, end };
   // Split in half, so that both halves have room to grow.
   const first = leases.slice(0, Math.ceil(leases.length / 2));
-  return { leases: first, nextCursor: first.at(-1)?.resource ?? nextCursor };
+  return { leases: first, end: first.at(-1)?.resource ?? pageEnd };
 }
 
 /** Compares names by code points as stores do. JavaScript compares UTF-16 code units. */

@@ -16,7 +16,7 @@ export function UnhandledKinds() {
   if (kinds.length === 0) return null;
   return (
     <ul aria-label="Kinds without a worker" className="grid gap-2">
-      {kinds.map(({ queue, kind, tasks, dueAt }) => (
+      {kinds.map(({ queue, kind, tasks, complete, dueAt }) => (
         <li
           key={JSON.stringify([queue, kind])}
           className="flex items-center gap-x-3 rounded-xl bg-warn-soft px-4 py-2.5 text-sm"
@@ -26,7 +26,8 @@ export function UnhandledKinds() {
           </span>
           <p className="min-w-0 flex-1 break-words">
             No live worker handles the kind <strong className="font-semibold">{kind}</strong> of the
-            queue {queue}: {tasks === 1 ? "1 task is" : `${tasks} tasks are`} due{" "}
+            queue {queue}: {complete ? "" : "at least "}
+            {tasks === 1 ? "1 task is" : `${tasks} tasks are`} due{" "}
             <span className="text-xs whitespace-nowrap text-muted">
               (the oldest since <TimeText at={dueAt} />)
             </span>

@@ -9,6 +9,8 @@ const TIMEOUT_MS = 5_000;
 /** The share of events that a TTL should survive. */
 const SHARE = 0.999;
 
+const WRONG_ADDRESS = "check the address, or leave --metrics out";
+
 /** All figures are upper bounds: those of the histogram's buckets. */
 export interface Distribution {
   readonly count: number;
@@ -62,11 +64,13 @@ export async function readProduction(
   try {
     const { status, text } = await read(url, key);
     if (status !== 200) {
-      return problem(`${url.href} returned ${status}`, "pass a key that may read metrics");
+      const isAddress = status === 404;
+      const remedy = isAddress ? WRONG_ADDRESS : "pass a key that may read metrics";
+      return problem(`${url.href} returned ${status}`, remedy);
     }
     return { production: productionOf(text, url.href), problems: [] };
   } catch {
-    return problem(`${url.href} did not answer`, "check the address, or leave --metrics out");
+    return problem(`${url.href} did not answer`, WRONG_ADDRESS);
   }
 }
 

@@ -1,9 +1,9 @@
 import { StoreUnavailableError } from "leasehold";
 import type { KeyRecord, KeyStore } from "leasehold/internal";
-import { parseKeyText } from "leasehold/internal";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { newKeyText } from "../../../../leasehold/src/control/index.js";
+import type { ProblemError } from "../problems.js";
 import { type Auth, Authenticator } from "./authenticate.js";
 import type { Caller } from "./caller.js";
 
@@ -17,7 +17,9 @@ const ANYONE: Caller = {
 
 /** A key store that the test controls, with a count of its reads. */
 function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
-  const env = manualEnv();
+  const logged: object[] = [];
+  const log = (fields: object) => void logged.push(fields);
+  const env = manualEnv({ logger: { debug: log, info: log, warn: log, error: log } });
   const records = new Map<string, KeyRecord>();
   const asked: string[] = [];
   const state = { fails: false, waits: Promise.resolve() };
@@ -61,7 +63,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
       new Request("http://x", { headers: authorization === null ? {} : { authorization } }),
       keeps,
     );
-  return { env, records, asked, state, authenticator, add, come };
+  return { env, records, asked, state, authenticator, add, come, logged };
 }
 
 const refused = { code: "UNAUTHENTICATED" };
@@ -202,7 +204,10 @@ test.each([
   const request = new Request(url, { headers: origin === null ? {} : { origin } });
   const coming = authenticator.callerOf(request, false);
   if (isAnswered) expect(await coming).toBe(ANYONE);
-  else await expect(coming).rejects.toMatchObject({ code: "FORBIDDEN" });
+  else {
+    const message = expect.stringContaining("must use localhost, [::1], not");
+    await expect(coming).rejects.toMatchObject({ code: "FORBIDDEN", message });
+  }
 });
 
 test("requests do not wait for a store that hangs", async () => {
@@ -243,8 +248,131 @@ test("guessed ids do not fill the store's queue and do not block known keys", as
   expect(await guesses[0]).toMatchObject({ code: "STORE_UNAVAILABLE" });
 });
 
+test.each<[Auth, string, boolean]>([
+  ["keys", "none is there yet", false],
+  ["keys", "there is one", false],
+  ["none", "none is there yet", true],
+  ["none", "there is one", true],
+])("with auth %s and though %s, a request without a key is admitted: %s", async (...args) => {
+  const [auth, when, isAdmitted] = args;
+  const { add, come, authenticator, env } = setUp(auth);
+  if (when === "there is one") add();
+  await env.clock.advance(10_000);
+  if (isAdmitted) expect(await come(null)).toBe(ANYONE);
+  else await expect(come(null)).rejects.toMatchObject(refused);
+  expect(await authenticator.isStillValid(ANYONE)).toBe(isAdmitted);
+  // Whether there are keys is of no account.
+  expect(env.clock.pendingTimers).toBe(0);
+  await authenticator.stop();
+});
+
+test.each<[Auth, boolean]>([
+  ["ifAny", true],
+  ["none", true],
+  ["keys", false],
+])("with auth %s and no key store, a request without a key is admitted: %s", async (...args) => {
+  const [auth, isAdmitted] = args;
+  const env = manualEnv();
+  const options = { auth, keys: undefined, anyone: ANYONE, hosts: undefined };
+  const authenticator = new Authenticator(options, env);
+  const come = (headers: Record<string, string>) =>
+    authenticator.callerOf(new Request("http://x", { headers }), false);
+  if (isAdmitted) expect(await come({})).toBe(ANYONE);
+  else await expect(come({})).rejects.toMatchObject(refused);
+  const { text } = newKeyText(env.random);
+  // Its holder believes in a tenant and a role, which this server does not know.
+  await expect(come({ authorization: `Bearer ${text}` })).rejects.toMatchObject(refused);
+  expect(env.clock.pendingTimers).toBe(0);
+});
+
+test("a refusal names an error only to those who sent a credential", async () => {
+  const { come } = setUp();
+  const challengeTo = async (authorization: string | null) => {
+    const error = (await come(authorization).catch((caught: unknown) => caught)) as ProblemError;
+    return [error.init.headers?.["www-authenticate"], error.message.slice(0, 34)];
+  };
+  expect(await challengeTo(null)).toEqual([
+    'Bearer realm="leasehold"',
+    "the request has no API key: send t",
+  ]);
+  const invalid = 'Bearer realm="leasehold", error="invalid_token"';
+  expect(await challengeTo("Basic x")).toEqual([invalid, "the Authorization header has no AP"]);
+  const unknown = `Bearer lh_${"0".repeat(12)}_${"0".repeat(32)}`;
+  expect(await challengeTo(unknown)).toEqual([invalid, "no such key"]);
+  const trailing = await challengeTo(`Bearer lh_${"0".repeat(12)}_${"0".repeat(32)} x`);
+  expect(trailing).toEqual([invalid, "the Authorization header has no AP"]);
+});
+
+test("a key that has ended or is no more is not valid any longer", async () => {
+  const { add, come, records, authenticator, env } = setUp();
+  const key = add();
+  const caller = await come(`Bearer ${key.text}`);
+  records.delete(key.id);
+  await env.clock.advance(5_000);
+  expect(await authenticator.isStillValid(caller)).toBe(false);
+});
+
+test("an id that was unknown is read again after 5 s", async () => {
+  const { come, add, records, asked, env } = setUp();
+  await env.clock.advance(60_000);
+  const { id, text } = add();
+  const record = records.get(id)!;
+  records.clear();
+  await expect(come(`Bearer ${text}`)).rejects.toMatchObject(refused);
+  records.set(id, record);
+  await env.clock.advance(4_999);
+  await expect(come(`Bearer ${text}`)).rejects.toMatchObject(refused);
+  expect(asked).toHaveLength(1);
+  await env.clock.advance(1);
+  await come(`Bearer ${text}`);
+  expect(asked).toHaveLength(2);
+});
+
+test("the age of what is known counts from its read", async () => {
+  const { add, come, asked, env } = setUp();
+  await env.clock.advance(60_000);
+  const { text } = add({ remainingMs: 8_000 });
+  await come(`Bearer ${text}`);
+  await env.clock.advance(2_499);
+  await come(`Bearer ${text}`);
+  expect(asked).toHaveLength(1);
+  await env.clock.advance(1);
+  await come(`Bearer ${text}`);
+  expect(asked).toHaveLength(2);
+});
+
+test("a renewal uses no record older than ten minutes", async () => {
+  const { add, come, state, env } = setUp();
+  const { text } = add();
+  await come(`Bearer ${text}`);
+  state.fails = true;
+  await env.clock.advance(599_999);
+  await come(`Bearer ${text}`, true);
+  await env.clock.advance(1);
+  await expect(come(`Bearer ${text}`, true)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
+});
+
+test("known keys and keys that are being read do not count as guesses", async () => {
+  const { add, come, state, env } = setUp();
+  const known = add();
+  await come(`Bearer ${known.text}`);
+  await env.clock.advance(6_000);
+  let answer = () => {};
+  state.waits = new Promise<void>((resolve) => (answer = resolve));
+  const other = add();
+  const first = come(`Bearer ${other.text}`);
+  const guess = (n: number) => `Bearer lh_${String(n).padStart(12, "0")}_${"0".repeat(32)}`;
+  const guesses = Array.from({ length: 99 }, (_, n) => come(guess(n)).catch(() => "refused"));
+  const overloaded = expect.objectContaining({ code: "OVERLOADED" });
+  await expect(come(guess(99))).rejects.toEqual(overloaded);
+  const more = [come(`Bearer ${other.text}`), come(`Bearer ${known.text}`)];
+  answer();
+  for (const caller of await Promise.all([first, ...more])) expect(caller.role).toBe("viewer");
+  await Promise.all(guesses);
+});
+
 test("requests need no key until the first one exists, and need one from then on", async () => {
-  const { add, come, records, authenticator, env } = setUp("ifAny");
+  const { add, come, records, authenticator, env, logged } = setUp("ifAny");
   expect(await come(null)).toBe(ANYONE);
   expect(await authenticator.isStillValid(ANYONE)).toBe(true);
   const { text } = add();
@@ -256,7 +384,36 @@ test("requests need no key until the first one exists, and need one from then on
   records.clear();
   await env.clock.advance(60_000);
   await expect(come(null)).rejects.toMatchObject(refused);
+  // Said once.
+  expect(logged).toEqual([{ event: "keys_required" }]);
   await authenticator.stop();
+  expect(env.clock.pendingTimers).toBe(0);
+});
+
+test.each<Auth>(["none", "ifAny"])(
+  "with %s, a key is never ignored: a known one gives its tenant, another is refused",
+  async (auth) => {
+    const { add, come } = setUp(auth);
+    const unknown = `Bearer lh_${"0".repeat(12)}_${"0".repeat(32)}`;
+    const remedy = { ...refused, message: expect.stringMatching(/Send none, or create one/) };
+    await expect(come(unknown)).rejects.toMatchObject(remedy);
+    await expect(come("Bearer lh_typo")).rejects.toMatchObject(remedy);
+    expect(await come(null)).toBe(ANYONE);
+    const { id, text } = add({ namespace: "t2" });
+    expect(await come(`Bearer ${text}`)).toMatchObject({ namespace: "t2", keyId: id });
+    const ended = add();
+    ended.revoke();
+    await expect(come(`Bearer ${ended.text}`)).rejects.toMatchObject(refused);
+  },
+);
+
+test("without keys, credentials of a proxy are ignored; a token is only where none can be a key", async () => {
+  const open = setUp("none");
+  expect(await open.come("Bearer eyJhbGciOi.e30.x")).toBe(ANYONE);
+  expect(await open.come(`Basic ${btoa("a:b")}`)).toBe(ANYONE);
+  const { come } = setUp("ifAny");
+  await expect(come("Bearer eyJhbGciOi.e30.x")).rejects.toMatchObject(refused);
+  expect(await come(`Basic ${btoa("a:b")}`)).toBe(ANYONE);
 });
 
 test("requests wait until it is known whether there are keys", async () => {
@@ -265,12 +422,4 @@ test("requests wait until it is known whether there are keys", async () => {
   await expect(come(null)).rejects.toMatchObject({ code: "STORE_UNAVAILABLE" });
   state.fails = false;
   expect(await come(null)).toBe(ANYONE);
-});
-
-test("a key's text has 128 random bits, and only they identify it", () => {
-  const { random } = manualEnv();
-  const made = newKeyText(random);
-  expect(made.text).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}$/);
-  expect(parseKeyText(made.text)).toEqual({ id: made.id, digest: made.digest });
-  expect(made.digest).not.toContain(made.text.slice(-32));
 });

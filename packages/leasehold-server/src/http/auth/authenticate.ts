@@ -10,6 +10,7 @@
  *   because another database is unavailable. All other requests get 503.
  * - The server caches unknown ids too, in bounded memory, and limits how many keys it reads at once. So an
  *   attacker that guesses keys puts little load on the store.
+ * - A request with a key that needs none is served as the key's caller too, or refused: never as anyone.
  * - With `ifAny`, the server checks every 2 s whether a key exists. Once it has found one, it requires keys
  *   until it stops: when the last key ends, it refuses all requests.
  */
@@ -44,6 +45,9 @@ const MAX_CACHED_KEYS = 10_000;
 const MAX_CACHED_UNKNOWN = 1_000;
 const MAX_CONCURRENT_READS = 100;
 
+const NO_KEYS =
+  "no such key: this server requires no API key, and does not know the one in the request. Send none, or create one with leasehold keys create";
+
 export interface AuthOptions {
   readonly auth: Auth;
   /** Undefined if the server has no key store. */
@@ -62,6 +66,7 @@ interface CachedRead<T> {
 
 export class Authenticator {
   readonly #keys: KeyStore | undefined;
+  readonly #auth: Auth;
   readonly #env: Env;
   readonly #anyone: Caller;
   readonly #hosts: readonly string[] | undefined;
@@ -74,6 +79,7 @@ export class Authenticator {
   readonly #keyCheck: Repeating | undefined;
 
   constructor({ auth, keys, anyone, hosts }: AuthOptions, env: Env) {
+    this.#auth = auth;
     this.#keys = keys;
     this.#env = env;
     this.#anyone = anyone;
@@ -90,28 +96,38 @@ export class Authenticator {
    */
   async callerOf(request: Request, acceptsStale: boolean): Promise<Caller> {
     if (this.#requiresKeys === null) await this.#inTime(this.#checkForKeys());
-    if (!this.#requiresKeys) {
+    const header = request.headers.get("authorization");
+    const [, text = ""] = /^Bearer +([!-~]+) *$/i.exec(header ?? "") ?? [];
+    if (!this.#requiresKeys && !this.#isKey(text)) {
       this.#checkHosts(request);
       return this.#anyone;
     }
-    const header = request.headers.get("authorization");
-    const [, text = ""] = /^Bearer +([!-~]+) *$/i.exec(header ?? "") ?? [];
     const named = parseKeyText(text);
     if (!named) {
       throw unauthenticated(
         header === null
           ? "the request has no API key: send the header Authorization: Bearer lh_ID_SECRET"
-          : "the Authorization header has no API key of this server: send Bearer lh_ID_SECRET",
+          : this.#requiresKeys
+            ? "the Authorization header has no API key of this server: send Bearer lh_ID_SECRET"
+            : NO_KEYS,
         header !== null,
       );
     }
     const record = await this.#recordOf(named.id, acceptsStale);
     if (!record || !equalDigests(record.value.digest, named.digest)) {
-      throw unauthenticated("no such key");
+      throw unauthenticated(this.#requiresKeys ? "no such key" : NO_KEYS);
     }
     this.#checkStillValid(record);
     const { id, namespace, role, prefixes } = record.value;
     return { namespace, role, prefixes, actor: `key:${id}`, keyId: id };
+  }
+
+  /**
+   * Whether a caller that needs no key has sent one all the same. It expects the key's tenant, and must not
+   * get another. With `none`, other tokens are credentials of the host or of a proxy.
+   */
+  #isKey(text: string): boolean {
+    return text !== "" && (this.#auth !== "none" || text.startsWith("lh_"));
   }
 
   /**

@@ -162,7 +162,7 @@ test("lists held locks by prefix, page by page, without secrets", async () => {
         metadata: null,
       },
     ],
-    nextCursor: "list/b%",
+    nextCursor: "after:list/b%",
   });
   const cursor = encodeURIComponent(first.body.nextCursor);
   const second = await app.ask("GET", `/v1/locks?prefix=list/&limit=1&cursor=${cursor}`);

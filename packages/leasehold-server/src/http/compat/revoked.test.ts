@@ -46,7 +46,10 @@ test("lists show the revoked lease until its resource is free", async () => {
   const blocking = { resource: "a", state: "revoked", remainingMs: 0, freeInMs: 20_000 };
   const locks = await get("/v1/locks");
   expect(locks.items).toMatchObject([blocking, { resource: "b", state: "live", freeInMs: null }]);
-  expect(await get("/v1/locks?limit=1")).toMatchObject({ items: [blocking], nextCursor: "a" });
+  expect(await get("/v1/locks?limit=1")).toMatchObject({
+    items: [blocking],
+    nextCursor: "after:a",
+  });
   expect((await get("/v1/locks?resource=a")).items).toMatchObject([blocking]);
   expect((await get("/v1/leases?state=revoked")).items).toMatchObject([blocking]);
   const [view] = (await ask("POST", "/v1/leases/get", ["a"])).body;

@@ -141,6 +141,7 @@ export function timedTasks(store: TaskStore, clock: Clock, latencies: Latencies)
     get: (task) => timed("get", () => store.get(task)),
     list: (query) => timed("list", () => store.list(query)),
     counts: (namespace) => timed("counts", () => store.counts(namespace)),
+    ...(store.dueKinds && { dueKinds: store.dueKinds.bind(store) }),
     leases: (query) => timed("leases", () => store.leases(query)),
     reap: () => store.reap(),
     watch: (namespace, options) => store.watch(namespace, options),

@@ -1,5 +1,5 @@
 import type { LeaseView } from "leasehold";
-import type { ListQuery } from "leasehold/internal";
+import { cursorAfter, type ListQuery, resourceOfCursor } from "leasehold/internal";
 import { expect, it } from "vitest";
 import { filteredPage } from "./lease-filters.js";
 
@@ -24,10 +24,12 @@ function storeOf(count: number) {
   const reads: ListQuery[] = [];
   const read = async (query: ListQuery) => {
     reads.push(query);
-    const { limit = 100, cursor = "" } = query;
-    const rest = all.filter(({ resource }) => resource > cursor);
+    const { limit = 100, cursor } = query;
+    const after = cursor === undefined ? "" : resourceOfCursor(cursor);
+    const rest = all.filter(({ resource }) => resource > after);
     const items = rest.slice(0, limit);
-    const nextCursor = rest.length > limit ? (items.at(-1)?.resource ?? null) : null;
+    const last = rest.length > limit ? items.at(-1) : undefined;
+    const nextCursor = last ? cursorAfter(last.resource) : null;
     return { items, nextCursor };
   };
   return { all, reads, read };

@@ -5,7 +5,7 @@
  * cursor for the next page.
  */
 import type { LeaseView, Page } from "leasehold";
-import type { ListQuery } from "leasehold/internal";
+import { cursorAfter, type ListQuery } from "leasehold/internal";
 
 type Filter = Pick<ListQuery, "holder" | "expiringWithinMs" | "heldForMs">;
 
@@ -38,8 +38,8 @@ export async function filteredPage(
     items.push(...found.filter((view) => matches(view, query) && (keeps?.(view) ?? true)));
     if (items.length > limit) {
       const kept = items.slice(0, limit);
-      // The cursor is the resource of the page's last lease.
-      return { items: kept, nextCursor: kept.at(-1)?.resource ?? null };
+      const last = kept.at(-1);
+      return { items: kept, nextCursor: last ? cursorAfter(last.resource) : null };
     }
     if (nextCursor === null || items.length === limit) return { items, nextCursor };
     next = { ...next, cursor: nextCursor };

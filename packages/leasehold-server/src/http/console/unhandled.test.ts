@@ -1,5 +1,7 @@
 /** Kinds of tasks that no live worker handles: in the log and in /v1/workers. */
+import { randomUUID } from "node:crypto";
 import type { Logger } from "leasehold";
+import type { NewTask } from "leasehold/port";
 import { manualEnv } from "leasehold/testing";
 import { expect, test } from "vitest";
 import { openTestApp, PROCESSOR } from "../../../../../tests/support/app.js";
@@ -16,8 +18,9 @@ async function open() {
     error: (fields: object) => void warnings.push(fields),
   };
   const env = { ...manualEnv(), logger };
-  const { ask } = await openTestApp({ env });
+  const { ask, stores } = await openTestApp({ env });
   return {
+    stores,
     ask,
     clock: env.clock,
     warnings,
@@ -37,7 +40,7 @@ test("a kind without a worker is reported, with its tasks, and logged once", asy
   await add();
   expect(await unhandled()).toEqual(NONE);
   await clock.advance(12_000);
-  const kind = { queue: "default", kind: "default", tasks: 2, dueAt };
+  const kind = { queue: "default", kind: "default", tasks: 2, complete: true, dueAt };
   expect(await unhandled()).toEqual([kind]);
   await clock.advance(60_000);
   expect(warnings).toEqual([{ event: "kind_unhandled", namespace: "default", ...kind }]);
@@ -77,3 +80,44 @@ test("tasks that are not due yet, and tasks of paused queues, are not reported",
   expect(await unhandled()).toMatchObject([{ queue: "default", tasks: 1, dueAt: later }]);
   expect(warnings).toHaveLength(1);
 });
+
+const BACKLOG = [
+  ["oldest", 1],
+  ["older", 2],
+  ["reports", 2_500],
+  ["mails", 1_200],
+] as const;
+
+test("every kind of a long backlog is named, with all of its tasks", async () => {
+  const { clock, stores, unhandled } = await open();
+  for (const [kind, tasks] of BACKLOG) {
+    const all = Array.from({ length: tasks }, () => newTask(kind));
+    await stores.tasks?.enqueue(all);
+  }
+  await clock.advance(12_000);
+  const found: { kind: string; tasks: number; complete: boolean }[] = await unhandled();
+  const counted = found.map(({ kind, tasks, complete }) => [kind, tasks, complete]);
+  expect(counted).toEqual([
+    ["reports", 2_500, true],
+    ["mails", 1_200, true],
+    ["older", 2, true],
+    ["oldest", 1, true],
+  ]);
+});
+
+function newTask(kind: string): NewTask {
+  return {
+    namespace: "default",
+    id: randomUUID(),
+    kind,
+    queue: "default",
+    priority: 0,
+    data: null,
+    scheduledAt: null,
+    dedupeKey: null,
+    maxAttempts: 3,
+    crashLimit: 3,
+    backoffMs: 1_000,
+    maxBackoffMs: 60_000,
+  };
+}

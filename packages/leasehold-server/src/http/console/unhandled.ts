@@ -2,8 +2,10 @@
 import type { Env } from "leasehold";
 import {
   type Control,
+  type DueKinds,
   type Repeating,
   repeat,
+  type TaskQuery,
   type TaskStore,
   type UnhandledKind,
   unhandledKinds,
@@ -17,7 +19,7 @@ const MAX_TENANTS = 100;
 
 interface Options {
   readonly env: Env;
-  readonly tasks: Pick<TaskStore, "list">;
+  readonly tasks: Pick<TaskStore, "list" | "dueKinds">;
   readonly activities: Activities;
   readonly control: Control | undefined;
   /** The namespace of requests without a key: checked always, as its tasks may be older than the process. */
@@ -36,7 +38,13 @@ export class UnhandledKinds {
     this.#tenants = new Set([own]);
     this.#read = new CachedRead(env.clock, async (namespace) => {
       const pauses = (await control?.pauses.list(namespace)) ?? [];
-      return unhandledKinds((query) => tasks.list({ ...query, namespace }), {
+      const dueKinds = tasks.dueKinds?.bind(tasks);
+      const source = {
+        list: (query: Omit<TaskQuery, "namespace">) => tasks.list({ ...query, namespace }),
+        dueKinds:
+          dueKinds && ((query: Parameters<DueKinds>[0]) => dueKinds({ ...query, namespace })),
+      };
+      return unhandledKinds(source, {
         nowMs: env.clock.wall(),
         claimers: activities.of(namespace).recent.claimers(),
         pausedQueues: pauses.flatMap(({ kind, name }) => (kind === "queue" ? name : [])),

@@ -19,6 +19,9 @@ it.each<[limits: object, path: string]>([
   // As `--limits inFlight=none` sets it: no limit would refuse every request.
   [{ inFlight: null }, "limits.inFlight"],
   [{ lease: 1 }, "lease"],
+  [{ shortestTtlMs: 5_000, longestTtlMs: 10 }, "limits.longestTtlMs"],
+  [{ longestTtlMs: 10 }, "limits.longestTtlMs"],
+  [{ shortestTtlMs: 3_600_001 }, "limits.longestTtlMs"],
 ])("refuses %o, naming it", (limits, path) => {
   expect(() => resolveLimits(limits)).toThrow(expect.objectContaining({ path }));
 });
@@ -50,6 +53,25 @@ it("allows one request every two seconds if that is the rate", async () => {
   await clock.advance(2_000);
   expect(rates.take("a", 0.5)).toBe(0);
 });
+
+it.each([0.1, 0.3, 0.5, 1, 2.5])(
+  "allows %s requests a second in the long run too, to a client that waits as long as asked",
+  async (ratePerSecond) => {
+    const clock = manualClock();
+    const rates = new Rates(clock);
+    let taken = 0;
+    while (clock.monotonic() < 1_000_000) {
+      const waitMs = rates.take("patient", ratePerSecond);
+      if (waitMs === 0) taken += 1;
+      await clock.advance(waitMs);
+      // As the server does now and then.
+      if (taken % 10 === 0) rates.forget();
+    }
+    const burst = Math.max(1, ratePerSecond);
+    expect(taken).toBeGreaterThanOrEqual(1_000 * ratePerSecond - 2);
+    expect(taken).toBeLessThanOrEqual(1_000 * ratePerSecond + burst);
+  },
+);
 
 it("remembers a slow client for as long as it must wait", async () => {
   const clock = manualClock();
@@ -84,6 +106,11 @@ it("reads a tenant's limits again after five seconds, and keeps the known ones w
   leases = new Error("unavailable");
   await clock.advance(5_000);
   expect(await limits.of("a")).toEqual({ ...own, leases: 8 });
+});
+
+it("gives every tenant the server's limits where no store keeps others", async () => {
+  const limits = new TenantsLimits({ ...DEFAULT_LIMITS, leases: 3 }, undefined, manualClock());
+  expect(await limits.of("a")).toEqual({ leases: 3, tasks: null, ratePerSecond: 1_000 });
 });
 
 it("does not wait long for a store that hangs, and uses its late answer", async () => {
@@ -135,6 +162,62 @@ it("counts a tenant's leases periodically, and adds changes in between", async (
   expect(await quotas.remaining("tasks", "a", 5)).toBe(0);
 });
 
+/** Quotas over stores of this many live leases and unfinished tasks. */
+function quotasOver(contents: { live: number; pending: number }) {
+  const clock = manualClock();
+  const queries: { states?: readonly string[]; cursor?: string }[] = [];
+  const list = async (query: { states?: readonly string[]; cursor?: string }) => {
+    queries.push(query);
+    const at = Number(query.cursor ?? "0");
+    const items = Array.from({ length: Math.min(1_000, contents.live - at) });
+    return { items, nextCursor: at + 1_000 < contents.live ? `${at + 1_000}` : null };
+  };
+  const counts = async () => ({ pending: contents.pending, running: 0 });
+  const [leases, tasks] = [{ list }, { counts }] as unknown as [
+    ConstructorParameters<typeof Quotas>[1],
+    ConstructorParameters<typeof Quotas>[2],
+  ];
+  return { clock, queries, quotas: new Quotas(clock, leases, tasks) };
+}
+
+it("lets a tenant reserve all that remains, and no more, also at the same time", async () => {
+  const { quotas, queries } = quotasOver({ live: 7, pending: 4 });
+  const taking = [3, 2, 1].map((more) => quotas.take("leases", "a", more, 10));
+  expect(await Promise.all(taking)).toEqual([true, false, false]);
+  // The first count is shared; only then it is repeated before the refusals.
+  expect(queries.length).toBeLessThanOrEqual(2);
+  for (const { states } of queries) expect(states).toEqual(["live"]);
+  expect(await quotas.take("tasks", "a", 1, 4)).toBe(false);
+  expect(await quotas.take("tasks", "a", 1, 5)).toBe(true);
+  expect(await quotas.take("leases", "b", 3, 10)).toBe(true);
+});
+
+it("notes no change of what it has not counted", async () => {
+  const { quotas } = quotasOver({ live: 7, pending: 0 });
+  quotas.note("leases", "a", 1);
+  expect(await quotas.remaining("leases", "a", 10)).toBe(3);
+});
+
+it("counts anew by the age of a count, whenever that was made", async () => {
+  const contents = { live: 1, pending: 0 };
+  const { quotas, clock } = quotasOver(contents);
+  await clock.advance(60_000);
+  expect(await quotas.remaining("leases", "a", 10)).toBe(9);
+  contents.live = 2;
+  await clock.advance(4_999);
+  expect(await quotas.remaining("leases", "a", 10)).toBe(9);
+  await clock.advance(1);
+  expect(await quotas.remaining("leases", "a", 10)).toBe(8);
+});
+
+it("stops counting at the limit", async () => {
+  const { quotas, queries } = quotasOver({ live: 5_000, pending: 0 });
+  expect(await quotas.remaining("leases", "a", 1_000)).toBe(0);
+  expect(queries).toHaveLength(1);
+  expect(await quotas.remaining("leases", "b", 1_001)).toBe(-999);
+  expect(queries.map(({ cursor }) => cursor)).toEqual([undefined, undefined, "1000"]);
+});
+
 it.each([
   ["POST", "/v1/leases/renew", "keeps"],
   ["POST", "/v1/locks/abc.def/renew", "keeps"],
@@ -152,6 +235,7 @@ it.each([
   ["GET", "/v1/locks", "demands"],
 ] as const)("%s %s %s", (method, path, urgency) => {
   expect(urgencyOf(method, `http://a${path}?state=renew`)).toBe(urgency);
+  expect(urgencyOf(method, path)).toBe(urgency);
 });
 
 it("admits demands up to the limit, and the next one when one has ended", () => {
@@ -188,7 +272,7 @@ it("adapts the limit to as many demands as do not queue", async () => {
   for (let rounds = 0; rounds < 2_000; rounds += 1) await round(400);
   expect(await round(400)).toBeGreaterThan(500);
   admission.close();
-});
+}, 60_000);
 
 it("raises the limit again for a store that has become slower than its fastest answer", async () => {
   const env = manualEnv();
@@ -221,5 +305,90 @@ it("admits no demands while the event loop is late, and admits them again when i
   expect(admission.enter()).toBeNull();
   await clock.advance(2_000);
   expect(admission.enter()).not.toBeNull();
+  admission.close();
+});
+
+it("raises the limit by one at a time for a distant store, and never above the maximum", async () => {
+  const env = manualEnv();
+  const admission = new Admission(env, { inFlight: 258, lateMs: 250 });
+  const rooms: number[] = [];
+  for (let rounds = 0; rounds < 5; rounds += 1) {
+    const leaving: (() => void)[] = [];
+    for (let leave = admission.enter(); leave; leave = admission.enter()) leaving.push(leave);
+    rooms.push(leaving.length);
+    await env.clock.advance(400);
+    for (const leave of leaving) leave();
+  }
+  // Two of its demands found the limit reached: the last one of each round.
+  expect(rooms).toEqual([256, 257, 258, 258, 258]);
+  admission.close();
+  expect(env.clock.pendingTimers).toBe(0);
+});
+
+it("admits as many demands as the maximum says where no delay is too long", () => {
+  const admission = new Admission(manualEnv(), { inFlight: 300, lateMs: null });
+  let admitted = 0;
+  while (admission.enter()) admitted += 1;
+  expect(admitted).toBe(300);
+  admission.close();
+});
+
+it("takes a single pause of the event loop for no overload", async () => {
+  const { clock, logger } = manualEnv();
+  let lateMs = 0;
+  const late = { ...clock, monotonic: () => clock.monotonic() + lateMs };
+  const admission = new Admission({ clock: late, logger }, { inFlight: 1_000, lateMs: 250 });
+  admission.enter();
+  lateMs = 1_000;
+  await clock.advance(50);
+  expect(admission.isFull).toBe(false);
+  admission.close();
+});
+
+it("takes an event loop that is on time for no late one", async () => {
+  const env = manualEnv();
+  const admission = new Admission(env, { inFlight: 1_000, lateMs: 60 });
+  admission.enter();
+  await env.clock.advance(10_000);
+  expect(admission.isFull).toBe(false);
+  admission.close();
+  expect(env.clock.pendingTimers).toBe(0);
+  // Nothing to stop.
+  new Admission(env, { inFlight: 1, lateMs: null }).close();
+});
+
+it("samples a late event loop until it is on time, also with no demand in flight", async () => {
+  const { clock, logger } = manualEnv();
+  let lateMs = 0;
+  const late = { ...clock, monotonic: () => clock.monotonic() + lateMs };
+  const admission = new Admission({ clock: late, logger }, { inFlight: 1_000, lateMs: 250 });
+  const leave = admission.enter();
+  for (let samples = 0; samples < 10; samples += 1) {
+    lateMs += 1_000;
+    await clock.advance(50);
+  }
+  leave?.();
+  expect(admission.isFull).toBe(true);
+  await clock.advance(5_000);
+  expect(admission.isFull).toBe(false);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it("logs refusals at most every ten seconds, with their number", async () => {
+  const logged: object[] = [];
+  const log = (fields: object) => void logged.push(fields);
+  const env = manualEnv({ logger: { debug: log, info: log, warn: log, error: log } });
+  const admission = new Admission(env, { inFlight: 1, lateMs: null });
+  const leave = admission.enter();
+  await env.clock.advance(3_000);
+  for (let times = 0; times < 5; times += 1) admission.refuse();
+  await env.clock.advance(9_999);
+  admission.refuse();
+  const line = { event: "overloaded", inFlight: 1, lateMs: 0 };
+  expect(logged).toEqual([{ ...line, refused: 1 }]);
+  await env.clock.advance(1);
+  leave?.();
+  admission.refuse();
+  expect(logged[1]).toEqual({ ...line, inFlight: 0, refused: 6 });
   admission.close();
 });

@@ -1,6 +1,6 @@
 /** Limits of an instance, of a tenant and of a key. */
 
-import type { Clock } from "leasehold";
+import { type Clock, InvalidOptionError } from "leasehold";
 import {
   type Capabilities,
   type Control,
@@ -77,6 +77,11 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
   for (const [name, value] of Object.entries(resolved)) {
     if (value === null && UNLIMITED.has(name)) continue;
     checkInteger(`limits.${name}`, value, 1, Number.MAX_SAFE_INTEGER);
+  }
+  const { shortestTtlMs, longestTtlMs } = resolved;
+  if (longestTtlMs < shortestTtlMs) {
+    const least = `must be at least shortestTtlMs, which is ${shortestTtlMs}`;
+    throw new InvalidOptionError("limits.longestTtlMs", `${least}, not ${longestTtlMs}`);
   }
   return resolved;
 }

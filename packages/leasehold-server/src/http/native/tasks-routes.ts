@@ -1,6 +1,7 @@
 /** /api/tasks: enqueueing, claiming and the operations of holders. */
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import { TaskConflictError } from "leasehold";
 import type { ClaimedTask, EnqueueOutcome, Refused, TaskGrant } from "leasehold/internal";
 import { grantIdOf, invariant, newLeaseId } from "leasehold/internal";
 import { LIMITS, toWireClaimed } from "leasehold/internal/wire";
@@ -50,7 +51,7 @@ export function queueRoutes(app: App, services: Services): void {
       request: jsonBody(EnqueueBody),
       responses: {
         201: answers("The task, or the tasks in the order of the request.", EnqueueAnswer),
-        ...bodyProblems("LIMIT_REACHED"),
+        ...bodyProblems("LIMIT_REACHED", "TASK_CONFLICT"),
       },
     }),
     async (context) => {
@@ -63,7 +64,10 @@ export function queueRoutes(app: App, services: Services): void {
       const enqueued = allEnqueued(await batchedTasks.enqueue(added, timeoutMs));
       const [first] = enqueued;
       invariant(first, "one outcome per task");
-      return context.json(Array.isArray(body) ? enqueued : first, 201);
+      if (Array.isArray(body)) return context.json(enqueued, 201);
+      if (first.status === "conflict")
+        throw new ProblemError("TASK_CONFLICT", new TaskConflictError(first.id).message);
+      return context.json(first, 201);
     },
   );
 

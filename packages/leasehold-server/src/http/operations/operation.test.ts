@@ -177,6 +177,7 @@ test("a failed store is 503 if nothing was done, 504 if the outcome is unknown",
       // A failed read has always done nothing.
       if (method === "GET") expectProblem(reply, 503, "STORE_UNAVAILABLE");
       else expectProblem(reply, status, code);
+      if (method === "GET") expect(reply.body.detail).not.toContain("may have taken effect");
       expect(reply.headers.get("retry-after")).toBe(reply.status === 503 ? "1" : null);
     }
     const lease = { leaseId: toWireLeaseId("r", "0".repeat(32)), holder: "h", ttlMs: 1_000 };

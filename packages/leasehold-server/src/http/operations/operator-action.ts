@@ -59,7 +59,7 @@ export function collectAudited(
   by: By & { readonly namespace: string },
 ): Promise<number> {
   if (!control) return leases.collect(olderThanMs);
-  const action = { ...by, action: "lease.collect", target: "" };
+  const action = { ...by, action: "lease.collect" as const, target: "" };
   return inTwoSteps(control.audit, control.actors).perform(action, async () => {
     const value = await leases.collect(olderThanMs);
     return { value, details: { olderThanMs, collected: value } };

@@ -29,7 +29,7 @@ export async function revokeAudited(
   budget: Budget,
 ): Promise<Revoked> {
   const { namespace, resource } = request;
-  const action = { ...by, namespace, action: "lease.revoke", target: resource };
+  const action = { ...by, namespace, action: "lease.revoke" as const, target: resource };
   let entry: AuditEntry | null = null;
   const perform = () =>
     control.perform(

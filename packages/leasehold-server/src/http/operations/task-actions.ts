@@ -63,7 +63,7 @@ export async function runTaskAction(
   const action = {
     ...byCaller(context, reason),
     namespace,
-    action: `task.${operation}`,
+    action: `task.${operation}` as const,
     target: targetOf(ids),
   };
   return budget.change(async () => {

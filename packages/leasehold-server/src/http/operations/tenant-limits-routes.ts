@@ -58,7 +58,7 @@ export function tenantLimitRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const control = controlOf(services);
       const by = byCaller(context, reason);
-      const action = { ...by, namespace, action: "limits.set", target: namespace };
+      const action = { ...by, namespace, action: "limits.set" as const, target: namespace };
       const set = () =>
         control.perform(action, async ({ limits }) => {
           const value = await limits.set(namespace, defined(change));

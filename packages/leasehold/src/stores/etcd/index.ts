@@ -2,6 +2,7 @@
 
 import {
   checkObject,
+  checkParameters,
   checkUrl,
   expectedHttp,
   InvalidOptionError,
@@ -114,9 +115,7 @@ function placeOf(url: string): Pick<Connection, "endpoints" | "user"> & { prefix
 
 function tlsOf(query: string): boolean {
   const parameters = new URLSearchParams(query);
-  for (const name of parameters.keys()) {
-    if (name !== "tls") throw new InvalidOptionError(`url: ?${name}`, "is unknown; there is ?tls");
-  }
+  checkParameters("etcd:", parameters.keys(), ["tls"]);
   const tls = parameters.get("tls");
   if (tls === null || tls === "false") return false;
   if (tls === "" || tls === "true") return true;

@@ -1,6 +1,13 @@
 /** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
-import type { Key, LeaseView, ListQuery, Page } from "../../core/index.js";
+import {
+  cursorAfter,
+  type Key,
+  type LeaseView,
+  type ListQuery,
+  type Page,
+  resourceOfCursor,
+} from "../../core/index.js";
 import { zip } from "../../env/index.js";
 import type { EtcdClient } from "./connection.js";
 import type { RangeAnswer } from "./connection-api.js";
@@ -42,7 +49,8 @@ export class Views {
     const folder = recordFolder(this.prefix, namespace);
     const end = endOfPrefix(folder + prefix);
     let start = folder + prefix;
-    if (cursor !== undefined && folder + cursor >= start) start = `${folder}${cursor}\0`;
+    const after = cursor === undefined ? null : resourceOfCursor(cursor);
+    if (after !== null && folder + after >= start) start = `${folder}${after}\0`;
     const items: { readonly key: Key; readonly entry: Known }[] = [];
     for (;;) {
       const { read, next } = await this.#read(start, end);
@@ -51,7 +59,8 @@ export class Views {
         if (states && !states.includes(stateOf(one.entry))) continue;
         if (renewedOnly && record.renewedAt === null) continue;
         if (items.length === limit) {
-          const nextCursor = items.at(-1)?.key.resource ?? null;
+          const last = items.at(-1);
+          const nextCursor = last ? cursorAfter(last.key.resource) : null;
           return { items: await this.#views(items), nextCursor };
         }
         items.push(one);

@@ -14,6 +14,7 @@ import type {
   PauseKey,
   Performed,
   RemoteOperator,
+  TenantLimits,
   Verification,
 } from "../../control/index.js";
 import { InvalidOptionError, type Page } from "../../core/index.js";
@@ -45,6 +46,7 @@ export class HttpOperator implements RemoteOperator {
     verify: (checkpoint: Checkpoint) => this.#verified(checkpoint),
   };
   readonly keys = { list: (query: KeyQuery) => this.#keys(query) };
+  readonly limits = { read: (namespace: string) => this.#limits(namespace) };
 
   constructor(connection: Connection) {
     this.#client = new HttpClient(connection);
@@ -139,6 +141,11 @@ export class HttpOperator implements RemoteOperator {
     const asked = { limit: Math.min(limit, LIMITS.page), cursor };
     const answer = await this.#sent({ method: "GET", path: `/v1/keys${queryOf(asked)}` });
     return answer as wire.ApiKeyPage;
+  }
+
+  async #limits(namespace: string): Promise<TenantLimits> {
+    this.#client.checkNamespace(namespace);
+    return (await this.#sent({ method: "GET", path: "/v1/limits" })) as TenantLimits;
   }
 
   async #pause({ namespace, kind, name, actor, reason }: Omit<Pause, "since">): Promise<Pause> {

@@ -6,6 +6,7 @@
 import {
   checkObject,
   checkOptional,
+  checkParameters,
   expectedHttp,
   InvalidOptionError,
   openServer,
@@ -61,8 +62,11 @@ export function kubernetes(options: KubernetesOptions | { url: string }): StoreS
     async open(env: Env, timeoutMs?: number): Promise<LeaseStores> {
       const cluster = await findCluster({ kubeconfig, context }, env.clock);
       const place = namespace ?? cluster.namespace ?? "default";
-      const opening = openCluster(cluster, place, env, timeoutMs);
-      return openServer(expectedHttp([cluster.server]), env, opening, (late) => late.close());
+      const givenUp = new AbortController();
+      const opening = openCluster(cluster, place, env, timeoutMs, givenUp.signal);
+      const expected = expectedHttp([cluster.server]);
+      const close = (late: LeaseStores) => late.close();
+      return openServer(expected, env, opening, close, () => givenUp.abort());
     },
   };
 }
@@ -73,9 +77,11 @@ export async function openCluster(
   namespace: string,
   env: Env,
   timeoutMs = DEFAULT_BUDGET_MS,
+  givenUp?: AbortSignal,
 ): Promise<LeaseStores> {
   const api = new KubernetesApi(cluster, namespace, env);
   const leases = new KubernetesLeaseStore(api, env);
+  givenUp?.addEventListener("abort", () => void leases.close(), { once: true });
   try {
     await checkRights(api, env.clock.monotonic() + timeoutMs);
   } catch (error) {
@@ -99,12 +105,11 @@ async function checkRights(api: KubernetesApi, deadlineMs: number): Promise<void
 
 function parse(text: string): KubernetesOptions {
   const url = new URL(text);
-  const options: Record<string, string> = {};
-  for (const [name, value] of url.searchParams) {
-    if (name !== "context" && name !== "kubeconfig") {
-      throw new InvalidOptionError(name, "is unknown: a URL is kubernetes:NAMESPACE?context=NAME");
-    }
-    options[name] = value;
+  // The namespace would be a host, and ignored.
+  if (/^kubernetes:\/\//i.test(text)) {
+    throw new InvalidOptionError("url", "must be kubernetes:NAMESPACE, without //");
   }
+  checkParameters("kubernetes:", url.searchParams.keys(), ["context", "kubeconfig"]);
+  const options: Record<string, string> = Object.fromEntries(url.searchParams);
   return url.pathname === "" ? options : { ...options, namespace: url.pathname };
 }

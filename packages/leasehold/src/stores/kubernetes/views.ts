@@ -1,6 +1,14 @@
 /** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
-import { type Key, type LeaseView, type ListQuery, type Page, rules } from "../../core/index.js";
+import {
+  cursorAfter,
+  type Key,
+  type LeaseView,
+  type ListQuery,
+  type Page,
+  resourceOfCursor,
+  rules,
+} from "../../core/index.js";
 import type { Env } from "../../env/index.js";
 import { freedWallMsOf, GRANT_LABEL, isHeld, isOurs, keyOf, recordOf, viewIn } from "./records.js";
 import { forgottenIn } from "./records-changes.js";
@@ -29,19 +37,20 @@ export class Views {
 
   async list(query: ListQuery): Promise<Page<LeaseView>> {
     const { namespace, prefix = "", states, renewedOnly = false, limit = 100, cursor } = query;
+    const after = cursor === undefined ? undefined : resourceOfCursor(cursor);
     const found: LeaseView[] = [];
     for (const observed of await this.#objects.all(selectorOf(namespace))) {
       const key = keyOf(observed.object);
       if (key?.namespace !== namespace || !key.resource.startsWith(prefix)) continue;
-      if (cursor !== undefined && byBytes(key.resource, cursor) <= 0) continue;
+      if (after !== undefined && byBytes(key.resource, after) <= 0) continue;
       const view = viewIn(key, observed, this.#env.clock.monotonic());
       if (!view || (states && !states.includes(view.state))) continue;
       if (!renewedOnly || view.renewedAt !== null) found.push(view);
     }
     found.sort((a, b) => byBytes(a.resource, b.resource));
     const items = found.slice(0, limit);
-    const more = found.length > items.length;
-    return { items, nextCursor: more ? (items.at(-1)?.resource ?? null) : null };
+    const last = found.length > items.length ? items.at(-1) : undefined;
+    return { items, nextCursor: last ? cursorAfter(last.resource) : null };
   }
 
   /** Keeps the objects, as other clients expect, and removes their annotations about ended grants. */

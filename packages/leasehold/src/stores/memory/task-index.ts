@@ -68,6 +68,16 @@ export class TaskIndex {
     return best;
   }
 
+  /** Every pending task that was due by then. */
+  *dueBy(atMs: number): Generator<TaskRecord, void, void> {
+    for (const { tasks } of this.#lanes.values()) {
+      for (const task of tasks.items) {
+        if (task.scheduledAtMs > atMs) break;
+        yield task;
+      }
+    }
+  }
+
   running(): TaskRecord[] {
     return [...this.#running].flatMap((id) => this.#records.get(id) ?? []);
   }

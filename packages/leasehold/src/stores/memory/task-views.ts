@@ -2,7 +2,16 @@
 
 import { InvalidOptionError } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
-import type { Attempt, Json, Page, TaskDetails, TaskQuery, TaskView } from "../../tasks/port.js";
+import type {
+  Attempt,
+  DueKind,
+  DueKindsQuery,
+  Json,
+  Page,
+  TaskDetails,
+  TaskQuery,
+  TaskView,
+} from "../../tasks/port.js";
 import { type AttemptRecord, storedId, type TaskRecord } from "../../tasks/record.js";
 import type { TaskIndex } from "./task-index.js";
 
@@ -36,6 +45,38 @@ function viewOf(record: TaskRecord, nowMs: number): TaskView {
     remainingMs: leftMs === null ? null : Math.max(0, Math.ceil(leftMs)),
     finishedAt: isoOrNull(record.finishedAtMs),
   };
+}
+
+export function dueKindsOf(
+  tasks: TaskIndex,
+  { dueForMs, limit }: DueKindsQuery,
+  nowMs: number,
+): readonly DueKind[] {
+  const kinds = new Map<string, DueKind>();
+  let counted = 0;
+  for (const record of tasks.dueBy(nowMs - dueForMs)) {
+    const { queue, kind, scheduledAtMs, createdAtMs, last } = record;
+    const dueAtMs = Math.max(scheduledAtMs, createdAtMs);
+    if (dueAtMs > nowMs - dueForMs) continue;
+    const name = JSON.stringify([queue, kind]);
+    const known = kinds.get(name);
+    const dueAt = iso(dueAtMs);
+    const startedAt = [known?.startedAt ?? null, last && iso(last.startedAtMs)];
+    kinds.set(name, {
+      queue,
+      kind,
+      tasks: (known?.tasks ?? 0) + 1,
+      dueAt: known && known.dueAt < dueAt ? known.dueAt : dueAt,
+      startedAt:
+        startedAt
+          .filter((at) => at !== null)
+          .sort()
+          .at(-1) ?? null,
+    });
+    counted += 1;
+    if (counted === limit) break;
+  }
+  return [...kinds.values()];
 }
 
 /**

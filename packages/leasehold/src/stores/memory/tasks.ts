@@ -1,6 +1,12 @@
 /** Tasks in this process's memory: applies the rules to a map. */
 
-import { ClosedError, type Failed, InvalidOptionError, type LeaseView } from "../../core/index.js";
+import {
+  ClosedError,
+  type Failed,
+  InvalidOptionError,
+  type LeaseView,
+  rules as leaseRules,
+} from "../../core/index.js";
 import type { Env, EventQueue } from "../../env/index.js";
 import type {
   AdminOutcome,
@@ -9,6 +15,8 @@ import type {
   ClaimRequest,
   CompleteOutcome,
   CompleteRequest,
+  DueKind,
+  DueKindsQuery,
   EnqueueOptions,
   EnqueueOutcome,
   FailOutcome,
@@ -34,7 +42,7 @@ import { isUnfinished, storedId, storedTask, type TaskRecord } from "../../tasks
 import * as rules from "../../tasks/rules.js";
 import { TaskIndex } from "./task-index.js";
 import { leasesOf } from "./task-leases.js";
-import { detailsOf, iso, listOf } from "./task-views.js";
+import { detailsOf, dueKindsOf, iso, listOf } from "./task-views.js";
 import { follow } from "./watch.js";
 
 /** A client repeats a claim within seconds, if at all. */
@@ -45,6 +53,8 @@ interface Namespace {
   /** The tasks that each claim took, oldest claim first. */
   readonly claims: Map<string, { readonly ids: readonly string[]; readonly atMs: number }>;
   readonly watchers: Set<EventQueue<TaskWatchEvent>>;
+  /** The largest token among deleted tasks. */
+  tokenFloor: number;
 }
 
 /**
@@ -74,7 +84,12 @@ export class MemoryTaskState {
   namespace(name: string): Namespace {
     let namespace = this.namespaces.get(name);
     if (!namespace) {
-      namespace = { tasks: new TaskIndex(), claims: new Map(), watchers: new Set() };
+      namespace = {
+        tasks: new TaskIndex(),
+        claims: new Map(),
+        watchers: new Set(),
+        tokenFloor: 0,
+      };
       this.namespaces.set(name, namespace);
     }
     return namespace;
@@ -120,7 +135,7 @@ export class MemoryTaskStore implements TaskStore {
   async claim(request: ClaimRequest): Promise<ClaimOutcome> {
     if (this.#closed) return closed();
     const { claimId, queues, kinds, limit } = request;
-    const { tasks, claims } = this.#state.namespace(request.namespace);
+    const { tasks, claims, tokenFloor } = this.#state.namespace(request.namespace);
     const nowMs = this.#state.nowMs();
     const earlier = claims.get(claimId);
     if (earlier) {
@@ -134,7 +149,8 @@ export class MemoryTaskStore implements TaskStore {
     while (claimed.length < limit) {
       const due = tasks.due(queues, kinds, nowMs);
       if (!due) break;
-      const { record, outcome } = rules.claim(due, request, nowMs, (last) => last + 1);
+      const token = (last: number) => leaseRules.nextToken(last, tokenFloor, 0);
+      const { record, outcome } = rules.claim(due, request, nowMs, token);
       tasks.put(record);
       claimed.push(this.#withTerm(outcome));
     }
@@ -184,12 +200,14 @@ export class MemoryTaskStore implements TaskStore {
   async delete(keys: readonly TaskKey[]): Promise<AdminOutcome[]> {
     if (this.#closed) return keys.map(closed);
     return keys.map(({ namespace, id }) => {
-      const { tasks } = this.#state.namespace(namespace);
-      const record = tasks.get(storedId(id));
+      const space = this.#state.namespace(namespace);
+      const record = space.tasks.get(storedId(id));
       if (!record) return { status: "unknown" };
-      const { state } = record;
+      const { state, last } = record;
       if (isUnfinished(state)) return { status: "conflict", state };
-      tasks.delete(record);
+      // The id may be added again.
+      space.tokenFloor = Math.max(space.tokenFloor, last?.token ?? 0);
+      space.tasks.delete(record);
       return { status: "ok", state };
     });
   }
@@ -216,6 +234,11 @@ export class MemoryTaskStore implements TaskStore {
   async counts(namespace: string): Promise<Record<TaskState, number>> {
     this.#assertOpen();
     return { ...this.#state.namespace(namespace).tasks.counts };
+  }
+
+  async dueKinds(query: DueKindsQuery): Promise<readonly DueKind[]> {
+    this.#assertOpen();
+    return dueKindsOf(this.#state.namespace(query.namespace).tasks, query, this.#state.nowMs());
   }
 
   async reap(): Promise<readonly Reaped[]> {

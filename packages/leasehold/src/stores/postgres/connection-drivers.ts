@@ -49,4 +49,6 @@ export interface PgliteInstance extends PgliteSession {
   transaction<T>(work: (tx: PgliteSession) => Promise<T>): Promise<T>;
   listen(channel: string, onPayload: (payload: string) => void): Promise<() => Promise<void>>;
   readonly closed: boolean;
+  /** Resolves when the database has started. */
+  readonly waitReady?: Promise<void>;
 }

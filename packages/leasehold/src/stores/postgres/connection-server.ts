@@ -1,10 +1,16 @@
 /** A PostgreSQL server: by URL through the store's own pools, or through the user's pool. */
 
-import { InvalidOptionError, loadDriver, StoreMisconfiguredError } from "../../core/index.js";
+import {
+  checkParameters,
+  InvalidOptionError,
+  loadDriver,
+  StoreMisconfiguredError,
+} from "../../core/index.js";
 import type { Address, Env } from "../../env/index.js";
 import type { RawBackend, Subscription } from "./connection.js";
 import type { PgClient, PgPool, PgPoolClient } from "./connection-drivers.js";
 import { Prepared, poolSql, sessionOf } from "./connection-pool.js";
+import { DRIVER_PARAMETERS, OWN_PARAMETERS } from "./url-parameters.js";
 
 /** For acquires, reads and tasks. More connections would not speed up a database with few cores. */
 const GENERAL_CONNECTIONS = 8;
@@ -24,8 +30,13 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /**
  * @param url `postgres://user:password@host:port/database`, with the parameters of pg, `watch=poll` behind a pooler in
  *   transaction mode, and `schema=NAME`, which the opening of the store reads
+ * @param givenUp cuts the connections that are being opened, which would otherwise wait for their timeout
  */
-export async function serverBackend(url: string, { clock, logger }: Env): Promise<RawBackend> {
+export async function serverBackend(
+  url: string,
+  { clock, logger }: Env,
+  givenUp?: AbortSignal,
+): Promise<RawBackend> {
   const { Client, Pool } = await loadDriver(
     "pg",
     () => import("pg"),
@@ -39,9 +50,24 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   };
+  // A pool does not name the clients that are still connecting.
+  const connecting = new Set<object>();
+  class Connecting extends Client {
+    constructor(settings?: object) {
+      super(settings);
+      connecting.add(this);
+      for (const event of ["connect", "end"]) {
+        this.once(event, () => connecting.delete(this));
+      }
+    }
+  }
+  const cut = () => {
+    for (const client of connecting) streamOf(client)?.destroy(new Error("given up"));
+  };
+  givenUp?.addEventListener("abort", cut, { once: true });
   const openPool = (max: number, min: number) => {
     // Idle connections do not keep the process alive.
-    const pool = new Pool({ ...config, max, min, allowExitOnIdle: true });
+    const pool = new Pool({ ...config, max, min, allowExitOnIdle: true, Client: Connecting });
     // After an idle connection is lost, the next caller gets another one.
     pool.on("error", (error) => logger.debug({ err: error }, "an idle connection was lost"));
     // A closing connection is neither idle nor in use; its unhandled error would end the process.
@@ -76,6 +102,12 @@ export async function serverBackend(url: string, { clock, logger }: Env): Promis
       await Promise.all([general.end(), control.end()]);
     },
   };
+}
+
+/** pg exposes the underlying socket, although its types omit it. */
+function streamOf(client: object): { destroy(error: Error): void } | undefined {
+  return (client as { connection?: { stream?: { destroy(error: Error): void } } }).connection
+    ?.stream;
 }
 
 /** Opens connections in advance. Never rejects: a caller that needs a connection gets the error. */
@@ -185,12 +217,12 @@ function parse(text: string): { connectionString: string; name: string; poll: bo
       "the PostgreSQL URL is invalid: write postgres://user:password@host:port/database, and percent-encode special characters of the password",
     );
   }
+  checkParameters("postgres:", url.searchParams.keys(), OWN_PARAMETERS, DRIVER_PARAMETERS);
   const watch = url.searchParams.get("watch");
   if (watch !== null && watch !== "poll") {
     throw new InvalidOptionError("watch", 'must be "poll" or absent in a PostgreSQL URL');
   }
-  url.searchParams.delete("watch");
-  url.searchParams.delete("schema");
+  for (const name of OWN_PARAMETERS) url.searchParams.delete(name);
   const name = `PostgreSQL at ${url.host}${url.pathname}`;
   return { connectionString: url.href, name, poll: watch === "poll" };
 }

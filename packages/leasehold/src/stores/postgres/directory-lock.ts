@@ -17,8 +17,17 @@
  * it must delete that file.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync, readlinkSync } from "node:fs";
-import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
+import { constants, readFileSync, readlinkSync } from "node:fs";
+import {
+  access,
+  mkdir,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  writeFile,
+} from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -56,8 +65,7 @@ export async function lockDirectory(
   directory: string,
   env: { clock: Clock; random: Random },
 ): Promise<DirectoryLock> {
-  await mkdir(directory, { recursive: true });
-  const real = await realpath(directory);
+  const real = await created(directory);
   for (let attempt = 1; ; attempt++) {
     const name = `leasehold-${process.pid}-${Buffer.from(env.random.bytes(8)).toString("hex")}.lock`;
     const path = join(real, name);
@@ -83,6 +91,23 @@ export async function lockDirectory(
     await release();
     if (attempt === ATTEMPTS) throw new StoreMisconfiguredError(inUse(directory, other));
     await sleep(env.clock, 5 + 20 * env.random.float());
+  }
+}
+
+/** @throws StoreMisconfiguredError if it is a file, or may not be created */
+async function created(directory: string): Promise<string> {
+  try {
+    await mkdir(directory, { recursive: true });
+    const real = await realpath(directory);
+    await access(real, constants.W_OK);
+    return real;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const isFile = code === "EEXIST" || code === "ENOTDIR";
+    const problem = isFile
+      ? "is a file, or below one: name a directory"
+      : `cannot be used: ${message}`;
+    throw new StoreMisconfiguredError(`the PGlite directory ${directory} ${problem}`, error);
   }
 }
 
@@ -205,7 +230,7 @@ function inUse(directory: string, { pid, host, file }: Other): string {
   const owner = host === null ? `process ${pid}` : `process ${pid} of another machine, "${host}"`;
   const remedy =
     host === null
-      ? `connect to http://127.0.0.1:4040 if that process is a server, or stop it and run a server that owns the directory: leasehold serve --store pglite:${directory}`
+      ? `if that process is "leasehold serve" or "leasehold demo", connect to the http:// address that it prints; else stop it, and share the directory by a server of its own: leasehold serve --store pglite:${directory}`
       : `if that machine is gone, delete ${file}`;
   return `the PGlite directory ${directory} is open in ${owner}; only one process can open it: ${remedy}`;
 }

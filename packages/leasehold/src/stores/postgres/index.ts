@@ -92,23 +92,31 @@ export interface PostgresDatabase {
  * ```
  */
 export function openPostgres(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
-  return atServer(source, env, openDatabase(source, env), (late) => late.close());
+  const open = (givenUp: AbortSignal) => openDatabase(source, env, givenUp);
+  return atServer(source, env, open, (late) => late.close());
 }
 
 /** Reports a server of another kind, if the source names one. */
 function atServer<Opened>(
   source: PostgresSource,
   env: Env,
-  opening: Promise<Opened>,
+  open: (givenUp: AbortSignal) => Promise<Opened>,
   close: (late: Opened) => Promise<unknown>,
 ): Promise<Opened> {
   const address = "url" in source ? addressOf(String(source.url)) : null;
+  const givenUp = new AbortController();
+  const opening = open(givenUp.signal);
   if (!address) return opening;
-  return openServer({ addresses: [address], protocol: "PostgreSQL" }, env, opening, close);
+  const expected = { addresses: [address], protocol: "PostgreSQL" } as const;
+  return openServer(expected, env, opening, close, () => givenUp.abort());
 }
 
-async function openDatabase(source: PostgresSource, env: Env): Promise<PostgresDatabase> {
-  const backend = await openBackend(source, env);
+async function openDatabase(
+  source: PostgresSource,
+  env: Env,
+  givenUp: AbortSignal,
+): Promise<PostgresDatabase> {
+  const backend = await openBackend(source, env, givenUp);
   try {
     await checkIsolation(backend.general);
     await migrate(backend.general, backend.schema);
@@ -152,11 +160,20 @@ async function openDatabase(source: PostgresSource, env: Env): Promise<PostgresD
  * ```
  */
 export function migratePostgres(source: PostgresSource, env: Env): Promise<readonly string[]> {
-  return atServer(source, env, migrateDatabase(source, env), async () => {});
+  return atServer(
+    source,
+    env,
+    (givenUp) => migrateDatabase(source, env, givenUp),
+    async () => {},
+  );
 }
 
-async function migrateDatabase(source: PostgresSource, env: Env): Promise<readonly string[]> {
-  const backend = await openBackend(source, env);
+async function migrateDatabase(
+  source: PostgresSource,
+  env: Env,
+  givenUp: AbortSignal,
+): Promise<readonly string[]> {
+  const backend = await openBackend(source, env, givenUp);
   try {
     return await migrate(backend.general, backend.schema);
   } finally {
@@ -212,9 +229,13 @@ async function checkIsolation(sql: Sql): Promise<void> {
   );
 }
 
-async function openBackend(source: PostgresSource, env: Env): Promise<Backend> {
+async function openBackend(
+  source: PostgresSource,
+  env: Env,
+  givenUp?: AbortSignal,
+): Promise<Backend> {
   const schema = schemaNamed(source.schema ?? ("url" in source ? schemaIn(source.url) : undefined));
-  return inSchema(await openRaw(source, env), schema);
+  return inSchema(await openRaw(source, env, givenUp), schema);
 }
 
 /** The parameter `schema` of a URL. A URL with several hosts, or a wrong one, cannot be parsed here. */
@@ -224,17 +245,35 @@ function schemaIn(url: string | URL): string | undefined {
   return found ?? undefined;
 }
 
-function openRaw(source: PostgresSource, env: Env): Promise<RawBackend> {
+function openRaw(
+  source: PostgresSource,
+  env: Env,
+  givenUp: AbortSignal | undefined,
+): Promise<RawBackend> {
   if ("directory" in source) return pgliteBackend(source.directory, env);
-  if ("db" in source) return Promise.resolve(ownPgliteBackend(source.db, env));
+  if ("db" in source) {
+    const { db } = source;
+    // A statement would wait for the start within its own, shorter timeout.
+    return Promise.resolve(db.waitReady).then(
+      () => ownPgliteBackend(db, env),
+      (error) => {
+        throw new StoreMisconfiguredError(`the given PGlite does not start: ${error}`, error);
+      },
+    );
+  }
   if ("pool" in source)
     return Promise.resolve(poolBackend(source.pool, source.watch ?? "push", env));
   const url = String(source.url);
-  return serverBackend(url, env);
+  return serverBackend(url, env, givenUp);
 }
+
+/** PGlite starts a database in this process: a second or two, up to a minute where others want the processors too. */
+const START_TIMEOUT_MS = 60_000;
 
 /** For `connect`: opens the database when it is called. */
 export interface PostgresStores {
+  /** How long `connect` waits by default, in milliseconds: 60,000 for PGlite, which starts in this process. */
+  readonly connectTimeoutMs?: number;
   open(env: Env): Promise<PostgresDatabase>;
   migrate(env: Env): Promise<readonly string[]>;
   plan(env: Env): Promise<readonly MigrationStep[]>;
@@ -304,6 +343,12 @@ export function pglite(
     checkMethods("db", source.db, ["query", "transaction", "listen"], "await PGlite.create()");
   } else if (typeof source.directory !== "string") {
     throw new InvalidOptionError("directory", `must be a string, got ${kindOf(source.directory)}`);
+  } else if (/^([a-z]+:\/\/|\/\/[^/])/i.test(source.directory)) {
+    // PGlite would keep the data elsewhere than where this process locks it, or below the root.
+    throw new InvalidOptionError(
+      "directory",
+      'must be a path such as ./data or /data, without //; "" is in memory',
+    );
   }
-  return storesOf(source);
+  return { ...storesOf(source), connectTimeoutMs: START_TIMEOUT_MS };
 }

@@ -122,7 +122,7 @@ describePostgres("in PostgreSQL", () => {
     const act = {
       namespace: "default",
       actor: "me",
-      action: "lease.pause",
+      action: "resource.pause" as const,
       target: "r",
       reason: "because",
     };

@@ -5,6 +5,7 @@ import {
   type AcquireRequest,
   type CallOptions,
   type Capabilities,
+  cursorAfter,
   decideAcquire,
   decideRelease,
   decideRenew,
@@ -19,6 +20,7 @@ import {
   type RenewRequest,
   type RevokeOutcome,
   type RevokeRequest,
+  resourceOfCursor,
   type WatchEvent,
 } from "../../core/index.js";
 import type { Sql } from "./connection.js";
@@ -88,12 +90,12 @@ export class PostgresLeaseStore implements LeaseStore {
 
   async list(query: ListQuery): Promise<Page<LeaseView>> {
     this.#calls.assertOpen();
-    const { namespace, prefix = "", states = null, limit = 100, cursor = "" } = query;
+    const { namespace, prefix = "", states = null, limit = 100, cursor } = query;
     const rows = await this.#general.query<ViewRow>(LIST, [
       namespace,
       prefix,
       endOfPrefix(prefix),
-      cursor,
+      cursor === undefined ? "" : resourceOfCursor(cursor),
       states,
       query.renewedOnly ?? false,
       limit + 1,
@@ -102,7 +104,8 @@ export class PostgresLeaseStore implements LeaseStore {
       query.heldForMs ?? null,
     ]);
     const items = rows.slice(0, limit).map(viewOf);
-    return { items, nextCursor: rows.length > limit ? (items.at(-1)?.resource ?? null) : null };
+    const last = rows.length > limit ? items.at(-1) : undefined;
+    return { items, nextCursor: last ? cursorAfter(last.resource) : null };
   }
 
   async *watch(

@@ -1,11 +1,11 @@
 /**
  * Adds tasks: inserts those without a conflict, then reads the conflicting tasks to distinguish a
- * repeated id from a duplicate. Two statements, so that the second sees the transaction that the first
+ * repeated request from a conflict and a duplicate. Two statements, so that the second sees the transaction that the first
  * waited for.
  */
 import type { SqlTransaction } from "../../core/index.js";
 import type { EnqueueOutcome, NewTask, TaskKey } from "../../tasks/port.js";
-import { encodeJson } from "../../tasks/record.js";
+import { encodeJson, isSameContent, type TaskContent } from "../../tasks/record.js";
 import type { Parameter, Schema } from "./connection.js";
 import { failedOutcome, storeError } from "./failures.js";
 import { type Columns, unnested } from "./statements.js";
@@ -46,14 +46,16 @@ SELECT x.namespace, x.id::text AS id, ${NOTIFIED} FROM added x`;
 
 export interface ThereRow {
   readonly n: number;
-  /** The existing task with the id. */
-  readonly same: string | null;
+  /** Of the existing task with the id; null: there is none. */
+  readonly kind: string | null;
+  readonly queue: string | null;
+  readonly data: string | null;
   /** The unfinished task with the dedupeKey. */
   readonly rival: string | null;
 }
 /** Finds the tasks that conflict. Values: namespaces, ids, kinds, dedupeKeys. */
 const THERE = `
-SELECT i.n::int AS n, same.id::text AS same, rival.id::text AS rival
+SELECT i.n::int AS n, same.kind, same.queue, same.data, rival.id::text AS rival
 FROM ${unnested([...KEY, ["kind", "text"], ["dedupe_key", "text"]])}
   LEFT JOIN leasehold.task same ON ${SAME_TASK("same", "i")}
   LEFT JOIN leasehold.task rival ON rival.namespace = i.namespace AND rival.kind = i.kind
@@ -69,12 +71,19 @@ export async function enqueue(tasks: readonly NewTask[], run: Run): Promise<Enqu
     for (let tries = 1; tries <= TRIES && open.length > 0; tries += 1) {
       const rows = await run<TaskKey>(ENQUEUE, newTaskColumns(open.map(({ task }) => task)));
       const added = new Set(rows.map(keyText));
-      for (const entry of open) if (added.has(keyText(entry.task))) enqueued(entry);
+      // Of requests with the same id, the statement has added one: below, each is compared with it.
+      const asked =
+        rows.length < open.length ? countOf(open.map(({ task }) => keyText(task))) : null;
+      for (const entry of open) {
+        const key = keyText(entry.task);
+        if (added.has(key) && (asked?.get(key) ?? 1) === 1) enqueued(entry);
+      }
       open = open.filter(({ index }) => !outcomes[index]);
       if (open.length === 0) break;
       for (const row of await run<ThereRow>(THERE, thereColumns(open.map(({ task }) => task)))) {
         const entry = open[row.n - 1] as (typeof open)[number];
-        if (row.same) enqueued(entry);
+        const same = contentOf(row);
+        if (same) outcomes[entry.index] = repeated(same, entry.task);
         else if (row.rival) outcomes[entry.index] = { status: "duplicate", id: row.rival };
       }
       // The conflicting task of the dedupeKey has finished meanwhile: retry.
@@ -85,6 +94,21 @@ export async function enqueue(tasks: readonly NewTask[], run: Run): Promise<Enqu
     for (const { index } of open) outcomes[index] = failedOutcome(error);
   }
   return outcomes;
+}
+
+function contentOf({ kind, queue, data }: ThereRow): TaskContent | null {
+  return kind === null || queue === null || data === null ? null : { kind, queue, data };
+}
+
+function repeated(same: TaskContent, task: NewTask): EnqueueOutcome {
+  const isSame = isSameContent(same, { ...task, data: encodeJson(task.data) });
+  return { status: isSame ? "enqueued" : "conflict", id: task.id };
+}
+
+function countOf(keys: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return counts;
 }
 
 /** Runs statements in the caller's own transaction; they return only text and int. */

@@ -2,6 +2,7 @@
 import { InvalidOptionError } from "../../core/index.js";
 import type {
   Attempt,
+  DueKind,
   Json,
   TaskDetails,
   TaskQuery,
@@ -76,6 +77,30 @@ FROM leasehold.task t WHERE t.namespace = $1 AND t.id = $2::uuid`;
 /** Values: namespace. */
 export const COUNTS = `
 SELECT state, count(*) AS count FROM leasehold.task WHERE namespace = $1 GROUP BY state`;
+
+export interface DueKindRow {
+  readonly queue: string;
+  readonly kind: string;
+  readonly tasks: number;
+  readonly dueAt: number;
+  readonly startedAt: number | null;
+}
+/** Values: namespace, milliseconds, limit. The limit bounds what a long backlog costs. */
+export const DUE_KINDS = `
+SELECT d.queue, d.kind, count(*) AS tasks, ${micros("min(d.due_at)")} AS "dueAt",
+  ${micros("max(d.started_at)")} AS "startedAt"
+FROM (
+  SELECT t.queue, t.kind, t.started_at, greatest(t.scheduled_at, t.created_at) AS due_at
+  FROM leasehold.task t
+  WHERE t.namespace = $1 AND t.state = 'pending'
+    AND greatest(t.scheduled_at, t.created_at)
+      <= clock_timestamp() - $2::float8 * interval '1 millisecond'
+  LIMIT $3::int
+) d GROUP BY d.queue, d.kind`;
+
+export function dueKindOf({ queue, kind, tasks, dueAt, startedAt }: DueKindRow): DueKind {
+  return { queue, kind, tasks, dueAt: iso(dueAt), startedAt: isoOrNull(startedAt) };
+}
 
 /**
  * Returns the statement and its values for a page and the first row of the next one. The text contains

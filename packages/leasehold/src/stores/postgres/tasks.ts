@@ -14,6 +14,8 @@ import type {
   ClaimRequest,
   CompleteOutcome,
   CompleteRequest,
+  DueKind,
+  DueKindsQuery,
   EnqueueOptions,
   EnqueueOutcome,
   FailOutcome,
@@ -56,7 +58,10 @@ import { REAP, type ReapedRow } from "./task-statements.js";
 import {
   COUNTS,
   type DetailsRow,
+  DUE_KINDS,
+  type DueKindRow,
   detailsOf,
+  dueKindOf,
   GET,
   listSql,
   type ViewRow,
@@ -205,6 +210,13 @@ export class PostgresTaskStore implements TaskStore {
     const counts = { pending: 0, running: 0, done: 0, dead: 0, cancelled: 0 };
     for (const { state, count } of rows) counts[state] = count;
     return counts;
+  }
+
+  async dueKinds(query: DueKindsQuery): Promise<readonly DueKind[]> {
+    const { namespace, dueForMs, limit } = query;
+    const run = this.#calls.within(this.#general);
+    const rows = await run<DueKindRow>(DUE_KINDS, [namespace, dueForMs, limit]);
+    return rows.map(dueKindOf);
   }
 
   async reap(): Promise<readonly Reaped[]> {

@@ -55,6 +55,8 @@ const OPTIONS = {
   commandTimeout: 10_000,
   connectTimeout: 5_000,
   keepAlive: 10_000,
+  // The store destroys the socket itself; a timer for it would keep the process alive.
+  disconnectTimeout: 0,
   keyPrefix: "",
   readOnly: false,
   protocol: 2,

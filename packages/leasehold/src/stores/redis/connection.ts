@@ -24,6 +24,8 @@ const SILENCE_MS = 1_000;
 export class Connection {
   #opening: Promise<RedisConnection> | undefined;
   #client: RedisConnection | undefined;
+  /** Being opened. */
+  #next: RedisConnection | undefined;
   #closed = false;
   /** When the unanswered calls were sent, oldest first. */
   readonly #unanswered = new Set<{ readonly sentMs: number }>();
@@ -89,11 +91,12 @@ export class Connection {
 
   close(): void {
     this.#closed = true;
-    if (this.#client) this.drop(this.#client);
+    for (const client of [this.#client, this.#next]) if (client) this.drop(client);
   }
 
   async #open(): Promise<RedisConnection> {
     const client = this.make();
+    this.#next = client;
     let problem: Error | undefined;
     const forget = () => {
       if (this.#client === client) this.#client = undefined;
@@ -113,6 +116,8 @@ export class Connection {
     } catch (error) {
       this.drop(client);
       throw storeError(problem ?? error, false);
+    } finally {
+      this.#next = undefined;
     }
     if (this.#closed) {
       this.drop(client);

@@ -3,6 +3,7 @@
 import {
   checkMethods,
   checkObject,
+  checkParameters,
   checkUrl,
   type ExpectedServer,
   InvalidOptionError,
@@ -75,20 +76,17 @@ export function redis(
   return {
     async open(env: Env, timeoutMs = OPEN_TIMEOUT_MS) {
       if ("client" in source) {
-        return openRedis(driverByClient(source.client), env, timeoutMs, formatOf(source.format));
+        const servers = new Servers(driverByClient(source.client), env);
+        return openRedis(servers, timeoutMs, formatOf(source.format));
       }
       const { query, ...driver } = await driverByUrl(String(source.url));
-      for (const name of query.keys()) {
-        if (name === "format") continue;
-        throw new InvalidOptionError(
-          name,
-          'is not known in the URL of a Redis server: "format" is',
-        );
-      }
+      checkParameters("redis:", query.keys(), ["format"]);
       const format = source.format ?? query.get("format") ?? undefined;
-      const opening = openRedis(driver, env, timeoutMs, formatOf(format));
+      const servers = new Servers(driver, env);
+      const opening = openRedis(servers, timeoutMs, formatOf(format));
       const expected = expectedAt(String(source.url), driver);
-      return openServer(expected, env, opening, (late) => late.close());
+      const close = (late: LeaseStores) => late.close();
+      return openServer(expected, env, opening, close, () => servers.close());
     },
   };
 }
@@ -110,12 +108,11 @@ function formatOf(format: string | undefined): Format | undefined {
 
 /** @throws STORE_UNAVAILABLE, STORE_MISCONFIGURED */
 async function openRedis(
-  driver: Driver,
-  env: Env,
+  servers: Servers,
   timeoutMs: number,
   format?: Format,
 ): Promise<LeaseStores> {
-  const servers = new Servers(driver, env);
+  const { driver, env } = servers;
   const deadlineMs = env.clock.monotonic() + timeoutMs;
   let notifications: Notifications | undefined;
   const close = async () => {

@@ -109,6 +109,42 @@ describeRedis("leases in Redis", () => {
       expect((await store.list({ namespace: "n" })).items).toHaveLength(1);
     });
 
+    it("and their index outlive nine days of renewals, beside those that end", async () => {
+      // Resources of one part share an index.
+      const part = keys.indexOf(request("r"));
+      const names = Array.from({ length: 200 }, (_, at) => `beside ${at}`).filter(
+        (resource) => keys.indexOf(request(resource)) === part,
+      );
+      const kept = await hold(store, request("r"));
+      const longest = store.capabilities.ttl.maxMs;
+      const long = await hold(store, request(names[0] ?? "", { ttlMs: longest }));
+      const ended = await hold(store, request(names[1] ?? ""));
+      await store.release([ended]);
+      for (let day = 1; day <= 12; day += 1) {
+        const brief = await hold(store, request(names[1 + (day % 5)] ?? ""));
+        await store.release([brief]);
+        await store.renew([kept]);
+        const all = (await server.ask("keys", "*")) as string[];
+        // Nothing is kept for ever, and no record longer than the name by which lists find it.
+        for (const key of all) {
+          expect(await leftMs(key), key).toBeGreaterThan(0);
+          expect(await leftMs(part), key).toBeGreaterThanOrEqual((await leftMs(key)) - 1_000);
+        }
+        const { items } = await store.list({ namespace: "n", states: ["live"] });
+        const live = [kept.resource, long.resource].sort();
+        expect(items.map(({ resource }) => resource)).toEqual(live);
+        expect(await leftMs(keys.record(kept))).toBeGreaterThan(8 * DAY_MS);
+        // A day passes: whatever is left of a key is a day less.
+        for (const key of all) await server.ask("pexpire", key, (await leftMs(key)) - DAY_MS);
+      }
+      await store.renew([kept]);
+      expect(only(await store.get([kept]))).toMatchObject({
+        state: "live",
+        grantId: grantIdOf(kept.leaseId),
+      });
+      expect(await leftMs(part)).toBeGreaterThan(longest - 5 * DAY_MS);
+    });
+
     it("are kept until the clock is far past their token", async () => {
       const held = await hold(store, request("r", { ttlMs: 100 }));
       await server.ask("hset", keys.record(held), "token", held.token + 20 * DAY_MS * 1_000);
@@ -273,7 +309,7 @@ describeRedis("leases in Redis", () => {
 
     it("a parameter that is not known", async () => {
       const error = await refusal({ url: `${server.url}?frmat=redlock` });
-      expect(error).toMatchObject({ code: "INVALID_OPTION", path: "frmat" });
+      expect(error).toMatchObject({ code: "INVALID_OPTION", path: "url: ?frmat" });
     });
 
     it("a port without a listener, for now", async () => {

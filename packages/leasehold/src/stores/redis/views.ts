@@ -1,6 +1,13 @@
 /** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
-import type { Key, LeaseView, ListQuery, Page } from "../../core/index.js";
+import {
+  cursorAfter,
+  type Key,
+  type LeaseView,
+  type ListQuery,
+  type Page,
+  resourceOfCursor,
+} from "../../core/index.js";
 import { zip } from "../../env/index.js";
 import type { Servers } from "./connection-servers.js";
 import type { Keys } from "./keys.js";
@@ -34,16 +41,20 @@ export class Views {
 
   async list(query: ListQuery): Promise<Page<LeaseView>> {
     const { namespace, prefix = "", cursor, states, renewedOnly = false, limit = 100 } = query;
+    const after = cursor === undefined ? undefined : resourceOfCursor(cursor);
     const deadlineMs = this.#deadline();
     const range = (key: string, from: Buffer, to: Buffer, count: number) =>
       this.#names(key, deadlineMs, from, to, count);
     const items: LeaseView[] = [];
     const indexes = this.#keys.indexes(namespace);
-    for await (const names of namesOf(indexes, { prefix, after: cursor }, range, limit + 1)) {
+    for await (const names of namesOf(indexes, { prefix, after }, range, limit + 1)) {
       for (const view of await this.get(names.map((resource) => ({ namespace, resource })))) {
         if (!view || (states && !states.includes(view.state))) continue;
         if (renewedOnly && view.renewedAt === null) continue;
-        if (items.length === limit) return { items, nextCursor: items.at(-1)?.resource ?? null };
+        const last = items.at(-1);
+        if (last && items.length === limit) {
+          return { items, nextCursor: cursorAfter(last.resource) };
+        }
         items.push(view);
       }
     }

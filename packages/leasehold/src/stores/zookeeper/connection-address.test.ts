@@ -38,7 +38,7 @@ it.each([
   ["zookeeper://a?sessionTimeoutMs=", "sessionTimeoutMs"],
   ["zookeeper://a?sessionTimeoutMs=10", "sessionTimeoutMs"],
   ["zookeeper://a?sessionTimeoutMs=1.5e3x", "sessionTimeoutMs"],
-  ["zookeeper://a?timeout=1", "timeout"],
+  ["zookeeper://a?timeout=1", "url: ?timeout"],
   ["zookeeper://justuser@a", "auth"],
 ])("reports the invalid part of %s: %s", (url, path) => {
   expect(() => zookeeper({ url })).toThrow(

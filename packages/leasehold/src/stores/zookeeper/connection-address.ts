@@ -5,6 +5,7 @@
 import {
   checkArray,
   checkInteger,
+  checkParameters,
   InvalidOptionError,
   StoreMisconfiguredError,
 } from "../../core/index.js";
@@ -55,14 +56,10 @@ export function optionsOf(url: string): ZooKeeperOptions {
 }
 
 function sessionOf(query: URLSearchParams): { sessionTimeoutMs?: number } {
-  let found: { sessionTimeoutMs?: number } = {};
-  for (const [name, value] of query) {
-    if (name !== "sessionTimeoutMs") {
-      throw new InvalidOptionError(name, "is unknown: the URL may have ?sessionTimeoutMs=15000");
-    }
-    found = { sessionTimeoutMs: value === "" ? Number.NaN : Number(value) };
-  }
-  return found;
+  checkParameters("zookeeper:", query.keys(), ["sessionTimeoutMs"]);
+  const value = query.get("sessionTimeoutMs");
+  if (value === null) return {};
+  return { sessionTimeoutMs: value === "" ? Number.NaN : Number(value) };
 }
 
 /** @throws INVALID_OPTION */

@@ -21,6 +21,8 @@ export interface SessionOptions {
   readonly servers: readonly string[];
   readonly sessionTimeoutMs: number;
   readonly auth: string | undefined;
+  /** Closes the session, also while it is opened. */
+  readonly givenUp?: AbortSignal;
 }
 
 const RECONNECT = { firstMs: 20, longestMs: 1_000 };
@@ -63,6 +65,7 @@ export class Session {
     onLink: () => void,
   ): Promise<Session> {
     const session = new Session(options, env, onLink);
+    options.givenUp?.addEventListener("abort", () => void session.close(), { once: true });
     try {
       const deadlineMs = env.clock.monotonic() + timeoutMs;
       const { sessionTimeoutMs } = await session.link(deadlineMs, { patient: true });

@@ -50,11 +50,13 @@ export class Keeping {
       const { node } = grant;
       // Never shortens a grant.
       const lengthMs = Math.max(request.ttlMs, Math.ceil(grant.untilMs - sentMs));
-      const data = encode({ ...grant.record, ttlMs: lengthMs });
+      const record = { ...grant.record, ttlMs: lengthMs };
+      const data = encode(record);
       try {
         doubt.unknown = true;
         const stat = await talk.link.setData(node.path, data, node.version, talk.deadlineMs);
         grant.node = { ...node, version: stat.version, renewedAtMs: timeOf(stat) };
+        grant.record = record;
         const promisedMs = Math.max(sentMs + request.ttlMs, grant.untilMs);
         grant.untilMs = this.clock.monotonic() + lengthMs;
         const { token } = node;

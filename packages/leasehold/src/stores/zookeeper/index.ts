@@ -43,13 +43,16 @@ export function zookeeper(options: ZooKeeperOptions | { url: string }): StoreSou
   checkOptions(given);
   return {
     open(env, timeoutMs) {
-      const opening = openZooKeeper(given, env, timeoutMs ?? DEFAULT_OPEN_TIMEOUT_MS);
+      const limitMs = timeoutMs ?? DEFAULT_OPEN_TIMEOUT_MS;
+      const givenUp = new AbortController();
+      const opening = openZooKeeper(given, env, limitMs, givenUp.signal);
       const addresses = given.servers.map((server) => {
         const [host = "", port = "2181"] = server.split(":");
         return { host, port: Number(port) };
       });
       const expected = { addresses, protocol: "ZooKeeper" } as const;
-      return openServer(expected, env, opening, (late) => late.close());
+      const close = (late: LeaseStores) => late.close();
+      return openServer(expected, env, opening, close, () => givenUp.abort());
     },
   };
 }
@@ -58,6 +61,7 @@ async function openZooKeeper(
   { servers, chroot = "", auth, sessionTimeoutMs = DEFAULT_SESSION_TIMEOUT_MS }: ZooKeeperOptions,
   env: Env,
   timeoutMs: number,
+  givenUp: AbortSignal,
 ): Promise<LeaseStores> {
   const driver = await loadZooKeeper();
   const deadlineMs = env.clock.monotonic() + timeoutMs * OPEN_SHARE;
@@ -67,7 +71,7 @@ async function openZooKeeper(
     watches.renewed();
     store?.onLink();
   };
-  const options = { driver, servers, sessionTimeoutMs, auth };
+  const options = { driver, servers, sessionTimeoutMs, auth, givenUp };
   const session = await Session.open(options, env, timeoutMs * OPEN_SHARE, onLink);
   try {
     const paths = new Paths(chroot);

@@ -9,7 +9,8 @@ export interface OwnGrant {
   readonly id: string;
   /** Includes the lease id, which proves the right to the grant. */
   readonly grant: Grant;
-  readonly record: ContenderRecord;
+  /** As last written to its znode. */
+  record: ContenderRecord;
   /** The granted token and TTL. */
   readonly ttlMs: number;
   /** Expiry by this process's monotonic clock. */

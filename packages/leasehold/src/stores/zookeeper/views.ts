@@ -1,6 +1,13 @@
 /** Reads single leases and pages of a namespace, and collects grants that ended long ago. */
 
-import type { Key, LeaseView, ListQuery, Page } from "../../core/index.js";
+import {
+  cursorAfter,
+  type Key,
+  type LeaseView,
+  type ListQuery,
+  type Page,
+  resourceOfCursor,
+} from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
 import { foreignHolder } from "./decide-contenders.js";
 import { isRefused } from "./failures.js";
@@ -88,9 +95,10 @@ function endedView({ namespace, resource }: Key, { record, stat }: Seen): LeaseV
 export async function listOf(talk: Talk, query: ListQuery): Promise<Page<LeaseView>> {
   const { namespace, prefix = "", states, renewedOnly = false, cursor } = query;
   const { limit = DEFAULT_PAGE } = query;
+  const after = cursor === undefined ? null : Buffer.from(resourceOfCursor(cursor));
   await talk.sync();
   const segments = await childrenOf(talk, talk.paths.namespace(namespace) || "/");
-  const after = cursor === undefined ? null : Buffer.from(cursor);
+
   const names = talk.paths
     .resources(namespace, segments)
     .filter((name) => name.startsWith(prefix))
@@ -111,7 +119,8 @@ export async function listOf(talk: Talk, query: ListQuery): Promise<Page<LeaseVi
     }
   }
   const items = found.slice(0, limit);
-  return { items, nextCursor: found.length > limit ? (items.at(-1)?.resource ?? null) : null };
+  const last = found.length > limit ? items.at(-1) : undefined;
+  return { items, nextCursor: last ? cursorAfter(last.resource) : null };
 }
 
 /**

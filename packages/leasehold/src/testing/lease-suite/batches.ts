@@ -1,6 +1,6 @@
 import type { AcquireOutcome } from "../../core/index.js";
 import { newLeaseId, systemRandom, zip } from "../../env/index.js";
-import { seededRandom } from "../manual-clock.js";
+import { shuffled } from "../shuffled.js";
 import { type Fixture, grantOf, type Held, type Section } from "./fixture.js";
 
 export const batches: Section = (test, expect) => {
@@ -164,13 +164,4 @@ async function holdAll(
       return [request.resource, { ...request, answer, sentMs: 0 }];
     }),
   );
-}
-
-/** Far from the order of the keys, and the same in every run. */
-function shuffled<T>(list: readonly T[]): T[] {
-  const random = seededRandom(list.length);
-  return list
-    .map((value) => ({ value, rank: random.float() }))
-    .sort((a, b) => a.rank - b.rank)
-    .map(({ value }) => value);
 }

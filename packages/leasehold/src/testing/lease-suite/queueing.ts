@@ -3,10 +3,8 @@
 import { type AcquireRequest, RESERVED_MS } from "../../core/index.js";
 import { grantIdOf, systemClock } from "../../env/index.js";
 import type { Expect } from "../framework.js";
-import { every, type Fixture, type Need, type Section } from "./fixture.js";
+import { every, type Fixture, type Need, needsQueue, type Section } from "./fixture.js";
 
-const needsQueue: Need = ({ store }) =>
-  store.capabilities.queue ? null : "it declares queue: false";
 const needsPush: Need = ({ store }) =>
   store.capabilities.watch === "push" ? null : "it declares watch: poll";
 

@@ -108,6 +108,17 @@ export const views: Section = (test, expect) => {
     expect(second.nextCursor).toBe(null);
   });
 
+  test("are not listed after a cursor that no page has given", async (t) => {
+    await holdAll(t, ["a", "b"]);
+    for (const cursor of ["zbogus", "a", "", "after:", "after:\0", `after:${"x".repeat(257)}`]) {
+      const refusal = await t.store.list({ namespace: t.namespace, cursor }).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      expect(refusal).toMatchObject({ code: "INVALID_OPTION", path: "cursor" });
+    }
+  });
+
   test("are found by a prefix that is taken literally", async (t) => {
     const names = ["a%b", "a%", "axb", "a_b", "a*b", "a/b", "a/b/c", "a\\b", "a\\", "a?b", "a[x]b"];
     await holdAll(t, [...names, "b", "A%b", "a", "é1", "e\u03011"]);

@@ -46,19 +46,40 @@ export const enqueueing: Section = (test, expect) => {
     const task = fixture.newTask({ data: "first" });
     const enqueued = { status: "enqueued", id: task.id };
     expect(await fixture.enqueue([task])).toEqual([enqueued]);
-    expect(await fixture.enqueue([{ ...task, data: "second" }])).toEqual([enqueued]);
+    expect(await fixture.enqueue([task])).toEqual([enqueued]);
     await fixture.complete(await fixture.hold());
     expect(await fixture.enqueue([task])).toEqual([enqueued]);
     expect(await fixture.view(task)).toMatchObject({ state: "done", data: "first", attempt: 1 });
     expect(await fixture.claim()).toEqual([]);
   });
 
-  test("adds an id that stands twice in a call once, the first one", async (fixture) => {
+  test("refuses an id that comes again with another content, whatever has become of the task", async (fixture) => {
+    const task = fixture.newTask({ data: { b: [1, "\0"], a: null } });
+    const again = () =>
+      fixture.enqueue([
+        { ...task, data: 2 },
+        { ...task, kind: "other" },
+        { ...task, queue: "other" },
+        { ...task, data: { a: null, b: [1, "\0"] }, priority: 9, maxAttempts: 9 },
+      ]);
+    const conflict = { status: "conflict", id: task.id };
+    const outcomes = [conflict, conflict, conflict, { status: "enqueued", id: task.id }];
+    await fixture.enqueue([task]);
+    expect(await again()).toEqual(outcomes);
+    await fixture.complete(await fixture.hold());
+    expect(await again()).toEqual(outcomes);
+    expect(await fixture.view(task)).toMatchObject({ state: "done", data: task.data });
+    expect((await fixture.store.counts(fixture.namespace)).pending).toBe(0);
+  });
+
+  test("adds an id that stands twice in a call once, and refuses another content", async (fixture) => {
     const task = fixture.newTask({ data: "first" });
     const other = fixture.newTask();
-    expect(await fixture.enqueue([task, other, { ...task, data: "second" }])).toEqual([
+    const outcomes = await fixture.enqueue([task, other, { ...task, data: "second" }, task]);
+    expect(outcomes).toEqual([
       { status: "enqueued", id: task.id },
       { status: "enqueued", id: other.id },
+      { status: "conflict", id: task.id },
       { status: "enqueued", id: task.id },
     ]);
     expect((await fixture.view(task)).data).toBe("first");

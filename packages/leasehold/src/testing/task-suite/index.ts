@@ -19,6 +19,7 @@ import { Fixture, type OpenedTaskStore, type Section } from "./fixture.js";
 import { generator } from "./generator.js";
 import { json } from "./json.js";
 import { leases } from "./leases.js";
+import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
@@ -44,6 +45,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["cancel and retry", cancelling],
   ["tokens and attempts", attempts],
   ["batches", batches],
+  ["large batches", mixedBatches],
   ["concurrency", concurrency],
   ["JSON", json],
   ["get, list and counts", views],

@@ -4,7 +4,7 @@
 -- $3 kinds
 -- $4 dedupeKeys
 
-SELECT i.n::int AS n, same.id::text AS same, rival.id::text AS rival
+SELECT i.n::int AS n, same.kind, same.queue, same.data, rival.id::text AS rival
 FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::text[]), (SELECT $4::text[]))
       WITH ORDINALITY AS i (namespace, id, kind, dedupe_key, n)
   LEFT JOIN leasehold.task same ON same.namespace = i.namespace AND same.id = i.id

@@ -1,0 +1,104 @@
+/** Who may use which routes, by role and prefix. */
+import { Hono } from "hono";
+import { expect, it, test } from "vitest";
+import type { AppEnv } from "../request.js";
+import { ACCESS, checkMay, mayOf, type Need, needOf, routeOf } from "./access.js";
+import { type Caller, callerOf, checkResources, covers, describePrefixes } from "./caller.js";
+
+const caller = (role: Caller["role"], ...prefixes: string[]): Caller => ({
+  namespace: "n",
+  role,
+  prefixes,
+  actor: "key:1",
+  keyId: "1",
+});
+
+const READING = ["read", "readTasks", "readAll"] as const;
+
+it.each<[Caller, readonly Need[]]>([
+  [caller("viewer"), READING],
+  [caller("operator"), [...READING, "operate"]],
+  [caller("admin"), [...READING, "hold", "work", "operate", "administer"]],
+  [caller("holder", ""), [...READING, "hold", "work"]],
+  [caller("holder", "jobs/"), ["read", "hold"]],
+  [caller("holder", "jobs/", "task:"), ["read", "readTasks", "hold", "work"]],
+  [caller("holder", "ta"), ["read", "readTasks", "hold", "work"]],
+  // Of some tasks only: no list of tasks can be limited to those.
+  [caller("holder", "task:1"), ["read", "hold"]],
+])("a key with %o may %j", (own, may) => {
+  expect(mayOf(own)).toEqual(may);
+  const needs: readonly Need[] = [...new Set(Object.values(ACCESS))];
+  for (const need of needs) {
+    const check = () => checkMay(own, need);
+    if (need === "public" || may.includes(need)) check();
+    else expect(check, need).toThrow(expect.objectContaining({ code: "FORBIDDEN" }));
+  }
+});
+
+test("a refusal says which role or prefix the key lacks", () => {
+  expect(() => checkMay(caller("viewer"), "hold")).toThrow(
+    "a viewer's key cannot do this: use a key of holder or admin",
+  );
+  expect(() => checkMay(caller("holder", "jobs/", "b"), "work")).toThrow(
+    'this needs a prefix of "task:": this key is limited to resources that begin with "jobs/", "b"',
+  );
+  expect(() => checkMay(caller("holder", "jobs/"), "readAll")).toThrow('this needs the prefix ""');
+});
+
+test("a route without an access rule is open to no key, and no route to any", () => {
+  expect(() => checkMay(caller("admin"), undefined)).toThrow(
+    expect.objectContaining({ code: "FORBIDDEN" }),
+  );
+  checkMay(caller("viewer"), null);
+});
+
+test("a request is matched with its rule as the table spells it", async () => {
+  const seen: unknown[] = [];
+  const app = new Hono<AppEnv>();
+  app.use("/*", async (context, next) => {
+    seen.push([routeOf(context), needOf(context)]);
+    await next();
+  });
+  app.get("/api/tasks/:id", (context) => context.text("task"));
+  app.get("/unlisted", (context) => context.text("unlisted"));
+  app.all("/v1/locks", (context) => context.text("405"));
+  for (const path of ["/api/tasks/7", "/unlisted", "/v1/locks", "/nowhere"]) {
+    await app.request(path);
+  }
+  expect(seen).toEqual([
+    ["GET /api/tasks/{id}", "readTasks"],
+    ["GET /unlisted", undefined],
+    [null, null],
+    [null, null],
+  ]);
+});
+
+test("a holder may use the resources below one of its prefixes, others any", () => {
+  const holder = caller("holder", "a/", "b");
+  for (const [resource, may] of [
+    ["a/1", true],
+    ["b", true],
+    ["bc", true],
+    ["a", false],
+    ["xa/", false],
+    ["", false],
+  ] as const) {
+    expect(covers(holder, resource), resource).toBe(may);
+    expect(covers(caller("admin"), resource)).toBe(true);
+  }
+  expect(covers(caller("holder"), "a")).toBe(false);
+  checkResources(holder, []);
+  checkResources(holder, ["a/1", "b"]);
+  const refused = expect.objectContaining({
+    code: "FORBIDDEN",
+    message: `not resources that begin with "c": ${describePrefixes(holder)}`,
+  });
+  expect(() => checkResources(holder, ["a/1", "c", "d"])).toThrow(refused);
+});
+
+test("the caller of a request is what the credential says", () => {
+  const own = caller("viewer");
+  expect(callerOf({ get: (name: string) => (name === "caller" ? own : undefined) as never })).toBe(
+    own,
+  );
+});

@@ -1,0 +1,122 @@
+/** How many requests of a tenant may wait, and what ends with it. */
+import { manualEnv } from "leasehold/testing";
+import { expect, it, onTestFinished } from "vitest";
+import { taskIds } from "../../../../leasehold/src/env/index.js";
+import { memory } from "../../../../leasehold/src/stores/memory/index.js";
+import { newTaskOf } from "../../../../leasehold/src/testing/task-suite/new-task.js";
+import { Activities } from "../events/activity.js";
+import { UNRESTRICTED } from "../events/event-stream.js";
+import { Tenants } from "./tenants.js";
+
+async function open(mostWaiters: number) {
+  const env = manualEnv();
+  const { leases, tasks } = await memory().open(env);
+  if (!tasks) throw new Error("memory keeps tasks");
+  const closedQueues = new Set<string>();
+  const tenants = new Tenants({
+    env,
+    leases,
+    tasks,
+    pauses: {
+      openQueues: async (_: string, queues: readonly string[]) =>
+        queues.filter((queue) => !closedQueues.has(queue)),
+    },
+    activities: new Activities(env),
+    mostWaiters,
+  });
+  onTestFinished(() => tenants.close());
+  let claims = 0;
+  /** Waits for a task as long as its caller does. */
+  const claim = async (namespace = "n", signal = new AbortController().signal) => {
+    claims += 1;
+    const outcome = await tenants.of(namespace).claim(
+      {
+        namespace,
+        claimId: `${claims}`.padStart(32, "0"),
+        holder: "w",
+        queues: ["mail"],
+        kinds: null,
+        limit: 1,
+        ttlMs: 10_000,
+        waitMs: 60_000,
+      },
+      { signal },
+    );
+    return outcome.status === "claimed" ? outcome.tasks.length : outcome.status;
+  };
+  /** A stream counts from its first read on. */
+  const opened = (stream: ReadableStream) => {
+    const reader = stream.getReader();
+    void reader.read();
+    return reader;
+  };
+  const events = (namespace = "n") =>
+    opened(tenants.of(namespace).stream(["leases"], undefined, UNRESTRICTED));
+  const followers = { topics: ["lease"], last: 0, lastEventId: undefined } as const;
+  const activity = (namespace = "n") =>
+    opened(tenants.of(namespace).activity({ ...followers, listener: UNRESTRICTED }));
+  const newTaskId = taskIds(env.clock, env.random);
+  const enqueue = () =>
+    tasks.enqueue([newTaskOf({ namespace: "n", id: newTaskId() }, { queue: "mail" })]);
+  return { env, tenants, claim, events, activity, enqueue, closedQueues };
+}
+
+const LIMIT = { code: "LIMIT_REACHED" };
+
+it("lets a tenant's claims, events and activity wait together up to the limit", async () => {
+  const { env, tenants, claim, events, activity } = await open(3);
+  const ended = new AbortController();
+  const waiting = claim("n", ended.signal);
+  const streams = [events(), activity()];
+  await env.clock.settle();
+  await expect(claim()).rejects.toMatchObject(LIMIT);
+  expect(() => events()).toThrow(expect.objectContaining(LIMIT));
+  expect(() => activity()).toThrow(expect.objectContaining(LIMIT));
+  // Another tenant has a limit of its own.
+  const other = events("other");
+  for (const stream of [...streams, other]) void stream.cancel();
+  await env.clock.settle();
+  const more = [events(), activity()];
+  await env.clock.settle();
+  expect(() => events()).toThrow(expect.objectContaining(LIMIT));
+  ended.abort();
+  await env.clock.settle();
+  expect(await waiting).toBe(0);
+  const last = events();
+  await env.clock.settle();
+  expect(() => events()).toThrow(expect.objectContaining(LIMIT));
+  for (const stream of [...more, last]) void stream.cancel();
+  expect(tenants.of("n")).toBe(tenants.of("n"));
+  expect(tenants.of("n")).not.toBe(tenants.of("other"));
+});
+
+it("gives a waiting claim the task that comes, but none of a closed queue", async () => {
+  const { env, claim, enqueue, closedQueues } = await open(10);
+  const waiting = claim();
+  await env.clock.advance(1_000);
+  await enqueue();
+  await env.clock.advance(1_000);
+  expect(await waiting).toBe(1);
+  closedQueues.add("mail");
+  await enqueue();
+  const ended = new AbortController();
+  const closed = claim("n", ended.signal);
+  await env.clock.advance(5_000);
+  ended.abort();
+  await env.clock.advance(1_000);
+  expect(await closed).toBe(0);
+});
+
+it("ends what waits when the server closes", async () => {
+  const { env, tenants, claim, events } = await open(10);
+  const waiting = claim();
+  const stream = events();
+  await env.clock.settle();
+  await tenants.close();
+  await env.clock.settle();
+  expect(await waiting).toBe(0);
+  for (let part = await stream.read(); !part.done; ) part = await stream.read();
+  const late = claim();
+  await env.clock.settle();
+  expect(await late).toBe(0);
+});

@@ -1,0 +1,93 @@
+/**
+ * Refuses input that a route does not have. A misspelled filter would otherwise select everything, and a
+ * reason in the body of a route that reads none would be missing in the audit.
+ */
+import { z } from "@hono/zod-openapi";
+import type { MiddlewareHandler } from "hono";
+import { invariant } from "leasehold/internal";
+import { routeOf } from "./auth/access.js";
+import { invalid } from "./problems.js";
+import type { AppEnv } from "./request.js";
+import type { App } from "./routing.js";
+
+/** Probes and scrapers may send a query; an answer of 422 to a probe would have a healthy server restarted. */
+const PROBED = new Set(["/healthz", "/readyz", "/metrics"]);
+const LONGEST_EMPTY_BODY = 64;
+
+interface Input {
+  /** The names of the query parameters. */
+  readonly query: readonly string[];
+  readonly hasBody: boolean;
+}
+
+/** @param app its routes may be declared later */
+export function refusesUnusedInput(app: App): MiddlewareHandler<AppEnv> {
+  let known: ReadonlyMap<string, Input> | undefined;
+  return async (context, next) => {
+    const { raw, path } = context.req;
+    const sent = raw.url.includes("?") ? Object.keys(context.req.queries()) : [];
+    const hasBody = mayHaveBody(raw);
+    if ((sent.length > 0 || hasBody) && !PROBED.has(path)) {
+      known ??= inputsOf(app);
+      // Paths without a route and other methods get a problem of their own.
+      const input = known.get(routeOf(context) ?? "");
+      if (input) checkQuery(sent, input);
+      if (input && hasBody && !input.hasBody) await checkNoBody(raw, input);
+    }
+    return next();
+  };
+}
+
+function checkQuery(sent: readonly string[], { query }: Input): void {
+  const unknown = sent.filter((name) => !query.includes(name));
+  if (unknown.length === 0) return;
+  const has = query.length > 0 ? `whose parameters are ${query.join(", ")}` : "which has none";
+  const problem = `is not a query parameter of this route, ${has}`;
+  throw invalid(unknown.map((path) => ({ path, problem })));
+}
+
+/** By the headers alone: to read the body stream of a request without a body would cost each release. */
+function mayHaveBody({ method, headers }: Request): boolean {
+  if (method === "GET" || method === "HEAD") return false;
+  const declared = headers.get("content-length");
+  if (declared !== null) return Number(declared) > 0;
+  return headers.has("transfer-encoding") || headers.has("content-type");
+}
+
+/** Many clients send `{}`, or a type without a body: neither says anything. */
+async function checkNoBody({ body }: Request, { query }: Input): Promise<void> {
+  const text = (await startOf(body)).trim();
+  if (text === "" || /^\{\s*\}$/.test(text)) return;
+  const instead = query.includes("reason") ? ": send the reason as ?reason=" : "";
+  throw invalid([{ path: "", problem: `must be empty, because this route takes none${instead}` }]);
+}
+
+/** The beginning of a body: longer ones are not `{}`, and need not be read whole. */
+async function startOf(body: Request["body"]): Promise<string> {
+  const decoder = new TextDecoder();
+  const reader = body?.getReader();
+  let text = "";
+  while (text.length <= LONGEST_EMPTY_BODY) {
+    const chunk = await reader?.read();
+    if (!chunk?.value) break;
+    text += decoder.decode(chunk.value, { stream: true });
+  }
+  return text;
+}
+
+/** The input of each route, in the spelling of {@link routeOf}. */
+function inputsOf(app: App): Map<string, Input> {
+  const routes = app.openAPIRegistry.definitions.flatMap((definition) =>
+    definition.type === "route" ? [definition.route] : [],
+  );
+  return new Map(
+    routes.map(({ method, path, request }) => {
+      const query: unknown = request?.query;
+      invariant(query === undefined || query instanceof z.ZodObject, "a query is an object");
+      return [
+        `${method.toUpperCase()} ${path}`,
+        { query: query ? Object.keys(query.shape) : [], hasBody: request?.body !== undefined },
+      ];
+    }),
+  );
+}

@@ -1,0 +1,109 @@
+import { describe, expect, it } from "vitest";
+import { Abort, Aborting } from "./aborting.js";
+
+const FIRST = new Error("first");
+const SECOND = new Error("second");
+const pending = () => new Promise<never>(() => {});
+
+describe("Abort", () => {
+  it("aborts once, with its first reason", () => {
+    const abort = new Abort();
+    expect([abort.aborted, abort.reason]).toEqual([false, undefined]);
+    abort.throwIfAborted();
+    const { signal } = abort;
+    expect(signal.aborted).toBe(false);
+    let aborts = 0;
+    signal.addEventListener("abort", () => (aborts += 1));
+    abort.abort(FIRST);
+    abort.abort(SECOND);
+    expect([abort.aborted, abort.reason, aborts]).toEqual([true, FIRST, 1]);
+    expect(() => abort.throwIfAborted()).toThrow(FIRST);
+    expect(signal.reason).toBe(FIRST);
+    expect(abort.signal).toBe(signal);
+  });
+
+  it("has a signal that has aborted already if it is asked for late", () => {
+    const abort = new Abort();
+    abort.abort(FIRST);
+    expect(abort.signal.aborted).toBe(true);
+    expect(abort.signal.reason).toBe(FIRST);
+  });
+
+  it("races promises: what comes first, counts", async () => {
+    const abort = new Abort();
+    expect(await abort.race(Promise.resolve(7))).toBe(7);
+    await expect(abort.race(Promise.reject(SECOND))).rejects.toBe(SECOND);
+    const races = [abort.race(pending()), abort.race(pending())];
+    abort.abort(FIRST);
+    for (const race of races) await expect(race).rejects.toBe(FIRST);
+    await expect(abort.race(Promise.resolve(7))).rejects.toBe(FIRST);
+  });
+});
+
+/** A signal that counts who listens. */
+function countedSignal() {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const listeners = new Set<unknown>();
+  const { addEventListener, removeEventListener } = signal;
+  signal.addEventListener = (...args: [never, never]) => {
+    listeners.add(args[1]);
+    addEventListener.apply(signal, args);
+  };
+  signal.removeEventListener = (...args: [never, never]) => {
+    listeners.delete(args[1]);
+    removeEventListener.apply(signal, args);
+  };
+  return { controller, signal, listeners };
+}
+
+describe("Aborting", () => {
+  it("ends all calls of a signal through one listener", async () => {
+    const aborting = new Aborting();
+    const { controller, signal, listeners } = countedSignal();
+    const calls = Array.from({ length: 3 }, () =>
+      aborting.run([undefined, signal], (abort) => abort.race(pending())),
+    );
+    expect(listeners.size).toBe(1);
+    controller.abort(FIRST);
+    for (const call of calls) await expect(call).rejects.toBe(FIRST);
+    await expect(aborting.run([signal], async () => 7)).rejects.toBe(FIRST);
+  });
+
+  it("listens no more when the last call of a signal has ended", async () => {
+    const aborting = new Aborting();
+    const { controller, signal, listeners } = countedSignal();
+    const ends: (() => void)[] = [];
+    const calls = Array.from({ length: 2 }, () =>
+      aborting.run([signal], () => new Promise<void>((resolve) => ends.push(resolve))),
+    );
+    ends[0]?.();
+    await calls[0];
+    expect(listeners.size).toBe(1);
+    // The call that has not ended is still ended by the signal.
+    const third = aborting.run([signal], (abort) => abort.race(pending()));
+    expect(listeners.size).toBe(1);
+    ends[1]?.();
+    await calls[1];
+    expect(listeners.size).toBe(1);
+    controller.abort(FIRST);
+    await expect(third).rejects.toBe(FIRST);
+    const fresh = countedSignal();
+    expect(await aborting.run([fresh.signal], async () => 7)).toBe(7);
+    expect(fresh.listeners.size).toBe(0);
+    const failing = aborting.run([fresh.signal], () => Promise.reject(SECOND));
+    await expect(failing).rejects.toBe(SECOND);
+    expect(fresh.listeners.size).toBe(0);
+  });
+
+  it("follows the signal that aborts first", async () => {
+    const aborting = new Aborting();
+    const [one, two] = [new AbortController(), new AbortController()];
+    const call = aborting.run([one.signal, two.signal], async (abort) => {
+      two.abort(SECOND);
+      one.abort(FIRST);
+      return abort.reason;
+    });
+    expect(await call).toBe(SECOND);
+  });
+});

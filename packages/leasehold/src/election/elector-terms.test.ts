@@ -1,0 +1,131 @@
+/** The edges of a term: how it ends, who leads next, and what its calls refuse. */
+import { expect, it } from "vitest";
+import { electorsWorld, untilAborted } from "../../../../tests/support/electors-world.js";
+import { StaleTokenError } from "../core/index.js";
+import type { Term } from "./elector.js";
+import { markOf } from "./leadership.js";
+
+it("is marked as an elector's, beside the metadata of its user", async () => {
+  const { clock, node } = electorsWorld();
+  const { lead, leases, stop } = node("a", { metadata: { host: "h" } });
+  const leading = lead();
+  await clock.settle();
+  const view = await leases.get("cluster");
+  expect(markOf(view!)).toBe("elector");
+  expect(JSON.parse(view?.metadata ?? "")).toMatchObject({ host: "h" });
+  stop.abort();
+  await clock.settle();
+  await leading;
+});
+
+it("is over for its elector as soon as it is asked to stop, while its work still drains", async () => {
+  const { clock, node } = electorsWorld();
+  const { elector, lead, stop } = node("a");
+  let finish = () => {};
+  let term: Term | undefined;
+  const leading = lead((own) => {
+    term = own;
+    return new Promise((resolve) => (finish = resolve));
+  });
+  expect(elector.term).toBeUndefined();
+  await clock.settle();
+  expect(elector.term).toBe(term);
+  stop.abort();
+  await clock.settle();
+  expect(elector.state).toBe("stopping");
+  expect(term?.remainingMs()).toBeGreaterThan(0);
+  expect(elector.term).toBeUndefined();
+  finish();
+  await leading;
+  expect(elector.term).toBeUndefined();
+});
+
+it("ends with a reason that says who ended it", async () => {
+  const { clock, node } = electorsWorld();
+  const { elector, lead, stop } = node("a");
+  const terms: Term[] = [];
+  const leading = lead(async (term) => {
+    terms.push(term);
+    // The work of the second term returns by itself.
+    if (terms.length === 1) await untilAborted(term);
+  });
+  await clock.advance(100);
+  const resigning = elector.resign();
+  await clock.advance(100);
+  await resigning;
+  await clock.advance(100);
+  stop.abort();
+  await clock.advance(100);
+  await leading;
+  expect(terms.map(({ signal }) => signal.reason)).toMatchObject([
+    { name: "Resigned", message: "the leader resigned" },
+    { name: "Resigned", message: "the term is over" },
+  ]);
+});
+
+it("is followed at once by another candidate's if the leader names itself", async () => {
+  const { clock, node } = electorsWorld();
+  const [a, b] = [node("a"), node("b")];
+  const both = [a.lead(), b.lead()];
+  await clock.advance(100);
+  const resigning = a.elector.resign({ successor: "a" });
+  await clock.advance(100);
+  await resigning;
+  expect([a.elector.state, b.elector.state]).toEqual(["waiting", "leading"]);
+  for (const { leases } of [b, a]) await leases.close();
+  await Promise.all(both);
+});
+
+it("is followed by any candidate's 5 s after a named successor has not come", async () => {
+  const { clock, node } = electorsWorld();
+  const [a, b] = [node("a"), node("b")];
+  const both = [a.lead(), b.lead()];
+  await clock.advance(100);
+  const resigning = a.elector.resign({ successor: "absent" });
+  await clock.advance(4_500);
+  expect([a.elector.state, b.elector.state]).toEqual(["waiting", "waiting"]);
+  await clock.advance(2_000);
+  await resigning;
+  expect([a.elector.state, b.elector.state]).toContain("leading");
+  for (const { leases } of [a, b]) await leases.close();
+  await Promise.all(both);
+});
+
+it("outlives the errors of calls, unless a leader's write was stale", async () => {
+  const { clock, node } = electorsWorld();
+  const { elector, lead, stop } = node("a");
+  const leading = lead();
+  await clock.advance(100);
+  const stale = new StaleTokenError("table", 1, 2);
+  await expect(elector.runIfLeader(() => Promise.reject(stale))).rejects.toBe(stale);
+  const other = new Error("other");
+  const failing = elector.runIfLeader(() => Promise.reject(other), { leaderWrite: true });
+  await expect(failing).rejects.toBe(other);
+  expect(elector.term?.checkAlive()).toBe(true);
+  stop.abort();
+  await clock.settle();
+  await leading;
+});
+
+it("refuses calls with wrong arguments by their names", async () => {
+  const { node } = electorsWorld();
+  const { elector } = node("a");
+  const refused = (path: string) => ({ code: "INVALID_OPTION", path });
+  await expect(elector.lead("work" as never)).rejects.toMatchObject(refused("work"));
+  await expect(elector.lead(async () => {}, { signal: 1 as never })).rejects.toMatchObject(
+    refused("signal"),
+  );
+  await expect(elector.resign({ successor: "" })).rejects.toMatchObject(refused("successor"));
+  await expect(elector.resign({ to: "b" } as never)).rejects.toMatchObject(refused("to"));
+  await expect(elector.runIfLeader("work" as never)).rejects.toMatchObject(refused("work"));
+  const leaderWrite = "yes" as never;
+  await expect(elector.runIfLeader(() => {}, { leaderWrite })).rejects.toMatchObject(
+    refused("leaderWrite"),
+  );
+  for (const [options, path] of [
+    [undefined, "options"],
+    [{}, "signal"],
+  ] as const) {
+    expect(() => elector.observe(options as never)).toThrow(expect.objectContaining(refused(path)));
+  }
+});

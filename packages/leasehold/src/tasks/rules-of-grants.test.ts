@@ -1,0 +1,369 @@
+/** What a store decides about a task: what is answered, and what it keeps. Times in milliseconds. */
+import { describe, expect, it } from "vitest";
+import { taskLeaseId } from "../env/index.js";
+import { newTaskOf } from "../testing/task-suite/new-task.js";
+import type { NewTask } from "./port.js";
+import type { TaskRecord } from "./record.js";
+import * as rules from "./rules.js";
+
+const KEY = { namespace: "default", id: "00000000-0000-7000-8000-000000000000" };
+const [CLAIM, OTHER_CLAIM] = ["1".repeat(32), "2".repeat(32)];
+const claimBy = (claimId: string, holder = "w1") => ({
+  namespace: KEY.namespace,
+  claimId,
+  holder,
+  queues: ["queue"],
+  kinds: null,
+  limit: 1,
+  ttlMs: 1_000,
+});
+const next = (last: number) => last + 1;
+
+function pending(change: Partial<NewTask> = {}, nowMs = 0): TaskRecord {
+  const { record } = rules.enqueue(null, null, newTaskOf(KEY, change), nowMs);
+  if (!record) throw new Error("it is new");
+  return record;
+}
+const claimed = (record: TaskRecord, nowMs = 0, claimId = CLAIM, holder = "w1") =>
+  rules.claim(record, claimBy(claimId, holder), nowMs, next);
+const grantOf = ({ last }: TaskRecord) => ({
+  ...KEY,
+  leaseId: last?.leaseId ?? "",
+  token: last?.token ?? 0,
+});
+const running = (change: Partial<NewTask> = {}) => claimed(pending(change)).record;
+const failure = (record: TaskRecord, more: object = {}) => ({
+  ...grantOf(record),
+  error: "broken",
+  retryInMs: null,
+  ...more,
+});
+const refused = (reason: string) => ({ status: "refused", reason });
+
+describe("enqueue", () => {
+  it("makes a pending task that is due now, or when it says", () => {
+    const at = "2020-01-01T00:00:00.000Z";
+    const { record, outcome } = rules.enqueue(null, null, newTaskOf(KEY, { data: { a: 1 } }), 7);
+    expect(outcome).toEqual({ status: "enqueued", id: KEY.id });
+    expect(record).toMatchObject({
+      state: "pending",
+      data: '{"a":1}',
+      output: "null",
+      error: null,
+      failures: 0,
+      crashes: 0,
+      createdAtMs: 7,
+      scheduledAtMs: 7,
+      finishedAtMs: null,
+      last: null,
+      earlier: [],
+    });
+    expect(pending({ scheduledAt: at }, 7)).toMatchObject({ scheduledAtMs: Date.parse(at) });
+  });
+
+  it("repeated changes nothing, and a duplicate names the task that there is", () => {
+    const first = running();
+    const again = rules.enqueue(first, null, newTaskOf(KEY), 9);
+    expect(again).toEqual({ record: first, outcome: { status: "enqueued", id: KEY.id } });
+    const rival = { ...first, id: "rival" };
+    const duplicate = rules.enqueue(null, rival, newTaskOf(KEY), 9);
+    expect(duplicate).toEqual({ record: null, outcome: { status: "duplicate", id: "rival" } });
+  });
+});
+
+describe("claim", () => {
+  it("gives a due task to its holder until its expiry", () => {
+    const at = new Date(0).toISOString();
+    const { record, outcome } = claimed(pending({ data: [1], priority: 3, dedupeKey: "d" }), 40);
+    const leaseId = taskLeaseId(CLAIM, KEY.id);
+    expect(outcome).toEqual({
+      id: KEY.id,
+      kind: "kind",
+      queue: "queue",
+      priority: 3,
+      data: [1],
+      leaseId,
+      token: 1,
+      attempt: 1,
+      failures: 0,
+      crashes: 0,
+      maxAttempts: 3,
+      dedupeKey: "d",
+      scheduledAt: at,
+      previousHolder: null,
+      ttlMs: 1_000,
+      remainingMs: 1_000,
+    });
+    expect(record.state).toBe("running");
+    expect(record.last).toEqual({
+      attempt: 1,
+      holder: "w1",
+      leaseId,
+      token: 1,
+      ttlMs: 1_000,
+      startedAtMs: 40,
+      heartbeatAtMs: null,
+      expiresAtMs: 1_040,
+      endedAtMs: null,
+      result: null,
+      error: null,
+      progress: "null",
+    });
+  });
+
+  it("counts attempts and tokens on, and keeps earlier grants", () => {
+    const first = running();
+    const back = rules.requeue(first, grantOf(first), 10).record as TaskRecord;
+    const { record, outcome } = claimed(back, 20, OTHER_CLAIM, "w2");
+    expect(outcome).toMatchObject({ attempt: 2, token: 2, previousHolder: "w1" });
+    expect(record.earlier).toEqual([back.last]);
+    const again = rules.requeue(record, grantOf(record), 30).record as TaskRecord;
+    const third = claimed(again, 40, "3".repeat(32), "w3");
+    expect(third.outcome).toMatchObject({ attempt: 3, previousHolder: "w2" });
+    expect(third.record.earlier.map(({ holder }) => holder)).toEqual(["w1", "w2"]);
+  });
+
+  it("is not asked for tasks that are not due, nor given a token that does not grow", () => {
+    expect(() => claimed(running(), 0, OTHER_CLAIM)).toThrow("pending");
+    expect(() => claimed(pending({}, 50), 49)).toThrow("due");
+    const first = running();
+    const back = rules.requeue(first, grantOf(first), 10).record as TaskRecord;
+    expect(() => rules.claim(back, claimBy(OTHER_CLAIM), 20, (last) => last)).toThrow("tokens");
+  });
+
+  it("repeated answers the same grant while it lives, and nothing to another claim", () => {
+    const record = running();
+    expect(rules.claimAgain(record, CLAIM, 999)).toMatchObject({ token: 1, remainingMs: 1 });
+    expect(rules.claimAgain(record, CLAIM, 1_000)).toBeNull();
+    expect(rules.claimAgain(record, OTHER_CLAIM, 0)).toBeNull();
+    expect(rules.claimAgain(pending(), CLAIM, 0)).toBeNull();
+    const done = rules.complete(record, { ...grantOf(record), output: 1 }, 10).record as TaskRecord;
+    expect(rules.claimAgain(done, CLAIM, 10)).toBeNull();
+  });
+});
+
+describe("heartbeat", () => {
+  it("extends the grant, never shortens it, and keeps its progress", () => {
+    const record = running();
+    const beat = (from: TaskRecord, nowMs: number, ttlMs: number, more: object = {}) =>
+      rules.heartbeat(from, { ...grantOf(from), ttlMs, ...more }, nowMs);
+    const first = beat(record, 500, 1_000, { progress: { done: 5 } });
+    expect(first.outcome).toEqual({ status: "renewed", ttlMs: 1_000, remainingMs: 1_000 });
+    expect(first.record?.last).toMatchObject({
+      heartbeatAtMs: 500,
+      expiresAtMs: 1_500,
+      progress: '{"done":5}',
+    });
+    const second = beat(first.record as TaskRecord, 600, 10);
+    expect(second.outcome).toEqual({ status: "renewed", ttlMs: 10, remainingMs: 900 });
+    expect(second.record?.last).toMatchObject({ expiresAtMs: 1_500, progress: '{"done":5}' });
+  });
+
+  it.each([
+    ["no task", null, 0, "unknown"],
+    ["an expired grant", running(), 1_000, "expired"],
+    ["a task that waits", pending(), 0, "taken"],
+  ] as const)("is refused for %s", (_, record, nowMs, reason) => {
+    const grant = record ? grantOf(record) : { ...KEY, leaseId: "l", token: 1 };
+    const { outcome, record: after } = rules.heartbeat(record, { ...grant, ttlMs: 1 }, nowMs);
+    expect(outcome).toEqual(refused(reason));
+    expect(after).toBe(record);
+  });
+
+  it("is refused for another token or lease id", () => {
+    const record = running();
+    for (const wrong of [{ token: 2 }, { leaseId: "other" }]) {
+      const asked = { ...grantOf(record), ttlMs: 1, ...wrong };
+      expect(rules.heartbeat(record, asked, 0).outcome).toEqual(refused("taken"));
+    }
+  });
+});
+
+describe("complete", () => {
+  it("ends the task with its output, and repeated answers the first one", () => {
+    const record = running();
+    const first = rules.complete(record, { ...grantOf(record), output: { a: 1 } }, 300);
+    expect(first.outcome).toEqual({ status: "completed", repeated: false, output: { a: 1 } });
+    const done = first.record as TaskRecord;
+    expect(done).toMatchObject({ state: "done", output: '{"a":1}', finishedAtMs: 300 });
+    expect(done.last).toMatchObject({ result: "done", endedAtMs: 300, error: null });
+    // Also after its expiry.
+    const again = rules.complete(done, { ...grantOf(done), output: "other" }, 9_000);
+    expect(again.outcome).toEqual({ status: "completed", repeated: true, output: { a: 1 } });
+    expect(again.record).toBe(done);
+    const late = rules.complete(done, { ...grantOf(done), token: 9, output: 1 }, 300);
+    expect(late).toEqual({ record: done, outcome: refused("finished") });
+    const expired = rules.complete(record, { ...grantOf(record), output: 1 }, 1_000);
+    expect(expired).toEqual({ record, outcome: refused("expired") });
+    const none = rules.complete(null, { ...grantOf(record), output: 1 }, 0);
+    expect(none).toEqual({ record: null, outcome: refused("unknown") });
+  });
+});
+
+describe("fail", () => {
+  it("lets the task wait for its next attempt, and repeated says how long", () => {
+    const record = running({ backoffMs: 1_000 });
+    const { outcome, record: after } = rules.fail(record, failure(record), 100, 0);
+    expect(outcome).toEqual({ status: "recorded", state: "pending", retryInMs: 500 });
+    const waiting = after as TaskRecord;
+    expect(waiting).toMatchObject({
+      state: "pending",
+      failures: 1,
+      error: "broken",
+      scheduledAtMs: 600,
+      finishedAtMs: null,
+    });
+    expect(waiting.last).toMatchObject({ result: "failed", error: "broken", endedAtMs: 100 });
+    const again = (nowMs: number) => rules.fail(waiting, failure(waiting), nowMs, 0.9);
+    expect(again(250)).toEqual({
+      record: waiting,
+      outcome: { status: "recorded", state: "pending", retryInMs: 350 },
+    });
+    expect(again(700).outcome).toMatchObject({ retryInMs: 0 });
+    const next = claimed(waiting, 600, OTHER_CLAIM).record;
+    const late = rules.fail(next, failure(record), 700, 0);
+    expect(late).toEqual({ record: next, outcome: refused("taken") });
+  });
+
+  it("waits as long as its caller says", () => {
+    const record = running();
+    const { outcome, record: after } = rules.fail(record, failure(record, { retryInMs: 7 }), 1, 0);
+    expect(outcome).toMatchObject({ state: "pending", retryInMs: 7 });
+    expect(after).toMatchObject({ scheduledAtMs: 8 });
+  });
+
+  it.each([
+    ["that is final", { maxAttempts: 3 }, { final: true }],
+    ["of the last attempt", { maxAttempts: 1 }, {}],
+  ])("%s ends the task, and repeated says so", (_, change, more) => {
+    const record = running(change);
+    const first = rules.fail(record, failure(record, more), 100, 0);
+    const outcome = { status: "recorded", state: "dead", retryInMs: null };
+    expect(first.outcome).toEqual(outcome);
+    expect(first.record).toMatchObject({ state: "dead", failures: 1, finishedAtMs: 100 });
+    const dead = first.record as TaskRecord;
+    const again = rules.fail(dead, failure(dead), 9_000, 0);
+    expect(again).toEqual({ record: dead, outcome });
+    const cancelled = { ...dead, state: "cancelled" as const };
+    expect(rules.fail(cancelled, failure(dead), 9_000, 0).outcome).toEqual(refused("cancelled"));
+  });
+
+  it("is refused after the expiry, and without a task", () => {
+    const record = running();
+    expect(rules.fail(record, failure(record), 1_000, 0).outcome).toEqual(refused("expired"));
+    expect(rules.fail(null, failure(record), 0, 0).outcome).toEqual(refused("unknown"));
+    const done = rules.complete(record, { ...grantOf(record), output: 1 }, 1).record as TaskRecord;
+    expect(rules.fail(done, failure(record), 1, 0).outcome).toEqual(refused("finished"));
+  });
+});
+
+describe("requeue", () => {
+  it("gives the task back to its place, and repeated is answered alike", () => {
+    const record = running();
+    const { outcome, record: after } = rules.requeue(record, grantOf(record), 100);
+    expect(outcome).toEqual({ status: "returned" });
+    const back = after as TaskRecord;
+    expect(back).toMatchObject({ state: "pending", scheduledAtMs: 0, failures: 0, crashes: 0 });
+    expect(back.last).toMatchObject({ result: "returned", endedAtMs: 100 });
+    const again = rules.requeue(back, grantOf(record), 9_000);
+    expect(again).toEqual({ record: back, outcome: { status: "returned" } });
+    const other = rules.requeue(back, { ...grantOf(record), token: 9 }, 100);
+    expect(other).toEqual({ record: back, outcome: refused("taken") });
+    const next = claimed(back, 200, OTHER_CLAIM).record;
+    expect(rules.requeue(next, grantOf(record), 200).outcome).toEqual(refused("taken"));
+    expect(rules.requeue(record, grantOf(record), 1_000).outcome).toEqual(refused("expired"));
+    expect(rules.requeue(null, grantOf(record), 0).outcome).toEqual(refused("unknown"));
+  });
+
+  it("does not answer for a failure as if it were one", () => {
+    const record = running();
+    const failed = rules.fail(record, failure(record), 1, 0).record as TaskRecord;
+    expect(rules.requeue(failed, grantOf(record), 1).outcome).toEqual(refused("expired"));
+    const back = rules.requeue(record, grantOf(record), 1).record as TaskRecord;
+    expect(rules.fail(back, failure(record), 1, 0).outcome).toEqual(refused("expired"));
+    const cancelled = rules.cancel(back, 2).record;
+    expect(rules.requeue(cancelled, grantOf(record), 3).outcome).toEqual(refused("cancelled"));
+  });
+});
+
+describe("cancel", () => {
+  it("ends a task that waits or runs, with its grant, and repeated is ok", () => {
+    const waiting = rules.cancel(pending(), 50);
+    expect(waiting.outcome).toEqual({ status: "ok", state: "cancelled" });
+    expect(waiting.record).toMatchObject({ state: "cancelled", finishedAtMs: 50, last: null });
+    const record = running();
+    const stopped = rules.cancel(record, 60).record as TaskRecord;
+    expect(stopped).toMatchObject({ state: "cancelled", finishedAtMs: 60 });
+    expect(stopped.last).toMatchObject({ result: "cancelled", endedAtMs: 60 });
+    const again = rules.cancel(stopped, 70);
+    expect(again).toEqual({ record: stopped, outcome: { status: "ok", state: "cancelled" } });
+  });
+
+  it("leaves alone what has ended, and what there is not", () => {
+    const record = running();
+    const done = rules.complete(record, { ...grantOf(record), output: 1 }, 1).record;
+    const conflict = { status: "conflict", state: "done" };
+    expect(rules.cancel(done, 2)).toEqual({ record: done, outcome: conflict });
+    expect(rules.cancel(null, 2)).toEqual({ record: null, outcome: { status: "unknown" } });
+  });
+});
+
+describe("retry", () => {
+  const dead = () => {
+    const record = running({ maxAttempts: 1 });
+    const failed = rules.fail(record, failure(record), 100, 0).record as TaskRecord;
+    return { ...failed, crashes: 2 };
+  };
+
+  it("lets a dead or cancelled task start over, and a waiting one at once", () => {
+    for (const record of [dead(), { ...dead(), state: "cancelled" as const }]) {
+      const { outcome, record: after } = rules.retry(record, null, 500);
+      expect(outcome).toEqual({ status: "ok", state: "pending" });
+      expect(after).toMatchObject({
+        state: "pending",
+        failures: 0,
+        crashes: 0,
+        scheduledAtMs: 500,
+        finishedAtMs: null,
+        last: record.last,
+      });
+    }
+    const late = { ...pending(), scheduledAtMs: 9_000 };
+    expect(rules.retry(late, null, 500).record).toMatchObject({ scheduledAtMs: 500 });
+    const due = { ...pending(), scheduledAtMs: 100 };
+    // A rival is no obstacle to a task that waits already.
+    expect(rules.retry(due, dead(), 500).record).toMatchObject({ scheduledAtMs: 100 });
+  });
+
+  it("is a conflict for tasks that run or are done, or while a rival is unfinished", () => {
+    const record = running();
+    const done = rules.complete(record, { ...grantOf(record), output: 1 }, 1).record;
+    for (const [one, rival] of [
+      [record, null],
+      [done, null],
+      [dead(), pending()],
+    ] as const) {
+      const { outcome, record: after } = rules.retry(one, rival, 500);
+      expect(outcome).toEqual({ status: "conflict", state: one?.state });
+      expect(after).toBe(one);
+    }
+    expect(rules.retry(null, null, 0)).toEqual({ record: null, outcome: { status: "unknown" } });
+  });
+});
+
+describe("reap", () => {
+  it("gives a task back whose grant has expired, and not before", () => {
+    const record = running({ crashLimit: 2 });
+    expect(rules.reap(record, 999)).toBeNull();
+    const first = rules.reap(record, 1_000);
+    expect(first?.outcome).toEqual({ ...KEY, holder: "w1", token: 1, state: "pending" });
+    const back = first?.record as TaskRecord;
+    expect(back).toMatchObject({ state: "pending", crashes: 1, failures: 0, finishedAtMs: null });
+    expect(back.last).toMatchObject({ result: "expired", endedAtMs: 1_000 });
+    expect(rules.reap(back, 2_000)).toBeNull();
+    const second = rules.reap(claimed(back, 2_000, OTHER_CLAIM, "w2").record, 3_000);
+    expect(second?.outcome).toEqual({ ...KEY, holder: "w2", token: 2, state: "dead" });
+    expect(second?.record).toMatchObject({ state: "dead", crashes: 2, finishedAtMs: 3_000 });
+    expect(second?.record.last).toMatchObject({ result: "expired" });
+  });
+});
