@@ -97,9 +97,9 @@ describe("the check of the examples", () => {
       "the status is 404, printed is 200",
     ],
     [
-      "a parameter that the document does not know",
-      `## Health\n${example("GET /healthz?deep=true", 'HTTP/1.1 200 OK\n\n{ "…": "…" }')}`,
-      "the query has no parameter deep",
+      "a query parameter that the route does not have",
+      `## Tasks\n${example("GET /api/tasks/counts?deep=true", 'HTTP/1.1 200 OK\n\n{ "…": "…" }')}`,
+      "the status is 422, printed is 200",
     ],
     [
       "a command that fails",

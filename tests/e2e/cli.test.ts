@@ -164,7 +164,7 @@ describe("run", SLOW, () => {
       "true",
     ]);
     expect(lost.code).toBe(69);
-    expect(lost.stderr).toMatch(/^leasehold: STORE_UNAVAILABLE: /);
+    expect(lost.stderr).toMatch(/^leasehold: STORE_UNAVAILABLE: /m);
     expect(lost.stderr).not.toMatch(/^ +at /m);
     const usage = [
       "run",
@@ -194,7 +194,8 @@ describe("serve, worker, enqueue, tasks, generate", SLOW, () => {
   });
 
   const worker = async (queue: string, ...args: string[]) => {
-    const common = ["--store", server.url, "--handlers", HANDLERS, "--queue", queue];
+    const store = args.includes("--store") ? [] : ["--store", server.url];
+    const common = [...store, "--handlers", HANDLERS, "--queue", queue];
     const cli = new Cli(["worker", ...common, ...args]);
     await cli.until(({ err }) => err.some((line) => line.includes('"working"')));
     return cli;

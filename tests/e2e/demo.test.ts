@@ -54,8 +54,8 @@ const allGone = (pids: readonly number[]) =>
   );
 
 function demo(...args: string[]): Cli {
-  const store = `pglite:${join(folder, "store")}`;
-  return new Cli(["demo", "--plain", "--port", "0", "--store", store, "--ttl", "1500ms", ...args]);
+  const store = args.includes("--store") ? [] : ["--store", `pglite:${join(folder, "store")}`];
+  return new Cli(["demo", "--plain", "--port", "0", ...store, "--ttl", "1500ms", ...args]);
 }
 
 it("does tasks, hands over, refuses, drains, and goes on where it stopped", {
@@ -176,7 +176,9 @@ describePostgres("on a PostgreSQL server", () => {
     const { password } = new URL(url);
     if (password) expect(store).not.toContain(`:${password}@`);
     await cli.until(has("task.completed"));
-    expect(await cli.end("SIGINT")).toMatchObject({ code: 0, stderr: "" });
+    // A busy machine connects late, which the command says.
+    const stderr = expect.stringMatching(/^(leasehold: no connection to .*)?$/);
+    expect(await cli.end("SIGINT")).toMatchObject({ code: 0, stderr });
     await allGone(pidsOf(cli));
     await drop();
   });

@@ -26,6 +26,7 @@ import {
   StillRunningError,
   StoreMisconfiguredError,
   StoreUnavailableError,
+  TaskConflictError,
 } from "../../packages/leasehold/src/index.js";
 import { http } from "../../packages/leasehold/src/stores/http/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
@@ -438,6 +439,25 @@ const CASES: Readonly<Record<ErrorCode, readonly [name: string, expected: Expect
         outcome: "none",
         message: /^this code already runs under the lease on "r", and would wait for itself/,
         fields: { resource: "r" },
+      },
+    ],
+  ],
+  TASK_CONFLICT: [
+    [
+      "an id that another task has",
+      {
+        async cause() {
+          await using leases = await connect("memory:");
+          const mail = defineTask("mail");
+          const id = "01920000-0000-7000-8000-000000000001";
+          await leases.tasks.enqueue(mail, 1, { id });
+          return await refusal(() => leases.tasks.enqueue(mail, 2, { id }));
+        },
+        kind: TaskConflictError,
+        retryable: false,
+        outcome: "none",
+        message: /exists with another kind, queue or data.*: enqueue new work under a new id$/,
+        fields: { id: "01920000-0000-7000-8000-000000000001" },
       },
     ],
   ],

@@ -25,7 +25,10 @@ describe("a URL of etcd", () => {
     ["etcd://a:x", "url must name hosts like host:2379, separated by commas"],
     ["etcd://a,,b", "url must name hosts like host:2379, separated by commas"],
     ["etcd://alice@a", "url must name a user as user:password@"],
-    ["etcd://a?ttl=3", "url: ?ttl is unknown; there is ?tls"],
+    [
+      "etcd://a?ttl=3",
+      "url: ?ttl is not a parameter of etcd: URLs (known are ?tls); did you mean ?tls=",
+    ],
     ["etcd://a?tls=maybe", 'url: ?tls must be "true" or "false"'],
     ["etcd://a/%zz", "url must have its user and path percent-encoded"],
   ])("%s is refused", (url, message) => {

@@ -238,6 +238,46 @@ describeRedis("waiters on Redis", () => {
     expect(await keysOfLines()).toEqual([]);
   });
 
+  it("leave nothing that keeps others out, where only a part of one is left", async () => {
+    const store = await openStore();
+    const queue = keys.queue({ namespace, resource: "part" });
+    const held = requestOf("part");
+    await store.acquire([held]);
+    await store.acquire([waiterOf("part", 5_000)]);
+    const [place = ""] = await ticketsOf("part");
+    // Its position is gone, and its expiry stays.
+    await server.ask("zremrangebyrank", queue, 0, 1);
+    expect(await server.ask("zrange", queue, 0, -1)).toEqual([`@${place}`]);
+    await store.release([held]);
+    const newcomer = requestOf("part");
+    expect(await store.acquire([newcomer])).toMatchObject([
+      { status: "held", holder: "", grantId: null },
+    ]);
+    await until(expect, "the end of its reservation", async () =>
+      (await store.acquire([newcomer])).some(({ status }) => status === "acquired"),
+    );
+    // It has expired, so the next who looks at the queue removes it.
+    await server.ask("zadd", queue, "XX", "1000000000001", `@${place}`);
+    const next = waiterOf("part");
+    expect(await store.acquire([next])).toMatchObject([{ status: "held", ahead: 0 }]);
+    expect(await server.ask("zrank", queue, `@${place}`)).toBe(null);
+    expect(await ticketsOf("part")).toEqual([grantIdOf(next.leaseId)]);
+  });
+
+  it("reserve nothing while the clock is set back", async () => {
+    const store = await openStore();
+    const held = requestOf("back");
+    await store.acquire([held]);
+    await store.acquire([waiterOf("back")]);
+    await store.release([held]);
+    expect(await store.acquire([requestOf("back")])).toMatchObject([{ status: "held" }]);
+    // As if the release had been an hour from now.
+    const [seconds] = (await server.ask("time")) as [string];
+    const record = keys.record({ namespace, resource: "back" });
+    await server.ask("hset", record, "expiresAt", `${Number(seconds) + 3_600}000000`);
+    expect(await store.acquire([requestOf("back")])).toMatchObject([{ status: "acquired" }]);
+  });
+
   it("neither grant nor forget anything while the memory is full", async () => {
     const store = await openStore();
     const held = requestOf("full");

@@ -1,5 +1,5 @@
 /** URLs whose port belongs to another kind of server: real ones, and each scheme against each of them. */
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -7,8 +7,10 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, Server } from "node:net";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { connect, migrate, StoreMisconfiguredError } from "../../packages/leasehold/src/index.js";
+import { compile } from "../support/compile.js";
 import { type FreshDatabase, freshDatabase } from "../support/postgres.js";
 import { temporaryFolder } from "../support/processes.js";
 import { describeRedis, type RedisServer, startRedis } from "../support/redis-engine.js";
@@ -122,6 +124,27 @@ describeRedis("a URL with the port of another kind of server", () => {
       expect(String(error)).not.toContain("secret");
     },
   );
+
+  it("lets the process end when it is refused", async () => {
+    const program = await compile(new URL("../support/give-up-and-idle.ts", import.meta.url));
+    const silent = `127.0.0.1:${ports.get("Redis")}`;
+    const urls = [
+      `postgres://u:p@${silent}/x`,
+      `redis://127.0.0.1:${ports.get("HTTP")}`,
+      `rediss://${silent}`,
+      `zookeeper://${silent}`,
+      await kubeconfig(`https://${silent}`),
+    ];
+    try {
+      for (const url of urls) {
+        const { stdout } = await promisify(execFile)(process.execPath, [program.path, url]);
+        const expected = { url, code: "STORE_MISCONFIGURED", held: [] };
+        expect({ url, ...(JSON.parse(stdout) as object) }).toEqual(expected);
+      }
+    } finally {
+      await program.remove();
+    }
+  });
 
   it("is refused by migrate too", async () => {
     const url = `postgres://127.0.0.1:${ports.get("Redis")}/x`;

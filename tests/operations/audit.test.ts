@@ -27,7 +27,7 @@ function revocation(target: string): Act {
   return {
     namespace,
     actor: "cli:tester",
-    action: "lease.revoke",
+    action: "lease.revoke" as const,
     target,
     reason: "it hangs",
   };
@@ -174,10 +174,13 @@ for (const engine of CONTROL_ENGINES) {
         },
       ]);
       const act = async (verb: "cancel" | "retry" | "delete") =>
-        control.perform({ ...revocation(id), action: `task.${verb}` }, async ({ tasks: acts }) => {
-          const [value] = await acts[verb]([key]);
-          return { value, details: { ...value } };
-        });
+        control.perform(
+          { ...revocation(id), action: `task.${verb}` as const },
+          async ({ tasks: acts }) => {
+            const [value] = await acts[verb]([key]);
+            return { value, details: { ...value } };
+          },
+        );
       expect(await act("delete")).toEqual({ status: "conflict", state: "pending" });
       expect(await act("cancel")).toEqual({ status: "ok", state: "cancelled" });
       expect(await act("retry")).toEqual({ status: "ok", state: "pending" });
@@ -403,7 +406,7 @@ SQL_ENGINES[1]?.describe("an act that cannot be entered for long in PostgreSQL",
       const grant = { namespace, resource, leaseId: newLeaseId(systemEnv.random), ttlMs: 60_000 };
       await leases.acquire([{ ...grant, holder: "h" }]);
       const pause = { namespace, kind: "resource", name: resource, reason: "it hangs" } as const;
-      const act = { ...revocation(resource), action: "resource.pause" };
+      const act = { ...revocation(resource), action: "resource.pause" as const };
       const pausing = control.perform(act, async ({ pauses }) => ({
         value: await pauses.set({ ...pause, actor: "cli:tester" }),
         details: {},
@@ -439,10 +442,13 @@ describe("acts on leases that another store keeps", () => {
     expect(result).toMatchObject({ phase: "result" });
     expect(JSON.parse(result?.details ?? "")).toEqual({ intent: intent?.seq, status: "revoked" });
 
-    await control.perform({ ...revocation("n"), action: "limits.set" }, async ({ limits }) => ({
-      value: await limits.set(namespace, { leases: 1 }),
-      details: {},
-    }));
+    await control.perform(
+      { ...revocation("n"), action: "limits.set" as const },
+      async ({ limits }) => ({
+        value: await limits.set(namespace, { leases: 1 }),
+        details: {},
+      }),
+    );
     expect((await entriesOf(control, "n")).map(({ phase }) => phase)).toEqual(["done"]);
   });
 

@@ -1,5 +1,5 @@
 /** API keys and the commands about them, directly on the stores. */
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
@@ -463,6 +463,8 @@ describePostgres("on the command line", () => {
   });
 
   it("wrong usage ends with 64", async () => {
+    const link = join(directory, "link");
+    await symlink(join(directory, "elsewhere"), link);
     const create = ["keys", "create", "--name", "x"];
     for (const args of [
       create,
@@ -476,6 +478,7 @@ describePostgres("on the command line", () => {
       ["limits", "set", "--reason", "x"],
       ["audit", "verify", "--checkpoint", join(directory, "missing")],
       ["audit", "export", "--out", join(directory, "missing", "audit.jsonl")],
+      ["audit", "export", "--out", link],
     ]) {
       expect(await leasehold(...args)).toMatchObject({ code: 64, out: "" });
     }

@@ -27,7 +27,7 @@ for (const engine of CONTROL_ENGINES) {
     const act = ({ kind, name }: PauseKey, verb: "pause" | "resume") => ({
       namespace,
       actor: "key:1",
-      action: `${kind}.${verb}`,
+      action: `${kind}.${verb}` as const,
       target: name,
       reason: "freeze",
     });

@@ -157,27 +157,28 @@ describe("why, through a server, explains", () => {
   explainsPauses(() => server.url);
 });
 
-describe("why, with options on the command line,", () => {
-  it("repeats the store and the namespace in the commands, but no key", async () => {
-    const resource = fresh();
-    await using leases = await connect(server.url, { graceMs: 0 });
-    await leases.acquire(resource, { ttlMs: TTL_MS });
-    const url = server.url.replace("http://", "http://lh_secret@");
-    const typed = ["--store", url, "--namespace", "default"];
-    const { code, stdout } = await leasehold(["why", resource, ...typed]);
-    expect(code).toBe(75);
-    const shown = url.replace("lh_secret", "\\*\\*\\*");
-    expect(stdout).toMatch(new RegExp(`revoke .* --store '${shown}/?' --namespace default\\n`));
-    expect(stdout).not.toContain("lh_secret");
-  });
-});
-
 describePostgres("why, on PostgreSQL, explains", () => {
   let database: FreshDatabase;
   beforeAll(async () => {
     database = await freshDatabase();
   });
   afterAll(() => database.drop());
+
+  it("a grant, and repeats the store and the namespace in the commands, but no key", async () => {
+    const resource = fresh();
+    const own = await serve(database.url);
+    const create = ["keys", "create", "--name", "n", "--role", "admin", "--store", database.url];
+    const { stdout: key } = await leasehold(create);
+    const url = own.url.replace("http://", `http://${key}@`);
+    await using leases = await connect(url, { graceMs: 0 });
+    await leases.acquire(resource, { ttlMs: TTL_MS });
+    const typed = ["--store", url, "--namespace", "default"];
+    const { code, stdout } = await leasehold(["why", resource, ...typed]);
+    expect(code).toBe(75);
+    const shown = url.replace(key, "\\*\\*\\*");
+    expect(stdout).toMatch(new RegExp(`revoke .* --store '${shown}/?' --namespace default\\n`));
+    expect(stdout).not.toContain(key);
+  });
   explains(() => database.url);
   explainsWaiters(() => database.url);
   explainsPauses(() => database.url);

@@ -30,7 +30,7 @@ export function checkFresh(folder: string, made: string): void {
 export interface CliOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Written to stdin, which is then closed. */
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
   readonly cwd?: string;
   /** Another script of the package instead of the command line. */
   readonly script?: string;

@@ -320,6 +320,14 @@ export const STORE_CALLS: readonly Call[] = [
     sql("task-counts", "Counts the tasks of each state.", "namespace"),
   ],
   [
+    async ({ tasks }) => tasks.dueKinds?.({ namespace, dueForMs: 10_000, limit: 1_000 }),
+    sql(
+      "task-due-kinds",
+      "Counts due tasks by queue and kind, up to a limit.",
+      "namespace dueForMs limit",
+    ),
+  ],
+  [
     ({ tasks }, skip) => {
       skip(3_600_000);
       return tasks.reap();

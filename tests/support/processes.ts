@@ -20,7 +20,7 @@ export interface ChildOptions {
   /** All of it. Default: this process's, without the warnings of clients that lose leases on purpose. */
   readonly env?: NodeJS.ProcessEnv;
   /** Written to stdin, which is then closed. Default: it stays open, for say(). */
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
   readonly cwd?: string;
   /** The time it sees, where libfaketime is installed. */
   readonly clock?: FakeClock;

@@ -43,7 +43,7 @@ export interface Thing {
 
 const TTL_MS = 600_000;
 
-class Things {
+export class Things {
   readonly #newTaskId: () => string;
   #count = 0;
 
@@ -123,7 +123,7 @@ class Things {
       async pause() {
         if (!exists) return;
         const pause = { namespace, kind: "prefix" as const, name: resource, reason: mark };
-        const act = { namespace, actor: mark, action: "prefix.pause", target: resource };
+        const act = { namespace, actor: mark, action: "prefix.pause" as const, target: resource };
         await control?.perform({ ...act, reason: mark }, async ({ pauses }) => ({
           value: await pauses.set({ ...pause, actor: mark }),
           details: {},

@@ -1,0 +1,244 @@
+/** Arguments that the command line refuses instead of ignoring them, and lists that say what they leave out. */
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
+
+const SLOW = { timeout: 120_000 };
+
+let server: Serving;
+beforeAll(async () => {
+  checkBuild();
+  server = await serve();
+});
+afterAll(() => endAll());
+
+/** With the store as the first option, because -- may follow. */
+const run = (...args: readonly string[]) =>
+  leasehold(args, { env: { LEASEHOLD_STORE: server.url } });
+
+async function refuses(args: readonly string[], why: string): Promise<void> {
+  const { code, stderr } = await run(...args);
+  expect({ args, code, stderr }).toEqual({ args, code: 64, stderr: expect.stringContaining(why) });
+}
+
+it("refuses an empty namespace, and names where it comes from", SLOW, async () => {
+  const commands = ["ls", "why r", "show r", "audit list", "keys list", "limits show", "tasks"];
+  for (const words of [...commands, "pause --list"]) {
+    await refuses([...words.split(" "), "--namespace", ""], "--namespace is empty");
+  }
+  const env = { LEASEHOLD_STORE: server.url, LEASEHOLD_NAMESPACE: "" };
+  expect(await leasehold(["ls"], { env })).toMatchObject({
+    code: 64,
+    stderr: expect.stringContaining("LEASEHOLD_NAMESPACE is empty"),
+  });
+});
+
+it.each([
+  [["tasks", "cancel", "--kind", "a", "--kind", "b", "--reason", "r"], "--kind"],
+  [["ls", "--owner", "a", "--owner=b"], "--owner"],
+  [["ls", "--store", "memory:", "--store", "memory:"], "--store"],
+  [["limits", "set", "--leases", "5", "--leases", "none", "--reason", "r"], "--leases"],
+  [["run", "r", "--wait", "1s", "--wait", "2s", "--", "true"], "--wait"],
+  [["run", "r", "-E", "1", "--conflict-exit-code", "2", "--", "true"], "--conflict-exit-code"],
+])("%j is refused: an option of one value is given twice", async (args, option) =>
+  refuses(args, `${option} is given more than once`),
+);
+
+it("serve refuses two values of one limit", async () =>
+  refuses(
+    ["serve", "--port", "0", "--limits", "leases=5,leases=6"],
+    "leases is given more than once",
+  ));
+
+it("takes repeatable options more than once", async () => {
+  const actions = ["--action", "lease.revoke", "--action", "FORCE_UNLOCK"];
+  expect(await run("audit", "list", ...actions)).toMatchObject({ stderr: "", code: 0 });
+});
+
+it("tasks delete by filters fails if it changes nothing", async () => {
+  await run("enqueue", "pending-kind");
+  const filters = ["--kind", "pending-kind", "--state", "pending", "--reason", "r", "--yes"];
+  const { code, stdout } = await run("tasks", "delete", ...filters);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining("deleted 0 of 1") });
+});
+
+it("tasks cancel counts an id that is given twice once", async () => {
+  const { stdout: id } = await run("enqueue", "twice");
+  const { code, stdout } = await run("tasks", "cancel", id, id.toUpperCase(), "--reason", "r");
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "cancelled 1 of 1 tasks" });
+});
+
+it("tasks cancel refuses ids together with filters", async () => {
+  const id = "01890a5d-ac96-774b-bcce-b302099a8057";
+  await refuses(["tasks", "cancel", id, "--kind", "k", "--reason", "r"], "not both");
+});
+
+it.each([
+  ["tasks", "--kind", ""],
+  ["tasks", "--queue", " "],
+  ["tasks", "cancel", "--kind", "", "--reason", "r"],
+])("%j refuses a blank filter", async (...args) => refuses(args, "must not be blank"));
+
+it("pause --list refuses what it would ignore", async () => {
+  for (const args of [["r1"], ["--prefix", "zzz"], ["--queue", "q"]]) {
+    await refuses(["pause", "--list", ...args], "--list lists all pauses");
+  }
+});
+
+it("elect --observe refuses the options of candidates", async () => {
+  for (const option of [
+    ["--ttl", "5s"],
+    ["--grace", "1s"],
+    ["--holder", "h"],
+  ]) {
+    await refuses(["elect", "e", "--observe", ...option], `${option[0]} has no meaning`);
+  }
+});
+
+it("audit list refuses an action that does not exist, and names those that do", async () => {
+  await refuses(["audit", "list", "--action", "lease.revok"], "lease.revoke");
+  for (const action of ["task.cancel", "key.create", "generator.rate", "queue.pause"]) {
+    expect(await run("audit", "list", "--action", action)).toMatchObject({ code: 0 });
+  }
+});
+
+it("tasks says that more tasks match, or that none does", async () => {
+  await run("enqueue", "many");
+  await run("enqueue", "many");
+  const { stdout } = await run("tasks", "--kind", "many", "--limit", "1");
+  expect(stdout).toMatch(/^all tasks: pending \d/);
+  expect(stdout).toContain("more: --cursor ");
+  const [, cursor = ""] = /more: --cursor (\S+)/.exec(stdout) ?? [];
+  const next = await run("tasks", "--kind", "many", "--limit", "1", "--cursor", cursor, "--json");
+  const page = JSON.parse(next.stdout) as { items: unknown[]; nextCursor: unknown };
+  expect({ items: page.items.length, nextCursor: page.nextCursor }).toEqual({
+    items: 1,
+    nextCursor: null,
+  });
+  expect((await run("tasks", "--kind", "nokind")).stdout).toMatch(/no tasks match$/);
+});
+
+it("audit list says that there are more entries", async () => {
+  for (const name of ["a", "b"]) await run("pause", name, "--reason", "r");
+  expect((await run("audit", "list", "--limit", "1")).stderr).toContain("more than 1 entries");
+  expect((await run("audit", "list", "--target", "a")).stderr).toBe("");
+});
+
+it("run says which wait has passed", async () => {
+  const holding = new Cli([
+    "run",
+    "held",
+    "--store",
+    server.url,
+    "--",
+    "sh",
+    "-c",
+    "echo go; sleep 60",
+  ]);
+  await holding.until(({ out }) => out.includes("go"));
+  const { code, stderr } = await run("run", "held", "--wait", "1s", "--", "true");
+  expect({ code, stderr }).toEqual({ code: 75, stderr: expect.stringContaining("waitMs = 1000") });
+  await holding.end("SIGKILL");
+});
+
+it("doctor says that the address of the metrics is wrong", async () => {
+  const args = ["doctor", "--samples", "5", "--for", "0", "--metrics", `${server.url}/nope`];
+  expect((await run(...args)).stdout).toContain("check the address");
+});
+
+it("enqueue says that stdin had no tasks", async () => {
+  const { code, stderr } = await run("enqueue", "k", "-");
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: expect.stringContaining("no lines, no tasks"),
+  });
+});
+
+it("refuses an empty host, which would be every address of the machine", async () => {
+  await refuses(["run", "r", "--metrics-port", "0", "--metrics-host", "", "--", "true"], "blank");
+  const env = { LEASEHOLD_STORE: server.url, LEASEHOLD_METRICS_HOST: "" };
+  const { code, stderr } = await leasehold(["run", "r", "--", "true"], { env });
+  expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining("blank") });
+});
+
+it("watch refuses a poll interval of 0", async () =>
+  refuses(["watch", "--every", "0"], "greater than 0"));
+
+it(
+  "commands that only read refuse a directory without a database, and create none",
+  SLOW,
+  async () => {
+    const cwd = await mkdtemp(join(tmpdir(), "leasehold-cli-"));
+    onTestFinished(() => rm(cwd, { recursive: true }));
+    const { leaseId } = JSON.parse((await run("acquire", "r", "--json")).stdout) as {
+      leaseId: string;
+    };
+    const commands = ["ls", "show r", "why r", "watch", "tasks", "audit list", "audit verify"]
+      .concat("audit export", "keys list", "limits show", "pause --list", "revoke r --reason r")
+      .map((words) => words.split(" "));
+    for (const words of [...commands, ["renew", leaseId], ["release", leaseId]]) {
+      const { code, stderr } = await leasehold([...words, "--store", "pglite:mistyped"], { cwd });
+      expect({ words, code, stderr }).toEqual({
+        words,
+        code: 64,
+        stderr: expect.stringContaining(join(cwd, "mistyped")),
+      });
+    }
+    expect(await readdir(cwd)).toEqual([]);
+    const made = await leasehold(["enqueue", "k", "--store", "pglite:new"], { cwd });
+    expect(made).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(`creating a PGlite database in ${join(cwd, "new")}`),
+    });
+    const verified = await leasehold(["audit", "verify", "--store", "pglite:new"], { cwd });
+    expect(verified).toMatchObject({
+      code: 0,
+      stderr: "",
+      stdout: expect.stringContaining("no entries: is this the right store?"),
+    });
+  },
+);
+
+/** Accepts connections and never answers, until the end of the test. */
+async function hanging(): Promise<{ port: number }> {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => {});
+  });
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  const { port } = server.address() as { port: number };
+  return { port };
+}
+
+it("retries a Redis that hangs until the time that it announced", SLOW, async () => {
+  const { port } = await hanging();
+  const cli = new Cli(["ls", "--store", `redis://127.0.0.1:${port}`]);
+  const line = await cli.until(({ err }) => err.find((text) => text.includes("retrying until")));
+  const until = Date.parse(/until (.*Z)$/.exec(line)?.[1] ?? "");
+  const { code } = await cli.ended;
+  expect({ code, early: Date.now() < until - 1_000 }).toEqual({ code: 69, early: false });
+});
+
+it("run --wait 0 tries a store that hangs once, and announces no retry", SLOW, async () => {
+  const { port } = await hanging();
+  const store = `redis://127.0.0.1:${port}`;
+  const { code, stderr } = await leasehold([
+    "run",
+    "r",
+    "--wait",
+    "0",
+    "--store",
+    store,
+    "--",
+    "true",
+  ]);
+  expect({ code, stderr }).toEqual({ code: 69, stderr: expect.not.stringContaining("retrying") });
+});

@@ -1,0 +1,131 @@
+/** Mistakes on the command line that once passed in silence, by real processes. */
+import { rm } from "node:fs/promises";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
+import { freshPglite } from "../support/pglite.js";
+
+let server: Serving;
+beforeAll(async () => {
+  checkBuild();
+  server = await serve();
+});
+afterAll(() => endAll());
+
+const run = (...args: readonly string[]) => leasehold([...args, "--store", server.url]);
+
+it.each([
+  ["revoke", "r"],
+  ["pause", "r"],
+  ["resume", "r"],
+])("%s refuses a blank --reason", async (...args) => {
+  for (const reason of ["", " \t"]) {
+    const { code, stderr } = await run(...args, "--reason", reason);
+    expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining("not be blank") });
+  }
+});
+
+it("says who has paused a resource and why, and ends with the code of -E", async () => {
+  // A server without keys knows its callers as this.
+  const actor = "anyone";
+  await run("pause", "paused-1", "--reason", "migration");
+  const why = expect.stringContaining(`"paused-1" is paused by ${actor}: migration; gave up`);
+  expect(await run("acquire", "paused-1")).toMatchObject({ code: 75, stderr: why });
+  expect(await run("acquire", "paused-1", "-E", "7")).toMatchObject({ code: 7, stderr: why });
+  const running = ["run", "paused-1", "--wait", "0", "--store", server.url, "--", "true"];
+  expect(await leasehold(running)).toMatchObject({ code: 75, stderr: why });
+});
+
+it("enqueue refuses - as the kind of a task", async () => {
+  const { code, stderr } = await run("enqueue", "-", "1");
+  expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining("kind must be") });
+});
+
+it.each([
+  [["acquire", "caf\ufffd"], "an argument"],
+  [["acquire", "r", "--holder", "h\ufffd"], "holder"],
+  [["enqueue", "kind\ufffd", "1"], "an argument"],
+  [["ls", "--namespace", "n\ufffd"], "namespace"],
+])("%j is refused: node replaces bytes that are not UTF-8", async (args, what) => {
+  const { code, stderr } = await run(...args);
+  const problem = expect.stringContaining(`${what} is not UTF-8, or contains U+FFFD`);
+  expect({ code, stderr }).toEqual({ code: 64, stderr: problem });
+});
+
+it("enqueue refuses a line of stdin that is not UTF-8, naming it", async () => {
+  const lines = Buffer.from('"caf\u00e9 \u2028"\n"caf\u00e9"\n');
+  const input = Buffer.concat([lines, Buffer.from('"caf\u00e9"\n', "latin1")]);
+  const { code, stderr } = await leasehold(["enqueue", "k", "-", "--store", server.url], { input });
+  expect({ code, stderr }).toEqual({
+    code: 64,
+    stderr: expect.stringContaining("line 3 is not UTF-8"),
+  });
+  const good = lines.subarray(0, -1);
+  const added = await leasehold(["enqueue", "k", "-", "--store", server.url], { input: good });
+  expect(added).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\S+\n\S+$/) });
+});
+
+it("serve refuses a longest TTL below the shortest", async () => {
+  for (const limits of ["shortestTtlMs=5000,longestTtlMs=10", "longestTtlMs=10"]) {
+    const { code, stderr } = await leasehold(["serve", "--store", "memory:", "--limits", limits]);
+    const problem = expect.stringContaining("longestTtlMs must be at least shortestTtlMs");
+    expect({ code, stderr }).toEqual({ code: 64, stderr: problem });
+  }
+});
+
+it("audit list refuses an unknown --action, naming the known ones", async () => {
+  const { code, stderr } = await run("audit", "list", "--action", "lease.revok");
+  expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining("lease.revoke,") });
+});
+
+it("a key is refused by a server that has none", async () => {
+  const env = { LEASEHOLD_KEY: `lh_${"0".repeat(12)}_${"0".repeat(32)}` };
+  const { code, stderr } = await leasehold(["ls", "--store", server.url], { env });
+  expect(code).not.toBe(0);
+  expect(stderr).toContain("this server requires no API key");
+});
+
+it("limits show reads them from a server", async () => {
+  const { code, stdout } = await run("limits", "show", "--json");
+  const none = { leases: null, tasks: null, ratePerSecond: null };
+  expect({ code, limits: JSON.parse(stdout || "null") as unknown }).toEqual({
+    code: 0,
+    limits: { namespace: "default", ...none },
+  });
+});
+
+it("limits set says that nothing is in a namespace", { timeout: 120_000 }, async () => {
+  const { directory } = await freshPglite();
+  const store = ["--store", `pglite:${directory}`];
+  const set = ["limits", "set", "--leases", "5", "--reason", "r", ...store, "--namespace"];
+  const unknown = 'no API key, lease or task is in namespace "shop" yet';
+  expect(await leasehold([...set, "shop"])).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining(unknown),
+  });
+  await leasehold(["enqueue", "mail", ...store, "--namespace", "shop"]);
+  expect(await leasehold([...set, "shop"])).toMatchObject({ code: 0, stderr: "" });
+  await rm(directory, { recursive: true });
+});
+
+it("names the variable that is empty", async () => {
+  for (const name of ["LEASEHOLD_STORE", "LEASEHOLD_CONTROL"]) {
+    const env = { LEASEHOLD_STORE: server.url, [name]: "" };
+    const { code, stderr } = await leasehold(["tasks"], { env });
+    expect({ code, stderr }).toEqual({
+      code: 64,
+      stderr: expect.stringContaining(`${name} is empty: no store`),
+    });
+  }
+});
+
+it.each(["http://127.0.0.1:1", "etcd://127.0.0.1:1"])(
+  "says that it tries %s again, and until when",
+  async (url) => {
+    const cli = new Cli(["ls", "--store", url]);
+    const line = await cli.until(({ err }) => err.find((text) => text.includes("retrying")));
+    const shown = /^leasehold: no connection to (.*) yet; retrying until (.*Z)$/.exec(line);
+    expect(shown?.[1]).toBe(url);
+    expect(Date.parse(shown?.[2] ?? "")).toBeGreaterThan(Date.now());
+    await cli.end("SIGKILL");
+  },
+);
