@@ -103,7 +103,12 @@ export class TaskBook {
         return isLast && nowMs < grant.untilMs;
       });
       const right = { ids: own.map(([id]) => id).join() };
-      return this.#same("claim again", claimId, { ids: ids.join() }, right);
+      this.#same("claim again", claimId, { ids: ids.join() }, right);
+      for (const { id, remainingMs } of outcome.tasks) {
+        const grant = again.get(id);
+        if (grant) this.#confirm(grant, remainingMs);
+      }
+      return;
     }
     const due = [...this.tasks.values()]
       .filter(({ state, dueMs }) => state === "pending" && dueMs <= nowMs)

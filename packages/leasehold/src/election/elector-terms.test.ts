@@ -1,6 +1,10 @@
 /** The edges of a term: how it ends, who leads next, and what its calls refuse. */
 import { expect, it } from "vitest";
-import { electorsWorld, untilAborted } from "../../../../tests/support/electors-world.js";
+import {
+  ELECTOR_TTL_MS,
+  electorsWorld,
+  untilAborted,
+} from "../../../../tests/support/electors-world.js";
 import { StaleTokenError } from "../core/index.js";
 import type { Term } from "./elector.js";
 import { markOf } from "./leadership.js";
@@ -128,4 +132,25 @@ it("refuses calls with wrong arguments by their names", async () => {
   ] as const) {
     expect(() => elector.observe(options as never)).toThrow(expect.objectContaining(refused(path)));
   }
+});
+
+it("ends the candidacy with what its work throws, though its loss is noticed before it is over", async () => {
+  const { clock, node, store } = electorsWorld();
+  const { elector, lead } = node("a");
+  const bug = new Error("a bug of the work");
+  let fail = () => {};
+  const leading = lead(() => new Promise((_, reject) => (fail = () => reject(bug))));
+  await clock.advance(100);
+  let finish = () => {};
+  const running = elector.runIfLeader(() => new Promise<void>((resolve) => (finish = resolve)));
+  const lost = expect(running).rejects.toMatchObject({ code: "LEASE_LOST" });
+  const ended = expect(leading).rejects.toBe(bug);
+  fail();
+  await clock.settle();
+  store.faults.renew = "refuse";
+  await clock.advance(ELECTOR_TTL_MS);
+  finish();
+  await lost;
+  await ended;
+  expect(elector.state).toBe("idle");
 });

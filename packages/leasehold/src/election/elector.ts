@@ -319,6 +319,7 @@ export class Elector {
     let over = () => {};
     let ended: "returned" | "again" = "again";
     let held: HeldLease | undefined;
+    let failure: { readonly error: unknown } | undefined;
     const stop = () => this.#lease?.interrupt(signal.reason);
     try {
       await this.#leases.standBy(this.name, options, async (lease) => {
@@ -338,7 +339,9 @@ export class Elector {
             if (!lease.signal.aborted) ended = "returned";
           } catch (error) {
             // Work that was asked to stop may end by throwing.
-            if (!lease.signal.aborted) throw error;
+            if (lease.signal.aborted) return;
+            failure = { error };
+            throw error;
           } finally {
             this.#stopping(lease);
             lease.interrupt(new Resigned("the term is over"));
@@ -347,6 +350,8 @@ export class Elector {
         });
       });
     } catch (error) {
+      // A loss that is noticed only now does not replace it.
+      if (failure) throw failure.error;
       // The work may throw the loss of another lease.
       if (!(error instanceof LeaseLostError) || error !== held?.lostError) throw error;
       return "again";
