@@ -9,7 +9,7 @@ import type { AcquireRequest, CallOptions, LeaseStore } from "./port.js";
 const TTL_MS = 30_000;
 /** What it takes grows with the square of their number. */
 const CROWD = repetitions({ usual: 150, full: 300 });
-const CROWD_WITH_DEAD = repetitions({ usual: 300, full: 1_000 });
+const CROWD_WITH_DEAD = repetitions({ usual: 300, full: 450 });
 const HELD_MS = 5;
 
 /** Many waiters for "r", queued in the order of their numbers behind its holder. */
