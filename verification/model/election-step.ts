@@ -1,5 +1,5 @@
 /** A step of a program of elections. */
-import type { Loss } from "./loss.js";
+import type { FaultStep } from "./faults.js";
 
 export type ElectionStep =
   | {
@@ -17,12 +17,5 @@ export type ElectionStep =
       readonly successor: boolean;
     }
   | { readonly do: "revoke"; readonly client: number; readonly free: "now" | "atExpiry" }
-  | { readonly do: "pause"; readonly client: number; readonly ms: number }
-  | {
-      readonly do: "lose";
-      readonly client: number;
-      readonly message: Loss;
-      readonly of: "acquire" | "renew" | "release" | "get";
-      readonly times: number;
-    }
+  | FaultStep<"acquire" | "renew" | "release" | "get">
   | { readonly do: "pass"; readonly ms: number };

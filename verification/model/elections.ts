@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { ElectionRun } from "./election-run.js";
 import type { ElectionStep } from "./election-step.js";
 import { type Counts, type Family, type Program, single } from "./family.js";
+import { losing, pausing } from "./faults.js";
 
 const client = fc.nat(1);
 
@@ -38,24 +39,8 @@ const step: fc.Arbitrary<ElectionStep> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("close"), client }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant("pause"),
-      client,
-      ms: fc.constantFrom(50, 400, 1_500, 4_000),
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      do: fc.constant("lose"),
-      client,
-      message: fc.constantFrom("reply", "reset", "request"),
-      of: fc.constantFrom("acquire", "renew", "release", "get"),
-      times: fc.constantFrom(1, 1, 3),
-    }),
-  },
+  { weight: 2, arbitrary: pausing(client, [50, 400, 1_500, 4_000]) },
+  { weight: 3, arbitrary: losing(client, ["acquire", "renew", "release", "get"]) },
   {
     weight: 12,
     arbitrary: fc.record({

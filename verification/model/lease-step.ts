@@ -1,5 +1,5 @@
 /** A step of a program of leases. */
-import type { Loss } from "./loss.js";
+import type { FaultStep } from "./faults.js";
 
 export type LeaseStep =
   | {
@@ -23,12 +23,5 @@ export type LeaseStep =
   | { readonly do: "get"; readonly client: number; readonly resource: number }
   | { readonly do: "abort"; readonly call: number }
   | { readonly do: "close"; readonly client: number }
-  | { readonly do: "pause"; readonly client: number; readonly ms: number }
-  | {
-      readonly do: "lose";
-      readonly client: number;
-      readonly message: Loss;
-      readonly of: "acquire" | "renew" | "release" | "revoke" | "get";
-      readonly times: number;
-    }
+  | FaultStep<"acquire" | "renew" | "release" | "revoke" | "get">
   | { readonly do: "pass"; readonly ms: number };

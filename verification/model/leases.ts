@@ -1,9 +1,9 @@
 /** Random programs of three clients that contend for two resources. */
 import fc from "fast-check";
 import { type Counts, type Family, type Program, single } from "./family.js";
+import { anyLoss, losing, pausing } from "./faults.js";
 import { LeaseRun } from "./lease-run.js";
 import type { LeaseStep } from "./lease-step.js";
-import type { Loss } from "./loss.js";
 
 const client = fc.nat(2);
 /** The first one more often: programs are about contention. */
@@ -52,24 +52,8 @@ const step: fc.Arbitrary<LeaseStep> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant("get"), client, resource }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("abort"), call: latest }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("close"), client }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant("pause"),
-      client,
-      ms: fc.constantFrom(50, 400, 1_500, 4_000),
-    }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      do: fc.constant("lose"),
-      client,
-      message: fc.constantFrom("reply", "reset", "request"),
-      of: fc.constantFrom("acquire", "renew", "release", "revoke", "get"),
-      times: fc.constantFrom(1, 1, 3),
-    }),
-  },
+  { weight: 2, arbitrary: pausing(client, [50, 400, 1_500, 4_000]) },
+  { weight: 3, arbitrary: losing(client, ["acquire", "renew", "release", "revoke", "get"]) },
 );
 
 /** The first of two clients has a lease that the second one waits for. */
@@ -85,7 +69,7 @@ function waiting(holder: number, waiter: number, ttlMs: number, autoRenew: boole
 
 /** What random steps seldom lead to. */
 const scene: fc.Arbitrary<readonly LeaseStep[]> = fc
-  .tuple(fc.nat(2), fc.nat(10), fc.boolean(), fc.constantFrom<Loss>("reply", "reset", "request"))
+  .tuple(fc.nat(2), fc.nat(10), fc.boolean(), anyLoss)
   .map(([first, which, autoRenew, message]) => {
     const second = (first + 1) % 3;
     const acquire = { do: "acquire", resource: 0, ttlMs: 1_000, autoRenew } as const;

@@ -1,5 +1,5 @@
 /** A step of a program of shards. */
-import type { Loss } from "./loss.js";
+import type { FaultStep } from "./faults.js";
 
 export type ShardStep =
   | {
@@ -16,12 +16,5 @@ export type ShardStep =
       readonly lease: "coordinator" | "member" | "shard";
       readonly free: "now" | "atExpiry";
     }
-  | { readonly do: "pause"; readonly client: number; readonly ms: number }
-  | {
-      readonly do: "lose";
-      readonly client: number;
-      readonly message: Loss;
-      readonly of: "acquire" | "renew" | "release" | "get";
-      readonly times: number;
-    }
+  | FaultStep<"acquire" | "renew" | "release" | "get">
   | { readonly do: "pass"; readonly ms: number };

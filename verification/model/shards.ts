@@ -1,6 +1,7 @@
 /** Random programs of three members that share the work on five shards. */
 import fc from "fast-check";
 import { type Counts, type Family, type Program, single } from "./family.js";
+import { losing, pausing } from "./faults.js";
 import { ShardRun } from "./shard-run.js";
 import type { ShardStep } from "./shard-step.js";
 
@@ -33,24 +34,8 @@ const step: fc.Arbitrary<ShardStep> = fc.oneof(
       free: fc.constantFrom("now", "atExpiry"),
     }),
   },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant("pause"),
-      client,
-      ms: fc.constantFrom(400, 1_500, 4_000),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant("lose"),
-      client,
-      message: fc.constantFrom("reply", "reset", "request"),
-      of: fc.constantFrom("acquire", "renew", "release", "get"),
-      times: fc.constantFrom(1, 1, 3),
-    }),
-  },
+  { weight: 2, arbitrary: pausing(client, [400, 1_500, 4_000]) },
+  { weight: 2, arbitrary: losing(client, ["acquire", "renew", "release", "get"]) },
   {
     weight: 10,
     arbitrary: fc.record({

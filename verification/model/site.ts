@@ -12,8 +12,8 @@ import { Machine, type Process } from "../simulation/machine.js";
 import { Network } from "../simulation/network.js";
 import { remoteLeases, remoteTasks } from "../simulation/remote.js";
 import { World } from "../simulation/world.js";
+import type { Loss } from "./faults.js";
 import type { LeaseBook } from "./lease-book.js";
-import type { Loss } from "./loss.js";
 import { tappedLeases, tappedTasks } from "./tap.js";
 import type { TaskBook } from "./task-book.js";
 

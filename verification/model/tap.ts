@@ -10,8 +10,8 @@ import {
   MemoryTaskStore,
   type TaskStore,
 } from "leasehold/internal";
+import type { Loss } from "./faults.js";
 import type { LeaseBook } from "./lease-book.js";
-import type { Loss } from "./loss.js";
 import type { TaskBook } from "./task-book.js";
 
 /** The client whose calls pass the tap. */

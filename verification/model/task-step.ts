@@ -1,5 +1,5 @@
 /** A step of a program of tasks. */
-import type { Loss } from "./loss.js";
+import type { FaultStep } from "./faults.js";
 
 export type TaskStep =
   | {
@@ -28,12 +28,5 @@ export type TaskStep =
   | { readonly do: "end"; readonly job: number; readonly how: "complete" | "fail" | "final" }
   | { readonly do: "progress"; readonly job: number }
   | { readonly do: "cancel" | "retry" | "get"; readonly client: number; readonly task: number }
-  | { readonly do: "pause"; readonly client: number; readonly ms: number }
-  | {
-      readonly do: "lose";
-      readonly client: number;
-      readonly message: Loss;
-      readonly of: "enqueue" | "claim" | "heartbeat" | "complete" | "fail" | "requeue" | "cancel";
-      readonly times: number;
-    }
+  | FaultStep<"enqueue" | "claim" | "heartbeat" | "complete" | "fail" | "requeue" | "cancel">
   | { readonly do: "pass"; readonly ms: number };

@@ -1,7 +1,7 @@
 /** Random programs of two clients that enqueue tasks and work on them. */
 import fc from "fast-check";
 import { type Counts, type Family, type Program, single } from "./family.js";
-import type { Loss } from "./loss.js";
+import { anyLoss, losing, pausing } from "./faults.js";
 import { TaskRun } from "./task-run.js";
 import type { TaskStep } from "./task-step.js";
 
@@ -53,23 +53,18 @@ const step: fc.Arbitrary<TaskStep> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("counts", "close"), client }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant("pause"),
-      client,
-      ms: fc.constantFrom(50, 400, 1_500, 4_000),
-    }),
-  },
+  { weight: 2, arbitrary: pausing(client, [50, 400, 1_500, 4_000]) },
   {
     weight: 3,
-    arbitrary: fc.record({
-      do: fc.constant("lose"),
-      client,
-      message: fc.constantFrom("reply", "reset", "request"),
-      of: fc.constantFrom("enqueue", "claim", "heartbeat", "complete", "fail", "requeue", "cancel"),
-      times: fc.constantFrom(1, 1, 3),
-    }),
+    arbitrary: losing(client, [
+      "enqueue",
+      "claim",
+      "heartbeat",
+      "complete",
+      "fail",
+      "requeue",
+      "cancel",
+    ]),
   },
   {
     weight: 10,
@@ -94,7 +89,7 @@ const plain = {
 
 /** What random steps seldom lead to. */
 const scene: fc.Arbitrary<readonly TaskStep[]> = fc
-  .tuple(fc.nat(1), fc.nat(6), fc.boolean(), fc.constantFrom<Loss>("reply", "reset", "request"))
+  .tuple(fc.nat(1), fc.nat(6), fc.boolean(), anyLoss)
   .map(([first, which, isStubborn, message]) => {
     const client = first;
     const begin: TaskStep[] = [
