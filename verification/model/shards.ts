@@ -45,6 +45,14 @@ const step: fc.Arbitrary<ShardStep> = fc.oneof(
   },
 );
 
+/** What random steps seldom lead to: a member that works is taken for gone, and its work takes long to stop. */
+const scene: fc.Arbitrary<readonly ShardStep[]> = client.map((member) => [
+  { do: "join", client: member, stoppingMs: 1_500 },
+  { do: "pass", ms: 1_100 },
+  { do: "revoke", client: member, lease: "member", free: "now" },
+  { do: "pass", ms: 1_100 },
+]);
+
 const EXPECTED = [
   ...["begins", "returns", "throws", "stops", "is overdue", "is lost"].map(
     (what) => `work: ${what}`,
@@ -63,7 +71,7 @@ const EXPECTED = [
 export const SHARDS: Family<ShardStep> = {
   name: "shards",
   usualPrograms: 100,
-  steps: single(step),
+  steps: fc.oneof({ weight: 15, arbitrary: single(step) }, { weight: 1, arbitrary: scene }),
   expected: EXPECTED,
   async run({ seed, steps }: Program<ShardStep>): Promise<Counts> {
     const run = await ShardRun.open(seed);
