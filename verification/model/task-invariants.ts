@@ -79,8 +79,10 @@ function lookAt(
   const isOverdue = !client.isFaulty && site.nowMs > worker.closedAtMs + GRACE_MS + NOTICED_MS;
   site.expect(!isOverdue || context.signal.aborted, `${named} goes on after close()`);
   if (isAlive) {
-    site.expect(!alive.has(task), `${named} is held beside another one`);
-    alive.add(task);
+    // A handler whose task is cancelled learns of it at its next heartbeat; the task may be retried before that.
+    const isOverruled = grant.result === "cancelled";
+    site.expect(isOverruled || !alive.has(task), `${named} is held beside another one`);
+    if (!isOverruled) alive.add(task);
     site.expect(nowMs < grant.trustedUntilMs, `${named} is trusted for too long`);
     const isLate = nowMs > grant.endedAtMs + (worker.ttlMs / 3) * 1.1 + NOTICED_MS;
     site.expect(!isLate || client.isFaulty, `${named} has ended, and its holder does not know`);

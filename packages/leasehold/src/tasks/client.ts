@@ -299,7 +299,9 @@ export class Tasks {
   }
 
   /**
-   * Cancels a pending or running task. From then on, the store refuses the calls of a worker that runs it.
+   * Cancels a pending or running task. From then on, the store refuses the calls of a worker that runs it. The handler
+   * learns of it at its next heartbeat, after a third of the worker's `ttlMs` at most; a task that is retried before that
+   * may run beside it.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    * @example
    * ```ts
