@@ -287,7 +287,8 @@ export class ElectionRun implements ElectionState {
     const isLeading = elector.term !== undefined;
     const sinceMs = site.nowMs;
     const isQueued = book.positions(NAME, successor, sinceMs - PROMPT_MS) > 0;
-    const isWaiting = isQueued && other?.client.isRunning === true;
+    const isLeaving = other?.leaving.signal.aborted === true;
+    const isWaiting = isQueued && other?.client.isRunning === true && !isLeaving;
     const asked = elector.resign(toSuccessor ? { successor } : {});
     this.#ask(
       asked,

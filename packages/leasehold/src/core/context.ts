@@ -60,9 +60,11 @@ class ActionsOnGrant implements GrantActions {
     readonly thread: ThreadRenewals | undefined,
   ) {}
 
-  /** @throws InvalidOptionError for a TTL that the store does not grant */
-  renew(timeoutMs: number, ttlMs = this.ttlMs): Promise<RenewOutcome> {
+  checkTtl(ttlMs: number): void {
     checkTtl(ttlMs, this.context.capabilities.ttl);
+  }
+
+  renew(timeoutMs: number, ttlMs = this.ttlMs): Promise<RenewOutcome> {
     return this.context.batched.renew({ ...this.#grant(), ttlMs }, timeoutMs);
   }
 

@@ -130,6 +130,17 @@ describe("renewal", () => {
     expect(lease.checkAlive()).toBe(true);
   });
 
+  it("renew({ ttlMs }) with a wrong duration fails alone, not the renewals around it", async () => {
+    const { lease } = await held({ autoRenew: false });
+    const wrong = { code: "INVALID_OPTION" };
+    const first = lease.renew();
+    const refused = expect(lease.renew({ ttlMs: 1 })).rejects.toMatchObject(wrong);
+    const second = lease.renew({ ttlMs: 3 * TTL_MS });
+    await Promise.all([first, refused, second]);
+    const joining = expect(lease.renew({ ttlMs: 1 })).rejects.toMatchObject(wrong);
+    await Promise.all([joining, lease.renew()]);
+  });
+
   it("renew({ ttlMs }) is not answered by a renewal in flight for another duration", async () => {
     const { clock, store, leases, lease } = await held({ autoRenew: false });
     store.faults.renew = "hold";

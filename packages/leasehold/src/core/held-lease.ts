@@ -44,6 +44,8 @@ import { type Instant, instant, type Trust, trustFrom, trustLeftMs } from "./tru
 /** What the store can do with this grant; each call is bounded by its timeout. */
 export interface GrantActions {
   renew(timeoutMs: number, ttlMs?: number): Promise<RenewOutcome>;
+  /** @throws INVALID_OPTION for a TTL that the store does not grant */
+  checkTtl?(ttlMs: number): void;
   release(timeoutMs: number): Promise<ReleaseOutcome>;
   /** The grant is over for its holder: lost or released. */
   ended?(lease: HeldLease): void;
@@ -183,6 +185,8 @@ export class HeldLease implements Lease, ScheduledLease {
     if (this.#state === "released") {
       throw new ClosedError("this lease (it was released)", "acquire again");
     }
+    // Before it joins or precedes those of other callers, which its mistake is not to fail.
+    if (ttlMs !== undefined) this.#actions.checkTtl?.(ttlMs);
     // A renewal in flight may ask for another duration, so this one follows it.
     while (ttlMs !== undefined && this.#renewing) await this.#renewing;
     if (this.checkAlive()) {
