@@ -287,8 +287,8 @@ export class ElectionRun implements ElectionState {
     const isLeading = elector.term !== undefined;
     const sinceMs = site.nowMs;
     const isQueued = book.positions(NAME, successor, sinceMs - PROMPT_MS) > 0;
-    const isLeaving = other?.leaving.signal.aborted === true;
-    const isWaiting = isQueued && other?.client.isRunning === true && !isLeaving;
+    const stands = other?.lead !== undefined && !other.leaving.signal.aborted;
+    const isWaiting = isQueued && other?.client.isRunning === true && stands;
     const asked = elector.resign(toSuccessor ? { successor } : {});
     this.#ask(
       asked,

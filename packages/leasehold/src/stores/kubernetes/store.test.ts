@@ -311,6 +311,29 @@ describe("in a pod", () => {
   });
 });
 
+it("lists from the start again when the version was dropped between two pages", {
+  timeout: 60_000,
+}, async () => {
+  const api = later(await startKubeApi());
+  const { leases } = await open(api);
+  // More than a page.
+  const names = Array.from({ length: 501 }, (_, number) => `r-${String(number).padStart(3, "0")}`);
+  for (let at = 0; at < names.length; at += 50) {
+    await leases.acquire(names.slice(at, at + 50).map((name) => request(name)));
+  }
+  const pages: string[] = [];
+  vi.spyOn(api.requests, "push").mockImplementation((asked) => {
+    const isList = asked.startsWith("GET") && asked.includes("limit=");
+    // Before the second page is answered.
+    if (isList && pages.push(asked) === 2) api.forget();
+    return 0;
+  });
+  const { items, nextCursor } = await leases.list({ namespace: "default", limit: 1_000 });
+  expect(nextCursor).toBeNull();
+  expect(items.map(({ resource }) => resource)).toEqual(names);
+  expect(pages.length).toBe(4);
+});
+
 describe("watching", () => {
   it("lists again after the version was dropped, and sends a resync", async () => {
     const api = later(await startKubeApi());

@@ -131,24 +131,23 @@ export class LeaseObjects {
   /** Lists all objects that match a selector. */
   async all(selector: Readonly<Record<string, string>>): Promise<Observed[]> {
     const deadlineMs = this.deadlineMs();
-    const found: Observed[] = [];
+    let found: Observed[] = [];
     let next: string | undefined;
-    do {
+    for (;;) {
       const rest: Record<string, string> = next === undefined ? {} : { continue: next };
       const query = { ...selector, limit: String(PAGE), ...rest };
       const { status, body } = await this.#api.send({ verb: "list", query, deadlineMs });
       if (status === 410) {
         // The list took too long, and the server has dropped the version of its first pages.
-        found.length = 0;
-        next = undefined;
+        [found, next] = [[], undefined];
         continue;
       }
       const { items, metadata } = body as LeaseList;
       const nowMs = this.#env.clock.monotonic();
       for (const object of items) found.push(this.observations.note(object, nowMs));
       next = metadata.continue || undefined;
-    } while (next !== undefined);
-    return found;
+      if (next === undefined) return found;
+    }
   }
 }
 
