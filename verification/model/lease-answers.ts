@@ -43,7 +43,8 @@ export function onGranted(state: LeaseState, call: Call, lease: Lease): void {
       other.client !== client &&
       other.resource === resource &&
       !other.client.isFaultySince(other.sinceMs) &&
-      other.headSinceMs + NOTICED_MS <
+      Math.max(other.headSinceMs, state.book.attemptsAtMs(resource, other.client.name)) +
+        NOTICED_MS <
         Math.min(granted.grantedAtMs, call.headSinceMs, call.sinceMs),
   );
   site.expect(!overtaken, () => `${named} overtakes ${overtaken?.client.name}`);

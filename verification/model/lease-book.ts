@@ -46,6 +46,8 @@ interface Waiting {
 class Resource {
   last: Granted | undefined;
   queue: Waiting[] = [];
+  /** By holder: when it attempts again, as the last answer told it. A shorter lease that follows is not announced. */
+  readonly attemptsAtMs = new Map<string, number>();
   /** When it was refused last because a waiter was ahead, who may have left since. */
   reservedAtMs = -Infinity;
 
@@ -103,6 +105,11 @@ export class LeaseBook {
     return found.freeAtMs + RESERVED_MS * (at < 0 ? live.length : at);
   }
 
+  /** When a holder that waits attempts again, unless it is notified. */
+  attemptsAtMs(resource: string, holder: string): number {
+    return this.#of(resource).attemptsAtMs.get(holder) ?? -Infinity;
+  }
+
   /** How many live waiters of a holder have been in the queue since then or longer. */
   positions(resource: string, holder: string, sinceMs: number): number {
     return this.#of(resource).queue.filter(
@@ -158,6 +165,7 @@ export class LeaseBook {
         const queued = isHeld && queueMs === 0 ? 0 : ahead;
         const leftMs = last.untilMs + RESERVED_MS * queued - nowMs;
         this.#near("acquire", outcome.remainingMs ?? -1, leftMs);
+        found.attemptsAtMs.set(holder, nowMs + leftMs);
       }
       if (queueMs > 0) {
         const untilMs = nowMs + queueMs;
