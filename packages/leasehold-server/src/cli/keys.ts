@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import {
   type ApiKey,
   createKey,
+  KeyRotatedError,
   type MadeKey,
   ROLES,
   type Role,
@@ -117,7 +118,9 @@ function addRotate(keys: Command): void {
       const { namespace, overlap: overlapMs, json } = options;
       await withControl(controlWhereOf(command), async (control) => {
         const old = { namespace, id, overlapMs };
-        const made = await rotateKey(control, systemRandom, old, by(options));
+        const made = await rotateKey(control, systemRandom, old, by(options)).catch((error) => {
+          throw error instanceof KeyRotatedError ? new UsageError(error.message) : error;
+        });
         if (!made) throw new UsageError(`namespace "${namespace}" has no valid key ${id}`);
         show(made, json);
         if (!json) process.stderr.write(`the old key, ${id}, expires at ${made.old.expiresAt}\n`);
@@ -145,10 +148,11 @@ function by({ actor, reason }: { actor: string; reason?: string }) {
 }
 
 function show(made: MadeKey, json: boolean | undefined): void {
-  const { id, name, namespace, role } = made.key;
+  const { id, name, namespace, role, expiresAt } = made.key;
   print(json, made, () => made.text);
   if (json) return;
-  const whose = `${role} of "${namespace}", ${name}, id ${id}`;
+  const end = expiresAt === null ? "never expires" : `expires at ${expiresAt}`;
+  const whose = `${role} of "${namespace}", ${name}, id ${id}, ${end}`;
   process.stderr.write(`store it now: it cannot be shown again (${whose})\n`);
 }
 
@@ -190,7 +194,7 @@ Examples:
 
 const ROTATE_HELP = `
 The new key has the same lifetime as the old one. Both are valid during the overlap: replace the old key in
-all clients within that time.
+all clients within that time. A key is rotated once: afterwards, rotate its successor, also during the overlap.
 
 Examples:
   leasehold keys rotate 0123456789ab --overlap 1h
