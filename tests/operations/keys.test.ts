@@ -420,10 +420,13 @@ describePostgres("on the command line", () => {
   /** Runs a command in this process; what it prints, and its code. */
   async function leasehold(...args: readonly string[]) {
     const said = { out: "", err: "" };
-    const out = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    type Write = (text: string | Uint8Array, callback?: () => void) => boolean;
+    const write: Write = (text, callback) => {
       said.out += String(text);
+      callback?.();
       return true;
-    });
+    };
+    const out = vi.spyOn(process.stdout, "write").mockImplementation(write as never);
     const err = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
       said.err += String(text);
       return true;

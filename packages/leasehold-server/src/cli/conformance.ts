@@ -99,7 +99,7 @@ async function conformance(options: Options, { name, flag, open }: Subject): Pro
     total,
     ms: Math.round(systemClock.monotonic() - beganMs),
   };
-  print(json, toJson(report), () => toText(report, { verbose }));
+  await print(json, toJson(report), () => toText(report, { verbose }));
   // Handles that a store leaves open must not keep the process alive.
   throw new Exit(conforms(report) ? 0 : EXIT.failed);
 }

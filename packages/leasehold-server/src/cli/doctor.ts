@@ -59,7 +59,7 @@ export function addDoctor(program: Command): void {
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => {
       const report = await examine(command, options);
-      print(options.json, report, () => toText(report));
+      await print(options.json, report, () => toText(report));
       throw new Exit(report.healthy ? 0 : EXIT.failed);
     });
 }

@@ -22,7 +22,7 @@ import {
   tenantOf,
   withStores,
 } from "./options.js";
-import { print } from "./output.js";
+import { print, saying } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
 
@@ -92,7 +92,7 @@ function addList(keys: Command): void {
         return allOf((part) => kept.list({ namespace: owner, ...part }), limit + 1);
       });
       const items = found.slice(0, limit);
-      print(json, items, () => tableOf(items));
+      await print(json, items, () => tableOf(items));
       if (found.length > limit)
         process.stderr.write(`there are more than ${limit} keys: raise --limit\n`);
     });
@@ -122,7 +122,7 @@ function addRotate(keys: Command): void {
           throw error instanceof KeyRotatedError ? new UsageError(error.message) : error;
         });
         if (!made) throw new UsageError(`namespace "${namespace}" has no valid key ${id}`);
-        show(made, json);
+        await show(made, json);
         if (!json) process.stderr.write(`the old key, ${id}, expires at ${made.old.expiresAt}\n`);
       });
     });
@@ -139,7 +139,7 @@ function addRevoke(keys: Command): void {
         revokeKey(control, { namespace, id }, by(options)),
       );
       if (!key) throw new UsageError(`namespace "${namespace}" has no key ${id}`);
-      print(json, key, () => `${stateOf(key)}: ${id}, ${key.name}`);
+      await print(json, key, () => `${stateOf(key)}: ${id}, ${key.name}`);
     });
 }
 
@@ -147,9 +147,10 @@ function by({ actor, reason }: { actor: string; reason?: string }) {
   return { actor, reason: reason ?? null };
 }
 
-function show(made: MadeKey, json: boolean | undefined): void {
+async function show(made: MadeKey, json: boolean | undefined): Promise<void> {
   const { id, name, namespace, role, expiresAt } = made.key;
-  print(json, made, () => made.text);
+  const lost = `key ${id} was created, and its text is lost: revoke the key, or rotate it`;
+  await print(json, made, () => made.text).catch(saying(() => lost));
   if (json) return;
   const end = expiresAt === null ? "never expires" : `expires at ${expiresAt}`;
   const whose = `${role} of "${namespace}", ${name}, id ${id}, ${end}`;

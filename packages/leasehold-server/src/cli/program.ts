@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { UsageError } from "./failures.js";
+import { writeHelp } from "./output.js";
 import { refuseRepeated } from "./repeated-options.js";
 import { VERSION } from "./version.js";
 
@@ -58,6 +59,7 @@ export async function loadProgram(firstWord: string | undefined): Promise<Progra
   const program = new Command("leasehold")
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
+    .configureOutput({ writeOut: writeHelp })
     // Options after a subcommand belong to that subcommand, at every level.
     .enablePositionalOptions()
     .exitOverride();

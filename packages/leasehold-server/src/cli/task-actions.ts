@@ -117,7 +117,7 @@ async function act(
     const count = more ? `more than ${ids.length}` : String(ids.length);
     if (isFiltered && !options.yes) {
       const matched = { matched: ids.length, more };
-      print(
+      await print(
         options.json,
         matched,
         () => `${count} tasks match; none was changed: add --yes to change them`,
@@ -127,7 +127,7 @@ async function act(
     const outcomes = ids.length === 0 ? [] : await perform(stores, verb, ids, options);
     const changed = outcomes.filter(({ status }) => status === "ok").length;
     const tasks = ids.map((id, index) => ({ id, ...resultOf(outcomes[index]) }));
-    print(options.json, { changed, matched: ids.length, more, tasks }, () => {
+    await print(options.json, { changed, matched: ids.length, more, tasks }, () => {
       const refused = tasks.filter(({ status }) => status !== "ok");
       const lines = refused.map(({ id, status, state }) => `${id} ${state ?? status}: not changed`);
       const rest = more ? " (more tasks match: run the command again)" : "";
