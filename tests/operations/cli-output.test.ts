@@ -73,7 +73,7 @@ const COMMANDS = [
   "audit list",
   "limits show",
   "watch",
-  "elect nobody-leads --observe",
+  "elect unled --observe",
   "elect unprinted-election",
 ];
 

@@ -482,7 +482,7 @@ describePostgres("on the command line", () => {
     const entries: AuditEntry[] = await json("audit", "list");
     expect(entries.filter(({ phase }) => phase !== "intent")).toMatchObject([
       { action: "key.revoke", target: id, reason: "was in a log" },
-      { action: "key.rotate", target: id, details: '{"refused":"rotatedBefore"}' },
+      { action: "key.rotate", target: id, details: { refused: "rotatedBefore" } },
       { action: "key.rotate", target: id, reason: null },
       { action: "key.create", target: id, actor: `cli:${userInfo().username}` },
     ]);

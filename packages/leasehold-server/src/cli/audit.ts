@@ -14,7 +14,14 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
-import { controlWhereOf, integer, tenantOf, withDatabase, withStores } from "./options.js";
+import {
+  controlWhereOf,
+  integer,
+  jsonOrText,
+  tenantOf,
+  withDatabase,
+  withStores,
+} from "./options.js";
 import { print, write } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
@@ -72,7 +79,7 @@ function addList(audit: Command): void {
         ...entry,
         claimedActor: claimedActorOf(entry.details),
       }));
-      await print(json, items, () => tableOf(items));
+      await print(json, items.map(withParsedDetails), () => tableOf(items));
       if (entries.length > limit)
         process.stderr.write(`there are more than ${limit} entries: raise --limit\n`);
     });
@@ -185,6 +192,11 @@ async function readCheckpoint(file: string): Promise<Checkpoint> {
 }
 
 type Shown = AuditEntry & { readonly claimedActor: string | null };
+
+/** The store keeps details as text, because the hash covers every character of it. */
+function withParsedDetails(entry: Shown): object {
+  return { ...entry, details: jsonOrText(entry.details) };
+}
 
 function tableOf(entries: readonly Shown[]): string {
   if (entries.length === 0) return "no entries";

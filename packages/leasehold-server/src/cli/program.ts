@@ -70,6 +70,7 @@ export async function loadProgram(firstWord: string | undefined): Promise<Progra
     const { verbose = false, json = false } = command.opts<Partial<Settings>>();
     settings = { verbose, json };
     checkEncoding(command);
+    refuseMisplaced(command);
   });
   for (const command of everyCommand(program)) {
     addErrorHelp(command);
@@ -89,6 +90,22 @@ function checkEncoding(command: Command): void {
   if (!invalid) return;
   const [what, text] = invalid;
   throw new UsageError(`${what} is not UTF-8, or contains U+FFFD: ${JSON.stringify(text)}`);
+}
+
+/**
+ * A subcommand does not see the options of its parents.
+ * @throws UsageError
+ */
+function refuseMisplaced(command: Command): void {
+  for (let { parent } = command; parent; { parent } = parent) {
+    const isTyped = (name: string) => parent?.getOptionValueSource(name) === "cli";
+    const misplaced = parent.options.find((option) => isTyped(option.attributeName()));
+    if (!misplaced) continue;
+    const name = misplaced.long ?? misplaced.flags;
+    throw new UsageError(
+      `${name} has no effect before a subcommand: write options after "${pathOf(command)}"`,
+    );
+  }
 }
 
 function commandsToLoad(firstWord: string | undefined): readonly string[] {
