@@ -1,6 +1,6 @@
 /** What the command line does if its output cannot be written, by real processes. */
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import {
   checkBuild,
   endAll,
@@ -10,6 +10,7 @@ import {
   type Serving,
   serve,
 } from "../support/cli.js";
+import { freshPglite } from "../support/pglite.js";
 import { Child, type Ended, temporaryFolder } from "../support/processes.js";
 
 const SLOW = { timeout: 120_000 };
@@ -98,6 +99,24 @@ it("enqueue says how many tasks it has added, if it cannot print their ids", SLO
     code: 141,
     stderr: expect.stringContaining("tasks added: 1"),
   });
+});
+
+it("keys create names the key whose text it could not print", SLOW, async () => {
+  const { directory, remove } = await freshPglite();
+  onTestFinished(remove);
+  const store = ["--store", `pglite:${directory}`];
+  const { code, stderr } = await toFullDisk(
+    "keys",
+    "create",
+    "--name",
+    "x",
+    "--role",
+    "admin",
+    ...store,
+  );
+  const [, id] = /: key (\S+) was created, and its text is lost/.exec(stderr) ?? [];
+  const { stdout } = await run("keys", "list", "--json", ...store);
+  expect({ code, keys: JSON.parse(stdout) as unknown }).toMatchObject({ code: 74, keys: [{ id }] });
 });
 
 it("a warning that cannot be written fails no command", SLOW, async () => {
