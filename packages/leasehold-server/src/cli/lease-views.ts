@@ -58,7 +58,7 @@ export function addLs(program: Command): void {
           ...options,
           namespace: tenantOf(command, stores),
         });
-        print(options.json, page, () => tableOf(page));
+        await print(options.json, page, () => tableOf(page));
       } finally {
         await stores.close();
       }
@@ -168,7 +168,7 @@ export function addShow(program: Command): void {
           throw new UsageError(`the store has no lease of "${resource}", now or in the past`);
         }
         const shown = { lease: lease ?? null, before: before?.items ?? [], paused };
-        print(json, shown, () => detailsOf(resource, shown));
+        await print(json, shown, () => detailsOf(resource, shown));
       } finally {
         await stores.close();
       }

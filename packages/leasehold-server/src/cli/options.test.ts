@@ -37,10 +37,11 @@ it.each([
 
 it("collects key=value, with the value as JSON or text", () => {
   let options: Record<string, unknown> = {};
-  for (const text of ["a=1", "b=x=y", 'c={"d":[true]}', "e=", "a=007"]) {
+  for (const text of ["a=1", "b=x=y", 'c={"d":[true]}', "e=", "f=007"]) {
     options = keyValue(text, options);
   }
-  expect(options).toEqual({ a: "007", b: "x=y", c: { d: [true] }, e: "" });
+  expect(options).toEqual({ a: 1, b: "x=y", c: { d: [true] }, e: "", f: "007" });
+  expect(() => keyValue("a=2", options)).toThrow("a is given more than once");
 });
 
 it.each([
