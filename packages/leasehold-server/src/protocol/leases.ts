@@ -34,14 +34,15 @@ export const Grant = z
   })
   .openapi({
     type: "string",
-    description: "base64url(resource) + '.' + 32 hex digits. Secret.",
+    description:
+      "base64url(resource) + '.' + 32 hex digits, chosen at random for each acquire. Secret. A repeated acquire of the same holder returns the same grant; of another holder, it is refused.",
     example: "b3JkZXJz.00112233445566778899aabbccddeeff",
   });
 
 /** A lease id that the caller chooses, which makes the request idempotent. */
 export const GrantOfResource = Grant.openapi({
   description:
-    "Chosen by the caller: a repeated request returns the same grant. Must name `resource`.",
+    "Chosen by the caller, at random for each acquire: a repeated request of the same holder returns the same grant; of another holder, it is refused. Must name `resource`.",
 });
 
 const Metadata = z
