@@ -53,7 +53,11 @@ const Metadata = z
     "must be well-formed, without NUL",
   );
 
-const term = { ttlMs: z.number(), remainingMs: z.number(), expiresAt: z.string().nullable() };
+const ttlMs = z.number().openapi({
+  description:
+    "The TTL of the last acquire or renewal. A renewal never shortens a grant, so remainingMs may be larger: compute with that.",
+});
+const term = { ttlMs, remainingMs: z.number(), expiresAt: z.string().nullable() };
 
 const Acquired = z
   .object({ status: z.literal("acquired"), token: Token, ...term })
@@ -151,7 +155,7 @@ export const LeaseView = z
     grantId: z.string(),
     token: Token,
     state: LeaseState,
-    ttlMs: z.number(),
+    ttlMs,
     remainingMs: z.number(),
     freeInMs,
     grantedAt: z.string().nullable(),
