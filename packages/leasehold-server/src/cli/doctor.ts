@@ -68,7 +68,7 @@ async function examine(command: Command, options: Options): Promise<Report> {
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
   const { store: url } = ownWhereOf(command);
-  const stores = await openLeases(url);
+  const stores = await openLeases({ store: url });
   const namespace = tenantOf(command, stores);
   const { leases } = stores;
   try {
