@@ -71,7 +71,7 @@ async function examine(command: Command, options: Options): Promise<Report> {
   const where = ownWhereOf(command);
   checkDirectories(where);
   const { store: url } = where;
-  const stores = await openLeases(url);
+  const stores = await openLeases({ store: url });
   const namespace = tenantOf(command, stores);
   const { leases } = stores;
   try {

@@ -110,7 +110,7 @@ export function addRenew(program: Command): void {
     .addHelpText("after", RENEW_HELP)
     .action(async (id: string | undefined, options: Common & { ttl: number }, command: Command) => {
       const { found, wire } = await leaseOf(id);
-      const stores = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command));
       const { leases } = stores;
       const grant = { namespace: tenantOf(command, stores), ...found };
       try {
@@ -134,7 +134,7 @@ export function addRelease(program: Command): void {
     .addHelpText("after", RELEASE_HELP)
     .action(async (id: string | undefined, options: Common, command: Command) => {
       const { found } = await leaseOf(id);
-      const stores = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command));
       const { leases } = stores;
       const grant = { namespace: tenantOf(command, stores), ...found };
       try {

@@ -51,7 +51,7 @@ export function addLs(program: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", LS_HELP)
     .action(async (prefix: string, options: ListOptions, command: Command) => {
-      const stores = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command));
       const { leases } = stores;
       try {
         const page = await list(leases, prefix, {

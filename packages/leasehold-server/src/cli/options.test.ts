@@ -78,9 +78,12 @@ it.each([
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(`LEASEHOLD_${name}`, value);
   const command = withStores(new Command()).parse(args, { from: "user" });
   const namespace = undefined;
-  expect(whereOf(command)).toEqual({ store, control, namespace });
+  const isReading = true;
+  expect(whereOf(command)).toEqual({ store, control, namespace, isReading });
   const tasks = { store: control ?? store, control: undefined, namespace };
-  expect(controlWhereOf(command)).toEqual(tasks);
+  expect(controlWhereOf(command)).toEqual({ ...tasks, isReading });
+  expect(whereOf(command, () => {})).toEqual({ store, control, namespace });
+  expect(controlWhereOf(command, () => {})).toEqual(tasks);
 });
 
 it.each([

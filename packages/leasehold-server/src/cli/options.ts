@@ -18,6 +18,8 @@ export interface Where {
   readonly control: string | undefined;
   /** The tenant; undefined means that of a server's API key, or `default`. */
   readonly namespace: string | undefined;
+  /** Of commands that create no database: openers refuse one without tables. */
+  readonly isReading?: boolean;
 }
 
 /** What --store says of memory: to users of commands for {@link ownWhereOf}, and for {@link whereOf}. */
@@ -80,7 +82,7 @@ export function whereOf(command: Command, creating?: NotifyCreating): Where {
   checkShared(where.store);
   if (where.control !== undefined) checkShared(where.control);
   checkDirectories(where, creating);
-  return where;
+  return creating ? where : { ...where, isReading: true };
 }
 
 /**
@@ -103,7 +105,7 @@ export function controlWhereOf(command: Command, creating?: NotifyCreating): Whe
   checkShared(control);
   const where = { store: control, control: undefined, namespace: namespaceOf(command) };
   checkDirectories(where, creating);
-  return where;
+  return creating ? where : { ...where, isReading: true };
 }
 
 /**

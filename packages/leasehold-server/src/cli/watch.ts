@@ -33,7 +33,7 @@ export function addWatch(program: Command): void {
     .addHelpText("after", HELP)
     .action(async (prefix: string, options: Options, command: Command) => {
       const shutdown = listenForShutdown(systemEnv.clock);
-      const stores = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command));
       const { leases } = stores;
       try {
         const namespace = tenantOf(command, stores);
