@@ -554,6 +554,12 @@ describePostgres("on the command line", () => {
     expect(entries.map((entry) => entry.seq)).toEqual(entries.map((_, n) => n + 1));
     expect((await leasehold("audit", "export")).out).toBe(`${lines.join("\n")}\n`);
 
+    // An export that fails leaves the one before it as it is.
+    const nothing = `pglite:${join(directory, "nothing")}`;
+    const failing = ["audit", "export", "--out", file, "--control", nothing];
+    expect((await leasehold(...failing)).code).toBe(64);
+    expect(await readFile(file, "utf8")).toBe(`${lines.join("\n")}\n`);
+
     const verify = ["audit", "verify", "--checkpoint", file];
     expect(await leasehold(...verify)).toMatchObject({
       code: 0,

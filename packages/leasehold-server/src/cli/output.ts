@@ -5,6 +5,9 @@ import { EXIT } from "./exit-codes.js";
 /** Colours if stdout is a terminal and NO_COLOR is not set. */
 export const colors = pc.createColors(Boolean(process.stdout.isTTY) && pc.isColorSupported);
 
+/** As Node reports it. */
+type WriteError = Error & { readonly code?: string };
+
 /** The output could not be written: the reader has closed the pipe, or the disk is full. */
 export class OutputError extends Error {
   override readonly name = "OutputError";
@@ -13,7 +16,7 @@ export class OutputError extends Error {
   readonly isQuiet: boolean;
 
   /** @param consequence what was done, and cannot be known without the output */
-  constructor(cause: NodeJS.ErrnoException, consequence?: string) {
+  constructor(cause: WriteError, consequence?: string) {
     const what = `cannot write the output: ${cause.message}`;
     super(consequence === undefined ? what : `${what}: ${consequence}`, { cause });
     const isClosed = cause.code === "EPIPE";
@@ -29,7 +32,7 @@ export class OutputError extends Error {
 export function saying(consequence: () => string | Promise<string>) {
   return async (error: unknown): Promise<never> => {
     if (!(error instanceof OutputError)) throw error;
-    throw new OutputError(error.cause as NodeJS.ErrnoException, await consequence());
+    throw new OutputError(error.cause as WriteError, await consequence());
   };
 }
 
@@ -80,7 +83,7 @@ export function written(): Promise<void> {
  * Node would print a stack. Failures on stderr are ignored: there is nowhere to report them.
  */
 export function onOutputError(report: (error: OutputError) => void): void {
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  process.stdout.on("error", (error: WriteError) => {
     if (!known.has(error)) report(new OutputError(error));
   });
   process.stderr.on("error", () => {});

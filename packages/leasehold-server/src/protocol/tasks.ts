@@ -51,7 +51,8 @@ const NewTask = z
     maxAttempts: z.int().min(1).max(32_767).default(DEFAULTS.maxAttempts),
     crashLimit: z.int().min(1).max(32_767).default(DEFAULTS.crashLimit),
     backoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoffMs).openapi({
-      description: "Wait before the first retry, doubled for each further one. At most maxBackoffMs.",
+      description:
+        "Wait before the first retry, doubled for each further one. At most maxBackoffMs.",
     }),
     maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs),
     id: Uuid.optional().openapi({

@@ -48,7 +48,7 @@ it("counts each term, and who leads now", async () => {
   ]);
 });
 
-it("counts nobody as leading after work that throws", async () => {
+it("counts no leader after work that throws", async () => {
   const { clock, leases, valuesOf } = open();
   const failing = async () => {
     throw new Error("broken");
