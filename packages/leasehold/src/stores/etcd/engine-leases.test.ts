@@ -18,7 +18,7 @@ function open(answerMs: number) {
   const client = new EtcdClient({
     endpoints: ["http://etcd:2379"],
     user: null,
-    fetch: fetch as typeof globalThis.fetch,
+    fetch,
     env,
   });
   return { env, leases: new EngineLeases(client), granted: () => granted };
