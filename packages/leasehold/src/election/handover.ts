@@ -58,7 +58,8 @@ export class Handover {
   async isAnothers(signal: AbortSignal): Promise<boolean> {
     signal.throwIfAborted();
     const view = await this.#leases.get(this.#resource).catch(() => null);
-    return view?.state === "live" && successorOf(view.metadata) !== this.#leases.holder;
+    const successor = view?.state === "live" ? successorOf(view.metadata) : null;
+    return successor !== null && successor !== this.#leases.holder;
   }
 
   /** Resolves when no live announcement names another candidate. */
@@ -76,7 +77,12 @@ export class Handover {
   }
 }
 
+/** Null for the lease of a program that happens to use this resource. */
 function successorOf(metadata: string | null): string | null {
-  const { successor } = JSON.parse(metadata ?? "{}") as { successor?: string };
-  return successor ?? null;
+  try {
+    const { successor } = JSON.parse(metadata ?? "{}") as { successor?: unknown };
+    return typeof successor === "string" ? successor : null;
+  } catch {
+    return null;
+  }
 }

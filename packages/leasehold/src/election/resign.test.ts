@@ -69,6 +69,38 @@ describe("resign", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it.each([
+    ["has no metadata", undefined],
+    ["has other metadata", { host: "h" }],
+  ])("is not disturbed by a lease of its name that %s", async (_, metadata) => {
+    const { clock, node } = electorsWorld();
+    const { leases, elector, lead, stop } = node("a");
+    await leases.acquire("cluster/successor", {
+      ttlMs: ELECTOR_TTL_MS,
+      ...(metadata && { metadata }),
+    });
+    const leading = lead();
+    await clock.advance(100);
+    expect(elector.state).toBe("leading");
+    stop.abort();
+    await clock.settle();
+    await leading;
+  });
+
+  it("is not disturbed by a lease of its name whose metadata is no JSON", async () => {
+    const { clock, store, node } = electorsWorld();
+    const { elector, lead, stop } = node("a");
+    const key = { namespace: "default", resource: "cluster/successor" };
+    const text = { ...key, leaseId: "0".repeat(32), holder: "tool", ttlMs: 60_000, metadata: "v1" };
+    await store.acquire([text]);
+    const leading = lead();
+    await clock.advance(100);
+    expect(elector.state).toBe("leading");
+    stop.abort();
+    await clock.settle();
+    await leading;
+  });
+
   it("lets another lead when the successor does not come, and says so", async () => {
     const warn = vi.fn();
     const { clock, node } = electorsWorld({ logger: { ...silentLogger, warn } });
