@@ -37,11 +37,8 @@ export class Handover {
   }
 
   async #taken(lease: HeldLease, successor: string): Promise<void> {
-    const leaseIsOver = new AbortController();
     // It is not renewed: its own trusted time is how long others wait.
-    lease.onLost(() => leaseIsOver.abort());
-    const signal = AbortSignal.any([leaseIsOver.signal, lease.signal]);
-    for await (const { leader } of observeLeader(this.#leases, this.#name, signal)) {
+    for await (const { leader } of observeLeader(this.#leases, this.#name, lease.signal)) {
       if (leader === successor) break;
     }
     await lease[Symbol.asyncDispose]();
@@ -50,17 +47,17 @@ export class Handover {
   /** Whether a live announcement names another candidate; false if the store is unavailable. */
   async isAnothers(signal: AbortSignal): Promise<boolean> {
     signal.throwIfAborted();
-    const view = await this.#leases.get(this.#resource).catch(() => null);
+    const view = await this.#leases.get(this.#resource).catch(() => undefined);
     return view?.state === "live" && successorOf(view.metadata) !== this.#leases.holder;
   }
 
-  /** Resolves when no live announcement names another candidate. */
+  /** Resolves when no live announcement names another candidate. @throws the signal's reason */
   async standAside(signal: AbortSignal): Promise<void> {
     const { env } = this.#leases;
     const wakeup = new Wakeup();
     const unlisten = this.#leases.listen(this.#resource, wakeup.set);
     try {
-      while (!signal.aborted && !this.#leases.closing.aborted && (await this.isAnothers(signal))) {
+      while (await this.isAnothers(signal)) {
         await wakeup.wait(env, jittered(env.random, POLL_MS, 0.5), signal);
       }
     } finally {

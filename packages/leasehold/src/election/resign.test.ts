@@ -46,7 +46,13 @@ describe("resign", () => {
   });
 
   it("lets the named successor lead, even if another candidate waited longer", async () => {
-    const { clock, node } = electorsWorld();
+    const { clock, node, store } = electorsWorld();
+    const { watch } = store;
+    const subscriptions: AbortSignal[] = [];
+    store.watch = (namespace, options) => {
+      subscriptions.push(options.signal);
+      return watch(namespace, options);
+    };
     const nodes = ["a", "b", "c", "d", "e"].map((name) => node(name));
     const leading: Promise<void>[] = [];
     for (const one of nodes) {
@@ -64,6 +70,8 @@ describe("resign", () => {
     for (const { leases } of nodes) await leases.close();
     await Promise.all(leading);
     expect(clock.pendingTimers).toBe(0);
+    // Nothing is left at the store.
+    expect(subscriptions.filter(({ aborted }) => !aborted)).toEqual([]);
   });
 
   it("lets another lead when the successor does not come", async () => {

@@ -24,9 +24,11 @@ describe("Shards", () => {
     expect(await c.shards.owners()).toEqual(
       Array.from({ length: 10 }, (_, shard) => working.get(shard)),
     );
+    const kept = [...working].filter(([, member]) => member !== "b");
     await b.shards.close();
     await clock.advance(5_000);
     expect(loads()).toEqual({ a: 5, c: 5 });
+    expect([...working]).toEqual(expect.arrayContaining(kept));
     expect(starts()).toBeLessThanOrEqual(10 + 5 + 4 + 4);
     await a.shards.close();
     await clock.advance(5_000);
@@ -45,6 +47,7 @@ describe("Shards", () => {
     // The work was asked to stop but has not ended: the shard is still a's.
     expect(loads()).toEqual({ a: 4 });
     expect(gates).toHaveLength(2);
+    expect(b.shards.held).toEqual([]);
     for (const open of gates.splice(0)) open();
     await clock.advance(5_000);
     expect(loads()).toEqual({ a: 2, b: 2 });
