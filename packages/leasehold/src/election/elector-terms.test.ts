@@ -237,3 +237,36 @@ it("does not come where the store refuses it, and the candidacy ends with the re
   await refused;
   expect(elector.state).toBe("idle");
 });
+
+it.each<[string, (world: ElectorsWorld, stop: AbortController) => Promise<void>]>([
+  ["it is asked to stop", async (_, stop) => stop.abort()],
+  ["its lease has expired", ({ clock }) => clock.advance(2 * ELECTOR_TTL_MS)],
+])("begins no work if %s before the store says who is to lead", async (_, end) => {
+  const world = electorsWorld();
+  const { clock, node, store } = world;
+  const { lead, stop } = node("a");
+  const { get } = store;
+  let isAsked = false;
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => (answer = resolve));
+  store.get = async (keys) => {
+    isAsked = true;
+    await answered;
+    return get(keys);
+  };
+  store.faults.renew = "refuse";
+  const tokens: number[] = [];
+  const leading = lead(async (term) => {
+    tokens.push(term.token);
+    await untilAborted(term);
+  });
+  await clock.advance(100);
+  expect(isAsked).toBe(true);
+  await end(world, stop);
+  answer();
+  await clock.advance(100);
+  expect(tokens).not.toContain(1);
+  stop.abort();
+  await clock.settle();
+  await leading;
+});

@@ -306,6 +306,7 @@ export class Elector {
   async #stand(work: LeaderWork, leaving: readonly AbortSignal[]): Promise<void> {
     const { env } = this.#leases;
     const campaigns = async ({ signal }: Abort): Promise<never> => {
+      signal.addEventListener("abort", () => this.#lease?.interrupt(signal.reason));
       for (;;) {
         const hasReturned = await this.#campaign(work, signal);
         if (!hasReturned) continue;
@@ -339,8 +340,6 @@ export class Elector {
           over = resolve;
         });
         [this.#lease, this.#state] = [lease, "leading"];
-        const stop = () => lease.interrupt(signal.reason);
-        signal.addEventListener("abort", stop, { signal: lease.signal });
         lease.signal.addEventListener("abort", () => this.#stopping(lease), { once: true });
         await this.#drain.watch(lease, async () => {
           try {
