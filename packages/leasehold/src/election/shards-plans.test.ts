@@ -46,6 +46,19 @@ it("publishes the plan of a new coordinator, even if it is the same, and ignores
   await Promise.all([a.shards.close(), b.shards.close()]);
 });
 
+it("moves only the shards of a member that leaves, whichever it is", async () => {
+  const { clock, join, working, loads } = shardsWorld(12);
+  const [a, b, c] = [join("a"), join("b"), join("c")];
+  await clock.advance(10_000);
+  expect(loads()).toEqual({ a: 4, b: 4, c: 4 });
+  const staying = [...working].filter(([, member]) => member !== "a");
+  await a.shards.close();
+  await clock.advance(5_000);
+  expect(loads()).toEqual({ b: 6, c: 6 });
+  expect([...working]).toEqual(expect.arrayContaining(staying));
+  await Promise.all([b.shards.close(), c.shards.close()]);
+});
+
 it("works on no shard beyond its own count, whatever the plan says", async () => {
   const { clock, join, working } = shardsWorld(2);
   const { leases, shards } = join("a");
