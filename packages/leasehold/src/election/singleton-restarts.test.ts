@@ -159,7 +159,9 @@ it("does not start after its end or that of its client", async () => {
 });
 
 it("stops waiting for the lease when it is closed, and for its pause", async () => {
-  const { clock, make, leases } = open();
+  const errors: string[] = [];
+  const error = (_: object, message: string) => void errors.push(message);
+  const { clock, make, leases } = open({ ...silentLogger, error });
   const other = await leases.acquire("job");
   let starts = 0;
   const work: SingletonWork = async () => {
@@ -170,6 +172,7 @@ it("stops waiting for the lease when it is closed, and for its pause", async () 
   await clock.advance(1_000);
   await waiting.close();
   expect(starts).toBe(0);
+  expect(errors).toEqual([]);
   await other.release();
   const pausing = make(work).start();
   await clock.advance(100);
