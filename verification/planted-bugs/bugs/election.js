@@ -18,7 +18,7 @@ export const ELECTOR_BUGS = [
     name: "work-begins-when-the-term-is-over",
     what: "A term that is lost before its work begins starts the work all the same.",
     file: ELECTOR,
-    find: "if (signal.aborted || lease.signal.aborted || !lease.checkAlive()) return;",
+    find: "if (signal.aborted || !lease.checkAlive()) return;",
     by: "",
     check: simulated("elections"),
   },
@@ -93,7 +93,7 @@ export const SINGLETONS = [
   {
     name: "client-closes-under-the-work",
     what: "A client that closes releases the lease under work that has not stopped yet.",
-    file: DRAIN,
+    file: "packages/leasehold/src/core/client.ts",
     find: "lease.isWorkedUnder = true;",
     by: "lease.isWorkedUnder = false;",
     check: unit(
@@ -116,8 +116,8 @@ export const SINGLETONS = [
     name: "singleton-ends-with-its-first-loss",
     what: "A node that has lost the lease once never contends again.",
     file: "packages/leasehold/src/election/singleton.ts",
-    find: "error === this.#lease?.lostError) continue;",
-    by: "error === this.#lease?.lostError) return;",
+    find: "if (this.#lease?.lostError) continue;",
+    by: "if (this.#lease?.lostError) return;",
     check: simulated("singletons"),
   },
   {

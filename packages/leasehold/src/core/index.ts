@@ -17,6 +17,8 @@
  *   reusable-lease.ts  a lease that is acquired and released any number of times
  *   client.ts      the client
  */
+
+export { type Abort, Aborting } from "./aborting.js";
 export { Batcher, batched, failedMaybe } from "./batching.js";
 export { LeaseClient, type Owned, type RevokeResult, type TryRunResult } from "./client.js";
 export { KEEP_ENDED_MS, startCollector } from "./collector.js";

@@ -9,14 +9,13 @@ export type Allocation = readonly (string | null)[];
  * @param members the live members, each once
  */
 export function allocate(last: Allocation, members: readonly string[]): Allocation {
-  if (members.length === 0) return last.map(() => null);
   const least = Math.floor(last.length / members.length);
   // This many members get one more shard: those that have most now, so that few shards move.
   let larger = last.length % members.length;
-  const kept = new Map(members.map((member) => [member, [] as number[]]));
+  const kept = new Map<string | null, number[]>(members.map((member) => [member, []]));
   const free: number[] = [];
   for (const [shard, member] of last.entries()) {
-    const own = member === null ? undefined : kept.get(member);
+    const own = kept.get(member);
     if (own) own.push(shard);
     else free.push(shard);
   }

@@ -31,9 +31,7 @@ export class Drain {
   async watch(lease: HeldLease, work: () => PromiseLike<void>): Promise<void> {
     const ended = new AbortController();
     const onAbort = () => void this.#grace(lease, ended.signal);
-    lease.signal.addEventListener("abort", onAbort, { once: true, signal: ended.signal });
-    // A client that closes meanwhile does not release it either.
-    lease.isWorkedUnder = true;
+    lease.signal.addEventListener("abort", onAbort, { signal: ended.signal });
     const { telemetry } = this.#leases.env;
     const term = { of: this.#of };
     telemetry?.tally("terms", lease.resource);
@@ -42,7 +40,6 @@ export class Drain {
       await work();
     } finally {
       telemetry?.change("leasehold.election.leading", term, -1);
-      lease.isWorkedUnder = false;
       ended.abort();
       this.#overdue = undefined;
     }

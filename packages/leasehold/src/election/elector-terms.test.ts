@@ -5,9 +5,12 @@ import {
   electorsWorld,
   untilAborted,
 } from "../../../../tests/support/electors-world.js";
-import { StaleTokenError } from "../core/index.js";
-import type { Term } from "./elector.js";
+import { StaleTokenError, StoreMisconfiguredError } from "../core/index.js";
+import type { Elector, Term } from "./elector.js";
 import { markOf } from "./leadership.js";
+
+type ElectorsWorld = ReturnType<typeof electorsWorld>;
+const CLUSTER = { namespace: "default", resource: "cluster" };
 
 it("is marked as an elector's, beside the metadata of its user", async () => {
   const { clock, node } = electorsWorld();
@@ -153,4 +156,117 @@ it("ends the candidacy with what its work throws, though its loss is noticed bef
   await lost;
   await ended;
   expect(elector.state).toBe("idle");
+});
+
+const endings: Record<string, (world: ElectorsWorld, elector: Elector) => void> = {
+  "its resignation": (_, elector) => void elector.resign(),
+  "its loss": ({ store }) => void store.revoke([{ ...CLUSTER, free: "now" }]),
+};
+it.each(
+  Object.entries(endings).flatMap(([ending, end]) => [
+    { ending, end, throws: false },
+    { ending, end, throws: true },
+  ]),
+)(
+  "is followed at once by the candidate's next after $ending; its work throws then: $throws",
+  async ({ end, throws }) => {
+    const world = electorsWorld();
+    const { clock, node } = world;
+    const { elector, lead, stop } = node("a", { retryDelayMs: 60_000 });
+    const tokens: number[] = [];
+    const leading = lead(async (term) => {
+      tokens.push(term.token);
+      await untilAborted(term);
+      if (throws) throw new Error("stopped");
+    });
+    await clock.advance(100);
+    end(world, elector);
+    await clock.advance(ELECTOR_TTL_MS);
+    expect(tokens).toEqual([1, 2]);
+    stop.abort();
+    await clock.settle();
+    await leading;
+  },
+);
+
+it("is not touched by a resignation from the one before that was announced late", async () => {
+  const { clock, node, store } = electorsWorld();
+  const { elector, lead, stop } = node("a", { handoverMs: 1_000 });
+  const leading = lead();
+  await clock.advance(100);
+  const { acquire } = store;
+  let announce = () => {};
+  const announced = new Promise<void>((resolve) => (announce = resolve));
+  store.acquire = async (requests) => {
+    if (requests.some(({ resource }) => resource !== "cluster")) await announced;
+    return acquire(requests);
+  };
+  const resigning = elector.resign({ successor: "b" });
+  await clock.settle();
+  await store.revoke([{ ...CLUSTER, free: "now" }]);
+  await clock.advance(ELECTOR_TTL_MS);
+  expect(elector.term?.token).toBe(2);
+  announce();
+  await clock.advance(10_000);
+  await resigning;
+  expect(elector.term?.token).toBe(2);
+  stop.abort();
+  await clock.settle();
+  await leading;
+});
+
+it("ends with its client, also in the pause after it", async () => {
+  const { clock, node } = electorsWorld();
+  const { elector, lead, leases } = node("a", { retryDelayMs: 60_000 });
+  const leading = lead(() => {});
+  await clock.advance(100);
+  expect(elector.state).toBe("waiting");
+  await leases.close();
+  await leading;
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it("does not come where the store refuses it, and the candidacy ends with the reason", async () => {
+  const { clock, node, store } = electorsWorld();
+  const { elector, lead } = node("a");
+  const error = new StoreMisconfiguredError("no such table");
+  store.acquire = async (requests) =>
+    requests.map(() => ({ status: "failed", applied: "no", retryable: false, error }));
+  const refused = expect(lead()).rejects.toBe(error);
+  await clock.settle();
+  await refused;
+  expect(elector.state).toBe("idle");
+});
+
+it.each<[string, (world: ElectorsWorld, stop: AbortController) => Promise<void>]>([
+  ["it is asked to stop", async (_, stop) => stop.abort()],
+  ["its lease has expired", ({ clock }) => clock.advance(2 * ELECTOR_TTL_MS)],
+])("begins no work if %s before the store says who is to lead", async (_, end) => {
+  const world = electorsWorld();
+  const { clock, node, store } = world;
+  const { lead, stop } = node("a");
+  const { get } = store;
+  let isAsked = false;
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => (answer = resolve));
+  store.get = async (keys) => {
+    isAsked = true;
+    await answered;
+    return get(keys);
+  };
+  store.faults.renew = "refuse";
+  const tokens: number[] = [];
+  const leading = lead(async (term) => {
+    tokens.push(term.token);
+    await untilAborted(term);
+  });
+  await clock.advance(100);
+  expect(isAsked).toBe(true);
+  await end(world, stop);
+  answer();
+  await clock.advance(100);
+  expect(tokens).not.toContain(1);
+  stop.abort();
+  await clock.settle();
+  await leading;
 });

@@ -23,6 +23,8 @@
  */
 
 import {
+  type Abort,
+  Aborting,
   type AcquireOptions,
   checkFunction,
   checkKnown,
@@ -36,7 +38,6 @@ import {
   InvalidOptionError,
   type Lease,
   type LeaseClient,
-  LeaseLostError,
   NotLeaderError,
   StaleTokenError,
 } from "../core/index.js";
@@ -82,6 +83,9 @@ export type Term = Pick<
 export type LeaderWork = (term: Term) => void | PromiseLike<void>;
 
 export type ElectorState = "idle" | "waiting" | "leading" | "stopping";
+
+/** One for all electors: a client may have many, and each of them ends with it. */
+const aborting = new Aborting();
 
 /** Why a term's signal aborts when its leader steps down by itself. */
 class Resigned extends Error {
@@ -181,7 +185,7 @@ export class Elector {
     this.#state = "waiting";
     const leaving = [signal, this.#leases.closing];
     for (const left of leaving) left.addEventListener("abort", this.#drain.look);
-    const ended = this.#stand(work, signal).finally(() => {
+    const ended = this.#stand(work, leaving).finally(() => {
       this.#state = "idle";
       for (const left of leaving) left.removeEventListener("abort", this.#drain.look);
     });
@@ -298,45 +302,49 @@ export class Elector {
     return observeLeader(this.#leases, this.name, options.signal);
   }
 
-  /** One term after the other. */
-  async #stand(work: LeaderWork, signal: AbortSignal): Promise<void> {
+  /** One term after the other, until one of the signals aborts. */
+  async #stand(work: LeaderWork, leaving: readonly AbortSignal[]): Promise<void> {
     const { env } = this.#leases;
-    try {
-      while (!signal.aborted && !this.#leases.closing.aborted) {
-        const ended = await this.#campaign(work, signal);
-        if (ended === "returned") {
-          await sleep(env.clock, jittered(env.random, this.#retryDelayMs, 0.2), { signal });
-        }
+    const campaigns = async ({ signal }: Abort): Promise<never> => {
+      signal.addEventListener("abort", () => this.#lease?.interrupt(signal.reason));
+      for (;;) {
+        const hasReturned = await this.#campaign(work, signal);
+        if (!hasReturned) continue;
+        await sleep(env.clock, jittered(env.random, this.#retryDelayMs, 0.2), { signal });
       }
+    };
+    try {
+      await aborting.run(leaving, campaigns);
     } catch (error) {
-      if (!signal.aborted && !this.#leases.closing.aborted) throw error;
+      if (!leaving.some(({ aborted }) => aborted)) throw error;
     }
   }
 
-  /** One term, if it comes to one. */
-  async #campaign(work: LeaderWork, signal: AbortSignal): Promise<"returned" | "again"> {
+  /**
+   * One term, if it comes to one. Resolves to whether the work returned by itself.
+   * @throws the signal's reason; the error of the work
+   */
+  async #campaign(work: LeaderWork, signal: AbortSignal): Promise<boolean> {
     const options = { ...this.#acquire, signal };
     let over = () => {};
-    let ended: "returned" | "again" = "again";
+    let hasReturned = false;
     let held: HeldLease | undefined;
     let failure: { readonly error: unknown } | undefined;
-    const stop = () => this.#lease?.interrupt(signal.reason);
     try {
       await this.#leases.standBy(this.name, options, async (lease) => {
         held = lease;
         if (await this.#handover.isAnothers(signal)) return;
         // The term has already ended: do not start work only to stop it.
-        if (signal.aborted || lease.signal.aborted || !lease.checkAlive()) return;
+        if (signal.aborted || !lease.checkAlive()) return;
         this.#over = new Promise((resolve) => {
           over = resolve;
         });
         [this.#lease, this.#state] = [lease, "leading"];
-        signal.addEventListener("abort", stop, { once: true });
         lease.signal.addEventListener("abort", () => this.#stopping(lease), { once: true });
         await this.#drain.watch(lease, async () => {
           try {
             await work(lease);
-            if (!lease.signal.aborted) ended = "returned";
+            if (!lease.signal.aborted) hasReturned = true;
           } catch (error) {
             // Work that was asked to stop may end by throwing.
             if (lease.signal.aborted) return;
@@ -352,19 +360,17 @@ export class Elector {
     } catch (error) {
       // A loss that is noticed only now does not replace it.
       if (failure) throw failure.error;
-      // The work may throw the loss of another lease.
-      if (!(error instanceof LeaseLostError) || error !== held?.lostError) throw error;
-      return "again";
+      if (!held?.lostError) throw error;
+      return false;
     } finally {
-      signal.removeEventListener("abort", stop);
       [this.#lease, this.#state] = [undefined, "waiting"];
       over();
     }
     await this.#handover.standAside(signal);
-    return ended;
+    return hasReturned;
   }
 
   #stopping(lease: HeldLease): void {
-    if (this.#lease === lease && this.#state === "leading") this.#state = "stopping";
+    if (this.#lease === lease) this.#state = "stopping";
   }
 }

@@ -38,12 +38,9 @@ export class Handover {
   }
 
   async #taken(lease: HeldLease, successor: string): Promise<void> {
-    const leaseIsOver = new AbortController();
     // It is not renewed: its own trusted time is how long others wait.
-    lease.onLost(() => leaseIsOver.abort());
-    const signal = AbortSignal.any([leaseIsOver.signal, lease.signal]);
     let isTaken = false;
-    for await (const { leader } of observeLeader(this.#leases, this.#name, signal)) {
+    for await (const { leader } of observeLeader(this.#leases, this.#name, lease.signal)) {
       isTaken = leader === successor;
       if (isTaken) break;
     }
@@ -62,13 +59,13 @@ export class Handover {
     return successor !== null && successor !== this.#leases.holder;
   }
 
-  /** Resolves when no live announcement names another candidate. */
+  /** Resolves when no live announcement names another candidate. @throws the signal's reason */
   async standAside(signal: AbortSignal): Promise<void> {
     const { env } = this.#leases;
     const wakeup = new Wakeup();
     const unlisten = this.#leases.listen(this.#resource, wakeup.set);
     try {
-      while (!signal.aborted && !this.#leases.closing.aborted && (await this.isAnothers(signal))) {
+      while (await this.isAnothers(signal)) {
         await wakeup.wait(env, jittered(env.random, POLL_MS, 0.5), signal);
       }
     } finally {

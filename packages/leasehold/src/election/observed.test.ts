@@ -6,7 +6,7 @@ import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/shards-wor
 import { LeaseClient, StoreUnavailableError } from "../core/index.js";
 import { manualEnv } from "../testing/index.js";
 import { electorOver } from "./elector.js";
-import { shardsOver } from "./shards.js";
+import { type Shards, shardsOver } from "./shards.js";
 import { singletonOver } from "./singleton.js";
 
 function open() {
@@ -65,6 +65,14 @@ it("counts no leader after work that throws", async () => {
     expect(own.length).toBeGreaterThan(0);
     expect(own.reduce((sum, [, by]) => sum + by, 0)).toBe(0);
   }
+});
+
+it("counts the terms of a singleton as such", async () => {
+  const { clock, leases, valuesOf } = open();
+  const singleton = singletonOver(leases, "job", untilAborted).start();
+  await clock.advance(100);
+  expect(valuesOf("leasehold.election.leading")).toEqual([[{ of: "singleton" }, 1]]);
+  await singleton.close();
 });
 
 it("logs work of a singleton that ends by itself or fails, with its resource", async () => {
@@ -141,6 +149,34 @@ it("logs a store that fails, and goes on when it answers again", async () => {
   await clock.advance(5_000);
   expect(shards.held).toEqual([0, 1]);
   await shards.close();
+});
+
+it.each<[string, (shards: Shards, leases: LeaseClient) => Promise<void>]>([
+  ["it is closed", (shards) => shards.close()],
+  ["its client is closed", (_, leases) => leases.close()],
+])("logs nothing of a plan that a member has begun when %s", async (_, close) => {
+  const { clock, store, leases, logged } = open();
+  const { acquire } = store;
+  let isPlanned = false;
+  let publish = () => {};
+  const published = new Promise<void>((resolve) => (publish = resolve));
+  store.acquire = async (requests) => {
+    if (requests.some(({ resource }) => resource === "jobs/plan")) {
+      isPlanned = true;
+      await published;
+    }
+    return acquire(requests);
+  };
+  const shards = shardsOver(leases, "jobs", { count: 2, work: (_, lease) => untilAborted(lease) });
+  shards.start();
+  await clock.advance(2_000);
+  expect(isPlanned).toBe(true);
+  const closing = close(shards, leases);
+  await clock.settle();
+  publish();
+  await closing;
+  await clock.settle();
+  expect(logged).toEqual([]);
 });
 
 it("leaves a group of shards when it is disposed of, whether or not its work stops", async () => {

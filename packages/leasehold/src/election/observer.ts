@@ -7,8 +7,14 @@
  * it may have renewed the lease since, but so may another node have acquired it.
  */
 
-import { type LeaseClient, LeaseholdError, type LeaseView, Wakeup } from "../core/index.js";
-import { jittered, sleep } from "../env/index.js";
+import {
+  Aborting,
+  type LeaseClient,
+  LeaseholdError,
+  type LeaseView,
+  Wakeup,
+} from "../core/index.js";
+import { jittered, withTimeout } from "../env/index.js";
 
 export interface LeaderChange {
   /** The leader's `leases.holder`; null while there is no leader, or while it is unknown: see `unavailable`. */
@@ -25,14 +31,17 @@ export interface LeaderChange {
 }
 
 /** How often to poll in case a notification was missed, or if the store sends none. */
-const LOOK_MS = { push: 30_000, poll: 500 } as const;
+const POLL_MS = { push: 30_000, poll: 500 } as const;
 /** While there is no leader: a notification says that a name may be free, not that it was granted. */
-const [FIRST_LOOK_MS, LAST_LOOK_MS] = [10, 1_000];
+const [FIRST_POLL_MS, LAST_POLL_MS] = [10, 1_000];
 const RETRY_MS = 1_000;
 /** How long the answer at the end of a term may take before the leader is unknown. */
 const LATE_MS = 1_000;
 /** Just after the expiry. */
 const AFTER_EXPIRY_MS = 1;
+
+/** One for all observers: many may share a signal. */
+const aborting = new Aborting();
 
 export async function* observeLeader(
   leases: LeaseClient,
@@ -43,7 +52,7 @@ export async function* observeLeader(
   const wakeup = new Wakeup();
   const unlisten = leases.listen(name, wakeup.set);
   let last: LeaderChange | undefined;
-  let vacantMs = FIRST_LOOK_MS;
+  let vacantMs = FIRST_POLL_MS;
   /** When the last known term ends unless it was renewed, by the local monotonic clock. */
   let knownUntilMs = env.clock.monotonic();
   const lostSight = (): LeaderChange => {
@@ -51,13 +60,16 @@ export async function* observeLeader(
   };
   try {
     while (!signal.aborted) {
-      const looking = look(leases, name);
+      // The store may never answer.
+      const polling = aborting.run([signal], (abort) => abort.race(poll(leases, name)));
       if (!last?.unavailable) {
         const leftMs = Math.max(0, knownUntilMs - env.clock.monotonic());
-        if (await isLate(env, looking, leftMs + LATE_MS, signal)) yield (last = lostSight());
+        const late = () => "late" as const;
+        const answer = await withTimeout(env.clock, leftMs + LATE_MS, polling, late);
+        if (answer === "late") yield (last = lostSight());
       }
-      const view = await looking;
-      let pauseMs: number = LOOK_MS[leases.capabilities.watch];
+      const view = await polling;
+      let pauseMs: number = POLL_MS[leases.capabilities.watch];
       if (view === "unknown") {
         const leftMs = knownUntilMs - env.clock.monotonic();
         if (leftMs <= 0 && !last?.unavailable) yield (last = lostSight());
@@ -69,11 +81,11 @@ export async function* observeLeader(
         if (!isOld && !(last && isSame(last, change))) yield (last = change);
         knownUntilMs = env.clock.monotonic() + (view?.remainingMs ?? 0);
         if (view?.state === "live") {
-          vacantMs = FIRST_LOOK_MS;
+          vacantMs = FIRST_POLL_MS;
           pauseMs = Math.min(pauseMs, view.remainingMs + AFTER_EXPIRY_MS);
         } else {
           pauseMs = Math.min(pauseMs, vacantMs);
-          vacantMs = Math.min(2 * vacantMs, LAST_LOOK_MS);
+          vacantMs = Math.min(2 * vacantMs, LAST_POLL_MS);
         }
       }
       await wakeup.wait(env, jittered(env.random, pauseMs, 0.1), signal);
@@ -85,29 +97,7 @@ export async function* observeLeader(
   }
 }
 
-/** Whether the answer takes longer than this; false once the signal aborts. */
-async function isLate(
-  { clock }: LeaseClient["env"],
-  answer: Promise<unknown>,
-  afterMs: number,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const answered = new AbortController();
-  const late = sleep(clock, afterMs, { signal: AbortSignal.any([answered.signal, signal]) });
-  try {
-    return await Promise.race([
-      answer.then(() => false),
-      late.then(
-        () => true,
-        () => false,
-      ),
-    ]);
-  } finally {
-    answered.abort();
-  }
-}
-
-async function look(leases: LeaseClient, name: string): Promise<LeaseView | null | "unknown"> {
+async function poll(leases: LeaseClient, name: string): Promise<LeaseView | null | "unknown"> {
   try {
     return await leases.get(name);
   } catch (error) {

@@ -41,8 +41,10 @@ it("is none while nothing was published, or something else", async () => {
   expect(await readPlan(leases, "plan")).toBeNull();
   await publish();
   expect(await readPlan(leases, "plan")).toBeNull();
-  await publish({ term: "1" });
+  await publish({ term: "1", members: "" });
   expect(await readPlan(leases, "plan")).toBeNull();
-  await publish({ shards: btoa("a") });
+  await publish({ members: "", shards: btoa("a") });
+  expect(await readPlan(leases, "plan")).toBeNull();
+  await publish({ term: "1", shards: btoa("a") });
   expect(await readPlan(leases, "plan")).toBeNull();
 });

@@ -29,17 +29,15 @@ export function shortName(member: string): string {
 
 export function encodePlan({ term, allocation }: Plan): Record<string, string> {
   const members = [...new Set(allocation.filter((name) => name !== null))];
-  const numbers = new Map(members.map((name, index) => [name, index]));
-  const bytes = allocation.map((name) =>
-    String.fromCharCode(name === null ? UNASSIGNED : (numbers.get(name) ?? UNASSIGNED)),
-  );
+  const numbers = new Map<string | null, number>(members.map((name, index) => [name, index]));
+  const bytes = allocation.map((name) => String.fromCharCode(numbers.get(name) ?? UNASSIGNED));
   return { term: String(term), members: members.join(""), shards: btoa(bytes.join("")) };
 }
 
 function decodePlan(metadata: string | null): Plan | null {
   const text = metadata === null ? {} : (JSON.parse(metadata) as Partial<Record<string, string>>);
-  const { term, members = "", shards } = text;
-  if (term === undefined || shards === undefined) return null;
+  const { term, members, shards } = text;
+  if (term === undefined || members === undefined || shards === undefined) return null;
   const allocation = Array.from(atob(shards), (byte) => {
     const number = byte.charCodeAt(0);
     if (number === UNASSIGNED) return null;

@@ -48,7 +48,13 @@ describe("resign", () => {
 
   it("lets the named successor lead, even if another candidate waited longer", async () => {
     const warn = vi.fn();
-    const { clock, node } = electorsWorld({ logger: { ...silentLogger, warn } });
+    const { clock, node, store } = electorsWorld({ logger: { ...silentLogger, warn } });
+    const { watch } = store;
+    const subscriptions: AbortSignal[] = [];
+    store.watch = (namespace, options) => {
+      subscriptions.push(options.signal);
+      return watch(namespace, options);
+    };
     const nodes = ["a", "b", "c", "d", "e"].map((name) => node(name));
     const leading: Promise<void>[] = [];
     for (const one of nodes) {
@@ -67,6 +73,8 @@ describe("resign", () => {
     for (const { leases } of nodes) await leases.close();
     await Promise.all(leading);
     expect(clock.pendingTimers).toBe(0);
+    // Nothing is left at the store.
+    expect(subscriptions.filter(({ aborted }) => !aborted)).toEqual([]);
   });
 
   it.each([

@@ -46,6 +46,7 @@ describe("Shards", () => {
     // The work was asked to stop but has not ended: the shard is still a's.
     expect(loads()).toEqual({ a: 4 });
     expect(gates).toHaveLength(2);
+    expect(b.shards.held).toEqual([]);
     for (const open of gates.splice(0)) open();
     await clock.advance(5_000);
     expect(loads()).toEqual({ a: 2, b: 2 });

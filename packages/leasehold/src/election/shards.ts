@@ -42,7 +42,7 @@ import { type Allocation, allocate } from "./allocation.js";
 import { type Elector, electorOver, type Term } from "./elector.js";
 import { markedAs } from "./leadership.js";
 import { Counts, describeMember, reportTwin } from "./membership.js";
-import { encodePlan, MOST_MEMBERS, MOST_SHARDS, readPlan, shortName } from "./plan.js";
+import { encodePlan, MOST_MEMBERS, MOST_SHARDS, type Plan, readPlan, shortName } from "./plan.js";
 import { type Singleton, singletonOver } from "./singleton.js";
 
 export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" | "metadata"> {
@@ -334,16 +334,16 @@ export class Shards implements AsyncDisposable {
     const last = await readPlan(this.#leases, this.#plan);
     const before = Array.from({ length: this.#count }, (_, at) => last?.allocation[at] ?? null);
     const allocation = allocate(before, names);
-    const isSame = allocation.every((member, shard) => member === last?.allocation[shard]);
-    if (isSame && last?.term === term.token && last.allocation.length === this.#count) return;
-    const metadata = encodePlan({ term: term.token, allocation });
+    const plan: Plan = { term: term.token, allocation };
+    if (JSON.stringify(plan) === JSON.stringify(last)) return;
+    const metadata = encodePlan(plan);
     // Rejects if the term has ended meanwhile: the plan is then not written.
     const publish = async (signal: AbortSignal) => {
-      const asked = { ...this.#acquire, autoRenew: false, metadata, signal };
+      const asked = { ...this.#acquire, metadata, signal };
       const lease = await this.#leases.acquire(this.#plan, asked);
       await lease.release();
     };
-    await this.#elector.runIfLeader(publish, { leaderWrite: true });
+    await this.#elector.runIfLeader(publish);
     const { name } = this;
     this.#leases.env.logger.info({ name, members: names.length }, "shards allocated");
   }

@@ -10,6 +10,7 @@
  */
 
 import {
+  Aborting,
   type AcquireOptions,
   ClosedError,
   checkFunction,
@@ -19,7 +20,6 @@ import {
   HOLDING,
   type Lease,
   type LeaseClient,
-  LeaseLostError,
 } from "../core/index.js";
 import { jittered, sleep } from "../env/index.js";
 import { Drain } from "./drain.js";
@@ -43,6 +43,9 @@ const OPTIONS: Readonly<Record<keyof SingletonOptions, true>> = {
   maxRestartDelayMs: true,
   graceMs: true,
 };
+
+/** One for all singletons: a client may have a thousand, and each of them ends with it. */
+const aborting = new Aborting();
 
 /** Must stop when `lease.signal` aborts; returning early counts as the work having ended. */
 export type SingletonWork = (lease: Lease) => Promise<void>;
@@ -118,7 +121,14 @@ export class Singleton implements AsyncDisposable {
       this.#settle = resolve;
     });
     this.#contend = () =>
-      this.#alternate({ ...acquire, metadata }, restartDelayMs, maxRestartDelayMs);
+      aborting.run([this.#stopping.signal, leases.closing], ({ signal }) =>
+        this.#alternate(
+          { ...acquire, metadata, signal },
+          restartDelayMs,
+          maxRestartDelayMs,
+          signal,
+        ),
+      );
   }
 
   /**
@@ -150,7 +160,8 @@ export class Singleton implements AsyncDisposable {
     const closed = new ClosedError("this singleton");
     this.#stopping.abort(closed);
     this.#lease?.interrupt(closed);
-    if (!this.#started) this.#settle();
+    // Does nothing once it has started.
+    this.#settle();
     return this.#drain.until(this.ended);
   }
 
@@ -163,17 +174,17 @@ export class Singleton implements AsyncDisposable {
     acquire: AcquireOptions,
     restartDelayMs: number,
     maxRestartDelayMs: number,
+    signal: AbortSignal,
   ): Promise<void> {
     const { clock, logger, random } = this.#leases.env;
-    const { signal } = this.#stopping;
     const { resource } = this;
     let pauseMs = restartDelayMs;
     while (!signal.aborted) {
       let startedAtMs = Number.POSITIVE_INFINITY;
       try {
-        await this.#leases.standBy(resource, { ...acquire, signal }, async (lease) => {
+        await this.#leases.standBy(resource, acquire, async (lease) => {
           this.#lease = lease;
-          if (signal.aborted || lease.signal.aborted) return;
+          if (signal.aborted) return;
           startedAtMs = clock.monotonic();
           await this.#drain.watch(lease, () => this.#work(lease));
         });
@@ -181,10 +192,9 @@ export class Singleton implements AsyncDisposable {
         logger.warn({ resource }, "the work ended by itself");
       } catch (error) {
         // Closed: by us, or with the client under us. The work may throw CLOSED of anything else.
-        if (signal.aborted || this.#leases.closing.aborted) return;
-        // Lost: another node may have it already; contend again at once. Work that throws the loss of
-        // another lease has failed.
-        if (error instanceof LeaseLostError && error === this.#lease?.lostError) continue;
+        if (signal.aborted) return;
+        // Lost: another node may have it already; contend again at once.
+        if (this.#lease?.lostError) continue;
         logger.error({ err: error, resource }, "the work failed");
       } finally {
         this.#lease = undefined;
