@@ -133,6 +133,10 @@ describeRedis("a URL with the port of another kind of server", () => {
       `redis://127.0.0.1:${ports.get("HTTP")}`,
       `rediss://${silent}`,
       `zookeeper://${silent}`,
+      `https://${silent}`,
+      `https://127.0.0.1:${ports.get("PostgreSQL")}`,
+      `https://127.0.0.1:${ports.get("HTTP")}`,
+      `etcds://${silent}`,
       await kubeconfig(`https://${silent}`),
     ];
     try {

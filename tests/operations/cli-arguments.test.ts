@@ -47,6 +47,41 @@ it.each([
   refuses(args, `${option} is given more than once`),
 );
 
+it("worker refuses two values of one --option", async () => {
+  const options = ["--option", "rate=1", "--option", "other=2", "--option", "rate=3"];
+  await refuses(["worker", "--handlers", "h.js", ...options], "rate is given more than once");
+});
+
+it.each([
+  [["tasks", "--queue", "a", "cancel", "--kind", "k", "--reason", "r"], "--queue", "tasks cancel"],
+  [["tasks", "--json", "pause-queue", "q", "--reason", "r"], "--json", "tasks pause-queue"],
+  [
+    ["tasks", "--store", "memory:", "retry", "--kind", "k", "--reason", "r"],
+    "--store",
+    "tasks retry",
+  ],
+])("%j is refused: the subcommand would not see the option", async (args, option, path) =>
+  refuses(
+    args,
+    `${option} has no effect before a subcommand: write options after "leasehold ${path}"`,
+  ),
+);
+
+it.each([
+  ["retry", "done", "dead, cancelled, pending"],
+  ["cancel", "done", "pending, running"],
+  ["delete", "running", "done, dead, cancelled"],
+])("tasks %s refuses --state %s, and names the others", async (verb, state, allowed) =>
+  refuses(["tasks", verb, "--state", state, "--reason", "r"], `Allowed choices are ${allowed}`),
+);
+
+it("tasks retry says of pending tasks that they are due", async () => {
+  await run("enqueue", "due-kind", "--scheduled-at", "2999-01-01T00:00:00Z");
+  const filters = ["--kind", "due-kind", "--state", "pending", "--reason", "r", "--yes"];
+  const { code, stdout } = await run("tasks", "retry", ...filters);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "1 of 1 pending tasks are due now" });
+});
+
 it("serve refuses two values of one limit", async () =>
   refuses(
     ["serve", "--port", "0", "--limits", "leases=5,leases=6"],
@@ -58,10 +93,9 @@ it("takes repeatable options more than once", async () => {
   expect(await run("audit", "list", ...actions)).toMatchObject({ stderr: "", code: 0 });
 });
 
-it("tasks delete by filters fails if it changes nothing", async () => {
-  await run("enqueue", "pending-kind");
-  const filters = ["--kind", "pending-kind", "--state", "pending", "--reason", "r", "--yes"];
-  const { code, stdout } = await run("tasks", "delete", ...filters);
+it("tasks delete fails if it changes nothing", async () => {
+  const { stdout: id } = await run("enqueue", "pending-kind");
+  const { code, stdout } = await run("tasks", "delete", id, "--reason", "r");
   expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining("deleted 0 of 1") });
 });
 
@@ -179,7 +213,8 @@ it(
     const commands = ["ls", "show r", "why r", "watch", "tasks", "audit list", "audit verify"]
       .concat("audit export", "keys list", "limits show", "pause --list", "revoke r --reason r")
       .map((words) => words.split(" "));
-    for (const words of [...commands, ["renew", leaseId], ["release", leaseId]]) {
+    const measuring = [["doctor"], ["conformance"]];
+    for (const words of [...commands, ...measuring, ["renew", leaseId], ["release", leaseId]]) {
       const { code, stderr } = await leasehold([...words, "--store", "pglite:mistyped"], { cwd });
       expect({ words, code, stderr }).toEqual({
         words,

@@ -108,14 +108,32 @@ it("limits set says that nothing is in a namespace", { timeout: 120_000 }, async
 });
 
 it("names the variable that is empty", async () => {
-  for (const name of ["LEASEHOLD_STORE", "LEASEHOLD_CONTROL"]) {
+  for (const [name, remedy] of [
+    ["LEASEHOLD_STORE", "no store: pass --store URL"],
+    ["LEASEHOLD_CONTROL", "name a store, or leave it out (unset the variable)"],
+    ["LEASEHOLD_KEY", "set it to an API key of the server, or unset it"],
+  ] as const) {
     const env = { LEASEHOLD_STORE: server.url, [name]: "" };
     const { code, stderr } = await leasehold(["tasks"], { env });
     expect({ code, stderr }).toEqual({
       code: 64,
-      stderr: expect.stringContaining(`${name} is empty: no store`),
+      stderr: expect.stringContaining(`${name} is empty: ${remedy}`),
     });
   }
+});
+
+it("an empty LEASEHOLD_KEY does not matter where the URL has a key", async () => {
+  const store = server.url.replace("http://", `http://lh_${"0".repeat(12)}_${"0".repeat(32)}@`);
+  const { stderr } = await leasehold(["ls", "--store", store], { env: { LEASEHOLD_KEY: "" } });
+  expect(stderr).toContain("this server requires no API key");
+});
+
+it("audit list gives details as JSON", async () => {
+  await run("pause", "detailed", "--reason", "r");
+  const { stdout } = await run("audit", "list", "--target", "detailed", "--json");
+  const entries = JSON.parse(stdout) as { details: unknown }[];
+  expect(entries.length).toBeGreaterThan(0);
+  for (const { details } of entries) expect(details).toEqual(expect.any(Object));
 });
 
 it.each(["http://127.0.0.1:1", "etcd://127.0.0.1:1"])(

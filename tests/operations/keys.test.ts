@@ -230,6 +230,25 @@ for (const engine of CONTROL_ENGINES) {
       expect(came).toMatchObject([{ refused: "notGood" }, { successor: key.id }]);
     });
 
+    it("are rotated once: the successor is rotated next, and has the whole lifetime", async () => {
+      const { control } = opened;
+      const { key: first } = await createKey(control, random, HOLDER, BY);
+      const rotate = (id: string) =>
+        rotateKey(control, random, { namespace: "n", id, overlapMs: 30_000 }, BY);
+      const { key: second } = (await rotate(first.id)) ?? expect.fail("not rotated");
+      await expect(rotate(first.id)).rejects.toMatchObject({
+        name: "KeyRotatedError",
+        successor: second.id,
+        message: expect.stringContaining(second.id),
+      });
+      const [entry] = (await control.audit.list({ namespace: "n", target: first.id })).items;
+      expect(JSON.parse(entry?.details ?? "")).toMatchObject({ refused: "rotatedBefore" });
+      const { key: third } = (await rotate(second.id)) ?? expect.fail("not rotated");
+      expect(Date.parse(third.expiresAt ?? "") - Date.parse(third.createdAt)).toBe(60_000);
+      const successors = (await control.keys.list({ namespace: "n" })).items.slice(0, 3);
+      expect(successors.map(({ id }) => id)).toEqual([third.id, second.id, first.id]);
+    });
+
     it("are revoked at once, for good, and by their own tenant alone", async () => {
       const { control } = opened;
       const { key } = await createKey(control, random, HOLDER, BY);
@@ -401,10 +420,13 @@ describePostgres("on the command line", () => {
   /** Runs a command in this process; what it prints, and its code. */
   async function leasehold(...args: readonly string[]) {
     const said = { out: "", err: "" };
-    const out = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    type Write = (text: string | Uint8Array, callback?: () => void) => boolean;
+    const write: Write = (text, callback) => {
       said.out += String(text);
+      callback?.();
       return true;
-    });
+    };
+    const out = vi.spyOn(process.stdout, "write").mockImplementation(write as never);
     const err = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
       said.err += String(text);
       return true;
@@ -432,6 +454,7 @@ describePostgres("on the command line", () => {
     const made = await leasehold("keys", "create", ...args, "--expires", "90d");
     expect(made.out).toMatch(/^lh_[0-9a-f]{12}_[0-9a-f]{32}\n$/);
     expect(made.err).toContain("it cannot be shown again");
+    expect(made.err).toMatch(/, id [0-9a-f]{12}, expires at \d{4}-.*Z\)\n$/);
     const { id } = parseKeyText(made.out.trim()) ?? expect.fail("no key");
 
     const { key, old } = await json("keys", "rotate", id, "--overlap", "1h");
@@ -439,6 +462,9 @@ describePostgres("on the command line", () => {
     expect(old.remainingMs).toBeGreaterThan(3_000_000);
     expect(old.remainingMs).toBeLessThanOrEqual(3_600_000);
     expect(key).toMatchObject({ role: "holder", prefixes: ["a/", ""], namespace: "default" });
+    expect(Date.parse(key.expiresAt) - Date.parse(key.createdAt)).toBe(90 * 86_400_000);
+    const again = await leasehold("keys", "rotate", id);
+    expect(again).toMatchObject({ code: 64, out: "", err: expect.stringContaining(key.id) });
 
     const revoked = await leasehold("keys", "revoke", id, "--reason", "was in a log");
     expect(revoked).toMatchObject({ code: 0, out: `revoked: ${id}, CI\n` });
@@ -456,6 +482,7 @@ describePostgres("on the command line", () => {
     const entries: AuditEntry[] = await json("audit", "list");
     expect(entries.filter(({ phase }) => phase !== "intent")).toMatchObject([
       { action: "key.revoke", target: id, reason: "was in a log" },
+      { action: "key.rotate", target: id, details: { refused: "rotatedBefore" } },
       { action: "key.rotate", target: id, reason: null },
       { action: "key.create", target: id, actor: `cli:${userInfo().username}` },
     ]);
@@ -526,6 +553,12 @@ describePostgres("on the command line", () => {
     expect(JSON.parse(lines.at(-1) ?? "")).toEqual({ checkpoint: { seq, hash } });
     expect(entries.map((entry) => entry.seq)).toEqual(entries.map((_, n) => n + 1));
     expect((await leasehold("audit", "export")).out).toBe(`${lines.join("\n")}\n`);
+
+    // An export that fails leaves the one before it as it is.
+    const nothing = `pglite:${join(directory, "nothing")}`;
+    const failing = ["audit", "export", "--out", file, "--control", nothing];
+    expect((await leasehold(...failing)).code).toBe(64);
+    expect(await readFile(file, "utf8")).toBe(`${lines.join("\n")}\n`);
 
     const verify = ["audit", "verify", "--checkpoint", file];
     expect(await leasehold(...verify)).toMatchObject({

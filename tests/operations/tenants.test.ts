@@ -180,6 +180,12 @@ it("lets an old key go on beside the one in its place, and no longer", async () 
   const list = { method: "GET", path: "/v1/locks" };
   const statuses = async () => [(await ask(old, list)).status, (await ask(made.key, list)).status];
   expect(await statuses()).toEqual([200, 200]);
+  const again = await ask(a, rotate);
+  expect({ status: again.status, ...JSON.parse(again.text) }).toMatchObject({
+    status: 409,
+    code: "KEY_ROTATED",
+    detail: expect.stringContaining(made.id),
+  });
   await env.clock.advance(60_000);
   expect(await statuses()).toEqual([401, 200]);
   // What has ended does not come back to life.

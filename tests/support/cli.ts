@@ -7,7 +7,8 @@ import { Child, type Ended } from "./processes.js";
 export { endAll, isAlive, stateOf } from "./processes.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const MAIN = join(root, "packages/leasehold-server/dist/cli/main.js");
+/** The script of the command line. */
+export const MAIN = join(root, "packages/leasehold-server/dist/cli/main.js");
 
 /** Processes run what was built: that must be these sources. */
 export function checkBuild(): void {

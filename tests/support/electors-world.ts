@@ -10,8 +10,8 @@ import { faultyStore } from "./faulty-store.js";
 
 export const ELECTOR_TTL_MS = 3_000;
 
-export function electorsWorld() {
-  const env = manualEnv();
+export function electorsWorld(options: Parameters<typeof manualEnv>[0] = {}) {
+  const env = manualEnv(options);
   const store = faultyStore(env);
   const node = (holder: string, options: ElectorOptions = {}) => {
     const leases = new LeaseClient(store, { env, holder }, { close: undefined });

@@ -13,14 +13,19 @@ export function shardsWorld(count: number, options: Parameters<typeof manualEnv>
   const working = new Map<number, string>();
   let overlaps = 0;
   let starts = 0;
-  const join = (member: string, drain: () => Promise<void> = async () => {}, graceMs = 60_000) => {
+  const join = (
+    member: string,
+    drain: () => Promise<void> = async () => {},
+    graceMs = 60_000,
+    own: { readonly count?: number; readonly holder?: string } = {},
+  ) => {
     let isCut = false;
     const unlessCut =
       <Args extends unknown[], T>(call: (...args: Args) => Promise<T>) =>
       (...args: Args) =>
         isCut ? new Promise<never>(() => {}) : call(...args);
     const { acquire, renew, release, get, list } = store;
-    const own: LeaseStore = {
+    const cuttable: LeaseStore = {
       ...store,
       acquire: unlessCut(acquire),
       renew: unlessCut(renew),
@@ -28,7 +33,11 @@ export function shardsWorld(count: number, options: Parameters<typeof manualEnv>
       get: unlessCut(get),
       list: unlessCut(list),
     };
-    const leases = new LeaseClient(own, { env, holder: member }, { close: undefined });
+    const leases = new LeaseClient(
+      cuttable,
+      { env, holder: own.holder ?? member },
+      { close: undefined },
+    );
     const work: ShardWork = async (shard, lease) => {
       starts += 1;
       if (working.has(shard)) overlaps += 1;
@@ -40,7 +49,8 @@ export function shardsWorld(count: number, options: Parameters<typeof manualEnv>
       working.delete(shard);
     };
     const shards = shardsOver(leases, "jobs", {
-      count,
+      count: own.count ?? count,
+      member,
       work,
       ttlMs: SHARDS_TTL_MS,
       graceMs,

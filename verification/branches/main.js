@@ -12,8 +12,8 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { Copy } from "../planted-bugs/copy.js";
+import { argumentsOf } from "../support/arguments.js";
 import { branches } from "./report.js";
 
 const STORES = "packages/leasehold/src/stores";
@@ -128,7 +128,7 @@ const TESTS = {
 /** Of one file, on a machine with much else to do. */
 const TIMEOUT_MS = 900_000;
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = argumentsOf(import.meta.url, {
   allowPositionals: true,
   options: {
     engine: { type: "string", multiple: true, default: ["redis", "postgres"] },

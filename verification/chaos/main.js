@@ -10,38 +10,30 @@
 //
 // Ends with 1 if a claim does not hold, or too little happened to prove it. Ctrl-C ends it early, and
 // judges what was seen by then.
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { openSources } from "../../scripts/support/sources.js";
+import { argumentsOf } from "../support/arguments.js";
 import { interruption } from "../support/interrupt.js";
 import { writeReport } from "../support/provenance.js";
 
-const { values } = parseArgs({
+const { values } = argumentsOf(import.meta.url, {
   options: {
     minutes: { type: "string", default: "1" },
     stores: { type: "string" },
     seed: { type: "string" },
     json: { type: "string" },
     scenario: { type: "string" },
-    help: { type: "boolean", default: false },
   },
 });
 
 const isTerminal = process.stderr.isTTY;
 
-if (values.help) {
-  const [usage = ""] = readFileSync(fileURLToPath(import.meta.url), "utf8").split("import ");
-  console.log(usage.replace(/^\/\/ ?/gm, "").trimEnd());
-} else {
-  const ending = interruption();
-  const sources = await openSources();
-  try {
-    const { scenario } = values;
-    await (scenario === undefined ? chaos(sources, ending) : scenarios(sources, scenario, ending));
-  } finally {
-    await sources.close();
-  }
+const ending = interruption();
+const sources = await openSources();
+try {
+  const { scenario } = values;
+  await (scenario === undefined ? chaos(sources, ending) : scenarios(sources, scenario, ending));
+} finally {
+  await sources.close();
 }
 
 async function chaos({ load }, signal) {

@@ -9,10 +9,10 @@
 //
 // Ends with 1 if anything was found.
 import { randomInt } from "node:crypto";
-import { parseArgs } from "node:util";
 import { openSources } from "../../scripts/support/sources.js";
+import { argumentsOf } from "../support/arguments.js";
 
-const { values } = parseArgs({
+const { values } = argumentsOf(import.meta.url, {
   options: {
     schema: { type: "string", default: "20000" },
     raw: { type: "string", default: "5000" },

@@ -11,14 +11,14 @@
 // hard to judge, 130 after Ctrl-C, which reports those that were made by then.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { openSources } from "../../scripts/support/sources.js";
+import { argumentsOf } from "../support/arguments.js";
 import { INTERRUPTED, interruption } from "../support/interrupt.js";
 import { writeReport } from "../support/provenance.js";
 
 /** Of those that were made. A checker that judges fewer has shown little. */
 const MOST_UNKNOWN = 0.05;
-const { values } = parseArgs({
+const { values } = argumentsOf(import.meta.url, {
   options: {
     count: { type: "string", default: "200" },
     from: { type: "string", default: "1" },

@@ -5,10 +5,10 @@
 //   --parallel 2    engines at a time       --json   the cells, one JSON object a line
 //
 // Ends with 1 if a cell is wrong or missing, with 130 at Ctrl-C, when it has ended what it started.
-import { parseArgs } from "node:util";
 import { openSources } from "../../scripts/support/sources.js";
+import { argumentsOf } from "../support/arguments.js";
 
-const { values } = parseArgs({
+const { values } = argumentsOf(import.meta.url, {
   options: {
     engine: { type: "string", multiple: true },
     feature: { type: "string", multiple: true },

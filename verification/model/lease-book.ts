@@ -46,7 +46,7 @@ interface Waiting {
 class Resource {
   last: Granted | undefined;
   queue: Waiting[] = [];
-  /** By holder: when it attempts again, as the last answer told it. A shorter lease that follows is not announced. */
+  /** By holder: when it attempts again, by the remaining time in its last answer. A shorter lease that follows is not announced. */
   readonly attemptsAtMs = new Map<string, number>();
   /** When it was refused last because a waiter was ahead, who may have left since. */
   reservedAtMs = -Infinity;

@@ -8,14 +8,14 @@
 // The families are leases, tasks, elections and shards. Ends with 1 if an answer is wrong, or if an operation
 // or an outcome never happened (in 1,000 programs or more), 130 after Ctrl-C.
 import { readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { openSources } from "../../scripts/support/sources.js";
+import { argumentsOf } from "../support/arguments.js";
 import { INTERRUPTED, interruption } from "../support/interrupt.js";
 import { writeReport } from "../support/provenance.js";
 
 /** Fewer programs may well miss a rare outcome. */
 const ENOUGH_PROGRAMS = 1_000;
-const { values } = parseArgs({
+const { values } = argumentsOf(import.meta.url, {
   options: {
     programs: { type: "string", default: "10000" },
     seed: { type: "string", default: "1" },

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { argumentsOf } from "../support/arguments.js";
 import { wrongWith } from "./judge.js";
 
 const TTL_MS = 5_000;
@@ -23,7 +23,7 @@ const TTL_MS = 5_000;
 const [CALLERS, CONNECTIONS] = [256, 9_000];
 const TICK_MS = 10;
 
-const { values } = parseArgs({
+const { values } = argumentsOf(import.meta.url, {
   options: {
     seconds: { type: "string", default: "20" },
     times: { type: "string", default: "5" },

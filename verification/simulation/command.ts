@@ -79,7 +79,7 @@ async function runSeeds(options: Options): Promise<void> {
     ? [...missing(report.covered, EXPECTED), ...missing(report.figures, EXPECTED_FIGURES)]
     : null;
   const faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, report.covered[kind] ?? 0]));
-  print(options.json, { from: options.from, ...report, faults, seedsPerMinute, unseen }, () =>
+  await print(options.json, { from: options.from, ...report, faults, seedsPerMinute, unseen }, () =>
     describe(report, seedsPerMinute),
   );
   if (!options.json) {

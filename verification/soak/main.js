@@ -13,13 +13,12 @@
 import { appendFileSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { openSources } from "../../scripts/support/sources.js";
+import { argumentsOf } from "../support/arguments.js";
 import { interruption } from "../support/interrupt.js";
 import { writeReport } from "../support/provenance.js";
 
-const { values } = parseArgs({
+const { values } = argumentsOf(import.meta.url, {
   options: {
     hours: { type: "string", default: "1" },
     store: { type: "string" },
@@ -27,14 +26,10 @@ const { values } = parseArgs({
     seed: { type: "string", default: "1" },
     plot: { type: "string" },
     samples: { type: "string" },
-    help: { type: "boolean", default: false },
   },
 });
 
-if (values.help) {
-  const [usage = ""] = readFileSync(fileURLToPath(import.meta.url), "utf8").split("import ");
-  console.log(usage.replace(/^\/\/ ?/gm, "").trimEnd());
-} else if (values.samples !== undefined) {
+if (values.samples !== undefined) {
   await plot(values.samples);
 } else {
   await main();

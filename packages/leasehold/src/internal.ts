@@ -34,6 +34,7 @@ export {
   inTwoSteps,
   KEEP_ENDED_KEYS_MS,
   type KeyRecord,
+  KeyRotatedError,
   type KeyStore,
   type LimitStore,
   type MadeKey,

@@ -58,4 +58,15 @@ export const ACCESS = [
     by: "if (!record || equalDigests(record.value.digest, '')) {",
     check: unit("packages/leasehold-server/src/http/auth/authenticate.test.ts"),
   },
+  {
+    name: "metric-names-never-refilled",
+    what: "With frequent scrapes, no name is reported after the first hundred.",
+    file: "packages/leasehold/src/instrumentation/top-names.ts",
+    find: "this.#refilledAtMs += passed * NEW_EVERY_MS;",
+    by: "this.#refilledAtMs = this.#clock.monotonic();",
+    check: unit(
+      "packages/leasehold/src/instrumentation/top-names.test.ts",
+      "however often it is read",
+    ),
+  },
 ];

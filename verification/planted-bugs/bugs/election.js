@@ -76,6 +76,17 @@ export const ELECTOR_BUGS = [
       "step down when a guard has seen a newer leader",
     ),
   },
+  {
+    name: "leading-gauge-not-lowered-on-throw",
+    what: "Work that throws is counted as leading for ever.",
+    file: "packages/leasehold/src/election/drain.ts",
+    find: '      await work();\n    } finally {\n      telemetry?.change("leasehold.election.leading", term, -1);\n',
+    by: '      await work();\n      telemetry?.change("leasehold.election.leading", term, -1);\n    } finally {\n',
+    check: unit(
+      "packages/leasehold/src/election/observed.test.ts",
+      "counts no leader after work that throws",
+    ),
+  },
 ];
 
 export const SINGLETONS = [

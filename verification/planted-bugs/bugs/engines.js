@@ -61,6 +61,14 @@ export const ETCD = [
     by: "if (!record) return withdrawn(entry, grantId, place);",
     check: etcdSuite("that comes late does not free the successor"),
   },
+  {
+    name: "etcd-lease-end-counts-from-answer",
+    what: "The end of an engine lease counts from the answer, not from the call.",
+    file: "packages/leasehold/src/stores/etcd/engine-leases.ts",
+    find: "endsMs: sentMs + grantedMs }",
+    by: "endsMs: this.#clock.monotonic() + grantedMs }",
+    check: unit("packages/leasehold/src/stores/etcd/engine-leases.test.ts"),
+  },
 ];
 
 export const ZOOKEEPER = [
@@ -92,6 +100,17 @@ export const ZOOKEEPER = [
     check: unit(
       "packages/leasehold/src/stores/zookeeper/connection.test.ts",
       "computes the session's lifetime",
+    ),
+  },
+  {
+    name: "zookeeper-waiter-never-extended",
+    what: "A waiter that attempts again loses its position all the same.",
+    file: "packages/leasehold/src/stores/zookeeper/wait-queue.ts",
+    find: "    if (known) known.untilMs = Math.max(known.untilMs, untilMs);\n    else {\n",
+    by: "    if (!known) {\n",
+    check: conformance(
+      "tests/conformance/zookeeper.test.ts",
+      "keeps the position of a waiter that attempts again",
     ),
   },
 ];

@@ -75,4 +75,12 @@ export const HTTP = [
     by: "if (count > 1_000_000) {",
     check: unit("packages/leasehold/src/stores/http/connection.test.ts"),
   },
+  {
+    name: "audit-verify-stuck-after-failure",
+    what: "A verification that fails is taken for one that still runs.",
+    file: "packages/leasehold-server/src/http/operations/audit-routes.ts",
+    find: "        return verifyAudit(audit, kept).finally(() => {\n          verifying = false;\n        });\n",
+    by: "        return verifyAudit(audit, kept).then((verdict) => {\n          verifying = false;\n          return verdict;\n        });\n",
+    check: integration("packages/leasehold-server/src/http/operations/verifying.test.ts"),
+  },
 ];

@@ -222,4 +222,15 @@ export const POSTGRES = [
     by: "  WHERE h.expires_at <=",
     check: queries("grants of the history are collected"),
   },
+  {
+    name: "postgres-token-floor-falls",
+    what: "A later collection lowers the floor of the tokens.",
+    file: "packages/leasehold/src/stores/postgres/lease-statements.ts",
+    find: "SET token = greatest(f.token, excluded.token)",
+    by: "SET token = excluded.token",
+    check: integration(
+      "packages/leasehold/src/stores/postgres/store.test.ts",
+      "never lowers the floor",
+    ),
+  },
 ];

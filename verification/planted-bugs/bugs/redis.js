@@ -137,4 +137,12 @@ export const REDIS = [
     by: "  redis.call('ZREMRANGEBYSCORE', queue, position, position)\n",
     check: integration("tests/engines/redis-queue.test.ts", "leave nothing that keeps others out"),
   },
+  {
+    name: "redis-wait-queue-expires-under-waiters",
+    what: "The key of a wait queue expires while its waiters still poll.",
+    file: "packages/leasehold/src/stores/redis/wait-queue.ts",
+    find: "  if isNew or endsAt > r.waitedUntil then\n    redis.call('PEXPIREAT'",
+    by: "  if isNew then\n    redis.call('PEXPIREAT'",
+    check: suite("keeps the position of a waiter that attempts again"),
+  },
 ];

@@ -62,4 +62,12 @@ export const WAITING = [
     by: "if (wakes === undefined || wakes !== grantIdOf(this.leaseId)) {",
     check: unit("packages/leasehold/src/core/acquire.test.ts", "one attempt per handover"),
   },
+  {
+    name: "cli-second-outage-not-reported",
+    what: "A waiting command reports the first outage of its store only.",
+    file: "packages/leasehold-server/src/cli/outage.ts",
+    find: "      await sleep(systemEnv.clock, POLL_MS, { signal }).catch(() => {});\n    }\n    this.#isPolling = false;\n",
+    by: "      await sleep(systemEnv.clock, POLL_MS, { signal }).catch(() => {});\n    }\n",
+    check: unit("packages/leasehold-server/src/cli/outage.test.ts", "says of each outage"),
+  },
 ];

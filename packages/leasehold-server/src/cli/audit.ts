@@ -1,6 +1,5 @@
 /** Lists, verifies and exports the audit log of operator actions. */
 
-import { once } from "node:events";
 import { lstat, open, readFile, rename } from "node:fs/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import {
@@ -15,8 +14,15 @@ import {
 } from "leasehold/internal";
 import { EXIT } from "./exit-codes.js";
 import { Exit, UsageError } from "./failures.js";
-import { controlWhereOf, integer, tenantOf, withDatabase, withStores } from "./options.js";
-import { print } from "./output.js";
+import {
+  controlWhereOf,
+  integer,
+  jsonOrText,
+  tenantOf,
+  withDatabase,
+  withStores,
+} from "./options.js";
+import { print, write } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
 
@@ -73,7 +79,7 @@ function addList(audit: Command): void {
         ...entry,
         claimedActor: claimedActorOf(entry.details),
       }));
-      print(json, items, () => tableOf(items));
+      await print(json, items.map(withParsedDetails), () => tableOf(items));
       if (entries.length > limit)
         process.stderr.write(`there are more than ${limit} entries: raise --limit\n`);
     });
@@ -101,7 +107,7 @@ function addVerify(audit: Command): void {
         const verified = await withControlOrServer(controlWhereOf(command), ({ audit: log }) =>
           "verify" in log ? log.verify(known) : verifyAudit(log, known),
         );
-        print(json, verified, () =>
+        await print(json, verified, () =>
           verified.ok && verified.entries === 0
             ? "no entries: is this the right store?"
             : verified.ok
@@ -128,9 +134,7 @@ function addExport(audit: Command): void {
 
 type Write = (lines: readonly object[]) => Promise<unknown>;
 
-async function toStdout(lines: readonly object[]): Promise<void> {
-  if (!process.stdout.write(textOf(lines))) await once(process.stdout, "drain");
-}
+const toStdout: Write = (lines) => write(textOf(lines));
 
 /** Replaces an earlier export only when the new one is complete. */
 async function toFile(path: string, exported: (write: Write) => Promise<void>): Promise<void> {
@@ -188,6 +192,11 @@ async function readCheckpoint(file: string): Promise<Checkpoint> {
 }
 
 type Shown = AuditEntry & { readonly claimedActor: string | null };
+
+/** The store keeps details as text, because the hash covers every character of it. */
+function withParsedDetails(entry: Shown): object {
+  return { ...entry, details: jsonOrText(entry.details) };
+}
 
 function tableOf(entries: readonly Shown[]): string {
   if (entries.length === 0) return "no entries";

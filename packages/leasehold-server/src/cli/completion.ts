@@ -1,6 +1,7 @@
 import { Argument, type Command } from "commander";
 import { commandTree } from "./command-tree.js";
 import { bashScript, fishScript, zshScript } from "./completion/shells.js";
+import { write } from "./output.js";
 
 const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
@@ -12,7 +13,7 @@ export function addCompletion(program: Command, loadAll: () => Promise<Command>)
     .addArgument(new Argument("<shell>", "shell").choices(Object.keys(SHELLS)))
     .addHelpText("after", HELP)
     .action(async (shell: keyof typeof SHELLS) => {
-      process.stdout.write(SHELLS[shell](commandTree(await loadAll())));
+      await write(SHELLS[shell](commandTree(await loadAll())));
     });
 }
 

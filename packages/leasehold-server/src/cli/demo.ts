@@ -9,8 +9,10 @@ import { Picture } from "./demo/picture.js";
 import { Screen } from "./demo/screen.js";
 import { render } from "./demo/view.js";
 import { watchStores } from "./demo/watch.js";
+import { checkDirectories } from "./directories.js";
 import { EXIT } from "./exit-codes.js";
 import { LOOPBACK_HOSTS } from "./exposure.js";
+import { notifier } from "./notices.js";
 import {
   decimal,
   duration,
@@ -66,7 +68,11 @@ export function addDemo(program: Command): void {
       0.1,
     )
     .addHelpText("after", HELP)
-    .action(async (options: Options, command: Command) => demo(ownWhereOf(command), options));
+    .action(async (options: Options, command: Command) => {
+      const where = ownWhereOf(command);
+      checkDirectories(where, notifier(false));
+      await demo(where, options);
+    });
 }
 
 async function demo(where: Where, options: Options): Promise<void> {

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import type { Capabilities, Diagnosis } from "leasehold/internal";
 import { formatDuration, sleep, systemEnv } from "leasehold/internal";
+import { checkDirectories } from "./directories.js";
 import { type Measured, measurePauses, measureStore } from "./doctor/measure.js";
 import { type Production, readProduction } from "./doctor/production.js";
 import { adviseTtl, type Summary, type TtlAdvice } from "./doctor/ttl.js";
@@ -59,7 +60,7 @@ export function addDoctor(program: Command): void {
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => {
       const report = await examine(command, options);
-      print(options.json, report, () => toText(report));
+      await print(options.json, report, () => toText(report));
       throw new Exit(report.healthy ? 0 : EXIT.failed);
     });
 }
@@ -67,8 +68,10 @@ export function addDoctor(program: Command): void {
 async function examine(command: Command, options: Options): Promise<Report> {
   const { clock } = systemEnv;
   const beganMs = clock.monotonic();
-  const { store: url } = ownWhereOf(command);
-  const stores = await openLeases(url);
+  const where = ownWhereOf(command);
+  checkDirectories(where);
+  const { store: url } = where;
+  const stores = await openLeases({ store: url });
   const namespace = tenantOf(command, stores);
   const { leases } = stores;
   try {
@@ -127,12 +130,18 @@ function judgeClock({ clock }: Measured): Diagnosis[] {
   ];
 }
 
-/** Whether renewals in production have the time for one more attempt. */
-function judgeLeft(production: Production | null, { renewalMs, marginMs }: TtlAdvice): Diagnosis[] {
+/** Whether renewals in production have the time for one more attempt. @internal */
+export function judgeLeft(
+  production: Production | null,
+  { renewalMs, marginMs }: TtlAdvice,
+): Diagnosis[] {
   const leftMs = production?.leastLeftMs ?? null;
   if (leftMs === null) return [];
   const what = "time left at renewals";
-  const value = `at least ${leftMs} ms for 999 of 1,000`;
+  const count = production?.leftCount ?? 0;
+  // One of 1,000 is an event that fewer renewals need not have had.
+  const of = count < 1_000 ? `all ${count} renewals` : `999 of 1,000, of ${count} renewals`;
+  const value = `at least ${leftMs} ms for ${of}`;
   if (leftMs > renewalMs + marginMs) return [{ what, value, verdict: "fine", remedy: null }];
   const remedy = "some holders renew just before or after the expiry: use the recommended TTL";
   return [{ what, value, verdict: "doubtful", remedy }];
@@ -174,7 +183,7 @@ function toText(report: Report): string {
     ["renewal", measured.renewal],
     ["pauses of this process", pauses],
   ] as const) {
-    times.push([name, count, `${p50Ms} ms`, `${p99Ms} ms`, `${maxMs} ms`]);
+    times.push([name, count, `${p50Ms} ms`, p99Of(count, `${p99Ms} ms`), `${maxMs} ms`]);
   }
   for (const [name, found] of [
     ["renewal in production", production?.renewal],
@@ -183,7 +192,7 @@ function toText(report: Report): string {
   ] as const) {
     if (!found) continue;
     const { count, p50Ms, p99Ms, maxMs } = found;
-    times.push([name, count, `< ${p50Ms} ms`, `< ${p99Ms} ms`, `< ${maxMs} ms`]);
+    times.push([name, count, `< ${p50Ms} ms`, p99Of(count, `< ${p99Ms} ms`), `< ${maxMs} ms`]);
   }
   const table = plainTable(["check", "value", "verdict", "what to do"]);
   for (const { what, value, verdict, remedy } of checks) {
@@ -200,6 +209,11 @@ function toText(report: Report): string {
   ].join("\n");
 }
 
+/** Of fewer than 100 events, none is the 99th of 100: the TTL then counts on the longest. */
+function p99Of(count: number, text: string): string {
+  return count < 100 ? "" : text;
+}
+
 const HELP = `
 The doctor acquires a lease on its own resource (leasehold-doctor:...), renews it --samples times in a row and
 releases it. It reads the settings of PostgreSQL, Redis and etcd that affect leases. It measures the pauses of
@@ -208,7 +222,7 @@ its own idle process.
 From the metrics of a running process it reads what production needs: how late timers of that process fire, how
 late its holders renew (longer than a third of the TTL after the last renewal), and how long renewals take. A
 server sees the renewals of all its holders; a worker or program, with --metrics-port or an endpoint of its own,
-shows its own pauses. The TTL then survives 999 of 1,000 such events. Without metrics, measure your program with
+shows its own pauses. The TTL then survives 999 of 1,000 such events, or all if there were fewer. Without metrics, measure your program with
 perf_hooks.monitorEventLoopDelay of Node and pass the result as --pause.
 
 Exit codes: 0 no check is wrong (some may be doubtful); 1 a check is wrong; 69 the store is unavailable.

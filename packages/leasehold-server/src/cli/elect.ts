@@ -16,6 +16,7 @@ import {
 import { notifier } from "./notices.js";
 import { whereOf, withStore } from "./options.js";
 import { Outage } from "./outage.js";
+import { print } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectWithin } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
@@ -84,7 +85,7 @@ async function observe(
 ): Promise<void> {
   const { signal } = listenForShutdown(systemEnv.clock);
   for await (const change of leasehold.elector(name).observe({ signal })) {
-    printLeader(json, change);
+    await printLeader(json, change);
   }
 }
 
@@ -107,7 +108,7 @@ async function lead(
       async (term) => {
         const right = rightOf(term, leasehold);
         if (commandLine.length === 0) {
-          printLeader(json, { leader: right.holder, token: right.token });
+          await printLeader(json, { leader: right.holder, token: right.token });
           if (!right.signal.aborted) await once(right.signal, "abort");
           if (!signal.aborted)
             notify({ event: "lost", resource: name, message: reasonOf(right.signal) });
@@ -134,19 +135,17 @@ async function lead(
   return commandLine.length > 0 && reason instanceof Interrupted ? reason.code : 0;
 }
 
-function printLeader(
+async function printLeader(
   json: boolean | undefined,
   {
     leader,
     token,
     unavailable = false,
   }: Pick<LeaderChange, "leader" | "token"> & Partial<LeaderChange>,
-): void {
+): Promise<void> {
   const absent = unavailable ? "leader unknown: the store does not answer" : "no leader";
   const text = leader === null ? absent : `${leader} leads, token ${token}`;
-  process.stdout.write(
-    `${json ? JSON.stringify({ leader, token, ...(unavailable && { unavailable }) }) : text}\n`,
-  );
+  await print(json, { leader, token, ...(unavailable && { unavailable }) }, () => text);
 }
 
 const HELP = `

@@ -6,6 +6,7 @@ import { DEFAULTS, type Json, withoutUndefined } from "leasehold/internal";
 import { UsageError } from "./failures.js";
 import { notifier } from "./notices.js";
 import { controlWhereOf, integer, moment, type Where, withStores } from "./options.js";
+import { print, saying } from "./output.js";
 import { connectTo } from "./stores.js";
 
 /** Lines of stdin that are enqueued in one statement. */
@@ -52,8 +53,10 @@ async function enqueue(where: Where, kind: string, data: string, options: Option
   try {
     for await (const batch of only ? [only] : batches()) {
       const rows = batch.map((row) => ({ ...given, data: row }));
-      for (const outcome of await leasehold.tasks.enqueueAll(definition, rows)) say(outcome, json);
+      const outcomes = await leasehold.tasks.enqueueAll(definition, rows);
       added += rows.length;
+      const done = () => `tasks added: ${added}`;
+      for (const outcome of outcomes) await say(outcome, json).catch(saying(done));
     }
     if (added === 0) process.stderr.write("leasehold: no lines, no tasks: stdin was empty\n");
   } finally {
@@ -61,9 +64,9 @@ async function enqueue(where: Where, kind: string, data: string, options: Option
   }
 }
 
-function say(outcome: Enqueued, json: boolean | undefined): void {
+async function say(outcome: Enqueued, json: boolean | undefined): Promise<void> {
   const { id, status } = outcome;
-  process.stdout.write(`${json ? JSON.stringify({ id, status }) : id}\n`);
+  await print(json, { id, status }, () => id);
   if (status !== "duplicate" || json) return;
   process.stderr.write(
     `leasehold: nothing was added: ${id} is unfinished and has this --dedupe-key\n`,

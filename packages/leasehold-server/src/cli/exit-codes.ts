@@ -9,6 +9,8 @@ export const EXIT = {
   usage: 64,
   /** The store is unavailable (EX_UNAVAILABLE). */
   storeUnavailable: 69,
+  /** The output could not be written, as on a full disk (EX_IOERR). */
+  outputFailed: 74,
   /** `run`, `acquire`: another holder kept the resource for the whole wait; `why`: an acquire would be refused (EX_TEMPFAIL). */
   leaseUnavailable: 75,
   /** The lease was lost: `run` stopped its command, or `renew` or `release` was refused (EX_PROTOCOL). */
@@ -18,4 +20,6 @@ export const EXIT = {
   /** `run`, `elect`: the codes that shells use for a command that is not executable, and for one that is not found. */
   notExecutable: 126,
   notFound: 127,
+  /** The reader of the output closed it: the code that shells give a program that SIGPIPE ended. */
+  outputClosed: 141,
 } as const;

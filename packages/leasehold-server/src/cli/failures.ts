@@ -2,6 +2,7 @@
 import { CommanderError } from "commander";
 import { type ErrorCode, LeaseholdError } from "leasehold";
 import { EXIT } from "./exit-codes.js";
+import { OutputError } from "./output.js";
 
 /** A mistake in the command line, or in a file that it names. */
 export class UsageError extends Error {
@@ -36,6 +37,7 @@ export function describeFailure(
   options: { verbose: boolean; json: boolean },
 ): Failure {
   if (error instanceof Exit) return { exitCode: error.code, text: "" };
+  if (error instanceof OutputError && error.isQuiet) return { exitCode: error.exitCode, text: "" };
   // Commander has printed its own message; its codes for help and version are 0.
   if (error instanceof CommanderError) {
     return { exitCode: error.exitCode === 0 ? 0 : EXIT.usage, text: "" };
@@ -55,9 +57,14 @@ function summary(error: unknown) {
     const { code, message, docs } = error;
     return { code, message, docs, exitCode: CODES[code] ?? EXIT.failed };
   }
-  const exitCode = error instanceof UsageError ? EXIT.usage : EXIT.failed;
+  const exitCode = exitCodeOf(error);
   const message = error instanceof Error ? error.message : String(error);
   return { code: null, message, docs: null, exitCode };
+}
+
+function exitCodeOf(error: unknown): number {
+  if (error instanceof OutputError) return error.exitCode;
+  return error instanceof UsageError ? EXIT.usage : EXIT.failed;
 }
 
 function stacks(error: unknown): string[] {

@@ -142,7 +142,7 @@ async function show(
   const namespace = tenantOf(command, stores);
   try {
     const status = await statusOf(stores, namespace, await wantedOf(stores, namespace));
-    print(json, status, () => describe(status));
+    await print(json, status, () => describe(status));
   } finally {
     await stores.close();
   }

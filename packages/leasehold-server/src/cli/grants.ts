@@ -14,10 +14,10 @@ import {
 } from "leasehold/internal";
 import { fromWireLeaseId, toWireLeaseId } from "leasehold/internal/wire";
 import { describeFailure, Exit, UsageError } from "./failures.js";
-import { type Granted, shellLines } from "./lease-output.js";
+import { shellLines } from "./lease-output.js";
 import { notifier } from "./notices.js";
 import { conflictOption, duration, tenantOf, type Where, whereOf, withStore } from "./options.js";
-import { print } from "./output.js";
+import { print, saying } from "./output.js";
 import { withPauses } from "./pauses.js";
 import { connectTo, openLeases } from "./stores.js";
 
@@ -50,17 +50,13 @@ export function addAcquire(program: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", ACQUIRE_HELP)
     .action(async (resource: string, options: AcquireOptions, command: Command) => {
-      const granted = await acquire(
-        whereOf(command, notifier(options.json)),
-        resource,
-        options,
-      ).catch((error) => {
+      const where = whereOf(command, notifier(options.json));
+      await acquire(where, resource, options).catch((error) => {
         if (!(error instanceof LeaseUnavailableError)) throw error;
         const { json = false, verbose = false } = options;
         process.stderr.write(`${describeFailure(error, { json, verbose }).text}\n`);
         throw new Exit(options.conflictExitCode);
       });
-      print(options.json, granted, () => shellLines(granted));
       // The timer of the lease would keep the process alive until the lease expires.
       throw new Exit(0);
     });
@@ -74,20 +70,29 @@ interface AcquireOptions extends Common {
   readonly verbose?: boolean;
 }
 
+/** Prints the lease, or releases it: without its lease id, no caller could. */
 async function acquire(
   where: Where,
   resource: string,
-  { ttl, wait, holder }: AcquireOptions,
-): Promise<Granted> {
+  { ttl, wait, holder, json }: AcquireOptions,
+): Promise<void> {
   const leases = await connectTo(where, { graceMs: 0, holder });
   try {
     if (leases.capabilities.grants === "bound") throw new UsageError(BOUND);
     const lease = await leases.acquire(resource, { ttlMs: ttl, waitMs: wait, autoRenew: false });
-    // Otherwise closing the client would release the lease.
-    keepUntilExpiry(lease);
     const leaseId = toWireLeaseId(resource, leaseIdOf(lease));
     const remainingMs = Math.floor(lease.remainingMs());
-    return { resource, leaseId, token: tokenOf(lease), remainingMs };
+    const granted = { resource, leaseId, token: tokenOf(lease), remainingMs };
+    await print(json, granted, () => shellLines(granted)).catch(
+      saying(() =>
+        lease.release().then(
+          () => `"${resource}" was released`,
+          () => `"${resource}" is held until its lease expires`,
+        ),
+      ),
+    );
+    // Otherwise closing the client would release the lease.
+    keepUntilExpiry(lease);
   } catch (error) {
     throw await withPauses(error, where, leases.namespace);
   } finally {
@@ -105,7 +110,7 @@ export function addRenew(program: Command): void {
     .addHelpText("after", RENEW_HELP)
     .action(async (id: string | undefined, options: Common & { ttl: number }, command: Command) => {
       const { found, wire } = await leaseOf(id);
-      const stores = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command));
       const { leases } = stores;
       const grant = { namespace: tenantOf(command, stores), ...found };
       try {
@@ -116,7 +121,7 @@ export function addRenew(program: Command): void {
         const remainingMs = Math.max(0, Math.floor(trustLeftMs(trust, systemEnv.clock)));
         const token = leases.capabilities.tokens === false ? null : outcome.token;
         const granted = { resource: grant.resource, leaseId: wire, token, remainingMs };
-        print(options.json, granted, () => shellLines(granted));
+        await print(options.json, granted, () => shellLines(granted));
       } finally {
         await stores.close();
       }
@@ -129,14 +134,14 @@ export function addRelease(program: Command): void {
     .addHelpText("after", RELEASE_HELP)
     .action(async (id: string | undefined, options: Common, command: Command) => {
       const { found } = await leaseOf(id);
-      const stores = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command));
       const { leases } = stores;
       const grant = { namespace: tenantOf(command, stores), ...found };
       try {
         const [outcome] = await leases.release([grant]);
         if (outcome?.status !== "released") throw refusal(grant, outcome);
         const { resource } = grant;
-        print(options.json, { resource, released: true }, () => `released ${resource}`);
+        await print(options.json, { resource, released: true }, () => `released ${resource}`);
       } finally {
         await stores.close();
       }

@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import {
   type ApiKey,
   createKey,
+  KeyRotatedError,
   type MadeKey,
   ROLES,
   type Role,
@@ -21,7 +22,7 @@ import {
   tenantOf,
   withStores,
 } from "./options.js";
-import { print } from "./output.js";
+import { print, saying } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
 
@@ -91,7 +92,7 @@ function addList(keys: Command): void {
         return allOf((part) => kept.list({ namespace: owner, ...part }), limit + 1);
       });
       const items = found.slice(0, limit);
-      print(json, items, () => tableOf(items));
+      await print(json, items, () => tableOf(items));
       if (found.length > limit)
         process.stderr.write(`there are more than ${limit} keys: raise --limit\n`);
     });
@@ -117,9 +118,11 @@ function addRotate(keys: Command): void {
       const { namespace, overlap: overlapMs, json } = options;
       await withControl(controlWhereOf(command), async (control) => {
         const old = { namespace, id, overlapMs };
-        const made = await rotateKey(control, systemRandom, old, by(options));
+        const made = await rotateKey(control, systemRandom, old, by(options)).catch((error) => {
+          throw error instanceof KeyRotatedError ? new UsageError(error.message) : error;
+        });
         if (!made) throw new UsageError(`namespace "${namespace}" has no valid key ${id}`);
-        show(made, json);
+        await show(made, json);
         if (!json) process.stderr.write(`the old key, ${id}, expires at ${made.old.expiresAt}\n`);
       });
     });
@@ -136,7 +139,7 @@ function addRevoke(keys: Command): void {
         revokeKey(control, { namespace, id }, by(options)),
       );
       if (!key) throw new UsageError(`namespace "${namespace}" has no key ${id}`);
-      print(json, key, () => `${stateOf(key)}: ${id}, ${key.name}`);
+      await print(json, key, () => `${stateOf(key)}: ${id}, ${key.name}`);
     });
 }
 
@@ -144,11 +147,13 @@ function by({ actor, reason }: { actor: string; reason?: string }) {
   return { actor, reason: reason ?? null };
 }
 
-function show(made: MadeKey, json: boolean | undefined): void {
-  const { id, name, namespace, role } = made.key;
-  print(json, made, () => made.text);
+async function show(made: MadeKey, json: boolean | undefined): Promise<void> {
+  const { id, name, namespace, role, expiresAt } = made.key;
+  const lost = `key ${id} was created, and its text is lost: revoke the key, or rotate it`;
+  await print(json, made, () => made.text).catch(saying(() => lost));
   if (json) return;
-  const whose = `${role} of "${namespace}", ${name}, id ${id}`;
+  const end = expiresAt === null ? "never expires" : `expires at ${expiresAt}`;
+  const whose = `${role} of "${namespace}", ${name}, id ${id}, ${end}`;
   process.stderr.write(`store it now: it cannot be shown again (${whose})\n`);
 }
 
@@ -190,7 +195,7 @@ Examples:
 
 const ROTATE_HELP = `
 The new key has the same lifetime as the old one. Both are valid during the overlap: replace the old key in
-all clients within that time.
+all clients within that time. A key is rotated once: afterwards, rotate its successor, also during the overlap.
 
 Examples:
   leasehold keys rotate 0123456789ab --overlap 1h

@@ -51,14 +51,14 @@ export function addLs(program: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", LS_HELP)
     .action(async (prefix: string, options: ListOptions, command: Command) => {
-      const stores = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command));
       const { leases } = stores;
       try {
         const page = await list(leases, prefix, {
           ...options,
           namespace: tenantOf(command, stores),
         });
-        print(options.json, page, () => tableOf(page));
+        await print(options.json, page, () => tableOf(page));
       } finally {
         await stores.close();
       }
@@ -168,7 +168,7 @@ export function addShow(program: Command): void {
           throw new UsageError(`the store has no lease of "${resource}", now or in the past`);
         }
         const shown = { lease: lease ?? null, before: before?.items ?? [], paused };
-        print(json, shown, () => detailsOf(resource, shown));
+        await print(json, shown, () => detailsOf(resource, shown));
       } finally {
         await stores.close();
       }

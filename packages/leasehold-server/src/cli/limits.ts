@@ -27,7 +27,7 @@ function addShow(limits: Command): void {
     .action(async ({ json }: { json?: boolean }, command: Command) => {
       await withControlOrServer(controlWhereOf(command), async ({ limits: kept }, served) => {
         const namespace = tenantOf(command, served);
-        show(namespace, await kept.read(namespace), json);
+        await show(namespace, await kept.read(namespace), json);
       });
     });
 }
@@ -77,7 +77,7 @@ function addSet(limits: Command): void {
           }));
         },
       );
-      show(namespace, after, json);
+      await show(namespace, after, json);
     });
 }
 
@@ -100,9 +100,13 @@ async function warnOfUnknown(
   );
 }
 
-function show(namespace: string, limits: TenantLimits, json: boolean | undefined): void {
+async function show(
+  namespace: string,
+  limits: TenantLimits,
+  json: boolean | undefined,
+): Promise<void> {
   const shown = (limit: number | null) => limit ?? "limit of the server";
-  print(json, { namespace, ...limits }, () =>
+  await print(json, { namespace, ...limits }, () =>
     [
       `live leases                  ${shown(limits.leases)}`,
       `pending and running tasks    ${shown(limits.tasks)}`,

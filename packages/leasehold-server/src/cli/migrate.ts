@@ -47,7 +47,7 @@ export function addMigrate(program: Command): void {
 async function migrateStore(url: string, { json }: Options): Promise<void> {
   const store = shownUrl(url);
   const applied = await migrate(url);
-  print(json, { store, applied }, () => {
+  await print(json, { store, applied }, () => {
     if (!HAS_TABLES.test(url)) return `${store}: nothing to migrate`;
     return applied.length === 0
       ? `${store}: up to date`
@@ -72,7 +72,7 @@ async function printPlan(url: string, { sql, status, json }: Options): Promise<v
   const remaining = steps.filter(({ appliedAt }) => appliedAt === null);
   const names = remaining.map(({ name }) => name);
   const text = remaining.map((step) => `-- ${step.name}\n${step.sql}`).join("\n");
-  print(json, { store, remaining: names, ...(sql && { sql: text }) }, () => {
+  await print(json, { store, remaining: names, ...(sql && { sql: text }) }, () => {
     if (remaining.length === 0) return say("up to date");
     const would = say(`would apply ${names.join(", ")}`);
     return sql ? `${would}\n\n${text.trimEnd()}` : would;

@@ -90,7 +90,7 @@ export function addRevoke(program: Command): void {
       try {
         const namespace = tenantOf(command, stores);
         const outcome = await revoke(operatorOf(stores), resource, { ...options, namespace });
-        print(options.json, outcome, () => sayRevoked(resource, outcome));
+        await print(options.json, outcome, () => sayRevoked(resource, outcome));
         if (outcome.status !== "revoked") throw new Exit(EXIT.leaseLost);
       } finally {
         await stores.close();
@@ -166,7 +166,7 @@ async function listPauses(
   const stores = await openLeasesAndControl(whereOf(command));
   try {
     const pauses = await operatorOf(stores).pauses.list(tenantOf(command, stores));
-    print(json, pauses, () => tableOf(pauses));
+    await print(json, pauses, () => tableOf(pauses));
   } finally {
     await stores.close();
   }
@@ -184,7 +184,7 @@ export async function pauseWhat(
   try {
     const key = { namespace: tenantOf(command, stores), ...what };
     const pause = await setPause(operatorOf(stores), key, { actor, reason });
-    print(json, pause, () => `paused ${key.kind} "${key.name}"`);
+    await print(json, pause, () => `paused ${key.kind} "${key.name}"`);
   } finally {
     await stores.close();
   }
@@ -211,7 +211,7 @@ export async function resumeWhat(
     const wasPaused = await clearPause(operatorOf(stores), key, { actor, reason });
     const name = `${key.kind} "${key.name}"`;
     const said = wasPaused ? `resumed ${name}` : `${name} was not paused`;
-    print(options.json, { ...key, wasPaused }, () => said);
+    await print(options.json, { ...key, wasPaused }, () => said);
   } finally {
     await stores.close();
   }

@@ -37,10 +37,11 @@ it.each([
 
 it("collects key=value, with the value as JSON or text", () => {
   let options: Record<string, unknown> = {};
-  for (const text of ["a=1", "b=x=y", 'c={"d":[true]}', "e=", "a=007"]) {
+  for (const text of ["a=1", "b=x=y", 'c={"d":[true]}', "e=", "f=007"]) {
     options = keyValue(text, options);
   }
-  expect(options).toEqual({ a: "007", b: "x=y", c: { d: [true] }, e: "" });
+  expect(options).toEqual({ a: 1, b: "x=y", c: { d: [true] }, e: "", f: "007" });
+  expect(() => keyValue("a=2", options)).toThrow("a is given more than once");
 });
 
 it.each([
@@ -77,9 +78,12 @@ it.each([
   for (const [name, value] of Object.entries(environment)) vi.stubEnv(`LEASEHOLD_${name}`, value);
   const command = withStores(new Command()).parse(args, { from: "user" });
   const namespace = undefined;
-  expect(whereOf(command)).toEqual({ store, control, namespace });
+  const isReading = true;
+  expect(whereOf(command)).toEqual({ store, control, namespace, isReading });
   const tasks = { store: control ?? store, control: undefined, namespace };
-  expect(controlWhereOf(command)).toEqual(tasks);
+  expect(controlWhereOf(command)).toEqual({ ...tasks, isReading });
+  expect(whereOf(command, () => {})).toEqual({ store, control, namespace });
+  expect(controlWhereOf(command, () => {})).toEqual(tasks);
 });
 
 it.each([

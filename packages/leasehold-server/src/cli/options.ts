@@ -18,6 +18,8 @@ export interface Where {
   readonly control: string | undefined;
   /** The tenant; undefined means that of a server's API key, or `default`. */
   readonly namespace: string | undefined;
+  /** Of commands that create no database: openers refuse one without tables. */
+  readonly isReading?: boolean;
 }
 
 /** What --store says of memory: to users of commands for {@link ownWhereOf}, and for {@link whereOf}. */
@@ -80,7 +82,7 @@ export function whereOf(command: Command, creating?: NotifyCreating): Where {
   checkShared(where.store);
   if (where.control !== undefined) checkShared(where.control);
   checkDirectories(where, creating);
-  return where;
+  return creating ? where : { ...where, isReading: true };
 }
 
 /**
@@ -103,7 +105,7 @@ export function controlWhereOf(command: Command, creating?: NotifyCreating): Whe
   checkShared(control);
   const where = { store: control, control: undefined, namespace: namespaceOf(command) };
   checkDirectories(where, creating);
-  return where;
+  return creating ? where : { ...where, isReading: true };
 }
 
 /**
@@ -135,7 +137,8 @@ function urlsOf(command: Command): { store: string | undefined; control: string 
   const { store, control } = command.opts<{ store?: string; control?: string }>();
   for (const [name, value] of Object.entries({ store, control })) {
     if (value?.trim() !== "") continue;
-    throw new UsageError(`${sourceOf(command, name)} is empty: ${NO_STORE}`);
+    const remedy = name === "store" ? NO_STORE : NO_CONTROL;
+    throw new UsageError(`${sourceOf(command, name)} is empty: ${remedy}`);
   }
   const typed = (name: string) => command.getOptionValueSource(name) === "cli";
   const overruled = typed("store") && !typed("control");
@@ -148,6 +151,9 @@ function urlsOf(command: Command): { store: string | undefined; control: string 
 const NO_STORE =
   'no store: pass --store URL or set LEASEHOLD_STORE, such as postgres://localhost/app. To try it on this machine, run "leasehold serve" and pass --store http://127.0.0.1:4040';
 
+const NO_CONTROL =
+  "name a store, or leave it out (unset the variable): then --store keeps tasks, keys, limits and the audit log too";
+
 function checkShared(url: string): void {
   if (!/^(memory:|pglite:(\?|$))/i.test(url)) return;
   throw new UsageError(
@@ -155,12 +161,19 @@ function checkShared(url: string): void {
   );
 }
 
-/** Adds LEASEHOLD_KEY to a server's URL, unless the URL has a key: `http://KEY@host`. */
+/**
+ * Adds LEASEHOLD_KEY to a server's URL, unless the URL has a key: `http://KEY@host`.
+ * @throws UsageError if it is empty: a script that could not read its key would call as a caller without one
+ */
 function withKey(text: string): string {
   const key = process.env["LEASEHOLD_KEY"];
-  if (!key || !/^https?:/i.test(text) || !URL.canParse(text)) return text;
+  if (key === undefined || !/^https?:/i.test(text) || !URL.canParse(text)) return text;
   const url = new URL(text);
-  if (url.username === "") url.username = key;
+  if (url.username !== "") return text;
+  if (key.trim() === "") {
+    throw new UsageError("LEASEHOLD_KEY is empty: set it to an API key of the server, or unset it");
+  }
+  url.username = key;
   return url.href;
 }
 
@@ -237,10 +250,13 @@ export function keyValue(
 ): Record<string, unknown> {
   const at = text.indexOf("=");
   if (at < 1) throw new InvalidArgumentError("It must be key=value.");
-  return { ...before, [text.slice(0, at)]: jsonOrText(text.slice(at + 1)) };
+  const key = text.slice(0, at);
+  if (Object.hasOwn(before, key)) throw new InvalidArgumentError(`${key} is given more than once.`);
+  return { ...before, [key]: jsonOrText(text.slice(at + 1)) };
 }
 
-function jsonOrText(text: string): unknown {
+/** Parses text that may be JSON. */
+export function jsonOrText(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {

@@ -1,9 +1,90 @@
 /** Prints results on stdout: a JSON line for programs, or text for people. */
 import pc from "picocolors";
+import { EXIT } from "./exit-codes.js";
 
 /** Colours if stdout is a terminal and NO_COLOR is not set. */
 export const colors = pc.createColors(Boolean(process.stdout.isTTY) && pc.isColorSupported);
 
-export function print(json: boolean | undefined, value: unknown, text: () => string): void {
-  process.stdout.write(`${json ? JSON.stringify(value) : text()}\n`);
+/** As Node reports it. */
+type WriteError = Error & { readonly code?: string };
+
+/** The output could not be written: the reader has closed the pipe, or the disk is full. */
+export class OutputError extends Error {
+  override readonly name = "OutputError";
+  readonly exitCode: number;
+  /** Whether the command has nothing to say: a reader such as head wants no more. */
+  readonly isQuiet: boolean;
+
+  /** @param consequence what was done, and cannot be known without the output */
+  constructor(cause: WriteError, consequence?: string) {
+    const what = `cannot write the output: ${cause.message}`;
+    super(consequence === undefined ? what : `${what}: ${consequence}`, { cause });
+    const isClosed = cause.code === "EPIPE";
+    this.exitCode = isClosed ? EXIT.outputClosed : EXIT.outputFailed;
+    this.isQuiet = isClosed && consequence === undefined;
+  }
+}
+
+/**
+ * For `print(...).catch(saying(...))`: adds to an OutputError what was done.
+ * @param consequence called when the output could not be written
+ */
+export function saying(consequence: () => string | Promise<string>) {
+  return async (error: unknown): Promise<never> => {
+    if (!(error instanceof OutputError)) throw error;
+    throw new OutputError(error.cause as WriteError, await consequence());
+  };
+}
+
+/** Failures that a caller of {@link write} knows. */
+const known = new WeakSet<Error>();
+
+/** @throws OutputError */
+export async function print(
+  json: boolean | undefined,
+  value: unknown,
+  text: () => string,
+): Promise<void> {
+  await write(`${json ? JSON.stringify(value) : text()}\n`);
+}
+
+/**
+ * Writes to stdout. Resolves when the text is written.
+ * @throws OutputError
+ */
+export function write(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error) => {
+      if (!error) return resolve();
+      known.add(error);
+      reject(new OutputError(error));
+    });
+  });
+}
+
+let latest = Promise.resolve();
+
+/** As {@link write}, for the help, whose printer cannot wait: {@link written} does. */
+export function writeHelp(text: string): void {
+  latest = write(text);
+  latest.catch(() => {});
+}
+
+/**
+ * Resolves when the help is written, or if none was asked for.
+ * @throws OutputError
+ */
+export function written(): Promise<void> {
+  return latest;
+}
+
+/**
+ * Calls back with failures of writes that no caller waits for, such as those of the demo. Without a listener,
+ * Node would print a stack. Failures on stderr are ignored: there is nowhere to report them.
+ */
+export function onOutputError(report: (error: OutputError) => void): void {
+  process.stdout.on("error", (error: WriteError) => {
+    if (!known.has(error)) report(new OutputError(error));
+  });
+  process.stderr.on("error", () => {});
 }

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { UsageError } from "./failures.js";
+import { writeHelp } from "./output.js";
 import { refuseRepeated } from "./repeated-options.js";
 import { VERSION } from "./version.js";
 
@@ -58,6 +59,7 @@ export async function loadProgram(firstWord: string | undefined): Promise<Progra
   const program = new Command("leasehold")
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
+    .configureOutput({ writeOut: writeHelp })
     // Options after a subcommand belong to that subcommand, at every level.
     .enablePositionalOptions()
     .exitOverride();
@@ -68,6 +70,7 @@ export async function loadProgram(firstWord: string | undefined): Promise<Progra
     const { verbose = false, json = false } = command.opts<Partial<Settings>>();
     settings = { verbose, json };
     checkEncoding(command);
+    refuseMisplaced(command);
   });
   for (const command of everyCommand(program)) {
     addErrorHelp(command);
@@ -87,6 +90,22 @@ function checkEncoding(command: Command): void {
   if (!invalid) return;
   const [what, text] = invalid;
   throw new UsageError(`${what} is not UTF-8, or contains U+FFFD: ${JSON.stringify(text)}`);
+}
+
+/**
+ * A subcommand does not see the options of its parents.
+ * @throws UsageError
+ */
+function refuseMisplaced(command: Command): void {
+  for (let { parent } = command; parent; { parent } = parent) {
+    const isTyped = (name: string) => parent?.getOptionValueSource(name) === "cli";
+    const misplaced = parent.options.find((option) => isTyped(option.attributeName()));
+    if (!misplaced) continue;
+    const name = misplaced.long ?? misplaced.flags;
+    throw new UsageError(
+      `${name} has no effect before a subcommand: write options after "${pathOf(command)}"`,
+    );
+  }
 }
 
 function commandsToLoad(firstWord: string | undefined): readonly string[] {

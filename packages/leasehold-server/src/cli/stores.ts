@@ -9,13 +9,13 @@ import {
   systemEnv,
   withoutUndefined,
 } from "leasehold/internal";
-import { ENGINES, openBy, openStores } from "leasehold/internal/open";
+import { ENGINES, openBy, openStores, planBy } from "leasehold/internal/open";
 import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
 import { type Notice, type Notify, notifier } from "./notices.js";
 import type { Where } from "./options.js";
 
-type Stored = Pick<Where, "store" | "control">;
+type Stored = Pick<Where, "store" | "control" | "isReading">;
 
 /** PGlite needs a few seconds to create a database, and many more on a busy machine. */
 export const CONNECT_TIMEOUT_MS = 30_000;
@@ -72,28 +72,50 @@ function untilOf(leftMs: number): string {
   return new Date(systemClock.wall() + leftMs).toISOString();
 }
 
+/**
+ * For a command that creates no database: to open one would create its tables, and the command would report of a
+ * mistyped database or schema that all is well.
+ * @throws UsageError
+ */
+async function checkTables(urls: readonly (string | undefined)[]): Promise<void> {
+  for (const url of urls) {
+    if (url === undefined || !/^postgres(ql)?:/i.test(url)) continue;
+    const [first] = (await planBy(ENGINES, url, systemEnv)) ?? [];
+    if (first?.appliedAt !== null) continue;
+    const shown = shownUrl(url);
+    throw new UsageError(
+      `${shown} has no Leasehold tables: check the database and the parameter schema, or create them with "leasehold migrate --store ${shown}"`,
+    );
+  }
+}
+
 /** Opens the store and, if it is a different one, the control store. close() closes both. */
 export function openWhere(
-  { store, control }: Stored,
+  { store, control, isReading }: Stored,
   env: Env,
   notify?: NotifyRetrying,
 ): Promise<Stores> {
   const apart = control === store ? undefined : control;
-  const open = (leftMs: number) => openStores(store, apart, env, leftMs);
+  const open = async (leftMs: number) => {
+    if (isReading) await checkTables([store, apart]);
+    return openStores(store, apart, env, leftMs);
+  };
   return sayingSo([store, apart], open, undefined, notify);
 }
 
 /** Connects to the store and the tenant of a command. Commands say by themselves where there is no token. */
 export function connectTo(
-  { store, namespace }: Where,
+  { store, namespace, isReading }: Where,
   options: OrUndefined<
     Pick<ConnectOptions, "holder" | "graceMs" | "logger" | "env" | "connectTimeoutMs">
   > = {},
   notify?: NotifyRetrying | null,
 ): Promise<Leasehold<AnyLease>> {
   const given = withoutUndefined({ ...options, namespace }) as ConnectOptions;
-  const open = (connectTimeoutMs: number) =>
-    connect(store, { ...given, connectTimeoutMs, unfenced: true });
+  const open = async (connectTimeoutMs: number) => {
+    if (isReading) await checkTables([store]);
+    return connect(store, { ...given, connectTimeoutMs, unfenced: true });
+  };
   return sayingSo([store], open, options.connectTimeoutMs, notify);
 }
 
@@ -146,22 +168,28 @@ export async function connectWithin(
 }
 
 /** Opens a store of any engine, for commands that need no tasks. */
-export async function openLeases(url: string): Promise<LeaseStores> {
-  return sayingSo([url], (leftMs) => openBy(ENGINES, url, systemEnv, leftMs));
+export async function openLeases({
+  store,
+  isReading,
+}: Omit<Stored, "control">): Promise<LeaseStores> {
+  return sayingSo([store], async (leftMs) => {
+    if (isReading) await checkTables([store]);
+    return openBy(ENGINES, store, systemEnv, leftMs);
+  });
 }
 
 /** Opens leases of any engine, and the control store, which may be a different one. */
 export async function openLeasesAndControl(where: Stored): Promise<LeaseStores> {
-  return where.control === undefined ? openLeases(where.store) : openWhere(where, systemEnv);
+  return where.control === undefined ? openLeases(where) : openWhere(where, systemEnv);
 }
 
 /** Calls `work` with the keys, limits and audit log of a database, and closes it. */
 export async function withControl<T>(
-  { store: url }: Where,
+  where: Where,
   work: (control: Control, stores: LeaseStores) => Promise<T>,
 ): Promise<T> {
   // A server does not give direct access to them.
-  const stores = /^https?:/i.test(url) ? undefined : await openLeases(url);
+  const stores = /^https?:/i.test(where.store) ? undefined : await openLeases(where);
   try {
     if (stores?.control) return await work(stores.control, stores);
   } finally {
@@ -178,7 +206,7 @@ export async function withControlOrServer<T>(
   work: (stores: Control | RemoteOperator, served: Pick<LeaseStores, "namespace">) => Promise<T>,
 ): Promise<T> {
   if (!/^https?:/i.test(where.store)) return withControl(where, (control) => work(control, {}));
-  const stores = await openLeases(where.store);
+  const stores = await openLeases(where);
   try {
     invariant(stores.operator, "a server's store has an operator's tools");
     return await work(stores.operator, stores);

@@ -6,7 +6,6 @@ import type { Actors } from "leasehold/internal";
 import {
   type AdminOutcome,
   systemEnv,
-  TASK_STATES,
   type TaskKey,
   type TaskQuery,
   type TaskState,
@@ -32,10 +31,20 @@ type Verb = keyof Actors["tasks"];
 const MOST_AT_ONCE = 1_000;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-const VERBS: Readonly<Record<Verb, { done: string; from: readonly TaskState[]; what: string }>> = {
+interface VerbSpec {
+  readonly done: string;
+  /** The states of the tasks that filters match by default. */
+  readonly from: readonly TaskState[];
+  /** Also allowed as --state. */
+  readonly alsoFrom?: readonly TaskState[];
+  readonly what: string;
+}
+
+const VERBS: Readonly<Record<Verb, VerbSpec>> = {
   retry: {
     done: "retried",
     from: ["dead", "cancelled"],
+    alsoFrom: ["pending"],
     what: "restart dead or cancelled tasks; make pending tasks due now",
   },
   cancel: {
@@ -59,12 +68,15 @@ interface Options extends ActionOptions {
 
 /** Adds the subcommands of `tasks`. */
 export function addTaskActions(tasks: Command): void {
-  for (const [verb, { what }] of Object.entries(VERBS) as [Verb, (typeof VERBS)[Verb]][]) {
+  for (const [verb, { what, from, alsoFrom = [] }] of Object.entries(VERBS) as [Verb, VerbSpec][]) {
     withOperatorAction(tasks.command(verb))
       .description(what)
       .argument("[ids...]", "ids of the tasks (default: the tasks that match the filters)")
       .addOption(
-        new Option("--state <state>", "match only tasks in this state").choices(TASK_STATES),
+        new Option("--state <state>", "match only tasks in this state").choices([
+          ...from,
+          ...alsoFrom,
+        ]),
       )
       .option("--queue <name>", "match only tasks of this queue", notBlank)
       .option("--kind <kind>", "match only tasks of this kind", notBlank)
@@ -117,7 +129,7 @@ async function act(
     const count = more ? `more than ${ids.length}` : String(ids.length);
     if (isFiltered && !options.yes) {
       const matched = { matched: ids.length, more };
-      print(
+      await print(
         options.json,
         matched,
         () => `${count} tasks match; none was changed: add --yes to change them`,
@@ -127,11 +139,16 @@ async function act(
     const outcomes = ids.length === 0 ? [] : await perform(stores, verb, ids, options);
     const changed = outcomes.filter(({ status }) => status === "ok").length;
     const tasks = ids.map((id, index) => ({ id, ...resultOf(outcomes[index]) }));
-    print(options.json, { changed, matched: ids.length, more, tasks }, () => {
+    await print(options.json, { changed, matched: ids.length, more, tasks }, () => {
       const refused = tasks.filter(({ status }) => status !== "ok");
       const lines = refused.map(({ id, status, state }) => `${id} ${state ?? status}: not changed`);
       const rest = more ? " (more tasks match: run the command again)" : "";
-      return [...lines, `${done} ${changed} of ${ids.length} tasks${rest}`].join("\n");
+      const counted = `${changed} of ${ids.length}`;
+      const summary =
+        options.state === "pending" && verb === "retry"
+          ? `${counted} pending tasks are due now`
+          : `${done} ${counted} tasks`;
+      return [...lines, `${summary}${rest}`].join("\n");
     });
     if (changed < ids.length) throw new Exit(EXIT.failed);
   } finally {

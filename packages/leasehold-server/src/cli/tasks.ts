@@ -75,7 +75,7 @@ async function list(tasks: Tasks, options: Options): Promise<void> {
       },
     ),
   ]);
-  print(json, { counts, items, nextCursor, unhandled }, () => {
+  await print(json, { counts, items, nextCursor, unhandled }, () => {
     const totals = `all tasks: ${TASK_STATES.map((name) => `${name} ${counts[name]}`).join("  ")}`;
     const more = nextCursor === null ? "" : `\nmore: --cursor ${nextCursor}`;
     return `${totals}\n${items.length === 0 ? "no tasks match" : tableOf(items)}${more}`;
@@ -106,7 +106,7 @@ function tableOf(items: readonly TaskView[]): string {
 async function show(tasks: Tasks, id: string, json: boolean | undefined): Promise<void> {
   const task = await tasks.get(id);
   if (!task) throw new UsageError(`there is no task ${id}`);
-  print(json, task, () => detailsOf(task));
+  await print(json, task, () => detailsOf(task));
 }
 
 function detailsOf(task: TaskDetails): string {

@@ -4,6 +4,7 @@ import { LeaseholdError, type LeaseState, type LeaseStore, type LeaseView } from
 import { jittered, systemEnv, Wakeup } from "leasehold/internal";
 import { shownState } from "./lease-views.js";
 import { positiveDuration, tenantOf, whereOf, withStore } from "./options.js";
+import { write } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openLeases } from "./stores.js";
 
@@ -32,7 +33,7 @@ export function addWatch(program: Command): void {
     .addHelpText("after", HELP)
     .action(async (prefix: string, options: Options, command: Command) => {
       const shutdown = listenForShutdown(systemEnv.clock);
-      const stores = await openLeases(whereOf(command).store);
+      const stores = await openLeases(whereOf(command));
       const { leases } = stores;
       try {
         const namespace = tenantOf(command, stores);
@@ -59,7 +60,7 @@ async function watch(
       const changes = known
         ? await changesOf(leases, known, now)
         : [...now.values()].map((lease): Change => ({ event: "live", lease }));
-      for (const change of changes) process.stdout.write(`${lineOf(change, json)}\n`);
+      for (const change of changes) await write(`${lineOf(change, json)}\n`);
       known = now;
     } catch (error) {
       if (!(error instanceof LeaseholdError && error.retryable)) throw error;

@@ -51,7 +51,7 @@ export function addWhy(program: Command): void {
         const isAudited = Boolean(stores.control ?? stores.operator);
         const remedies = remediesOf(resource, found, typedFlags(command, isAudited));
         const refused = reasons.length > 0;
-        print(json, { resource, namespace, refused, reasons, ...found, remedies }, () =>
+        await print(json, { resource, namespace, refused, reasons, ...found, remedies }, () =>
           textOf(resource, found, reasons, remedies),
         );
         if (refused) throw new Exit(EXIT.leaseUnavailable);

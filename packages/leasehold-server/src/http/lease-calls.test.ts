@@ -225,3 +225,39 @@ test("closing writes pending history, which is collected a week later", async ()
   await env.clock.advance(7_200_000);
   expect(await stores.history?.find(KEY, a.grantId)).toBeNull();
 });
+
+test("refuses a lease id that names another holder's grant, not the repeated request", async () => {
+  const { app, env, call, grant, acquire } = await open();
+  const a = grant();
+  const { token } = await acquire(a, "a");
+  await env.clock.advance(10);
+  expect(await acquire(a, "a")).toMatchObject({ status: "acquired", token, remainingMs: 990 });
+  const refused = await acquire(a, "b");
+  expect(refused).toMatchObject({
+    status: "failed",
+    applied: "no",
+    retryable: false,
+    error: { code: "INVALID_OPTION", message: expect.stringContaining('the holder "a"') },
+  });
+  // A ttl that is shorter than what is left does not hide it, nor does a longer one.
+  for (const ttlMs of [100, 5_000]) {
+    const [other] = await call("acquire", [{ leaseId: a.leaseId, holder: "b", ttlMs }]);
+    expect(other).toMatchObject({ status: "failed" });
+  }
+  const body = { resource: "r", ownerId: "b", leaseId: a.leaseId, ttlMs: 1_000 };
+  const lock = await app.ask("POST", "/v1/locks/acquire", body);
+  expect([lock.status, lock.body.errors]).toEqual([
+    422,
+    [{ path: "leaseId", problem: expect.stringContaining("names a grant of the holder") }],
+  ]);
+  expect(await acquire(a, "a")).toMatchObject({ status: "acquired", token });
+});
+
+test("answers a repeated request although the read that compares holders fails", async () => {
+  const get = () => Promise.reject(new Error("down"));
+  const { env, grant, acquire } = await open({ get });
+  const a = grant();
+  const { token } = await acquire(a, "a");
+  await env.clock.advance(10);
+  expect(await acquire(a, "a")).toMatchObject({ status: "acquired", token });
+});

@@ -3,7 +3,14 @@
  * events, and passes replaced grants to the history.
  */
 import type { Context } from "hono";
-import type { Env, ErrorCode, LeaseState, LeaseStore, LeaseView } from "leasehold";
+import {
+  type Env,
+  type ErrorCode,
+  InvalidOptionError,
+  type LeaseState,
+  type LeaseStore,
+  type LeaseView,
+} from "leasehold";
 import type { By, Control } from "leasehold/internal";
 import {
   type AcquireOutcome,
@@ -181,9 +188,10 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const cause = causing(request);
         const asked = { namespace, ...request };
         const paused = pauses.covers(asked);
-        const outcome =
+        const answer =
           (paused && (await refuseIfPaused(paused, leases, asked))) ||
           (await lanes.acquire(asked, timeoutMs));
+        const outcome = (await refuseIfAnothers(answer, leases, asked, cause().tookMs)) ?? answer;
         if (outcome.status === "held") contention.note("held", namespace, request.resource);
         // The route reserved quota for it.
         if (outcome.status !== "acquired") quotas.note("leases", namespace, -1);
@@ -239,6 +247,32 @@ async function refuseIfPaused(
     const error = asStoreError(cause, "no");
     return { status: "failed", applied: "no", retryable: error.retryable, error };
   }
+}
+
+/**
+ * Refuses a lease id that names the grant of another holder: two callers with one lease id would both
+ * have the lease. Reads the grant only if not as much of it is left as a new one has; so a repetition within
+ * a millisecond, or on a store whose grants count from the call, within the call's own time, passes.
+ */
+async function refuseIfAnothers(
+  outcome: AcquireOutcome,
+  leases: Pick<LeaseStore, "capabilities" | "get">,
+  { namespace, resource, leaseId, holder, ttlMs }: AcquireRequest,
+  tookMs: number,
+): Promise<AcquireOutcome | null> {
+  if (outcome.status !== "acquired") return null;
+  const { clock, ttl } = leases.capabilities;
+  const elapsedMs = clock === "store" ? 0 : tookMs;
+  const offMs = outcome.remainingMs - ttlMs;
+  if (offMs >= -1 - elapsedMs && offMs <= ttl.stepMs) return null;
+  // A repeated request after a lost answer must not fail because this read does.
+  const [last] = await leases.get([{ namespace, resource }]).catch(() => []);
+  if (last?.grantId !== grantIdOf(leaseId) || last.holder === holder) return null;
+  const error = new InvalidOptionError(
+    "leaseId",
+    `names a grant of the holder "${last.holder}": choose a new lease id at random for each acquire`,
+  );
+  return { status: "failed", applied: "no", retryable: false, error };
 }
 
 function acquireEvent(

@@ -121,6 +121,7 @@ export function tooMany(
 }
 
 export function failed({ applied, error }: Failed): ProblemError {
+  if (error instanceof InvalidOptionError) return problemOf(error);
   return storeProblem(error, applied === "no");
 }
 

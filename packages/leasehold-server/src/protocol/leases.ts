@@ -34,14 +34,15 @@ export const Grant = z
   })
   .openapi({
     type: "string",
-    description: "base64url(resource) + '.' + 32 hex digits. Secret.",
+    description:
+      "base64url(resource) + '.' + 32 hex digits, chosen at random for each acquire. Secret. A repeated acquire of the same holder returns the same grant; of another holder, it is refused.",
     example: "b3JkZXJz.00112233445566778899aabbccddeeff",
   });
 
 /** A lease id that the caller chooses, which makes the request idempotent. */
 export const GrantOfResource = Grant.openapi({
   description:
-    "Chosen by the caller: a repeated request returns the same grant. Must name `resource`.",
+    "Chosen by the caller, at random for each acquire: a repeated request of the same holder returns the same grant; of another holder, it is refused. Must name `resource`.",
 });
 
 const Metadata = z
@@ -52,7 +53,11 @@ const Metadata = z
     "must be well-formed, without NUL",
   );
 
-const term = { ttlMs: z.number(), remainingMs: z.number(), expiresAt: z.string().nullable() };
+const ttlMs = z.number().openapi({
+  description:
+    "The TTL of the last acquire or renewal. A renewal never shortens a grant, so remainingMs may be larger: compute with that.",
+});
+const term = { ttlMs, remainingMs: z.number(), expiresAt: z.string().nullable() };
 
 const Acquired = z
   .object({ status: z.literal("acquired"), token: Token, ...term })
@@ -150,7 +155,7 @@ export const LeaseView = z
     grantId: z.string(),
     token: Token,
     state: LeaseState,
-    ttlMs: z.number(),
+    ttlMs,
     remainingMs: z.number(),
     freeInMs,
     grantedAt: z.string().nullable(),

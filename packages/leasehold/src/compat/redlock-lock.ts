@@ -1,6 +1,11 @@
 /** Locks, settings and errors in the shape of node-redlock 5. */
 import { EventEmitter } from "node:events";
-import { InvalidOptionError, LeaseUnavailableError, NoTokenError } from "../core/index.js";
+import {
+  checkKnown,
+  InvalidOptionError,
+  LeaseUnavailableError,
+  NoTokenError,
+} from "../core/index.js";
 import { systemClock } from "../env/index.js";
 import type { Client, LockLeases } from "./redlock-client.js";
 
@@ -30,8 +35,20 @@ export const DEFAULTS: Settings = {
   automaticExtensionThreshold: 500,
 };
 
-/** As in node-redlock, a setting that is not a number takes its default. */
+const KNOWN: Readonly<Record<keyof Settings, true>> = {
+  driftFactor: true,
+  retryCount: true,
+  retryDelay: true,
+  retryJitter: true,
+  automaticExtensionThreshold: true,
+};
+
+/**
+ * As in node-redlock, a setting that is not a number takes its default.
+ * @throws INVALID_OPTION for a name that is no setting
+ */
 export function given(settings: Partial<Settings>): Partial<Settings> {
+  checkKnown(settings, KNOWN, "settings");
   return Object.fromEntries(
     Object.entries(settings).filter(([, value]) => typeof value === "number"),
   );

@@ -77,7 +77,7 @@ export default class Redlock extends Emitter {
    *   `"postgres://localhost/app"`, or one client that `connect()` returned
    * @param settings see each; default: those of node-redlock
    * @param scripts must be left out: the store has its own
-   * @throws INVALID_OPTION for none or several clients, and for scripts
+   * @throws INVALID_OPTION for none or several clients, for scripts, and for a setting that does not exist
    */
   constructor(
     clients: Iterable<Client>,

@@ -4,6 +4,7 @@ import { checkName, InvalidOptionError } from "../core/index.js";
 import type { Random } from "../env/index.js";
 import {
   type ApiKey,
+  KeyRotatedError,
   type NewKey,
   newKeyText,
   type RotateOutcome,
@@ -55,11 +56,13 @@ export async function createKey(
  * change to the new one.
  *
  *   rotate ─┬─ good ──▶ successor added, old one ends after the overlap
+ *           ├─ rotated before ──▶ nothing: a second successor would get the rest of the overlap as its lifetime
  *           └─ revoked or expired, also a moment ago ──▶ nothing: a revocation that comes first stands
  *
  * @param overlapMs 0: the old one ends now
  * @returns null when the namespace has no such key, or it has ended
  * @throws TooManyKeysError
+ * @throws KeyRotatedError during the overlap of an earlier rotation
  */
 export async function rotateKey(
   control: Control,
@@ -77,6 +80,7 @@ export async function rotateKey(
     },
   );
   if (outcome.status === "full") throw new TooManyKeysError();
+  if (outcome.status === "rotatedBefore") throw new KeyRotatedError(oldId, outcome.successor);
   return outcome.status === "notGood" ? null : { key: outcome.key, text, old: outcome.old };
 }
 

@@ -95,6 +95,8 @@ export type RotateOutcome =
   | { readonly status: "rotated"; readonly old: ApiKey; readonly key: ApiKey }
   /** The namespace has no such key, or it has ended. */
   | { readonly status: "notGood" }
+  /** The key is in the overlap of an earlier rotation, which made this successor. */
+  | { readonly status: "rotatedBefore"; readonly successor: string }
   /** There are {@link MOST_KEYS} without the successor. */
   | { readonly status: "full" };
 
@@ -103,8 +105,8 @@ export interface KeyActs {
   /** Null when the namespace has {@link MOST_KEYS} that are good. */
   add(key: NewKey): Promise<ApiKey | null>;
   /**
-   * Adds a key with the rights and lifetime of a live key. The old key ends `overlapMs` from the store's
-   * now, unless it expires earlier. 0: it is revoked now.
+   * Adds a key with the rights and lifetime of a live key, unless that has a successor already. The old key
+   * ends `overlapMs` from the store's now, unless it expires earlier. 0: it is revoked now.
    */
   rotate(rotation: KeyRotation): Promise<RotateOutcome>;
   /** Ends a key now. Null when the namespace has none of this id; one that has ended stays as it is. */
@@ -122,6 +124,18 @@ export class TooManyKeysError extends Error {
 
   constructor() {
     super(`at most ${MOST_KEYS} keys of one tenant at once: revoke unused keys`);
+  }
+}
+
+/** The key is in the overlap of an earlier rotation. Its remaining time is not its lifetime. */
+export class KeyRotatedError extends Error {
+  override readonly name = "KeyRotatedError";
+
+  constructor(
+    id: string,
+    readonly successor: string,
+  ) {
+    super(`key ${id} was rotated before: rotate its successor, ${successor}`);
   }
 }
 

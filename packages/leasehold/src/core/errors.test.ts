@@ -36,6 +36,12 @@ it.each<[LeaseholdError, string, retryable: boolean, outcome: "none" | "unknown"
   expect(error.docs).toBe(`node_modules/leasehold/docs/errors.md#${code.toLowerCase()}`);
 });
 
+it("names whole milliseconds, and keeps the exact ones beside the message", () => {
+  const error = new LeaseUnavailableError("r", 299.98, "web-1");
+  expect(error.message).toContain("gave up after waitMs = 300:");
+  expect(error.waitedMs).toBe(299.98);
+});
+
 it("becomes JSON with what it knows, and without its cause", () => {
   const cause = new Error("password=secret");
   const error = new StoreUnavailableError("down", { outcome: "none", cause });

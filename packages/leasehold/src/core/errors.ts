@@ -146,7 +146,7 @@ export class LeaseUnavailableError extends LeaseholdError {
     const why = holder === PAUSED_HOLDER ? `paused by ${pausedBy}` : `held by ${holder}`;
     super(
       "LEASE_UNAVAILABLE",
-      `"${resource}" is ${why}; gave up after waitMs = ${waitedMs}: come back later, or raise waitMs`,
+      `"${resource}" is ${why}; gave up after waitMs = ${Math.round(waitedMs)}: come back later, or raise waitMs`,
       { retryable: true, outcome: "none" },
     );
   }

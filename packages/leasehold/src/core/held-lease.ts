@@ -77,6 +77,8 @@ export class HeldLease implements Lease, ScheduledLease {
   #autoRenew: boolean;
   /** Whether work that relies on the lease is still running: it must then not be released. */
   isWorkedUnder = false;
+  /** Whether its expiry is part of its use, and no loss to warn of. */
+  isToExpire = false;
   /** Whether its client has closed over its work: then it only expires. */
   #isLeftBehind = false;
   #state: "held" | "lost" | "released" = "held";
@@ -260,6 +262,7 @@ export class HeldLease implements Lease, ScheduledLease {
     this.#handlers = undefined;
     for (const handler of handlers) this.#notify(handler, reason);
     this.#end();
+    if (this.isToExpire && reason === "expired") return;
     const { resource, grantId, tokenIfAny: token } = this;
     this.#env.logger.warn({ event: "lease_lost", resource, grantId, token, reason }, "lease lost");
   }

@@ -29,7 +29,7 @@ export { HeldLease } from "./held-lease.js";
 export type { AnyLease, HeldResource, Lease, LostHandler, UnfencedLease } from "./lease.js";
 export type { LeaseGroup } from "./lease-group.js";
 export { checkName, checkNames, checkSchema } from "./names.js";
-export { type ExpectedServer, expectedHttp, openServer } from "./opening-server.js";
+export { checkServer, type ExpectedServer, expectedHttp, openServer } from "./opening-server.js";
 export {
   type AcquireOptions,
   type ClientOptions,

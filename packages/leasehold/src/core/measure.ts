@@ -50,7 +50,8 @@ export function measureEnded({ telemetry, clock }: Env, lease: HeldLease): void 
   if (sinceMs === undefined) return;
   since?.delete(lease);
   telemetry.change("leasehold.lease.held", {}, -1);
-  const reason = lease.lostError?.reason;
+  // An expiry that was meant is an end like a release.
+  const reason = lease.isToExpire ? undefined : lease.lostError?.reason;
   if (reason) telemetry.count("leasehold.lease.losses", { reason });
   const ended = reason ? "lost" : "released";
   telemetry.measure("leasehold.lease.hold.duration", { ended }, clock.monotonic() - sinceMs);

@@ -53,6 +53,17 @@ export function openServer<Opened>(
   });
 }
 
+/**
+ * For an opening that cannot be abandoned: fetch keeps a TLS handshake without an answer, and with it the process,
+ * for ten seconds. So this asks first what answers. A server with TLS costs that one more handshake.
+ * @throws STORE_MISCONFIGURED if another protocol answers
+ */
+export async function checkServer(expected: ExpectedServer): Promise<void> {
+  if (expected.protocol !== "TLS") return;
+  const found = await problemOf(expected);
+  if (found !== null) throw new StoreMisconfiguredError(found);
+}
+
 /** The address in a URL, for a store that is reached by HTTP. */
 export function expectedHttp(urls: readonly string[]): ExpectedServer {
   const addresses = urls.map(addressOf);

@@ -24,9 +24,12 @@ export interface Grant extends Key {
 
 /** How long a grant lasts, as the store computed it in the step that answered. */
 export interface Term {
-  /** The granted duration: what was asked for, or longer. */
+  /**
+   * The duration that the last acquire or renewal asked for, or longer. A renewal never shortens a grant, so
+   * after one with a shorter TTL `remainingMs` is larger.
+   */
   readonly ttlMs: number;
-  /** What is left of it by the store's clock. */
+  /** What is left of the grant by the store's clock: compute with this. */
   readonly remainingMs: number;
   /** Store time as ISO 8601, for people; null where the store has no clock of its own. */
   readonly expiresAt: string | null;
@@ -114,6 +117,7 @@ export interface LeaseView extends Key {
   readonly grantId: string;
   readonly token: number;
   readonly state: LeaseState;
+  /** The TTL of the last acquire or renewal. A renewal never shortens a grant, so `remainingMs` may be larger. */
   readonly ttlMs: number;
   /** Zero when it has ended. */
   readonly remainingMs: number;

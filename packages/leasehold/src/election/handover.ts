@@ -33,6 +33,7 @@ export class Handover {
   async announce(successor: string): Promise<Announcement> {
     const options = { ttlMs: this.#handoverMs, autoRenew: false, metadata: { successor } };
     const lease = await this.#leases.acquire(this.#resource, options);
+    lease.isToExpire = true;
     return { taken: () => this.#taken(lease, successor) };
   }
 
@@ -41,10 +42,16 @@ export class Handover {
     // It is not renewed: its own trusted time is how long others wait.
     lease.onLost(() => leaseIsOver.abort());
     const signal = AbortSignal.any([leaseIsOver.signal, lease.signal]);
+    let isTaken = false;
     for await (const { leader } of observeLeader(this.#leases, this.#name, signal)) {
-      if (leader === successor) break;
+      isTaken = leader === successor;
+      if (isTaken) break;
     }
     await lease[Symbol.asyncDispose]();
+    const { closing, env } = this.#leases;
+    if (isTaken || closing.aborted) return;
+    const [name, handoverMs] = [this.#name, this.#handoverMs];
+    env.logger.warn({ name, successor, handoverMs }, "the named successor did not take over");
   }
 
   /** Whether a live announcement names another candidate; false if the store is unavailable. */

@@ -48,6 +48,25 @@ it("counts each term, and who leads now", async () => {
   ]);
 });
 
+it("counts no leader after work that throws", async () => {
+  const { clock, leases, valuesOf } = open();
+  const failing = async () => {
+    throw new Error("broken");
+  };
+  const leading = electorOver(leases, "cluster").lead(failing);
+  const thrown = expect(leading).rejects.toThrow("broken");
+  const singleton = singletonOver(leases, "job", failing).start();
+  await clock.advance(3_000);
+  await thrown;
+  await singleton.close();
+  const changes = valuesOf("leasehold.election.leading");
+  for (const of of ["elector", "singleton"]) {
+    const own = changes.filter(([labels]) => JSON.stringify(labels) === JSON.stringify({ of }));
+    expect(own.length).toBeGreaterThan(0);
+    expect(own.reduce((sum, [, by]) => sum + by, 0)).toBe(0);
+  }
+});
+
 it("logs work of a singleton that ends by itself or fails, with its resource", async () => {
   const { clock, leases, logged } = open();
   const failure = new Error("broken");

@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ELECTOR_TTL_MS, electorsWorld } from "../../../../tests/support/electors-world.js";
+import { silentLogger } from "../env/index.js";
 
 describe("resign", () => {
   it("gives the lead to the next, and stays a candidate", async () => {
@@ -46,7 +47,8 @@ describe("resign", () => {
   });
 
   it("lets the named successor lead, even if another candidate waited longer", async () => {
-    const { clock, node } = electorsWorld();
+    const warn = vi.fn();
+    const { clock, node } = electorsWorld({ logger: { ...silentLogger, warn } });
     const nodes = ["a", "b", "c", "d", "e"].map((name) => node(name));
     const leading: Promise<void>[] = [];
     for (const one of nodes) {
@@ -60,14 +62,16 @@ describe("resign", () => {
     await resigned;
     for (const one of nodes) if (one.elector.state === "leading") worked.push(one.leases.holder);
     expect(worked).toEqual(["e"]);
+    expect(warn.mock.calls).toEqual([]);
     expect(e!.elector.term?.token).toBeGreaterThan(1);
     for (const { leases } of nodes) await leases.close();
     await Promise.all(leading);
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it("lets another lead when the successor does not come", async () => {
-    const { clock, node } = electorsWorld();
+  it("lets another lead when the successor does not come, and says so", async () => {
+    const warn = vi.fn();
+    const { clock, node } = electorsWorld({ logger: { ...silentLogger, warn } });
     const [a, b] = [node("a", { handoverMs: 1_000 }), node("b")];
     const both = [a.lead(), b.lead()];
     await clock.advance(100);
@@ -77,6 +81,8 @@ describe("resign", () => {
     await clock.advance(2_000);
     await resigned;
     expect([a.elector.state, b.elector.state]).toContain("leading");
+    const fields = { name: "cluster", successor: "absent", handoverMs: 1_000 };
+    expect(warn.mock.calls).toEqual([[fields, "the named successor did not take over"]]);
     for (const { leases } of [a, b]) await leases.close();
     await Promise.all(both);
   });

@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { SHARDS_TTL_MS, shardsWorld } from "../../../../tests/support/shards-world.js";
 import { LeaseClient } from "../core/index.js";
+import { silentLogger } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import { type ShardWork, shardsOver } from "./shards.js";
 
@@ -157,6 +158,18 @@ describe("Shards", () => {
     expect(await tokenOf()).toBeGreaterThan(before);
     expect(other.shards.held).toEqual([0, 1, 2, 3]);
     await other.shards.close();
+  });
+
+  it("ends with its client without a warning about its work", async () => {
+    const warn = vi.fn();
+    const { clock, join, loads } = shardsWorld(3, { logger: { ...silentLogger, warn } });
+    const { leases } = join("a");
+    await clock.advance(5_000);
+    expect(loads()).toEqual({ a: 3 });
+    await leases.close();
+    await clock.advance(5_000);
+    expect(loads()).toEqual({});
+    expect(warn.mock.calls).toEqual([]);
   });
 
   it("joins once, and not after its end", async () => {

@@ -41,13 +41,17 @@ import { jittered, sleep } from "../env/index.js";
 import { type Allocation, allocate } from "./allocation.js";
 import { type Elector, electorOver, type Term } from "./elector.js";
 import { markedAs } from "./leadership.js";
+import { Counts, describeMember, reportTwin } from "./membership.js";
 import { encodePlan, MOST_MEMBERS, MOST_SHARDS, readPlan, shortName } from "./plan.js";
 import { type Singleton, singletonOver } from "./singleton.js";
 
 export interface ShardsOptions extends Omit<AcquireOptions, "waitMs" | "signal" | "metadata"> {
-  /** How many there are: the same number at all members, from 1 to 1,024. */
+  /**
+   * How many there are, from 1 to 1,024: the same number at all members. While it differs, such as during
+   * a deployment that changes it, some shards have no member, and those that see it warn.
+   */
   count: number;
-  /** This member among the others; default the client's `holder`. A second one of a name waits. */
+  /** This member among the others; default the client's `holder`. A second one of a name waits, and warns. */
   member?: string;
   /** The work on one shard. Must stop when `lease.signal` aborts; is started again, with pauses, when it ends. */
   work: ShardWork;
@@ -116,6 +120,8 @@ export class Shards implements AsyncDisposable {
   readonly #pollIntervalMs: number;
   readonly #acquire: AcquireOptions;
   readonly #shortName: string;
+  readonly #member: string;
+  readonly #counts: Counts;
   readonly #elector: Elector;
   readonly #presence: Singleton;
   readonly #stopping = new AbortController();
@@ -147,13 +153,15 @@ export class Shards implements AsyncDisposable {
     this.#graceMs = graceMs;
     this.#acquire = acquire;
     this.#shortName = shortName(member);
+    this.#member = member;
+    this.#counts = new Counts(leases, name, count);
     this.#elector = electorOver(leases, `${name}/coordinator`, {
       ...acquire,
       graceMs,
       metadata: markedAs("coordinator", leases),
     });
     const follow = (lease: Lease) => this.#follow(lease.signal);
-    const metadata = markedAs("member", leases, { member });
+    const metadata = markedAs("member", leases, describeMember(member, count));
     this.#presence = singletonOver(leases, `${this.#members}${member}`, follow, {
       ...acquire,
       metadata,
@@ -171,6 +179,7 @@ export class Shards implements AsyncDisposable {
   start(): this {
     const { signal } = this.#stopping;
     this.#presence.start();
+    if (!this.#coordinating) void this.#reportTwin();
     this.#coordinating ??= this.#elector
       .lead((term) => this.#coordinate(term), { signal })
       .catch((error: unknown) => {
@@ -260,6 +269,10 @@ export class Shards implements AsyncDisposable {
           if (plan === null || plan.term < newest) return;
           newest = plan.term;
           this.#adopt(plan.allocation);
+          // The coordinator compares counts whenever it plans.
+          if (this.coordinates) return;
+          const isOfOtherCount = plan.allocation.length !== this.#count;
+          this.#counts.compare(isOfOtherCount ? await this.#live(this.#members) : []);
         });
         await wakeup.wait(this.#leases.env, this.#pauseMs(), signal).catch(() => {});
       }
@@ -306,6 +319,7 @@ export class Shards implements AsyncDisposable {
       let pauseMs = this.#pauseMs();
       await this.#patiently("could not plan the shards", async () => {
         const members = await this.#live(this.#members);
+        this.#counts.compare(members);
         for (const { remainingMs } of members) pauseMs = Math.min(pauseMs, remainingMs + 1);
         await this.#publish(term, members);
       });
@@ -343,6 +357,15 @@ export class Shards implements AsyncDisposable {
       if (!(error instanceof LeaseholdError)) throw error;
       this.#leases.env.logger.warn({ err: error, name: this.name }, what);
     }
+  }
+
+  #reportTwin(): Promise<void> {
+    const { name } = this;
+    const [member, resource] = [this.#member, `${this.#members}${this.#member}`];
+    const isJoined = () => this.#presence.lease !== undefined;
+    const signal = AbortSignal.any([this.#stopping.signal, this.#leases.closing]);
+    const pauseMs = () => this.#pauseMs();
+    return reportTwin(this.#leases, { name, member, resource }, isJoined, pauseMs, signal);
   }
 
   #pauseMs(): number {

@@ -177,7 +177,8 @@ export class Singleton implements AsyncDisposable {
           startedAtMs = clock.monotonic();
           await this.#drain.watch(lease, () => this.#work(lease));
         });
-        if (!signal.aborted) logger.warn({ resource }, "the work ended by itself");
+        if (signal.aborted || this.#leases.closing.aborted) return;
+        logger.warn({ resource }, "the work ended by itself");
       } catch (error) {
         // Closed: by us, or with the client under us. The work may throw CLOSED of anything else.
         if (signal.aborted || this.#leases.closing.aborted) return;

@@ -166,6 +166,35 @@ describe("fencing", () => {
     response.close();
   });
 
+  it.each([
+    [undefined, "it returned undefined"],
+    ["", "it returned an empty string"],
+  ])("names the option if the resource of a request is %j", async (resource, problem) => {
+    const { express, fastify, node } = fencing({
+      store: memoryGuard(),
+      resource: () => resource as string,
+    });
+    const refused = expect.objectContaining({
+      code: "INVALID_OPTION",
+      path: "resource",
+      message: expect.stringContaining(problem),
+    });
+    const passed: unknown[] = [];
+    await express(asking("1"), fakeResponse(), (error) => passed.push(error));
+    expect(passed).toEqual([refused]);
+    await expect(fastify(asking("1"), fakeReply())).rejects.toEqual(refused);
+    const response = fakeResponse();
+    node(() => passed.push("handled"))(asking("1"), response);
+    await expect.poll(() => response.sent.text).toContain(`resource must return`);
+    expect(response.statusCode).toBe(500);
+    expect(JSON.parse(response.sent.text ?? "")).toMatchObject({
+      type: "INVALID_OPTION",
+      status: 500,
+      detail: expect.stringContaining(problem),
+    });
+    expect(passed).toHaveLength(1);
+  });
+
   it("works no more for a client that has gone, and answers it nothing", async () => {
     const store = memoryGuard();
     const { express, fastify, node } = open(store);

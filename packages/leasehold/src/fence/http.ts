@@ -26,7 +26,10 @@ export const FENCING_HEADER = "fencing-token";
 export interface FencingOptions<Request> {
   /** Keeps the tokens: `memoryGuard()` for one process, `sqlGuard(...)` for several. */
   store: Guard;
-  /** Returns the resource of the request, by the name of its lease. */
+  /**
+   * Returns the resource of the request, by the name of its lease. If it returns something else, the request fails
+   * with INVALID_OPTION, which `node` answers with 500 and the other servers' own error handlers get.
+   */
   resource: (request: Request) => string;
 }
 
@@ -34,7 +37,7 @@ export interface FencingOptions<Request> {
 export interface FencingProblem {
   readonly type: string;
   readonly title: string;
-  readonly status: 400 | 412 | 428;
+  readonly status: 400 | 412 | 428 | 500;
   readonly detail: string;
   readonly token?: number;
   readonly lastToken?: number;
@@ -202,6 +205,10 @@ export function fencing<Request>(options: FencingOptions<Request>): Fencing<Requ
         response.end("");
       };
       enter(request, request.headers[FENCING_HEADER], closeOf(response))
+        .catch((error: unknown) => {
+          if (error instanceof InvalidOptionError) return problem(500, error.message);
+          throw error;
+        })
         .then((entered) => {
           if (entered === "admitted") return handler(request, response);
           if (entered !== "gone") answer(response, entered);
@@ -246,13 +253,23 @@ function pass(
       });
     };
     Promise.resolve()
-      .then(() => store.guard(resource(), token, inside))
+      .then(() => store.guard(nameIn(resource()), token, inside))
       .catch((error: unknown) => {
         if (!(error instanceof StaleTokenError)) return reject(error);
         const { lastToken } = error;
         resolve({ ...problem(412, error.message), token, lastToken });
       });
   });
+}
+
+/** @throws INVALID_OPTION */
+function nameIn(resource: unknown): string {
+  if (typeof resource === "string" && resource !== "") return resource;
+  const returned = typeof resource === "string" ? "an empty string" : String(resource);
+  throw new InvalidOptionError(
+    "resource",
+    `must return the name of the lease for every request; it returned ${returned}`,
+  );
 }
 
 /** Marks an error that the server must handle, not the guard. */
@@ -265,6 +282,7 @@ const TITLES = {
   400: ["INVALID_TOKEN", "Not a fencing token"],
   412: ["STALE_TOKEN", "A newer holder has been here"],
   428: ["TOKEN_REQUIRED", "A fencing token is required"],
+  500: ["INVALID_OPTION", "The guard of this server is set up wrongly"],
 } as const;
 
 function problem(status: keyof typeof TITLES, detail: string): FencingProblem {

@@ -101,3 +101,26 @@ it("reports a hundred new names at once, later one more every 15 minutes, and ne
   }
   expect(reported.size).toBe(1_501);
 });
+
+it("reports a new name every 15 minutes however often it is read", async () => {
+  const clock = manualClock();
+  const top = new TopNames(prefixOf, clock);
+  const reported = new Set<string>();
+  const read = () => {
+    for (const { name } of top.top()) reported.add(name);
+  };
+  for (let n = 0; n < 200; n += 1) {
+    addTimes(top, `p${n}/x`, 5);
+    read();
+  }
+  const before = reported.size;
+  addTimes(top, "late/x", 1_000);
+  for (let minute = 0; minute < 14; minute += 1) {
+    await clock.advance(60_000);
+    read();
+  }
+  expect(reported.size).toBe(before);
+  await clock.advance(60_000);
+  read();
+  expect(reported.has("late")).toBe(true);
+});

@@ -67,8 +67,9 @@ export interface EnqueueTaskOptions extends TaskDefaults {
   /** At most one unfinished task exists per kind and key. Enqueueing a second one returns the id of the first. */
   dedupeKey?: string;
   /**
-   * A UUID chosen by the caller. Enqueueing the same task again adds nothing; another kind, queue or data under the
-   * same id is TASK_CONFLICT. Default: a new UUIDv7.
+   * A UUID chosen by the caller. Enqueueing the same task again adds and changes nothing: its other options, such as
+   * `priority` or `scheduledAt`, stay as they are. Another kind, queue or data under the same id is TASK_CONFLICT.
+   * Default: a new UUIDv7.
    */
   id?: string;
   /** A client in a SQL transaction. The task is added in it, and exists once the transaction commits. */
@@ -377,14 +378,14 @@ export class Tasks {
     task: TaskToEnqueue<Input>,
   ): Promise<NewTask> {
     const { data, scheduledAt, dedupeKey, id, ...overrides } = task;
-    checkDefaults(overrides);
+    const ofKind = { ...DEFAULTS, ...withoutUndefined(definition.defaults) };
+    const settings = { ...ofKind, ...withoutUndefined(overrides) };
+    checkDefaults(settings);
     if (id !== undefined) checkId(id);
     if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
     if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
     return {
-      ...DEFAULTS,
-      ...withoutUndefined(definition.defaults),
-      ...withoutUndefined(overrides),
+      ...settings,
       namespace: this.namespace,
       id: id ?? this.#newId(),
       kind: definition.kind,

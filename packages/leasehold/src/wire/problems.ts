@@ -11,6 +11,7 @@ export const PROBLEMS = {
   METHOD_NOT_ALLOWED: { status: 405, title: "The route does not know this method" },
   UNKNOWN_LEASE: { status: 404, title: "There is no such lease" },
   UNKNOWN_KEY: { status: 404, title: "There is no such API key" },
+  KEY_ROTATED: { status: 409, title: "The API key has a successor already" },
   LEASE_HELD: { status: 409, title: "Another holder has the lease" },
   LEASE_ENDED: { status: 409, title: "The grant of this leaseId has ended" },
   LEASE_EXPIRED: { status: 409, title: "The lease has expired" },

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { AUDIT_ACTIONS } from "leasehold/internal";
 import { useState } from "react";
 import { FilterInput, FilterSelect, useFilters } from "../../app/filters.js";
 import { SEARCH_FIELD_ID } from "../../app/shortcuts.js";
@@ -11,28 +12,6 @@ import { AuditList, isBy } from "./audit-list.js";
 import { type AuditFilter, exported } from "./audit-queries.js";
 import { download, stamped } from "./download.js";
 import { VerifyPanel } from "./verify-panel.js";
-
-/** The actions that the server records. */
-const ACTIONS = [
-  "lease.revoke",
-  "lease.collect",
-  "task.cancel",
-  "task.retry",
-  "task.delete",
-  "generator.start",
-  "generator.stop",
-  "generator.rate",
-  "resource.pause",
-  "resource.resume",
-  "prefix.pause",
-  "prefix.resume",
-  "queue.pause",
-  "queue.resume",
-  "key.create",
-  "key.rotate",
-  "key.revoke",
-  "limits.set",
-];
 
 export function AuditPage() {
   const { data: who, isPending } = useQuery(whoQuery);
@@ -76,7 +55,9 @@ function Audit() {
           label="Action"
           value={action}
           options={
-            action === undefined || ACTIONS.includes(action) ? ACTIONS : [action, ...ACTIONS]
+            action === undefined || AUDIT_ACTIONS.includes(action)
+              ? AUDIT_ACTIONS
+              : [action, ...AUDIT_ACTIONS]
           }
           onFilter={(value) => filterBy({ action: value })}
         />

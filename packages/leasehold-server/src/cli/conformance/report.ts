@@ -16,6 +16,10 @@ export interface Report {
   readonly results: readonly Result[];
   /** How many tests there were to run: more than results where the run was interrupted. */
   readonly total: number;
+  /** The section that was chosen; null if all were. */
+  readonly section: string | null;
+  /** What the choice leaves out. */
+  readonly others: { readonly sections: number; readonly tests: number };
   readonly ms: number;
 }
 
@@ -23,18 +27,23 @@ const COLORS = { pass: colors.green, fail: colors.red, "not applicable": colors.
 
 const MOST_CAUSES = 5;
 
-/** Whether everything has run and nothing failed. */
-export function conforms({ results, total }: Report): boolean {
+/** Whether everything that was chosen has run and nothing failed. */
+export function passes({ results, total }: Report): boolean {
   return results.length === total && results.every(({ verdict }) => verdict !== "fail");
 }
 
+/** Null if the tests that ran pass, and others have not run. */
+function conforms(report: Report): boolean | null {
+  return passes(report) && report.others.tests > 0 ? null : passes(report);
+}
+
 export function toJson(report: Report): object {
-  const { command: _, results, total, ...rest } = report;
+  const { command: _, results, total, others, ...rest } = report;
   return {
     ...rest,
     conforms: conforms(report),
     ...countsOf(results),
-    notRun: total - results.length,
+    notRun: total - results.length + others.tests,
     results: results.map((result) =>
       result.verdict === "fail"
         ? { ...result, error: errorText(result.error), alone: aloneOf(report, result) }
@@ -78,8 +87,13 @@ function summaryOf(report: Report): string {
   const counts = `${passed} passed, ${failed} failed, ${notApplicable} not applicable`;
   const missing = total - results.length;
   const interrupted = missing > 0 ? `; interrupted, ${missing} have not run` : "";
-  const color = conforms(report) ? colors.green : colors.red;
-  return color(`${counts} in ${formatDuration(ms)}${interrupted}`);
+  const color = passes(report) ? colors.green : colors.red;
+  const { section, others } = report;
+  const part =
+    section !== null && passes(report)
+      ? `\nsection "${section}" passes; ${others.sections} sections did not run, so this is no proof of conformance`
+      : "";
+  return color(`${counts} in ${formatDuration(ms)}${interrupted}`) + part;
 }
 
 function countsOf(results: readonly Result[]) {

@@ -30,6 +30,7 @@ it("reads upper bounds of durations and the least time left, of renewals alone",
     stall: { count: 10_000, p50Ms: 1, p99Ms: 1, p999Ms: 500, maxMs: 2_500 },
     delay: null,
     leastLeftMs: 100,
+    leftCount: 1_000,
   });
 });
 
@@ -40,5 +41,6 @@ it("has nothing of a process that has renewed nothing", () => {
     delay: null,
     stall: null,
     leastLeftMs: null,
+    leftCount: 0,
   });
 });

@@ -27,8 +27,10 @@ export interface Production {
   /** How much later than after a third of its TTL a grant was renewed. */
   readonly delay: Distribution | null;
   readonly stall: Distribution | null;
-  /** A lower bound of the time that 999 of 1,000 renewals had left. */
+  /** A lower bound of the time that 999 of 1,000 renewals had left; of fewer renewals, all. */
   readonly leastLeftMs: number | null;
+  /** How many renewals that bound is about. */
+  readonly leftCount: number;
 }
 
 /** Cumulative counts by upper bound in milliseconds, ascending. */
@@ -98,6 +100,7 @@ export function productionOf(text: string, source: string): Production {
     delay: distributionOf(bucketsOf(text, "leasehold_lease_renew_delay_seconds")),
     stall: distributionOf(bucketsOf(text, "leasehold_process_stall_seconds")),
     leastLeftMs: lowerBound(left, 1 - SHARE),
+    leftCount: left.at(-1)?.[1] ?? 0,
   };
 }
 

@@ -3,6 +3,7 @@ import { createRoute } from "@hono/zod-openapi";
 import {
   type ApiKey,
   createKey,
+  KeyRotatedError,
   type MadeKey,
   revokeKey,
   rotateKey,
@@ -82,7 +83,7 @@ export function keyRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
       const make = () => createKey(control, random, { ...wanted, namespace, prefixes }, by);
-      const made = await services.budget(context).change(make).catch(limitReached);
+      const made = await services.budget(context).change(make).catch(refused);
       return context.json(toWireMade(made), 201, NO_STORE);
     },
   );
@@ -98,7 +99,7 @@ export function keyRoutes(app: App, services: Services): void {
       request: { params: KeyParams, ...jsonBody(RotateBody) },
       responses: {
         201: answers("The new key. Store it now: it is not shown again.", NewApiKey),
-        ...bodyProblems("UNKNOWN_KEY", "LIMIT_REACHED", "NO_CONTROL"),
+        ...bodyProblems("UNKNOWN_KEY", "KEY_ROTATED", "LIMIT_REACHED", "NO_CONTROL"),
       },
     }),
     async (context) => {
@@ -108,7 +109,7 @@ export function keyRoutes(app: App, services: Services): void {
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);
       const rotate = () => rotateKey(control, random, { namespace, id, overlapMs }, by);
-      const made = await services.budget(context).change(rotate).catch(limitReached);
+      const made = await services.budget(context).change(rotate).catch(refused);
       if (!made) throw unknownKey();
       services.authenticator.forget(id);
       return context.json(toWireMade(made), 201, NO_STORE);
@@ -153,8 +154,9 @@ function keyId(text: string): string {
 /** Retry-After when there are too many keys: an admin has to revoke one first. */
 const FULL_FOR_MS = 60_000;
 
-/** @throws LIMIT_REACHED if there are too many keys, otherwise the error itself */
-function limitReached(error: unknown): never {
+/** @throws LIMIT_REACHED if there are too many keys, KEY_ROTATED, or the error itself */
+function refused(error: unknown): never {
+  if (error instanceof KeyRotatedError) throw new ProblemError("KEY_ROTATED", error.message);
   if (error instanceof TooManyKeysError) {
     throw tooMany("LIMIT_REACHED", error.message, FULL_FOR_MS);
   }

@@ -3,6 +3,7 @@
 import {
   checkObject,
   checkParameters,
+  checkServer,
   checkUrl,
   expectedHttp,
   InvalidOptionError,
@@ -60,13 +61,16 @@ export function etcd(options: EtcdOptions): StoreSource {
         await checkRights(client, prefix, leftMs);
         return minMs;
       };
+      const expected = expectedHttp(place.endpoints);
+      // Another fetch may reach its servers by other ways.
+      const isDirect = fetch === globalThis.fetch;
       try {
+        if (isDirect) await checkServer(expected);
         const probing = retrying.call((leftMs) => withStoreErrors(() => probe(leftMs)), {
           timeoutMs,
         });
-        // Another fetch may reach its servers by other ways.
-        const minMs = await (fetch === globalThis.fetch
-          ? openServer(expectedHttp(place.endpoints), env, probing, async () => {})
+        const minMs = await (isDirect
+          ? openServer(expected, env, probing, async () => {})
           : probing);
         const store = retryingLeases(
           new EtcdLeaseStore({ client, leases, prefix, minMs }),

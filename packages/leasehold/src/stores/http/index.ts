@@ -1,6 +1,7 @@
 import { retryingOperator } from "../../control/retrying.js";
 import {
   checkObject,
+  checkServer,
   checkUrl,
   expectedHttp,
   InvalidOptionError,
@@ -61,16 +62,16 @@ export function http(options: HttpOptions): StoreSource<Stores> {
   const headers = withKey(options.headers ?? {}, options.apiKey ?? keyInUrl);
   return {
     async open(env: Env, timeoutMs?: number): Promise<Stores> {
+      const expected = expectedHttp([baseUrl]);
+      // Another fetch may reach its server by other ways.
+      const isDirect = fetch === globalThis.fetch;
+      if (isDirect) await checkServer(expected);
       const asking = { baseUrl, namespace: "", headers, fetch, env };
       const opening = new HttpClient(asking);
       const reading = new Retrying(env).call((leftMs) => opening.read("/v1/capabilities", leftMs), {
         timeoutMs,
       });
-      // Another fetch may reach its server by other ways.
-      const known =
-        fetch === globalThis.fetch
-          ? openServer(expectedHttp([baseUrl]), env, reading, async () => {})
-          : reading;
+      const known = isDirect ? openServer(expected, env, reading, async () => {}) : reading;
       const { body } = await known.catch((error: unknown) => {
         opening.close();
         throw error;

@@ -15,6 +15,8 @@ export interface StoredKey extends NewKey {
   readonly createdAtMs: number;
   readonly expiresAtMs: number | null;
   readonly revoked: boolean;
+  /** The id of the key that replaces it. */
+  readonly successor?: string;
 }
 
 interface State {
@@ -37,7 +39,7 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
     return good;
   };
   const shown = (key: StoredKey): ApiKey => {
-    const { order, digest, lifetimeMs, createdAtMs, expiresAtMs, ...rest } = key;
+    const { order, digest, lifetimeMs, createdAtMs, expiresAtMs, successor, ...rest } = key;
     return {
       ...rest,
       createdAt: new Date(createdAtMs).toISOString(),
@@ -85,12 +87,20 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
     async rotate({ namespace, id, overlapMs, successor }) {
       const key = keys.get(id);
       if (key?.namespace !== namespace || !isGood(key)) return { status: "notGood" };
+      if (key.successor !== undefined) {
+        return { status: "rotatedBefore", successor: key.successor };
+      }
       const { name, role, prefixes, createdAtMs, expiresAtMs } = key;
       const lifetimeMs = expiresAtMs === null ? null : expiresAtMs - createdAtMs;
       const order = { ...successor, namespace, name, role, prefixes, lifetimeMs };
       // A key that ends now makes room for its successor.
       const made = insert(order, overlapMs === 0 ? MOST_KEYS + 1 : MOST_KEYS);
-      return made ? { status: "rotated", key: made, old: end(key, overlapMs) } : { status: "full" };
+      if (!made) return { status: "full" };
+      return {
+        status: "rotated",
+        key: made,
+        old: end({ ...key, successor: successor.id }, overlapMs),
+      };
     },
     async revoke(namespace, id) {
       const key = keys.get(id);

@@ -34,6 +34,12 @@ type Row = Omit<ApiKey, "prefixes" | "remainingMs"> & {
   readonly left_ms: number;
 };
 
+interface Lockable extends Row {
+  readonly lifetime_ms: number | null;
+  /** Null unless the key was rotated before. */
+  readonly successor: string | null;
+}
+
 const FIND = `SELECT ${COLUMNS}, k.digest FROM leasehold.api_key k WHERE k.id = $1`;
 const ANY = `SELECT EXISTS (SELECT FROM leasehold.api_key k WHERE ${good("k")}) AS any`;
 /** Holds the lock until the transaction ends. Values: namespace. */
@@ -46,9 +52,12 @@ INSERT INTO leasehold.api_key AS k
 SELECT $1, $2, $3, $4, $5, $6, c.now, ${afterMs("c.now", "$7")} FROM clock c
 WHERE $8::int > (SELECT count(*) FROM leasehold.api_key o WHERE o.namespace = $2 AND ${good("o")})
 RETURNING ${COLUMNS}`;
-/** Values: namespace, id. */
+/** Values: namespace, id. The audit log knows the successor: a rotation and its entry are one transaction. */
 const LOCKED = `
-SELECT ${COLUMNS}, ${ms("k.expires_at - k.created_at")} AS lifetime_ms FROM leasehold.api_key k
+SELECT ${COLUMNS}, ${ms("k.expires_at - k.created_at")} AS lifetime_ms,
+  (SELECT max(a.details::json ->> 'successor') FROM leasehold.audit a
+   WHERE a.namespace = k.namespace AND a.target = k.id AND a.action = 'key.rotate') AS successor
+FROM leasehold.api_key k
 WHERE k.namespace = $1 AND k.id = $2 AND ${good("k")} FOR UPDATE`;
 /** Values: namespace, id, inMs. */
 const END = `
@@ -98,8 +107,9 @@ export function keysIn(sql: Sql): KeyStore & KeyActs {
         // Locks in the same order as additions: the tenant's keys, then one key.
         await session.query(LOCK, [namespace]);
         const values = [namespace, id];
-        const [row] = await session.query<Row & { lifetime_ms: number | null }>(LOCKED, values);
+        const [row] = await session.query<Lockable>(LOCKED, values);
         if (!row) return { status: "notGood" };
+        if (row.successor !== null) return { status: "rotatedBefore", successor: row.successor };
         const { name, role, prefixes } = keyOf(row);
         const order = { namespace, name, role, prefixes, lifetimeMs: row.lifetime_ms };
         // A key that ends now makes room for its successor.

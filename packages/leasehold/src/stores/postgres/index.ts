@@ -193,15 +193,25 @@ async function migrateDatabase(
  * console.log(steps.filter(({ appliedAt }) => appliedAt === null).map(({ name }) => name));
  * ```
  */
-export async function planPostgres(
+export function planPostgres(source: PostgresSource, env: Env): Promise<readonly MigrationStep[]> {
+  return atServer(
+    source,
+    env,
+    (givenUp) => planDatabase(source, env, givenUp),
+    async () => {},
+  );
+}
+
+async function planDatabase(
   source: PostgresSource,
   env: Env,
+  givenUp: AbortSignal,
 ): Promise<readonly MigrationStep[]> {
   // To open PGlite would create the database.
   if ("directory" in source && !existsSync(source.directory)) {
     return stepsOf(schemaNamed(source.schema), []);
   }
-  const backend = await openBackend(source, env);
+  const backend = await openBackend(source, env, givenUp);
   try {
     return await planOf(backend.general, backend.schema);
   } finally {

@@ -172,6 +172,25 @@ describePostgres("the lease store on a server", () => {
     await expect(call(500)).rejects.toMatchObject({ code: "40001" });
   });
 
+  it("never lowers the floor of the tokens, whatever is collected later", async () => {
+    const ahead = 10 ** 15;
+    const collectWith = async (resource: string, token: number) => {
+      const asked = request(resource, { namespace: "clock" });
+      await storeOf(0).acquire([asked]);
+      await storeOf(0).release([asked]);
+      // The server's clock was ahead when this token was made.
+      await admin.query("UPDATE leasehold.lease SET token = $2 WHERE resource = $1", [
+        resource,
+        token,
+      ]);
+      await storeOf(0).collect(0);
+    };
+    await collectWith("made early", 9 * ahead);
+    await collectWith("made late", 8 * ahead);
+    const next = await acquireOne(storeOf(0), request("made early", { namespace: "clock" }));
+    expect((next as { token: number }).token).toBeGreaterThan(9 * ahead);
+  });
+
   it("collects without minding locked rows, in more than one statement", async () => {
     const requests = Array.from({ length: 2_500 }, (_, index) => request(`old/${index}`));
     await storeOf(0).acquire(requests);

@@ -29,6 +29,7 @@ export class Connection {
   #closed = false;
   /** When the unanswered calls were sent, oldest first. */
   readonly #unanswered = new Set<{ readonly sentMs: number }>();
+  readonly #dropped = new WeakSet<RedisConnection>();
 
   constructor(
     readonly name: string,
@@ -84,6 +85,9 @@ export class Connection {
   /** Closes a connection immediately; the next call opens another one. */
   drop(client: RedisConnection): void {
     if (this.#client === client) this.#client = undefined;
+    // Each overdue call of a silent server drops it, and ioredis adds a listener to the socket each time.
+    if (this.#dropped.has(client)) return;
+    this.#dropped.add(client);
     client.disconnect();
     // Does not wait for the close: the server may be gone.
     streamOf(client)?.destroy?.();

@@ -98,6 +98,20 @@ export const queueing: Section = (test, expect) => {
   );
 
   test(
+    "keeps the position of a waiter that attempts again, for as long as its last attempt says",
+    async (t) => {
+      await t.hold();
+      const brief = t.request(t.key(), { queueMs: 300 });
+      const [late] = waitersOf(t, 1) as [AcquireRequest];
+      expect(aheadOf(await t.acquire(brief))).toBe(0);
+      await t.acquire({ ...brief, queueMs: LONG_MS });
+      await t.pass(600);
+      expect(aheadOf(await t.acquire(late))).toBe(1);
+    },
+    needsQueue,
+  );
+
+  test(
     "serves the next waiter when the head of the queue releases",
     async (t) => {
       const held = await t.hold();

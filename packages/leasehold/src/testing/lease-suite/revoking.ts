@@ -78,6 +78,18 @@ export const revoking: Section = (test, expect) => {
     await t.hold();
   });
 
+  test("at expiry is not put off by repetitions", async (t) => {
+    const key = t.key();
+    const held = await t.hold(key, { ttlMs: t.shortTtlMs });
+    const next = t.request(key);
+    await t.until("the key is granted anew", async () => {
+      await t.revoke(held, "atExpiry", held.answer.token);
+      if ((await t.acquire(next)).status === "acquired") return true;
+      await t.opened.advance?.(held.answer.ttlMs / 4);
+      return false;
+    });
+  });
+
   test("spares a grant with another token than expected", async (t) => {
     const first = await t.hold();
     await t.release(first);

@@ -1,0 +1,50 @@
+/** When etcd ends what this process has asked it to keep, as far as this process can know. */
+import { expect, it } from "vitest";
+import { manualEnv } from "../../testing/index.js";
+import { EtcdClient } from "./connection.js";
+import { EngineLeases } from "./engine-leases.js";
+
+/** An etcd whose answers take some time. */
+function open(answerMs: number) {
+  const env = manualEnv();
+  let granted = 0;
+  const fetch = async (_url: unknown, init?: RequestInit) => {
+    const { TTL } = JSON.parse(String(init?.body)) as { TTL: string };
+    granted += 1;
+    const answer = Response.json({ ID: String(granted), TTL });
+    await new Promise<void>((resolve) => env.clock.timer(answerMs, resolve));
+    return answer;
+  };
+  const client = new EtcdClient({
+    endpoints: ["http://etcd:2379"],
+    user: null,
+    fetch,
+    env,
+  });
+  return { env, leases: new EngineLeases(client), granted: () => granted };
+}
+
+it("counts the end of an engine lease from before the call, however late the answer is", async () => {
+  const { env, leases } = open(900);
+  const taking = leases.take(5_000, 60_000);
+  await env.clock.advance(900);
+  const { id, endsMs } = await taking;
+  // Five seconds and the spare one, from when the call was sent.
+  expect(endsMs).toBe(6_000);
+  expect(leases.knownMs(id)).toBe(5_100);
+});
+
+it("takes one engine lease for all keys of a second, and a fresh one after it", async () => {
+  const { env, leases, granted } = open(0);
+  const take = async () => {
+    const taking = leases.take(5_000, 60_000);
+    await env.clock.advance(0);
+    return (await taking).id;
+  };
+  const first = await take();
+  await env.clock.advance(999);
+  expect(await take()).toBe(first);
+  expect(granted()).toBe(1);
+  await env.clock.advance(2);
+  expect(await take()).not.toBe(first);
+});

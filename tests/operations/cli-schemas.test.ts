@@ -1,0 +1,56 @@
+/** Commands against a PostgreSQL database or schema in which Leasehold has no tables. */
+import pg from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { checkBuild, endAll, leasehold } from "../support/cli.js";
+import { describePostgres, type FreshDatabase, freshDatabase } from "../support/postgres.js";
+
+const SLOW = { timeout: 120_000 };
+
+describePostgres("a schema without tables", () => {
+  let database: FreshDatabase;
+  beforeAll(async () => {
+    checkBuild();
+    database = await freshDatabase();
+  });
+  afterAll(async () => {
+    await endAll();
+    await database.drop();
+  });
+
+  const schemas = async () => {
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      const { rows } = await client.query<{ name: string }>(
+        "SELECT nspname AS name FROM pg_namespace WHERE nspname IN ('leasehold', 'mistyped', 'app')",
+      );
+      return rows.map(({ name }) => name);
+    } finally {
+      await client.end();
+    }
+  };
+  const inSchema = (name: string) => {
+    const url = new URL(database.url);
+    url.searchParams.set("schema", name);
+    return url.href;
+  };
+
+  it("is refused by commands that only read, and created by others", SLOW, async () => {
+    for (const store of [database.url, inSchema("mistyped")]) {
+      for (const words of ["ls", "tasks", "audit verify"]) {
+        const { code, stderr } = await leasehold([...words.split(" "), "--store", store]);
+        expect({ words, code, stderr }).toEqual({
+          words,
+          code: 64,
+          stderr: expect.stringMatching(/ has no Leasehold tables: check .* "leasehold migrate /),
+        });
+      }
+    }
+    expect(await schemas()).toEqual([]);
+    const made = await leasehold(["enqueue", "k", "--store", inSchema("app")]);
+    expect(made).toMatchObject({ code: 0 });
+    expect(await schemas()).toEqual(["app"]);
+    const listed = await leasehold(["ls", "--store", inSchema("app")]);
+    expect(listed).toMatchObject({ code: 0, stderr: "" });
+  });
+});
