@@ -1,5 +1,5 @@
 /** Tasks in memory under a manual clock, for clients whose calls a test can replace one by one. */
-import { silentLogger } from "../../packages/leasehold/src/env/index.js";
+import { silentLogger, type Telemetry } from "../../packages/leasehold/src/env/index.js";
 import {
   MemoryTaskState,
   MemoryTaskStore,
@@ -8,8 +8,8 @@ import { defineTask, type HandlerContext } from "../../packages/leasehold/src/ta
 import { type Json, type TaskStore, tasksOver } from "../../packages/leasehold/src/tasks/index.js";
 import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 
-export function tasksWorld(logger = silentLogger) {
-  const env = manualEnv({ logger });
+export function tasksWorld(logger = silentLogger, telemetry?: Telemetry) {
+  const env = { ...manualEnv({ logger }), ...(telemetry && { telemetry }) };
   const state = new MemoryTaskState(env);
   const store = new MemoryTaskStore(state);
   const client = (holder: string, over: Partial<TaskStore> = {}) => {

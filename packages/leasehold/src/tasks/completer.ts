@@ -70,7 +70,9 @@ export class Completer {
     const end = await this.#untilAcknowledged(lease, request.id, (timeoutMs) =>
       this.#completions.submit(request, timeoutMs),
     );
-    if (!isRefusedForGood(end)) return end === "acknowledged";
+    if (typeof end === "boolean") return end;
+    // Any other fault is of the store or of the way to it, not of the output.
+    if (end.error.code !== "INVALID_OPTION") return false;
     const error = describe(`the output cannot be stored: ${end.error.message}`);
     return this.fail(lease, { ...grant, error, retryInMs: null, final: true });
   }
@@ -80,14 +82,15 @@ export class Completer {
     const end = await this.#untilAcknowledged(lease, request.id, (timeoutMs) =>
       this.#failures.submit(request, timeoutMs),
     );
-    return end === "acknowledged";
+    return end === true;
   }
 
+  /** False when the task is not ours; a failure that a repetition would only meet again. */
   async #untilAcknowledged(
     lease: HeldLease,
     id: string,
     send: (timeoutMs: number) => Promise<{ status: "completed" | "recorded" } | Refused | Failed>,
-  ): Promise<"acknowledged" | "lost" | Failed> {
+  ): Promise<boolean | Failed> {
     const { clock, logger, random } = this.#env;
     const backoff = new Backoff(random, RETRY);
     for (let tries = 1; lease.checkAlive(); tries += 1) {
@@ -95,23 +98,17 @@ export class Completer {
       switch (outcome.status) {
         case "completed":
         case "recorded":
-          return "acknowledged";
+          return true;
         case "refused":
           logger.warn({ id, reason: outcome.reason }, "the store refused a late report");
           lease.lose(LOST[outcome.reason]);
-          return "lost";
+          return false;
         case "failed":
           logger.warn({ err: outcome.error, id, tries }, "a report is not acknowledged yet");
           if (!outcome.retryable) return outcome;
           await sleep(clock, backoff.nextMs());
       }
     }
-    return "lost";
+    return false;
   }
-}
-
-/** The request itself is at fault, not the store or the way to it, and nothing was done about it. */
-function isRefusedForGood(end: "acknowledged" | "lost" | Failed): end is Failed {
-  if (end === "acknowledged" || end === "lost") return false;
-  return end.applied === "no" && end.error.code === "INVALID_OPTION";
 }

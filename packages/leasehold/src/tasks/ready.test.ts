@@ -1,66 +1,9 @@
 import { expect, test } from "vitest";
-import { newLeaseId, taskIds } from "../env/index.js";
-import { memory } from "../stores/memory/index.js";
-import { manualEnv } from "../testing/index.js";
-import { newTaskOf } from "../testing/task-suite/new-task.js";
-import type { ClaimRequest, NewTask, TaskStore } from "./port.js";
-import { Ready } from "./ready.js";
+import { readyWorld } from "../../../../tests/support/ready-world.js";
 import { startReaper } from "./reaper.js";
 
-const NAMESPACE = "default";
-
-/** A store in memory that counts what it is asked, and whose notifications a test can hold back. */
-async function setUp(options: { watch?: "push" | "poll" } = {}) {
-  const env = manualEnv();
-  const clock = env.clock;
-  const { tasks } = await memory().open(env);
-  const asked = { claims: 0, watches: 0 };
-  const store: TaskStore = Object.assign(Object.create(tasks) as TaskStore, {
-    capabilities: { ...tasks.capabilities, watch: options.watch ?? "push" },
-    enqueue: tasks.enqueue.bind(tasks),
-    requeue: tasks.requeue.bind(tasks),
-    reap: tasks.reap.bind(tasks),
-    counts: tasks.counts.bind(tasks),
-    claim: (...args: Parameters<TaskStore["claim"]>) => {
-      asked.claims += 1;
-      return tasks.claim(...args);
-    },
-    watch: (...args: Parameters<TaskStore["watch"]>) => {
-      asked.watches += 1;
-      return tasks.watch(...args);
-    },
-  });
-  const ready = new Ready(store, NAMESPACE, env);
-  const newTaskId = taskIds(clock, env.random);
-  const task = (change: Partial<NewTask> = {}) =>
-    newTaskOf(
-      { namespace: NAMESPACE, id: newTaskId() },
-      { backoffMs: 0, maxBackoffMs: 0, ...change },
-    );
-  const request = (change: Partial<ClaimRequest> = {}): ClaimRequest => ({
-    namespace: NAMESPACE,
-    claimId: newLeaseId(env.random),
-    holder: "holder",
-    queues: ["queue"],
-    kinds: null,
-    limit: 1,
-    ttlMs: 10_000,
-    waitMs: 60_000,
-    ...change,
-  });
-  /** Begins to wait; how many tasks it got, null while it waits. */
-  const wait = (change: Partial<ClaimRequest> = {}, signal?: AbortSignal) => {
-    const state: { got: number | null } = { got: null };
-    void ready.claim(request(change), signal ? { signal } : {}).then((outcome) => {
-      state.got = outcome.status === "claimed" ? outcome.tasks.length : -1;
-    });
-    return state;
-  };
-  return { clock, env, store, tasks, ready, asked, task, request, wait };
-}
-
 test("wakes as many as there are tasks, by one subscription", async () => {
-  const { clock, ready, store, asked, task, wait } = await setUp();
+  const { clock, ready, store, asked, task, wait } = await readyWorld();
   const waits = Array.from({ length: 50 }, () => wait());
   await clock.settle();
   expect(asked.claims).toBeLessThanOrEqual(51);
@@ -78,7 +21,7 @@ test("wakes as many as there are tasks, by one subscription", async () => {
 });
 
 test("a notification reaches every group that it concerns: queues and kinds differ", async () => {
-  const { clock, ready, store, task, wait } = await setUp();
+  const { clock, ready, store, task, wait } = await readyWorld();
   const [a, b, other, both] = [
     wait({ kinds: ["a"] }),
     wait({ kinds: ["b"] }),
@@ -96,7 +39,7 @@ test("a notification reaches every group that it concerns: queues and kinds diff
 });
 
 test("nothing is lost between a claim and the wait after it", async () => {
-  const { clock, ready, store, task, request } = await setUp();
+  const { clock, ready, store, task, request } = await readyWorld();
   // The task comes while the empty claim is on its way back.
   const claim = store.claim.bind(store);
   let first = true;
@@ -115,7 +58,7 @@ test("nothing is lost between a claim and the wait after it", async () => {
 });
 
 test("the poll finds a task without a notification", async () => {
-  const { clock, ready, store, asked, task, wait } = await setUp({ watch: "poll" });
+  const { clock, ready, store, asked, task, wait } = await readyWorld({ watch: "poll" });
   const waits = Array.from({ length: 20 }, () => wait());
   await clock.settle();
   const before = asked.claims;
@@ -133,7 +76,7 @@ test("the poll finds a task without a notification", async () => {
 });
 
 test("a wait ends with its time and with its signal; a notification for a caller that has gone is passed on", async () => {
-  const { clock, ready, store, task, wait } = await setUp();
+  const { clock, ready, store, task, wait } = await readyWorld();
   const short = wait({ waitMs: 500 });
   const none = wait({ waitMs: 0 });
   await clock.settle();
@@ -157,7 +100,7 @@ test("a wait ends with its time and with its signal; a notification for a caller
 });
 
 test("a task claimed for a caller that has gone is requeued", async () => {
-  const { clock, ready, store, tasks, task, request } = await setUp();
+  const { clock, ready, store, tasks, task, request } = await readyWorld();
   await store.enqueue([task()]);
   const gone = new AbortController();
   const claim = store.claim.bind(store);
@@ -169,14 +112,14 @@ test("a task claimed for a caller that has gone is requeued", async () => {
   const outcome = await ready.claim(request(), { signal: gone.signal, repeatable: false });
   expect(outcome).toEqual({ status: "claimed", tasks: [] });
   await clock.settle();
-  expect((await tasks.counts(NAMESPACE)).pending).toBe(1);
-  const { items } = await tasks.list({ namespace: NAMESPACE });
+  expect((await tasks.counts("default")).pending).toBe(1);
+  const { items } = await tasks.list({ namespace: "default" });
   expect(items[0]).toMatchObject({ attempt: 1, failures: 0, crashes: 0 });
   await ready.close();
 });
 
 test("a task that a repeated claim has received is not requeued", async () => {
-  const { ready, store, tasks, task, request } = await setUp();
+  const { ready, store, tasks, task, request } = await readyWorld();
   await store.enqueue([task()]);
   const gone = new AbortController();
   const claim = store.claim.bind(store);
@@ -193,12 +136,12 @@ test("a task that a repeated claim has received is not requeued", async () => {
   };
   await ready.claim(same, { signal: gone.signal });
   expect(await repeated).toMatchObject({ tasks: [{ attempt: 1 }] });
-  expect(await tasks.counts(NAMESPACE)).toMatchObject({ running: 1, pending: 0 });
+  expect(await tasks.counts("default")).toMatchObject({ running: 1, pending: 0 });
   await ready.close();
 });
 
 test("a store that fails ends the wait with the failure", async () => {
-  const { ready, store, request } = await setUp();
+  const { ready, store, request } = await readyWorld();
   store.claim = () =>
     Promise.resolve({
       ...({ status: "failed", applied: "no", retryable: true } as const),
@@ -209,7 +152,7 @@ test("a store that fails ends the wait with the failure", async () => {
 });
 
 test("a subscription that breaks is made anew", async () => {
-  const { clock, ready, store, task, wait } = await setUp();
+  const { clock, ready, store, task, wait } = await readyWorld();
   const watch = store.watch.bind(store);
   let watches = 0;
   store.watch = (...args) => {
@@ -227,14 +170,14 @@ test("a subscription that breaks is made anew", async () => {
 });
 
 test("the reaper returns the tasks of dead workers; a store that is reaped for needs none", async () => {
-  const { clock, env, store, tasks, task, request } = await setUp();
+  const { clock, env, store, tasks, task, request } = await readyWorld();
   await store.enqueue([task()]);
   await tasks.claim(request({ ttlMs: 1_000 }));
   const reaper = startReaper(store, env);
   await clock.advance(999);
-  expect((await tasks.counts(NAMESPACE)).running).toBe(1);
+  expect((await tasks.counts("default")).running).toBe(1);
   await clock.advance(700);
-  expect((await tasks.counts(NAMESPACE)).pending).toBe(1);
+  expect((await tasks.counts("default")).pending).toBe(1);
   await reaper.stop();
   expect(clock.pendingTimers).toBe(0);
   const behind = { ...store, capabilities: { ...store.capabilities, reaps: true } };
@@ -243,7 +186,7 @@ test("the reaper returns the tasks of dead workers; a store that is reaped for n
 });
 
 test("notices tasks without a poll though the subscription has broken three times", async () => {
-  const { clock, store, tasks, ready, task, wait } = await setUp();
+  const { clock, store, tasks, ready, task, wait } = await readyWorld();
   const watch = tasks.watch.bind(tasks);
   let cut = () => {};
   let watches = 0;

@@ -12,7 +12,7 @@
  * whole group claiming is kept for the first caller that waits again. If a woken caller has gone, the next
  * one is woken. The poll finds tasks without a notification (a task becomes due, one was missed).
  */
-import { type Env, jittered, sleep, type Timer } from "../env/index.js";
+import { type Env, jittered, sleep, type Timer, zip } from "../env/index.js";
 import type { ClaimedTask, ClaimOptions, ClaimOutcome, ClaimRequest, TaskStore } from "./port.js";
 
 /** A task that becomes due without a notification is found after at most this time, plus jitter. */
@@ -145,7 +145,7 @@ export class Ready {
       };
       const over = () => end(false);
       const timer = this.#env.clock.timer(timeoutMs, over);
-      signal?.addEventListener("abort", over, { once: true });
+      signal?.addEventListener("abort", over);
       group.waiting.add(end);
     });
     if (!notified || !gone()) return notified;
@@ -190,10 +190,10 @@ export class Ready {
     const outcomes = await this.#store.requeue(
       tasks.map(({ id, leaseId, token }) => ({ namespace, id, leaseId, token })),
     );
-    for (const [index, outcome] of outcomes.entries()) {
+    for (const [{ id }, outcome] of zip(tasks, outcomes)) {
       if (outcome.status !== "failed") continue;
       // Its lease expires, which costs one TTL and nothing else.
-      const fields = { err: outcome.error, id: tasks[index]?.id };
+      const fields = { err: outcome.error, id };
       this.#env.logger.warn(fields, "could not requeue a task whose claimer has gone");
     }
   }

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
 import { silentLogger } from "../env/index.js";
+import type { TaskStore } from "./port.js";
 
 const TTL_MS = 3_000;
 
@@ -79,5 +80,63 @@ describe("close", () => {
     await clock.advance(4_000);
     expect(runs).toHaveLength(1);
     expect(closed).toBe(true);
+  });
+
+  it("is at once while the worker waits to repeat a failed claim", async () => {
+    const { client, clock } = tasksWorld();
+    const tasks = client("me", { claim: () => Promise.reject(new Error("down")) });
+    const worker = tasks.work([stepped().handler]);
+    // By now it waits for seconds between two claims.
+    await clock.advance(60_000);
+    let closed = false;
+    void worker.close().then(() => {
+      closed = true;
+    });
+    await clock.settle();
+    expect(closed).toBe(true);
+    await tasks.close();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("requeues tasks that a claim brings only then", async () => {
+    const { client, clock, store } = tasksWorld();
+    let answer = () => {};
+    const claim: TaskStore["claim"] = async (request) => {
+      const outcome = await store.claim(request);
+      await new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      return outcome;
+    };
+    const tasks = client("me", { claim });
+    const { id } = await tasks.enqueue(echo, null);
+    const { handler, runs } = stepped();
+    const worker = tasks.work([handler]);
+    await clock.settle();
+    const closed = worker.close();
+    answer();
+    await closed;
+    expect(runs).toEqual([]);
+    expect(await tasks.get(id)).toMatchObject({
+      state: "pending",
+      failures: 0,
+      crashes: 0,
+      attempts: [{ result: "returned" }],
+    });
+    await tasks.close();
+  });
+
+  it("happens at the end of the block of `await using`", async () => {
+    const { tasks, clock } = tasksWorld();
+    const { handler, runs } = stepped();
+    {
+      await using worker = tasks.work([handler]);
+      await clock.settle();
+      expect(worker.running).toBe(0);
+    }
+    await tasks.enqueue(echo, null);
+    await clock.advance(10_000);
+    expect(runs).toEqual([]);
+    await tasks.close();
   });
 });

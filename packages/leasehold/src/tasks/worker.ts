@@ -105,11 +105,12 @@ const GIVE_BACK_MS = 2_000;
 
 /** What is known here of a task at work. */
 interface Attempt {
-  progress?: Json;
+  /** Goes with each heartbeat. */
+  news?: { readonly progress: Json };
   /** Its report is on its way. */
-  reporting: boolean;
+  reporting?: boolean;
   /** The store has taken its report. */
-  reported: boolean;
+  reported?: boolean;
 }
 
 /** How a handler has ended. */
@@ -203,9 +204,9 @@ export class Worker implements AsyncDisposable {
   async #close(): Promise<void> {
     this.#stopping.abort(new ClosedError("this worker"));
     this.#slotFreed?.();
-    if (await this.#settled(this.#graceMs)) return;
+    await this.#settled(this.#graceMs);
     for (const lease of this.#running.keys()) lease.interrupt(this.#stopping.signal.reason);
-    if (await this.#settled(AFTER_ABORT_MS)) return;
+    await this.#settled(AFTER_ABORT_MS);
     const { clock, logger } = this.#context.env;
     const [handlers, graceMs] = [this.#handling, this.#graceMs];
     if (handlers > 0) logger.error({ handlers, graceMs }, "the work does not stop");
@@ -213,11 +214,10 @@ export class Worker implements AsyncDisposable {
     await withTimeout(clock, GIVE_BACK_MS, Promise.all(requeued), () => {});
   }
 
-  /** Whether claiming and all handlers have ended within the time. */
-  #settled(withinMs: number): Promise<boolean> {
+  /** Until claiming and all handlers have ended, at most for this time. */
+  async #settled(withinMs: number): Promise<void> {
     const ended = this.#claiming.then(() => Promise.all(this.#running.values()));
-    const settled = ended.then(() => true);
-    return withTimeout(this.#context.env.clock, withinMs, settled, () => false);
+    await withTimeout(this.#context.env.clock, withinMs, ended, () => {});
   }
 
   async #claimUntilStopped(): Promise<void> {
@@ -251,11 +251,9 @@ export class Worker implements AsyncDisposable {
       };
       const sent = instant(env.clock);
       let from: TraceContext | undefined;
-      const claim = (span?: OpenSpan) => {
-        from = span && env.telemetry?.here();
-        return ready
-          .claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS, repeatable: false })
-          .catch(failedMaybe);
+      const claim = () => {
+        from = env.telemetry?.here();
+        return ready.claim(request, { ...options, timeoutMs: CALL_TIMEOUT_MS }).catch(failedMaybe);
       };
       const outcome = await (env.telemetry?.span("leasehold.task claim", {}, claim) ?? claim());
       if (outcome.status === "claimed") {
@@ -276,7 +274,7 @@ export class Worker implements AsyncDisposable {
   ): void {
     const { env, holder } = this.#context;
     const grant = this.#grant(task);
-    const attempt: Attempt = { reporting: false, reported: false };
+    const attempt: Attempt = {};
     const lease = new HeldLease(
       {
         resource: `task:${task.id}`,
@@ -289,9 +287,7 @@ export class Worker implements AsyncDisposable {
       { ...KEEP, ttlMs: this.#ttlMs, renewIntervalMs: Math.floor(this.#ttlMs / 3) },
       {
         renew: async (timeoutMs) => {
-          const { progress } = attempt;
-          const news = progress === undefined ? {} : { progress };
-          const request = { ...grant, ttlMs: this.#ttlMs, ...news };
+          const request = { ...grant, ttlMs: this.#ttlMs, ...attempt.news };
           const outcome = await this.#completer.heartbeat(request, timeoutMs);
           // Our own report, whose answer is still to come, may be what has ended the grant: what
           // became of it is for the report to find out. Until then this renewal stays open.
@@ -349,7 +345,7 @@ export class Worker implements AsyncDisposable {
     if (!handler || !lease.checkAlive() || this.#stopping.signal.aborted) return null;
     try {
       const progress = (value: Json) => {
-        attempt.progress = toJson("progress", value, LONGEST_PROGRESS_BYTES);
+        attempt.news = { progress: toJson("progress", value, LONGEST_PROGRESS_BYTES) };
       };
       // A signal is made for those who ask for one.
       const context = {

@@ -1,0 +1,176 @@
+import { describe, expect, it, vi } from "vitest";
+import { recordedTelemetry } from "../../../../tests/support/recorded-telemetry.js";
+import { echo, stepped, tasksWorld } from "../../../../tests/support/tasks-world.js";
+import { StoreUnavailableError } from "../core/index.js";
+import { silentLogger } from "../env/index.js";
+import type { Failed, TaskStore } from "./port.js";
+
+const TTL_MS = 3_000;
+const UNAVAILABLE: Failed = {
+  status: "failed",
+  applied: "no",
+  retryable: true,
+  error: new StoreUnavailableError("no answer", { outcome: "none" }),
+};
+const refuse = async (requests: readonly unknown[]) => requests.map(() => UNAVAILABLE);
+
+describe("a worker whose reports the store does not take", () => {
+  it("keeps the lease by heartbeats until it does", async () => {
+    const { clock, client, store } = tasksWorld();
+    let cut = true;
+    const complete: TaskStore["complete"] = (requests) =>
+      cut ? refuse(requests) : store.complete(requests);
+    const tasks = client("me", { complete });
+    const { id } = await tasks.enqueue(echo, null);
+    tasks.work([echo.handle(() => "once")], { ttlMs: TTL_MS });
+    await clock.advance(3 * TTL_MS);
+    cut = false;
+    await clock.advance(2_000);
+    expect(await tasks.get(id)).toMatchObject({ state: "done", attempt: 1, output: "once" });
+    await tasks.close();
+  });
+
+  it("claims no more once as many reports as handlers are on their way", async () => {
+    const { clock, client } = tasksWorld();
+    const tasks = client("me", { complete: refuse });
+    await tasks.enqueueAll(
+      echo,
+      Array.from({ length: 10 }, (_, data) => ({ data })),
+    );
+    const run = vi.fn();
+    const worker = tasks.work([echo.handle(run)], { concurrency: 2, ttlMs: TTL_MS });
+    await clock.advance(2 * TTL_MS);
+    expect(run).toHaveBeenCalledTimes(4);
+    expect(worker.running).toBe(0);
+    expect(await tasks.counts()).toMatchObject({ running: 4, pending: 6 });
+  });
+
+  it("requeues the tasks when it closes, without a complaint about handlers", async () => {
+    const error = vi.fn();
+    const { clock, client } = tasksWorld({ ...silentLogger, error });
+    const tasks = client("me", { complete: refuse });
+    const { id } = await tasks.enqueue(echo, null);
+    const worker = tasks.work([echo.handle(() => "once")], { ttlMs: TTL_MS });
+    await clock.advance(10);
+    const closed = worker.close();
+    await clock.advance(6_000);
+    await closed;
+    expect(await tasks.get(id)).toMatchObject({ state: "pending", failures: 0, crashes: 0 });
+    expect(error).not.toHaveBeenCalled();
+  });
+});
+
+describe("what a worker shows", () => {
+  it("logs a claim that failed, and a task that failed", async () => {
+    const warn = vi.fn();
+    const { clock, client, store } = tasksWorld({ ...silentLogger, warn });
+    let cut = true;
+    const claim: TaskStore["claim"] = async (request) => {
+      if (!cut) return store.claim(request);
+      cut = false;
+      return UNAVAILABLE;
+    };
+    const tasks = client("me", { claim });
+    const { id } = await tasks.enqueue(echo, null);
+    const error = new Error("no such user");
+    tasks.work([
+      echo.handle(() => {
+        throw error;
+      }),
+    ]);
+    await clock.advance(400);
+    expect(warn.mock.calls).toEqual([
+      [{ err: UNAVAILABLE.error }, "could not claim tasks"],
+      [{ err: error, id, kind: "echo" }, "task failed"],
+    ]);
+  });
+
+  it("names the task as the resource of its lease", async () => {
+    const { tasks, clock } = tasksWorld();
+    const { id } = await tasks.enqueue(echo, null);
+    const { runs, handler } = stepped();
+    tasks.work([handler]);
+    await clock.settle();
+    expect(runs[0]?.context.lease).toMatchObject({ resource: `task:${id}`, holder: "me" });
+  });
+
+  it("traces each run under the claim that brought it; only a run that is done is a success", async () => {
+    const { telemetry, spans } = recordedTelemetry();
+    /** The claims, and what each run belongs to. */
+    const [claims, parents]: [object[], unknown[]] = [[], []];
+    const { tasks, clock } = tasksWorld(silentLogger, {
+      ...telemetry,
+      here: () => claims.at(-1) ?? {},
+      span: (name, options, work) => {
+        if (name === "leasehold.task claim") claims.push({ claim: claims.length });
+        if (name === "leasehold.task run") parents.push(options.parent);
+        return telemetry.span(name, options, work);
+      },
+    });
+    const [good, bad] = await tasks.enqueueAll(echo, [{ data: "good" }, { data: "bad" }]);
+    const handler = echo.handle((data) => {
+      if (data === "bad") throw new Error("bad");
+    });
+    tasks.work([handler], { concurrency: 1, ttlMs: TTL_MS });
+    await clock.advance(10);
+    expect(spans.filter(({ name }) => name === "leasehold.task run")).toEqual(
+      [
+        [good?.id, "ok"],
+        [bad?.id, "failed"],
+      ].map(([id, outcome]) => ({
+        name: "leasehold.task run",
+        attributes: { "leasehold.task.id": id, "leasehold.task.kind": "echo" },
+        outcome,
+      })),
+    );
+    expect(parents).toEqual([claims[0], claims[1]]);
+  });
+});
+
+describe("an idle worker", () => {
+  it.each([
+    [30_000, 2_000],
+    [3_000, 750],
+  ])("with leases of %i ms lets a claim wait for %i ms", async (ttlMs, waitMs) => {
+    const { client, clock, store } = tasksWorld();
+    const waits: unknown[] = [];
+    const tasks = client("me", {
+      capabilities: { ...store.capabilities, remoteWait: true },
+      claim: async (request) => {
+        waits.push(request.waitMs);
+        return new Promise(() => {});
+      },
+    });
+    tasks.work([stepped().handler], { ttlMs });
+    await clock.settle();
+    expect(waits).toEqual([waitMs]);
+  });
+});
+
+describe("work", () => {
+  it.each([[[]], [null], [{}]])("refuses %j in place of handlers", (handlers) => {
+    const { tasks } = tasksWorld();
+    expect(() => tasks.work(handlers as never)).toThrow(
+      expect.objectContaining({ code: "INVALID_OPTION", path: "handlers" }),
+    );
+  });
+
+  it.each([[null], [undefined], [{ kind: "a" }], [{ run() {} }], [{ kind: 1, run() {} }]])(
+    "refuses %j as a handler",
+    (handler) => {
+      const { tasks } = tasksWorld();
+      expect(() => tasks.work([stepped().handler, handler as never])).toThrow(
+        expect.objectContaining({ code: "INVALID_OPTION", path: "handlers.1" }),
+      );
+    },
+  );
+
+  it("refuses a graceMs that is negative or too long", () => {
+    const { tasks } = tasksWorld();
+    for (const graceMs of [-1, Number.POSITIVE_INFINITY]) {
+      expect(() => tasks.work([stepped().handler], { graceMs })).toThrow(
+        expect.objectContaining({ code: "INVALID_OPTION", path: "graceMs" }),
+      );
+    }
+  });
+});
