@@ -1,10 +1,12 @@
 import { describe, expect, it } from "vitest";
+import type { Telemetry, TraceContext } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
-import { Batcher } from "./batching.js";
+import { Batcher, batched } from "./batching.js";
 import { InvalidOptionError } from "./errors.js";
+import type { LeaseStore } from "./port.js";
 
 /** A lane whose calls the test answers one by one. */
-function lane() {
+function lane(telemetry?: Pick<Telemetry, "here" | "within">) {
   const { clock } = manualEnv();
   const calls: {
     requests: string[];
@@ -19,6 +21,7 @@ function lane() {
         calls.push({ requests, timeoutMs, answer, fail: reject });
       }),
     clock,
+    telemetry as Telemetry | undefined,
   );
   return { batcher, calls, clock };
 }
@@ -85,7 +88,12 @@ describe("Batcher", () => {
     await clock.advance(1_000);
     calls[0]?.answer();
     await first;
-    expect(await hasty).toMatchObject({ status: "failed", applied: "no", retryable: true });
+    expect(await hasty).toMatchObject({
+      status: "failed",
+      applied: "no",
+      retryable: true,
+      error: { code: "STORE_UNAVAILABLE", outcome: "none" },
+    });
     await clock.settle();
     expect(calls[2]?.requests).toEqual(["c"]);
     calls[2]?.answer();
@@ -105,10 +113,72 @@ describe("Batcher", () => {
     const thrown = batcher.submit("a", 1_000);
     await clock.settle();
     calls[0]?.fail(new Error("broken"));
-    expect(await thrown).toMatchObject({ status: "failed", applied: "maybe" });
+    expect(await thrown).toMatchObject({
+      status: "failed",
+      applied: "maybe",
+      error: { code: "STORE_UNAVAILABLE", outcome: "unknown" },
+    });
     const short = batcher.submit("b", 1_000);
     await clock.settle();
     calls[1]?.answer([]);
     expect(await short).toMatchObject({ status: "failed", applied: "maybe" });
   });
+
+  it("sends what one call cannot hold in a second call beside it", async () => {
+    const { batcher, calls, clock } = lane();
+    const outcomes = Array.from({ length: 1_500 }, (_, at) => batcher.submit(`${at}`, 1_000));
+    await clock.settle();
+    expect(calls.map(({ requests }) => requests.length)).toEqual([1_000, 500]);
+    for (const call of calls) call.answer();
+    expect((await Promise.all(outcomes)).at(-1)).toBe("1499!");
+  });
+
+  it("takes an answer that the store gives at the end of its time", async () => {
+    const { batcher, calls, clock } = lane();
+    const outcome = batcher.submit("a", 1_000);
+    await clock.advance(1_000);
+    calls[0]?.answer();
+    expect(await outcome).toBe("a!");
+  });
+
+  it("waits without a timer for callers that have no end", async () => {
+    const { batcher, calls, clock } = lane();
+    const outcome = batcher.submit("a", Number.POSITIVE_INFINITY);
+    await clock.settle();
+    expect(calls[0]?.timeoutMs).toBeUndefined();
+    expect(clock.pendingTimers).toBe(0);
+    calls[0]?.answer();
+    expect(await outcome).toBe("a!");
+  });
+
+  it("traces a call as part of what all its callers do, as far as those are traced", async () => {
+    const contexts: (TraceContext | undefined)[] = [{ of: "a" }, undefined, { of: "c" }];
+    const within: unknown[] = [];
+    const { batcher, calls, clock } = lane({
+      here: () => contexts.shift() as TraceContext,
+      within(of, work) {
+        within.push(of);
+        return work();
+      },
+    });
+    for (const request of ["a", "b", "c"]) void batcher.submit(request, 1_000);
+    await clock.settle();
+    expect(calls.map(({ requests }) => requests)).toEqual([["a", "b", "c"]]);
+    expect(within).toEqual([[{ of: "a" }, { of: "c" }]]);
+  });
+});
+
+it("an acquire is sent with its time, and with what shall be returned beside its outcome", async () => {
+  const { clock } = manualEnv();
+  const sent: unknown[] = [];
+  const send = async (requests: readonly unknown[], options: unknown) => {
+    sent.push(options);
+    return requests.map(() => ({ status: "ended" }));
+  };
+  const store = { acquire: send, renew: send, release: send } as unknown as LeaseStore;
+  const lanes = batched(store, clock, { returnReplaced: true });
+  const grant = { namespace: "n", resource: "r", leaseId: "x" };
+  await lanes.acquire({ ...grant, holder: "h", ttlMs: 1_000 }, 700);
+  await lanes.release(grant, 300);
+  expect(sent).toEqual([{ timeoutMs: 700, returnReplaced: true }, { timeoutMs: 300 }]);
 });

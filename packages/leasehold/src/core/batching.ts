@@ -51,8 +51,6 @@ interface Waiting<Request, Outcome> {
 export class Batcher<Request, Outcome> {
   #waiting: Waiting<Request, Outcome>[] = [];
   #flying = 0;
-  /** The callers of this very moment go together. */
-  #gathering = false;
 
   constructor(
     readonly send: (requests: Request[], options: CallOptions) => Promise<Outcome[]>,
@@ -69,15 +67,14 @@ export class Batcher<Request, Outcome> {
       const deadlineMs = this.clock.monotonic() + timeoutMs;
       const from = this.telemetry?.here();
       this.#waiting.push({ request, timeoutMs, deadlineMs, from, resolve });
-      if (this.#flying >= MOST_IN_FLIGHT || this.#gathering) return;
-      this.#gathering = true;
+      if (this.#flying >= MOST_IN_FLIGHT) return;
       this.#flying += 1;
+      // The callers of this very moment go together.
       queueMicrotask(() => void this.#fly());
     });
   }
 
   async #fly(): Promise<void> {
-    this.#gathering = false;
     while (this.#waiting.length > 0) {
       const batch = this.#unlessOverdue(this.#waiting.splice(0, LARGEST_BATCH));
       if (batch.length === 0) continue;

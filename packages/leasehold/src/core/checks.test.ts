@@ -173,6 +173,9 @@ it("numbers are checked by their range, both ends included", () => {
   }
   expect(() => checkNumber("n", "2", 1, 3)).toThrow('n must be a number, not "2"');
   expect(() => checkNumber("n", null, 1, 3)).toThrow("n must be a number, not null");
+  // What else was passed may be secret.
+  expect(() => checkNumber("n", { secret: 1 }, 1, 3)).toThrow("not an object");
+  expect(() => checkNumber("n", Number.NaN, 1, 3)).toThrow("not NaN");
   checkInteger("n", 2, 1, 3);
   expect(() => checkInteger("n", 2.5, 1, 3)).toThrow("n must be a whole number, not 2.5");
 });

@@ -33,6 +33,16 @@ it("refuses to wait for the lease that the calling code runs under", async () =>
   await leasehold.close();
 });
 
+it("lets a run wait for a lease that other code of its client holds", async () => {
+  const { leasehold, clock } = await open();
+  const held = await leasehold.acquire("r");
+  const running = leasehold.run("other", () => leasehold.run("r", () => "after it"));
+  await clock.settle();
+  await held.release();
+  expect(await running).toBe("after it");
+  await leasehold.close();
+});
+
 it("lets concurrent runs wait for each other, and what an ended run has left behind", async () => {
   const { leasehold } = await open();
   const order: string[] = [];

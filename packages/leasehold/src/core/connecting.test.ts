@@ -27,7 +27,14 @@ describe("a request", () => {
       new AggregateError([of("ETIMEDOUT", connect), of("ENETUNREACH", connect)]),
       true,
     ],
-    ["several errors of which one is a reset", new AggregateError([of("ECONNRESET")]), false],
+    [
+      "several errors of which one is a reset",
+      new AggregateError([of("ETIMEDOUT", connect), of("ECONNRESET")]),
+      false,
+    ],
+    ["several errors of which one is none", new AggregateError([null]), false],
+    ["a message about a port", new Error("the proxy says: bad port"), false],
+    ["a message about ports", new Error("bad ports"), false],
   ])("that fails with %s was not sent: %s", (_, cause, notSent) => {
     expect(wasNotSent(fetchFailed(cause))).toBe(notSent);
     expect(wasNotSent(cause)).toBe(notSent);

@@ -32,7 +32,7 @@ export function cursorAfter(resource: string): string {
  * ```
  */
 export function resourceOfCursor(cursor: string): string {
-  if (!cursor.startsWith(MARK) || cursor === MARK) {
+  if (!cursor.startsWith(MARK)) {
     throw new InvalidOptionError("cursor", "must come from a page of leases");
   }
   const resource = cursor.slice(MARK.length);

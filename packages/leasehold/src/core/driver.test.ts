@@ -1,5 +1,6 @@
 /** Drivers that cannot be loaded, as real packages in a folder: each is reported with its own cause. */
 import { mkdir, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -11,6 +12,8 @@ const PACKAGES = {
   "missing-file": `import "./no-such-file.js"; export const Client = 1;`,
   "syntax-error": "export const Client = ;",
   throws: `throw new RangeError("needs Node 24");`,
+  "throws-null": "throw null;",
+  "throws-wrapped": `throw new Error("no start: Cannot find package 'throws-wrapped'");`,
   old: "export const createClient = 1;",
   works: "export const Client = 1;",
 };
@@ -55,6 +58,7 @@ describe("loadDriver", () => {
       /^the package missing-file is installed but .*Cannot find module .*no-such-file/,
     ],
     ["syntax-error", /^the package syntax-error is installed but .*SyntaxError: Unexpected token/],
+    ["throws-wrapped", /^the package throws-wrapped is installed but .*no start: Cannot find/],
     [
       "throws",
       /^the package throws is installed but .*RangeError: needs Node 24; install it again/,
@@ -68,6 +72,26 @@ describe("loadDriver", () => {
       outcome: "none",
       message: expect.stringMatching(message),
       cause: expect.objectContaining({ message: (cause as Error).message }),
+    });
+  });
+
+  it("reports a thrown value that is no error", async () => {
+    await expect(open("throws-null")).rejects.toMatchObject({
+      code: "STORE_MISCONFIGURED",
+      message: expect.stringMatching(/^the package throws-null is installed but .*: null;/),
+    });
+  });
+
+  it("finds a package missing that CommonJS requires", async () => {
+    const require = createRequire(import.meta.url);
+    await expect(
+      loadDriver(
+        "no-such-package",
+        async () => require("no-such-package") as { Client?: number },
+        ({ Client }) => Client,
+      ),
+    ).rejects.toMatchObject({
+      message: "the package no-such-package is missing: npm install no-such-package",
     });
   });
 

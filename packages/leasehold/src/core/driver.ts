@@ -37,8 +37,6 @@ export async function loadDriver<Module, Part>(
 
 /** A package that the driver itself needs may be missing too; the message names which one was not found. */
 function isMissing(error: unknown, name: string): boolean {
-  if (!(error instanceof Error) || !("code" in error)) return false;
-  const { code, message } = error;
-  if (code !== "ERR_MODULE_NOT_FOUND" && code !== "MODULE_NOT_FOUND") return false;
-  return /^Cannot find (?:package|module) ['"]([^'"]+)['"]/.exec(message)?.[1] === name;
+  if (!(error instanceof Error)) return false;
+  return /^Cannot find (?:package|module) ['"]([^'"]+)['"]/.exec(error.message)?.[1] === name;
 }

@@ -2,12 +2,16 @@ import { expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
+import { StoreUnavailableError } from "./errors.js";
+import { acquireInOrder } from "./lease-group.js";
+import type { LeaseStore } from "./port.js";
 
 function world() {
   const env = manualEnv();
   const store = faultyStore(env);
-  const client = (holder: string) => new LeaseClient(store, { env, holder }, { close: undefined });
-  return { clock: env.clock, store, a: client("a"), b: client("b") };
+  const client = (holder: string, release: LeaseStore["release"] = store.release) =>
+    new LeaseClient({ ...store, release }, { env, holder }, { close: undefined });
+  return { clock: env.clock, store, client, a: client("a"), b: client("b") };
 }
 
 it("holds all, in the order asked for, and gives all back", async () => {
@@ -19,6 +23,101 @@ it("holds all, in the order asked for, and gives all back", async () => {
   await all.release();
   const others = await b.acquireAll(["a", "m", "z"]);
   await others[Symbol.asyncDispose]();
+  for (const name of ["z", "a", "m"]) expect(await a.tryAcquire(name)).not.toBeNull();
+});
+
+it("waits for all of them together no longer than waitMs", async () => {
+  const { clock, a, b } = world();
+  await clock.advance(60_000);
+  await b.acquire("a", { ttlMs: 1_000, autoRenew: false });
+  await b.acquire("m");
+  const refused = a.acquireAll(["a", "m"], { waitMs: 1_500 }).catch((error: unknown) => error);
+  await clock.advance(1_500);
+  expect(await refused).toMatchObject({ code: "LEASE_UNAVAILABLE", resource: "m" });
+});
+
+it("rejects if a release is not confirmed, when the others have been released", async () => {
+  const { clock, client, store, b } = world();
+  const error = new StoreUnavailableError("cut", { outcome: "unknown" });
+  const failed = { status: "failed", applied: "maybe", retryable: false, error } as const;
+  const a = client("a", async (requests) => {
+    const outcomes = await store.release(requests);
+    return outcomes.map((outcome, at) => (requests[at]?.resource === "a" ? failed : outcome));
+  });
+  const all = await a.acquireAll(["a", "m"]);
+  const releasing = all.release().catch((error: unknown) => error);
+  await clock.advance(1_000);
+  expect(await releasing).toMatchObject({ code: "STORE_UNAVAILABLE" });
+  expect(await b.tryAcquire("m")).not.toBeNull();
+});
+
+/** What `acquireInOrder` acquires and releases, in this order. */
+async function orderOf(resources: readonly string[], failsAt?: string) {
+  const { client, store } = world();
+  const released: string[] = [];
+  const a = client("a", (requests) => {
+    for (const { resource } of requests) released.push(resource);
+    return store.release(requests);
+  });
+  const acquired: string[] = [];
+  const acquire = async (resource: string) => {
+    if (resource === failsAt) throw new Error("no more");
+    acquired.push(resource);
+    return await a.acquire(resource);
+  };
+  await acquireInOrder(resources, acquire, () => Infinity).catch(() => {});
+  return { acquired, released };
+}
+
+it.each([
+  [
+    ["b", "ab", "a", "aa"],
+    ["a", "aa", "ab", "b"],
+  ],
+  [
+    ["a", "aa", "ab", "b"],
+    ["a", "aa", "ab", "b"],
+  ],
+  [
+    ["x2", "x1"],
+    ["x1", "x2"],
+  ],
+  // UTF-16 would order these two the other way.
+  [
+    ["\u{10000}", "\uffff"],
+    ["\uffff", "\u{10000}"],
+  ],
+])("acquires %j in the order of bytes, as every client does", async (resources, expected) => {
+  expect((await orderOf(resources)).acquired).toEqual(expected);
+});
+
+it("releases the last one first if it cannot have all", async () => {
+  const { acquired, released } = await orderOf(["a", "b", "c", "d"], "d");
+  expect(acquired).toEqual(["a", "b", "c"]);
+  expect(released).toEqual(["c", "b", "a"]);
+});
+
+it.each([
+  ["rejects with the loss", 0],
+  ["begins anew", 1],
+])("%s of one while the next is acquired, with %i ms left to wait", async (_, leftMs) => {
+  const { clock, a } = world();
+  let acquires = 0;
+  const acquire = (resource: string) => {
+    acquires += 1;
+    if (acquires === 2) clock.jumpWall(60_000);
+    return a.acquire(resource);
+  };
+  const answer = await acquireInOrder(["m", "a"], acquire, () => leftMs).catch(
+    (error: unknown) => error,
+  );
+  if (leftMs === 0) {
+    expect(answer).toMatchObject({ code: "LEASE_LOST", resource: "a", reason: "expired" });
+    expect(await a.tryAcquire("m")).not.toBeNull();
+  } else {
+    expect(answer).toMatchObject({ leases: [{ resource: "m" }, { resource: "a" }] });
+    expect(acquires).toBe(4);
+  }
 });
 
 it("holds none when one cannot be had in time", async () => {

@@ -5,7 +5,7 @@
  * no two callers can each hold what the other waits for. Those already acquired are renewed while the rest is waited
  * for; if one of them is lost meanwhile, all are released, and acquiring starts over.
  */
-import { InvalidOptionError, LeaseUnavailableError } from "./errors.js";
+import { InvalidOptionError } from "./errors.js";
 import type { HeldLease } from "./held-lease.js";
 import type { Lease } from "./lease.js";
 
@@ -85,7 +85,8 @@ export async function acquireInOrder(
       const leases = resources.map((resource) => taken.get(resource) as HeldLease);
       const all = groupOf(leases);
       if (all.checkAlive()) return all;
-      if (leftMs() <= 0) throw lostMeanwhile(leases);
+      const lost = leases.find(({ lostError }) => lostError)?.lostError;
+      if (lost && leftMs() <= 0) throw lost;
     } catch (error) {
       await releaseAll(taken);
       throw error;
@@ -111,11 +112,6 @@ export function checkResources(resources: readonly string[]): void {
 /** Releases the last lease first: a contender for several resources waits for the first of them. */
 async function releaseAll(taken: ReadonlyMap<string, HeldLease>): Promise<void> {
   for (const lease of [...taken.values()].reverse()) await lease[Symbol.asyncDispose]();
-}
-
-function lostMeanwhile(leases: readonly HeldLease[]): Error {
-  const lost = leases.find(({ lostError }) => lostError)?.lostError;
-  return lost ?? new LeaseUnavailableError(leases[0]?.resource ?? "", 0, "others");
 }
 
 /** Of UTF-8, which is that of code points. */

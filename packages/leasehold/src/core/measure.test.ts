@@ -122,3 +122,19 @@ it("keeps the figures of two exporters apart", async () => {
   expect(await other.collect(AGE)).toEqual([{ value: 1, labels: {} }]);
   await Promise.all([first.release(), second.release()]);
 });
+
+it("is read once per collection, however many leases and clients there are", async () => {
+  const { client, telemetry } = await open();
+  const observed: string[] = [];
+  const own: typeof telemetry = {
+    ...telemetry,
+    observe(name, read) {
+      observed.push(name);
+      return telemetry.observe(name, read);
+    },
+  };
+  const [one, other] = [client(own), client(own)];
+  const leases = [await one.acquire("a"), await one.acquire("b"), await other.acquire("c")];
+  expect(observed).toEqual([AGE]);
+  await Promise.all(leases.map((lease) => lease.release()));
+});

@@ -29,7 +29,6 @@ export class Nesting {
 
   /** Whether the calling code runs under this lease, which then ends after it. */
   isUnder(lease: HeldLease | undefined): boolean {
-    if (!lease) return false;
     for (let at = this.#scope?.getStore(); at; at = at.outer) if (at.lease === lease) return true;
     return false;
   }

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, createServer as createSocketServer, type Server } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { manualEnv } from "../testing/index.js";
-import { StoreUnavailableError } from "./errors.js";
+import { StoreMisconfiguredError, StoreUnavailableError } from "./errors.js";
 import { expectedHttp, openServer } from "./opening-server.js";
 
 async function addressOf(server: Server) {
@@ -39,6 +39,10 @@ it("is not looked at if the store opens soon, or fails for good", async () => {
   const password = new Error("wrong password");
   wrong.settle.failed(password);
   await expect(wrong.result).rejects.toBe(password);
+  const missing = open({ addresses: [address], protocol: "Redis" });
+  const database = new StoreMisconfiguredError("there is no such database");
+  missing.settle.failed(database);
+  await expect(missing.result).rejects.toBe(database);
   expect(wrong.env.clock.pendingTimers).toBe(0);
 });
 
@@ -93,6 +97,19 @@ it("is not waited for by a store that opens after a while", async () => {
   settle.opened();
   expect(await result).toBe("opened");
   expect(closed).toEqual([]);
+});
+
+it("is waited for by its store if it is of the right kind, however slow", async () => {
+  const server = createServer((_, response) => response.end("a page"));
+  const asked = new Promise((resolve) =>
+    server.once("connection", (socket) => socket.once("close", resolve)),
+  );
+  const { env, result, settle } = open({ addresses: [await addressOf(server)], protocol: "HTTP" });
+  await env.clock.advance(400);
+  await asked;
+  await env.clock.settle();
+  settle.opened();
+  expect(await result).toBe("opened");
 });
 
 it.each([

@@ -47,8 +47,14 @@ describe("resolveOptions", () => {
     [{ driftRatio: 0.6 }, /^driftRatio: /],
     [{ renewIntervalMs: 0 }, /^renewIntervalMs: /],
     [{ ttlMs: 1_000, renewIntervalMs: 950 }, /^renewIntervalMs: .*shorter than the trusted time/],
+    [{ ttlMs: 1_000, driftRatio: 0.5, renewIntervalMs: 500 }, /^renewIntervalMs: .* = 490:/],
+    // Even a renewal at the very end of the trusted time is too late.
+    [{ ttlMs: 1_100, driftRatio: 0, marginMs: 0, renewIntervalMs: 1_000 }, /^renewIntervalMs: /],
     [{ ttlMs: 100, marginMs: 70 }, /^renewIntervalMs: .*lower renewIntervalMs, marginMs/],
     [{ signal: {} as AbortSignal }, /^signal: /],
+    [{ autoRenew: "no" as unknown as boolean }, /^autoRenew: .*boolean/],
+    [{ stopOnRenewError: 1 as unknown as boolean }, /^stopOnRenewError: .*boolean/],
+    [{ metadata: "x" as never }, /^metadata: .*object/],
     [{ metadata: { a: 1 as unknown as string } }, /^metadata.a: .*string/],
     [{ ttl: 5 } as AcquireOptions, /^ttl: .*is not an option; known are ttlMs/],
   ])("refuses %j by name", (options, expected) => {
@@ -70,6 +76,7 @@ describe("checkName", () => {
     ["", /empty/],
     ["a".repeat(257), /256 bytes/],
     ["é".repeat(129), /256 bytes/],
+    ["é".repeat(256), /256 bytes/],
     ["a\0b", /NUL/],
     ["a\ud800", /surrogate/],
     [7, /string/],

@@ -186,14 +186,38 @@ describe("a call that throws", () => {
     expect(calls()).toBe(3);
   });
 
-  test.each([new InvalidOptionError("url", "is wrong"), new TypeError("a bug")])(
-    "is not where it does not: %s",
-    async (error) => {
-      const { call, calls } = throwing(error);
-      await expect(call).rejects.toBe(error);
-      expect(calls()).toBe(1);
-    },
-  );
+  test.each([
+    new InvalidOptionError("url", "is wrong"),
+    new TypeError("a bug"),
+    Object.assign(new Error("of a driver"), { retryable: true }),
+  ])("is not where it does not: %s", async (error) => {
+    const { call, calls } = throwing(error);
+    await expect(call).rejects.toBe(error);
+    expect(calls()).toBe(1);
+  });
+});
+
+test("a call that must not be done twice is tried again if it was not done, and no further", async () => {
+  const { retrying, ended } = scripted();
+  const errors = [failed("no").error, failed("maybe").error, failed("no").error];
+  let calls = 0;
+  const work = async () => {
+    const error = errors[calls];
+    calls += 1;
+    if (error) throw error;
+  };
+  await expect(ended(retrying.call(work, { repeatable: false }))).rejects.toBe(errors[1]);
+  expect(calls).toBe(2);
+});
+
+test("a call that may have been done stays so when its repetition is refused", async () => {
+  const { retrying, ended } = scripted();
+  let calls = 0;
+  const work = async () => {
+    calls += 1;
+    throw failed(calls === 1 ? "maybe" : "no").error;
+  };
+  await expect(ended(retrying.call(work))).rejects.toMatchObject({ outcome: "unknown" });
 });
 
 describe("a lease store", () => {
@@ -226,6 +250,29 @@ describe("a lease store", () => {
     expect(await triesOf(() => leases.revoke([revoke]))).toBe(1);
   });
 
+  test("is called with the options of its caller, and the time that is left", async () => {
+    const { env, clock } = scripted();
+    const given: unknown[] = [];
+    const answer = async (_: unknown, options: unknown) => {
+      given.push(options);
+      return [DONE];
+    };
+    const watch = async function* (...args: unknown[]) {
+      yield args;
+    };
+    const inner = { acquire: answer, renew: answer, release: answer, revoke: answer, watch };
+    const leases = retryingLeases(inner as unknown as LeaseStore, env);
+    const options = { timeoutMs: 700, returnReplaced: true };
+    await leases.acquire([acquire], options);
+    await leases.renew([acquire], options);
+    await leases.release([acquire], options);
+    await leases.revoke([revoke], options);
+    expect(given).toEqual([options, options, options, options]);
+    const { signal } = new AbortController();
+    for await (const args of leases.watch("n", { signal })) expect(args).toEqual(["n", { signal }]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   test("repeats no acquire where its engine does not allow it", async () => {
     const { leases, triesOf } = opened({ acquireAgain: false });
     expect(await triesOf(() => leases.acquire([acquire]))).toBe(1);
@@ -245,4 +292,39 @@ test("a read whose answer was lost has changed nothing, and says so", async () =
     expect(error).toMatchObject({ outcome: "none", retryAfterMs: 7 });
     expect((error as Error).message).toBe("no answer within 10 ms; nothing has changed: try again");
   }
+});
+
+test("a read that has failed otherwise rejects with the store's own error", async () => {
+  const { env, ended } = scripted(DONE);
+  for (const error of [failed("no").error, new InvalidOptionError("cursor", "is wrong")]) {
+    const store = retryingLeases(
+      { get: () => Promise.reject(error) } as unknown as LeaseStore,
+      env,
+    );
+    await expect(ended(store.get([]))).rejects.toBe(error);
+  }
+});
+
+test("a collection is tried again, and ends with the store, which is closed", async () => {
+  const { env, clock } = scripted(DONE);
+  const calls: string[] = [];
+  const inner = {
+    async collect(olderThanMs: number) {
+      calls.push(`collect ${olderThanMs}`);
+      if (calls.length === 1) throw failed("no").error;
+      if (calls.length === 3) throw failed("no", 500).error;
+      return 7;
+    },
+    close: async () => void calls.push("close"),
+  };
+  const store = retryingLeases(inner as unknown as LeaseStore, env);
+  const collecting = store.collect(1_000);
+  await clock.advance(100);
+  expect(await collecting).toBe(7);
+  const pausing = store.collect(2_000);
+  await clock.settle();
+  await store.close();
+  expect(await pausing).toBe(7);
+  expect(calls).toEqual(["collect 1000", "collect 1000", "collect 2000", "close", "collect 2000"]);
+  expect(clock.pendingTimers).toBe(0);
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
+import type { Lease } from "./lease.js";
 import type { LeaseOptions } from "./options.js";
 
 const TTL_MS = 3_000;
@@ -14,7 +15,7 @@ function world() {
       ttlMs: TTL_MS,
       ...options,
     });
-  return { clock: env.clock, store, lease };
+  return { env, clock: env.clock, store, lease };
 }
 
 describe("Lease", () => {
@@ -148,5 +149,82 @@ describe("Lease", () => {
     await clock.settle();
     expect(b.checkAlive()).toBe(true);
     expect(b.held?.token).toBe(2);
+  });
+
+  it("asks the store once for callers that acquire at the same time, also in vain", async () => {
+    const { lease, store } = world();
+    await lease("a").acquire();
+    const asked = store.calls.acquire;
+    const b = lease("b", { acquireRetries: 0 });
+    expect(await Promise.all([b.acquire(), b.acquire()])).toEqual([false, false]);
+    expect(store.calls.acquire - asked).toBe(1);
+    expect(await b.acquire()).toBe(false);
+    expect(store.calls.acquire - asked).toBe(2);
+  });
+
+  it("ends an acquire at once when its signal aborts or its client closes", async () => {
+    const { env, lease, clock, store } = world();
+    await lease("a").acquire();
+    const abort = new AbortController();
+    const leases = new LeaseClient(store, { env }, { close: undefined });
+    const one = lease("b", { signal: abort.signal }).acquire();
+    const other = leases.reusableLease("r").acquire();
+    const aborted = expect(one).rejects.toBe("bye");
+    const closed = expect(other).rejects.toMatchObject({ code: "CLOSED" });
+    await clock.settle();
+    abort.abort("bye");
+    await leases.close();
+    await Promise.all([aborted, closed]);
+    expect(clock.monotonic()).toBe(0);
+  });
+
+  it("refuses a handler that is no function, and logs what a handler throws", async () => {
+    const errors: [message: string, fields: object][] = [];
+    const error = (fields: object, message: string) => void errors.push([message, fields]);
+    const { env, lease } = world();
+    Object.assign(env, { logger: { ...env.logger, error } });
+    const a = lease("a");
+    expect(() => a.onLost(7 as never)).toThrow(expect.objectContaining({ path: "handler" }));
+    const err = new Error("careless");
+    a.onLost(() => {
+      throw err;
+    });
+    await a.acquire();
+    env.clock.jumpWall(2 * TTL_MS);
+    expect(a.checkAlive()).toBe(false);
+    expect(errors).toEqual([["an onLost handler threw", { err, resource: "r" }]]);
+  });
+
+  it("acquires anew after its holder has released the lease itself, confirmed or not", async () => {
+    const { env, clock, store } = world();
+    const a = new LeaseClient(store, { env }, { close: undefined }).reusableLease("r");
+    await a.acquire();
+    store.faults.release = "cut";
+    const releasing = expect((a.held as Lease).release()).rejects.toMatchObject({
+      code: "STORE_UNAVAILABLE",
+    });
+    await clock.advance(1_000);
+    await releasing;
+    expect(await a.acquire()).toBe(true);
+    expect(a.held?.token).toBe(2);
+  });
+
+  it("releases on disposal; an unconfirmed release is logged", async () => {
+    const warned: [message: string, fields: object][] = [];
+    const warn = (fields: object, message: string) => void warned.push([message, fields]);
+    const { env, lease, clock, store } = world();
+    Object.assign(env, { logger: { ...env.logger, warn } });
+    const a = lease("a");
+    await a.acquire();
+    await a[Symbol.asyncDispose]();
+    expect(store.calls.release).toBe(1);
+    expect(warned).toEqual([]);
+    await a.acquire();
+    store.faults.release = "refuse";
+    const disposing = a[Symbol.asyncDispose]();
+    await clock.advance(1_000);
+    await disposing;
+    const err = expect.objectContaining({ code: "STORE_UNAVAILABLE" });
+    expect(warned).toEqual([["lease not released", { err, resource: "r" }]]);
   });
 });

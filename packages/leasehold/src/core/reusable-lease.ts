@@ -51,9 +51,8 @@ export class ReusableLease<L = Lease> implements AsyncDisposable {
   readonly #context: LeaseContext;
   readonly #options: ResolvedOptions & LeaseRetries;
   readonly #handlers = new Set<LostHandler>();
+  /** Also after its loss, as its holder may still be stopping: released at the next acquire or release. */
   #held: HeldLease | null = null;
-  /** Lost, and its holder may still be stopping: released at the next acquire or release. */
-  #lost: HeldLease | null = null;
   #acquiring: Promise<boolean> | undefined;
   readonly #calls = new SerialExecutor();
 
@@ -98,7 +97,6 @@ export class ReusableLease<L = Lease> implements AsyncDisposable {
     return this.#calls.run(this.resource, async () => {
       const held = this.#held;
       this.#held = null;
-      await this.#releaseLost();
       await held?.release();
     });
   }
@@ -128,7 +126,8 @@ export class ReusableLease<L = Lease> implements AsyncDisposable {
 
   async #acquire(): Promise<boolean> {
     if (this.checkAlive()) return true;
-    await this.#releaseLost();
+    // The store may have renewed a lease that was lost here: contenders should not wait for it.
+    if (this.#held?.lostError) await this.#held.release();
     const { aborting, closing, env } = this.#context;
     const { acquireRetries, acquireRetryDelayMs, signal: own } = this.#options;
     return aborting.run([own, closing], async (abort) => {
@@ -148,18 +147,9 @@ export class ReusableLease<L = Lease> implements AsyncDisposable {
     });
   }
 
-  /** The store may have renewed a lease that was lost here: contenders should not wait for it. */
-  async #releaseLost(): Promise<void> {
-    const lost = this.#lost;
-    this.#lost = null;
-    await lost?.release();
-  }
-
   #hold(lease: HeldLease): void {
     this.#held = lease;
     lease.onLost((reason) => {
-      if (this.#held === lease) this.#held = null;
-      this.#lost = lease;
       for (const handler of Array.from(this.#handlers)) {
         try {
           handler(reason);

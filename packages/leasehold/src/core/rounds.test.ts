@@ -47,6 +47,21 @@ describe("rounds", () => {
     expect(rounds).toEqual([["a1"], ["a2?"]]);
   });
 
+  it("decide a request by the one before it for its key", async () => {
+    const decided: unknown[] = [];
+    const outcomes = await inRounds<string, { status: string }>(
+      ["a1", "b1", "a2"],
+      (request) => request.slice(0, 1),
+      async (round) => round.map((request) => ({ status: `${request} done` })),
+      (request, before) => {
+        decided.push([request, before]);
+        return { status: "decided" };
+      },
+    );
+    expect(decided).toEqual([["a2", { request: "a1", outcome: { status: "a1 done" } }]]);
+    expect(outcomes[2]).toEqual({ status: "decided" });
+  });
+
   it("fail what stands behind a failed request, unsent", async () => {
     const sent: string[] = [];
     const outcomes = await inRounds<string, { status: string }>(

@@ -88,8 +88,16 @@ describe("a store that does not answer", () => {
       const options = { onUnavailable: "unfenced" } as const;
       const running = workWith(leases, how, options, (lease) => {
         expect(lease).toBeInstanceOf(NoLease);
-        expect(lease).toMatchObject({ resource: "r", holder: "a", isFenced: false });
+        expect(lease).toMatchObject({
+          resource: "r",
+          holder: "a",
+          isFenced: false,
+          isExclusive: false,
+        });
         expect(lease.checkAlive()).toBe(true);
+        // It ends with the client alone, and is never lost.
+        expect(lease.remainingMs()).toBe(Number.POSITIVE_INFINITY);
+        expect(lease.onLost(() => expect.unreachable())).not.toThrow();
         expect(() => lease.token).toThrow(
           expect.objectContaining({
             code: "NO_TOKEN",
@@ -121,7 +129,7 @@ describe("a store that does not answer", () => {
     let reason: unknown;
     const running = leases.run("r", { onUnavailable: "unfenced" }, async (lease) => {
       await new Promise((resolve) => lease.signal.addEventListener("abort", resolve));
-      expect(lease.checkAlive()).toBe(false);
+      expect([lease.checkAlive(), lease.remainingMs()]).toEqual([false, 0]);
       reason = lease.signal.reason;
     });
     await clock.advance(TTL_MS);
@@ -149,6 +157,17 @@ it.each(["run", "tryRun"] as const)("%s refuses a policy that it does not know",
     code: "INVALID_OPTION",
     path: "onUnavailable",
   });
+});
+
+it("takes options that are left out, and says which policies there are", async () => {
+  const { leases } = world();
+  expect(await leases.run("r", undefined as never, () => "done")).toBe("done");
+  const wrong = leases.run("r", 7 as never, () => "never");
+  await expect(wrong).rejects.toMatchObject({ code: "INVALID_OPTION", path: "options" });
+  const options = { onUnavailable: "ignore" as OnUnavailable };
+  await expect(leases.tryRun("r", options, () => "never")).rejects.toThrow(
+    'must be "fail" or "unfenced" here',
+  );
 });
 
 it("acquire, which cannot answer without a lease, does not know policies", async () => {

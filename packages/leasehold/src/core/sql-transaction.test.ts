@@ -4,12 +4,12 @@ import { checkInTransaction, type SqlTransaction } from "./sql-transaction.js";
 const refused = expect.objectContaining({ code: "INVALID_OPTION", path: "client" });
 
 /** A client whose statements fail with this error, if any. */
-function clientThat(fails?: Error) {
+function clientThat(fails?: Error | null) {
   const sent: string[] = [];
   const client: SqlTransaction = {
     async query(text) {
       sent.push(text);
-      if (fails) throw fails;
+      if (fails !== undefined) return Promise.reject(fails);
       return { rows: [] };
     },
   };
@@ -28,6 +28,7 @@ it("is missing if the server says so; other errors stay as they are", async () =
   for (const error of [
     Object.assign(new Error("no table"), { code: "42P01" }),
     new Error("down"),
+    null,
   ]) {
     const { client } = clientThat(error);
     await expect(checkInTransaction(client, "t")).rejects.toBe(error);

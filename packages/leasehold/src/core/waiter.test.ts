@@ -49,6 +49,63 @@ describe("a waiter", () => {
     expect(attempts()).toBe(1);
   });
 
+  it("attempts the sooner, the more waiters ahead of it have been notified", async () => {
+    const { clock, waiter, attempts } = world(3);
+    waiter.notify("another");
+    await clock.advance(100);
+    waiter.notify("another");
+    await clock.advance(2 * RESERVED_MS + 1);
+    expect(attempts()).toBe(1);
+  });
+
+  it("leaves it to the waiters near the head to attempt if the head does not", async () => {
+    const env = manualEnv();
+    const waiter = new Waiter(env, "push");
+    const { signal } = new AbortController();
+    waiter.stay(Infinity);
+    const first = waiter.untilNextAttempt(held(100), 3, Infinity, signal);
+    await env.clock.advance(3_000);
+    await first;
+    waiter.stay(Infinity);
+    let isDone = false;
+    void waiter.untilNextAttempt(held(100), 4, Infinity, signal).then(() => (isDone = true));
+    waiter.notify("another");
+    // By then all reservations have passed.
+    await env.clock.advance(12 * RESERVED_MS);
+    expect(isDone).toBe(false);
+  });
+
+  it("polls less often, the more waiters are ahead of it", async () => {
+    const env = manualEnv();
+    const waiter = new Waiter(env, "push");
+    const { signal } = new AbortController();
+    waiter.stay(Infinity);
+    const first = waiter.untilNextAttempt(held(20), 3, Infinity, signal);
+    await env.clock.advance(3_000);
+    await first;
+    waiter.stay(Infinity);
+    let isDone = false;
+    void waiter.untilNextAttempt(held(20), 4, Infinity, signal).then(() => (isDone = true));
+    // About every five seconds, with twenty ahead.
+    await env.clock.advance(3_700);
+    expect(isDone).toBe(false);
+    await env.clock.advance(2_600);
+    expect(isDone).toBe(true);
+  });
+
+  it("polls soon at first if it is the head, as it may have missed a notification", async () => {
+    const { clock, attempts } = world(0);
+    await clock.advance(300);
+    expect(attempts()).toBe(1);
+  });
+
+  it("does not attempt for a notification that is for another waiter if none is ahead", async () => {
+    const { clock, waiter, attempts } = world(0);
+    waiter.notify("another");
+    await clock.advance(50);
+    expect(attempts()).toBe(0);
+  });
+
   it("keeps its position in the store for longer than it waits, however far behind it turns out to be", async () => {
     for (const ahead of [0, 1, 20, 1_000]) {
       const env = manualEnv();

@@ -194,8 +194,7 @@ export class LocalQueue {
     return new Promise((resolve, reject) => {
       const leave = (reason: unknown) => {
         signal.removeEventListener("abort", onAbort);
-        const index = queue.indexOf(queued);
-        if (index >= 0) queue.splice(index, 1);
+        queue.splice(queue.indexOf(queued), 1);
         reject(reason);
       };
       const onAbort = () => leave(signal.reason);

@@ -31,4 +31,12 @@ it("groups live leases by holder, with the latest sign of life", () => {
   ]);
   expect(liveWorkers(leases.reverse())[1]?.lastHeartbeatAt).toBe("2026-01-01T00:00:30.000Z");
   expect(liveWorkers([])).toEqual([]);
+  for (const holders of [
+    ["a", "b", "c"],
+    ["c", "b", "a"],
+    ["b", "c", "a"],
+  ]) {
+    const workers = liveWorkers(holders.map((holder) => lease(holder, "r")));
+    expect(workers.map(({ holder }) => holder)).toEqual(["a", "b", "c"]);
+  }
 });
