@@ -17,6 +17,7 @@ import { notifier } from "./notices.js";
 import { whereOf, withStore } from "./options.js";
 import { Outage } from "./outage.js";
 import { print } from "./output.js";
+import { resourceName } from "./resource.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectWithin } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
@@ -35,7 +36,7 @@ interface Options extends TelemetryOptions {
 export function addElect(program: Command): void {
   withTelemetry(withStore(program.command("elect")))
     .description("stand for election and run a command while leading, or print who leads")
-    .argument("<name>", "name of the election, which is a resource")
+    .argument("<name>", "name of the election, which is a resource", resourceName)
     .argument("[command...]", "command and its arguments, after --")
     .usage("[options] <name> [-- <command> [arguments...]]")
     .option("--observe", "do not stand for election: print the current leader, and each change")

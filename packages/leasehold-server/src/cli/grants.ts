@@ -19,6 +19,7 @@ import { notifier } from "./notices.js";
 import { conflictOption, duration, tenantOf, type Where, whereOf, withStore } from "./options.js";
 import { print, saying } from "./output.js";
 import { withPauses } from "./pauses.js";
+import { resourceName } from "./resource.js";
 import { connectTo, openLeases } from "./stores.js";
 
 /** The library's defaults: see AcquireOptions. */
@@ -37,7 +38,7 @@ function ttlOption(): Option {
 export function addAcquire(program: Command): void {
   withStore(program.command("acquire"))
     .description("acquire a lease for a script, and print what renew and release need")
-    .argument("<resource>", "resource to acquire")
+    .argument("<resource>", "resource to acquire", resourceName)
     .addOption(ttlOption())
     .option(
       "--wait <duration>",

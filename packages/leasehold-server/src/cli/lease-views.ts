@@ -7,6 +7,7 @@ import { UsageError } from "./failures.js";
 import { duration, integer, tenantOf, whereOf, withStore, withStores } from "./options.js";
 import { colors, print } from "./output.js";
 import { pausesFor } from "./pauses.js";
+import { resourceName } from "./resource.js";
 import { openLeases, openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
 
@@ -26,7 +27,7 @@ interface ListOptions {
 export function addLs(program: Command): void {
   withStore(program.command("ls"))
     .description("list leases, by resource")
-    .argument("[prefix]", "list only resources that begin with this text", "")
+    .argument("[prefix]", "list only resources that begin with this text", resourceName, "")
     .option("--owner <name>", "list only leases of this holder")
     .addOption(
       new Option(
@@ -152,7 +153,7 @@ export function shownState(state: LeaseState): string {
 export function addShow(program: Command): void {
   withStores(program.command("show"))
     .description("show a resource: its current or last holder, earlier holders, and pauses")
-    .argument("<resource>", "resource to show")
+    .argument("<resource>", "resource to show", resourceName)
     .option("--json", "print JSON")
     .addHelpText("after", SHOW_HELP)
     .action(async (resource: string, { json }: { json?: boolean }, command: Command) => {

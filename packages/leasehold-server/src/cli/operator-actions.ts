@@ -19,6 +19,7 @@ import { Exit, UsageError } from "./failures.js";
 import { notifier } from "./notices.js";
 import { integer, notBlank, tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
+import { resourceName } from "./resource.js";
 import { openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
 
@@ -73,7 +74,7 @@ interface RevokeOptions extends ActionOptions {
 export function addRevoke(program: Command): void {
   withOperatorAction(program.command("revoke"))
     .description("end the lease of another holder")
-    .argument("<resource>", "resource whose lease ends")
+    .argument("<resource>", "resource whose lease ends", resourceName)
     .addOption(
       new Option("--at <when>", "when the resource is free: at the expiry of the lease, or now")
         .choices(["expiry", "now"])
@@ -219,8 +220,12 @@ export async function resumeWhat(
 
 function withWhat(command: Command): Command {
   return command
-    .argument("[resource]", "resource")
-    .option("--prefix <text>", "all resources that begin with this text; '' means all resources")
+    .argument("[resource]", "resource", resourceName)
+    .option(
+      "--prefix <text>",
+      "all resources that begin with this text; '' means all resources, and no tasks",
+      resourceName,
+    )
     .option("--queue <name>", "task queue");
 }
 

@@ -15,6 +15,7 @@ import {
 import { notifier } from "./notices.js";
 import { conflictOption, duration, type Where, whereOf, withStore } from "./options.js";
 import { withPauses } from "./pauses.js";
+import { resourceName } from "./resource.js";
 import { connectWithin } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
 
@@ -32,7 +33,7 @@ export function addRun(program: Command): void {
   withTelemetry(withStore(program.command("run")))
     .alias("lock")
     .description("run a command while holding a lease, and stop it if the lease is lost")
-    .argument("<resource>", "resource to hold")
+    .argument("<resource>", "resource to hold", resourceName)
     .argument("<command...>", "command and its arguments, after --")
     .usage("[options] <resource> -- <command> [arguments...]")
     .addOption(ttlOption())

@@ -8,6 +8,7 @@ import { excludesOthers, heldMs } from "./lease-views.js";
 import { tenantOf, whereOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { ifPermitted, pausesFor } from "./pauses.js";
+import { resourceName } from "./resource.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
 
 interface Reason {
@@ -39,7 +40,7 @@ interface Found {
 export function addWhy(program: Command): void {
   withStores(program.command("why"))
     .description("explain why an acquire of a resource is refused now, or that it is free")
-    .argument("<resource>", "the resource")
+    .argument("<resource>", "the resource", resourceName)
     .option("--json", "print JSON")
     .addHelpText("after", HELP)
     .action(async (resource: string, { json }: { json?: boolean }, command: Command) => {

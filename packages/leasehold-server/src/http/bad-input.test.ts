@@ -12,8 +12,19 @@ afterAll(() => app.close());
 
 const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 
+const TASK_LEASE_ID = toWireLeaseId("task:1", "0".repeat(32));
+
 /** Method, path, body as sent, and the path of the first invalid field. */
 const INVALID: readonly (readonly [string, string, unknown, string])[] = [
+  [
+    "POST",
+    "/v1/leases/acquire",
+    [{ leaseId: TASK_LEASE_ID, holder: "a", ttlMs: 1_000 }],
+    "0.leaseId",
+  ],
+  ["POST", "/v1/leases/revoke", [{ resource: "task:1", free: "now" }], "0.resource"],
+  ["PUT", "/v1/pauses", { kind: "resource", name: "task:1", reason: "r" }, "name"],
+  ["PUT", "/v1/pauses", { kind: "prefix", name: "task:", reason: "r" }, "name"],
   ["POST", "/api/tasks", {}, "task_data"],
   ["POST", "/api/tasks", 3, ""],
   ["POST", "/api/tasks", null, ""],

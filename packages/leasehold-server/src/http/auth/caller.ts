@@ -1,9 +1,20 @@
 /** The caller of a request. It comes from the credential only, never from the request's content. */
 import type { Role } from "leasehold/internal";
-import { ProblemError } from "../problems.js";
+import { invalid, ProblemError } from "../problems.js";
 
 /** Leases on tasks are listed as resources with this prefix. */
 export const TASK_PREFIX = "task:";
+
+/**
+ * Checks that a lease of this name would be one of the lease store.
+ * @param path of the name in the request
+ * @throws INVALID_REQUEST if it is that of a task: a lease beside the task's own would protect nothing
+ */
+export function checkNoTask(path: string, resource: string): void {
+  if (!resource.startsWith(TASK_PREFIX)) return;
+  const problem = `must not begin with ${TASK_PREFIX}: /api/tasks/next acquires the leases on tasks`;
+  throw invalid([{ path, problem }]);
+}
 
 export interface Caller {
   /** The tenant. */

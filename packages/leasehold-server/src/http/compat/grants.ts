@@ -5,7 +5,7 @@ import type { AcquireOutcome, RenewOutcome } from "leasehold/internal";
 import { grantIdOf, newLeaseId } from "leasehold/internal";
 import { fromWireLeaseId, LIMITS, type ProblemCode } from "leasehold/internal/wire";
 import type { NamedTtl } from "../../protocol/index.js";
-import { callerOf, checkResources, TASK_PREFIX } from "../auth/caller.js";
+import { callerOf, checkNoTask, checkResources } from "../auth/caller.js";
 import { failed, invalid, ProblemError } from "../problems.js";
 import { type AppEnv, checkTtl } from "../request.js";
 import type { Services } from "../services.js";
@@ -33,10 +33,7 @@ export function chosenLeaseId(
   resource: string,
   chosen: NamedGrant | undefined,
 ): string {
-  if (resource.startsWith(TASK_PREFIX)) {
-    const problem = `must not begin with ${TASK_PREFIX}: /api/tasks/next acquires the leases on tasks`;
-    throw invalid([{ path: "resource", problem }]);
-  }
+  checkNoTask("resource", resource);
   if (chosen && chosen.resource !== resource) {
     throw invalid([{ path: "leaseId", problem: "must name the same resource" }]);
   }

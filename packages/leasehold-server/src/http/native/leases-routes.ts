@@ -20,7 +20,7 @@ import {
   RevokeBody,
   ServerCapabilities,
 } from "../../protocol/index.js";
-import { callerOf, checkResources } from "../auth/caller.js";
+import { callerOf, checkNoTask, checkResources } from "../auth/caller.js";
 import { filteredPage } from "../console/lease-filters.js";
 import { byCaller, checkReason, collectAudited } from "../operations/operator-action.js";
 import { checkTtl, limitBody } from "../request.js";
@@ -61,6 +61,7 @@ export function leaseRoutes(app: App, services: Services): void {
     async (context) => {
       const requests = context.req.valid("json").map(({ leaseId: grant, ...request }, index) => {
         checkTtl(`${index}.ttlMs`, request.ttlMs, services.ttl.leases);
+        checkNoTask(`${index}.leaseId`, grant.resource);
         return { ...grant, ...defined(request) };
       });
       await services.reserveQuota(context, "leases", requests.length);
@@ -110,6 +111,7 @@ export function leaseRoutes(app: App, services: Services): void {
     async (context) => {
       const requests = context.req.valid("json").map(({ reason, ...request }, index) => {
         checkReason(context, `${index}.reason`, reason);
+        checkNoTask(`${index}.resource`, request.resource);
         return { request: defined(request), by: byCaller(context, reason) };
       });
       const calls = services.leaseCalls(

@@ -3,7 +3,7 @@ import { createRoute } from "@hono/zod-openapi";
 import { clearPause, type Pause as StoredPause, setPause } from "leasehold/internal";
 import { LIMITS } from "leasehold/internal/wire";
 import { Pause, PauseBody, PauseList, Resumed, ResumeQuery } from "../../protocol/index.js";
-import { callerOf } from "../auth/caller.js";
+import { callerOf, checkNoTask } from "../auth/caller.js";
 import { tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
@@ -50,6 +50,7 @@ export function pauseRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { kind, name, reason } = context.req.valid("json");
+      if (kind !== "queue") checkNoTask("name", name);
       const control = controlOf(services);
       const { namespace } = callerOf(context);
       const by = { ...byCaller(context, reason), reason };
