@@ -85,6 +85,26 @@ describe("what a worker shows", () => {
     ]);
   });
 
+  it("claims again soon after an outage, however many there were before", async () => {
+    const { clock, client, store } = tasksWorld();
+    let isCut = false;
+    const claim: TaskStore["claim"] = async (request) =>
+      isCut ? UNAVAILABLE : store.claim(request);
+    const tasks = client("me", { claim });
+    const run = vi.fn();
+    tasks.work([echo.handle(run)]);
+    // Ten failures in a row would lead to the longest pause, of five seconds.
+    for (let outage = 1; outage <= 10; outage += 1) {
+      isCut = true;
+      await tasks.enqueue(echo, outage);
+      await clock.advance(1);
+      isCut = false;
+      await clock.advance(300);
+      expect(run).toHaveBeenCalledTimes(outage);
+    }
+    await tasks.close();
+  });
+
   it("names the task as the resource of its lease", async () => {
     const { tasks, clock } = tasksWorld();
     const { id } = await tasks.enqueue(echo, null);

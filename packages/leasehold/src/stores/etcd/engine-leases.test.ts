@@ -7,9 +7,11 @@ import { EngineLeases } from "./engine-leases.js";
 /** An etcd whose answers take some time. */
 function open(answerMs: number) {
   const env = manualEnv();
+  const etcd = { isDown: false };
   let granted = 0;
   const fetch = async (_url: unknown, init?: RequestInit) => {
     const { TTL } = JSON.parse(String(init?.body)) as { TTL: string };
+    if (etcd.isDown) throw new TypeError("fetch failed");
     granted += 1;
     const answer = Response.json({ ID: String(granted), TTL });
     await new Promise<void>((resolve) => env.clock.timer(answerMs, resolve));
@@ -21,7 +23,7 @@ function open(answerMs: number) {
     fetch,
     env,
   });
-  return { env, leases: new EngineLeases(client), granted: () => granted };
+  return { env, etcd, leases: new EngineLeases(client), granted: () => granted };
 }
 
 it("counts the end of an engine lease from before the call, however late the answer is", async () => {
@@ -47,4 +49,16 @@ it("takes one engine lease for all keys of a second, and a fresh one after it", 
   expect(granted()).toBe(1);
   await env.clock.advance(2);
   expect(await take()).not.toBe(first);
+});
+
+it("asks anew after an engine lease could not be granted", async () => {
+  const { env, etcd, leases } = open(0);
+  etcd.isDown = true;
+  const refused = expect(leases.take(5_000, 1_000)).rejects.toThrow();
+  await env.clock.advance(1_000);
+  await refused;
+  etcd.isDown = false;
+  const taking = leases.take(5_000, 60_000);
+  await env.clock.advance(0);
+  expect((await taking).id).toBe("1");
 });
