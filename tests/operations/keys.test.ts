@@ -230,6 +230,14 @@ for (const engine of CONTROL_ENGINES) {
       expect(came).toMatchObject([{ refused: "notGood" }, { successor: key.id }]);
     });
 
+    it("do not outlive their own end in the overlap", async () => {
+      const { control } = opened;
+      const { key } = await createKey(control, random, HOLDER, BY);
+      const day = { namespace: "n", id: key.id, overlapMs: 86_400_000 };
+      const { old } = (await rotateKey(control, random, day, BY)) ?? expect.fail("not rotated");
+      expect(old.expiresAt).toBe(key.expiresAt);
+    });
+
     it("are rotated once: the successor is rotated next, and has the whole lifetime", async () => {
       const { control } = opened;
       const { key: first } = await createKey(control, random, HOLDER, BY);
