@@ -47,11 +47,11 @@ it.each(["held", "live", "any"])("ls takes filters of live leases with --state %
 
 it.each(["2999-11-30T10:00", "2999-11-30T10:00:00", "2999-11-30"])(
   "enqueue refuses --scheduled-at %s: it has no time zone",
-  async (time) => refuses(["enqueue", "k", "--scheduled-at", time], "with a time zone"),
+  async (time) => refuses(["enqueue", "k", "--scheduled-at", time], "and a time zone"),
 );
 
 it("enqueue takes a time with an offset", async () => {
-  const { stdout: id } = await run(["enqueue", "k", "--scheduled-at", "2999-11-30T10:00+01:00"]);
+  const { stdout: id } = await run(["enqueue", "k", "--scheduled-at", "2999-11-30T10:00:00+01:00"]);
   const { stdout } = await run(["tasks", id, "--json"]);
   expect(JSON.parse(stdout)).toMatchObject({ scheduledAt: "2999-11-30T09:00:00.000Z" });
 });

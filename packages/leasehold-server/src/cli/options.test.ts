@@ -54,7 +54,7 @@ it.each([
 ])("accepts %s if the HTTP API does", (text) => {
   const time = Time.safeParse(text);
   if (time.success) expect(moment(text).toISOString()).toBe(time.data);
-  else expect(() => moment(text)).toThrow("with a time zone");
+  else expect(() => moment(text)).toThrow("and a time zone");
 });
 
 it("collects key=value, with the value as JSON or text", () => {

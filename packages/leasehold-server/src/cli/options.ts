@@ -242,7 +242,7 @@ export function decimal(min: number, max: number): (text: string) => number {
 }
 
 const TIME =
-  /^\d{4}-\d\d-(\d\d)T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
+  /^\d{4}-\d\d-(\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 
 /**
  * Parses a time with a time zone: without one, it would depend on the machine.
@@ -255,7 +255,7 @@ export function moment(text: string): Date {
   const isDay = day !== "" && new Date(text.slice(0, 10)).getUTCDate() === Number(day);
   if (!isDay || Number.isNaN(date.getTime())) {
     throw new InvalidArgumentError(
-      "It must be an ISO 8601 time with a time zone, such as 2030-01-31T12:00:00Z or 2030-01-31T12:00:00+01:00.",
+      "It must be an ISO 8601 time with seconds and a time zone, such as 2030-01-31T12:00:00Z or 2030-01-31T12:00:00+01:00.",
     );
   }
   return date;
