@@ -18,6 +18,7 @@ import {
   controlWhereOf,
   integer,
   jsonOrText,
+  refuseNamespaceWithAll,
   tenantOf,
   withDatabase,
   withStores,
@@ -51,7 +52,7 @@ interface ListOptions {
 function addList(audit: Command): void {
   withStores(audit.command("list"))
     .description("list entries, newest first")
-    .option("--all", "list all tenants")
+    .option("--all", "list all tenants, instead of one")
     .option("--target <name>", "list only entries about this resource, task or key")
     .option(
       "--action <name>",
@@ -62,6 +63,7 @@ function addList(audit: Command): void {
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 20)
     .option("--json", "print JSON")
     .action(async (options: ListOptions, command: Command) => {
+      refuseNamespaceWithAll(command);
       const { all, target, action, limit, json } = options;
       const query = {
         ...(target !== undefined && { target }),

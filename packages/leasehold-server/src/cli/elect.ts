@@ -14,7 +14,7 @@ import {
   ttlOption,
 } from "./held-command.js";
 import { notifier } from "./notices.js";
-import { whereOf, withStore } from "./options.js";
+import { notBlank, whereOf, withStore } from "./options.js";
 import { Outage } from "./outage.js";
 import { print } from "./output.js";
 import { resourceName } from "./resource.js";
@@ -42,7 +42,7 @@ export function addElect(program: Command): void {
     .option("--observe", "do not stand for election: print the current leader, and each change")
     .addOption(ttlOption())
     .addOption(graceOption())
-    .option("--holder <name>", "name of this candidate (default: HOST-PID-RANDOM)")
+    .option("--holder <name>", "name of this candidate (default: HOST-PID-RANDOM)", notBlank)
     .option("--json", "print JSON lines, on stderr too")
     .addHelpText("after", HELP)
     .action(async (name: string, commandLine: string[], options: Options, command: Command) => {

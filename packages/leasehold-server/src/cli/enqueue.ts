@@ -28,7 +28,11 @@ export function addEnqueue(program: Command): void {
     .option("--queue <name>", `queue of the tasks (default: ${DEFAULTS.queue})`)
     .option("--priority <n>", "smaller numbers run first (default: 0)", integer(-32_768, 32_767))
     .option("--dedupe-key <key>", "allow only one unfinished task per kind and key")
-    .option("--scheduled-at <time>", "do not run before this time (ISO 8601)", moment)
+    .option(
+      "--scheduled-at <time>",
+      "do not run before this time, in ISO 8601 with a time zone: 2030-01-31T12:00:00Z, or +01:00",
+      moment,
+    )
     .option("--json", "print a line of JSON per task: id and status (enqueued or duplicate)")
     .addHelpText("after", HELP)
     .action(async (kind: string, data: string, options: Options, command: Command) =>
@@ -101,6 +105,15 @@ function decode(bytes: string, what: string): string {
 }
 
 function parse(text: string, what: string): Json {
+  const value = parseJson(text, what);
+  const integer = inexactInteger(text);
+  if (integer === undefined) return value;
+  throw new UsageError(
+    `${what} has the integer ${integer}, beyond ${Number.MAX_SAFE_INTEGER}, which would be rounded: put it in quotes`,
+  );
+}
+
+function parseJson(text: string, what: string): Json {
   try {
     return JSON.parse(text) as Json;
   } catch (error) {
@@ -108,9 +121,21 @@ function parse(text: string, what: string): Json {
   }
 }
 
+/** The first integer of valid JSON that a number of JavaScript may not hold exactly. */
+function inexactInteger(json: string): string | undefined {
+  let isInString = false;
+  for (const [token] of json.matchAll(/\\.|"|-?\d[\d.eE+-]*/g)) {
+    if (token === '"') isInString = !isInString;
+    else if (!isInString && /^-?\d+$/.test(token) && !Number.isSafeInteger(Number(token)))
+      return token;
+  }
+  return undefined;
+}
+
 const HELP = `
 With -, each line that is not blank is one task. A line that is not JSON ends the command. The ids printed
-before it are those of the tasks that were added.
+before it are those of the tasks that were added. Integers beyond 9007199254740991 need quotes: numbers
+of JSON are rounded.
 
 Examples:
   leasehold enqueue sleep '{"sleep_duration_seconds": 5}'

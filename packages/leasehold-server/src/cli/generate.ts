@@ -13,7 +13,15 @@ import {
 import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
 import { notifier } from "./notices.js";
 import { operatorOf, withReason } from "./operator-actions.js";
-import { decimal, duration, tenantOf, type Where, whereOf, withStores } from "./options.js";
+import {
+  decimal,
+  duration,
+  notBlank,
+  tenantOf,
+  type Where,
+  whereOf,
+  withStores,
+} from "./options.js";
 import { print } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere } from "./stores.js";
@@ -42,7 +50,7 @@ export function addGenerate(program: Command): void {
         .argParser(duration)
         .default(5_000, "5s"),
     )
-    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
+    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)", notBlank)
     .addOption(logLevelOption())
     .argument("[word]")
     .usage("[options]")

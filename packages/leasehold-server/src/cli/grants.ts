@@ -16,7 +16,15 @@ import { fromWireLeaseId, toWireLeaseId } from "leasehold/internal/wire";
 import { describeFailure, Exit, UsageError } from "./failures.js";
 import { shellLines } from "./lease-output.js";
 import { notifier } from "./notices.js";
-import { conflictOption, duration, tenantOf, type Where, whereOf, withStore } from "./options.js";
+import {
+  conflictOption,
+  duration,
+  notBlank,
+  tenantOf,
+  type Where,
+  whereOf,
+  withStore,
+} from "./options.js";
 import { print, saying } from "./output.js";
 import { withPauses } from "./pauses.js";
 import { resourceName } from "./resource.js";
@@ -46,7 +54,7 @@ export function addAcquire(program: Command): void {
       duration,
       0,
     )
-    .option("--holder <name>", "name of the holder (default: HOST-PID-RANDOM)")
+    .option("--holder <name>", "name of the holder (default: HOST-PID-RANDOM)", notBlank)
     .addOption(conflictOption())
     .option("--json", "print JSON")
     .addHelpText("after", ACQUIRE_HELP)

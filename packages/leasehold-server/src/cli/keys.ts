@@ -19,6 +19,7 @@ import {
   duration,
   integer,
   positiveDuration,
+  refuseNamespaceWithAll,
   tenantOf,
   withStores,
 } from "./options.js";
@@ -82,10 +83,11 @@ interface ListOptions {
 function addList(keys: Command): void {
   withStores(keys.command("list"))
     .description("list all keys, newest first, without their secrets")
-    .option("--all", "list all tenants")
+    .option("--all", "list all tenants, instead of one")
     .option("--limit <n>", "maximum number of results", integer(1, 10_000), 100)
     .option("--json", "print JSON")
     .action(async ({ all, limit, json }: ListOptions, command: Command) => {
+      refuseNamespaceWithAll(command);
       // One more than is shown, to know whether there are more.
       const found = await withControlOrServer(controlWhereOf(command), ({ keys: kept }, served) => {
         const owner = all ? null : tenantOf(command, served);

@@ -39,7 +39,7 @@ export function addLs(program: Command): void {
     )
     .option(
       "--expiring-within <duration>",
-      "list only leases that expire within this time unless renewed",
+      "list only live leases that expire within this time unless renewed",
       duration,
     )
     .option(
@@ -52,6 +52,7 @@ export function addLs(program: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", LS_HELP)
     .action(async (prefix: string, options: ListOptions, command: Command) => {
+      refuseFiltersOfLive(options);
       const stores = await openLeases(whereOf(command));
       const { leases } = stores;
       try {
@@ -64,6 +65,17 @@ export function addLs(program: Command): void {
         await stores.close();
       }
     });
+}
+
+function refuseFiltersOfLive({ state, expiringWithin, longHeld }: ListOptions): void {
+  if (["held", "live", "any"].includes(state)) return;
+  for (const [name, value] of Object.entries({
+    "--expiring-within": expiringWithin,
+    "--long-held": longHeld,
+  })) {
+    if (value === undefined) continue;
+    throw new UsageError(`${name} lists live leases only: leave out --state ${state}`);
+  }
 }
 
 /** Stores filter by prefix and state. Some ignore the other filters, so those are applied to each page here. */

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { afterEach, expect, it, vi } from "vitest";
+import { Time } from "../protocol/fields.js";
 import {
   controlWhereOf,
   decimal,
@@ -23,6 +24,7 @@ it.each([
   [decimal(0, 1), "1", 1],
   [duration, "2s", 2_000],
   [moment, "2030-01-31T12:00:00Z", new Date("2030-01-31T12:00:00Z")],
+  [moment, "2030-01-31T12:00:00+01:00", new Date("2030-01-31T11:00:00Z")],
 ])("%# reads %s %j", (parse, text, value) => expect(parse(text)).toEqual(value));
 
 it.each([
@@ -33,6 +35,26 @@ it.each([
   [keyValue, ["x", "=x", ""]],
 ])("%# refuses %j %j", (parse, texts) => {
   for (const text of texts) expect(() => parse(text), text).toThrow();
+});
+
+it.each([
+  "2030-01-31T12:00Z",
+  "2030-01-31T12:00:00.123456-23:59",
+  "2030-01-31T12:00:00",
+  "2030-01-31T12:00",
+  "2030-01-31",
+  "2030-01-31T24:00:00Z",
+  "2030-01-31T12:00:00z",
+  "2030-01-31T12:00:00+0100",
+  "2030-01-31T12:00:00+24:00",
+  "2030-01-31 12:00:00Z",
+  "2030-02-29T12:00:00Z",
+  "2032-02-29T12:00:00Z",
+  "31 January 2030 12:00 UTC",
+])("accepts %s if the HTTP API does", (text) => {
+  const time = Time.safeParse(text);
+  if (time.success) expect(moment(text).toISOString()).toBe(time.data);
+  else expect(() => moment(text)).toThrow("and a time zone");
 });
 
 it("collects key=value, with the value as JSON or text", () => {

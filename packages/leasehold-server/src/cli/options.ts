@@ -121,6 +121,16 @@ function namespaceOf(command: Command): string | undefined {
   );
 }
 
+/**
+ * Of lists that have --all. A namespace of the environment is a default, which --all overrides.
+ * @throws UsageError if a tenant is named too
+ */
+export function refuseNamespaceWithAll(command: Command): void {
+  const isAll = command.getOptionValue("all") === true;
+  if (!isAll || command.getOptionValueSource("namespace") !== "cli") return;
+  throw new UsageError("which tenants? pass --namespace for one, or --all, not both");
+}
+
 /** What the user has typed or set. */
 function sourceOf(command: Command, name: string): string {
   const isTyped = command.getOptionValueSource(name) === "cli";
@@ -231,14 +241,22 @@ export function decimal(min: number, max: number): (text: string) => number {
   };
 }
 
-/** Parses a time in ISO 8601. */
+const TIME =
+  /^\d{4}-\d\d-(\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
+
+/**
+ * Parses a time with a time zone: without one, it would depend on the machine.
+ * Accepts the same times as the HTTP API, whose schemas would delay the start of every command.
+ */
 export function moment(text: string): Date {
   const date = new Date(text);
-  const [, day = ""] = /^\d{4}-\d\d-(\d\d)/.exec(text) ?? [];
+  const [, day = ""] = TIME.exec(text) ?? [];
   // JavaScript takes the 31st of February for a day in March.
   const isDay = day !== "" && new Date(text.slice(0, 10)).getUTCDate() === Number(day);
   if (!isDay || Number.isNaN(date.getTime())) {
-    throw new InvalidArgumentError("It must be a time in ISO 8601, such as 2030-01-31T12:00:00Z.");
+    throw new InvalidArgumentError(
+      "It must be an ISO 8601 time with seconds and a time zone, such as 2030-01-31T12:00:00Z or 2030-01-31T12:00:00+01:00.",
+    );
   }
   return date;
 }

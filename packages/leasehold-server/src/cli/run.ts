@@ -13,7 +13,7 @@ import {
   ttlOption,
 } from "./held-command.js";
 import { notifier } from "./notices.js";
-import { conflictOption, duration, type Where, whereOf, withStore } from "./options.js";
+import { conflictOption, duration, notBlank, type Where, whereOf, withStore } from "./options.js";
 import { withPauses } from "./pauses.js";
 import { resourceName } from "./resource.js";
 import { connectWithin } from "./stores.js";
@@ -43,7 +43,7 @@ export function addRun(program: Command): void {
       duration,
     )
     .addOption(graceOption())
-    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
+    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)", notBlank)
     .addOption(conflictOption())
     .option("--json", "print the messages of run itself as JSON lines, on stderr")
     .addHelpText("after", HELP)

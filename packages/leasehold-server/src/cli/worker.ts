@@ -3,7 +3,7 @@ import { systemEnv } from "leasehold/internal";
 import { Exit } from "./failures.js";
 import { loadHandlers } from "./handlers.js";
 import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
-import { controlWhereOf, duration, integer, keyValue, withStores } from "./options.js";
+import { controlWhereOf, duration, integer, keyValue, notBlank, withStores } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectTo, shownUrl } from "./stores.js";
 import { startTelemetry, type TelemetryOptions, withTelemetry } from "./telemetry.js";
@@ -47,7 +47,7 @@ export function addWorker(program: Command): void {
         .argParser(duration)
         .default(5_000, "5s"),
     )
-    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)")
+    .option("--holder <name>", "name of this holder (default: HOST-PID-RANDOM)", notBlank)
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
     .action(async (options: Options, command: Command) => work(command, options));

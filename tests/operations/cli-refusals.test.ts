@@ -1,0 +1,92 @@
+/** Arguments that contradict each other, or that the command line would have to change, are refused. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
+
+let server: Serving;
+beforeAll(async () => {
+  checkBuild();
+  server = await serve();
+});
+afterAll(() => endAll());
+
+/** With the store in the environment, because -- may follow. */
+const run = (args: readonly string[], { input = "", namespace = "default" } = {}) =>
+  leasehold(args, {
+    env: { LEASEHOLD_STORE: server.url, LEASEHOLD_NAMESPACE: namespace },
+    input,
+  });
+
+async function refuses(args: readonly string[], why: string, input?: string): Promise<void> {
+  const { code, stdout, stderr } = await run(args, { input });
+  expect({ args, code, stdout, stderr }).toEqual({
+    args,
+    code: 64,
+    stdout: "",
+    stderr: expect.stringContaining(why),
+  });
+}
+
+it.each(["keys", "audit"])("%s list refuses a tenant together with --all", async (command) => {
+  await refuses([command, "list", "--all", "--namespace", "default"], "--all, not both");
+  // A namespace of the environment is a default: the server itself refuses to list all tenants.
+  const { stderr } = await run([command, "list", "--all"], { namespace: "shop" });
+  expect(stderr).toContain("a server shows no others");
+});
+
+it.each([
+  ["--long-held", "released"],
+  ["--long-held", "revoked"],
+  ["--expiring-within", "expired"],
+])("ls refuses %s with --state %s, which no lease can match", async (filter, state) => {
+  await refuses(["ls", filter, "1h", "--state", state], `leave out --state ${state}`);
+});
+
+it.each(["held", "live", "any"])("ls takes filters of live leases with --state %s", async (state) =>
+  expect(await run(["ls", "--long-held", "0", "--state", state])).toMatchObject({ code: 0 }),
+);
+
+it.each(["2999-11-30T10:00", "2999-11-30T10:00:00", "2999-11-30"])(
+  "enqueue refuses --scheduled-at %s: it has no time zone",
+  async (time) => refuses(["enqueue", "k", "--scheduled-at", time], "and a time zone"),
+);
+
+it("enqueue takes a time with an offset", async () => {
+  const { stdout: id } = await run(["enqueue", "k", "--scheduled-at", "2999-11-30T10:00:00+01:00"]);
+  const { stdout } = await run(["tasks", id, "--json"]);
+  expect(JSON.parse(stdout)).toMatchObject({ scheduledAt: "2999-11-30T09:00:00.000Z" });
+});
+
+it.each([
+  ["12345678901234567890", "12345678901234567890"],
+  ['{"text": "\\"1", "id": [-9007199254740993]}', "-9007199254740993"],
+])("enqueue refuses %s: the integer would be rounded", async (data, integer) => {
+  const why = `the integer ${integer}, beyond 9007199254740991, which would be rounded`;
+  await refuses(["enqueue", "k", data], `the data has ${why}`);
+  await refuses(["enqueue", "k", "-"], `line 2 has ${why}`, `1\n${data}\n`);
+});
+
+it.each([
+  "9007199254740991",
+  '{"12345678901234567890": "a \\" 12345678901234567890"}',
+  "[1.2345678901234567890, 1e300, 12345678901234567890.0]",
+])("enqueue takes %s", async (data) => {
+  const { stdout: id } = await run(["enqueue", "k", data]);
+  const { stdout } = await run(["tasks", id, "--json"]);
+  expect(JSON.parse(stdout)).toMatchObject({ data: JSON.parse(data) as unknown });
+});
+
+it.each([
+  [["acquire", "r"], []],
+  [
+    ["run", "r"],
+    ["--", "true"],
+  ],
+  [
+    ["elect", "e"],
+    ["--", "true"],
+  ],
+  [["worker", "--handlers", "handlers.js"], []],
+  [["generate", "run"], []],
+])("%j refuses a blank --holder", async (words, end) =>
+  refuses([...words, "--holder", " ", ...end], "must not be blank"),
+);
