@@ -23,11 +23,17 @@ it("has the explanations as they are now", () => {
 });
 
 it("explains only what survives, on lines that there are", () => {
-  const survivors = kept().parts.flatMap((part) => part.survivors);
+  const { parts } = kept();
+  const survivors = parts.flatMap((part) => part.survivors);
   for (const { file, line, mutants, why } of explanations()) {
     expect(existsSync(new URL(file, root)), file).toBe(true);
     expect(read(file).includes(line), `${file}: ${line}`).toBe(true);
     expect(why).toMatch(/^.{20,}\.$/s);
+    // What survives in a part is known once it was run.
+    const wasRun = PARTS.some(
+      (part) => isMutated(part, file) && parts.some(({ name }) => name === part.name),
+    );
+    if (!wasRun) continue;
     const known = survivors.filter((one) => one.file === file && one.text === line).map(nameOf);
     expect(known, `${file}: ${line}`).toEqual(expect.arrayContaining([...mutants]));
   }
