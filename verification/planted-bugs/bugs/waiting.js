@@ -17,7 +17,7 @@ export const WAITING = [
     name: "aborted-caller-keeps-its-position",
     what: "A caller that has gone keeps the head of the local queue.",
     file: "packages/leasehold/src/core/waiter.ts",
-    find: "if (index >= 0) queue.splice(index, 1);",
+    find: "        queue.splice(queue.indexOf(queued), 1);\n",
     by: "",
     check: unit(
       "packages/leasehold/src/core/client.test.ts",
