@@ -42,7 +42,13 @@ describe("members of one group with different counts", () => {
     const c = member("c", { count: 8 });
     await clock.advance(5_000);
     expect(warned(COUNTS)).toHaveLength(4);
-    await Promise.all([a, c].map(({ shards }) => shards.close()));
+    // It leaves, and returns as it was.
+    await c.shards.close();
+    await clock.advance(5_000);
+    const returned = member("c", { count: 8 });
+    await clock.advance(5_000);
+    expect(warned(COUNTS)).toHaveLength(6);
+    await Promise.all([a, returned].map(({ shards }) => shards.close()));
     expect(clock.pendingTimers).toBe(0);
   });
 
