@@ -21,16 +21,6 @@ import type { Same } from "./same.js";
 const LONGEST_BACKOFF_MS = 30 * 24 * 3_600_000;
 export const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
 
-/** Names both. */
-function boundsBackoff(
-  { backoffMs, maxBackoffMs }: { backoffMs: number; maxBackoffMs: number },
-  context: z.RefinementCtx,
-): void {
-  if (backoffMs <= maxBackoffMs) return;
-  const message = `must be at most maxBackoffMs, which is ${maxBackoffMs}, not ${backoffMs}`;
-  context.addIssue({ code: "custom", path: ["backoffMs"], message });
-}
-
 const NewTask = z
   .strictObject({
     task_data: JsonValue,
@@ -51,16 +41,16 @@ const NewTask = z
     maxAttempts: z.int().min(1).max(32_767).default(DEFAULTS.maxAttempts),
     crashLimit: z.int().min(1).max(32_767).default(DEFAULTS.crashLimit),
     backoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.backoffMs).openapi({
-      description:
-        "Wait before the first retry, doubled for each further one. At most maxBackoffMs.",
+      description: "Wait before the first retry, doubled for each further one.",
     }),
-    maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs),
+    maxBackoffMs: z.int().min(0).max(LONGEST_BACKOFF_MS).default(DEFAULTS.maxBackoffMs).openapi({
+      description: "The longest wait before a retry, also before the first one.",
+    }),
     id: Uuid.optional().openapi({
       description:
         "Chosen by the caller, which makes the request idempotent: a repeated request adds and changes nothing, whatever its other fields, such as priority, are. With another kind, queue or data it is refused.",
     }),
   })
-  .superRefine(boundsBackoff)
   .openapi("NewTask");
 
 export const EnqueueBody = z.union([NewTask, z.array(NewTask).min(1).max(LIMITS.batch)]);

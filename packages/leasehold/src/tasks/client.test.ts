@@ -58,15 +58,6 @@ describe("enqueue", () => {
   });
 });
 
-it("enqueueing refuses a first wait that is longer than the longest, and names both", async () => {
-  const message = "backoffMs must be at most maxBackoffMs, which is 4, not 5";
-  expect(() => defineTask("mail", { backoffMs: 5, maxBackoffMs: 4 })).toThrow(message);
-  const { tasks } = tasksWorld();
-  const short = defineTask("mail", { maxBackoffMs: 4 });
-  await expect(tasks.enqueue(short, {}, { backoffMs: 5 })).rejects.toThrow(message);
-  await expect(tasks.enqueue(short, {}, { backoffMs: 4 })).resolves.toBeDefined();
-});
-
 it("looking says what is wrong with its query", async () => {
   const { tasks } = tasksWorld();
   const wrong: [() => Promise<unknown>, string][] = [

@@ -26,9 +26,9 @@ export interface TaskDefaults {
    * apart from failures, because a deployment that kills workers is not the task's fault.
    */
   crashLimit?: number;
-  /** Wait before the first retry, in milliseconds; doubled for each further one. At most `maxBackoffMs`. Default 1,000. */
+  /** Wait before the first retry, in milliseconds; doubled for each further one. Default 1,000. */
   backoffMs?: number;
-  /** The longest wait before a retry. Default 3,600,000 (an hour). */
+  /** The longest wait before a retry, also before the first one. Default 3,600,000 (an hour). */
   maxBackoffMs?: number;
 }
 
@@ -200,10 +200,6 @@ export function checkDefaults(defaults: TaskDefaults): void {
   checkOptional("crashLimit", crashLimit, 1, 32_767);
   checkOptional("backoffMs", backoffMs, 0, LONGEST_BACKOFF_MS);
   checkOptional("maxBackoffMs", maxBackoffMs, 0, LONGEST_BACKOFF_MS);
-  if (backoffMs !== undefined && maxBackoffMs !== undefined && backoffMs > maxBackoffMs) {
-    const most = `must be at most maxBackoffMs, which is ${maxBackoffMs}`;
-    throw new InvalidOptionError("backoffMs", `${most}, not ${backoffMs}`);
-  }
 }
 
 /** Thirty days: a task that waits longer than that wants a schedule. */
