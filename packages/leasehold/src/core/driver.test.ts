@@ -84,15 +84,14 @@ describe("loadDriver", () => {
 
   it("finds a package missing that CommonJS requires", async () => {
     const require = createRequire(import.meta.url);
+    const name = "no-such-package";
     await expect(
       loadDriver(
-        "no-such-package",
-        async () => require("no-such-package") as { Client?: number },
+        name,
+        async () => require(name) as { Client?: number },
         ({ Client }) => Client,
       ),
-    ).rejects.toMatchObject({
-      message: "the package no-such-package is missing: npm install no-such-package",
-    });
+    ).rejects.toMatchObject({ message: `the package ${name} is missing: npm install ${name}` });
   });
 
   it("names a version that lacks what the store uses", async () => {
