@@ -9,6 +9,7 @@ export type Allocation = readonly (string | null)[];
  * @param members the live members, each once
  */
 export function allocate(last: Allocation, members: readonly string[]): Allocation {
+  // Without members no loop below has anything to share out, and each shard has none.
   const least = Math.floor(last.length / members.length);
   // This many members get one more shard: those that have most now, so that few shards move.
   let larger = last.length % members.length;
