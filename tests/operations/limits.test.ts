@@ -79,6 +79,44 @@ it("lets a tenant have so many leases and tasks, until it gives some up", async 
   expectProblem(await ask("POST", "/api/tasks", { task_data: 2 }), 429, "LIMIT_REACHED");
 });
 
+it("answers a repeated request, and one for a held lease, at the limit as before it", async () => {
+  const limits = { shortestTtlMs: 100, lateMs: null, leases: 2, tasks: 1 };
+  const { ask } = await open({ limits });
+  const leaseId = (resource: string, digit: string) =>
+    `${btoa(resource).replaceAll("=", "")}.${digit.repeat(32)}`;
+  const chosen = { ttlMs: 60_000, leaseId: leaseId("a", "0") };
+  const batch = (resource: string, digit: string) => [
+    { leaseId: leaseId(resource, digit), holder: "w", ttlMs: 60_000 },
+  ];
+  const task = { id: "01890000-0000-7000-8000-000000000000", task_data: 1 };
+  const first = await ask("POST", "/v1/locks/acquire", lock("a", chosen));
+  const second = await ask("POST", "/v1/leases/acquire", batch("b", "1"));
+  expect((await ask("POST", "/api/tasks", task)).status).toBe(201);
+
+  const again = await ask("POST", "/v1/locks/acquire", lock("a", chosen));
+  expect(again.body).toMatchObject({ acquired: true, fencingToken: first.body.fencingToken });
+  const repeated = await ask("POST", "/v1/leases/acquire", batch("b", "1"));
+  expect(repeated.body).toMatchObject([{ status: "acquired", token: second.body[0].token }]);
+  const held = await ask("POST", "/v1/leases/acquire", batch("a", "2"));
+  expect(held.body).toMatchObject([{ status: "held", holder: "w" }]);
+  const taken = await ask("POST", "/api/leases", { resource: "b", holder: "v", ttlMs: 60_000 });
+  expectProblem(taken, 409, "LEASE_HELD");
+  const enqueued = await ask("POST", "/api/tasks", task);
+  expect([enqueued.status, enqueued.body.id]).toEqual([201, task.id]);
+  const mixed = [...batch("b", "1"), ...batch("c", "3")];
+  expectProblem(await ask("POST", "/v1/leases/acquire", mixed), 429, "LIMIT_REACHED");
+  const more = [task, { task_data: 2 }];
+  expectProblem(await ask("POST", "/api/tasks", more), 429, "LIMIT_REACHED");
+
+  // None of them uses up room, from the next count on.
+  expect((await ask("DELETE", `/v1/locks/${first.body.leaseId}`)).status).toBe(200);
+  await expect
+    .poll(async () => (await ask("POST", "/v1/locks/acquire", lock("c"))).status, {
+      timeout: 10_000,
+    })
+    .toBe(200);
+});
+
 it("lets a tenant have no more leases when it asks for many at once", async () => {
   const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, leases: 3 } });
   await ask("POST", "/v1/locks/acquire", lock("own"));

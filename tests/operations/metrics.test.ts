@@ -288,6 +288,28 @@ describe("a server's", () => {
     expect([completed, waited, ran]).toEqual([claimed, claimed, claimed]);
   });
 
+  it("tasks that operators cancel and retry, one at a time or together", async () => {
+    const enqueued = async () => (await ask("POST", "/api/tasks", { task_data: 1 })).body.id;
+    const work = async () => {
+      const [one, other] = [await enqueued(), await enqueued()];
+      await ask("POST", `/api/tasks/${one}/cancel`);
+      // Of the first, this is a repetition, and counts as well.
+      await ask("POST", "/api/tasks/cancel", [one, other]);
+      await ask("POST", `/api/tasks/${one}/retry`);
+      const filter = { states: ["cancelled"] };
+      const bulk = { operation: "retry", filter, reason: "mended" };
+      expect((await ask("POST", "/api/tasks/bulk", bulk)).status).toBe(200);
+      await ask("POST", "/api/tasks/cancel", [one, other]);
+    };
+    const events = "leasehold_task_events_total";
+    const counts = await moved(
+      work,
+      [events, { event: "cancelled" }],
+      [events, { event: "retried" }],
+    );
+    expect(counts).toEqual([5, 2]);
+  });
+
   it("requests by route and status, never by path", async () => {
     const requests = "http_server_request_duration_seconds_count";
     const id = "01980000-0000-7000-8000-000000000000";

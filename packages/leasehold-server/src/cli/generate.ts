@@ -59,7 +59,7 @@ export function addGenerate(program: Command): void {
       if (word !== undefined) generate.error(`error: unknown command '${word}'`);
       await run(command, options);
     });
-  steering(generate, "start", "start generating")
+  steering(generate, "start", "let the running instances generate")
     .option("--rate <n>", "tasks per second, 0.01 to 1000", rate)
     .action(async (options: SteerOptions & { rate?: number }, command: Command) =>
       steer(command, options, {
@@ -177,13 +177,17 @@ function describe(status: Awaited<ReturnType<typeof statusOf>>): string {
   const wanted = running
     ? `started, ${ratePerSecond} tasks per second`
     : `stopped (${ratePerSecond} tasks per second when started)`;
-  if (holder === null) return `${wanted}\nno instance is running`;
+  if (holder === null) {
+    const remedy = running ? ": nothing is generated until one does (leasehold generate run)" : "";
+    return `${wanted}\nno instance is running${remedy}`;
+  }
   return `${wanted}\nthe lease is held by ${holder}, token ${token}, ${formatDuration(remainingMs ?? 0)} left`;
 }
 
 const HELP = `
 The store keeps the wanted state (started or stopped, and the rate), so start, stop, rate and status
-apply to all instances, on any machine. Without a subcommand, generate means generate run.
+apply to all instances, on any machine. They run no instance: "generate run" does, "serve" does not. Without a
+subcommand, generate means generate run.
 Its options: leasehold generate run --help
 
 Examples:

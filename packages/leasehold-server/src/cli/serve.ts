@@ -41,7 +41,7 @@ export function portOption(): Option {
 
 export function addServe(program: Command): void {
   withMetricNames(withDatabase(program.command("serve"), EMBEDDED))
-    .description("serve leases, tasks and the generator over HTTP")
+    .description("serve leases, tasks and the state of the generator over HTTP")
     .option(
       "--host <address>",
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",

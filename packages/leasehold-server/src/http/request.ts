@@ -191,17 +191,17 @@ export function limitBody(maxBytes: number): MiddlewareHandler {
 
 /**
  * Treats an empty body as absent, for routes whose body is optional: many clients send its type
- * without a body.
+ * without a body. Stands after {@link limitBody}, which reads the body.
  */
-export const emptyBodyIsNone: MiddlewareHandler = (context, next) => {
-  const { raw } = context.req;
-  if (raw.headers.get("content-length") === "0") {
+export const emptyBodyIsNone: MiddlewareHandler = async (context, next) => {
+  if ((await context.req.text()) === "") {
+    const { raw } = context.req;
     const { method, url, signal } = raw;
     const headers = new Headers(raw.headers);
     headers.delete("content-type");
     context.req.raw = new Request(url, { method, headers, signal });
   }
-  return next();
+  await next();
 };
 
 /**

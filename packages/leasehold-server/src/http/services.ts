@@ -12,7 +12,7 @@ import type {
 } from "leasehold/internal";
 import { Batcher, type Capabilities, newLeaseId, taskIds } from "leasehold/internal";
 import type { Authenticator } from "./auth/authenticate.js";
-import { callerOf } from "./auth/caller.js";
+import { callerOf, checkResources } from "./auth/caller.js";
 import { CachedRead } from "./console/cached-read.js";
 import { Contention } from "./console/contention.js";
 import { Terms } from "./console/elections.js";
@@ -42,7 +42,7 @@ export interface Services {
   /** Replaced grants, including those that this instance has not written yet; undefined: not kept. */
   readonly history: Pick<GrantHistory, "list" | "find"> | undefined;
   readonly tenants: Tenants;
-  readonly authenticator: Pick<Authenticator, "isStillValid" | "forget">;
+  readonly authenticator: Pick<Authenticator, "checkAgain" | "isStillValid" | "watch" | "forget">;
   /** Keys, limits, pauses and the audit; undefined: none. */
   readonly control: Control | undefined;
   readonly pauses: Pick<Pauses, "covers" | "refresh">;
@@ -66,11 +66,17 @@ export interface Services {
   /** The TTLs that this server accepts. */
   readonly ttl: { readonly leases: Capabilities["ttl"]; readonly tasks: Capabilities["ttl"] };
   /**
-   * Reserves part of the tenant's quota. A route calls it before it creates leases or tasks; the
-   * acquire call returns the reservations of leases that are not granted.
+   * Reserves part of the tenant's quota for leases on these resources, or for tasks with these ids (null: a
+   * new one). A route calls it before it creates them; the acquire call returns the reservations of leases
+   * that are not granted. At the limit, those that are there already are served: a repeated request gets
+   * its grant or task, and an acquire of a held resource its holder.
    * @throws LIMIT_REACHED
    */
-  reserveQuota(context: Context<AppEnv>, quota: Quota, more: number): Promise<void>;
+  reserveQuota(
+    context: Context<AppEnv>,
+    quota: Quota,
+    named: readonly (string | null)[],
+  ): Promise<void>;
   /** Draws ids for tasks without one. The ids of one request are in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
@@ -146,11 +152,15 @@ export function newServices(
       leases: servedTtl(leases.capabilities.ttl, limits),
       tasks: servedTtl(tasks.capabilities.ttl, limits),
     },
-    async reserveQuota(context, quota, more) {
-      const { namespace } = callerOf(context);
+    async reserveQuota(context, quota, named) {
+      const caller = callerOf(context);
+      const { namespace } = caller;
+      // At the limit, the answer tells whether a lease is live: only to those who may know.
+      const names = named.filter((name) => name !== null);
+      if (quota === "leases") checkResources(caller, names);
       const most = (await tenantsLimits.of(namespace))[quota];
       if (most === null) return;
-      const take = () => quotas.take(quota, namespace, more, most);
+      const take = () => quotas.take(quota, namespace, named, most);
       if (await budget(context).read(take)) return;
       throw tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
     },

@@ -7,6 +7,7 @@ import type { Logger } from "./logger.js";
 
 /** The code of each message that the library logs as a warning or an error. docs/warnings.md explains them. @internal */
 export const WARNING_CODES = {
+  "a fenced request failed": "LEASEHOLD_W_REQUEST_FAILED",
   "a lease is still held, and nothing else keeps this process alive": "LEASEHOLD_W_FORGOTTEN_LEASE",
   "a report is not acknowledged yet": "LEASEHOLD_W_REPORT_UNCONFIRMED",
   "an onLost handler threw": "LEASEHOLD_W_LISTENER_THREW",

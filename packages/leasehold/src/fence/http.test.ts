@@ -1,7 +1,9 @@
 /** The guard in front of real servers. */
+import { once } from "node:events";
 import { request } from "node:http";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { FENCED_SERVERS, type Site } from "../../../../tests/support/fenced-servers.js";
+import { silentLogger } from "../env/index.js";
 import { fencing, memoryGuard } from "./index.js";
 
 let open: Site | undefined;
@@ -158,11 +160,31 @@ describe("fencing", () => {
     expect(handled).toEqual([]);
   });
 
-  it("answers 500 for a handler of Node's http that fails", async () => {
+  it.each([
+    ["rejects", () => Promise.reject(unavailable)],
+    [
+      "throws",
+      () => {
+        throw unavailable;
+      },
+    ],
+  ])("answers 500 for a handler of Node's http that %s, and logs its error", async (_, fail) => {
     const response = fakeResponse();
-    open().node(() => Promise.reject(unavailable))(asking("1"), response);
+    const logged = vi.fn();
+    const logger = { ...silentLogger, error: logged };
+    const { node } = fencing({ store: memoryGuard(), resource: () => "r", logger });
+    node(fail)(asking("1"), response);
     await expect.poll(() => response.sent.text).toBe("");
     expect(response.statusCode).toBe(500);
+    expect(logged.mock.calls).toEqual([[{ err: unavailable }, "a fenced request failed"]]);
+    response.close();
+  });
+
+  it("reports the error of a handler of Node's http as a warning of the process by default", async () => {
+    const warned = once(process, "warning");
+    const response = fakeResponse();
+    open().node(() => Promise.reject(unavailable))(asking("1"), response);
+    expect(await warned).toMatchObject([{ code: "LEASEHOLD_W_REQUEST_FAILED" }]);
     response.close();
   });
 

@@ -4,6 +4,7 @@
  * holders for the same resource wait until its response is sent or its client disconnects.
  */
 import { InvalidOptionError, StaleTokenError } from "../core/index.js";
+import { type Logger, warningLogger } from "../env/index.js";
 import type { Guard } from "./guard.js";
 
 /**
@@ -31,6 +32,11 @@ export interface FencingOptions<Request> {
    * with INVALID_OPTION, which `node` answers with 500 and the other servers' own error handlers get.
    */
   resource: (request: Request) => string;
+  /**
+   * Receives the errors of `node`: those of the handler and of the guard's store, each answered with an empty
+   * 500. The other servers' own error handlers get them. Default: warnings of the process.
+   */
+  logger?: Logger;
 }
 
 /** A problem response, by RFC 9457. */
@@ -152,7 +158,7 @@ const PROBLEM_TYPE = "application/problem+json";
  * ```
  */
 export function fencing<Request>(options: FencingOptions<Request>): Fencing<Request> {
-  const { store, resource } = options;
+  const { store, resource, logger = warningLogger() } = options;
   if (typeof store?.guard !== "function") throw new InvalidOptionError("store", "must be a guard");
   if (typeof resource !== "function") {
     throw new InvalidOptionError("resource", "must be a function from the request to its resource");
@@ -200,7 +206,8 @@ export function fencing<Request>(options: FencingOptions<Request>): Fencing<Requ
       return undefined;
     },
     node: (handler) => (request, response) => {
-      const failed = () => {
+      const failed = (err: unknown) => {
+        logger.error({ err }, "a fenced request failed");
         response.statusCode = 500;
         response.end("");
       };

@@ -41,6 +41,8 @@ const STALE_MS = 600_000;
 /** A request that uses a record older than this also refreshes it, in the background. */
 const AGEING_MS = 2_500;
 const CHECK_FOR_KEYS_MS = 2_000;
+/** A check reads an ageing record anew and the next one sees it, so a key that ends is noticed within 5 s. */
+const CHECK_WAITING_MS = 1_000;
 const MAX_CACHED_KEYS = 10_000;
 const MAX_CACHED_UNKNOWN = 1_000;
 const MAX_CONCURRENT_READS = 100;
@@ -76,6 +78,8 @@ export class Authenticator {
   /** Null until the first check. */
   #requiresKeys: boolean | null;
   #checking: Promise<void> | undefined;
+  /** The checks of requests that wait, with their keys. */
+  readonly #watching = new Map<() => Promise<void>, string | null>();
   readonly #keyCheck: Repeating | undefined;
 
   constructor({ auth, keys, anyone, hosts }: AuthOptions, env: Env) {
@@ -145,23 +149,55 @@ export class Authenticator {
     }
   }
 
-  /** Returns whether the caller's key is still valid. For long requests and streams. */
-  async isStillValid({ keyId }: Caller): Promise<boolean> {
-    if (keyId === null) return !this.#requiresKeys;
-    try {
-      const record = await this.#recordOf(keyId);
-      if (!record) return false;
-      this.#checkStillValid(record);
-      return true;
-    } catch {
-      return false;
+  /**
+   * Checks the caller of a long request again.
+   * @throws UNAUTHENTICATED if its key has ended; STORE_UNAVAILABLE if the key cannot be read
+   */
+  async checkAgain({ keyId }: Caller): Promise<void> {
+    if (keyId === null) {
+      if (this.#requiresKeys) throw unauthenticated("requests now need an API key", false);
+      return;
     }
+    const record = await this.#recordOf(keyId);
+    if (!record) throw unauthenticated("this key is gone");
+    this.#checkStillValid(record);
+  }
+
+  /** Returns whether the caller's key is still valid. For streams. */
+  isStillValid(caller: Caller): Promise<boolean> {
+    return this.checkAgain(caller).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /**
+   * For a request that waits: a signal that aborts at once when this instance changes the caller's key, and
+   * within 5 s when the key ends otherwise. Call `stop` at the end of the wait.
+   */
+  watch(caller: Caller): { readonly signal: AbortSignal; readonly stop: () => void } {
+    const ended = new AbortController();
+    const { clock } = this.#env;
+    const check = async () => {
+      timer.cancel();
+      if (!(await this.isStillValid(caller))) ended.abort();
+      else if (this.#watching.has(check)) timer = later();
+    };
+    const later = () => clock.timer(CHECK_WAITING_MS, () => void check(), { background: true });
+    let timer = later();
+    this.#watching.set(check, caller.keyId);
+    const stop = () => {
+      this.#watching.delete(check);
+      timer.cancel();
+    };
+    return { signal: ended.signal, stop };
   }
 
   /** Drops a key from the cache, after a change through this instance. */
   forget(keyId: string): void {
     this.#known.delete(keyId);
     this.#reading.delete(keyId);
+    for (const [check, watched] of this.#watching) if (watched === keyId) void check();
   }
 
   async stop(): Promise<void> {

@@ -68,7 +68,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       const grant = chosen
         ? own
         : newGrantByHolder(services, callerOf(context).namespace, resource, holder);
-      await services.reserveQuota(context, "leases", 1);
+      await services.reserveQuota(context, "leases", [resource]);
       const calls = services.leaseCalls(context, [{ resource }]);
       const outcome = acquiredOrHeld(await calls.acquire({ resource, holder, ttlMs, ...grant }));
       if (outcome.status === "held") {

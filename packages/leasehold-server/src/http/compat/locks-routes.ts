@@ -74,7 +74,7 @@ export function lockRoutes(app: App, services: Services): void {
       checkTtl(ttlField, ttlMs, services.ttl.leases);
       const leaseId = chosenLeaseId(services, resource, chosen);
       const request = { resource, leaseId, holder: ownerId, ttlMs };
-      await services.reserveQuota(context, "leases", 1);
+      await services.reserveQuota(context, "leases", [resource]);
       const outcome = acquiredOrHeld(
         await services.leaseCalls(context, [request]).acquire(request),
       );
@@ -191,7 +191,7 @@ export function lockRoutes(app: App, services: Services): void {
       path: "/v1/locks/{leaseId}/renew",
       tags: TAGS,
       summary: "Renew a lock; default TTL: that of the grant",
-      middleware: [emptyBodyIsNone, middleware] as const,
+      middleware: [middleware, emptyBodyIsNone] as const,
       request: { params: LeaseIdParams, ...optionalJsonBody(LockRenewBody) },
       responses: {
         200: answers("Renewed. The token stays the same.", LockRenewed),

@@ -152,15 +152,18 @@ it("counts a tenant's leases periodically, and adds changes in between", async (
   expect(await quotas.remaining("leases", "a", 2_000)).toBe(500);
   quotas.note("leases", "a", 499);
   expect(await quotas.remaining("leases", "a", 2_000)).toBe(1);
-  expect(await quotas.take("leases", "a", 2, 2_000)).toBe(false);
+  expect(await quotas.take("leases", "a", news(2), 2_000)).toBe(false);
   // Much has ended: the count is repeated before a refusal.
   live = 10;
   await clock.advance(500);
-  expect(await quotas.take("leases", "a", 2, 2_000)).toBe(true);
+  expect(await quotas.take("leases", "a", news(2), 2_000)).toBe(true);
   await clock.advance(5_000);
   expect(await quotas.remaining("leases", "a", 2_000)).toBe(1_990);
   expect(await quotas.remaining("tasks", "a", 5)).toBe(0);
 });
+
+/** So many that are not there yet. */
+const news = (count: number) => Array.from({ length: count }, () => null);
 
 /** Quotas over stores of this many live leases and unfinished tasks. */
 function quotasOver(contents: { live: number; pending: number }) {
@@ -182,14 +185,14 @@ function quotasOver(contents: { live: number; pending: number }) {
 
 it("lets a tenant reserve all that remains, and no more, also at the same time", async () => {
   const { quotas, queries } = quotasOver({ live: 7, pending: 4 });
-  const taking = [3, 2, 1].map((more) => quotas.take("leases", "a", more, 10));
+  const taking = [3, 2, 1].map((more) => quotas.take("leases", "a", news(more), 10));
   expect(await Promise.all(taking)).toEqual([true, false, false]);
   // The first count is shared; only then it is repeated before the refusals.
   expect(queries.length).toBeLessThanOrEqual(2);
   for (const { states } of queries) expect(states).toEqual(["live"]);
-  expect(await quotas.take("tasks", "a", 1, 4)).toBe(false);
-  expect(await quotas.take("tasks", "a", 1, 5)).toBe(true);
-  expect(await quotas.take("leases", "b", 3, 10)).toBe(true);
+  expect(await quotas.take("tasks", "a", news(1), 4)).toBe(false);
+  expect(await quotas.take("tasks", "a", news(1), 5)).toBe(true);
+  expect(await quotas.take("leases", "b", news(3), 10)).toBe(true);
 });
 
 it("notes no change of what it has not counted", async () => {

@@ -21,11 +21,33 @@ interface Count {
 export class Quotas {
   readonly #clock: Clock;
   readonly #countOf: Readonly<Record<Quota, (namespace: string, most: number) => Promise<number>>>;
+  /** How many of these are no live lease or no task. Counts no further than one above `most`. */
+  readonly #areAbsent: Readonly<
+    Record<Quota, (namespace: string, names: readonly string[], most: number) => Promise<number>>
+  >;
   readonly #counts = new Map<string, Count>();
   readonly #counting = new Map<string, Promise<Count>>();
 
-  constructor(clock: Clock, leases: Pick<LeaseStore, "list">, tasks: Pick<TaskStore, "counts">) {
+  constructor(
+    clock: Clock,
+    leases: Pick<LeaseStore, "list" | "get">,
+    tasks: Pick<TaskStore, "counts" | "get">,
+  ) {
     this.#clock = clock;
+    this.#areAbsent = {
+      async leases(namespace, resources) {
+        const last = await leases.get(resources.map((resource) => ({ namespace, resource })));
+        return last.filter((view) => view?.state !== "live").length;
+      },
+      async tasks(namespace, ids, most) {
+        let absent = 0;
+        for (const id of ids) {
+          if ((await tasks.get({ namespace, id })) === null) absent += 1;
+          if (absent > most) break;
+        }
+        return absent;
+      },
+    };
     this.#countOf = {
       leases: (namespace, most) => countLive(leases, namespace, most),
       async tasks(namespace) {
@@ -49,8 +71,26 @@ export class Quotas {
     return most - value;
   }
 
-  /** Reserves `more` of the quota; false if less remains. Rejects if the store is unavailable. */
-  async take(quota: Quota, namespace: string, more: number, most: number): Promise<boolean> {
+  /**
+   * Reserves quota for leases on these resources, or for tasks with these ids (null: a new one); false if
+   * less remains than those need that are not there yet. Rejects if the store is unavailable.
+   */
+  async take(
+    quota: Quota,
+    namespace: string,
+    named: readonly (string | null)[],
+    most: number,
+  ): Promise<boolean> {
+    if (await this.#take(quota, namespace, named.length, most)) return true;
+    const names = named.filter((name) => name !== null);
+    const added = named.length - names.length;
+    const room = Math.max(0, await this.remaining(quota, namespace, most)) - added;
+    if (room < 0 || (await this.#areAbsent[quota](namespace, names, room)) > room) return false;
+    this.note(quota, namespace, named.length);
+    return true;
+  }
+
+  async #take(quota: Quota, namespace: string, more: number, most: number): Promise<boolean> {
     for (const freshMs of [FRESH_MS, SHORT_OF_ROOM_MS]) {
       if ((await this.remaining(quota, namespace, most, freshMs)) < more) continue;
       // Other requests may have reserved it during the count.

@@ -64,7 +64,8 @@ export function leaseRoutes(app: App, services: Services): void {
         checkNoTask(`${index}.leaseId`, grant.resource);
         return { ...grant, ...defined(request) };
       });
-      await services.reserveQuota(context, "leases", requests.length);
+      const resources = requests.map(({ resource }) => resource);
+      await services.reserveQuota(context, "leases", resources);
       const calls = services.leaseCalls(context, requests);
       const outcomes = await Promise.all(requests.map(calls.acquire));
       return context.json(outcomes.map(toWireAcquired), 200);

@@ -2,7 +2,13 @@
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { TaskConflictError } from "leasehold";
-import type { ClaimedTask, EnqueueOutcome, Refused, TaskGrant } from "leasehold/internal";
+import type {
+  ClaimedTask,
+  ClaimOutcome,
+  EnqueueOutcome,
+  Refused,
+  TaskGrant,
+} from "leasehold/internal";
 import { grantIdOf, invariant, newLeaseId } from "leasehold/internal";
 import { LIMITS, toWireClaimed } from "leasehold/internal/wire";
 import {
@@ -20,7 +26,7 @@ import {
   StateAnswer,
   TaskParams,
 } from "../../protocol/index.js";
-import { callerOf } from "../auth/caller.js";
+import { type Caller, callerOf } from "../auth/caller.js";
 import { failed, ProblemError, refused } from "../problems.js";
 import { type AppEnv, checkTtl, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
@@ -58,7 +64,11 @@ export function queueRoutes(app: App, services: Services): void {
       const body = context.req.valid("json");
       const { namespace } = callerOf(context);
       const wanted = Array.isArray(body) ? body : [body];
-      await services.reserveQuota(context, "tasks", wanted.length);
+      await services.reserveQuota(
+        context,
+        "tasks",
+        wanted.map(({ id = null }) => id),
+      );
       const timeoutMs = services.budget(context).storeMs();
       const added = wanted.map((task) => newTask(task, namespace, services));
       const enqueued = allEnqueued(await batchedTasks.enqueue(added, timeoutMs));
@@ -98,24 +108,51 @@ export function queueRoutes(app: App, services: Services): void {
         claimId: claimId ?? newLeaseId(env.random),
         waitMs: budget.waitMs(waitMs),
       };
+      const claim = (signal: AbortSignal) =>
+        tenants.of(namespace).claim(request, {
+          signal,
+          timeoutMs: budget.storeMs(),
+          // A claim can be repeated only if its caller knows the id.
+          repeatable: claimId !== undefined,
+        });
       const { signal } = context.req.raw;
-      const outcome = await tenants.of(namespace).claim(request, {
-        signal,
-        timeoutMs: budget.storeMs(),
-        // A claim can be repeated only if its caller knows the id.
-        repeatable: claimId !== undefined,
-      });
+      const outcome =
+        request.waitMs > 0
+          ? await claimWhileValid(services, caller, signal, claim)
+          : await claim(signal);
       if (outcome.status === "failed") throw failed(outcome);
-      if (request.waitMs > 0 && !(await services.authenticator.isStillValid(caller))) {
-        await requeue(services, namespace, outcome.tasks);
-        throw new ProblemError("UNAUTHENTICATED", "this key expired while the request waited");
-      }
       if (outcome.tasks.length === 0) return context.body(null, 204);
       const claimed = outcome.tasks.map((task) => toWireClaimed(task, processor));
       return context.json({ tasks: claimed }, 200);
     },
   );
   otherMethods(app, "/api/tasks/next", "POST");
+}
+
+/**
+ * A claim that waits, and ends when its caller's key does.
+ * @throws UNAUTHENTICATED if the key has ended
+ */
+async function claimWhileValid(
+  services: Services,
+  caller: Caller,
+  signal: AbortSignal,
+  claim: (signal: AbortSignal) => Promise<ClaimOutcome>,
+): Promise<ClaimOutcome> {
+  const { authenticator } = services;
+  const key = authenticator.watch(caller);
+  try {
+    const outcome = await claim(AbortSignal.any([signal, key.signal]));
+    try {
+      await authenticator.checkAgain(caller);
+    } catch (error) {
+      if (outcome.status === "claimed") await requeue(services, caller.namespace, outcome.tasks);
+      throw error;
+    }
+    return outcome;
+  } finally {
+    key.stop();
+  }
 }
 
 /** Requeues claimed tasks that are not handed out. If that fails, their leases expire. */

@@ -77,7 +77,7 @@ export function generatorRoutes(app: App, services: Services): void {
         method: "post",
         path: `/api/generator/${action}` as const,
         tags: TAGS,
-        summary: action === "start" ? "Start the generator" : "Stop the generator",
+        summary: action === "start" ? "Let the instances of the generator run" : "Stop them",
         request: { query: ReasonQuery },
         responses: { ...STATUS, ...problems("INVALID_REQUEST") },
       }),

@@ -156,19 +156,20 @@ function outcomeDetails(outcome: AdminOutcome): object {
   return { status: outcome.status, applied: outcome.applied, code: outcome.error.code };
 }
 
-/** Emits the events that the observed task store would emit for these calls. */
+/** Counts and emits the events that the observed task store would count and emit for these calls. */
 function emit(
-  { onTaskEvent }: Services,
+  { onTaskEvent, env: { telemetry } }: Services,
   namespace: string,
   operation: TaskAction,
   ids: readonly string[],
   outcomes: readonly AdminOutcome[],
 ): void {
-  if (!onTaskEvent || operation === "delete") return;
+  if (operation === "delete") return;
   const type = operation === "cancel" ? "cancelled" : "retried";
   for (const [index, id] of ids.entries()) {
     const outcome = outcomes[index];
-    if (outcome?.status === "ok")
-      isolated(onTaskEvent)({ type, id, state: outcome.state }, namespace);
+    if (outcome?.status !== "ok") continue;
+    telemetry?.count("leasehold.task.events", { event: type });
+    if (onTaskEvent) isolated(onTaskEvent)({ type, id, state: outcome.state }, namespace);
   }
 }
