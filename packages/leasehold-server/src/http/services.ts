@@ -129,7 +129,7 @@ type Ports = Pick<
 
 export function newServices(
   ports: Ports,
-  listeners: Pick<LeaseCallsOptions, "onLeaseEvent" | "onReplaced"> = {},
+  listeners: Pick<LeaseCallsOptions, "noteRenewed" | "onLeaseEvent" | "onReplaced">,
 ): Services {
   const { env, tasks } = ports;
   const budget = (context: Context<AppEnv>) => new Budget(context, env.clock);

@@ -111,8 +111,16 @@ function findFault(
   }
   if (typeof value !== "object" || value === null) return;
   if (depth === 0) return { path: [], problem: `is nested more than ${LIMITS.depth} levels deep` };
-  for (const [key, child] of Object.entries(value)) {
-    const fault = findFault(child, depth - 1);
+  // Without Object.entries: of a large body they would be a hundred thousand arrays more.
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) {
+      const fault = findFault(value[index], depth - 1);
+      if (fault) return { ...fault, path: [index, ...fault.path] };
+    }
+    return;
+  }
+  for (const key in value) {
+    const fault = findFault((value as { readonly [key: string]: Json })[key], depth - 1);
     if (fault) return { ...fault, path: [key, ...fault.path] };
   }
 }
