@@ -172,6 +172,41 @@ it("ends the rights of a revoked key at once where it is revoked, elsewhere with
   expect(JSON.parse(text).items).toMatchObject([{ attempt: 0 }]);
 });
 
+it("counts no stream and no claim of a key that has ended", async () => {
+  const stores = await memory().open(env);
+  const { app, ask, newKey } = openTenants(stores, env, { waiters: 2 });
+  opened.push({ stores, apps: [app] });
+  const { text: admin } = await newKey("a", "admin");
+  for (let round = 0; round < 3; round += 1) {
+    const { text: key, key: own } = await newKey("a", "holder");
+    const stream = await follow(app, key);
+    const body = { processor: "w", queues: ["q"], waitMs: 20_000 };
+    const claim = ask(key, { method: "POST", path: "/api/tasks/next", body });
+    await env.clock.settle();
+    await ask(admin, { method: "DELETE", path: `/v1/keys/${own.id}?reason=over` });
+    await env.clock.advance(5_000);
+    expect([(await claim).status, stream.ended]).toEqual([401, true]);
+  }
+});
+
+it("lets a key that has used up its rate renew and release all the same", async () => {
+  const stores = await memory().open(env);
+  const { app, ask, newKey } = openTenants(stores, env, { ratePerSecond: 5 });
+  opened.push({ stores, apps: [app] });
+  const { text: key } = await newKey("a", "holder");
+  const { leaseId } = JSON.parse((await ask(key, acquire("r", "h"))).text);
+  const list = { method: "GET", path: "/v1/locks" };
+  const statuses = [];
+  for (let request = 0; request < 10; request += 1) statuses.push((await ask(key, list)).status);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(6);
+  const renew = { method: "POST", path: `/v1/locks/${leaseId}/renew` };
+  for (let request = 0; request < 10; request += 1) {
+    expect((await ask(key, renew)).status).toBe(200);
+  }
+  expect((await ask(key, list)).status).toBe(429);
+  expect((await ask(key, { method: "DELETE", path: `/v1/locks/${leaseId}` })).status).toBe(200);
+});
+
 it("lets an old key go on beside the one in its place, and no longer", async () => {
   const { ask, a, newKey } = await open();
   const {
