@@ -259,7 +259,7 @@ it("tells names in metrics to those alone who may list them", async () => {
   const { ask, newKey, b } = await open();
   const namesSeenBy = async (key: string) => {
     const { text } = await ask(key, { method: "GET", path: "/metrics" });
-    expect(text).toMatch(/a_total\{prefix="other"\} 3\nc 4\n$/);
+    expect(text).toMatch(/a_total\{prefix=""\} 3\nc 4\n$/);
     return text.match(/names/g)?.length ?? 0;
   };
   expect(await namesSeenBy((await newKey("default", "viewer")).text)).toBe(2);
