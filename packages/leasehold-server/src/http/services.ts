@@ -31,7 +31,7 @@ import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limit
 import { type Quota, Quotas } from "./limits/quotas.js";
 import type { Tenants } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
-import { tooMany } from "./problems.js";
+import { type ProblemError, tooMany } from "./problems.js";
 import { type AppEnv, Budget } from "./request.js";
 
 export interface Services {
@@ -71,6 +71,15 @@ export interface Services {
    * @throws LIMIT_REACHED
    */
   reserveQuota(context: Context<AppEnv>, quota: Quota, more: number): Promise<void>;
+  /** As {@link Services.reserveQuota}, but false where that throws LIMIT_REACHED. */
+  tryReserve(context: Context<AppEnv>, quota: Quota, more: number): Promise<boolean>;
+  /**
+   * Reserves what remains of the quota, at most `wanted`, and returns how much.
+   * @throws LIMIT_REACHED if none remains, unless none is wanted
+   */
+  reserveUpTo(context: Context<AppEnv>, quota: Quota, wanted: number): Promise<number>;
+  /** Returns a reservation that was not used. */
+  returnQuota(context: Context<AppEnv>, quota: Quota, unused: number): void;
   /** Draws ids for tasks without one. The ids of one request are in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
@@ -131,6 +140,18 @@ export function newServices(
   const quotas = new Quotas(env.clock, leases, tasks);
   const contention = new Contention(env.clock);
   const callsOf = newLeaseCalls({ ...ports, ...listeners, quotas, contention });
+  const mostOf = async (context: Context<AppEnv>, quota: Quota) =>
+    (await tenantsLimits.of(callerOf(context).namespace))[quota];
+  const reserve = async (
+    context: Context<AppEnv>,
+    quota: Quota,
+    more: number,
+    most: number | null,
+  ): Promise<boolean> => {
+    if (most === null) return true;
+    const take = () => quotas.take(quota, callerOf(context).namespace, more, most);
+    return budget(context).read(take);
+  };
   return {
     ...ports,
     contention,
@@ -147,13 +168,28 @@ export function newServices(
       tasks: servedTtl(tasks.capabilities.ttl, limits),
     },
     async reserveQuota(context, quota, more) {
+      const most = await mostOf(context, quota);
+      if (!(await reserve(context, quota, more, most))) throw limitReached(quota, most);
+    },
+    async tryReserve(context, quota, more) {
+      return reserve(context, quota, more, await mostOf(context, quota));
+    },
+    async reserveUpTo(context, quota, wanted) {
       const { namespace } = callerOf(context);
-      const most = (await tenantsLimits.of(namespace))[quota];
-      if (most === null) return;
-      const take = () => quotas.take(quota, namespace, more, most);
-      if (await budget(context).read(take)) return;
-      throw tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
+      const most = await mostOf(context, quota);
+      if (most === null || wanted === 0) return wanted;
+      const take = () => quotas.takeUpTo(quota, namespace, wanted, most);
+      const reserved = await budget(context).read(take);
+      if (reserved === 0) throw limitReached(quota, most);
+      return reserved;
+    },
+    returnQuota(context, quota, unused) {
+      if (unused > 0) quotas.note(quota, callerOf(context).namespace, -unused);
     },
     leaseCalls: (context, named) => callsOf(context, budget(context), named),
   };
+}
+
+function limitReached(quota: Quota, most: number | null): ProblemError {
+  return tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
 }

@@ -51,15 +51,33 @@ export class Quotas {
 
   /** Reserves `more` of the quota; false if less remains. Rejects if the store is unavailable. */
   async take(quota: Quota, namespace: string, more: number, most: number): Promise<boolean> {
+    return (await this.#reserve(quota, namespace, more, more, most)) > 0;
+  }
+
+  /** Reserves as much of the quota as remains, at most `wanted`. Rejects if the store is unavailable. */
+  async takeUpTo(quota: Quota, namespace: string, wanted: number, most: number): Promise<number> {
+    return this.#reserve(quota, namespace, wanted, 1, most);
+  }
+
+  /** @returns what was reserved: `wanted`, or what remains if that is at least `least`, or nothing */
+  async #reserve(
+    quota: Quota,
+    namespace: string,
+    wanted: number,
+    least: number,
+    most: number,
+  ): Promise<number> {
+    let room = 0;
     for (const freshMs of [FRESH_MS, SHORT_OF_ROOM_MS]) {
-      if ((await this.remaining(quota, namespace, most, freshMs)) < more) continue;
+      room = await this.remaining(quota, namespace, most, freshMs);
       // Other requests may have reserved it during the count.
       const known = this.#counts.get(`${quota}:${namespace}`);
-      if (known && most - known.value < more) continue;
-      this.note(quota, namespace, more);
-      return true;
+      if (known) room = most - known.value;
+      if (room >= wanted) break;
     }
-    return false;
+    const reserved = room >= least ? Math.min(room, wanted) : 0;
+    this.note(quota, namespace, reserved);
+    return reserved;
   }
 
   /** Adds a change that this instance made. */
