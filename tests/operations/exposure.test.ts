@@ -53,6 +53,12 @@ it("takes limits, and names one that is wrong", async () => {
   expect([code, stderr]).toEqual([64, expect.stringContaining("limits.waiters")]);
 });
 
+it("warns of a limit that has no effect", async () => {
+  const { cli } = await serve("memory:", ["--limits", "ratePerSecond=5"]);
+  const warning = await cli.until(({ err }) => err.find((line) => line.includes('"no_effect"')));
+  expect(JSON.parse(warning)).toMatchObject({ level: 40, option: "--limits ratePerSecond" });
+});
+
 it("refuses to serve other machines without a key, and says what to do", async () => {
   const { code, stderr } = await leasehold([
     "serve",

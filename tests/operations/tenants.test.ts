@@ -251,6 +251,29 @@ it("lets an admin make keys of the own namespace alone", async () => {
   expect(await listed(a)).not.toContain(key.slice(-32));
 });
 
+it("makes a key for every resource only if that is asked for, and shows prefixes of holders alone", async () => {
+  const { ask, a } = await open();
+  const make = async (body: object) => {
+    const { status, text } = await ask(a, { method: "POST", path: "/v1/keys", body });
+    return { status, body: JSON.parse(text) };
+  };
+  for (const given of [{}, { prefixes: [] }]) {
+    const refused = await make({ name: "n", role: "holder", ...given });
+    expect(refused).toMatchObject({ status: 422, body: { errors: [{ path: "prefixes" }] } });
+    expect(refused.body.errors).toHaveLength(1);
+    expect(refused.body.detail).toContain('[""] is any resource');
+  }
+  const any = await make({ name: "n", role: "holder", prefixes: [""] });
+  expect(any).toMatchObject({ status: 201, body: { prefixes: [""] } });
+  for (const role of ["viewer", "operator", "admin"]) {
+    expect(await make({ name: "n", role }), role).toMatchObject({
+      status: 201,
+      body: { prefixes: [] },
+    });
+    expect(await make({ name: "n", role, prefixes: [""] }), role).toMatchObject({ status: 422 });
+  }
+});
+
 it("enters what admins do in the audit, with actor and reason, without a secret", async () => {
   const { ask, a, stores } = await open();
   const body = { name: "n", role: "holder", prefixes: ["p/"], reason: "for the night run" };
@@ -299,7 +322,7 @@ it("tells names in metrics to those alone who may list them", async () => {
   const { ask, newKey, b } = await open();
   const namesSeenBy = async (key: string) => {
     const { text } = await ask(key, { method: "GET", path: "/metrics" });
-    expect(text).toMatch(/a_total\{prefix="other"\} 3\nc 4\n$/);
+    expect(text).toMatch(/a_total\{prefix=""\} 3\nc 4\n$/);
     return text.match(/names/g)?.length ?? 0;
   };
   expect(await namesSeenBy((await newKey("default", "viewer")).text)).toBe(2);

@@ -154,7 +154,7 @@ export function openTenants(stores: Stores, env: Env, limits: Partial<ServerLimi
     auth: "keys",
     limits: { ratePerSecond: null, lateMs: null, ...limits },
     metrics: async () =>
-      'a_total{prefix="names"} 1\nb_total{of="c",prefix="names"} 2\na_total{prefix="other"} 3\nc 4\n',
+      'a_total{prefix="names"} 1\nb_total{of="c",prefix="names"} 2\na_total{prefix=""} 3\nc 4\n',
   });
   return {
     app,

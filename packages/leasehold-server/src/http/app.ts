@@ -221,7 +221,7 @@ export function createApp(options: AppOptions): ServerApp {
   const anyone: Caller = {
     namespace,
     role: "admin",
-    prefixes: [""],
+    prefixes: [],
     actor: "anyone",
     keyId: null,
   };

@@ -13,7 +13,7 @@ const MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const FRESH_MS = 1_000;
 
 /** Lines with a label that carries a name, except the one for all other names. */
-const NAMES = /^.*[{,](?:prefix|resource|election)="(?!other").*\n/gm;
+const NAMES = /^.*[{,](?:prefix|resource|election)="(?!").*\n/gm;
 
 export function metricsRoute(
   app: App,
