@@ -214,7 +214,7 @@ export function createApp(options: AppOptions): ServerApp {
     tasks,
     pauses,
     activities,
-    mostWaiters: limits.waiters,
+    limits,
   });
   const admission = new Admission(env, limits);
   const tenantsLimits = new TenantsLimits(limits, control, env.clock);
