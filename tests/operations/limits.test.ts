@@ -224,13 +224,12 @@ it("lets a tenant have a thousand keys, until it revokes some", async () => {
   expectProblem(await ask("GET", "/v1/keys?cursor=x"), 422, "INVALID_REQUEST");
 });
 
-it("lets a tenant wait so many times at once", async () => {
+it("lets so many claims of a tenant wait at once", async () => {
   const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, waiters: 1 } });
   const gone = new AbortController();
   const next = { processor: "w", waitMs: 30_000 };
   const waiting = ask("POST", "/api/tasks/next", next, { signal: gone.signal });
   expectProblem(await ask("POST", "/api/tasks/next", next), 429, "LIMIT_REACHED");
-  expectProblem(await ask("GET", "/v1/events"), 429, "LIMIT_REACHED");
   // A waiter that has gone makes room.
   gone.abort();
   await waiting;

@@ -3,9 +3,8 @@
  * so any number of instances can share one database. It has no logic of leases or tasks: routes check
  * their input, call the port, and turn outcomes into statuses.
  */
-import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { type Env, InvalidOptionError, type LeaseStore, type Logger } from "leasehold";
+import { type Env, InvalidOptionError, type LeaseStore } from "leasehold";
 import {
   type Control,
   type GeneratorState,
@@ -20,12 +19,12 @@ import {
   systemEnv,
   type TaskListener,
   type TaskStore,
-  withoutLeaseIds,
 } from "leasehold/internal";
 import { REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import { MAX_SECONDS } from "../protocol/index.js";
 import { checkMay, needOf } from "./auth/access.js";
 import { type Auth, Authenticator } from "./auth/authenticate.js";
+import { noteAuthenticated } from "./auth/authenticated.js";
 import type { Caller } from "./auth/caller.js";
 import { checkBasePath } from "./base-path.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
@@ -48,6 +47,7 @@ import {
   toResponse,
 } from "./problems.js";
 import { type AppEnv, budgetOf, itemsOf, requestIdOf } from "./request.js";
+import { RequestLog } from "./request-log.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
@@ -213,7 +213,7 @@ export function createApp(options: AppOptions): ServerApp {
     tasks,
     pauses,
     activities,
-    mostWaiters: limits.waiters,
+    limits,
   });
   const admission = new Admission(env, limits);
   const tenantsLimits = new TenantsLimits(limits, control, env.clock);
@@ -253,6 +253,7 @@ export function createApp(options: AppOptions): ServerApp {
       onReplaced: recorder?.record,
     },
   );
+  const requestLog = new RequestLog(env);
   let closing = false;
 
   const app = newApp(basePath);
@@ -267,7 +268,7 @@ export function createApp(options: AppOptions): ServerApp {
     context.set("requestId", requestIdOf(context.req.header(REQUEST_ID_HEADER), env));
     await next();
     context.res.headers.set(REQUEST_ID_HEADER, context.get("requestId"));
-    logAnswer(env.logger, context, env.clock.monotonic() - startMs);
+    requestLog.note(context, env.clock.monotonic() - startMs);
   });
   if (options.console) app.use(servesConsole(options.console, basePath));
   // A separate middleware: the one above continues when this one throws.
@@ -285,6 +286,7 @@ export function createApp(options: AppOptions): ServerApp {
     const keeps = urgency === "keeps" && (need === "hold" || need === "work");
     const caller = await authenticator.callerOf(raw, keeps);
     context.set("caller", caller);
+    noteAuthenticated(raw);
     const leave = await tenantAdmission.enter({ caller, urgency, path, headers: raw.headers });
     try {
       checkMay(caller, need);
@@ -347,44 +349,9 @@ export function createApp(options: AppOptions): ServerApp {
       unobserve?.();
       admission.close();
       activities.close();
+      requestLog.close();
       await tenants.close();
       await Promise.all(background.map((work) => work.stop()));
     },
   };
-}
-
-/** Logs one line per request. Bodies and queries may contain lease ids, so they are never logged. */
-function logAnswer(logger: Logger, context: Context<AppEnv>, durationMs: number): void {
-  const { status } = context.res;
-  // Undefined on public routes, and if the caller was not authenticated.
-  const caller = context.get("caller") as Caller | undefined;
-  const fields = {
-    requestId: context.get("requestId"),
-    method: context.req.method,
-    path: loggedPath(context.req.path),
-    status,
-    durationMs: Math.round(durationMs),
-    ...(caller?.keyId && { actor: caller.actor }),
-  };
-  if (status < 400) {
-    logger.debug({ event: "request_answered", ...fields }, "request answered");
-    return;
-  }
-  const problem = context.error && problemOf(context.error);
-  const refusal = { ...fields, code: problem?.code };
-  if (status < 500) {
-    logger.info({ event: "request_refused", ...refusal }, "request refused");
-    return;
-  }
-  const failure = { event: "request_failed", ...refusal, err: problem?.cause };
-  if (problem?.code === "INTERNAL") logger.error(failure, "request failed");
-  else logger.warn(failure, "request failed");
-}
-
-/** Some routes have a lease id in the path, and clients may send one to any path, in any encoding. */
-function loggedPath(path: string): string {
-  const spelled = path.replace(/%([2-7][0-9a-f])/gi, (_, code: string) =>
-    String.fromCharCode(Number.parseInt(code, 16)),
-  );
-  return withoutLeaseIds(spelled);
 }

@@ -119,8 +119,9 @@ function findFault(
     }
     return;
   }
-  for (const key in value) {
-    const fault = findFault((value as { readonly [key: string]: Json })[key], depth - 1);
+  const object = value as { readonly [key: string]: Json };
+  for (const key in object) {
+    const fault = findFault(object[key], depth - 1);
     if (fault) return { ...fault, path: [key, ...fault.path] };
   }
 }

@@ -26,8 +26,13 @@ export interface ServerLimits {
    * late. Default 250, a quarter of the shortest TTL; null: no adaptation.
    */
   readonly lateMs: number | null;
-  /** Maximum number of waiting claims and event streams of one tenant. Default 1,000. */
+  /**
+   * Maximum number of waiting claims of one tenant. One key may have at most half of them, so that it cannot
+   * stop the workers of others. Default 2,000.
+   */
   readonly waiters: number;
+  /** Maximum number of event streams of one tenant; one key may have at most half of them. Default 2,000. */
+  readonly streams: number;
   /** Live leases of a tenant without a limit of its own. Default null: unlimited. */
   readonly leases: number | null;
   /** Unfinished tasks of a tenant without a limit of its own. Default null: unlimited. */
@@ -70,7 +75,8 @@ export const DEFAULT_LIMITS: ServerLimits = {
   longestTtlMs: 3_600_000,
   inFlight: 1_000,
   lateMs: 250,
-  waiters: 1_000,
+  waiters: 2_000,
+  streams: 2_000,
   leases: null,
   tasks: null,
   ratePerSecond: 1_000,
@@ -99,6 +105,7 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
     inFlight: true,
     lateMs: true,
     waiters: true,
+    streams: true,
     leases: true,
     tasks: true,
     ratePerSecond: true,
