@@ -17,7 +17,8 @@ const MAX_PREFIXES = 100;
 
 export const Reason = z
   .string()
-  .min(1)
+  // Blank, too: one problem for one mistake.
+  .min(1, { error: "must not be blank", abort: true })
   .max(1_000)
   .refine((text) => text.trim() !== "", "must not be blank")
   .refine((text) => text.isWellFormed() && !text.includes("\0"), "must be well-formed")
