@@ -170,7 +170,7 @@ function recorded({ state, retryInMs }: Recorded): FailOutcome {
 }
 
 export function claimedTask(row: ClaimedRow): ClaimedTask {
-  const { expiresAt, now, ttlMs, data, scheduledAt, ...task } = row;
+  const { expiresAt, now, ttlMs, data, scheduledAt, notified: _, ...task } = row;
   return {
     ...task,
     data: decode(data),
