@@ -46,7 +46,7 @@ import {
   tooMany,
   toResponse,
 } from "./problems.js";
-import { type AppEnv, budgetOf, itemsOf, requestIdOf } from "./request.js";
+import { budgetOf, itemsOf, requestIdOf } from "./request.js";
 import { RequestLog } from "./request-log.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";

@@ -113,8 +113,9 @@ function findFault(
   if (depth === 0) return { path: [], problem: `is nested more than ${LIMITS.depth} levels deep` };
   // Without Object.entries: of a large body they would be a hundred thousand arrays more.
   if (Array.isArray(value)) {
-    for (let index = 0; index < value.length; index += 1) {
-      const fault = findFault(value[index], depth - 1);
+    const items: readonly Json[] = value;
+    for (let index = 0; index < items.length; index += 1) {
+      const fault = findFault(items[index], depth - 1);
       if (fault) return { ...fault, path: [index, ...fault.path] };
     }
     return;
