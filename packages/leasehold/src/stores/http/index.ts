@@ -78,10 +78,13 @@ export function http(options: HttpOptions): StoreSource<Stores> {
         opening.close();
         throw error;
       });
-      const { namespace, ...capabilities } = body as wire.ServerCapabilities;
-      // A server of an older version announces no limit, and has these.
-      const { maxBodyBytes: announced = maxBodyBytes } = capabilities;
-      const connection: Connection = { ...asking, namespace, maxBodyBytes: announced };
+      // A server of an older version announces no limit, and has the one above.
+      const { namespace, ...capabilities } = { maxBodyBytes, ...(body as wire.ServerCapabilities) };
+      const connection: Connection = {
+        ...asking,
+        namespace,
+        maxBodyBytes: capabilities.maxBodyBytes,
+      };
       const client = new HttpClient(connection);
       const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);
       const tasks = retryingTasks(new HttpTaskStore(connection, capabilities.tasks), env);
