@@ -49,7 +49,7 @@ export interface ServerLimits {
   readonly bodyBytes: number;
   /**
    * Requests of one tenant in flight, without waits: of renewals and releases, and of all others, each. Default 256;
-   * null: unlimited. Only tenants with keys can be told apart.
+   * null: unlimited. Only tenants with keys can be distinguished.
    */
   readonly tenantInFlight: number | null;
   /** Bytes of the bodies of one tenant's requests in flight. Default 1 MiB; null: unlimited. */

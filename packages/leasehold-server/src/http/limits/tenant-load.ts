@@ -48,7 +48,7 @@ export class TenantLoads {
   }
 
   /**
-   * @param tenant null: callers cannot be told apart, and only the sum of all bodies is bounded
+   * @param tenant null: callers cannot be distinguished, and only the sum of all bodies is bounded
    * @returns the function to call when the request is answered; a text: why it is refused
    */
   enter(
