@@ -5,11 +5,8 @@
  */
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { type Env, InvalidOptionError, type LeaseStore, type Logger } from "leasehold";
+import type { Env, Logger } from "leasehold";
 import {
-  type Control,
-  type GeneratorState,
-  type GrantHistory,
   KEEP_ENDED_KEYS_MS,
   observed,
   type Repeating,
@@ -19,22 +16,22 @@ import {
   startRecorder,
   systemEnv,
   type TaskListener,
-  type TaskStore,
   withoutLeaseIds,
 } from "leasehold/internal";
 import { REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import { MAX_SECONDS } from "../protocol/index.js";
-import { checkMay, needOf } from "./auth/access.js";
-import { type Auth, Authenticator } from "./auth/authenticate.js";
+import { type AppOptions, checkOptions, type ServerApp } from "./app-options.js";
+import { checkMay, needOf, routeOf } from "./auth/access.js";
+import { Authenticator } from "./auth/authenticate.js";
+import { checkBootstrap } from "./auth/bootstrap.js";
 import type { Caller } from "./auth/caller.js";
-import { checkBasePath } from "./base-path.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
-import { type ConsoleFiles, servesConsole } from "./console/static.js";
+import { servesConsole } from "./console/static.js";
 import { UnhandledKinds } from "./console/unhandled.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
 import { Admission, type Urgency, urgencyOf } from "./limits/admission.js";
-import { Rates, resolveLimits, type ServerLimits, TenantsLimits } from "./limits/limits.js";
+import { Rates, resolveLimits, TenantsLimits } from "./limits/limits.js";
 import { Tenants } from "./limits/tenants.js";
 import { Pauses } from "./operations/pauses.js";
 import {
@@ -51,88 +48,6 @@ import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
 import { measuredRequests, observeStores } from "./telemetry.js";
-
-export interface AppOptions {
-  readonly leases: LeaseStore;
-  readonly tasks: TaskStore;
-  readonly generator: GeneratorState;
-  /**
-   * Stores grants that newer ones replaced. The app writes them about once a second, after the new
-   * grant, and keeps them for a week. Default: replaced grants are not kept.
-   */
-  readonly history?: GrantHistory | undefined;
-  /** Keys, the audit, pauses and limits. Default: none; routes that need them return 501. */
-  readonly control?: Control | undefined;
-  /**
-   * Whether requests need a key. `keys`: always. `ifAny`: from when the control store first has one;
-   * the app checks every 2 s. `none`: never, and every caller is an admin. Default `ifAny`. A request
-   * with a key uses the key's namespace, a request without one uses {@link AppOptions.namespace}.
-   */
-  readonly auth?: Auth;
-  /**
-   * Host names that requests without a key must use, in Host and in the Origin that browsers send, like
-   * `localhost` or `[::1]`. Otherwise any web page could send requests through a visitor's browser.
-   * Default: any host, for apps that check hosts themselves.
-   */
-  readonly trustedHosts?: readonly string[];
-  /** Limits of this instance. Default: {@link DEFAULT_LIMITS}. */
-  readonly limits?: Partial<ServerLimits>;
-  /** Clock, randomness, logger and telemetry. Default: the system's, without logs and metrics. */
-  readonly env?: Partial<Env>;
-  /** Returns the metrics in Prometheus's text format, for GET /metrics. Default: it returns 501. */
-  readonly metrics?: () => Promise<string>;
-  /** The namespace of requests without a key. Default `default`. */
-  readonly namespace?: string;
-  /**
-   * The path below which clients reach the app, like `/leasehold`. Other paths return 404. Default
-   * none: the app is the whole origin, or a mount strips the path.
-   */
-  readonly basePath?: string;
-  /** Shown by /healthz and in the OpenAPI document. */
-  readonly version: string;
-  /** The console to serve beside the API, as `consoleFiles()` reads it on Node. Default: none. */
-  readonly console?: ConsoleFiles | null;
-  /** Name of the stores' engine, for people: `postgres`, `memory`. Default: not shown. */
-  readonly engine?: string;
-  /** Receives the task events of this instance. */
-  readonly onTaskEvent?: TaskListener;
-  /** Receives the lease events of this instance. */
-  readonly onLeaseEvent?: LeaseListener;
-}
-
-export interface ServerApp {
-  /** The option of the same name; absent: none. */
-  readonly basePath?: string;
-  /** Answers any request. Never rejects. */
-  fetch(request: Request): Promise<Response>;
-  /**
-   * The response of `fetch` to a request with this head if the instance is overloaded, otherwise null.
-   * Hosts can send it before they create a Request, which costs several times as much.
-   * @example
-   * ```ts
-   * import { openStores } from "leasehold";
-   * import { createApp } from "leasehold-server";
-   *
-   * const stores = await openStores("memory:");
-   * const app = createApp({ ...stores, version: "1.0.0" });
-   * const head = { method: "GET", url: "/v1/leases", requestId: undefined };
-   * console.log(app.refusal?.(head)?.status ?? "admitted");
-   * await app.close();
-   * await stores.close();
-   * ```
-   */
-  refusal?(head: {
-    readonly method: string;
-    readonly url: string;
-    readonly requestId: string | undefined;
-  }): Refusal | null;
-  /**
-   * Ends the waits of /api/tasks/next and the streams of /v1/events, refuses later requests (503),
-   * writes pending history and stops the background work. The stores stay open: the caller that opened
-   * them closes them.
-   */
-  close(): Promise<void>;
-}
 
 const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
 /** A caller renews each lease that it acquires several times within each TTL. */
@@ -166,17 +81,11 @@ export function createApp(options: AppOptions): ServerApp {
     version,
     auth = "ifAny",
     metrics,
+    bootstrapToken,
     onTaskEvent,
     onLeaseEvent,
   } = options;
-  checkBasePath(basePath);
-  if (auth === "keys" && !control) {
-    throw new InvalidOptionError("auth", "cannot be keys without a control store");
-  }
-  // Clients fence with the tokens in its responses.
-  if (options.leases.capabilities.tokens === false) {
-    throw new InvalidOptionError("leases", "without fencing tokens cannot be served");
-  }
+  checkOptions(options, auth);
   const env: Env = { ...systemEnv, ...options.env };
   const { telemetry, clock } = env;
   const serving = { serves: true, namesOf: namespace };
@@ -227,7 +136,7 @@ export function createApp(options: AppOptions): ServerApp {
     keyId: null,
   };
   const authenticator = new Authenticator(
-    { auth, keys: control?.keys, anyone, hosts: options.trustedHosts },
+    { auth, keys: control?.keys, anyone, hosts: options.trustedHosts, bootstrapToken },
     env,
   );
   const services = newServices(
@@ -281,6 +190,7 @@ export function createApp(options: AppOptions): ServerApp {
       const caller = await authenticator.callerOf(context.req.raw, keeps);
       context.set("caller", caller);
       await checkRate(caller, urgency);
+      checkBootstrap(caller, routeOf(context));
       checkMay(caller, need);
     }
     await next();

@@ -1,4 +1,5 @@
-export { type AppOptions, createApp, type ServerApp } from "./app.js";
+export { createApp } from "./app.js";
+export type { AppOptions, ServerApp } from "./app-options.js";
 export type { Auth } from "./auth/authenticate.js";
 export { consoleFiles } from "./console/console-files.js";
 export { type ConsoleFile, type ConsoleFiles } from "./console/static.js";

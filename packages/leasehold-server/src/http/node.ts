@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { systemClock } from "leasehold/internal";
 import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
-import type { ServerApp } from "./app.js";
+import type { ServerApp } from "./app-options.js";
 import { ProblemError, toResponse } from "./problems.js";
 
 /** Node's IncomingMessage with the properties that frameworks add. */

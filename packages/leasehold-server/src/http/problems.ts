@@ -164,6 +164,16 @@ export function notAllowed(
   });
 }
 
+/** @param hadCredentials whether the request had any: by RFC 6750 only then the challenge names an error */
+export function unauthenticated(detail: string, hadCredentials = true): ProblemError {
+  const challenge = 'Bearer realm="leasehold"';
+  return new ProblemError("UNAUTHENTICATED", detail, {
+    headers: {
+      "www-authenticate": hadCredentials ? `${challenge}, error="invalid_token"` : challenge,
+    },
+  });
+}
+
 export function invalid(errors: NonNullable<Problem["errors"]>): ProblemError {
   const [first] = errors;
   const detail = first ? `${first.path || "the body"}: ${first.problem}` : "the request is invalid";

@@ -22,7 +22,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
   const env = manualEnv({ logger: { debug: log, info: log, warn: log, error: log } });
   const records = new Map<string, KeyRecord>();
   const asked: string[] = [];
-  const state = { fails: false, waits: Promise.resolve() };
+  const state = { fails: false, existed: false, waits: Promise.resolve() };
   const store: KeyStore = {
     async find(id) {
       asked.push(id);
@@ -38,8 +38,14 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
       if (state.fails) throw new StoreUnavailableError("unavailable", { outcome: "none" });
       return records.size > 0;
     },
+    async existed() {
+      if (state.fails) throw new StoreUnavailableError("unavailable", { outcome: "none" });
+      return state.existed || records.size > 0;
+    },
   };
-  const authenticator = new Authenticator({ auth, keys: store, anyone: ANYONE, hosts }, env);
+  const newAuthenticator = () =>
+    new Authenticator({ auth, keys: store, anyone: ANYONE, hosts }, env);
+  const authenticator = newAuthenticator();
   const add = (change: Partial<KeyRecord> = {}) => {
     const { id, text, digest } = newKeyText(env.random);
     const record: KeyRecord = {
@@ -63,7 +69,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
       new Request("http://x", { headers: authorization === null ? {} : { authorization } }),
       keeps,
     );
-  return { env, records, asked, state, authenticator, add, come, logged };
+  return { env, records, asked, state, authenticator, newAuthenticator, add, come, logged };
 }
 
 const refused = { code: "UNAUTHENTICATED" };
@@ -389,6 +395,35 @@ test("requests need no key until the first one exists, and need one from then on
   await authenticator.stop();
   expect(env.clock.pendingTimers).toBe(0);
 });
+
+test("requests need a key for good, also from a server that starts after the last key has ended", async () => {
+  const { state, newAuthenticator } = setUp("ifAny");
+  // All keys were collected.
+  state.existed = true;
+  const restarted = newAuthenticator();
+  await expect(restarted.callerOf(new Request("http://x"), false)).rejects.toMatchObject(refused);
+  await restarted.stop();
+});
+
+test.each(["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via"])(
+  "a request without a key and with the header %s is refused, because its caller may be anywhere",
+  async (header) => {
+    const headers = { [header]: "127.0.0.1" };
+    const local = setUp("ifAny", ["localhost"]);
+    const forwarded = () => new Request("http://localhost/v1/keys", { headers });
+    const coming = local.authenticator.callerOf(forwarded(), false);
+    const message = expect.stringContaining("leasehold keys create");
+    await expect(coming).rejects.toMatchObject({ code: "FORBIDDEN", message });
+    // The host has authenticated the caller.
+    const { authenticator } = setUp("none", ["localhost"]);
+    expect(await authenticator.callerOf(forwarded(), false)).toBe(ANYONE);
+    // A key says who the caller is, wherever that is.
+    const { text } = local.add();
+    const withKey = { ...headers, authorization: `Bearer ${text}` };
+    const request = new Request("http://localhost/v1/keys", { headers: withKey });
+    expect(await local.authenticator.callerOf(request, false)).toMatchObject({ role: "viewer" });
+  },
+);
 
 test.each<Auth>(["none", "ifAny"])(
   "with %s, a key is never ignored: a known one gives its tenant, another is refused",

@@ -1,6 +1,7 @@
 /** The caller of a request. It comes from the credential only, never from the request's content. */
 import type { Role } from "leasehold/internal";
 import { invalid, ProblemError } from "../problems.js";
+import type { BootstrapToken } from "./bootstrap.js";
 
 /** Leases on tasks are listed as resources with this prefix. */
 export const TASK_PREFIX = "task:";
@@ -22,10 +23,12 @@ export interface Caller {
   readonly role: Role;
   /** For a holder: the resources that it may lease begin with one of these; `""` allows all. */
   readonly prefixes: readonly string[];
-  /** For the audit and the logs: `key:<id>`, or `anyone` while no key is required. */
+  /** For the audit and the logs: `key:<id>`, `bootstrap`, or `anyone` while no key is required. */
   readonly actor: string;
   /** The id of its key; null while none is required. */
   readonly keyId: string | null;
+  /** The token that it sent instead of a key. */
+  readonly bootstrap?: BootstrapToken;
 }
 
 export function callerOf(context: { get(name: "caller"): Caller }): Caller {

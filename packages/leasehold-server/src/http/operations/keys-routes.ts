@@ -21,7 +21,7 @@ import {
   RotateBody,
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
-import { ProblemError, tooMany } from "../problems.js";
+import { invalid, ProblemError, tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
 import {
   type App,
@@ -80,10 +80,14 @@ export function keyRoutes(app: App, services: Services): void {
     async (context) => {
       const { prefixes = [""], reason, ...wanted } = context.req.valid("json");
       const control = controlOf(services);
-      const { namespace } = callerOf(context);
+      const { namespace, bootstrap } = callerOf(context);
+      if (bootstrap && wanted.role !== "admin") {
+        throw invalid([{ path: "role", problem: "of the first key must be admin" }]);
+      }
       const by = byCaller(context, reason);
       const make = () => createKey(control, random, { ...wanted, namespace, prefixes }, by);
-      const made = await services.budget(context).change(make).catch(refused);
+      const change = () => services.budget(context).change(make);
+      const made = await (bootstrap ? bootstrap.use(change) : change()).catch(refused);
       return context.json(toWireMade(made), 201, NO_STORE);
     },
   );
