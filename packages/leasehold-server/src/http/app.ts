@@ -30,9 +30,10 @@ import { servesConsole } from "./console/static.js";
 import { UnhandledKinds } from "./console/unhandled.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
-import { Admission, type Urgency, urgencyOf } from "./limits/admission.js";
+import { Admission } from "./limits/admission.js";
 import { Rates, resolveLimits, TenantsLimits } from "./limits/limits.js";
 import { Tenants } from "./limits/tenants.js";
+import { Urgencies, type Urgency, urgencyOfRoute } from "./limits/urgency.js";
 import { Pauses } from "./operations/pauses.js";
 import {
   notJson,
@@ -184,13 +185,14 @@ export function createApp(options: AppOptions): ServerApp {
     }
     const need = needOf(context);
     if (need !== "public") {
-      const urgency = urgencyOf(context.req.method, context.req.path);
+      const route = routeOf(context);
+      const urgency = urgencyOfRoute(route);
       // Operator actions never use a cached key: a revoked key must not work for them.
       const keeps = urgency === "keeps" && (need === "hold" || need === "work");
       const caller = await authenticator.callerOf(context.req.raw, keeps);
       context.set("caller", caller);
       await checkRate(caller, urgency);
-      checkBootstrap(caller, routeOf(context));
+      checkBootstrap(caller, route);
       checkMay(caller, need);
     }
     await next();
@@ -224,6 +226,8 @@ export function createApp(options: AppOptions): ServerApp {
 
   declareRoutes(app, services, { version, basePath, namespace, metrics, engine: options.engine });
 
+  const urgencies = new Urgencies(app);
+
   const background: Repeating[] = [
     startReaper(tasks, env),
     startCollector(leases, env),
@@ -246,11 +250,11 @@ export function createApp(options: AppOptions): ServerApp {
   return {
     basePath,
     refusal({ method, url, requestId }) {
-      if (!admission.isFull || urgencyOf(method, url) !== "demands") return null;
+      if (!admission.isFull || urgencies.ofHead(method, url) !== "demands") return null;
       return refuse(requestId);
     },
     async fetch(request) {
-      if (urgencyOf(request.method, request.url) !== "demands") return app.fetch(request);
+      if (urgencies.of(request) !== "demands") return app.fetch(request);
       const leave = admission.enter();
       if (!leave) {
         const { body, ...init } = refuse(request.headers.get(REQUEST_ID_HEADER) ?? undefined);

@@ -1,7 +1,6 @@
 /** The caller of a request. It comes from the credential only, never from the request's content. */
 import type { Role } from "leasehold/internal";
 import { invalid, ProblemError } from "../problems.js";
-import type { BootstrapToken } from "./bootstrap.js";
 
 /** Leases on tasks are listed as resources with this prefix. */
 export const TASK_PREFIX = "task:";
@@ -27,8 +26,8 @@ export interface Caller {
   readonly actor: string;
   /** The id of its key; null while none is required. */
   readonly keyId: string | null;
-  /** The token that it sent instead of a key. */
-  readonly bootstrap?: BootstrapToken;
+  /** For a caller with the bootstrap token instead of a key: creates the first key. */
+  readonly bootstrap?: { use<T>(create: () => Promise<T>): Promise<T> };
 }
 
 export function callerOf(context: { get(name: "caller"): Caller }): Caller {
