@@ -1,8 +1,8 @@
 /** Which machines can reach a server, and whether it requires API keys. */
-import { isIP } from "node:net";
 import type { Logger, Stores } from "leasehold";
 import { newLeaseId, systemRandom } from "leasehold/internal";
 import type { Auth } from "../http/index.js";
+import { isLoopback } from "../protocol/index.js";
 import { UsageError } from "./failures.js";
 
 export interface Exposure {
@@ -74,16 +74,6 @@ export async function logAccess(
   } else {
     logger.warn({ host }, "no API key: any caller that reaches this address may do everything");
   }
-}
-
-/** Host names that a server without keys accepts, as they appear in URLs. */
-export const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"] as const;
-
-/** Names and addresses that no other machine reaches. */
-function isLoopback(host: string): boolean {
-  const bare = host.replace(/^\[(.*)\]$/, "$1").toLowerCase();
-  if (bare === "localhost" || bare === "::1") return true;
-  return isIP(bare) === 4 && bare.startsWith("127.");
 }
 
 const REFUSED = (host: string) => `other machines can reach ${host}, and there is no API key`;

@@ -12,9 +12,10 @@ import {
   type ServerApp,
   type ServerLimits,
 } from "../http/index.js";
+import { LOOPBACK_HOSTS } from "../protocol/index.js";
 import { checkDirectories, directoryOf } from "./directories.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
-import { accessFor, type Exposure, LOOPBACK_HOSTS, logAccess } from "./exposure.js";
+import { accessFor, type Exposure, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
 import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
 import { EMBEDDED, integer, notBlank, ownWhereOf, type Where, withDatabase } from "./options.js";
@@ -94,7 +95,7 @@ async function serve(where: Where, options: Options): Promise<void> {
       ...stores,
       env,
       ...access,
-      ...(options.insecureNoKeys ? {} : { trustedHosts: [...LOOPBACK_HOSTS, options.host] }),
+      trustedHosts: options.insecureNoKeys ? "any" : [...LOOPBACK_HOSTS, options.host],
       ...(options.limits && { limits: options.limits }),
       metrics,
       console: files,

@@ -13,6 +13,7 @@ import type { ConsoleFiles } from "./console/static.js";
 import type { LeaseListener } from "./lease-calls.js";
 import type { ServerLimits } from "./limits/limits.js";
 import type { Refusal } from "./problems.js";
+import type { Connection } from "./request.js";
 
 export interface AppOptions {
   readonly leases: LeaseStore;
@@ -27,8 +28,9 @@ export interface AppOptions {
   readonly control?: Control | undefined;
   /**
    * Whether requests need a key. `keys`: always. `ifAny`: from the first key in the control store on, for good;
-   * the app checks every 2 s. `none`: never, and every caller is an admin. Default `ifAny`. A request
-   * with a key uses the key's namespace, a request without one uses {@link AppOptions.namespace}.
+   * the app checks every 2 s; before, only programs of this machine have access. `none`: never, and every
+   * caller is an admin: for hosts that authenticate callers themselves. Default `keys`. A request with a key
+   * uses the key's namespace, a request without one uses {@link AppOptions.namespace}.
    */
   readonly auth?: Auth;
   /**
@@ -37,12 +39,12 @@ export interface AppOptions {
    */
   readonly bootstrapToken?: string | undefined;
   /**
-   * Host names that requests without a key must use, in Host and in the Origin that browsers send, like
-   * `localhost` or `[::1]`. Otherwise any web page could send requests through a visitor's browser.
-   * With `ifAny`, requests without a key that a proxy forwards are then refused too.
-   * Default: any host, for apps that check hosts themselves.
+   * Host names that requests without a key must use, like `localhost` or `[::1]`; `any`: any. With `ifAny`, the
+   * default is the names of this machine. Names also refuse requests that a proxy forwards, and names of this
+   * machine those from other addresses. With `none`, the default is `any`; names apply to the Origin that browsers
+   * send, too. With `ifAny`, the Origin must be the app's own, whatever this says.
    */
-  readonly trustedHosts?: readonly string[];
+  readonly trustedHosts?: readonly string[] | "any";
   /** Limits of this instance. Default: {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<ServerLimits>;
   /** Clock, randomness, logger and telemetry. Default: the system's, without logs and metrics. */
@@ -71,8 +73,12 @@ export interface AppOptions {
 export interface ServerApp {
   /** The option of the same name; absent: none. */
   readonly basePath?: string;
-  /** Answers any request. Never rejects. */
-  fetch(request: Request): Promise<Response>;
+  /**
+   * Answers any request. Never rejects.
+   * @param connection its remote address, which {@link nodeHandler} and {@link listen} tell: with `auth: "ifAny"`,
+   *   other machines have no access without a key
+   */
+  fetch(request: Request, connection?: Connection): Promise<Response>;
   /**
    * The response of `fetch` to a request with this head if the instance is overloaded, otherwise null.
    * Hosts can send it before they create a Request, which costs several times as much.
@@ -107,7 +113,10 @@ export function checkOptions(options: AppOptions, auth: Auth): void {
   const { basePath, control, bootstrapToken, leases } = options;
   checkBasePath(basePath ?? "");
   if (auth === "keys" && !control) {
-    throw new InvalidOptionError("auth", "cannot be keys without a control store");
+    throw new InvalidOptionError(
+      "auth",
+      'is keys by default, which needs a control store: pass one, or auth: "none" if your host authenticates callers, or "ifAny" for programs of this machine',
+    );
   }
   if (bootstrapToken !== undefined && auth !== "keys") {
     throw new InvalidOptionError("bootstrapToken", 'needs auth: "keys"');

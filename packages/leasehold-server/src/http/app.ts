@@ -80,7 +80,7 @@ export function createApp(options: AppOptions): ServerApp {
     namespace = "default",
     basePath = "",
     version,
-    auth = "ifAny",
+    auth = "keys",
     metrics,
     bootstrapToken,
     onTaskEvent,
@@ -189,7 +189,7 @@ export function createApp(options: AppOptions): ServerApp {
       const urgency = urgencyOfRoute(route);
       // Operator actions never use a cached key: a revoked key must not work for them.
       const keeps = urgency === "keeps" && (need === "hold" || need === "work");
-      const caller = await authenticator.callerOf(context.req.raw, keeps);
+      const caller = await authenticator.callerOf(context.req.raw, keeps, addressOf(context));
       context.set("caller", caller);
       await checkRate(caller, urgency);
       checkBootstrap(caller, route);
@@ -253,15 +253,15 @@ export function createApp(options: AppOptions): ServerApp {
       if (!admission.isFull || urgencies.ofHead(method, url) !== "demands") return null;
       return refuse(requestId);
     },
-    async fetch(request) {
-      if (urgencies.of(request) !== "demands") return app.fetch(request);
+    async fetch(request, connection) {
+      if (urgencies.of(request) !== "demands") return app.fetch(request, connection);
       const leave = admission.enter();
       if (!leave) {
         const { body, ...init } = refuse(request.headers.get(REQUEST_ID_HEADER) ?? undefined);
         return new Response(body, init);
       }
       try {
-        return await app.fetch(request);
+        return await app.fetch(request, connection);
       } finally {
         leave();
       }
@@ -275,6 +275,12 @@ export function createApp(options: AppOptions): ServerApp {
       await Promise.all(background.map((work) => work.stop()));
     },
   };
+}
+
+/** Hosts may pass other things than a connection. */
+function addressOf({ env }: Context<AppEnv>): string | undefined {
+  const { remoteAddress }: { remoteAddress?: unknown } = env ?? {};
+  return typeof remoteAddress === "string" ? remoteAddress : undefined;
 }
 
 /** Logs one line per request. Bodies and queries may contain lease ids, so they are never logged. */

@@ -66,7 +66,8 @@ export function requestListener(
   const handle = getRequestListener(
     (request, { incoming }) => {
       const whole = withBody(request, incoming as Incoming);
-      return whole instanceof ProblemError ? answer(whole) : app.fetch(whole);
+      const { remoteAddress } = incoming.socket;
+      return whole instanceof ProblemError ? answer(whole) : app.fetch(whole, { remoteAddress });
     },
     { ...options, errorHandler: (error) => answer(malformed(error)) },
   );

@@ -26,10 +26,11 @@ import {
   repeat,
   withTimeout,
 } from "leasehold/internal";
+import { LOOPBACK_HOSTS } from "../../protocol/index.js";
 import { ProblemError, storeProblem, tooMany, unauthenticated } from "../problems.js";
 import { BootstrapToken } from "./bootstrap.js";
 import type { Caller } from "./caller.js";
-import { checkHosts, checkNotForwarded } from "./keyless.js";
+import { checkHost, checkKeyless, type TrustedHosts } from "./keyless.js";
 
 /** `none`: every caller is an admin; `ifAny`: the same until the first key; `keys`: a key is required. */
 export type Auth = "none" | "ifAny" | "keys";
@@ -58,8 +59,8 @@ export interface AuthOptions {
   readonly keys: KeyStore | undefined;
   /** The caller of all requests while no key is required. */
   readonly anyone: Caller;
-  /** Host names that requests must use while no key is required; undefined: any. */
-  readonly hosts: readonly string[] | undefined;
+  /** Host names that requests must use while no key is required. Default: any with `none`, otherwise loopback. */
+  readonly hosts: TrustedHosts | undefined;
   /** Creates the first key; undefined: none. */
   readonly bootstrapToken?: string | undefined;
 }
@@ -75,7 +76,7 @@ export class Authenticator {
   readonly #auth: Auth;
   readonly #env: Env;
   readonly #anyone: Caller;
-  readonly #hosts: readonly string[] | undefined;
+  readonly #hosts: TrustedHosts;
   readonly #known = new Map<string, CachedRead<KeyRecord>>();
   readonly #unknown = new Map<string, CachedRead<null>>();
   readonly #reading = new Map<string, Promise<CachedRead<KeyRecord | null>>>();
@@ -92,7 +93,7 @@ export class Authenticator {
     this.#keys = keys;
     this.#env = env;
     this.#anyone = anyone;
-    this.#hosts = hosts;
+    this.#hosts = hosts ?? (auth === "none" ? "any" : LOOPBACK_HOSTS);
     if (keys && bootstrapToken !== undefined) {
       this.#bootstrap = new BootstrapToken(bootstrapToken, keys);
     }
@@ -104,17 +105,15 @@ export class Authenticator {
 
   /**
    * @param acceptsStale for renewals and releases: a record of the last 10 minutes suffices
+   * @param remoteAddress of the connection, if the host of the app tells it
    * @throws UNAUTHENTICATED; FORBIDDEN for an untrusted host; STORE_UNAVAILABLE if the key cannot be read
    */
-  async callerOf(request: Request, acceptsStale: boolean): Promise<Caller> {
+  async callerOf(request: Request, acceptsStale: boolean, remoteAddress?: string): Promise<Caller> {
     if (this.#requiresKeys === null) await this.#inTime(this.#checkForKeys());
     const header = request.headers.get("authorization");
     const [, text = ""] = /^Bearer +([!-~]+) *$/i.exec(header ?? "") ?? [];
     if (!this.#requiresKeys && !this.#isKey(text)) {
-      // With `none`, the host authenticates callers, and may be behind a proxy.
-
-      if (this.#hosts && this.#auth !== "none") checkNotForwarded(request);
-      if (this.#hosts) checkHosts(request, this.#hosts);
+      this.#checkKeyless(request, remoteAddress);
       return this.#anyone;
     }
     if (this.#bootstrap?.matches(text)) {
@@ -138,6 +137,17 @@ export class Authenticator {
     this.#checkStillValid(record);
     const { id, namespace, role, prefixes } = record.value;
     return { namespace, role, prefixes, actor: `key:${id}`, keyId: id };
+  }
+
+  /** With `none`, the host authenticates callers, may be behind a proxy, and may serve pages of other origins. */
+  #checkKeyless(request: Request, remoteAddress: string | undefined): void {
+    if (this.#auth !== "none") {
+      checkKeyless(request, this.#hosts, remoteAddress);
+    } else if (this.#hosts !== "any") {
+      checkHost(request.url, this.#hosts);
+      const origin = request.headers.get("origin");
+      if (origin !== null) checkHost(origin, this.#hosts);
+    }
   }
 
   /**
