@@ -173,7 +173,11 @@ export function createApp(options: AppOptions): ServerApp {
     context.set("arrivedMs", startMs);
     context.set("requestId", requestIdOf(context.req.header(REQUEST_ID_HEADER), env));
     await next();
-    context.res.headers.set(REQUEST_ID_HEADER, context.get("requestId"));
+    const { headers } = context.res;
+    headers.set(REQUEST_ID_HEADER, context.get("requestId"));
+    headers.set("x-content-type-options", "nosniff");
+    // The console's files may be cached.
+    if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
     logAnswer(env.logger, context, env.clock.monotonic() - startMs);
   });
   if (options.console) app.use(servesConsole(options.console, basePath));

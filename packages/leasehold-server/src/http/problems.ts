@@ -66,6 +66,8 @@ export function refusalOf(problem: ProblemError, requestId: string): Refusal {
   };
   const headers = {
     "content-type": "application/problem+json",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
     [REQUEST_ID_HEADER]: requestId,
     ...(status === 503 ? RETRY_AFTER : {}),
     ...init.headers,

@@ -36,8 +36,6 @@ import type { Services } from "../services.js";
 import { byCaller, controlOf } from "./operator-action.js";
 
 const TAGS = ["keys"];
-/** The response contains a secret. */
-const NO_STORE = { "cache-control": "no-store" };
 
 export function keyRoutes(app: App, services: Services): void {
   const { random } = services.env;
@@ -88,7 +86,7 @@ export function keyRoutes(app: App, services: Services): void {
       const make = () => createKey(control, random, { ...wanted, namespace, prefixes }, by);
       const change = () => services.budget(context).change(make);
       const made = await (bootstrap ? bootstrap.use(change) : change()).catch(refused);
-      return context.json(toWireMade(made), 201, NO_STORE);
+      return context.json(toWireMade(made), 201);
     },
   );
   otherMethods(app, "/v1/keys", "GET", "POST");
@@ -116,7 +114,7 @@ export function keyRoutes(app: App, services: Services): void {
       const made = await services.budget(context).change(rotate).catch(refused);
       if (!made) throw unknownKey();
       services.authenticator.forget(id);
-      return context.json(toWireMade(made), 201, NO_STORE);
+      return context.json(toWireMade(made), 201);
     },
   );
   otherMethods(app, "/v1/keys/:id/rotate", "POST");
