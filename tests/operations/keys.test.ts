@@ -93,6 +93,21 @@ for (const engine of CONTROL_ENGINES) {
       expect(await control.keys.any()).toBe(true);
     });
 
+    it("have existed for good, also when all have ended and were collected", async () => {
+      const { control, close } = await engine.open();
+      try {
+        expect(await control.keys.existed()).toBe(false);
+        const { key } = await createKey(control, random, HOLDER, BY);
+        expect(await control.keys.existed()).toBe(true);
+        await revokeKey(control, key, BY);
+        expect(await control.keys.collect(0)).toBe(1);
+        expect(await control.keys.find(key.id)).toBeNull();
+        expect(await control.keys.existed()).toBe(true);
+      } finally {
+        await close();
+      }
+    });
+
     it("are listed by tenant, the newest first, without what could be used", async () => {
       const { control } = opened;
       const made = [

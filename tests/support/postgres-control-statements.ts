@@ -82,6 +82,13 @@ export const CONTROL_CALLS: readonly Call[] = [
     sql("control-keys-any", "Reads whether any API key has not ended."),
   ],
   [
+    ({ control }) => control.keys.existed(),
+    sql(
+      "control-keys-existed",
+      "Reads whether an API key was ever created; ended ones are collected, the audit is not.",
+    ),
+  ],
+  [
     ({ control }) => control.keys.list({ namespace: null }),
     sql("control-keys-list", "Reads a page of API keys, the newest first.", "limit"),
   ],

@@ -11,7 +11,6 @@ import { render } from "./demo/view.js";
 import { watchStores } from "./demo/watch.js";
 import { checkDirectories } from "./directories.js";
 import { EXIT } from "./exit-codes.js";
-import { LOOPBACK_HOSTS } from "./exposure.js";
 import { notifier } from "./notices.js";
 import {
   decimal,
@@ -122,7 +121,7 @@ async function host(
     engine: options.engine,
     console: files,
     onTaskEvent,
-    trustedHosts: LOOPBACK_HOSTS,
+    auth: "ifAny",
   });
   const { port } = options;
   const server = await listenOrSay(app, { host: HOST, port, graceMs: SERVER_GRACE_MS });

@@ -17,9 +17,9 @@ import type { Clock } from "leasehold";
 import { nextTurn, sleep } from "leasehold/internal";
 import type { Caller } from "../auth/caller.js";
 import { tooMany } from "../problems.js";
-import type { Urgency } from "./admission.js";
 import { Rates, type ServerLimits, type TenantsLimits } from "./limits.js";
 import { bodyBytesOf, type Load, SMALL_BYTES, TenantLoads } from "./tenant-load.js";
+import type { Urgency } from "./urgency.js";
 
 /** A caller renews each lease that it acquires several times within each TTL. */
 const KEEPING_RATIO = 10;

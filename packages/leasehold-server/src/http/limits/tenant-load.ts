@@ -12,8 +12,8 @@
  * exist do not crowd out those of its live ones.
  */
 import type { Clock } from "leasehold";
-import type { Urgency } from "./admission.js";
 import type { ServerLimits } from "./limits.js";
+import type { Urgency } from "./urgency.js";
 
 /** Requests that are bounded together. Waits have a limit of their own. */
 export type Load = Exclude<Urgency, "waits"> | "metrics";

@@ -21,6 +21,7 @@ import {
   ServerCapabilities,
 } from "../../protocol/index.js";
 import { callerOf, checkNoTask, checkResources } from "../auth/caller.js";
+import { withoutNonce } from "../compat/by-holder.js";
 import { filteredPage } from "../console/lease-filters.js";
 import { byCaller, checkReason, collectAudited } from "../operations/operator-action.js";
 import { checkTtl, limitBody } from "../request.js";
@@ -239,5 +240,5 @@ function toWireAcquired(outcome: AcquireOutcome) {
 }
 
 function toWireView({ namespace, ...view }: View): LeaseView {
-  return view;
+  return withoutNonce(view);
 }
