@@ -37,6 +37,16 @@ export interface ServerLimits {
   /** Unfinished tasks of a tenant without a limit of its own. Default null: unlimited. */
   readonly tasks: number | null;
   /**
+   * Lease records of a tenant, live and ended, for each lease of its limit, and 10,000 at least. An ended lease
+   * leaves a record for a week. Default 100; null: unlimited, as for a tenant without a limit of leases.
+   */
+  readonly recordsPerLease: number | null;
+  /**
+   * Tasks of a tenant, ended ones included, for each task of its limit, and 10,000 at least. Default null:
+   * unlimited, because an ended task stays until it is deleted.
+   */
+  readonly recordsPerTask: number | null;
+  /**
    * Requests per second of one key at this instance, if its tenant has no limit of its own. Renewals and
    * releases have a limit ten times as high. Default 1,000; null: unlimited.
    */
@@ -61,11 +71,20 @@ export const DEFAULT_LIMITS: ServerLimits = {
   streams: 2_000,
   leases: null,
   tasks: null,
+  recordsPerLease: 100,
+  recordsPerTask: null,
   ratePerSecond: 1_000,
 };
 
 /** Limits that may be null. The others are required. */
-const UNLIMITED: ReadonlySet<string> = new Set(["lateMs", "leases", "tasks", "ratePerSecond"]);
+const UNLIMITED: ReadonlySet<string> = new Set([
+  "lateMs",
+  "leases",
+  "tasks",
+  "recordsPerLease",
+  "recordsPerTask",
+  "ratePerSecond",
+]);
 
 /** @throws InvalidOptionError */
 export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits {
@@ -78,6 +97,8 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
     streams: true,
     leases: true,
     tasks: true,
+    recordsPerLease: true,
+    recordsPerTask: true,
     ratePerSecond: true,
   });
   const resolved = { ...DEFAULT_LIMITS, ...limits };
