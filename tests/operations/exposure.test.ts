@@ -55,6 +55,12 @@ it("takes limits, and names one that is wrong", async () => {
   expect([code, stderr]).toEqual([64, expect.stringContaining("limits.waiters")]);
 });
 
+it("warns of a limit that has no effect", async () => {
+  const { cli } = await serve("memory:", ["--limits", "ratePerSecond=5"]);
+  const warning = await cli.until(({ err }) => err.find((line) => line.includes('"no_effect"')));
+  expect(JSON.parse(warning)).toMatchObject({ level: 40, option: "--limits ratePerSecond" });
+});
+
 it("takes a limit of the connections of one address, and logs what it refuses", async () => {
   const serving = await serve("memory:", ["--max-connections-per-address", "1"]);
   const { port } = new URL(serving.url);

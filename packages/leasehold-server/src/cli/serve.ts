@@ -17,6 +17,7 @@ import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { authFor, LOOPBACK_HOSTS, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
 import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
+import { warnOfNoEffect } from "./no-effect.js";
 import { EMBEDDED, integer, notBlank, ownWhereOf, type Where, withDatabase } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere, shownUrl } from "./stores.js";
@@ -118,6 +119,7 @@ async function serve(where: Where, options: Options): Promise<void> {
     const placed = directory === undefined ? {} : { directory };
     logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
     await logAccess(logger, options, stores);
+    await warnOfNoEffect(logger, options, stores);
     await shutdown.requested();
     logger.info({}, "draining");
     await server.close();

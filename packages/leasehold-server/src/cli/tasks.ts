@@ -142,6 +142,9 @@ const HELP = `
 The list ends with a warning on stderr for each kind that no live worker handles: its tasks are due for 10 s and
 more, and no worker has taken one within 2 minutes.
 
+With --json, a list has data, output and progress whole up to 1 KiB, and the beginning of larger ones: dataPreview,
+outputPreview, progressPreview. "leasehold tasks ID --json" prints all of them whole.
+
 Examples:
   leasehold tasks --state dead --limit 100
   leasehold tasks --json --state done | jq '.items[].output'

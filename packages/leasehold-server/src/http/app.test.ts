@@ -139,6 +139,22 @@ test("an array of tasks is answered by an array, in its order", async () => {
   expect(next.body.tasks.map((task: { task_data: unknown }) => task.task_data)).toEqual([2, 1]);
 });
 
+test("lists have small payloads whole and the beginning of large ones", async () => {
+  const { ask } = await open();
+  const text = "x".repeat(250_000);
+  await ask("POST", "/api/tasks", [{ task_data: { to: "ada" } }, { task_data: text }]);
+  for (const path of ["/api/tasks", "/api/tasks/pending"]) {
+    const [large, small] = (await ask("GET", path)).body.items;
+    expect(small).toMatchObject({ task_data: { to: "ada" }, task_output: null, progress: null });
+    expect(small).not.toHaveProperty("dataPreview");
+    expect(large).toMatchObject({ dataPreview: `"${text.slice(0, 199)}…`, task_output: null });
+    expect(large).not.toHaveProperty("task_data");
+    const whole = (await ask("GET", `/api/tasks/${large.id}`)).body;
+    expect(whole).toMatchObject({ task_data: text, attempts: [] });
+    expect(whole).not.toHaveProperty("dataPreview");
+  }
+});
+
 test("a repeated claim returns the same tasks", async () => {
   const { ask } = await open();
   await ask("POST", "/api/tasks", [{ task_data: 1 }, { task_data: 2 }]);
@@ -147,6 +163,9 @@ test("a repeated claim returns the same tasks", async () => {
   const second = await ask("POST", "/api/tasks/next", request);
   const grant = ({ body }: Reply) => [body.tasks[0].id, body.tasks[0].leaseId];
   expect(grant(second)).toEqual(grant(first));
+  const { status, body } = await ask("POST", "/api/tasks/next", { ...request, processor: "q" });
+  const problem = expect.stringContaining('names a claim of the holder "p"');
+  expect([status, body.errors]).toEqual([422, [{ path: "claimId", problem }]]);
 });
 
 test("a request of a former holder is refused with the reason", async () => {

@@ -32,8 +32,9 @@ import { type ConsoleFiles, servesConsole } from "./console/static.js";
 import { UnhandledKinds } from "./console/unhandled.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
-import { Admission, type Urgency, urgencyOf } from "./limits/admission.js";
-import { Rates, resolveLimits, type ServerLimits, TenantsLimits } from "./limits/limits.js";
+import { Admission, urgencyOf } from "./limits/admission.js";
+import { resolveLimits, type ServerLimits, TenantsLimits } from "./limits/limits.js";
+import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
 import { Pauses } from "./operations/pauses.js";
 import {
@@ -45,7 +46,7 @@ import {
   tooMany,
   toResponse,
 } from "./problems.js";
-import { budgetOf, requestIdOf } from "./request.js";
+import { budgetOf, itemsOf, requestIdOf } from "./request.js";
 import { RequestLog } from "./request-log.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
@@ -135,8 +136,6 @@ export interface ServerApp {
 }
 
 const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
-/** A caller renews each lease that it acquires several times within each TTL. */
-const KEEPING_RATIO = 10;
 
 /**
  * Creates the server as a fetch handler. Serve it with {@link listen}, {@link nodeHandler} or any host that takes a
@@ -218,11 +217,11 @@ export function createApp(options: AppOptions): ServerApp {
   });
   const admission = new Admission(env, limits);
   const tenantsLimits = new TenantsLimits(limits, control, env.clock);
-  const rates = new Rates(env.clock);
+  const tenantAdmission = new TenantAdmission(env.clock, limits, tenantsLimits);
   const anyone: Caller = {
     namespace,
     role: "admin",
-    prefixes: [""],
+    prefixes: [],
     actor: "anyone",
     keyId: null,
   };
@@ -248,7 +247,11 @@ export function createApp(options: AppOptions): ServerApp {
       unhandled,
       onTaskEvent: noteTask,
     },
-    { onLeaseEvent: noteLease, onReplaced: recorder?.record },
+    {
+      noteRenewed: (caller) => tenantAdmission.noteRenewed(caller),
+      onLeaseEvent: noteLease,
+      onReplaced: recorder?.record,
+    },
   );
   const requestLog = new RequestLog(env);
   let closing = false;
@@ -274,37 +277,24 @@ export function createApp(options: AppOptions): ServerApp {
     if (closing && context.req.path !== "/healthz") {
       throw new ProblemError("CLOSING", "this instance is closing; retry on another one");
     }
+    context.set("maxBodyBytes", limits.bodyBytes);
     const need = needOf(context);
-    if (need !== "public") {
-      const urgency = urgencyOf(context.req.method, context.req.path);
-      // Operator actions never use a cached key: a revoked key must not work for them.
-      const keeps = urgency === "keeps" && (need === "hold" || need === "work");
-      const caller = await authenticator.callerOf(context.req.raw, keeps);
-      context.set("caller", caller);
-      noteAuthenticated(context.req.raw);
-      await checkRate(caller, urgency);
+    if (need === "public") return next();
+    const { method, path, raw } = context.req;
+    const urgency = urgencyOf(method, path);
+    // Operator actions never use a cached key: a revoked key must not work for them.
+    const keeps = urgency === "keeps" && (need === "hold" || need === "work");
+    const caller = await authenticator.callerOf(raw, keeps);
+    context.set("caller", caller);
+    noteAuthenticated(raw);
+    const leave = await tenantAdmission.enter({ caller, urgency, path, headers: raw.headers });
+    try {
       checkMay(caller, need);
+      await next();
+    } finally {
+      leave(itemsOf(context));
     }
-    await next();
   });
-  /** Renewals and releases have a budget of their own, so that other requests cannot use it up. */
-  const checkRate = async ({ namespace: tenant, actor }: Caller, urgency: Urgency) => {
-    // Without keys, callers cannot be distinguished.
-    if (actor === anyone.actor) return;
-    const { ratePerSecond } = await tenantsLimits.of(tenant);
-    if (ratePerSecond === null) return;
-    const keeps = urgency === "keeps";
-    const waitMs = rates.take(
-      `${keeps ? "keeps" : "demands"} ${actor}`,
-      keeps ? ratePerSecond * KEEPING_RATIO : ratePerSecond,
-    );
-    if (waitMs === 0) return;
-    throw tooMany(
-      "TOO_MANY_REQUESTS",
-      `this key may send ${ratePerSecond} requests per second`,
-      waitMs,
-    );
-  };
   app.onError((error, context) => {
     const problem = problemOf(error);
     const isOtherType = context.get("assumedJson") && error instanceof HTTPException;
@@ -322,7 +312,7 @@ export function createApp(options: AppOptions): ServerApp {
     authenticator,
     pauses,
     unhandled,
-    repeat(env, "forget full buckets", 60_000, async () => rates.forget()),
+    repeat(env, "forget full buckets", 60_000, async () => tenantAdmission.forget()),
   ];
   if (control) background.push(startCollector(control.keys, env, "ended keys", KEEP_ENDED_KEYS_MS));
   if (history && recorder) {

@@ -288,3 +288,12 @@ test("an unknown method of a path is 405 with the allowed methods", async () => 
     expect(headers.get("allow")).toBe(allow);
   }
 });
+
+test.each([
+  ["POST", `/api/tasks/${ID}/cancel?reason=`, "reason", "must not be blank"],
+  ["GET", "/v1/locks?prefix=a&prefix=b", "prefix", "is given more than once"],
+  ["GET", "/api/tasks?limit=1&limit=2", "limit", "is given more than once"],
+])("%s %s has one problem, in words for the caller", async (method, path, field, problem) => {
+  const { body } = await app.ask(method, path);
+  expect(body.errors).toEqual([{ path: field, problem }]);
+});

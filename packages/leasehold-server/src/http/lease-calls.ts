@@ -31,7 +31,7 @@ import {
   type RevokeRequest,
   SerialExecutor,
 } from "leasehold/internal";
-import { callerOf, checkResources } from "./auth/caller.js";
+import { type Caller, callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
 import type { Quotas } from "./limits/quotas.js";
 import type { Records } from "./limits/records.js";
@@ -146,6 +146,8 @@ export interface LeaseCallsOptions {
   readonly contention: Pick<Contention, "note">;
   /** Audits revocations; undefined: they appear only in the log. */
   readonly control: Control | undefined;
+  /** Called when a caller has renewed a live lease. */
+  readonly noteRenewed: (caller: Caller) => void;
   readonly onLeaseEvent?: LeaseListener | undefined;
   /** Receives ended grants that new ones replaced. */
   readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
@@ -162,7 +164,8 @@ export interface Named {
  *   change: a batch is sent as a whole or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, quotas, records, pauses, contention, control, onReplaced } = options;
+  const { env, leases, quotas, records, pauses, contention, control } = options;
+  const { onReplaced, noteRenewed } = options;
   const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
   // Also combines the revocations of one request into one call.
@@ -208,6 +211,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       async renew(request) {
         const cause = causing(request);
         const outcome = await lanes.renew({ namespace, ...request }, timeoutMs);
+        if (outcome.status === "renewed") noteRenewed(caller);
         if (outcome.status === "lost") contention.note("lost", namespace, request.resource);
         emit?.(renewEvent(request, outcome, cause(), tokens), namespace);
         return outcome;

@@ -33,7 +33,7 @@ import { type Quota, Quotas } from "./limits/quotas.js";
 import { mostRecords, Records } from "./limits/records.js";
 import type { Tenants } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
-import { tooMany } from "./problems.js";
+import { type ProblemError, tooMany } from "./problems.js";
 import { type AppEnv, Budget } from "./request.js";
 
 export interface Services {
@@ -79,6 +79,15 @@ export interface Services {
     quota: Quota,
     named: readonly (string | null)[],
   ): Promise<void>;
+  /** As {@link Services.reserveQuota}, but false where that throws LIMIT_REACHED. */
+  tryReserve(context: Context<AppEnv>, quota: Quota, more: number): Promise<boolean>;
+  /**
+   * Reserves what remains of the quota, at most `wanted`, and returns how much.
+   * @throws LIMIT_REACHED if none remains, unless none is wanted
+   */
+  reserveUpTo(context: Context<AppEnv>, quota: Quota, wanted: number): Promise<number>;
+  /** Returns a reservation that was not used. */
+  returnQuota(context: Context<AppEnv>, quota: Quota, unused: number): void;
   /** Draws ids for tasks without one. The ids of one request are in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
@@ -138,7 +147,7 @@ type Ports = Pick<
 
 export function newServices(
   ports: Ports,
-  listeners: Pick<LeaseCallsOptions, "onLeaseEvent" | "onReplaced"> = {},
+  listeners: Pick<LeaseCallsOptions, "noteRenewed" | "onLeaseEvent" | "onReplaced">,
 ): Services {
   const { env, tasks } = ports;
   const budget = (context: Context<AppEnv>) => new Budget(context, env.clock);
@@ -147,14 +156,16 @@ export function newServices(
   const records = new Records(env.clock, leases, tasks);
   const contention = new Contention(env.clock);
   const historyBudget = new HistoryBudget(env);
-  const { onLeaseEvent, onReplaced: onEvery } = listeners;
+  const { onReplaced: onEvery } = listeners;
   const onReplaced =
     onEvery &&
     ((grant: LeaseView) => {
       if (historyBudget.take(grant.namespace)) onEvery(grant);
     });
-  const noted = { quotas, records, contention, onLeaseEvent, onReplaced };
+  const noted = { ...listeners, quotas, records, contention, onReplaced };
   const callsOf = newLeaseCalls({ ...ports, ...noted });
+  const mostOf = async (context: Context<AppEnv>, quota: Quota) =>
+    (await tenantsLimits.of(callerOf(context).namespace))[quota];
   return {
     ...ports,
     contention,
@@ -176,14 +187,14 @@ export function newServices(
       // At the limit, the answer tells whether a lease is live: only to those who may know.
       const names = named.filter((name) => name !== null);
       if (quota === "leases") checkResources(caller, names);
-      const most = (await tenantsLimits.of(namespace))[quota];
+      const most = await mostOf(context, quota);
       const perOne = quota === "leases" ? limits.recordsPerLease : limits.recordsPerTask;
       const kept = mostRecords(most, perOne);
       if (quota === "leases") historyBudget.limit(namespace, kept);
       if (most === null) return;
       const reading = budget(context);
       if (!(await reading.read(() => quotas.take(quota, namespace, named, most)))) {
-        throw tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
+        throw limitReached(quota, most);
       }
       if (kept === null) return;
       let isTaken = false;
@@ -195,6 +206,28 @@ export function newServices(
       if (isTaken) return;
       throw tooMany("LIMIT_REACHED", `${RECORDS[quota]}; it may have ${kept}`, 60_000);
     },
+    async tryReserve(context, quota, more) {
+      const most = await mostOf(context, quota);
+      if (most === null || more === 0) return true;
+      const take = () => quotas.takeUpTo(quota, callerOf(context).namespace, more, most, more);
+      return (await budget(context).read(take)) === more;
+    },
+    async reserveUpTo(context, quota, wanted) {
+      const { namespace } = callerOf(context);
+      const most = await mostOf(context, quota);
+      if (most === null || wanted === 0) return wanted;
+      const take = () => quotas.takeUpTo(quota, namespace, wanted, most);
+      const reserved = await budget(context).read(take);
+      if (reserved === 0) throw limitReached(quota, most);
+      return reserved;
+    },
+    returnQuota(context, quota, unused) {
+      if (unused > 0) quotas.note(quota, callerOf(context).namespace, -unused);
+    },
     leaseCalls: (context, named) => callsOf(context, budget(context), named),
   };
+}
+
+function limitReached(quota: Quota, most: number | null): ProblemError {
+  return tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
 }

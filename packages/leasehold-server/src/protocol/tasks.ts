@@ -80,7 +80,8 @@ export const NextBody = z
       description: "Only tasks of these kinds; null: any kind.",
     }),
     claimId: TaskLeaseId.optional().openapi({
-      description: "Chosen by the caller: a repeated request returns the same tasks. Secret.",
+      description:
+        "Chosen by the caller, at random for each claim: a repeated request of the same processor returns the same tasks; of another processor, it is refused. Secret.",
     }),
   })
   .transform(withDefaultTtl)
@@ -124,7 +125,6 @@ export const ReturnBody = z.strictObject(grant).openapi("ReturnBody");
 
 const identity = {
   id: z.string(),
-  task_data: JsonValue,
   scheduled_at: z.string(),
   kind: z.string(),
   queue: z.string(),
@@ -140,6 +140,7 @@ const identity = {
 const ClaimedTask = z
   .object({
     ...identity,
+    task_data: JsonValue,
     processor: z.string(),
     leaseId: TaskLeaseId,
     fencingToken: Token,
@@ -182,9 +183,20 @@ export const FailAnswer = z
   .openapi("FailAnswer");
 export const StateAnswer = z.object({ id: z.string(), state: State }).openapi("StateAnswer");
 
+const Preview = z.string().optional();
+/** A field of a list: optional, because it may be too large. */
+const listed = (about: string) =>
+  JsonValue.optional().openapi({
+    description: `${about} Absent from lists if its JSON is larger than 1 KiB: read the task by its id.`,
+  });
 const Task = z
   .object({
     ...identity,
+    task_data: listed("Any JSON value."),
+    dataPreview: Preview.openapi({
+      description:
+        "Only in lists, instead of task_data: the first 200 characters of its JSON and an ellipsis.",
+    }),
     crashLimit: z.int(),
     processor: z.string().nullable().openapi({ description: "Of the last grant." }),
     grantId: z.string().nullable().openapi({ description: "Public name of the last grant." }),
@@ -194,9 +206,14 @@ const Task = z
     must_heartbeat_before: z.string().nullable(),
     remainingMs: z.number().nullable().openapi({ description: "null unless running." }),
     processed_at: z.string().nullable(),
-    task_output: JsonValue,
-    error: z.string().nullable().openapi({ description: "Of the last attempt that failed." }),
-    progress: JsonValue,
+    task_output: listed("null until the task is done."),
+    outputPreview: Preview.openapi({ description: "Only in lists, instead of task_output." }),
+    error: z.string().nullable().openapi({
+      description:
+        "Of the last attempt that failed. In lists, its first 200 characters and an ellipsis if it is larger than 1 KiB.",
+    }),
+    progress: listed("As last reported with a heartbeat."),
+    progressPreview: Preview.openapi({ description: "Only in lists, instead of progress." }),
     createdAt: z.string(),
   })
   .openapi("Task");
@@ -218,9 +235,19 @@ const Attempt = z
     progress: JsonValue,
   })
   .openapi("Attempt");
-export const TaskDetails = Task.extend({
-  attempts: z.array(Attempt).openapi({ description: "Oldest first, the running one included." }),
-}).openapi("TaskDetails");
+export const TaskDetails = Task.omit({
+  dataPreview: true,
+  outputPreview: true,
+  progressPreview: true,
+})
+  .extend({
+    task_data: JsonValue,
+    task_output: JsonValue,
+    error: z.string().nullable().openapi({ description: "Of the last attempt that failed." }),
+    progress: JsonValue,
+    attempts: z.array(Attempt).openapi({ description: "Oldest first, the running one included." }),
+  })
+  .openapi("TaskDetails");
 true satisfies Same<z.infer<typeof TaskDetails>, wire.TaskDetails>;
 
 export const TaskPage = PageOf(Task).openapi("TaskPage");

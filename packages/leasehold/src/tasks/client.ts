@@ -264,7 +264,8 @@ export class Tasks {
   }
 
   /**
-   * Lists the tasks that match, newest first, one page per call.
+   * Lists the tasks that match, newest first, one page per call. Data, output and progress are whole up to 1 KiB of JSON;
+   * of larger ones there is a preview, and `get` returns them.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    * @example
    * ```ts

@@ -89,7 +89,10 @@ export interface EnqueueOptions extends CallOptions {
 
 export interface ClaimRequest {
   readonly namespace: string;
-  /** 128 random bits; a repeated claim returns the same tasks. Secret, because lease ids are derived from it. */
+  /**
+   * 128 random bits. A repeated claim of the same holder returns the same tasks; of another holder, it is refused
+   * while one of them still runs. Secret, because lease ids are derived from it.
+   */
   readonly claimId: string;
   readonly holder: string;
   readonly queues: readonly string[];
@@ -124,7 +127,12 @@ export interface ClaimedTask extends Term {
   /** The holder of the previous attempt; null if there was none. */
   readonly previousHolder: string | null;
 }
-/** Pending tasks that are due, by priority, scheduledAt and id. `reap` makes tasks with expired leases pending. */
+/**
+ * Pending tasks that are due, by priority, scheduledAt and id. `reap` makes tasks with expired leases pending.
+ *
+ * The data of a claim is bounded: the claim ends before the task with which its data would exceed 16 MiB of JSON, but
+ * never before the first. A claim that leaves due tasks for that reason notifies those who `watch`.
+ */
 export type ClaimOutcome =
   | { readonly status: "claimed"; readonly tasks: readonly ClaimedTask[] }
   | Failed;
@@ -208,18 +216,27 @@ export interface Attempt {
   readonly progress: Json;
 }
 
-/** The public view of a task, without lease ids. Times are the store's, as ISO 8601. */
+/** The public view of a task, without lease ids and large payloads. Times are the store's, as ISO 8601. */
 export interface TaskView {
   readonly id: string;
   readonly kind: string;
   readonly queue: string;
   readonly priority: number;
   readonly state: TaskState;
-  readonly data: Json;
-  readonly output: Json;
-  /** The error of the last attempt that failed. */
+  /** In a list, absent if its JSON is larger than 1 KiB: then `dataPreview` is its beginning, and `get` returns it. */
+  readonly data?: Json;
+  /** Only in a list, and only instead of `data`: the first 200 characters of its JSON, and an ellipsis. */
+  readonly dataPreview?: string;
+  /** Null until the task is done. Absent in a list if it is large, like `data`. */
+  readonly output?: Json;
+  /** Only in a list, instead of `output`. */
+  readonly outputPreview?: string;
+  /** Absent in a list if it is large, like `data`. */
+  readonly progress?: Json;
+  /** Only in a list, instead of `progress`. */
+  readonly progressPreview?: string;
+  /** The error of the last attempt that failed. One that is larger than 1 KiB is cut in a list, like a preview. */
   readonly error: string | null;
-  readonly progress: Json;
   readonly dedupeKey: string | null;
   readonly attempt: number;
   readonly failures: number;
@@ -240,6 +257,9 @@ export interface TaskView {
   readonly finishedAt: string | null;
 }
 export interface TaskDetails extends TaskView {
+  readonly data: Json;
+  readonly output: Json;
+  readonly progress: Json;
   /** Oldest first, including the running one. */
   readonly attempts: readonly Attempt[];
 }
@@ -320,7 +340,7 @@ export interface TaskStore {
   /** Makes dead or cancelled tasks pending again, and pending ones due now. Failures and crashes return to 0. */
   retry(tasks: readonly TaskKey[]): Promise<AdminOutcome[]>;
   get(task: TaskKey): Promise<TaskDetails | null>;
-  /** Newest id first. */
+  /** Newest id first. Reads no payload as a whole that a view does not have: a page of large tasks must stay small. */
   list(query: TaskQuery): Promise<Page<TaskView>>;
   counts(namespace: string): Promise<Record<TaskState, number>>;
   /** Due pending tasks by queue and kind. Optional: without it, readers look at a page of `list`. */

@@ -3,16 +3,18 @@ import type * as port from "../tasks/index.js";
 import type { ClaimedTask, Task, TaskDetails } from "./tasks.js";
 
 export function toWireTask(task: port.TaskView): Task {
+  const { data, output } = task;
   return {
+    ...sharedOf(task),
+    ...(data !== undefined && { task_data: data }),
+    ...(output !== undefined && { task_output: output }),
     id: task.id,
-    task_data: task.data,
     scheduled_at: task.scheduledAt,
     processor: task.holder,
     last_heartbeat_at: task.heartbeatAt,
     must_heartbeat_before: task.expiresAt,
     started_at: task.startedAt,
     processed_at: task.finishedAt,
-    task_output: task.output,
     kind: task.kind,
     queue: task.queue,
     priority: task.priority,
@@ -27,22 +29,22 @@ export function toWireTask(task: port.TaskView): Task {
     fencingToken: task.token,
     remainingMs: task.remainingMs,
     error: task.error,
-    progress: task.progress,
     createdAt: task.createdAt,
   };
 }
 
 export function fromWireTask(task: Task): port.TaskView {
+  const { task_data, task_output } = task;
   return {
+    ...sharedOf(task),
+    ...(task_data !== undefined && { data: task_data }),
+    ...(task_output !== undefined && { output: task_output }),
     id: task.id,
     kind: task.kind,
     queue: task.queue,
     priority: task.priority,
     state: task.state,
-    data: task.task_data,
-    output: task.task_output,
     error: task.error,
-    progress: task.progress,
     dedupeKey: task.dedupeKey,
     attempt: task.attempt,
     failures: task.failures,
@@ -62,13 +64,29 @@ export function fromWireTask(task: Task): port.TaskView {
   };
 }
 
+/** Optional fields with the same name on both sides. */
+function sharedOf({
+  dataPreview,
+  outputPreview,
+  progress,
+  progressPreview,
+}: Pick<port.TaskView, "dataPreview" | "outputPreview" | "progress" | "progressPreview">) {
+  return {
+    ...(dataPreview !== undefined && { dataPreview }),
+    ...(outputPreview !== undefined && { outputPreview }),
+    ...(progress !== undefined && { progress }),
+    ...(progressPreview !== undefined && { progressPreview }),
+  };
+}
+
 export function toWireDetails(task: port.TaskDetails): TaskDetails {
   const attempts = task.attempts.map(({ holder, token, ...attempt }) => ({
     ...attempt,
     processor: holder,
     fencingToken: token,
   }));
-  return { ...toWireTask(task), attempts };
+  const { data: task_data, output: task_output, progress } = task;
+  return { ...toWireTask(task), task_data, task_output, progress, attempts };
 }
 
 export function fromWireDetails(task: TaskDetails): port.TaskDetails {
@@ -77,7 +95,8 @@ export function fromWireDetails(task: TaskDetails): port.TaskDetails {
     holder: processor,
     token: fencingToken,
   }));
-  return { ...fromWireTask(task), attempts };
+  const { task_data: data, task_output: output, progress } = task;
+  return { ...fromWireTask(task), data, output, progress, attempts };
 }
 
 export function toWireClaimed(task: port.ClaimedTask, processor: string): ClaimedTask {

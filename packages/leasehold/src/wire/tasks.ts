@@ -32,7 +32,7 @@ export interface NextRequest extends Ttl {
   readonly queues?: readonly string[];
   /** Only tasks of these kinds; null, the default: of any. */
   readonly kinds?: readonly string[] | null;
-  /** Chosen by the caller: a repeated request returns the same tasks. Secret. */
+  /** Chosen by the caller: a repeated request of the same processor returns the same tasks. Secret. */
   readonly claimId?: string;
 }
 /** The server answers 204 without a body if there is no task. */
@@ -42,7 +42,6 @@ export interface NextAnswer {
 
 interface Identity {
   readonly id: string;
-  readonly task_data: port.Json;
   readonly scheduled_at: string;
   readonly kind: string;
   readonly queue: string;
@@ -57,6 +56,7 @@ interface Identity {
 }
 
 export interface ClaimedTask extends Identity {
+  readonly task_data: port.Json;
   readonly processor: string;
   readonly leaseId: string;
   readonly fencingToken: number;
@@ -67,7 +67,10 @@ export interface ClaimedTask extends Identity {
   readonly previousProcessor: string | null;
 }
 
-export interface Task extends Identity {
+type Previews = "dataPreview" | "outputPreview" | "progressPreview";
+/** A task in a list. `task_data`, `task_output` and `progress` are absent if they are large: then there is a preview. */
+export interface Task extends Identity, Pick<port.TaskView, Previews | "progress"> {
+  readonly task_data?: port.Json;
   readonly crashLimit: number;
   /** Of the last grant, like grantId and fencingToken; null before the first. */
   readonly processor: string | null;
@@ -79,17 +82,19 @@ export interface Task extends Identity {
   /** Null unless running. */
   readonly remainingMs: number | null;
   readonly processed_at: string | null;
-  readonly task_output: port.Json;
-  /** Of the last attempt that failed. */
+  readonly task_output?: port.Json;
+  /** Of the last attempt that failed; in a list, its beginning if it is large. */
   readonly error: string | null;
-  readonly progress: port.Json;
   readonly createdAt: string;
 }
 export interface Attempt extends Omit<port.Attempt, "holder" | "token"> {
   readonly processor: string;
   readonly fencingToken: number;
 }
-export interface TaskDetails extends Task {
+export interface TaskDetails extends Omit<Task, Previews> {
+  readonly task_data: port.Json;
+  readonly task_output: port.Json;
+  readonly progress: port.Json;
   /** Oldest first, the running one included. */
   readonly attempts: readonly Attempt[];
 }

@@ -1,7 +1,7 @@
 /** The progress that a worker has reported: a fraction, a count out of a total, or any other JSON. */
-import type { Task } from "leasehold/internal/wire";
+import type { TaskDetails } from "leasehold/internal/wire";
 
-type Json = Task["progress"];
+type Json = TaskDetails["progress"];
 
 interface Known {
   readonly share: number;

@@ -51,7 +51,8 @@ export function TaskList({ filter, text }: Props) {
       {text !== undefined && (
         <p role="status" className="border-b px-4 py-2 text-xs text-muted">
           {shown.length} of the {read.length.toLocaleString("en")} newest tasks contain “{text}” in
-          their id, kind, queue, holder, dedupe key, error, data or output.
+          their id, kind, queue, holder, dedupe key, error, data or output
+          {read.some(isCut) && ", of which only the beginning is searched where they are large"}.
         </p>
       )}
       {isFrozen && (
@@ -106,7 +107,7 @@ export function TaskList({ filter, text }: Props) {
 }
 
 function matches(task: Task, text: string): boolean {
-  const { id, kind, queue, processor, dedupeKey, error, task_data, task_output } = task;
+  const { id, kind, queue, processor, dedupeKey, error } = task;
   return [
     id,
     kind,
@@ -114,9 +115,13 @@ function matches(task: Task, text: string): boolean {
     processor,
     dedupeKey,
     error,
-    JSON.stringify(task_data),
-    JSON.stringify(task_output),
+    task.dataPreview ?? JSON.stringify(task.task_data),
+    task.outputPreview ?? JSON.stringify(task.task_output),
   ].some((part) => part?.toLowerCase().includes(text.toLowerCase()));
+}
+
+function isCut({ dataPreview, outputPreview }: Task): boolean {
+  return dataPreview !== undefined || outputPreview !== undefined;
 }
 
 function NoTasks({ filter: { state, queue, kind }, text }: Props) {

@@ -70,7 +70,7 @@ export function TaskRow({ task, selected, onToggle }: Props) {
           {task.error !== null && (state === "dead" || state === "pending") ? (
             <span className="text-danger">{task.error}</span>
           ) : (
-            JSON.stringify(task.task_data)
+            (task.dataPreview ?? JSON.stringify(task.task_data))
           )}
         </span>
       </span>

@@ -11,6 +11,7 @@ import {
   type TenantLimits,
   withTimeout,
 } from "leasehold/internal";
+import { LIMITS } from "leasehold/internal/wire";
 
 export interface ServerLimits {
   /** The shortest TTL. Default 1,000 ms: shorter ones do not survive the latency of distant clients. */
@@ -51,6 +52,23 @@ export interface ServerLimits {
    * releases have a limit ten times as high. Default 1,000; null: unlimited.
    */
   readonly ratePerSecond: number | null;
+  /**
+   * Largest body of a request, at most 4 MiB. Default 256 KiB: while a body is parsed, nothing else is served, and
+   * the worst JSON of this size takes some 10 ms. GET /v1/capabilities announces it.
+   */
+  readonly bodyBytes: number;
+  /**
+   * Requests of one tenant in flight, without waits: of renewals and releases, and of all others, each. Default 256;
+   * null: unlimited. Only tenants with keys can be told apart.
+   */
+  readonly tenantInFlight: number | null;
+  /** Bytes of the bodies of one tenant's requests in flight. Default 1 MiB; null: unlimited. */
+  readonly tenantBodyBytes: number | null;
+  /**
+   * Bytes of all bodies in flight. Default 16 MiB: parsed, the worst JSON needs twenty times as much memory. Null:
+   * unlimited.
+   */
+  readonly allBodyBytes: number | null;
 }
 
 /**
@@ -74,6 +92,10 @@ export const DEFAULT_LIMITS: ServerLimits = {
   recordsPerLease: 100,
   recordsPerTask: null,
   ratePerSecond: 1_000,
+  bodyBytes: 256 * 1_024,
+  tenantInFlight: 256,
+  tenantBodyBytes: 1_024 * 1_024,
+  allBodyBytes: 16 * 1_024 * 1_024,
 };
 
 /** Limits that may be null. The others are required. */
@@ -84,6 +106,9 @@ const UNLIMITED: ReadonlySet<string> = new Set([
   "recordsPerLease",
   "recordsPerTask",
   "ratePerSecond",
+  "tenantInFlight",
+  "tenantBodyBytes",
+  "allBodyBytes",
 ]);
 
 /** @throws InvalidOptionError */
@@ -100,12 +125,17 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
     recordsPerLease: true,
     recordsPerTask: true,
     ratePerSecond: true,
+    bodyBytes: true,
+    tenantInFlight: true,
+    tenantBodyBytes: true,
+    allBodyBytes: true,
   });
   const resolved = { ...DEFAULT_LIMITS, ...limits };
   for (const [name, value] of Object.entries(resolved)) {
     if (value === null && UNLIMITED.has(name)) continue;
     checkInteger(`limits.${name}`, value, 1, Number.MAX_SAFE_INTEGER);
   }
+  checkInteger("limits.bodyBytes", resolved.bodyBytes, LIMITS.bodyBytes, LIMITS.payloadBodyBytes);
   const { shortestTtlMs, longestTtlMs } = resolved;
   if (longestTtlMs < shortestTtlMs) {
     const least = `must be at least shortestTtlMs, which is ${shortestTtlMs}`;
@@ -186,17 +216,26 @@ export class Rates {
     this.#clock = clock;
   }
 
-  /** Takes a token of `client`; returns 0, or the time until the next token in milliseconds. */
-  take(client: string, ratePerSecond: number): number {
+  /**
+   * Takes `cost` tokens of `client` if it has one, and it owes what it does not have; returns 0, or the time until
+   * its next token in milliseconds.
+   */
+  take(client: string, ratePerSecond: number, cost = 1): number {
     const nowMs = this.#clock.monotonic();
     // With a rate below 1, a second's worth would never be a whole token.
     const most = Math.max(1, ratePerSecond * BURST_S);
     const before = this.#buckets.get(client) ?? { tokens: most, atMs: nowMs, most, ratePerSecond };
     const tokens = Math.min(most, filledAt(before, nowMs));
     const taken = tokens >= 1;
-    const left = taken ? tokens - 1 : tokens;
+    const left = taken ? tokens - cost : tokens;
     this.#buckets.set(client, { tokens: left, atMs: nowMs, most, ratePerSecond });
     return taken ? 0 : Math.ceil(((1 - tokens) / ratePerSecond) * 1_000);
+  }
+
+  /** Takes more tokens of a client for a request that has turned out to be more work. */
+  charge(client: string, cost: number): void {
+    const before = this.#buckets.get(client);
+    if (before) this.#buckets.set(client, { ...before, tokens: before.tokens - cost });
   }
 
   /** Drops full buckets. */

@@ -13,13 +13,16 @@ async function open(limits: { waiters: number; streams: number }) {
   const { leases, tasks } = await memory().open(env);
   if (!tasks) throw new Error("memory keeps tasks");
   const closedQueues = new Set<string>();
+  const failure: { error?: Error } = {};
   const tenants = new Tenants({
     env,
     leases,
     tasks,
     pauses: {
-      openQueues: async (_: string, queues: readonly string[]) =>
-        queues.filter((queue) => !closedQueues.has(queue)),
+      async openQueues(_: string, queues: readonly string[]) {
+        if (failure.error) throw failure.error;
+        return queues.filter((queue) => !closedQueues.has(queue));
+      },
     },
     activities: new Activities(env),
     limits,
@@ -63,7 +66,7 @@ async function open(limits: { waiters: number; streams: number }) {
   const newTaskId = taskIds(env.clock, env.random);
   const enqueue = () =>
     tasks.enqueue([newTaskOf({ namespace: "n", id: newTaskId() }, { queue: "mail" })]);
-  return { env, tenants, claim, events, activity, enqueue, closedQueues };
+  return { env, tenants, claim, events, activity, enqueue, closedQueues, failure };
 }
 
 const LIMIT = { code: "LIMIT_REACHED" };
@@ -173,6 +176,12 @@ it("gives a waiting claim the task that comes, but none of a closed queue", asyn
   ended.abort();
   await env.clock.advance(1_000);
   expect(await closed).toBe(0);
+});
+
+it("counts no claim that has failed", async () => {
+  const { claim, failure } = await open({ waiters: 2, streams: 2 });
+  failure.error = new Error("the pauses cannot be read");
+  for (let round = 0; round < 5; round += 1) await expect(claim()).rejects.toBe(failure.error);
 });
 
 it("ends what waits when the server closes", async () => {

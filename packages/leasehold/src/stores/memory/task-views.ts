@@ -2,6 +2,7 @@
 
 import { InvalidOptionError } from "../../core/index.js";
 import { grantIdOf } from "../../env/index.js";
+import { listedPayloads, listedText } from "../../tasks/payloads.js";
 import type {
   Attempt,
   DueKind,
@@ -15,7 +16,8 @@ import type {
 import { type AttemptRecord, storedId, type TaskRecord } from "../../tasks/record.js";
 import type { TaskIndex } from "./task-index.js";
 
-function viewOf(record: TaskRecord, nowMs: number): TaskView {
+/** Without payloads. */
+function viewOf(record: TaskRecord, nowMs: number): Omit<TaskView, "error"> {
   const { last, state } = record;
   const leftMs = last && state === "running" ? last.expiresAtMs - nowMs : null;
   return {
@@ -24,10 +26,6 @@ function viewOf(record: TaskRecord, nowMs: number): TaskView {
     queue: record.queue,
     priority: record.priority,
     state,
-    data: decode(record.data),
-    output: decode(record.output),
-    error: record.error,
-    progress: last ? decode(last.progress) : null,
     dedupeKey: record.dedupeKey,
     attempt: last?.attempt ?? 0,
     failures: record.failures,
@@ -45,6 +43,17 @@ function viewOf(record: TaskRecord, nowMs: number): TaskView {
     remainingMs: leftMs === null ? null : Math.max(0, Math.ceil(leftMs)),
     finishedAt: isoOrNull(record.finishedAtMs),
   };
+}
+
+function listedOf(record: TaskRecord, nowMs: number): TaskView {
+  const { data, output, error, last } = record;
+  const payloads = listedPayloads({
+    data: listedText(data),
+    output: listedText(output),
+    progress: last && listedText(last.progress),
+    error: error === null ? null : listedText(error),
+  });
+  return { ...viewOf(record, nowMs), ...payloads };
 }
 
 export function dueKindsOf(
@@ -96,13 +105,21 @@ export function listOf(tasks: TaskIndex, query: TaskQuery, nowMs: number): Page<
   }
   const page = found.slice(0, limit);
   return {
-    items: page.map((record) => viewOf(record, nowMs)),
+    items: page.map((record) => listedOf(record, nowMs)),
     nextCursor: found.length > limit ? (page.at(-1)?.id ?? null) : null,
   };
 }
 
 export function detailsOf(record: TaskRecord, nowMs: number): TaskDetails {
-  return { ...viewOf(record, nowMs), attempts: grantsOf(record).map(viewAttempt) };
+  const { data, output, error, last } = record;
+  return {
+    ...viewOf(record, nowMs),
+    data: decode(data),
+    output: decode(output),
+    error,
+    progress: last ? decode(last.progress) : null,
+    attempts: grantsOf(record).map(viewAttempt),
+  };
 }
 
 /** Oldest first, including the last attempt. */

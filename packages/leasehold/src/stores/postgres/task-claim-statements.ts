@@ -1,11 +1,13 @@
 /**
  * The statement that claims tasks.
  *
- *   earlier ─ none ─▶ picked ─▶ claimed ─▶ noted
+ *   earlier ─ none ─▶ picked ─▶ measured ─▶ claimed ─▶ noted
+ *      │                            └─ due tasks whose data is too much ─▶ notified
  *      └──── repeated claim ─▶ own
  */
+import { CLAIMED_BYTES } from "../../tasks/payloads.js";
 import { afterMs } from "./statements.js";
-import { CLOCK, micros, SAME_TASK } from "./task-statements.js";
+import { CLOCK, micros, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
 
 /** `taskLeaseId` */
 const leaseId = (claimId: string, id: string) =>
@@ -26,22 +28,26 @@ export interface ClaimedRow {
   readonly dedupeKey: string | null;
   readonly scheduledAt: number;
   readonly previousHolder: string | null;
+  /** Another than that of the request if it repeats the claim of another holder. */
+  readonly holder: string;
   readonly ttlMs: number;
   readonly expiresAt: number;
   readonly now: number;
+  readonly notified: number;
 }
 
 const DUE = `t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)`;
 const IN_ORDER = (row: string) => `${row}.priority, ${row}.scheduled_at, ${row}.id`;
+const PICKED = (row: string) => `${row}.namespace, ${row}.queue, ${IN_ORDER(row)}`;
 
 /**
- * Pending tasks of one queue come out of the index in claim order, so a claim reads only as many as it
- * takes.
+ * Pending tasks of one queue come out of the index in claim order, so a claim reads only as many as
+ * its limit.
  */
 const PICKED_OF_ONE = `
-    SELECT t.id FROM leasehold.task t
+    SELECT ${PICKED("t")}, octet_length(t.data) AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND ${DUE}
     ORDER BY ${IN_ORDER("t")} LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED`;
@@ -53,16 +59,19 @@ const PICKED_OF_ONE = `
  * backlog.
  */
 const pickedOfMany = (queues: number) => `
-    SELECT t.id FROM (
+    SELECT ${PICKED("q")}, t.bytes FROM (
       ${Array.from(
         { length: queues },
-        (_, at) => `(SELECT t.namespace, t.id, t.priority, t.scheduled_at FROM leasehold.task t
+        (
+          _,
+          at,
+        ) => `(SELECT t.namespace, t.queue, t.id, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $${7 + at} AND ${DUE}
         ORDER BY ${IN_ORDER("t")} LIMIT 10 * $5::int + 100)`,
       ).join("\n      UNION ALL\n      ")}
-      ORDER BY 3, 4, 2
+      ORDER BY 4, 5, 3
     ) q CROSS JOIN LATERAL (
-      SELECT t.id FROM leasehold.task t
+      SELECT octet_length(t.data) AS bytes FROM leasehold.task t
       WHERE ${SAME_TASK("t", "q")} AND t.state = 'pending'
         AND t.scheduled_at <= (SELECT now FROM clock)
       FOR NO KEY UPDATE OF t SKIP LOCKED
@@ -72,7 +81,7 @@ const pickedOfMany = (queues: number) => `
 const CLAIMED_COLUMNS = (row: string) => `${row}.id::text AS id, ${row}.kind, ${row}.queue,
   ${row}.priority, ${row}.data, ${row}.lease_id AS "leaseId", ${row}.token, ${row}.attempt,
   ${row}.failures, ${row}.crashes, ${row}.max_attempts AS "maxAttempts",
-  ${row}.dedupe_key AS "dedupeKey", ${micros(`${row}.scheduled_at`)} AS "scheduledAt",
+  ${row}.dedupe_key AS "dedupeKey", ${row}.holder, ${micros(`${row}.scheduled_at`)} AS "scheduledAt",
   ${row}.previous_holder AS "previousHolder", ${row}.ttl_ms AS "ttlMs",
   ${micros(`${row}.expires_at`)} AS "expiresAt", ${micros("c.now")} AS now`;
 
@@ -88,6 +97,14 @@ WITH ${CLOCK},
   ),
   picked AS MATERIALIZED (${queues === 1 ? PICKED_OF_ONE : pickedOfMany(queues)}
   ),
+  -- The size of a value is in its header: no data is read here.
+  measured AS MATERIALIZED (
+    SELECT p.namespace, p.queue, p.id, p.bytes = sum(p.bytes) OVER upto
+      OR sum(p.bytes) OVER upto <= ${CLAIMED_BYTES} AS fits
+    FROM picked p WINDOW upto AS (ORDER BY ${IN_ORDER("p")} ROWS UNBOUNDED PRECEDING)
+  ),
+  -- This statement has locked them, so a concurrent claim may have found nothing.
+  ${notifiedOf("measured x WHERE NOT x.fits")},
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
       previous_holder = t.holder, holder = $3, lease_id = ${leaseId("$2", "t.id::text")},
@@ -95,7 +112,7 @@ WITH ${CLOCK},
       heartbeat_at = NULL, expires_at = ${afterMs("$4::int")}, result = NULL, progress = NULL
     FROM clock c
     -- Not a join, for which the planner may scan the whole table.
-    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM picked p))
+    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM measured p WHERE p.fits))
     RETURNING t.*
   ),
   noted AS (
@@ -108,7 +125,7 @@ WITH ${CLOCK},
     WHERE t.state = 'running' AND t.lease_id = ${leaseId("$2", "t.id::text")}
       AND c.now < t.expires_at
   )
-SELECT ${CLAIMED_COLUMNS("x")}
+SELECT ${CLAIMED_COLUMNS("x")}, ${NOTIFIED}
 FROM (SELECT * FROM claimed UNION ALL SELECT * FROM own) x CROSS JOIN clock c
 ORDER BY ${IN_ORDER("x")}`;
 

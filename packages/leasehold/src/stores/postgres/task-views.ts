@@ -1,5 +1,6 @@
 /** Views of tasks: read-only statements, and their rows as views. */
 import { InvalidOptionError } from "../../core/index.js";
+import { LISTED_BYTES, listedPayloads, PREVIEW_LENGTH } from "../../tasks/payloads.js";
 import type {
   Attempt,
   DueKind,
@@ -14,16 +15,13 @@ import type { Parameter } from "./connection.js";
 import { grantId } from "./statements.js";
 import { micros } from "./task-statements.js";
 
-export interface ViewRow {
+/** Without payloads. */
+interface PlainRow {
   readonly id: string;
   readonly kind: string;
   readonly queue: string;
   readonly priority: number;
   readonly state: TaskState;
-  readonly data: string;
-  readonly output: string | null;
-  readonly error: string | null;
-  readonly progress: string | null;
   readonly dedupeKey: string | null;
   readonly attempt: number;
   readonly failures: number;
@@ -42,13 +40,32 @@ export interface ViewRow {
   readonly now: number;
 }
 
-const COLUMNS = `t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.data, t.output, t.error,
-  t.progress, t.dedupe_key AS "dedupeKey", t.attempt, t.failures, t.crashes,
-  t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
+const COLUMNS = `t.id::text AS id, t.kind, t.queue, t.priority, t.state, t.dedupe_key AS "dedupeKey",
+  t.attempt, t.failures, t.crashes, t.max_attempts AS "maxAttempts", t.crash_limit AS "crashLimit",
   ${micros("t.created_at")} AS "createdAt", ${micros("t.scheduled_at")} AS "scheduledAt",
   ${micros("t.started_at")} AS "startedAt", ${micros("t.heartbeat_at")} AS "heartbeatAt",
   ${micros("t.expires_at")} AS "expiresAt", t.holder, ${grantId("t")} AS "grantId", t.token,
   ${micros("t.finished_at")} AS "finishedAt", ${micros("clock_timestamp()")} AS now`;
+
+type Payload = "data" | "output" | "error" | "progress";
+/** Payloads as stored text, or the beginning of it where it is cut. */
+export type ListedRow = PlainRow & {
+  readonly [Name in Payload]: string | null;
+} & {
+  readonly [Name in `${Payload}Cut`]: boolean | null;
+};
+
+/**
+ * At most the beginning of a payload leaves the database. The size needs no more than the value's header, and the
+ * beginning no more than the first chunks of a large value.
+ */
+const listed = (
+  payload: Payload,
+) => `octet_length(t.${payload}) > ${LISTED_BYTES} AS "${payload}Cut",
+  left(t.${payload}, CASE WHEN octet_length(t.${payload}) > ${LISTED_BYTES}
+    THEN ${PREVIEW_LENGTH} ELSE ${LISTED_BYTES} END) AS ${payload}`;
+const LISTED_COLUMNS = `${COLUMNS},
+  ${[listed("data"), listed("output"), listed("error"), listed("progress")].join(",\n  ")}`;
 
 /** An attempt of the history; times in microseconds, progress as stored text. */
 type StoredAttempt = Omit<Attempt, "startedAt" | "heartbeatAt" | "endedAt" | "progress"> & {
@@ -57,14 +74,18 @@ type StoredAttempt = Omit<Attempt, "startedAt" | "heartbeatAt" | "endedAt" | "pr
   readonly endedAt: number;
   readonly progress: string | null;
 };
-export interface DetailsRow extends ViewRow {
+export interface DetailsRow extends PlainRow {
+  readonly data: string;
+  readonly output: string | null;
+  readonly error: string | null;
+  readonly progress: string | null;
   readonly ttlMs: number;
   /** A JSON array of {@link StoredAttempt}, oldest first; null if there are none. */
   readonly attempts: string | null;
 }
 /** Values: namespace, id. A single statement, so that the attempts are consistent with the task. */
 export const GET = `
-SELECT ${COLUMNS}, t.ttl_ms AS "ttlMs", (
+SELECT ${COLUMNS}, t.data, t.output, t.error, t.progress, t.ttl_ms AS "ttlMs", (
     SELECT json_agg(json_build_object('attempt', a.attempt, 'holder', a.holder,
       'grantId', a.grant_id, 'token', a.token, 'ttlMs', coalesce(a.ttl_ms, 0),
       'startedAt', ${micros("a.started_at")}, 'heartbeatAt', ${micros("a.heartbeat_at")},
@@ -123,13 +144,29 @@ export function listSql(query: TaskQuery, limit: number): [text: string, values:
     add((value) => `t.id < ${value}::uuid`, before);
   }
   values.push(limit + 1);
+  // The page is chosen first: a plan that sorts would otherwise read the payloads of all that it sorts.
   const text = `
-SELECT ${COLUMNS} FROM leasehold.task t WHERE ${conditions.join(" AND ")}
-ORDER BY t.id DESC LIMIT $${values.length}::int`;
+SELECT ${LISTED_COLUMNS} FROM (
+  SELECT t.* FROM leasehold.task t WHERE ${conditions.join(" AND ")}
+  ORDER BY t.id DESC LIMIT $${values.length}::int
+) t ORDER BY t.id DESC`;
   return [text, values];
 }
 
-export function viewOf(row: ViewRow): TaskView {
+export function listedOf(row: ListedRow): TaskView {
+  const of = (payload: Payload) => {
+    const text = row[payload];
+    return text === null ? null : { text, cut: row[`${payload}Cut`] === true };
+  };
+  const texts = { data: of("data"), output: of("output") };
+  return {
+    ...viewOf(row),
+    ...listedPayloads({ ...texts, progress: of("progress"), error: of("error") }),
+  };
+}
+
+/** Without payloads. */
+function viewOf(row: PlainRow): Omit<TaskView, "error"> {
   const granted = row.startedAt !== null;
   const leftMs = row.state === "running" ? ((row.expiresAt ?? 0) - row.now) / 1_000 : null;
   return {
@@ -138,10 +175,6 @@ export function viewOf(row: ViewRow): TaskView {
     queue: row.queue,
     priority: row.priority,
     state: row.state,
-    data: decode(row.data),
-    output: decode(row.output),
-    error: row.error,
-    progress: decode(row.progress),
     dedupeKey: row.dedupeKey,
     attempt: row.attempt,
     failures: row.failures,
@@ -163,6 +196,7 @@ export function viewOf(row: ViewRow): TaskView {
 
 export function detailsOf(row: DetailsRow): TaskDetails {
   const view = viewOf(row);
+  const [data, output, progress] = [decode(row.data), decode(row.output), decode(row.progress)];
   const stored = JSON.parse(row.attempts ?? "[]") as StoredAttempt[];
   const attempts: Attempt[] = stored.map((attempt) => ({
     ...attempt,
@@ -171,13 +205,13 @@ export function detailsOf(row: DetailsRow): TaskDetails {
     endedAt: iso(attempt.endedAt),
     progress: decode(attempt.progress),
   }));
-  const { attempt, holder, grantId: name, token, startedAt, heartbeatAt, progress } = view;
+  const { attempt, holder, grantId: name, token, startedAt, heartbeatAt } = view;
   if (view.state === "running" && holder && name && token && startedAt) {
     const grant = { attempt, holder, grantId: name, token, ttlMs: row.ttlMs };
     const ended = { endedAt: null, result: null, error: null };
     attempts.push({ ...grant, startedAt, heartbeatAt, ...ended, progress });
   }
-  return { ...view, attempts };
+  return { ...view, data, output, error: row.error, progress, attempts };
 }
 
 /** Parses JSON stored as text; an absent value becomes null. */

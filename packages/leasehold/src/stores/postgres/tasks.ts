@@ -7,6 +7,7 @@ import {
   type Page,
 } from "../../core/index.js";
 import type { Clock, Random } from "../../env/index.js";
+import { refuseAnothersClaim } from "../../tasks/claims.js";
 import type {
   AdminOutcome,
   ClaimOptions,
@@ -63,9 +64,9 @@ import {
   detailsOf,
   dueKindOf,
   GET,
+  type ListedRow,
+  listedOf,
   listSql,
-  type ViewRow,
-  viewOf,
 } from "./task-views.js";
 import { type Listener, watchEvents } from "./watch.js";
 
@@ -140,7 +141,11 @@ export class PostgresTaskStore implements TaskStore {
         kinds,
         ...queues,
       ]);
-      return { status: "claimed", tasks: rows.map(claimedTask) };
+      const refused = refuseAnothersClaim(
+        holder,
+        rows.map((row) => row.holder),
+      );
+      return refused ?? { status: "claimed", tasks: rows.map(claimedTask) };
     } catch (error) {
       return failedOutcome(error);
     }
@@ -192,8 +197,8 @@ export class PostgresTaskStore implements TaskStore {
 
   async list(query: TaskQuery): Promise<Page<TaskView>> {
     const { limit = 100 } = query;
-    const rows = await this.#calls.within(this.#general)<ViewRow>(...listSql(query, limit));
-    const items = rows.slice(0, limit).map(viewOf);
+    const rows = await this.#calls.within(this.#general)<ListedRow>(...listSql(query, limit));
+    const items = rows.slice(0, limit).map(listedOf);
     return { items, nextCursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
   }
 

@@ -21,6 +21,7 @@ import { json } from "./json.js";
 import { leases } from "./leases.js";
 import { mixedBatches } from "./mixed-batches.js";
 import { model } from "./model.js";
+import { payloads } from "./payloads.js";
 import { views } from "./views.js";
 import { watching } from "./watching.js";
 
@@ -49,6 +50,7 @@ const SECTIONS: readonly (readonly [string, Section])[] = [
   ["concurrency", concurrency],
   ["JSON", json],
   ["get, list and counts", views],
+  ["large payloads", payloads],
   ["leases", leases],
   ["watch", watching],
   ["the rules as a model", model],

@@ -51,7 +51,8 @@ export const json: Section = (test, expect) => {
         same(found);
       }
       const { items } = await fixture.store.list({ namespace: fixture.namespace });
-      same(items[0]?.output);
+      // A large one is not in the list.
+      if (items[0]?.outputPreview === undefined) same(items[0]?.output);
       expect(Object.getPrototypeOf({}) === Object.prototype && !("x" in {})).toBe(true);
     });
   }

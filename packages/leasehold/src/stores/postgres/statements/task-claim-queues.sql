@@ -13,24 +13,24 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT n.task_ids FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
   picked AS MATERIALIZED (
-    SELECT t.id FROM (
-      (SELECT t.namespace, t.id, t.priority, t.scheduled_at FROM leasehold.task t
+    SELECT q.namespace, q.queue, q.priority, q.scheduled_at, q.id, t.bytes FROM (
+      (SELECT t.namespace, t.queue, t.id, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)
         ORDER BY t.priority, t.scheduled_at, t.id LIMIT 10 * $5::int + 100)
       UNION ALL
-      (SELECT t.namespace, t.id, t.priority, t.scheduled_at FROM leasehold.task t
+      (SELECT t.namespace, t.queue, t.id, t.priority, t.scheduled_at FROM leasehold.task t
         WHERE t.queue = $8 AND t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)
         ORDER BY t.priority, t.scheduled_at, t.id LIMIT 10 * $5::int + 100)
-      ORDER BY 3, 4, 2
+      ORDER BY 4, 5, 3
     ) q CROSS JOIN LATERAL (
-      SELECT t.id FROM leasehold.task t
+      SELECT octet_length(t.data) AS bytes FROM leasehold.task t
       WHERE t.namespace = q.namespace AND t.id = q.id AND t.state = 'pending'
         AND t.scheduled_at <= (SELECT now FROM clock)
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ) t
     ORDER BY q.priority, q.scheduled_at, q.id LIMIT $5::int
--- lines 22 to 50 of task-claim.sql
+-- lines 22 to 61 of task-claim.sql

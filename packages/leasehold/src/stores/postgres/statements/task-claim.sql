@@ -13,12 +13,23 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
     SELECT n.task_ids FROM leasehold.claim n WHERE n.namespace = $1 AND n.claim_id = $2
   ),
   picked AS MATERIALIZED (
-    SELECT t.id FROM leasehold.task t
+    SELECT t.namespace, t.queue, t.priority, t.scheduled_at, t.id, octet_length(t.data) AS bytes FROM leasehold.task t
     WHERE t.queue = $7 AND t.namespace = $1 AND t.state = 'pending' AND t.scheduled_at <= (SELECT now FROM clock)
         AND ($6::text[] IS NULL OR t.kind = ANY ($6::text[]))
         AND NOT EXISTS (SELECT FROM earlier)
     ORDER BY t.priority, t.scheduled_at, t.id LIMIT $5::int
     FOR NO KEY UPDATE OF t SKIP LOCKED
+  ),
+  -- The size of a value is in its header: no data is read here.
+  measured AS MATERIALIZED (
+    SELECT p.namespace, p.queue, p.id, p.bytes = sum(p.bytes) OVER upto
+      OR sum(p.bytes) OVER upto <= 16777216 AS fits
+    FROM picked p WINDOW upto AS (ORDER BY p.priority, p.scheduled_at, p.id ROWS UNBOUNDED PRECEDING)
+  ),
+  -- This statement has locked them, so a concurrent claim may have found nothing.
+  notified AS MATERIALIZED (
+    SELECT pg_notify('leasehold', json_build_array('task', q.namespace, q.queue)::text)
+    FROM (SELECT DISTINCT x.namespace, x.queue FROM measured x WHERE NOT x.fits) q
   ),
   claimed AS (
     UPDATE leasehold.task t SET state = 'running', attempt = t.attempt + 1,
@@ -27,7 +38,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
       heartbeat_at = NULL, expires_at = c.now + $4::int * interval '1 millisecond', result = NULL, progress = NULL
     FROM clock c
     -- Not a join, for which the planner may scan the whole table.
-    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM picked p))
+    WHERE t.namespace = $1 AND t.id = ANY (ARRAY(SELECT p.id FROM measured p WHERE p.fits))
     RETURNING t.*
   ),
   noted AS (
@@ -43,8 +54,8 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
 SELECT x.id::text AS id, x.kind, x.queue,
   x.priority, x.data, x.lease_id AS "leaseId", x.token, x.attempt,
   x.failures, x.crashes, x.max_attempts AS "maxAttempts",
-  x.dedupe_key AS "dedupeKey", (extract(epoch FROM x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
+  x.dedupe_key AS "dedupeKey", x.holder, (extract(epoch FROM x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   x.previous_holder AS "previousHolder", x.ttl_ms AS "ttlMs",
-  (extract(epoch FROM x.expires_at) * 1000000)::bigint AS "expiresAt", (extract(epoch FROM c.now) * 1000000)::bigint AS now
+  (extract(epoch FROM x.expires_at) * 1000000)::bigint AS "expiresAt", (extract(epoch FROM c.now) * 1000000)::bigint AS now, (SELECT count(*) FROM notified)::int AS notified
 FROM (SELECT * FROM claimed UNION ALL SELECT * FROM own) x CROSS JOIN clock c
 ORDER BY x.priority, x.scheduled_at, x.id

@@ -6,6 +6,7 @@
 -- $5 cursor
 -- $6 limit
 
--- lines 5 to 10 of task-list.sql
-  (extract(epoch FROM t.finished_at) * 1000000)::bigint AS "finishedAt", (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now FROM leasehold.task t WHERE t.namespace = $1 AND t.state = ANY ($2::text[]) AND t.queue = $3 AND t.kind = $4 AND t.id < $5::uuid
-ORDER BY t.id DESC LIMIT $6::int
+-- lines 5 to 22 of task-list.sql
+  SELECT t.* FROM leasehold.task t WHERE t.namespace = $1 AND t.state = ANY ($2::text[]) AND t.queue = $3 AND t.kind = $4 AND t.id < $5::uuid
+  ORDER BY t.id DESC LIMIT $6::int
+) t ORDER BY t.id DESC

@@ -1,0 +1,56 @@
+/**
+ * Bounds on the payloads (data, output, progress and error) that one call of a store reads. Without them, a page or a
+ * claim of large tasks would fill the memory of the process that reads it.
+ */
+import type { Json, TaskView } from "./port.js";
+
+/** A list has payloads of at most this size whole, in bytes of UTF-8. */
+export const LISTED_BYTES = 1_024;
+/** Of a larger payload, a list has this many characters (code points). */
+export const PREVIEW_LENGTH = 200;
+/** A claim takes tasks with at most this much data, in bytes of JSON as UTF-8, but always at least one task. */
+export const CLAIMED_BYTES = 16 * 1024 * 1024;
+
+/** A payload's stored text, or the first {@link PREVIEW_LENGTH} characters of one that is too large for a list. */
+export interface ListedText {
+  readonly text: string;
+  readonly cut: boolean;
+}
+
+const encoder = new TextEncoder();
+const BEGINNING = new RegExp(`^.{0,${PREVIEW_LENGTH}}`, "su");
+
+export function listedText(text: string): ListedText {
+  const cut = text.length > LISTED_BYTES || byteLength(text) > LISTED_BYTES;
+  return { text: cut ? (BEGINNING.exec(text)?.[0] ?? "") : text, cut };
+}
+
+export function byteLength(text: string): number {
+  return encoder.encode(text).length;
+}
+
+type Payloads = Pick<
+  TaskView,
+  "data" | "dataPreview" | "output" | "outputPreview" | "progress" | "progressPreview" | "error"
+>;
+
+/** The payloads of a task in a list. A null text means the JSON value null, or no error. */
+export function listedPayloads(
+  texts: Readonly<Record<"data" | "output" | "progress" | "error", ListedText | null>>,
+): Payloads {
+  const { data, output, progress, error } = texts;
+  return {
+    ...(data?.cut ? { dataPreview: previewOf(data) } : { data: valueOf(data) }),
+    ...(output?.cut ? { outputPreview: previewOf(output) } : { output: valueOf(output) }),
+    ...(progress?.cut ? { progressPreview: previewOf(progress) } : { progress: valueOf(progress) }),
+    error: error && (error.cut ? previewOf(error) : error.text),
+  };
+}
+
+function previewOf({ text }: ListedText): string {
+  return `${text}…`;
+}
+
+function valueOf(listed: ListedText | null): Json {
+  return listed && (JSON.parse(listed.text) as Json);
+}
