@@ -18,8 +18,8 @@ import type { ServerLimits } from "./limits.js";
 /** Requests that are bounded together. Waits have a limit of their own. */
 export type Load = Exclude<Urgency, "waits"> | "metrics";
 
-/** Bodies up to this size count as requests only. */
-const SMALL_BYTES = 16_384;
+/** Bodies up to this size count as requests only, and wait for no turn. */
+export const SMALL_BYTES = 16_384;
 /** The share of requests that keep leases which only keys with live leases may use. */
 const RESERVED = 0.25;
 /** How long a renewal counts as just now: leases of up to an hour are renewed within it, usually much sooner. */
