@@ -188,7 +188,13 @@ export const SERVER: Rules = {
   heavy: ["commander", "pino", "@opentelemetry/api", "@opentelemetry/sdk-metrics"],
   anywhere: /^http\/app\.ts$/,
   asksForProcess: [],
-  node: ["http/node.ts", "http/listen.ts", "http/console/console-files.ts", "cli/"],
+  node: [
+    "http/node.ts",
+    "http/listen.ts",
+    "http/connections.ts",
+    "http/console/console-files.ts",
+    "cli/",
+  ],
   surroundings: ["cli/"],
   // Time and chance come from the library's environment.
   clock: [],
