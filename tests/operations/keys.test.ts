@@ -526,9 +526,12 @@ describePostgres("on the command line", () => {
     const started = await json("generator", "start", "--rate", "3", ...busy);
     expect(started).toMatchObject({ running: true, ratePerSecond: 3 });
     await leasehold("generator", "stop");
+    // Only a server knows that a key has acted.
+    await leasehold("generator", "stop", "--actor", "key:0123456789ab");
     expect(await json("generator", "status")).toMatchObject({ running: false, ratePerSecond: 3 });
     const entries: AuditEntry[] = await json("audit", "list", "--target", "generator");
     expect(entries.filter(({ phase }) => phase !== "intent")).toMatchObject([
+      { action: "generator.stop", reason: null, actor: "cli:key:0123456789ab" },
       { action: "generator.stop", reason: null, actor: `cli:${userInfo().username}` },
       { action: "generator.start", reason: "busy night", actor: "cli:night" },
     ]);

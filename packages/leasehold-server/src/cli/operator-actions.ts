@@ -37,11 +37,17 @@ export function withReason(command: Command, { needsReason = true } = {}): Comma
     .makeOptionMandatory(needsReason);
   const actor = new Option(
     "--actor <name>",
-    "who does this, for the audit log; a server records the API key, and this name as a claim",
-  ).argParser(notBlank);
+    "who does this, for the audit log, which records cli:NAME; a server records the API key, and this name as a claim",
+  ).argParser(cliActor);
   return command
     .addOption(reason)
-    .addOption(actor.default(`cli:${userInfo().username}`, "cli:USER"));
+    .addOption(actor.default(cliActor(userInfo().username), "cli:USER"));
+}
+
+/** Nothing proves this name. The prefix keeps it apart from `key:ID`, which a server records. */
+function cliActor(text: string): string {
+  const name = notBlank(text);
+  return name.startsWith("cli:") ? name : `cli:${name}`;
 }
 
 /** Adds --reason and --actor, the stores, the tenant and --json. */
