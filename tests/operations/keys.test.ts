@@ -1,5 +1,5 @@
 /** API keys and the commands about them, directly on the stores. */
-import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
@@ -564,6 +564,13 @@ describePostgres("on the command line", () => {
     expect(JSON.parse(lines.at(-1) ?? "")).toEqual({ checkpoint: { seq, hash } });
     expect(entries.map((entry) => entry.seq)).toEqual(entries.map((_, n) => n + 1));
     expect((await leasehold("audit", "export")).out).toBe(`${lines.join("\n")}\n`);
+
+    // It is for this user alone, and a link beside it chooses no other file.
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const elsewhere = join(directory, "elsewhere");
+    await symlink(elsewhere, `${file}.part`);
+    expect((await leasehold("audit", "export", "--out", file)).code).toBe(0);
+    await expect(stat(elsewhere)).rejects.toMatchObject({ code: "ENOENT" });
 
     // An export that fails leaves the one before it as it is.
     const nothing = `pglite:${join(directory, "nothing")}`;

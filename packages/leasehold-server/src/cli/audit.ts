@@ -1,6 +1,6 @@
 /** Lists, verifies and exports the audit log of operator actions. */
 
-import { lstat, open, readFile, rename } from "node:fs/promises";
+import { lstat, open, readFile, rename, rm } from "node:fs/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import {
   ACTION_ALIASES,
@@ -146,7 +146,10 @@ async function toFile(path: string, exported: (write: Write) => Promise<void>): 
     throw new UsageError(`--out: ${path} is no regular file: name one, or write to stdout`);
   }
   const part = `${path}.part`;
-  const file = await open(part, "w").catch((error: Error) => {
+  // A new export is for this user alone. Another's link at this path would choose the file that is written.
+  const mode = (earlier?.mode ?? 0o600) & 0o777;
+  const create = () => rm(part, { force: true }).then(() => open(part, "wx", mode));
+  const file = await create().catch((error: Error) => {
     throw new UsageError(`--out: ${error.message}`);
   });
   try {
