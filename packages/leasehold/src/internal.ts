@@ -111,6 +111,8 @@ export {
 export {
   BOUNDARIES,
   digestOf,
+  escapeHidden,
+  escapeHiddenJson,
   formatDuration,
   grantIdOf,
   holderLeaseId,

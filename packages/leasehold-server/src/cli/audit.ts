@@ -26,6 +26,7 @@ import {
 import { print, write } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
+import { safeJson, say, shown } from "./terminal.js";
 
 /** Entries read at once. */
 const PAGE = 1_000;
@@ -82,8 +83,7 @@ function addList(audit: Command): void {
         claimedActor: claimedActorOf(entry.details),
       }));
       await print(json, items.map(withParsedDetails), () => tableOf(items));
-      if (entries.length > limit)
-        process.stderr.write(`there are more than ${limit} entries: raise --limit\n`);
+      if (entries.length > limit) say(`there are more than ${limit} entries: raise --limit`);
     });
 }
 
@@ -162,7 +162,7 @@ async function toFile(path: string, exported: (write: Write) => Promise<void>): 
 }
 
 function textOf(lines: readonly object[]): string {
-  return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  return lines.map((line) => `${safeJson(line)}\n`).join("");
 }
 
 async function exportAll(log: AuditLog, write: Write): Promise<void> {
@@ -217,7 +217,8 @@ function tableOf(entries: readonly Shown[]): string {
   ]);
   for (const { seq, at, actor, claimedActor, action, target, phase, reason, details } of entries) {
     const by = claimedActor === null ? actor : `${actor}, claims ${claimedActor}`;
-    table.push([seq, at, by, action, JSON.stringify(target), phase, reason ?? "", details]);
+    const texts = [shown(reason ?? ""), shown(details)];
+    table.push([seq, at, shown(by), shown(action), safeJson(target), phase, ...texts]);
   }
   return table.toString();
 }

@@ -22,6 +22,7 @@ import { print } from "./output.js";
 import { resourceName } from "./resource.js";
 import { openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
+import { safeJson, shown } from "./terminal.js";
 
 export interface ActionOptions {
   readonly actor: string;
@@ -97,7 +98,7 @@ export function addRevoke(program: Command): void {
       try {
         const namespace = tenantOf(command, stores);
         const outcome = await revoke(operatorOf(stores), resource, { ...options, namespace });
-        await print(options.json, outcome, () => sayRevoked(resource, outcome));
+        await print(options.json, outcome, () => sayRevoked(shown(resource), outcome));
         if (outcome.status !== "revoked") throw new Exit(EXIT.leaseLost);
       } finally {
         await stores.close();
@@ -191,7 +192,7 @@ export async function pauseWhat(
   try {
     const key = { namespace: tenantOf(command, stores), ...what };
     const pause = await setPause(operatorOf(stores), key, { actor, reason });
-    await print(json, pause, () => `paused ${key.kind} "${key.name}"`);
+    await print(json, pause, () => `paused ${key.kind} "${shown(key.name)}"`);
   } finally {
     await stores.close();
   }
@@ -216,7 +217,7 @@ export async function resumeWhat(
     const { actor, reason } = options;
     const key = { namespace: tenantOf(command, stores), ...what };
     const wasPaused = await clearPause(operatorOf(stores), key, { actor, reason });
-    const name = `${key.kind} "${key.name}"`;
+    const name = `${key.kind} "${shown(key.name)}"`;
     const said = wasPaused ? `resumed ${name}` : `${name} was not paused`;
     await print(options.json, { ...key, wasPaused }, () => said);
   } finally {
@@ -251,7 +252,7 @@ function tableOf(pauses: readonly Pause[]): string {
   if (pauses.length === 0) return "nothing is paused";
   const table = plainTable(["kind", "name", "since", "by", "reason"]);
   for (const { kind, name, since, actor, reason } of pauses) {
-    table.push([kind, JSON.stringify(name), since, actor, reason]);
+    table.push([kind, safeJson(name), since, shown(actor), shown(reason)]);
   }
   return table.toString();
 }
