@@ -29,6 +29,7 @@ export {
   claimedActorOf,
   clearPause,
   createKey,
+  entryOf,
   equalDigests,
   type GrantHistory,
   inTwoSteps,

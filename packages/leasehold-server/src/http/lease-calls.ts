@@ -177,6 +177,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
     );
     const timeoutMs = budget.storeMs();
     const requestId = context.get("requestId");
+    const { signal } = context.req.raw;
     // One at a time: the entries of the audit have a single order anyway.
     const audited = new SerialExecutor();
     const causing = ({ resource }: Named) => {
@@ -219,7 +220,9 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const cause = causing(request);
         const asked = { namespace, ...request };
         const revoked = control
-          ? await audited.run(namespace, () => revokeAudited(control, env, asked, by, budget))
+          ? await audited.run(namespace, () =>
+              revokeAudited(control, env, asked, by, { budget, signal }),
+            )
           : { outcome: await revocations.submit(asked, timeoutMs), entry: null };
         const event = emit && revokeEvent(request, revoked.outcome, cause());
         if (event) emit(event, namespace);
