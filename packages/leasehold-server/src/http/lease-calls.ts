@@ -41,6 +41,8 @@ import type { AppEnv, Budget } from "./request.js";
 /** The request that caused an event, and the resource. */
 interface Cause {
   readonly requestId: string;
+  /** `key:<id>`; undefined without a key. */
+  readonly actor?: string | undefined;
   readonly resource: string;
   /** From the call of this operation to its outcome, the wait for the batch before it included. */
   readonly tookMs: number;
@@ -171,6 +173,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
   return (context: Context<AppEnv>, budget: Budget, named: readonly Named[]): LeaseCalls => {
     const caller = callerOf(context);
     const { namespace } = caller;
+    const actor = caller.keyId === null ? undefined : caller.actor;
     checkResources(
       caller,
       named.map(({ resource }) => resource),
@@ -182,7 +185,12 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
     const audited = new SerialExecutor();
     const causing = ({ resource }: Named) => {
       const sinceMs = env.clock.monotonic();
-      return (): Cause => ({ requestId, resource, tookMs: env.clock.monotonic() - sinceMs });
+      return (): Cause => ({
+        requestId,
+        actor,
+        resource,
+        tookMs: env.clock.monotonic() - sinceMs,
+      });
     };
     return {
       async acquire(request) {

@@ -107,7 +107,7 @@ export function claimedActorOf(details: string): string | null {
 
 /** What operators do, as entries name it. */
 export type AuditAction =
-  | `lease.${"revoke" | "collect"}`
+  | `lease.${"revoke" | "release" | "collect"}`
   | `task.${"cancel" | "retry" | "delete"}`
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
   | `generator.${"start" | "stop" | "rate"}`
@@ -117,6 +117,7 @@ export type AuditAction =
 /** By name, so that the type demands each. */
 const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "lease.revoke": true,
+  "lease.release": true,
   "lease.collect": true,
   "task.cancel": true,
   "task.retry": true,
