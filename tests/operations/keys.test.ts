@@ -1,5 +1,5 @@
 /** API keys and the commands about them, directly on the stores. */
-import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
@@ -543,9 +543,12 @@ describePostgres("on the command line", () => {
     const started = await json("generator", "start", "--rate", "3", ...busy);
     expect(started).toMatchObject({ running: true, ratePerSecond: 3 });
     await leasehold("generator", "stop");
+    // Only a server knows that a key has acted.
+    await leasehold("generator", "stop", "--actor", "key:0123456789ab");
     expect(await json("generator", "status")).toMatchObject({ running: false, ratePerSecond: 3 });
     const entries: AuditEntry[] = await json("audit", "list", "--target", "generator");
     expect(entries.filter(({ phase }) => phase !== "intent")).toMatchObject([
+      { action: "generator.stop", reason: null, actor: "cli:key:0123456789ab" },
       { action: "generator.stop", reason: null, actor: `cli:${userInfo().username}` },
       { action: "generator.start", reason: "busy night", actor: "cli:night" },
     ]);
@@ -578,6 +581,13 @@ describePostgres("on the command line", () => {
     expect(JSON.parse(lines.at(-1) ?? "")).toEqual({ checkpoint: { seq, hash } });
     expect(entries.map((entry) => entry.seq)).toEqual(entries.map((_, n) => n + 1));
     expect((await leasehold("audit", "export")).out).toBe(`${lines.join("\n")}\n`);
+
+    // It is for this user alone, and a link beside it chooses no other file.
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const elsewhere = join(directory, "elsewhere");
+    await symlink(elsewhere, `${file}.part`);
+    expect((await leasehold("audit", "export", "--out", file)).code).toBe(0);
+    await expect(stat(elsewhere)).rejects.toMatchObject({ code: "ENOENT" });
 
     // An export that fails leaves the one before it as it is.
     const nothing = `pglite:${join(directory, "nothing")}`;

@@ -29,6 +29,7 @@ export {
   claimedActorOf,
   clearPause,
   createKey,
+  entryOf,
   equalDigests,
   type GrantHistory,
   inTwoSteps,
@@ -111,6 +112,8 @@ export {
 export {
   BOUNDARIES,
   digestOf,
+  escapeHidden,
+  escapeHiddenJson,
   formatDuration,
   grantIdOf,
   holderLeaseId,

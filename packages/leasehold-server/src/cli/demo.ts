@@ -24,6 +24,7 @@ import {
 import { consoleOrSay, engineOf, listenOrSay, portOption } from "./serve.js";
 import { listenForShutdown, type Shutdown } from "./shutdown.js";
 import { openWhere, shownUrl } from "./stores.js";
+import { shown } from "./terminal.js";
 import { VERSION } from "./version.js";
 
 const HOST = "127.0.0.1";
@@ -188,7 +189,7 @@ function newShow(plain: boolean): Show {
   const picture = new Picture(now());
   const screen = new Screen(process.stdout, clock, (size) => render(picture, now().ms, size));
   return {
-    take: (event) => picture.take(event, now()),
+    take: (event) => picture.take(shown(event), now()),
     close: () => {
       screen.close();
       const { completed, handedOver, refused, crashed } = picture.totals;

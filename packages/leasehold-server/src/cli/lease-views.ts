@@ -10,6 +10,7 @@ import { pausesFor } from "./pauses.js";
 import { resourceName } from "./resource.js";
 import { openLeases, openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
+import { shown } from "./terminal.js";
 
 const STATES = ["live", "expired", "released", "revoked"] as const satisfies LeaseState[];
 
@@ -60,7 +61,7 @@ export function addLs(program: Command): void {
           ...options,
           namespace: tenantOf(command, stores),
         });
-        await print(options.json, page, () => tableOf(page));
+        await print(options.json, page, () => tableOf(shown(page)));
       } finally {
         await stores.close();
       }
@@ -180,8 +181,8 @@ export function addShow(program: Command): void {
         if (!lease && paused.length === 0) {
           throw new UsageError(`the store has no lease of "${resource}", now or in the past`);
         }
-        const shown = { lease: lease ?? null, before: before?.items ?? [], paused };
-        await print(json, shown, () => detailsOf(resource, shown));
+        const found = { lease: lease ?? null, before: before?.items ?? [], paused };
+        await print(json, found, () => detailsOf(shown(resource), shown(found)));
       } finally {
         await stores.close();
       }

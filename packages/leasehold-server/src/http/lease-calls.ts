@@ -42,6 +42,8 @@ import type { AppEnv, Budget } from "./request.js";
 /** The request that caused an event, and the resource. */
 interface Cause {
   readonly requestId: string;
+  /** `key:<id>`; undefined without a key. */
+  readonly actor?: string | undefined;
   readonly resource: string;
   /** From the call of this operation to its outcome, the wait for the batch before it included. */
   readonly tookMs: number;
@@ -176,17 +178,24 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
   return (context: Context<AppEnv>, budget: Budget, named: readonly Named[]): LeaseCalls => {
     const caller = callerOf(context);
     const { namespace } = caller;
+    const actor = caller.keyId === null ? undefined : caller.actor;
     checkResources(
       caller,
       named.map(({ resource }) => resource),
     );
     const timeoutMs = budget.storeMs();
     const requestId = context.get("requestId");
+    const { signal } = context.req.raw;
     // One at a time: the entries of the audit have a single order anyway.
     const audited = new SerialExecutor();
     const causing = ({ resource }: Named) => {
       const sinceMs = env.clock.monotonic();
-      return (): Cause => ({ requestId, resource, tookMs: env.clock.monotonic() - sinceMs });
+      return (): Cause => ({
+        requestId,
+        actor,
+        resource,
+        tookMs: env.clock.monotonic() - sinceMs,
+      });
     };
     return {
       async acquire(request) {
@@ -227,7 +236,9 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const cause = causing(request);
         const asked = { namespace, ...request };
         const revoked = control
-          ? await audited.run(namespace, () => revokeAudited(control, env, asked, by, budget))
+          ? await audited.run(namespace, () =>
+              revokeAudited(control, env, asked, by, { budget, signal }),
+            )
           : { outcome: await revocations.submit(asked, timeoutMs), entry: null };
         const event = emit && revokeEvent(request, revoked.outcome, cause());
         if (event) emit(event, namespace);

@@ -173,7 +173,8 @@ export function PageOf<Item extends z.ZodType>(item: Item) {
 }
 
 /** An array of requests. The response has one outcome for each. */
-export const batch = <Item extends z.ZodType>(item: Item) => z.array(item).min(1).max(LIMITS.batch);
+export const batch = <Item extends z.ZodType>(item: Item, most: number = LIMITS.batch) =>
+  z.array(item).min(1).max(most);
 
 /** The outcome of a failed request. `applied`: whether the store may have carried it out. */
 export const Failed = z

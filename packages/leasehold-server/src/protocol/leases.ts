@@ -136,6 +136,7 @@ export const RevokeBody = batch(
       }),
     })
     .openapi("RevokeRequest"),
+  LIMITS.revocations,
 );
 true satisfies Same<z.input<typeof RevokeBody>, readonly wire.RevokeRequest[]>;
 
