@@ -76,8 +76,13 @@ export const CASES: readonly AlertCase[] = [
   },
   {
     name: "renewals of unnamed resources fail, which may be a few of many",
-    changes: [{ metric: endangered, labels: { resource: "other" }, values: "0+9x60" }],
+    changes: [{ metric: endangered, labels: { resource: "" }, values: "0+9x60" }],
     firing: null,
+  },
+  {
+    name: "renewals of a resource that is named other fail",
+    changes: [{ metric: endangered, labels: { resource: "other" }, values: "0+9x60" }],
+    firing: { alertname: "LeaseholdRepeatedLoss", resource: "other", severity: "warning" },
   },
   {
     name: "leases expire under their holders, and a revocation is no loss",

@@ -123,7 +123,7 @@ function seriesOf(name: string, labels: Sample["labels"], instance = "a"): strin
   return `${name}{${shown.join(",")}}`;
 }
 
-/** What a server exports after it has refused a renewal and granted a term. */
+/** What a server exports after it has refused two renewals and granted a term. */
 async function scrapedSeries(): Promise<Sample[]> {
   const { telemetry, metrics, close } = await startOpenTelemetry();
   const stores = await openStores("memory:alerts-scraped");
@@ -131,9 +131,11 @@ async function scrapedSeries(): Promise<Sample[]> {
   const server = await listen({ app, port: 0 });
   const client = await connect(server.url);
   try {
-    const lease = await client.acquire(RESOURCE);
-    await client.revoke(RESOURCE);
-    await expect(lease.renew()).rejects.toThrow("revoked");
+    for (const resource of [RESOURCE, "other"]) {
+      const lease = await client.acquire(resource);
+      await client.revoke(resource);
+      await expect(lease.renew()).rejects.toThrow("revoked");
+    }
     const over = new AbortController();
     await client.elector(ELECTION).lead(async () => over.abort(), { signal: over.signal });
     return parseMetrics(await (await fetch(`${server.url}/metrics`)).text());

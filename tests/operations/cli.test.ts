@@ -291,6 +291,12 @@ it("finds a server healthy, without its settings", async () => {
   expect({ code, json }).toMatchObject({ code: 0, json: { healthy: true } });
 });
 
+it("names the renewal that the TTL counts on for what it is", async () => {
+  const { url } = await serve("memory:doctor-few");
+  const args = ["doctor", "--store", url, "--for", "100ms", "--samples", "5"];
+  expect((await leasehold(args)).stdout).toMatch(/pause \S+ \+ longest renewal \S+ \+/);
+});
+
 it("recommends a TTL from the pauses and renewals that a server has measured", async () => {
   const { cli, url } = await serve("memory:doctor");
   // A pause of the server shows in its timers.

@@ -1,6 +1,6 @@
 /** Signals to a candidate between two terms. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { Cli, checkBuild, endAll, serve } from "../support/cli.js";
+import { Cli, checkBuild, endAll, leasehold, serve } from "../support/cli.js";
 
 let url: string;
 beforeAll(async () => {
@@ -8,6 +8,27 @@ beforeAll(async () => {
   ({ url } = await serve());
 });
 afterAll(() => endAll());
+
+it("end a candidate whose command is stopped because its lease is lost meanwhile", async () => {
+  const command = ["sh", "-c", 'trap "" TERM; echo begun; while :; do sleep 0.1; done'];
+  const options = ["--ttl", "2s", "--grace", "1s", "--store", url];
+  const candidate = new Cli(["elect", "stubborn", ...options, "--", ...command]);
+  await candidate.until(({ out }) => out.find((line) => line === "begun"));
+  process.kill(candidate.pid, "SIGTERM");
+  const revoked = await leasehold([
+    "revoke",
+    "stubborn",
+    "--at",
+    "now",
+    "--reason",
+    "test",
+    "--store",
+    url,
+  ]);
+  expect(revoked.code).toBe(0);
+  const { code, stdout } = await candidate.ended;
+  expect([code, stdout]).toEqual([143, "begun"]);
+});
 
 it("end a candidate whose command has ended by itself", async () => {
   const candidate = new Cli(["elect", "n", "--store", url, "--", "true"]);

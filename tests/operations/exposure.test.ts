@@ -1,4 +1,6 @@
 /** Who can reach a server, by real processes: this machine alone until there is a key. */
+import { once } from "node:events";
+import { connect } from "node:net";
 import { afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
 import { type Cli, checkBuild, endAll, leasehold, type Serving, serve } from "../support/cli.js";
 import { freshPglite } from "../support/pglite.js";
@@ -51,6 +53,28 @@ it("takes limits, and names one that is wrong", async () => {
   const wrong = ["serve", "--port", "0", "--store", "memory:", "--limits", "waiters=few"];
   const { code, stderr } = await leasehold(wrong);
   expect([code, stderr]).toEqual([64, expect.stringContaining("limits.waiters")]);
+});
+
+it("warns of a limit that has no effect", async () => {
+  const { cli } = await serve("memory:", ["--limits", "ratePerSecond=5"]);
+  const warning = await cli.until(({ err }) => err.find((line) => line.includes('"no_effect"')));
+  expect(JSON.parse(warning)).toMatchObject({ level: 40, option: "--limits ratePerSecond" });
+});
+
+it("takes a limit of the connections of one address, and logs what it refuses", async () => {
+  const serving = await serve("memory:", ["--max-connections-per-address", "1"]);
+  const { port } = new URL(serving.url);
+  const dial = () => {
+    const socket = connect(Number(port), "127.0.0.1").on("error", () => {});
+    onTestFinished(() => void socket.destroy());
+    return socket;
+  };
+  await once(dial(), "connect");
+  await once(dial().resume(), "close");
+  const line = await serving.cli.until(({ err }) =>
+    err.find((text) => text.includes('"connections_refused"')),
+  );
+  expect(JSON.parse(line)).toMatchObject({ level: 40, address: "127.0.0.1", open: 1 });
 });
 
 it("refuses to serve other machines without a key, and says what to do", async () => {

@@ -517,6 +517,8 @@ describePostgres("on the command line", () => {
     ]) {
       expect(await leasehold(...args)).toMatchObject({ code: 64, out: "" });
     }
+    const holder = await leasehold(...create, "--role", "holder");
+    expect(holder.err).toContain("--prefix '' means any resource");
     const { code, err } = await leasehold("audit", "export", "--control", "http://127.0.0.1:1");
     expect({ code, err }).toMatchObject({ code: 64, err: expect.stringContaining("--control") });
   });

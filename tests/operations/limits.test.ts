@@ -1,6 +1,8 @@
 /** What a server does not take on, as its clients meet it. */
 import { connect as connectTcp } from "node:net";
 import { afterEach, expect, it } from "vitest";
+import type { Env } from "../../packages/leasehold/src/env/index.js";
+import { manualEnv } from "../../packages/leasehold/src/testing/index.js";
 import { type AppOptions, listen } from "../../packages/leasehold-server/src/http/index.js";
 import { type Asked, expectProblem, openApp } from "../support/app.js";
 
@@ -9,7 +11,9 @@ afterEach(async () => {
   for (const close of opened.splice(0)) await close();
 });
 
-async function open(options: Pick<AppOptions, "limits" | "auth"> = {}): Promise<Asked> {
+async function open(
+  options: Pick<AppOptions, "limits" | "auth"> & { env?: Env } = {},
+): Promise<Asked> {
   const app = await openApp(options);
   opened.push(() => app.close());
   return app;
@@ -117,6 +121,49 @@ it("answers a repeated request, and one for a held lease, at the limit as before
     .toBe(200);
 });
 
+it("lets a retry bring no more tasks to life than a tenant may have", async () => {
+  const env = manualEnv();
+  const { ask, stores } = await open({ env, limits: { lateMs: null, tasks: 3 } });
+  const add = async (): Promise<string[]> => {
+    const { body } = await ask(
+      "POST",
+      "/api/tasks",
+      [1, 2, 3].map((n) => ({ task_data: n })),
+    );
+    return body.map(({ id }: { id: string }) => id);
+  };
+  const retry = (id = "") => ask("POST", `/api/tasks/${id}/retry`);
+  const retryAll = (ids: unknown[]) => ask("POST", "/api/tasks/retry", ids);
+  const retryMatching = (more: object = {}) =>
+    ask("POST", "/api/tasks/bulk", { operation: "retry", filter: {}, reason: "r", ...more });
+  const cancelled = await add();
+  await ask("POST", "/api/tasks/cancel", cancelled);
+  await env.clock.advance(5_000);
+  const live = await add();
+
+  const refused = await retry(cancelled[0]);
+  expectProblem(refused, 429, "LIMIT_REACHED");
+  expect(refused.body.detail).toContain("at most 3 tasks");
+  expectProblem(await retryAll([cancelled[0], live[0]]), 429, "LIMIT_REACHED");
+  expectProblem(await retryMatching(), 429, "LIMIT_REACHED");
+  // These are live already, or never were.
+  expect((await retry(live[0])).status).toBe(200);
+  const ok = { status: "ok", state: "pending" };
+  expect((await retryAll([live[0], "none"])).body).toEqual([ok, { status: "unknown" }]);
+  expect((await retryMatching({ filter: { states: ["pending"] } })).body.changed).toBe(3);
+  expect((await stores.tasks.counts("default")).cancelled).toBe(3);
+
+  await ask("POST", `/api/tasks/${live[2]}/cancel`);
+  await env.clock.advance(5_000);
+  expectProblem(await retryAll(cancelled.slice(0, 2)), 429, "LIMIT_REACHED");
+  // What is not retried takes no room.
+  expect((await retry("0".repeat(8).concat("-0000-4000-8000-000000000000"))).status).toBe(404);
+  const rest = { matched: 4, changed: 1, conflicts: 0, overLimit: 3, more: false };
+  expect((await retryMatching()).body).toEqual(rest);
+  expect(await stores.tasks.counts("default")).toMatchObject({ pending: 3, cancelled: 3 });
+  expectProblem(await retryMatching(), 429, "LIMIT_REACHED");
+});
+
 it("lets a tenant have no more leases when it asks for many at once", async () => {
   const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, leases: 3 } });
   await ask("POST", "/v1/locks/acquire", lock("own"));
@@ -177,13 +224,12 @@ it("lets a tenant have a thousand keys, until it revokes some", async () => {
   expectProblem(await ask("GET", "/v1/keys?cursor=x"), 422, "INVALID_REQUEST");
 });
 
-it("lets a tenant wait so many times at once", async () => {
+it("lets so many claims of a tenant wait at once", async () => {
   const { ask } = await open({ limits: { shortestTtlMs: 100, lateMs: null, waiters: 1 } });
   const gone = new AbortController();
   const next = { processor: "w", waitMs: 30_000 };
   const waiting = ask("POST", "/api/tasks/next", next, { signal: gone.signal });
   expectProblem(await ask("POST", "/api/tasks/next", next), 429, "LIMIT_REACHED");
-  expectProblem(await ask("GET", "/v1/events"), 429, "LIMIT_REACHED");
   // A waiter that has gone makes room.
   gone.abort();
   await waiting;

@@ -315,7 +315,13 @@ for (const engine of CONTROL_ENGINES) {
         (await bulk("cancel", {}, { createdBefore: "2020-01-01T00:00:00Z" })).body.matched,
       ).toBe(0);
       const cancelled = await bulk("cancel", { expected: 249 });
-      expect(cancelled.body).toEqual({ matched: 249, changed: 249, conflicts: 0, more: false });
+      expect(cancelled.body).toEqual({
+        matched: 249,
+        changed: 249,
+        conflicts: 0,
+        overLimit: 0,
+        more: false,
+      });
       const [entry] = await entries("249 tasks");
       expect(entry).toMatchObject({
         action: "task.cancel",

@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { connect } from "../../packages/leasehold/src/index.js";
@@ -15,6 +16,7 @@ import {
   type Serving,
   serve,
 } from "../support/cli.js";
+import { type Fault, openFaultProxy } from "../support/fault-proxy.js";
 import { Child, temporaryFolder } from "../support/processes.js";
 
 const PATIENT = { timeout: 30_000, interval: 50 };
@@ -33,8 +35,13 @@ afterAll(() => endAll());
 
 let names = 0;
 const fresh = () => `run-${(names += 1)}`;
-const run = (resource: string, options: readonly string[], script: string, { url } = server) =>
-  new Cli(["run", resource, "--store", url, ...options, "--", "sh", "-c", script]);
+const run = (
+  resource: string,
+  options: readonly string[],
+  script: string,
+  { url }: { url: string } = server,
+) => new Cli(["run", resource, "--store", url, ...options, "--", "sh", "-c", script]);
+const portOf = ({ url }: Serving) => Number(new URL(url).port);
 const gone = (pid: number) =>
   vi.waitFor(async () => expect(await isAlive(pid)).toBe(false), PATIENT);
 
@@ -154,3 +161,29 @@ it.skipIf(noTerminal)(
     expect(stdout.match(/interrupted/g)).toHaveLength(1);
   },
 );
+
+it("counts the time that it takes to connect towards --wait", async () => {
+  const resource = fresh();
+  const owner = await connect(server.url);
+  await owner.acquire(resource);
+  const proxy = await openFaultProxy(portOf(server));
+  let delayedMs = 0;
+  const late: Fault = async ({ forward, answer }) => {
+    const sinceMs = performance.now();
+    await delay(1_000);
+    answer(await forward());
+    delayedMs = performance.now() - sinceMs;
+  };
+  proxy.next(late);
+  const waiting = run(resource, ["--wait", "5s"], "true", { url: proxy.url });
+  const first = await vi.waitFor(() => {
+    const seen = proxy.seen.find(({ path }) => path === "/v1/leases/acquire");
+    if (!seen) throw new Error("not yet");
+    return JSON.parse(seen.body) as [{ queueMs: number }];
+  }, PATIENT);
+  // It keeps its place in the queue no longer than it waits.
+  expect(first[0].queueMs).toBeLessThanOrEqual(5_000 - delayedMs);
+  await waiting.end("SIGTERM");
+  await proxy.close();
+  await owner.close();
+});

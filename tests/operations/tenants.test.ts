@@ -172,6 +172,41 @@ it("ends the rights of a revoked key at once where it is revoked, elsewhere with
   expect(JSON.parse(text).items).toMatchObject([{ attempt: 0 }]);
 });
 
+it("counts no stream and no claim of a key that has ended", async () => {
+  const stores = await memory().open(env);
+  const { app, ask, newKey } = openTenants(stores, env, { waiters: 2, streams: 2 });
+  opened.push({ stores, apps: [app] });
+  const { text: admin } = await newKey("a", "admin");
+  for (let round = 0; round < 3; round += 1) {
+    const { text: key, key: own } = await newKey("a", "holder");
+    const stream = await follow(app, key);
+    const body = { processor: "w", queues: ["q"], waitMs: 20_000 };
+    const claim = ask(key, { method: "POST", path: "/api/tasks/next", body });
+    await env.clock.settle();
+    await ask(admin, { method: "DELETE", path: `/v1/keys/${own.id}?reason=over` });
+    await env.clock.advance(5_000);
+    expect([(await claim).status, stream.ended]).toEqual([401, true]);
+  }
+});
+
+it("lets a key that has used up its rate renew and release all the same", async () => {
+  const stores = await memory().open(env);
+  const { app, ask, newKey } = openTenants(stores, env, { ratePerSecond: 5 });
+  opened.push({ stores, apps: [app] });
+  const { text: key } = await newKey("a", "holder");
+  const { leaseId } = JSON.parse((await ask(key, acquire("r", "h"))).text);
+  const list = { method: "GET", path: "/v1/locks" };
+  const statuses = [];
+  for (let request = 0; request < 10; request += 1) statuses.push((await ask(key, list)).status);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(6);
+  const renew = { method: "POST", path: `/v1/locks/${leaseId}/renew` };
+  for (let request = 0; request < 10; request += 1) {
+    expect((await ask(key, renew)).status).toBe(200);
+  }
+  expect((await ask(key, list)).status).toBe(429);
+  expect((await ask(key, { method: "DELETE", path: `/v1/locks/${leaseId}` })).status).toBe(200);
+});
+
 it("lets an old key go on beside the one in its place, and no longer", async () => {
   const { ask, a, newKey } = await open();
   const {
@@ -214,6 +249,29 @@ it("lets an admin make keys of the own namespace alone", async () => {
   expect(await listed(a)).toContain(id);
   expect(await listed(b)).not.toContain(id);
   expect(await listed(a)).not.toContain(key.slice(-32));
+});
+
+it("makes a key for every resource only if that is asked for, and shows prefixes of holders alone", async () => {
+  const { ask, a } = await open();
+  const make = async (body: object) => {
+    const { status, text } = await ask(a, { method: "POST", path: "/v1/keys", body });
+    return { status, body: JSON.parse(text) };
+  };
+  for (const given of [{}, { prefixes: [] }]) {
+    const refused = await make({ name: "n", role: "holder", ...given });
+    expect(refused).toMatchObject({ status: 422, body: { errors: [{ path: "prefixes" }] } });
+    expect(refused.body.errors).toHaveLength(1);
+    expect(refused.body.detail).toContain('[""] is any resource');
+  }
+  const any = await make({ name: "n", role: "holder", prefixes: [""] });
+  expect(any).toMatchObject({ status: 201, body: { prefixes: [""] } });
+  for (const role of ["viewer", "operator", "admin"]) {
+    expect(await make({ name: "n", role }), role).toMatchObject({
+      status: 201,
+      body: { prefixes: [] },
+    });
+    expect(await make({ name: "n", role, prefixes: [""] }), role).toMatchObject({ status: 422 });
+  }
 });
 
 it("enters what admins do in the audit, with actor and reason, without a secret", async () => {
@@ -264,7 +322,7 @@ it("tells names in metrics to those alone who may list them", async () => {
   const { ask, newKey, b } = await open();
   const namesSeenBy = async (key: string) => {
     const { text } = await ask(key, { method: "GET", path: "/metrics" });
-    expect(text).toMatch(/a_total\{prefix="other"\} 3\nc 4\n$/);
+    expect(text).toMatch(/a_total\{prefix=""\} 3\nc 4\n$/);
     return text.match(/names/g)?.length ?? 0;
   };
   expect(await namesSeenBy((await newKey("default", "viewer")).text)).toBe(2);

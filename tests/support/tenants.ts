@@ -8,7 +8,7 @@ import {
 } from "../../packages/leasehold/src/env/index.js";
 import type { Stores } from "../../packages/leasehold/src/stores/source.js";
 import { toWireGrantId, toWireLeaseId } from "../../packages/leasehold/src/wire/index.js";
-import { createApp } from "../../packages/leasehold-server/src/http/index.js";
+import { createApp, type ServerLimits } from "../../packages/leasehold-server/src/http/index.js";
 
 export interface Request {
   readonly method: string;
@@ -144,7 +144,7 @@ export class Things {
   }
 }
 
-export function openTenants(stores: Stores, env: Env) {
+export function openTenants(stores: Stores, env: Env, limits: Partial<ServerLimits> = {}) {
   const { control } = stores;
   if (!control) throw new Error("the store keeps no keys");
   const app = createApp({
@@ -152,9 +152,9 @@ export function openTenants(stores: Stores, env: Env) {
     env,
     version: "1.2.3",
     auth: "keys",
-    limits: { ratePerSecond: null, lateMs: null },
+    limits: { ratePerSecond: null, lateMs: null, ...limits },
     metrics: async () =>
-      'a_total{prefix="names"} 1\nb_total{of="c",prefix="names"} 2\na_total{prefix="other"} 3\nc 4\n',
+      'a_total{prefix="names"} 1\nb_total{of="c",prefix="names"} 2\na_total{prefix=""} 3\nc 4\n',
   });
   return {
     app,

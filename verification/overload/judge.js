@@ -8,3 +8,15 @@ export function wrongWith({ lost, because, refused, offeredPerSecond, capacityPe
   const isOverloaded = refused > 0 && offeredPerSecond > 2 * capacityPerSecond;
   return isOverloaded ? null : "the server was not overloaded";
 }
+
+/**
+ * What an attack has shown: with the protection no lease is lost, without it some are.
+ * @param {{ attack: string, lost: number, because?: object, unprotected: boolean }} figures
+ * @returns {string | null} what is wrong
+ */
+export function wrongWithAttack({ attack, lost, because, unprotected }) {
+  if (unprotected) {
+    return lost > 0 ? null : `${attack}: no lease was lost, so the protection was not tested`;
+  }
+  return lost > 0 ? `${attack}: leases were lost: ${JSON.stringify(because)}` : null;
+}

@@ -5,20 +5,25 @@
 //   npm run overload -- --seconds 60 --times 10 --holders 500
 //   npm run overload -- --store postgres://...   default: PGlite in a folder of its own
 //   npm run overload -- --json              the figures for machines
+//   npm run overload -- --attack all        instead: one tenant attacks, while another one's 20 holders renew:
+//                                           complete, enqueue, metrics, renewals, uploads, lists
+//   npm run overload -- --attack renewals --unprotected     the same without the limits that protect: leases
+//                                           must then be lost
+//   npm run overload -- --attack all --store memory:        default: PGlite, as above
 //
 // Ends with 1 if a lease was lost, or if the server was not overloaded: then nothing was shown.
-import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, openSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { argumentsOf } from "../support/arguments.js";
+import { attackAll } from "./attacks.js";
+import { TTL_MS } from "./holders.js";
 import { wrongWith } from "./judge.js";
+import { child, hold, said, urlIn } from "./processes.js";
 
-const TTL_MS = 5_000;
 /** Who measures what it can do, and the connections of the flood, each with one request under way. */
 const [CALLERS, CONNECTIONS] = [256, 9_000];
 const TICK_MS = 10;
@@ -29,8 +34,9 @@ const { values } = argumentsOf(import.meta.url, {
     times: { type: "string", default: "5" },
     holders: { type: "string", default: "200" },
     store: { type: "string" },
+    attack: { type: "string" },
+    unprotected: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
-    "hold-at": { type: "string" },
   },
 });
 const [seconds, times, holders] = [values.seconds, values.times, values.holders].map(Number);
@@ -49,19 +55,9 @@ async function main() {
     const url = await urlIn(log);
     say("measuring what it can do");
     const capacity = await closedLoop(url, 3_000);
-    const holding = child([
-      fileURLToPath(import.meta.url),
-      "--hold-at",
-      url,
-      "--holders",
-      values.holders,
-    ]);
-    await said(holding.stdout, (line) => (line === "holding" ? line : undefined));
+    const letGo = await hold(url, holders);
     const flooded = await flood(url, capacity * times, seconds * 1_000);
-    holding.stdin.end();
-    const held = JSON.parse(
-      await said(holding.stdout, (line) => (line[0] === "{" ? line : undefined)),
-    );
+    const held = await letGo();
     report({ capacityPerSecond: Math.round(capacity), ...flooded, ...held });
   } finally {
     server.kill("SIGTERM");
@@ -199,63 +195,9 @@ class Line {
   }
 }
 
-/** The healthy holders, in a process of their own: says what became of them when its input ends. */
-async function hold(url) {
-  const { connect: connectLeases } = await import("leasehold");
-  const leases = await connectLeases(url, { holder: "overload" });
-  const figures = { lost: 0, because: {}, renewals: 0, leastLeftMs: TTL_MS };
-  const held = await Promise.all(
-    Array.from({ length: holders }, (_, index) =>
-      leases.acquire(`held-${process.pid}-${index}`, { ttlMs: TTL_MS }),
-    ),
-  );
-  for (const lease of held) {
-    lease.onLost((reason) => {
-      figures.lost += 1;
-      figures.because[reason] = (figures.because[reason] ?? 0) + 1;
-    });
-  }
-  let before = held.map((lease) => lease.remainingMs());
-  const looking = setInterval(() => {
-    const now = held.map((lease) => lease.remainingMs());
-    figures.renewals += now.filter((leftMs, index) => leftMs > before[index]).length;
-    figures.leastLeftMs = Math.round(Math.min(figures.leastLeftMs, ...now));
-    before = now;
-  }, 100);
-  console.log("holding");
-  for await (const _ of process.stdin);
-  clearInterval(looking);
-  await leases.close();
-  console.log(JSON.stringify(figures));
-}
-
-function child(args, stderr = "inherit") {
-  return spawn(process.execPath, args, { stdio: ["pipe", "pipe", stderr] });
-}
-
-async function urlIn(log) {
-  for (;;) {
-    const [, url] = /listening on (http:\/\/[^",\s]+)/.exec(readFileSync(log, "utf8")) ?? [];
-    if (url !== undefined) return url;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
-/** The first that `find` makes of a line. What comes after is read and dropped. */
-function said(stream, find) {
-  return new Promise((resolve, reject) => {
-    const lines = createInterface({ input: stream });
-    lines.on("line", (line) => {
-      const found = find(line);
-      if (found !== undefined) resolve(found);
-    });
-    lines.once("close", () => reject(new Error("it ended before it said what was waited for")));
-  });
-}
-
 function say(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-if (values["hold-at"] === undefined) await main();
-else await hold(values["hold-at"]);
+if (values.attack === undefined) await main();
+else process.exitCode = await attackAll(values.attack, { ...values, seconds });

@@ -90,7 +90,7 @@ async function examine(command: Command, options: Options): Promise<Report> {
       production?.stall?.p999Ms ?? 0,
       production?.delay?.p999Ms ?? 0,
     );
-    const renewalMs = Math.max(measured.renewal.p99Ms, production?.renewal?.p99Ms ?? 0);
+    const { renewalMs } = decisiveRenewal(measured.renewal, production?.renewal ?? null);
     const ttl = adviseTtl(pauseMs, renewalMs, leases.capabilities.ttl);
     const checks = [
       ...settings,
@@ -128,6 +128,18 @@ function judgeClock({ clock }: Measured): Diagnosis[] {
       ? { what, value, verdict: "fine", remedy: null }
       : { what, value, verdict: "doubtful", remedy },
   ];
+}
+
+type Renewals = Pick<Summary, "count" | "p99Ms">;
+
+/** The renewal that the TTL counts on: the longer one of those measured here and in production. @internal */
+export function decisiveRenewal(
+  measured: Renewals,
+  inProduction: Renewals | null,
+): { what: string; renewalMs: number } {
+  const isLonger = inProduction !== null && inProduction.p99Ms > measured.p99Ms;
+  const { count, p99Ms } = isLonger ? inProduction : measured;
+  return { what: hasP99(count) ? "p99 renewal" : "longest renewal", renewalMs: p99Ms };
 }
 
 /** Whether renewals in production have the time for one more attempt. @internal */
@@ -199,19 +211,24 @@ function toText(report: Report): string {
     table.push([what, value, COLORS[verdict](verdict), remedy ?? ""]);
   }
   const { pauseMs, renewalMs, marginMs, leastMs, advisedMs } = ttl;
+  const { what: renewal } = decisiveRenewal(measured.renewal, production?.renewal ?? null);
   return [
     `${store}: opened in ${openMs} ms; clock ${clock}, grants ${grants}, watch ${watch}, queue ${queue ? "yes" : "no"}`,
     times.toString(),
     ...(checks.length > 0 ? [table.toString()] : []),
-    `ttl: more than ${leastMs} ms = pause ${pauseMs} + p99 renewal ${renewalMs} + margin ${marginMs}, and 1 % drift`,
+    `ttl: more than ${leastMs} ms = pause ${pauseMs} + ${renewal} ${renewalMs} + margin ${marginMs}, and 1 % drift`,
     `     recommended: ${formatDuration(advisedMs)}; renewed at a third of it, a lease survives two failed renewals`,
     healthy ? colors.green("healthy") : colors.red("not healthy"),
   ].join("\n");
 }
 
 /** Of fewer than 100 events, none is the 99th of 100: the TTL then counts on the longest. */
+function hasP99(count: number): boolean {
+  return count >= 100;
+}
+
 function p99Of(count: number, text: string): string {
-  return count < 100 ? "" : text;
+  return hasP99(count) ? text : "";
 }
 
 const HELP = `

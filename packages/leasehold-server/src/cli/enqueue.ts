@@ -4,6 +4,7 @@ import type { Enqueued, EnqueueTaskOptions } from "leasehold";
 import { defineTask } from "leasehold";
 import { DEFAULTS, type Json, withoutUndefined } from "leasehold/internal";
 import { UsageError } from "./failures.js";
+import { roundedIn } from "./integers.js";
 import { notifier } from "./notices.js";
 import { controlWhereOf, integer, moment, type Where, withStores } from "./options.js";
 import { print, saying } from "./output.js";
@@ -106,11 +107,9 @@ function decode(bytes: string, what: string): string {
 
 function parse(text: string, what: string): Json {
   const value = parseJson(text, what);
-  const integer = inexactInteger(text);
-  if (integer === undefined) return value;
-  throw new UsageError(
-    `${what} has the integer ${integer}, beyond ${Number.MAX_SAFE_INTEGER}, which would be rounded: put it in quotes`,
-  );
+  const problem = roundedIn(text);
+  if (problem === undefined) return value;
+  throw new UsageError(`${what} has ${problem}`);
 }
 
 function parseJson(text: string, what: string): Json {
@@ -119,17 +118,6 @@ function parseJson(text: string, what: string): Json {
   } catch (error) {
     throw new UsageError(`${what} is not JSON: ${(error as Error).message}`);
   }
-}
-
-/** The first integer of valid JSON that a number of JavaScript may not hold exactly. */
-function inexactInteger(json: string): string | undefined {
-  let isInString = false;
-  for (const [token] of json.matchAll(/\\.|"|-?\d[\d.eE+-]*/g)) {
-    if (token === '"') isInString = !isInString;
-    else if (!isInString && /^-?\d+$/.test(token) && !Number.isSafeInteger(Number(token)))
-      return token;
-  }
-  return undefined;
 }
 
 const HELP = `

@@ -66,6 +66,9 @@ function addCreate(keys: Command): void {
       if (role !== "holder" && prefixes.length > 0) {
         throw new UsageError("--prefix needs --role holder: other roles apply to all resources");
       }
+      if (role === "holder" && prefixes.length === 0) {
+        throw new UsageError("--role holder needs --prefix; --prefix '' means any resource");
+      }
       const order = { namespace, name, role, prefixes, lifetimeMs };
       await withControl(controlWhereOf(command, notifier(options.json)), async (control) =>
         show(await createKey(control, systemRandom, order, by(options)), options.json),

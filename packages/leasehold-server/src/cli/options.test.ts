@@ -64,6 +64,10 @@ it("collects key=value, with the value as JSON or text", () => {
   }
   expect(options).toEqual({ a: 1, b: "x=y", c: { d: [true] }, e: "", f: "007" });
   expect(() => keyValue("a=2", options)).toThrow("a is given more than once");
+  expect(keyValue('id="9007199254740993"', {})).toEqual({ id: "9007199254740993" });
+  for (const text of ["id=9007199254740993", 'id={"of":[-9007199254740993]}']) {
+    expect(() => keyValue(text, {})).toThrow("which would be rounded: put it in quotes");
+  }
 });
 
 it.each([

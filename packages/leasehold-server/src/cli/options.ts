@@ -4,6 +4,7 @@ import { parseDuration } from "leasehold/internal";
 import { checkDirectories, type NotifyCreating } from "./directories.js";
 import { EXIT } from "./exit-codes.js";
 import { UsageError } from "./failures.js";
+import { roundedIn } from "./integers.js";
 
 /** The store of `serve` and `demo` unless another is named: in their working directory. */
 export const EMBEDDED = "pglite:.leasehold";
@@ -270,7 +271,11 @@ export function keyValue(
   if (at < 1) throw new InvalidArgumentError("It must be key=value.");
   const key = text.slice(0, at);
   if (Object.hasOwn(before, key)) throw new InvalidArgumentError(`${key} is given more than once.`);
-  return { ...before, [key]: jsonOrText(text.slice(at + 1)) };
+  const given = text.slice(at + 1);
+  const value = jsonOrText(given);
+  const problem = value === given ? undefined : roundedIn(given);
+  if (problem !== undefined) throw new InvalidArgumentError(`${key} has ${problem}.`);
+  return { ...before, [key]: value };
 }
 
 /** Parses text that may be JSON. */

@@ -17,6 +17,7 @@ import { logLeaseEvent, logTaskEvent } from "./events-log.js";
 import { authFor, LOOPBACK_HOSTS, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
 import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
+import { warnOfNoEffect } from "./no-effect.js";
 import { EMBEDDED, integer, notBlank, ownWhereOf, type Where, withDatabase } from "./options.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openWhere, shownUrl } from "./stores.js";
@@ -29,6 +30,7 @@ interface Options extends TelemetryOptions {
   readonly insecureNoKeys?: boolean;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
+  readonly maxConnectionsPerAddress?: number;
   readonly logLevel: string;
 }
 
@@ -58,6 +60,11 @@ export function addServe(program: Command): void {
       "--limits <name=number,...>",
       `limits of this instance: ${Object.keys(DEFAULT_LIMITS).join(", ")}; "none" for no limit`,
       limitsOf,
+    )
+    .option(
+      "--max-connections-per-address <n>",
+      "connections of one remote address, of 10,000 in total; behind a proxy, all of its clients have one address (default: 8000)",
+      integer(1, 10_000),
     )
     .addOption(logLevelOption())
     .addHelpText("after", HELP)
@@ -101,7 +108,7 @@ async function serve(where: Where, options: Options): Promise<void> {
       onLeaseEvent: (event) => logLeaseEvent(logger, event),
       onTaskEvent: (event) => logTaskEvent(logger, event),
     });
-    const server = await listenOrSay(app, options);
+    const server = await listenOrSay(app, { ...options, logger });
     const store = shownUrl(where.store);
     const control = where.control === undefined ? {} : { control: shownUrl(where.control) };
     const page = files ? { console: `${server.url}/` } : {};
@@ -112,6 +119,7 @@ async function serve(where: Where, options: Options): Promise<void> {
     const placed = directory === undefined ? {} : { directory };
     logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
     await logAccess(logger, options, stores);
+    await warnOfNoEffect(logger, options, stores);
     await shutdown.requested();
     logger.info({}, "draining");
     await server.close();

@@ -163,6 +163,9 @@ test("a repeated claim returns the same tasks", async () => {
   const second = await ask("POST", "/api/tasks/next", request);
   const grant = ({ body }: Reply) => [body.tasks[0].id, body.tasks[0].leaseId];
   expect(grant(second)).toEqual(grant(first));
+  const { status, body } = await ask("POST", "/api/tasks/next", { ...request, processor: "q" });
+  const problem = expect.stringContaining('names a claim of the holder "p"');
+  expect([status, body.errors]).toEqual([422, [{ path: "claimId", problem }]]);
 });
 
 test("a request of a former holder is refused with the reason", async () => {

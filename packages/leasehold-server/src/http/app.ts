@@ -3,9 +3,8 @@
  * so any number of instances can share one database. It has no logic of leases or tasks: routes check
  * their input, call the port, and turn outcomes into statuses.
  */
-import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { type Env, InvalidOptionError, type LeaseStore, type Logger } from "leasehold";
+import { type Env, InvalidOptionError, type LeaseStore } from "leasehold";
 import {
   type Control,
   type GeneratorState,
@@ -20,12 +19,12 @@ import {
   systemEnv,
   type TaskListener,
   type TaskStore,
-  withoutLeaseIds,
 } from "leasehold/internal";
 import { REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import { MAX_SECONDS } from "../protocol/index.js";
 import { checkMay, needOf } from "./auth/access.js";
 import { type Auth, Authenticator } from "./auth/authenticate.js";
+import { noteAuthenticated } from "./auth/authenticated.js";
 import type { Caller } from "./auth/caller.js";
 import { checkBasePath } from "./base-path.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
@@ -33,8 +32,9 @@ import { type ConsoleFiles, servesConsole } from "./console/static.js";
 import { UnhandledKinds } from "./console/unhandled.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
-import { Admission, type Urgency, urgencyOf } from "./limits/admission.js";
-import { Rates, resolveLimits, type ServerLimits, TenantsLimits } from "./limits/limits.js";
+import { Admission, urgencyOf } from "./limits/admission.js";
+import { resolveLimits, type ServerLimits, TenantsLimits } from "./limits/limits.js";
+import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
 import { Pauses } from "./operations/pauses.js";
 import {
@@ -46,7 +46,8 @@ import {
   tooMany,
   toResponse,
 } from "./problems.js";
-import { type AppEnv, budgetOf, requestIdOf } from "./request.js";
+import { budgetOf, itemsOf, requestIdOf } from "./request.js";
+import { RequestLog } from "./request-log.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
@@ -135,8 +136,6 @@ export interface ServerApp {
 }
 
 const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
-/** A caller renews each lease that it acquires several times within each TTL. */
-const KEEPING_RATIO = 10;
 
 /**
  * Creates the server as a fetch handler. Serve it with {@link listen}, {@link nodeHandler} or any host that takes a
@@ -214,15 +213,15 @@ export function createApp(options: AppOptions): ServerApp {
     tasks,
     pauses,
     activities,
-    mostWaiters: limits.waiters,
+    limits,
   });
   const admission = new Admission(env, limits);
   const tenantsLimits = new TenantsLimits(limits, control, env.clock);
-  const rates = new Rates(env.clock);
+  const tenantAdmission = new TenantAdmission(env.clock, limits, tenantsLimits);
   const anyone: Caller = {
     namespace,
     role: "admin",
-    prefixes: [""],
+    prefixes: [],
     actor: "anyone",
     keyId: null,
   };
@@ -248,8 +247,13 @@ export function createApp(options: AppOptions): ServerApp {
       unhandled,
       onTaskEvent: noteTask,
     },
-    { onLeaseEvent: noteLease, onReplaced: recorder?.record },
+    {
+      noteRenewed: (caller) => tenantAdmission.noteRenewed(caller),
+      onLeaseEvent: noteLease,
+      onReplaced: recorder?.record,
+    },
   );
+  const requestLog = new RequestLog(env);
   let closing = false;
 
   const app = newApp(basePath);
@@ -264,7 +268,7 @@ export function createApp(options: AppOptions): ServerApp {
     context.set("requestId", requestIdOf(context.req.header(REQUEST_ID_HEADER), env));
     await next();
     context.res.headers.set(REQUEST_ID_HEADER, context.get("requestId"));
-    logAnswer(env.logger, context, env.clock.monotonic() - startMs);
+    requestLog.note(context, env.clock.monotonic() - startMs);
   });
   if (options.console) app.use(servesConsole(options.console, basePath));
   // A separate middleware: the one above continues when this one throws.
@@ -273,36 +277,24 @@ export function createApp(options: AppOptions): ServerApp {
     if (closing && context.req.path !== "/healthz") {
       throw new ProblemError("CLOSING", "this instance is closing; retry on another one");
     }
+    context.set("maxBodyBytes", limits.bodyBytes);
     const need = needOf(context);
-    if (need !== "public") {
-      const urgency = urgencyOf(context.req.method, context.req.path);
-      // Operator actions never use a cached key: a revoked key must not work for them.
-      const keeps = urgency === "keeps" && (need === "hold" || need === "work");
-      const caller = await authenticator.callerOf(context.req.raw, keeps);
-      context.set("caller", caller);
-      await checkRate(caller, urgency);
+    if (need === "public") return next();
+    const { method, path, raw } = context.req;
+    const urgency = urgencyOf(method, path);
+    // Operator actions never use a cached key: a revoked key must not work for them.
+    const keeps = urgency === "keeps" && (need === "hold" || need === "work");
+    const caller = await authenticator.callerOf(raw, keeps);
+    context.set("caller", caller);
+    noteAuthenticated(raw);
+    const leave = await tenantAdmission.enter({ caller, urgency, path, headers: raw.headers });
+    try {
       checkMay(caller, need);
+      await next();
+    } finally {
+      leave(itemsOf(context));
     }
-    await next();
   });
-  /** Renewals and releases have a budget of their own, so that other requests cannot use it up. */
-  const checkRate = async ({ namespace: tenant, actor }: Caller, urgency: Urgency) => {
-    // Without keys, callers cannot be distinguished.
-    if (actor === anyone.actor) return;
-    const { ratePerSecond } = await tenantsLimits.of(tenant);
-    if (ratePerSecond === null) return;
-    const keeps = urgency === "keeps";
-    const waitMs = rates.take(
-      `${keeps ? "keeps" : "demands"} ${actor}`,
-      keeps ? ratePerSecond * KEEPING_RATIO : ratePerSecond,
-    );
-    if (waitMs === 0) return;
-    throw tooMany(
-      "TOO_MANY_REQUESTS",
-      `this key may send ${ratePerSecond} requests per second`,
-      waitMs,
-    );
-  };
   app.onError((error, context) => {
     const problem = problemOf(error);
     const isOtherType = context.get("assumedJson") && error instanceof HTTPException;
@@ -320,7 +312,7 @@ export function createApp(options: AppOptions): ServerApp {
     authenticator,
     pauses,
     unhandled,
-    repeat(env, "forget full buckets", 60_000, async () => rates.forget()),
+    repeat(env, "forget full buckets", 60_000, async () => tenantAdmission.forget()),
   ];
   if (control) background.push(startCollector(control.keys, env, "ended keys", KEEP_ENDED_KEYS_MS));
   if (history && recorder) {
@@ -357,44 +349,9 @@ export function createApp(options: AppOptions): ServerApp {
       unobserve?.();
       admission.close();
       activities.close();
+      requestLog.close();
       await tenants.close();
       await Promise.all(background.map((work) => work.stop()));
     },
   };
-}
-
-/** Logs one line per request. Bodies and queries may contain lease ids, so they are never logged. */
-function logAnswer(logger: Logger, context: Context<AppEnv>, durationMs: number): void {
-  const { status } = context.res;
-  // Undefined on public routes, and if the caller was not authenticated.
-  const caller = context.get("caller") as Caller | undefined;
-  const fields = {
-    requestId: context.get("requestId"),
-    method: context.req.method,
-    path: loggedPath(context.req.path),
-    status,
-    durationMs: Math.round(durationMs),
-    ...(caller?.keyId && { actor: caller.actor }),
-  };
-  if (status < 400) {
-    logger.debug({ event: "request_answered", ...fields }, "request answered");
-    return;
-  }
-  const problem = context.error && problemOf(context.error);
-  const refusal = { ...fields, code: problem?.code };
-  if (status < 500) {
-    logger.info({ event: "request_refused", ...refusal }, "request refused");
-    return;
-  }
-  const failure = { event: "request_failed", ...refusal, err: problem?.cause };
-  if (problem?.code === "INTERNAL") logger.error(failure, "request failed");
-  else logger.warn(failure, "request failed");
-}
-
-/** Some routes have a lease id in the path, and clients may send one to any path, in any encoding. */
-function loggedPath(path: string): string {
-  const spelled = path.replace(/%([2-7][0-9a-f])/gi, (_, code: string) =>
-    String.fromCharCode(Number.parseInt(code, 16)),
-  );
-  return withoutLeaseIds(spelled);
 }

@@ -3,10 +3,12 @@ import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/app.js";
 import { GRANT, GRANT_ID, ID, LEASE_ID } from "../../../../tests/support/input-examples.js";
+import { TEST_LIMITS } from "../../../../tests/support/test-limits.js";
 
 let app: Asked;
 beforeAll(async () => {
-  app = await openApp();
+  // The limits of the routes, which are above that of a server by default.
+  app = await openApp({ limits: { ...TEST_LIMITS, bodyBytes: LIMITS.payloadBodyBytes } });
 });
 afterAll(() => app.close());
 
@@ -287,4 +289,13 @@ test("an unknown method of a path is 405 with the allowed methods", async () => 
     expect([path, status, body.code]).toEqual([path, 405, "METHOD_NOT_ALLOWED"]);
     expect(headers.get("allow")).toBe(allow);
   }
+});
+
+test.each([
+  ["POST", `/api/tasks/${ID}/cancel?reason=`, "reason", "must not be blank"],
+  ["GET", "/v1/locks?prefix=a&prefix=b", "prefix", "is given more than once"],
+  ["GET", "/api/tasks?limit=1&limit=2", "limit", "is given more than once"],
+])("%s %s has one problem, in words for the caller", async (method, path, field, problem) => {
+  const { body } = await app.ask(method, path);
+  expect(body.errors).toEqual([{ path: field, problem }]);
 });

@@ -31,7 +31,7 @@ import {
   type RevokeRequest,
   SerialExecutor,
 } from "leasehold/internal";
-import { callerOf, checkResources } from "./auth/caller.js";
+import { type Caller, callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
 import type { Quotas } from "./limits/quotas.js";
 import type { Pauses } from "./operations/pauses.js";
@@ -144,6 +144,8 @@ export interface LeaseCallsOptions {
   readonly contention: Pick<Contention, "note">;
   /** Audits revocations; undefined: they appear only in the log. */
   readonly control: Control | undefined;
+  /** Called when a caller has renewed a live lease. */
+  readonly noteRenewed: (caller: Caller) => void;
   readonly onLeaseEvent?: LeaseListener | undefined;
   /** Receives ended grants that new ones replaced. */
   readonly onReplaced?: ((grant: LeaseView) => void) | undefined;
@@ -160,7 +162,7 @@ export interface Named {
  *   change: a batch is sent as a whole or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, quotas, pauses, contention, control, onReplaced } = options;
+  const { env, leases, quotas, pauses, contention, control, onReplaced, noteRenewed } = options;
   const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
   // Also combines the revocations of one request into one call.
@@ -204,6 +206,7 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
       async renew(request) {
         const cause = causing(request);
         const outcome = await lanes.renew({ namespace, ...request }, timeoutMs);
+        if (outcome.status === "renewed") noteRenewed(caller);
         if (outcome.status === "lost") contention.note("lost", namespace, request.resource);
         emit?.(renewEvent(request, outcome, cause(), tokens), namespace);
         return outcome;

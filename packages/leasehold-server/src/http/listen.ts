@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 import type { Clock, Logger } from "leasehold";
 import { silentLogger, systemClock } from "leasehold/internal";
 import type { ServerApp } from "./app.js";
+import { limitConnections } from "./limits/connections.js";
 import { requestListener } from "./node.js";
 
 export interface ListenOptions {
@@ -16,9 +17,14 @@ export interface ListenOptions {
   readonly port: number;
   /** Maximum number of connections; further ones are refused. Default 10,000. */
   readonly maxConnections?: number;
+  /**
+   * Maximum number of connections of one remote address, or of one IPv6 network of 64 bits; further ones are
+   * refused. Default 80 % of `maxConnections`, so that a proxy, whose clients have one address, can be used.
+   */
+  readonly maxConnectionsPerAddress?: number;
   /** How long `close()` waits for requests before it cuts them off, in milliseconds. Default 5,000. */
   readonly graceMs?: number;
-  /** Logs when a connection cannot be accepted, as with too many open files. Default: silent. */
+  /** Logs refused connections, and those that cannot be accepted, as with too many open files. Default: silent. */
   readonly logger?: Logger;
   /** Default: the machine's. */
   readonly clock?: Clock;
@@ -39,7 +45,11 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 /** Longer than the idle timeout of common load balancers (60 s), so that they close first. */
 const KEEP_ALIVE_MS = 65_000;
+/** Of a connection whose requests had no caller so far, as those of health checks: anyone can open them. */
+const UNAUTHENTICATED_KEEP_ALIVE_MS = 5_000;
 const CHECK_TIMEOUTS_MS = 2_000;
+/** The rest is for other addresses. */
+const SHARE_OF_ADDRESS = 0.8;
 /** On a new connection a request may be on its way: it gets 503 rather than a cut connection. */
 const LINGER_MS = 100;
 
@@ -69,7 +79,9 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
   });
-  server.maxConnections = options.maxConnections ?? 10_000;
+  const { maxConnections: most = 10_000 } = options;
+  const { maxConnectionsPerAddress: mostPerAddress = Math.ceil(most * SHARE_OF_ADDRESS) } = options;
+  const stopLogging = limitConnections(server, { most, mostPerAddress }, { clock, logger });
   let closing = false;
   // Node's closeIdleConnections() skips connections that have not received a request yet.
   const idle = new Set<Socket>();
@@ -83,16 +95,32 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       answering.delete(socket);
     });
   });
-  const handle = requestListener(app, { overrideGlobalObjects: true });
+  const authenticated = new WeakSet<Socket>();
+  const handle = requestListener(app, {
+    overrideGlobalObjects: true,
+    onAuthenticated(outgoing) {
+      // A pipelined response has no socket of its own yet.
+      authenticated.add(outgoing.req.socket);
+      if (!outgoing.headersSent) outgoing.removeHeader("keep-alive");
+    },
+  });
   server.on("request", (incoming, outgoing) => {
     const { socket } = incoming;
     idle.delete(socket);
     answering.get(socket)?.add(outgoing);
     if (closing) outgoing.shouldKeepAlive = false;
+    if (outgoing.shouldKeepAlive && !authenticated.has(socket)) {
+      outgoing.setHeader("keep-alive", `timeout=${UNAUTHENTICATED_KEEP_ALIVE_MS / 1_000}`);
+    }
     outgoing.once("close", () => {
-      answering.get(socket)?.delete(outgoing);
+      const others = answering.get(socket);
+      others?.delete(outgoing);
       if (closing) socket.destroySoon();
       else if (!socket.destroyed) idle.add(socket);
+      // Node has set its timeout before, and resets this one at the next request.
+      if (others?.size === 0 && !authenticated.has(socket)) {
+        socket.setTimeout(UNAUTHENTICATED_KEEP_ALIVE_MS);
+      }
     });
     handle(incoming, outgoing);
   });
@@ -116,6 +144,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     await Promise.all([app.close(), closed]);
     lingering.cancel();
     overdue.cancel();
+    stopLogging();
   };
   let closed: Promise<void> | undefined;
   return {

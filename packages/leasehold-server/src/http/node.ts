@@ -4,6 +4,7 @@ import { getRequestListener } from "@hono/node-server";
 import { systemClock } from "leasehold/internal";
 import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import type { ServerApp } from "./app.js";
+import { isAuthenticated } from "./auth/authenticated.js";
 import { ProblemError, toResponse } from "./problems.js";
 
 /** Node's IncomingMessage with the properties that frameworks add. */
@@ -26,6 +27,11 @@ export interface NodeResponse {
 const REFUSED_AFTER_MS = 2_000;
 
 type Incoming = IncomingMessage & NodeRequest;
+
+interface RequestListenerOptions {
+  readonly overrideGlobalObjects: boolean;
+  readonly onAuthenticated?: (outgoing: ServerResponse) => void;
+}
 
 /**
  * The app for `http.createServer()`, Express, Fastify and other hosts with node's request and response.
@@ -56,15 +62,19 @@ export function nodeHandler(
  * @param options.overrideGlobalObjects replaces the global Request and Response with faster ones, which
  *   serve a fifth more requests. The results of the global fetch are then no longer `instanceof
  *   Response`, so an app inside another host must not do this
+ * @param options.onAuthenticated receives the response to a request that had a caller, before it is sent
  */
 export function requestListener(
   app: Pick<ServerApp, "fetch" | "basePath" | "refusal">,
-  options: { overrideGlobalObjects: boolean },
+  { onAuthenticated, ...options }: RequestListenerOptions,
 ): (incoming: NodeRequest, outgoing: NodeResponse) => void {
   const handle = getRequestListener(
-    (request, { incoming }) => {
+    async (request, { incoming, outgoing }) => {
       const whole = withBody(request, incoming as Incoming);
-      return whole instanceof ProblemError ? answer(whole) : app.fetch(whole);
+      if (whole instanceof ProblemError) return answer(whole);
+      const response = await app.fetch(whole);
+      if (isAuthenticated(whole)) onAuthenticated?.(outgoing as ServerResponse);
+      return response;
     },
     { ...options, errorHandler: (error) => answer(malformed(error)) },
   );

@@ -24,6 +24,8 @@ export interface AppEnv {
     assumedJson?: true;
     /** How long the caller waits, from the request's arrival; null: unknown. */
     budgetMs: number | null;
+    /** The largest body that this server takes. */
+    maxBodyBytes: number;
   };
 }
 
@@ -168,13 +170,22 @@ async function readText({ req }: Context): Promise<void> {
   }
 }
 
-/** Refuses a body above the limit, by its declared length if it has one, and settles its type and encoding. */
-export function limitBody(maxBytes: number): MiddlewareHandler {
-  const onError = () => {
-    throw new ProblemError("BODY_TOO_LARGE", `at most ${maxBytes} bytes`);
-  };
-  const counting = bodyLimit({ maxSize: maxBytes, onError });
+/** The number of items in the body of the request; 0 if it is no array, or was not read. */
+export function itemsOf({ req }: Context<AppEnv>): number {
+  const body: unknown = req.valid("json" as never);
+  return Array.isArray(body) ? body.length : 0;
+}
+
+/**
+ * Refuses a body above the route's limit or the server's, by its declared length if it has one, and settles its type
+ * and encoding.
+ */
+export function limitBody(routeBytes: number): MiddlewareHandler<AppEnv> {
   return (context, next) => {
+    const maxBytes = Math.min(routeBytes, context.get("maxBodyBytes"));
+    const onError = () => {
+      throw new ProblemError("BODY_TOO_LARGE", `at most ${maxBytes} bytes`);
+    };
     const { headers } = context.req.raw;
     const declared = headers.get("content-length");
     const goOn = async () => {
@@ -183,7 +194,9 @@ export function limitBody(maxBytes: number): MiddlewareHandler {
       await readText(context);
       await next();
     };
-    if (declared === null || headers.has("transfer-encoding")) return counting(context, goOn);
+    if (declared === null || headers.has("transfer-encoding")) {
+      return bodyLimit({ maxSize: maxBytes, onError })(context, goOn);
+    }
     // Reading the body stream here would disable node's fast path for it.
     return Number(declared) > maxBytes ? onError() : goOn();
   };

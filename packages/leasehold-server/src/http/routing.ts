@@ -1,7 +1,7 @@
 /** Helpers to declare routes and their OpenAPI descriptions. */
 import { OpenAPIHono, type z } from "@hono/zod-openapi";
 import { withoutUndefined } from "leasehold/internal";
-import { PROBLEMS, type ProblemCode } from "leasehold/internal/wire";
+import { type FieldError, PROBLEMS, type ProblemCode } from "leasehold/internal/wire";
 import { Problem } from "../protocol/index.js";
 import { pathBelow } from "./base-path.js";
 import { fieldErrors, invalid, ProblemError, unknownTask } from "./problems.js";
@@ -12,11 +12,20 @@ export type App = OpenAPIHono<AppEnv>;
 export function newApp(basePath: string): App {
   return new OpenAPIHono<AppEnv>({
     getPath: pathBelow(basePath),
-    defaultHook(result) {
+    defaultHook(result, { req }) {
       if (result.success) return;
       // A malformed task id names no task.
       if (result.target === "param") throw unknownTask();
-      throw invalid(fieldErrors(result.error.issues));
+      const errors = fieldErrors(result.error.issues);
+      if (result.target !== "query") throw invalid(errors);
+      // A parameter of one value that is given twice arrives as an array, whose type the schema complains of.
+      const isTwice = ({ path, problem }: FieldError) =>
+        problem.startsWith("Invalid input") && (req.queries(path)?.length ?? 0) > 1;
+      throw invalid(
+        errors.map((error) =>
+          isTwice(error) ? { ...error, problem: "is given more than once" } : error,
+        ),
+      );
     },
   });
 }

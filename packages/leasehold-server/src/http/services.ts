@@ -31,7 +31,7 @@ import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limit
 import { type Quota, Quotas } from "./limits/quotas.js";
 import type { Tenants } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
-import { tooMany } from "./problems.js";
+import { type ProblemError, tooMany } from "./problems.js";
 import { type AppEnv, Budget } from "./request.js";
 
 export interface Services {
@@ -77,6 +77,15 @@ export interface Services {
     quota: Quota,
     named: readonly (string | null)[],
   ): Promise<void>;
+  /** As {@link Services.reserveQuota}, but false where that throws LIMIT_REACHED. */
+  tryReserve(context: Context<AppEnv>, quota: Quota, more: number): Promise<boolean>;
+  /**
+   * Reserves what remains of the quota, at most `wanted`, and returns how much.
+   * @throws LIMIT_REACHED if none remains, unless none is wanted
+   */
+  reserveUpTo(context: Context<AppEnv>, quota: Quota, wanted: number): Promise<number>;
+  /** Returns a reservation that was not used. */
+  returnQuota(context: Context<AppEnv>, quota: Quota, unused: number): void;
   /** Draws ids for tasks without one. The ids of one request are in its order. */
   readonly newTaskId: () => string;
   readonly batchedTasks: BatchedTasks;
@@ -129,7 +138,7 @@ type Ports = Pick<
 
 export function newServices(
   ports: Ports,
-  listeners: Pick<LeaseCallsOptions, "onLeaseEvent" | "onReplaced"> = {},
+  listeners: Pick<LeaseCallsOptions, "noteRenewed" | "onLeaseEvent" | "onReplaced">,
 ): Services {
   const { env, tasks } = ports;
   const budget = (context: Context<AppEnv>) => new Budget(context, env.clock);
@@ -137,6 +146,8 @@ export function newServices(
   const quotas = new Quotas(env.clock, leases, tasks);
   const contention = new Contention(env.clock);
   const callsOf = newLeaseCalls({ ...ports, ...listeners, quotas, contention });
+  const mostOf = async (context: Context<AppEnv>, quota: Quota) =>
+    (await tenantsLimits.of(callerOf(context).namespace))[quota];
   return {
     ...ports,
     contention,
@@ -154,16 +165,36 @@ export function newServices(
     },
     async reserveQuota(context, quota, named) {
       const caller = callerOf(context);
-      const { namespace } = caller;
       // At the limit, the answer tells whether a lease is live: only to those who may know.
       const names = named.filter((name) => name !== null);
       if (quota === "leases") checkResources(caller, names);
-      const most = (await tenantsLimits.of(namespace))[quota];
+      const most = await mostOf(context, quota);
       if (most === null) return;
-      const take = () => quotas.take(quota, namespace, named, most);
-      if (await budget(context).read(take)) return;
-      throw tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
+      const take = () => quotas.take(quota, caller.namespace, named, most);
+      if (!(await budget(context).read(take))) throw limitReached(quota, most);
+    },
+    async tryReserve(context, quota, more) {
+      const most = await mostOf(context, quota);
+      if (most === null || more === 0) return true;
+      const take = () => quotas.takeUpTo(quota, callerOf(context).namespace, more, most, more);
+      return (await budget(context).read(take)) === more;
+    },
+    async reserveUpTo(context, quota, wanted) {
+      const { namespace } = callerOf(context);
+      const most = await mostOf(context, quota);
+      if (most === null || wanted === 0) return wanted;
+      const take = () => quotas.takeUpTo(quota, namespace, wanted, most);
+      const reserved = await budget(context).read(take);
+      if (reserved === 0) throw limitReached(quota, most);
+      return reserved;
+    },
+    returnQuota(context, quota, unused) {
+      if (unused > 0) quotas.note(quota, callerOf(context).namespace, -unused);
     },
     leaseCalls: (context, named) => callsOf(context, budget(context), named),
   };
+}
+
+function limitReached(quota: Quota, most: number | null): ProblemError {
+  return tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${quota} at once`, 5_000);
 }

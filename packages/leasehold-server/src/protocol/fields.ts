@@ -111,8 +111,18 @@ function findFault(
   }
   if (typeof value !== "object" || value === null) return;
   if (depth === 0) return { path: [], problem: `is nested more than ${LIMITS.depth} levels deep` };
-  for (const [key, child] of Object.entries(value)) {
-    const fault = findFault(child, depth - 1);
+  // Without Object.entries: of a large body they would be a hundred thousand arrays more.
+  if (Array.isArray(value)) {
+    const items: readonly Json[] = value;
+    for (let index = 0; index < items.length; index += 1) {
+      const fault = findFault(items[index], depth - 1);
+      if (fault) return { ...fault, path: [index, ...fault.path] };
+    }
+    return;
+  }
+  const object = value as { readonly [key: string]: Json };
+  for (const key in object) {
+    const fault = findFault(object[key], depth - 1);
     if (fault) return { ...fault, path: [key, ...fault.path] };
   }
 }

@@ -17,7 +17,8 @@ const MAX_PREFIXES = 100;
 
 export const Reason = z
   .string()
-  .min(1)
+  // Blank, too: one problem for one mistake.
+  .min(1, { error: "must not be blank", abort: true })
   .max(1_000)
   .refine((text) => text.trim() !== "", "must not be blank")
   .refine((text) => text.isWellFormed() && !text.includes("\0"), "must be well-formed")
@@ -42,7 +43,9 @@ export const ApiKey = z
     namespace: z.string().openapi({ description: "The tenant." }),
     name: z.string(),
     role: z.enum(KEY_ROLES),
-    prefixes: z.array(z.string()),
+    prefixes: z.array(z.string()).openapi({
+      description: "Of a holder; empty for other roles, which are not limited by prefixes.",
+    }),
     createdAt: z.string(),
     expiresAt: z.string().nullable().openapi({ description: "null: never." }),
     remainingMs: z.number().nullable().openapi({ description: "null: never expires; 0: expired." }),
@@ -67,18 +70,21 @@ export const KeyBody = z
   .strictObject({
     name: Name.openapi({ description: "A label for people, such as the owner." }),
     role: z.enum(KEY_ROLES),
-    prefixes: z.array(Prefix).min(1).max(MAX_PREFIXES).optional().openapi({
+    prefixes: z.array(Prefix).max(MAX_PREFIXES).optional().openapi({
       description:
-        "For a holder: the resources that it may lease begin with one of these. Default: any resource.",
+        'For a holder, which needs at least one: the resources that it may lease begin with one of these; `[""]` is any resource.',
     }),
     lifetimeMs: z.int().min(1_000).max(LONGEST_LIFETIME_MS).nullable().default(null).openapi({
       description: "null: never expires. Rotation gives the new key the same lifetime.",
     }),
     reason: Reason.optional(),
   })
-  .superRefine(({ role, prefixes }, context) => {
-    if (prefixes === undefined || role === "holder") return;
-    const message = `is for holders: a ${role} is not limited by prefixes`;
+  .superRefine(({ role, prefixes = [] }, context) => {
+    const isHolder = role === "holder";
+    if (isHolder === prefixes.length > 0) return;
+    const message = isHolder
+      ? 'of a holder must not be empty; [""] is any resource'
+      : `is for holders: a ${role} is not limited by prefixes`;
     context.addIssue({ code: "custom", path: ["prefixes"], message });
   })
   .openapi("NewKey");

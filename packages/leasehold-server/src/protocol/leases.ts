@@ -234,5 +234,6 @@ export const Capabilities = z
 true satisfies Same<z.infer<typeof Capabilities>, wire.Capabilities>;
 export const ServerCapabilities = Capabilities.extend({
   namespace: z.string().openapi({ description: "The namespace of the caller's key." }),
+  maxBodyBytes: z.int().openapi({ description: "The largest body that this server takes." }),
 }).openapi("ServerCapabilities");
 true satisfies Same<z.infer<typeof ServerCapabilities>, wire.ServerCapabilities>;

@@ -203,6 +203,9 @@ export const BulkAnswer = z
     matched: z.int(),
     changed: z.int(),
     conflicts: z.int().openapi({ description: "Tasks whose state did not allow the operation." }),
+    overLimit: z.int().openapi({
+      description: "Tasks that were not retried, because the tenant would have more than it may.",
+    }),
     more: z.boolean().openapi({ description: "More tasks may match: send the request again." }),
   })
   .openapi("BulkAnswer");

@@ -80,7 +80,8 @@ export const NextBody = z
       description: "Only tasks of these kinds; null: any kind.",
     }),
     claimId: TaskLeaseId.optional().openapi({
-      description: "Chosen by the caller: a repeated request returns the same tasks. Secret.",
+      description:
+        "Chosen by the caller, at random for each claim: a repeated request of the same processor returns the same tasks; of another processor, it is refused. Secret.",
     }),
   })
   .transform(withDefaultTtl)

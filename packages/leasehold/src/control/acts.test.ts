@@ -90,6 +90,15 @@ describe("a key", () => {
     expect(await control.keys.find(key.id)).not.toBeNull();
   });
 
+  it("has no prefixes unless it is a holder's", async () => {
+    const { env, control, lastEntry } = await open();
+    const order = { ...ADMIN, prefixes: [""] };
+    const { key } = await createKey(control, env.random, order, BY);
+    expect(key.prefixes).toEqual([]);
+    expect((await control.keys.find(key.id))?.prefixes).toEqual([]);
+    expect((await lastEntry()).details).toMatchObject({ prefixes: [] });
+  });
+
   it("is refused where the tenant has a thousand, and the audit says why", async () => {
     const { env, control, lastEntry, fill } = await open();
     await fill(1_000);

@@ -38,11 +38,12 @@ export async function createKey(
 ): Promise<MadeKey> {
   checkOrder(order);
   const { id, text, digest } = newKeyText(random);
-  const { namespace, name, role, prefixes } = order;
+  const { namespace, name, role, lifetimeMs } = order;
+  const prefixes = role === "holder" ? order.prefixes : [];
   const key = await control.perform(
     { ...by, namespace, action: "key.create", target: id },
     async ({ keys }) => {
-      const value = await keys.add({ ...order, id, digest });
+      const value = await keys.add({ id, digest, namespace, name, role, prefixes, lifetimeMs });
       const came = value ? { expiresAt: value.expiresAt } : { refused: "full" };
       return { value, details: { name, role, prefixes, ...came } };
     },

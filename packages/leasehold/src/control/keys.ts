@@ -28,6 +28,7 @@ export interface ApiKey {
   /**
    * Of a holder: the resources that it may lease begin with one of these; `""` is any. Tasks have
    * leases named `task:ID`, so a key works on tasks if one of its prefixes is a beginning of `task:`.
+   * Of other roles: none, because prefixes do not limit them.
    */
   readonly prefixes: readonly string[];
   readonly createdAt: string;

@@ -123,6 +123,27 @@ describe("acquire", () => {
     expect(gotAtMs).toBeLessThanOrEqual(LEASE_TTL_MS + 2);
   });
 
+  it("takes over at the expiry of a lease of its own whose release was not confirmed", async () => {
+    const { a, clock, store } = leasesWorld();
+    const held = await a.acquire("r");
+    store.faults.release = "refuse";
+    const releasing = held.release().catch((error: unknown) => error);
+    await clock.advance(1_000);
+    expect(await releasing).toMatchObject({ code: "STORE_UNAVAILABLE" });
+    store.faults.release = "ok";
+    const again = a.acquire("r", { waitMs: LEASE_TTL_MS });
+    await clock.advance(LEASE_TTL_MS);
+    const next = await again;
+    expect(next.token).toBeGreaterThan(held.token);
+    await next.release();
+    let closed = false;
+    void a.close().then(() => {
+      closed = true;
+    });
+    await clock.advance(0);
+    expect(closed).toBe(true);
+  });
+
   it("gives up after waitMs, naming the holder", async () => {
     const { a, b, clock } = leasesWorld();
     await a.acquire("r");

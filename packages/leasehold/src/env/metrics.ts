@@ -182,7 +182,8 @@ export const METRICS = {
   "leasehold.task.events": {
     kind: "counter",
     unit: "{event}",
-    about: "Task events in this process. A repeated request counts once, but each cancel and retry by operators counts.",
+    about:
+      "Task events in this process. A repeated request counts once, but each cancel and retry by operators counts.",
     labels: {
       event: [
         "enqueued",

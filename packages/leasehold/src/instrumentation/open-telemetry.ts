@@ -52,7 +52,7 @@ export interface OpenTelemetryOptions {
   prefixDepth?: number;
   /**
    * Whether the labels `resource` and `election` carry names: those of the 20 with the largest counts. Default
-   * true; with false all count as `other`, for programs whose resources are named after people.
+   * true; with false all count together under the empty name, for programs whose resources are named after people.
    */
   names?: boolean;
 }

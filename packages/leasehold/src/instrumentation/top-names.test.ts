@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { checkName } from "../core/index.js";
 import { manualClock } from "../testing/index.js";
-import { MOST_NAMES, OTHER, prefixOf, TopNames } from "./top-names.js";
+import { MOST_NAMES, prefixOf, REST, TopNames } from "./top-names.js";
 
 it.each([
   ["orders/7", 1, "orders"],
@@ -21,7 +22,7 @@ const addTimes = (top: TopNames, resource: string, times: number) => {
   for (let n = 0; n < times; n += 1) top.add(resource);
 };
 
-it("reports counts, largest first and from the first event, and all the rest as other", () => {
+it("reports counts, largest first and from the first event, and all the rest under no name", () => {
   const top = new TopNames();
   addTimes(top, "a/1", 3);
   addTimes(top, "b/1", 5);
@@ -34,8 +35,18 @@ it("reports counts, largest first and from the first event, and all the rest as 
     { name: "alone", count: 4 },
     { name: "a", count: 3 },
     { name: "rare", count: 1 },
-    { name: OTHER, count: 3 },
+    { name: "other", count: 1 },
+    { name: REST, count: 2 },
   ]);
+});
+
+it("never gives the rest a name that a resource can have", () => {
+  const top = new TopNames();
+  addTimes(top, "other/1", 9);
+  for (let n = 0; n < MOST_NAMES; n += 1) addTimes(top, `p${n}/1`, 2);
+  const [most, ...others] = top.totals();
+  expect(most).toEqual({ name: "other", count: 9 });
+  expect(() => checkName("resource", others.at(-1)?.name)).toThrow("must");
 });
 
 it("keeps frequent names among any number of rare ones, and never reports too much", () => {
@@ -52,7 +63,7 @@ it("keeps frequent names among any number of rare ones, and never reports too mu
         truth.set(name, (truth.get(name) ?? 0) + 1);
       }
       const reported = top.top();
-      const named = reported.filter(({ name }) => name !== OTHER);
+      const named = reported.filter(({ name }) => name !== REST);
       expect(named.length).toBeLessThanOrEqual(MOST_NAMES);
       for (const { name, count } of named) {
         expect(count).toBeLessThanOrEqual(truth.get(name) ?? 0);
@@ -67,13 +78,13 @@ it("keeps frequent names among any number of rare ones, and never reports too mu
   );
 });
 
-it("never lets a count fall while its name is kept, nor other", () => {
+it("never lets a count fall while its name is kept, nor that of the rest", () => {
   const top = new TopNames();
   let last = new Map<string, number>();
   for (let n = 0; n < 3_000; n += 1) {
     top.add(`${n % 3 === 0 ? "often" : `p${(n * 7_919) % 97}`}/x`);
     const now = new Map(top.totals().map(({ name, count }) => [name, count]));
-    for (const name of ["often", OTHER]) {
+    for (const name of ["often", REST]) {
       expect(now.get(name) ?? 0).toBeGreaterThanOrEqual(last.get(name) ?? 0);
     }
     last = now;

@@ -10,8 +10,8 @@
  */
 import { type Clock, systemClock } from "../env/index.js";
 
-/** Sums up all names that are not reported. @internal */
-export const OTHER = "other";
+/** The name of all names that are not reported: empty, which no resource can be. @internal */
+export const REST = "";
 
 export interface Named {
   readonly name: string;
@@ -28,7 +28,7 @@ interface Kept {
 export const MOST_NAMES = 20;
 /**
  * OpenTelemetry's SDK exports a name for ever once it was reported, and collectors keep a time series of it. So
- * a process reports this many at once, then one more every 15 minutes; until then the others count as `other`.
+ * a process reports this many at once, then one more every 15 minutes; until then the others are in the rest.
  */
 const MOST_NEW = 100;
 const NEW_EVERY_MS = 15 * 60_000;
@@ -55,7 +55,7 @@ export class TopNames {
   readonly #clock: Clock;
   readonly #kept = new Map<string, Kept>();
   #total = 0;
-  /** The largest value that was reported for `other`. */
+  /** The largest value that was reported for the rest. */
   #most = 0;
   #mayBeNew = MOST_NEW;
   readonly #ever = new Set<string>();
@@ -68,11 +68,11 @@ export class TopNames {
     this.#refilledAtMs = clock.monotonic();
   }
 
-  /** Counts one event of the resource. The empty name counts as `other`. */
+  /** Counts one event of the resource. The empty name counts in the rest. */
   add(resource: string): void {
     this.#total += 1;
     const name = this.#nameOf(resource);
-    if (name === "") return;
+    if (name === REST) return;
     const kept = this.#kept.get(name);
     if (kept) {
       kept.count += 1;
@@ -84,7 +84,7 @@ export class TopNames {
     this.#kept.set(name, { count: error + 1, error, isReported: false });
   }
 
-  /** The certain counts, most first, and `other` for all the rest. */
+  /** The certain counts, most first, and last that of the {@link REST}. */
   top(): Named[] {
     this.#refill();
     const kept = [...this.#kept]
@@ -97,16 +97,16 @@ export class TopNames {
       reported.push({ name, count });
       rest -= count;
     }
-    return [...reported, { name: OTHER, count: rest }];
+    return [...reported, { name: REST, count: rest }];
   }
 
   /**
-   * The same as monotonic counters. A count does not fall while its name is kept. Neither does `other`,
+   * The same as monotonic counters. A count does not fall while its name is kept. Neither does the rest,
    * although it loses the events of a name that is reported for the first time.
    */
   totals(): Named[] {
     return this.top().map(({ name, count }) => {
-      if (name !== OTHER) return { name, count };
+      if (name !== REST) return { name, count };
       this.#most = Math.max(this.#most, count);
       return { name, count: this.#most };
     });
@@ -114,7 +114,6 @@ export class TopNames {
 
   #mayReport(name: string, entry: Kept): boolean {
     if (entry.isReported) return true;
-    if (name === OTHER) return false;
     if (!this.#ever.has(name)) {
       if (this.#mayBeNew < 1 || this.#ever.size >= MOST_EVER) return false;
       this.#mayBeNew -= 1;

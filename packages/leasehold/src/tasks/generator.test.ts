@@ -71,6 +71,37 @@ it("generates at a rate below one a second for as long, through outages and stop
   await generator.close();
 });
 
+it("adds at most a second's worth at once, after an outage and after a suspension", async () => {
+  const env = manualEnv();
+  const { leases, tasks, generator: state } = await memory().open(env);
+  const client = new LeaseClient(leases, { env, holder: "a" }, { close: undefined });
+  const batches: number[] = [];
+  const enqueue = tasks.enqueue.bind(tasks);
+  tasks.enqueue = (added, ...more) => {
+    batches.push(added.length);
+    return enqueue(added, ...more);
+  };
+  await state.write("default", { running: true, ratePerSecond: 100 });
+  const generator = new Generator(client, tasks, state);
+  await env.clock.advance(2_000);
+  const read = state.read.bind(state);
+  let answer = () => {};
+  state.read = async (namespace) => {
+    await new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    return read(namespace);
+  };
+  await env.clock.advance(600_000);
+  state.read = read;
+  answer();
+  await env.clock.advance(2_000);
+  expect(batches.length).toBeGreaterThan(10);
+  expect(Math.max(...batches)).toBeGreaterThan(20);
+  expect(Math.max(...batches)).toBeLessThanOrEqual(101);
+  await generator.close();
+});
+
 it("says so when the store does not take its tasks", async () => {
   const errors: unknown[] = [];
   const warn = (fields: object) => void errors.push(fields);

@@ -89,7 +89,10 @@ export interface EnqueueOptions extends CallOptions {
 
 export interface ClaimRequest {
   readonly namespace: string;
-  /** 128 random bits; a repeated claim returns the same tasks. Secret, because lease ids are derived from it. */
+  /**
+   * 128 random bits. A repeated claim of the same holder returns the same tasks; of another holder, it is refused
+   * while one of them still runs. Secret, because lease ids are derived from it.
+   */
   readonly claimId: string;
   readonly holder: string;
   readonly queues: readonly string[];

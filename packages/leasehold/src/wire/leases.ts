@@ -56,4 +56,6 @@ export interface Capabilities {
 export interface ServerCapabilities extends Capabilities {
   /** The only namespace that the server serves this caller. */
   readonly namespace: string;
+  /** The largest body that the server takes. */
+  readonly maxBodyBytes: number;
 }

@@ -50,6 +50,8 @@ export interface BulkAnswer {
   readonly changed: number;
   /** Tasks whose state did not allow the operation. */
   readonly conflicts: number;
+  /** Tasks that were not retried, because the tenant would have more tasks at once than it may. */
+  readonly overLimit: number;
   /** More tasks may match: send the request again. */
   readonly more: boolean;
 }

@@ -59,18 +59,20 @@ export async function applyToMatching(
   { state, queue, kind }: TaskFilter,
   matching: Matching,
   reason: string,
-): Promise<{ changed: number; others: number }> {
+): Promise<{ changed: number; others: number; overLimit: number }> {
   const needed = Math.max(1, Math.ceil(matching.count / MOST_AT_ONCE));
   const requests = matching.more ? MOST_REQUESTS : needed;
   const filter = { states: statesFor(action, state), queue, kind };
   const body: BulkRequest = { operation: action, filter, reason };
   let changed = 0;
   let others = 0;
+  let overLimit = 0;
   for (let request = 0; request < requests; request += 1) {
     const answer = await api<BulkAnswer>("POST", "/api/tasks/bulk", { body });
     changed += answer.changed;
     others += answer.conflicts;
-    if (!answer.more || answer.changed === 0) break;
+    overLimit = answer.overLimit;
+    if (!answer.more || answer.changed === 0 || overLimit > 0) break;
   }
-  return { changed, others };
+  return { changed, others, overLimit };
 }

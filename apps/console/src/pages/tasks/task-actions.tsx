@@ -46,6 +46,8 @@ export const tasksText = (count: number): string =>
 interface Outcome {
   readonly changed: number;
   readonly others: number;
+  /** Not retried, because the tenant would have more tasks at once than it may. */
+  readonly overLimit?: number;
 }
 
 interface Props {
@@ -71,9 +73,11 @@ export function ActionDialog({ action, what, about, reasonNeeded = false, run, o
     setAsking(true);
     setFailure(undefined);
     try {
-      const { changed, others } = await run(reason.trim() || undefined);
+      const { changed, others, overLimit = 0 } = await run(reason.trim() || undefined);
+      const limited =
+        overLimit > 0 ? `; ${overLimit} not retried: the limit of tasks is reached` : "";
       const kept = others > 0 ? `; ${others} skipped because of their state` : "";
-      notify(`${tasksText(changed)} ${past}${kept}`, changed === 0);
+      notify(`${tasksText(changed)} ${past}${kept}${limited}`, changed === 0);
       onClose(true);
     } catch (error) {
       setFailure(error);

@@ -222,7 +222,7 @@ test("lists workers with their claims, and the caller's identity", async () => {
   expect(await get("/v1/whoami")).toEqual({
     namespace: "default",
     role: "admin",
-    prefixes: [""],
+    prefixes: [],
     actor: "anyone",
     keyId: null,
     may: ["read", "readTasks", "readAll", "hold", "work", "operate", "administer"],

@@ -183,8 +183,8 @@ describe("activity", () => {
     expect(reason).toBe(`${"lost [lease] ".padEnd(455, ".")}...`);
   });
 
-  test("ends when the server closes, and counts towards the limit of waiting requests", async () => {
-    const app = await open({ limits: { waiters: 1, shortestTtlMs: 1 } });
+  test("ends when the server closes, and counts towards the limit of streams", async () => {
+    const app = await open({ limits: { streams: 1, shortestTtlMs: 1 } });
     const follower = app.follow();
     await app.clock.settle();
     const { status, body } = await app.ask("GET", "/v1/activity");

@@ -98,8 +98,9 @@ export class TenantActivity {
     this.#streams = new Streams(clock);
   }
 
-  get streams(): number {
-    return this.#streams.size;
+  /** Open streams by key. */
+  get streams(): Streams["counts"] {
+    return this.#streams.counts;
   }
 
   noteLease(event: LeaseEvent): void {
@@ -200,7 +201,7 @@ export class TenantActivity {
 
   /** Wakes the streams once per turn of the event loop, which batches activities under load. */
   #wake(): void {
-    if (this.#waking || this.streams === 0) return;
+    if (this.#waking || this.streams.total === 0) return;
     this.#waking = true;
     void nextTurn().then(() => {
       this.#waking = false;
@@ -295,7 +296,7 @@ export class Activities {
   /** Drops the least recently used tenant without streams. */
   #forgetOne(): void {
     const [quietest] = [...this.#tenants]
-      .filter(([, { streams }]) => streams === 0)
+      .filter(([, { streams }]) => streams.total === 0)
       .sort(([, a], [, b]) => a.usedMs - b.usedMs);
     quietest?.[1].close();
     if (quietest) this.#tenants.delete(quietest[0]);

@@ -4,6 +4,7 @@
  */
 import type { Clock, Random } from "leasehold";
 import { newLeaseId } from "leasehold/internal";
+import { Counts } from "../limits/counts.js";
 
 /** Proxies and clients close connections that are silent for longer. */
 const ALIVE_MS = 15_000;
@@ -74,15 +75,21 @@ export interface Membership {
   readonly leave: () => void;
 }
 
-/** The permissions of a stream's caller. */
+/** The caller of a stream. */
 export interface Listener {
+  /** The id of its key; null if it has none. */
+  readonly keyId: string | null;
   /** Whether it may receive events of this resource, or of tasks in general (null). */
   readonly sees: (resource: string | null) => boolean;
   /** False ends the stream. Called often, so it should usually resolve at once. */
   readonly isStillValid: () => Promise<boolean>;
 }
 
-export const UNRESTRICTED: Listener = { sees: () => true, isStillValid: async () => true };
+export const UNRESTRICTED: Listener = {
+  keyId: null,
+  sees: () => true,
+  isStillValid: async () => true,
+};
 
 const encoder = new TextEncoder();
 
@@ -158,14 +165,15 @@ export class EventStream {
 export class Streams {
   readonly #clock: Clock;
   readonly #open = new Set<EventStream>();
+  readonly #counts = new Counts<string | null>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Number of open streams. */
-  get size(): number {
-    return this.#open.size;
+  /** Open streams by key. */
+  get counts(): Pick<Counts<string | null>, "total" | "of"> {
+    return this.#counts;
   }
 
   /** @param left called after a stream has left */
@@ -178,11 +186,14 @@ export class Streams {
     const stream = new EventStream(this.#clock, lastEventId, listener, {
       join: () => {
         const followed = join();
-        if (followed) this.#open.add(stream);
+        if (followed) {
+          this.#open.add(stream);
+          this.#counts.add(listener.keyId, 1);
+        }
         return followed;
       },
       leave: () => {
-        this.#open.delete(stream);
+        if (this.#open.delete(stream)) this.#counts.add(listener.keyId, -1);
         left();
       },
     });

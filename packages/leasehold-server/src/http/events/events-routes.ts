@@ -36,6 +36,7 @@ export function eventRoutes(app: App, services: Services): void {
       const events = services.tenants
         .of(caller.namespace)
         .stream(of ? [of] : ["leases", "tasks"], lastEventId, {
+          keyId: caller.keyId,
           sees: (resource) => covers(caller, resource ?? TASK_PREFIX),
           isStillValid: () => services.authenticator.isStillValid(caller),
         });

@@ -61,9 +61,9 @@ export class EventHub {
     return this.#streams.open(lastEventId, listener, join, () => this.#left());
   }
 
-  /** Number of open streams. */
-  get streams(): number {
-    return this.#streams.size;
+  /** Open streams by key. */
+  get streams(): Streams["counts"] {
+    return this.#streams.counts;
   }
 
   /** Ends all streams and the watches. */
@@ -83,7 +83,7 @@ export class EventHub {
   }
 
   #left(): void {
-    if (this.streams > 0 || this.#closed) return;
+    if (this.streams.total > 0 || this.#closed) return;
     const { clock } = this.#watched.env;
     this.#linger?.cancel();
     this.#linger = clock.timer(LINGER_MS, () => this.#stop(), { background: true });

@@ -11,6 +11,7 @@ import {
   type TenantLimits,
   withTimeout,
 } from "leasehold/internal";
+import { LIMITS } from "leasehold/internal/wire";
 
 export interface ServerLimits {
   /** The shortest TTL. Default 1,000 ms: shorter ones do not survive the latency of distant clients. */
@@ -25,8 +26,13 @@ export interface ServerLimits {
    * late. Default 250, a quarter of the shortest TTL; null: no adaptation.
    */
   readonly lateMs: number | null;
-  /** Maximum number of waiting claims and event streams of one tenant. Default 1,000. */
+  /**
+   * Maximum number of waiting claims of one tenant. One key may have at most half of them, so that it cannot
+   * stop the workers of others. Default 2,000.
+   */
   readonly waiters: number;
+  /** Maximum number of event streams of one tenant; one key may have at most half of them. Default 2,000. */
+  readonly streams: number;
   /** Live leases of a tenant without a limit of its own. Default null: unlimited. */
   readonly leases: number | null;
   /** Unfinished tasks of a tenant without a limit of its own. Default null: unlimited. */
@@ -36,6 +42,23 @@ export interface ServerLimits {
    * releases have a limit ten times as high. Default 1,000; null: unlimited.
    */
   readonly ratePerSecond: number | null;
+  /**
+   * Largest body of a request, at most 4 MiB. Default 256 KiB: while a body is parsed, nothing else is served, and
+   * the worst JSON of this size takes some 10 ms. GET /v1/capabilities announces it.
+   */
+  readonly bodyBytes: number;
+  /**
+   * Requests of one tenant in flight, without waits: of renewals and releases, and of all others, each. Default 256;
+   * null: unlimited. Only tenants with keys can be distinguished.
+   */
+  readonly tenantInFlight: number | null;
+  /** Bytes of the bodies of one tenant's requests in flight. Default 1 MiB; null: unlimited. */
+  readonly tenantBodyBytes: number | null;
+  /**
+   * Bytes of all bodies in flight. Default 16 MiB: parsed, the worst JSON needs twenty times as much memory. Null:
+   * unlimited.
+   */
+  readonly allBodyBytes: number | null;
 }
 
 /**
@@ -52,14 +75,27 @@ export const DEFAULT_LIMITS: ServerLimits = {
   longestTtlMs: 3_600_000,
   inFlight: 1_000,
   lateMs: 250,
-  waiters: 1_000,
+  waiters: 2_000,
+  streams: 2_000,
   leases: null,
   tasks: null,
   ratePerSecond: 1_000,
+  bodyBytes: 256 * 1_024,
+  tenantInFlight: 256,
+  tenantBodyBytes: 1_024 * 1_024,
+  allBodyBytes: 16 * 1_024 * 1_024,
 };
 
 /** Limits that may be null. The others are required. */
-const UNLIMITED: ReadonlySet<string> = new Set(["lateMs", "leases", "tasks", "ratePerSecond"]);
+const UNLIMITED: ReadonlySet<string> = new Set([
+  "lateMs",
+  "leases",
+  "tasks",
+  "ratePerSecond",
+  "tenantInFlight",
+  "tenantBodyBytes",
+  "allBodyBytes",
+]);
 
 /** @throws InvalidOptionError */
 export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits {
@@ -69,15 +105,21 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
     inFlight: true,
     lateMs: true,
     waiters: true,
+    streams: true,
     leases: true,
     tasks: true,
     ratePerSecond: true,
+    bodyBytes: true,
+    tenantInFlight: true,
+    tenantBodyBytes: true,
+    allBodyBytes: true,
   });
   const resolved = { ...DEFAULT_LIMITS, ...limits };
   for (const [name, value] of Object.entries(resolved)) {
     if (value === null && UNLIMITED.has(name)) continue;
     checkInteger(`limits.${name}`, value, 1, Number.MAX_SAFE_INTEGER);
   }
+  checkInteger("limits.bodyBytes", resolved.bodyBytes, LIMITS.bodyBytes, LIMITS.payloadBodyBytes);
   const { shortestTtlMs, longestTtlMs } = resolved;
   if (longestTtlMs < shortestTtlMs) {
     const least = `must be at least shortestTtlMs, which is ${shortestTtlMs}`;
@@ -158,17 +200,26 @@ export class Rates {
     this.#clock = clock;
   }
 
-  /** Takes a token of `client`; returns 0, or the time until the next token in milliseconds. */
-  take(client: string, ratePerSecond: number): number {
+  /**
+   * Takes `cost` tokens of `client` if it has one, and it owes what it does not have; returns 0, or the time until
+   * its next token in milliseconds.
+   */
+  take(client: string, ratePerSecond: number, cost = 1): number {
     const nowMs = this.#clock.monotonic();
     // With a rate below 1, a second's worth would never be a whole token.
     const most = Math.max(1, ratePerSecond * BURST_S);
     const before = this.#buckets.get(client) ?? { tokens: most, atMs: nowMs, most, ratePerSecond };
     const tokens = Math.min(most, filledAt(before, nowMs));
     const taken = tokens >= 1;
-    const left = taken ? tokens - 1 : tokens;
+    const left = taken ? tokens - cost : tokens;
     this.#buckets.set(client, { tokens: left, atMs: nowMs, most, ratePerSecond });
     return taken ? 0 : Math.ceil(((1 - tokens) / ratePerSecond) * 1_000);
+  }
+
+  /** Takes more tokens of a client for a request that has turned out to be more work. */
+  charge(client: string, cost: number): void {
+    const before = this.#buckets.get(client);
+    if (before) this.#buckets.set(client, { ...before, tokens: before.tokens - cost });
   }
 
   /** Drops full buckets. */

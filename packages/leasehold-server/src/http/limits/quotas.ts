@@ -81,25 +81,38 @@ export class Quotas {
     named: readonly (string | null)[],
     most: number,
   ): Promise<boolean> {
-    if (await this.#take(quota, namespace, named.length, most)) return true;
+    const wanted = named.length;
+    if ((await this.takeUpTo(quota, namespace, wanted, most, wanted)) === wanted) return true;
     const names = named.filter((name) => name !== null);
-    const added = named.length - names.length;
+    const added = wanted - names.length;
     const room = Math.max(0, await this.remaining(quota, namespace, most)) - added;
     if (room < 0 || (await this.#areAbsent[quota](namespace, names, room)) > room) return false;
-    this.note(quota, namespace, named.length);
+    this.note(quota, namespace, wanted);
     return true;
   }
 
-  async #take(quota: Quota, namespace: string, more: number, most: number): Promise<boolean> {
+  /**
+   * Reserves as much of the quota as remains, at most `wanted`; nothing if less than `least` remains. Rejects if the
+   * store is unavailable.
+   */
+  async takeUpTo(
+    quota: Quota,
+    namespace: string,
+    wanted: number,
+    most: number,
+    least = 1,
+  ): Promise<number> {
+    let room = 0;
     for (const freshMs of [FRESH_MS, SHORT_OF_ROOM_MS]) {
-      if ((await this.remaining(quota, namespace, most, freshMs)) < more) continue;
+      room = await this.remaining(quota, namespace, most, freshMs);
       // Other requests may have reserved it during the count.
       const known = this.#counts.get(`${quota}:${namespace}`);
-      if (known && most - known.value < more) continue;
-      this.note(quota, namespace, more);
-      return true;
+      if (known) room = most - known.value;
+      if (room >= wanted) break;
     }
-    return false;
+    const reserved = room >= least ? Math.min(room, wanted) : 0;
+    this.note(quota, namespace, reserved);
+    return reserved;
   }
 
   /** Adds a change that this instance made. */

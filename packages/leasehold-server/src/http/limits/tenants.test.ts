@@ -8,26 +8,33 @@ import { Activities } from "../events/activity.js";
 import { UNRESTRICTED } from "../events/event-stream.js";
 import { Tenants } from "./tenants.js";
 
-async function open(mostWaiters: number) {
+async function open(limits: { waiters: number; streams: number }) {
   const env = manualEnv();
   const { leases, tasks } = await memory().open(env);
   if (!tasks) throw new Error("memory keeps tasks");
   const closedQueues = new Set<string>();
+  const failure: { error?: Error } = {};
   const tenants = new Tenants({
     env,
     leases,
     tasks,
     pauses: {
-      openQueues: async (_: string, queues: readonly string[]) =>
-        queues.filter((queue) => !closedQueues.has(queue)),
+      async openQueues(_: string, queues: readonly string[]) {
+        if (failure.error) throw failure.error;
+        return queues.filter((queue) => !closedQueues.has(queue));
+      },
     },
     activities: new Activities(env),
-    mostWaiters,
+    limits,
   });
   onTestFinished(() => tenants.close());
   let claims = 0;
   /** Waits for a task as long as its caller does. */
-  const claim = async (namespace = "n", signal = new AbortController().signal) => {
+  const claim = async ({
+    namespace = "n",
+    keyId = null as string | null,
+    signal = new AbortController().signal,
+  } = {}) => {
     claims += 1;
     const outcome = await tenants.of(namespace).claim(
       {
@@ -41,6 +48,7 @@ async function open(mostWaiters: number) {
         waitMs: 60_000,
       },
       { signal },
+      keyId,
     );
     return outcome.status === "claimed" ? outcome.tasks.length : outcome.status;
   };
@@ -50,48 +58,95 @@ async function open(mostWaiters: number) {
     void reader.read();
     return reader;
   };
-  const events = (namespace = "n") =>
-    opened(tenants.of(namespace).stream(["leases"], undefined, UNRESTRICTED));
+  const events = (keyId: string | null = null, namespace = "n") =>
+    opened(tenants.of(namespace).stream(["leases"], undefined, { ...UNRESTRICTED, keyId }));
   const followers = { topics: ["lease"], last: 0, lastEventId: undefined } as const;
-  const activity = (namespace = "n") =>
-    opened(tenants.of(namespace).activity({ ...followers, listener: UNRESTRICTED }));
+  const activity = (keyId: string | null = null, namespace = "n") =>
+    opened(tenants.of(namespace).activity({ ...followers, listener: { ...UNRESTRICTED, keyId } }));
   const newTaskId = taskIds(env.clock, env.random);
   const enqueue = () =>
     tasks.enqueue([newTaskOf({ namespace: "n", id: newTaskId() }, { queue: "mail" })]);
-  return { env, tenants, claim, events, activity, enqueue, closedQueues };
+  return { env, tenants, claim, events, activity, enqueue, closedQueues, failure };
 }
 
 const LIMIT = { code: "LIMIT_REACHED" };
 
-it("lets a tenant's claims, events and activity wait together up to the limit", async () => {
-  const { env, tenants, claim, events, activity } = await open(3);
+it("lets as many claims of a tenant wait as its limit says", async () => {
+  const { env, claim } = await open({ waiters: 2, streams: 1 });
   const ended = new AbortController();
-  const waiting = claim("n", ended.signal);
-  const streams = [events(), activity()];
+  const waiting = [claim({ signal: ended.signal }), claim()];
   await env.clock.settle();
   await expect(claim()).rejects.toMatchObject(LIMIT);
+  // Another tenant has a limit of its own.
+  void claim({ namespace: "other" });
+  ended.abort();
+  await env.clock.settle();
+  expect(await waiting[0]).toBe(0);
+  void claim();
+  await env.clock.settle();
+  await expect(claim()).rejects.toMatchObject(LIMIT);
+});
+
+it("lets a tenant open as many streams of events and activity together as its limit says", async () => {
+  const { env, tenants, events, activity } = await open({ waiters: 1, streams: 2 });
+  const streams = [events(), activity()];
+  await env.clock.settle();
   expect(() => events()).toThrow(expect.objectContaining(LIMIT));
   expect(() => activity()).toThrow(expect.objectContaining(LIMIT));
-  // Another tenant has a limit of its own.
-  const other = events("other");
+  const other = events(null, "other");
   for (const stream of [...streams, other]) void stream.cancel();
   await env.clock.settle();
   const more = [events(), activity()];
   await env.clock.settle();
   expect(() => events()).toThrow(expect.objectContaining(LIMIT));
-  ended.abort();
-  await env.clock.settle();
-  expect(await waiting).toBe(0);
-  const last = events();
-  await env.clock.settle();
-  expect(() => events()).toThrow(expect.objectContaining(LIMIT));
-  for (const stream of [...more, last]) void stream.cancel();
+  for (const stream of more) void stream.cancel();
   expect(tenants.of("n")).toBe(tenants.of("n"));
   expect(tenants.of("n")).not.toBe(tenants.of("other"));
 });
 
+it("lets workers claim while a viewer has all the streams that it can get", async () => {
+  const { env, claim, enqueue, activity } = await open({ waiters: 2, streams: 2 });
+  activity("viewer");
+  await env.clock.settle();
+  expect(() => activity("viewer")).toThrow(expect.objectContaining(LIMIT));
+  const waiting = claim({ keyId: "worker" });
+  await env.clock.settle();
+  await enqueue();
+  await env.clock.advance(1_000);
+  expect(await waiting).toBe(1);
+});
+
+it("lets one key have half of its tenant's streams, of both kinds together, and other keys the rest", async () => {
+  const { env, events, activity } = await open({ waiters: 1, streams: 4 });
+  const own = [events("a"), activity("a")];
+  await env.clock.settle();
+  expect(() => events("a")).toThrow(expect.objectContaining(LIMIT));
+  expect(() => activity("a")).toThrow(expect.objectContaining(LIMIT));
+  void own[0]?.cancel();
+  await env.clock.settle();
+  activity("a");
+  events("b");
+  events("b");
+  await env.clock.settle();
+  expect(() => events("c")).toThrow(expect.objectContaining(LIMIT));
+});
+
+it("lets one key have half of its tenant's waiting claims, and other keys the rest", async () => {
+  const { env, claim } = await open({ waiters: 3, streams: 1 });
+  const ended = new AbortController();
+  const own = [claim({ keyId: "a", signal: ended.signal }), claim({ keyId: "a" })];
+  await env.clock.settle();
+  await expect(claim({ keyId: "a" })).rejects.toMatchObject(LIMIT);
+  ended.abort();
+  expect(await own[0]).toBe(0);
+  void claim({ keyId: "a" });
+  void claim({ keyId: "b" });
+  await env.clock.settle();
+  await expect(claim({ keyId: "b" })).rejects.toMatchObject(LIMIT);
+});
+
 it("gives a waiting claim the task that comes, but none of a closed queue", async () => {
-  const { env, claim, enqueue, closedQueues } = await open(10);
+  const { env, claim, enqueue, closedQueues } = await open({ waiters: 10, streams: 10 });
   const waiting = claim();
   await env.clock.advance(1_000);
   await enqueue();
@@ -100,15 +155,21 @@ it("gives a waiting claim the task that comes, but none of a closed queue", asyn
   closedQueues.add("mail");
   await enqueue();
   const ended = new AbortController();
-  const closed = claim("n", ended.signal);
+  const closed = claim({ signal: ended.signal });
   await env.clock.advance(5_000);
   ended.abort();
   await env.clock.advance(1_000);
   expect(await closed).toBe(0);
 });
 
+it("counts no claim that has failed", async () => {
+  const { claim, failure } = await open({ waiters: 2, streams: 2 });
+  failure.error = new Error("the pauses cannot be read");
+  for (let round = 0; round < 5; round += 1) await expect(claim()).rejects.toBe(failure.error);
+});
+
 it("ends what waits when the server closes", async () => {
-  const { env, tenants, claim, events } = await open(10);
+  const { env, tenants, claim, events } = await open({ waiters: 10, streams: 10 });
   const waiting = claim();
   const stream = events();
   await env.clock.settle();

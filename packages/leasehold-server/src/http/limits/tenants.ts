@@ -14,6 +14,8 @@ import type { Listener } from "../events/event-stream.js";
 import { EventHub } from "../events/events.js";
 import type { Pauses } from "../operations/pauses.js";
 import { tooMany } from "../problems.js";
+import { Counts } from "./counts.js";
+import type { ServerLimits } from "./limits.js";
 
 interface Shared {
   readonly env: Env;
@@ -21,19 +23,19 @@ interface Shared {
   readonly tasks: TaskStore;
   readonly pauses: Pick<Pauses, "openQueues">;
   readonly activities: Activities;
-  /** Maximum number of waiting claims and event streams of one tenant. */
-  readonly mostWaiters: number;
+  readonly limits: Pick<ServerLimits, "waiters" | "streams">;
 }
 
 export class Tenant {
   readonly #ready: Ready;
   readonly #events: EventHub;
-  readonly #mostWaiters: number;
+  readonly #limits: Shared["limits"];
   readonly #activity: () => TenantActivity;
-  #claims = 0;
+  /** Claims that wait, by key. */
+  readonly #claims = new Counts<string | null>();
 
   constructor(namespace: string, shared: Shared) {
-    const { env, leases, tasks, pauses, activities, mostWaiters } = shared;
+    const { env, leases, tasks, pauses, activities, limits } = shared;
     const claims = {
       capabilities: tasks.capabilities,
       async claim(request: ClaimRequest, options?: ClaimOptions): Promise<ClaimOutcome> {
@@ -45,21 +47,29 @@ export class Tenant {
     };
     this.#ready = new Ready(claims, namespace, env);
     this.#events = new EventHub({ env, namespace, leases, tasks });
-    this.#mostWaiters = mostWaiters;
+    this.#limits = limits;
     // Read each time: the activity of an unused tenant may have been dropped.
     this.#activity = () => activities.of(namespace);
   }
 
-  /** @throws LIMIT_REACHED */
-  async claim(request: ClaimRequest, options: ReadyOptions): Promise<ClaimOutcome> {
-    this.#checkWaiters();
-    this.#claims += 1;
+  /**
+   * @param keyId of the caller; null: no key
+   * @throws LIMIT_REACHED
+   */
+  async claim(
+    request: ClaimRequest,
+    options: ReadyOptions,
+    keyId: string | null,
+  ): Promise<ClaimOutcome> {
+    const { waiters } = this.#limits;
+    checkRoom("waiting claims", waiters, this.#claims.total, keyId, this.#claims.of(keyId));
+    this.#claims.add(keyId, 1);
     const claimed = this.#activity().recent.claiming(request);
     try {
       return await this.#ready.claim(request, options);
     } finally {
       claimed();
-      this.#claims -= 1;
+      this.#claims.add(keyId, -1);
     }
   }
 
@@ -69,13 +79,13 @@ export class Tenant {
     lastEventId: string | undefined,
     listener: Listener,
   ): ReadableStream {
-    this.#checkWaiters();
+    this.#checkStreams(listener);
     return this.#events.stream(topics, lastEventId, listener);
   }
 
   /** @throws LIMIT_REACHED */
   activity(followers: Followers): ReadableStream {
-    this.#checkWaiters();
+    this.#checkStreams(followers.listener);
     return this.#activity().stream(followers);
   }
 
@@ -84,12 +94,40 @@ export class Tenant {
     await Promise.all([this.#ready.close(), this.#events.close()]);
   }
 
-  #checkWaiters(): void {
-    const streams = this.#events.streams + this.#activity().streams;
-    if (this.#claims + streams < this.#mostWaiters) return;
-    const detail = `a tenant may have at most ${this.#mostWaiters} waiting claims and event streams`;
+  #checkStreams({ keyId }: Listener): void {
+    const counts = [this.#events.streams, this.#activity().streams];
+    const sum = (of: (count: (typeof counts)[number]) => number) =>
+      counts.reduce((total, count) => total + of(count), 0);
+    checkRoom(
+      "event streams",
+      this.#limits.streams,
+      sum(({ total }) => total),
+      keyId,
+      sum((count) => count.of(keyId)),
+    );
+  }
+}
+
+/**
+ * Whether there is room for one more. One key may have half of what its tenant may have: a viewer, or a worker
+ * that opens ever more, leaves the rest to other keys. Callers without a key cannot be distinguished.
+ * @param own how many the caller's key has
+ * @throws LIMIT_REACHED
+ */
+function checkRoom(
+  what: string,
+  most: number,
+  total: number,
+  keyId: string | null,
+  own: number,
+): void {
+  const mostOfKey = Math.ceil(most / 2);
+  if (keyId !== null && own >= mostOfKey) {
+    const detail = `one key may have at most ${mostOfKey} ${what}, half of those of its tenant`;
     throw tooMany("LIMIT_REACHED", detail, 1_000);
   }
+  if (total < most) return;
+  throw tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${what}`, 1_000);
 }
 
 /** Created on first use and kept: only tenants with keys exist, and an idle one costs nothing. */

@@ -218,6 +218,7 @@ export function leaseRoutes(app: App, services: Services): void {
       context.json(
         {
           namespace: context.get("caller").namespace,
+          maxBodyBytes: services.limits.bodyBytes,
           leases: { ...leases.capabilities, ttl: services.ttl.leases },
           tasks: {
             ttl: services.ttl.tasks,

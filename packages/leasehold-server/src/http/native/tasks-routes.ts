@@ -109,12 +109,16 @@ export function queueRoutes(app: App, services: Services): void {
         waitMs: budget.waitMs(waitMs),
       };
       const claim = (signal: AbortSignal) =>
-        tenants.of(namespace).claim(request, {
-          signal,
-          timeoutMs: budget.storeMs(),
-          // A claim can be repeated only if its caller knows the id.
-          repeatable: claimId !== undefined,
-        });
+        tenants.of(namespace).claim(
+          request,
+          {
+            signal,
+            timeoutMs: budget.storeMs(),
+            // A claim can be repeated only if its caller knows the id.
+            repeatable: claimId !== undefined,
+          },
+          caller.keyId,
+        );
       const { signal } = context.req.raw;
       const outcome =
         request.waitMs > 0

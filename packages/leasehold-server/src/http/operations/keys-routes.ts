@@ -78,7 +78,7 @@ export function keyRoutes(app: App, services: Services): void {
       },
     }),
     async (context) => {
-      const { prefixes = [""], reason, ...wanted } = context.req.valid("json");
+      const { prefixes = [], reason, ...wanted } = context.req.valid("json");
       const control = controlOf(services);
       const { namespace } = callerOf(context);
       const by = byCaller(context, reason);

@@ -58,6 +58,7 @@ export function taskActionRoutes(app: App, services: Services): void {
   for (const operation of ["cancel", "retry", "delete"] as const) {
     const { method, path, one, many, answer } = ACTIONS[operation];
     const noControl = operation === "delete" ? (["NO_CONTROL"] as const) : [];
+    const limited = operation === "retry" ? (["LIMIT_REACHED"] as const) : [];
     app.openapi(
       createRoute({
         method: "post",
@@ -68,7 +69,7 @@ export function taskActionRoutes(app: App, services: Services): void {
         request: { query: ReasonQuery, ...jsonBody(AdminBatch) },
         responses: {
           200: answers("One outcome per task, in order.", AdminOutcomes),
-          ...bodyProblems(...noControl),
+          ...bodyProblems(...noControl, ...limited),
         },
       }),
       async (context) => {
@@ -89,7 +90,7 @@ export function taskActionRoutes(app: App, services: Services): void {
         request: { params: TaskParams, query: ReasonQuery },
         responses: {
           200: answers(answer, StateAnswer),
-          ...problems(...noControl, ...REFUSALS),
+          ...problems(...noControl, ...limited, ...REFUSALS),
         },
       }),
       async (context) => {
@@ -115,7 +116,7 @@ export function taskActionRoutes(app: App, services: Services): void {
       request: jsonBody(BulkBody),
       responses: {
         200: answers("Numbers of tasks; at most 1,000 in one request.", BulkAnswer),
-        ...bodyProblems("STATE_CONFLICT", "NO_CONTROL"),
+        ...bodyProblems("STATE_CONFLICT", "LIMIT_REACHED", "NO_CONTROL"),
       },
     }),
     async (context) =>

@@ -2,11 +2,13 @@
 import type { Context } from "hono";
 import type { AdminOutcome, TaskKey, TaskState, TaskView } from "leasehold/internal";
 import { isolated } from "leasehold/internal";
+import type { BulkAnswer } from "leasehold/internal/wire";
 import { callerOf } from "../auth/caller.js";
 import { ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
 import type { Services } from "../services.js";
 import { byCaller, controlOf } from "./operator-action.js";
+import { reserveForIds, reserveForMatching, returnUnused } from "./retry-quota.js";
 
 export type TaskAction = "cancel" | "retry" | "delete";
 
@@ -44,8 +46,23 @@ export interface Bulk {
  * Runs one operator action on any number of tasks and returns one outcome per task, in order. Cancel and
  * retry also work without an audit.
  * @throws NO_CONTROL for delete, which needs an audit
+ * @throws LIMIT_REACHED for a retry of more tasks than the tenant may have at once
  */
 export async function runTaskAction(
+  services: Services,
+  context: Context<AppEnv>,
+  operation: TaskAction,
+  ids: readonly string[],
+  reason: string | undefined,
+): Promise<AdminOutcome[]> {
+  if (operation !== "retry") return perform(services, context, operation, ids, reason);
+  const reserved = await reserveForIds(services, context, ids);
+  const outcomes = await perform(services, context, operation, ids, reason);
+  returnUnused(services, context, reserved, outcomes);
+  return outcomes;
+}
+
+async function perform(
   services: Services,
   context: Context<AppEnv>,
   operation: TaskAction,
@@ -77,34 +94,43 @@ export async function runTaskAction(
   });
 }
 
-/** Runs an action on the tasks that match a filter: at most {@link MAX_BULK_TASKS}, newest first. */
+/**
+ * Runs an action on the tasks that match a filter: at most {@link MAX_BULK_TASKS}, newest first. Retries no more
+ * of them than the tenant may have at once.
+ * @throws LIMIT_REACHED if that is none
+ */
 export async function runBulkAction(
   services: Services,
   context: Context<AppEnv>,
   { operation, filter, expected, reason }: Bulk,
-): Promise<{ matched: number; changed: number; conflicts: number; more: boolean }> {
+): Promise<BulkAnswer> {
   controlOf(services);
-  const { ids, more } = await matching(services, context, {
+  const { tasks, more } = await matching(services, context, {
     ...filter,
     states: filter.states ?? STATES[operation],
   });
-  if (expected !== undefined && (more || ids.length !== expected)) {
-    const found = more ? `more than ${ids.length}` : ids.length;
+  if (expected !== undefined && (more || tasks.length !== expected)) {
+    const found = more ? `more than ${tasks.length}` : tasks.length;
     throw new ProblemError("STATE_CONFLICT", `${found} tasks match, not ${expected}`);
   }
+  const { ids, reserved } =
+    operation === "retry"
+      ? await reserveForMatching(services, context, tasks)
+      : { ids: tasks.map(({ id }) => id), reserved: 0 };
   const outcomes =
-    ids.length === 0
-      ? []
-      : await runTaskAction(services, context, operation, ids, reason, { filter });
+    ids.length === 0 ? [] : await perform(services, context, operation, ids, reason, { filter });
+  returnUnused(services, context, reserved, outcomes);
   const changed = outcomes.filter(({ status }) => status === "ok").length;
-  return { matched: ids.length, changed, conflicts: outcomes.length - changed, more };
+  const matched = tasks.length;
+  const [conflicts, overLimit] = [outcomes.length - changed, matched - ids.length];
+  return { matched, changed, conflicts, overLimit, more };
 }
 
 async function matching(
   services: Services,
   context: Context<AppEnv>,
   { states = [], queue, kind, createdBefore }: Filter,
-): Promise<{ ids: string[]; more: boolean }> {
+): Promise<{ tasks: TaskView[]; more: boolean }> {
   const { namespace } = callerOf(context);
   const budget = services.budget(context);
   const query = {
@@ -116,18 +142,18 @@ async function matching(
   };
   const latest = createdBefore === undefined ? Infinity : Date.parse(createdBefore);
   const fits = ({ createdAt }: TaskView) => Date.parse(createdAt) < latest;
-  const ids: string[] = [];
+  const tasks: TaskView[] = [];
   let cursor: string | undefined;
   let pages = 0;
   do {
     const from = cursor === undefined ? {} : { cursor };
     const page = await budget.read(() => services.tasks.list({ ...query, ...from }));
-    ids.push(...page.items.filter(fits).map(({ id }) => id));
+    tasks.push(...page.items.filter(fits));
     cursor = page.nextCursor ?? undefined;
     pages += 1;
-  } while (cursor !== undefined && ids.length <= MAX_BULK_TASKS && pages < MAX_PAGES);
-  const more = cursor !== undefined || ids.length > MAX_BULK_TASKS;
-  return { ids: ids.slice(0, MAX_BULK_TASKS), more };
+  } while (cursor !== undefined && tasks.length <= MAX_BULK_TASKS && pages < MAX_PAGES);
+  const more = cursor !== undefined || tasks.length > MAX_BULK_TASKS;
+  return { tasks: tasks.slice(0, MAX_BULK_TASKS), more };
 }
 
 /** The id of a single task, otherwise their number. An invalid id could be any text, so it is not used. */

@@ -42,7 +42,7 @@ export async function sendBatch<Outcome>(
   const { clock } = client.connection.env;
   const deadlineMs = clock.monotonic() + timeoutMs;
   const outcomes: (Outcome | Failed)[] = [];
-  const chunks = chunked(requests, maxBytes);
+  const chunks = chunked(requests, Math.min(maxBytes, client.connection.maxBodyBytes));
   for (let chunk = chunks.shift(); chunk; chunk = chunks.shift()) {
     const { body, count } = chunk;
     const budgetMs = deadlineMs - clock.monotonic();

@@ -42,6 +42,7 @@ function scripted(...steps: Step[]) {
     baseUrl: "http://server",
     namespace: "default",
     headers: { x: "1" },
+    maxBodyBytes: LIMITS.payloadBodyBytes,
     env,
     fetch: fetch as typeof globalThis.fetch,
   });

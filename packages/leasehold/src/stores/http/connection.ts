@@ -26,6 +26,8 @@ export interface Connection {
   readonly headers: Readonly<Record<string, string>>;
   readonly fetch: typeof globalThis.fetch;
   readonly env: Env;
+  /** The largest body that the server takes. */
+  readonly maxBodyBytes: number;
 }
 
 export interface Call {
@@ -249,7 +251,12 @@ export function checked(answer: Answer): Answer {
   if (status === 401 || status === 403) throw new RefusedKeyError(status, detail);
   const [field] = errors ?? [];
   if (field) throw new InvalidOptionError(field.path, field.problem);
-  if (code === "BODY_TOO_LARGE") throw new InvalidOptionError("the request", "is too large");
+  if (code === "BODY_TOO_LARGE") {
+    throw new InvalidOptionError(
+      "the request",
+      `is too large for the server, which takes ${detail ?? "less"}: its limit is bodyBytes`,
+    );
+  }
   throw misconfigured(detail ?? `status ${status}`);
 }
 

@@ -12,6 +12,7 @@ import {
 import type { Env } from "../../env/index.js";
 import { retryingGenerator, retryingTasks } from "../../tasks/retrying.js";
 import type * as wire from "../../wire/index.js";
+import { LIMITS } from "../../wire/index.js";
 import type { StoreSource, Stores } from "../source.js";
 import { type Connection, HttpClient, queryOf } from "./connection.js";
 import { HttpOperator } from "./control.js";
@@ -66,7 +67,8 @@ export function http(options: HttpOptions): StoreSource<Stores> {
       // Another fetch may reach its server by other ways.
       const isDirect = fetch === globalThis.fetch;
       if (isDirect) await checkServer(expected);
-      const asking = { baseUrl, namespace: "", headers, fetch, env };
+      const maxBodyBytes = LIMITS.payloadBodyBytes;
+      const asking: Connection = { baseUrl, namespace: "", headers, fetch, env, maxBodyBytes };
       const opening = new HttpClient(asking);
       const reading = new Retrying(env).call((leftMs) => opening.read("/v1/capabilities", leftMs), {
         timeoutMs,
@@ -77,7 +79,9 @@ export function http(options: HttpOptions): StoreSource<Stores> {
         throw error;
       });
       const { namespace, ...capabilities } = body as wire.ServerCapabilities;
-      const connection: Connection = { ...asking, namespace };
+      // A server of an older version announces no limit, and has the one above.
+      const { maxBodyBytes: announced = maxBodyBytes } = body as Partial<wire.ServerCapabilities>;
+      const connection: Connection = { ...asking, namespace, maxBodyBytes: announced };
       const client = new HttpClient(connection);
       const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);
       const tasks = retryingTasks(new HttpTaskStore(connection, capabilities.tasks), env);

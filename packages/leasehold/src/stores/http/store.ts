@@ -72,7 +72,8 @@ export class HttpLeaseStore implements port.LeaseStore {
       this.#client.checkNamespace(namespace);
       return resource;
     });
-    for (const { body } of chunked(resources, LIMITS.batchBodyBytes)) {
+    const maxBytes = Math.min(LIMITS.batchBodyBytes, this.#client.connection.maxBodyBytes);
+    for (const { body } of chunked(resources, maxBytes)) {
       const path = "/v1/leases/get";
       const answer = await this.#client.send({ method: "POST", path, body });
       if (isFailed(answer)) throw answer.error;

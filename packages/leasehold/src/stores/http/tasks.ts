@@ -38,7 +38,14 @@ import { storedId, storedTask } from "../../tasks/record.js";
 import type * as wire from "../../wire/index.js";
 import { fromWireClaimed, fromWireDetails, fromWireTask, LIMITS } from "../../wire/index.js";
 import { sendBatch } from "./batch.js";
-import { type Connection, DEFAULT_BUDGET_MS, HttpClient, isFailed, queryOf } from "./connection.js";
+import {
+  type Connection,
+  DEFAULT_BUDGET_MS,
+  failed,
+  HttpClient,
+  isFailed,
+  queryOf,
+} from "./connection.js";
 import { followEvents } from "./watch.js";
 
 export class HttpTaskStore implements TaskStore {
@@ -70,7 +77,7 @@ export class HttpTaskStore implements TaskStore {
     const { namespace, holder, limit, waitMs = 0, ...wanted } = request;
     this.#client.checkNamespace(namespace);
     if (wanted.queues.length === 0) return { status: "claimed", tasks: [] };
-    const answer = await this.#client.send({
+    const sent = this.#client.send({
       method: "POST",
       path: "/api/tasks/next",
       signal: options.signal,
@@ -81,6 +88,10 @@ export class HttpTaskStore implements TaskStore {
         waitMs: Math.min(Math.floor(waitMs), LIMITS.waitMs),
       } satisfies wire.NextRequest),
       budgetMs: options.timeoutMs ?? waitMs + DEFAULT_BUDGET_MS,
+    });
+    const answer = await sent.catch((error: unknown) => {
+      if (error instanceof InvalidOptionError) return failed("no", error);
+      throw error;
     });
     if (isFailed(answer)) return answer;
     const tasks = answer.status === 204 ? [] : (answer.body as wire.NextAnswer).tasks;

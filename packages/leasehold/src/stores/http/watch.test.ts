@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { manualEnv } from "../../testing/index.js";
+import { LIMITS } from "../../wire/index.js";
 import { HttpClient } from "./connection.js";
 import { followEvents, type ServerEvent } from "./watch.js";
 
@@ -60,6 +61,7 @@ function follow(...steps: Step[]) {
     baseUrl: "http://server",
     namespace: "default",
     headers: { x: "1" },
+    maxBodyBytes: LIMITS.payloadBodyBytes,
     env,
     fetch: fetch as typeof globalThis.fetch,
   });

@@ -8,6 +8,7 @@ import {
   rules as leaseRules,
 } from "../../core/index.js";
 import type { Env, EventQueue } from "../../env/index.js";
+import { refuseAnothersClaim } from "../../tasks/claims.js";
 import { byteLength, RETURNED_BYTES, tooMuchOutput } from "../../tasks/payloads.js";
 import type {
   AdminOutcome,
@@ -135,16 +136,21 @@ export class MemoryTaskStore implements TaskStore {
 
   async claim(request: ClaimRequest): Promise<ClaimOutcome> {
     if (this.#closed) return closed();
-    const { claimId, queues, kinds, limit } = request;
+    const { claimId, holder, queues, kinds, limit } = request;
     const namespace = this.#state.namespace(request.namespace);
     const { tasks, claims, tokenFloor } = namespace;
     const nowMs = this.#state.nowMs();
     const earlier = claims.get(claimId);
     if (earlier) {
+      const holders: string[] = [];
       const own = earlier.ids.flatMap((id) => {
         const record = tasks.get(id);
-        return (record && rules.claimAgain(record, claimId, nowMs)) ?? [];
+        const task = record && rules.claimAgain(record, claimId, nowMs);
+        if (task && record.last) holders.push(record.last.holder);
+        return task ?? [];
       });
+      const refused = refuseAnothersClaim(holder, holders);
+      if (refused) return refused;
       return { status: "claimed", tasks: own.map((task) => this.#withTerm(task)) };
     }
     const claimed: ClaimedTask[] = [];

@@ -28,6 +28,8 @@ export interface ClaimedRow {
   readonly dedupeKey: string | null;
   readonly scheduledAt: number;
   readonly previousHolder: string | null;
+  /** Another than that of the request if it repeats the claim of another holder. */
+  readonly holder: string;
   readonly ttlMs: number;
   readonly expiresAt: number;
   readonly now: number;
@@ -79,7 +81,7 @@ const pickedOfMany = (queues: number) => `
 const CLAIMED_COLUMNS = (row: string) => `${row}.id::text AS id, ${row}.kind, ${row}.queue,
   ${row}.priority, ${row}.data, ${row}.lease_id AS "leaseId", ${row}.token, ${row}.attempt,
   ${row}.failures, ${row}.crashes, ${row}.max_attempts AS "maxAttempts",
-  ${row}.dedupe_key AS "dedupeKey", ${micros(`${row}.scheduled_at`)} AS "scheduledAt",
+  ${row}.dedupe_key AS "dedupeKey", ${row}.holder, ${micros(`${row}.scheduled_at`)} AS "scheduledAt",
   ${row}.previous_holder AS "previousHolder", ${row}.ttl_ms AS "ttlMs",
   ${micros(`${row}.expires_at`)} AS "expiresAt", ${micros("c.now")} AS now`;
 

@@ -179,7 +179,7 @@ function recorded({ state, retryInMs }: Recorded): FailOutcome {
 }
 
 export function claimedTask(row: ClaimedRow): ClaimedTask {
-  const { expiresAt, now, ttlMs, data, scheduledAt, notified: _, ...task } = row;
+  const { expiresAt, now, ttlMs, data, scheduledAt, holder: _h, notified: _n, ...task } = row;
   return {
     ...task,
     data: decode(data),

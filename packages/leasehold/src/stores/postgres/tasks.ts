@@ -7,6 +7,7 @@ import {
   type Page,
 } from "../../core/index.js";
 import type { Clock, Random } from "../../env/index.js";
+import { refuseAnothersClaim } from "../../tasks/claims.js";
 import type {
   AdminOutcome,
   ClaimOptions,
@@ -140,7 +141,11 @@ export class PostgresTaskStore implements TaskStore {
         kinds,
         ...queues,
       ]);
-      return { status: "claimed", tasks: rows.map(claimedTask) };
+      const refused = refuseAnothersClaim(
+        holder,
+        rows.map((row) => row.holder),
+      );
+      return refused ?? { status: "claimed", tasks: rows.map(claimedTask) };
     } catch (error) {
       return failedOutcome(error);
     }

@@ -151,6 +151,16 @@ export const claiming: Section = (test, expect) => {
     expect((await fixture.claim({ limit: 100 })).map(({ id }) => id)).toEqual(ids.slice(2));
   });
 
+  test("is refused when another holder repeats it", async (fixture) => {
+    const { id } = await fixture.add();
+    const request = fixture.claimRequest({ holder: "worker" });
+    expect((await fixture.claim(request)).map((task) => task.id)).toEqual([id]);
+    const claiming = fixture.claim({ ...request, holder: "another" });
+    const refused = await claiming.catch((error: unknown) => (error as Error).cause);
+    expect(refused).toMatchObject({ code: "INVALID_OPTION", path: "claimId" });
+    expect((await fixture.claim(request)).map((task) => task.id)).toEqual([id]);
+  });
+
   test("answers only what is still its own when it is repeated", async (fixture) => {
     const ids = await fixture.addAll([{}, {}, {}]);
     const claimId = newLeaseId(systemRandom);

@@ -109,7 +109,7 @@ export class Fixture {
   }
 
   claimRequest(change: Partial<ClaimRequest> = {}): ClaimRequest {
-    const claimId = newLeaseId(systemRandom);
+    const { claimId = newLeaseId(systemRandom) } = change;
     return {
       namespace: this.namespace,
       claimId,

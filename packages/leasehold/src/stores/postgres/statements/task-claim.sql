@@ -54,7 +54,7 @@ WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
 SELECT x.id::text AS id, x.kind, x.queue,
   x.priority, x.data, x.lease_id AS "leaseId", x.token, x.attempt,
   x.failures, x.crashes, x.max_attempts AS "maxAttempts",
-  x.dedupe_key AS "dedupeKey", (extract(epoch FROM x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
+  x.dedupe_key AS "dedupeKey", x.holder, (extract(epoch FROM x.scheduled_at) * 1000000)::bigint AS "scheduledAt",
   x.previous_holder AS "previousHolder", x.ttl_ms AS "ttlMs",
   (extract(epoch FROM x.expires_at) * 1000000)::bigint AS "expiresAt", (extract(epoch FROM c.now) * 1000000)::bigint AS now, (SELECT count(*) FROM notified)::int AS notified
 FROM (SELECT * FROM claimed UNION ALL SELECT * FROM own) x CROSS JOIN clock c

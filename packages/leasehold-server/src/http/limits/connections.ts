@@ -1,0 +1,79 @@
+/** Limits of the connections of one server, and the log lines about refused ones. */
+import type { Server } from "node:http";
+import { type DropArgument, isIPv6, type Socket } from "node:net";
+import type { Clock, Logger } from "leasehold";
+import { Counts } from "./counts.js";
+import { Sampler } from "./sampler.js";
+
+export interface ConnectionLimits {
+  /** Maximum number of connections in total. */
+  readonly most: number;
+  /** Maximum number of connections of one remote address. */
+  readonly mostPerAddress: number;
+}
+
+const LOG_EVERY_MS = 10_000;
+
+/**
+ * Closes the connections above the limits as soon as they are accepted. An IPv6 network of 64 bits counts as one
+ * address, because each of its machines can choose among all of them.
+ * @returns a function that ends the logging
+ */
+export function limitConnections(
+  server: Server,
+  { most, mostPerAddress }: ConnectionLimits,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): () => void {
+  const open = new Counts<string>();
+  const newSampler = (message: string) =>
+    new Sampler(clock, { most: 1, everyMs: LOG_EVERY_MS }, (refused) => {
+      logger.warn({ event: "connections_refused", refused, open: open.total }, message);
+    });
+  const inTotal = newSampler("further connections were refused");
+  const ofAddress = newSampler("further connections of single addresses were refused");
+  const refuse = (sampler: Sampler, address: string | undefined, message: string) => {
+    if (!sampler.admits()) return;
+    const fields = { event: "connections_refused", refused: 1, open: open.total, address };
+    logger.warn(fields, message);
+  };
+
+  server.maxConnections = most;
+  server.on("drop", (dropped?: DropArgument) => {
+    refuse(inTotal, dropped?.remoteAddress, `there are ${most} connections: others are refused`);
+  });
+  server.on("connection", (socket: Socket) => {
+    // Undefined if the client has already disconnected.
+    const { remoteAddress } = socket;
+    if (remoteAddress === undefined) return;
+    const address = networkOf(remoteAddress);
+    if (open.of(address) >= mostPerAddress) {
+      const has = `one address has ${mostPerAddress} connections: its others are refused`;
+      refuse(ofAddress, address, has);
+      socket.destroy();
+      return;
+    }
+    open.add(address, 1);
+    socket.once("close", () => open.add(address, -1));
+  });
+  return () => {
+    inTotal.close();
+    ofAddress.close();
+  };
+}
+
+/** An IPv4 address as it is, and of an IPv6 address the first 64 bits: `2001:db8:0:1::/64`. */
+export function networkOf(address: string): string {
+  const [plain = ""] = address.split("%");
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];
+  if (mapped !== undefined) return mapped;
+  if (!isIPv6(plain)) return plain;
+  const [head = "", tail] = plain.split("::");
+  const groups = (part: string) => (part === "" ? [] : part.split(":"));
+  const [first, last] = [groups(head), groups(tail ?? "")];
+  // An IPv4 address at the end counts for two groups; they are not among the first four.
+  const zeros = 8 - first.length - last.length - (plain.includes(".") ? 1 : 0);
+  const all =
+    tail === undefined ? first : [...first, ...Array.from({ length: zeros }, () => "0"), ...last];
+  const network = all.slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16));
+  return `${network.join(":")}::/64`;
+}

@@ -1,0 +1,163 @@
+/** What each request costs its key, and what of a tenant is refused, through the app. */
+import { manualEnv } from "leasehold/testing";
+import { expect, it, onTestFinished } from "vitest";
+import { openTenants } from "../../../../../tests/support/tenants.js";
+import { TEST_LIMITS } from "../../../../../tests/support/test-limits.js";
+import { memory } from "../../../../leasehold/src/stores/memory/index.js";
+import { createApp } from "../index.js";
+import { DEFAULT_LIMITS } from "./limits.js";
+import { TenantAdmission } from "./tenant-admission.js";
+
+const CALLER = {
+  namespace: "a",
+  role: "holder",
+  prefixes: [""],
+  actor: "key:1",
+  keyId: "1",
+} as const;
+
+function setUp(ratePerSecond: number | null) {
+  const env = manualEnv();
+  const limits = { ...DEFAULT_LIMITS, ratePerSecond };
+  const own = { of: async () => ({ leases: null, tasks: null, ratePerSecond }) };
+  const admission = new TenantAdmission(env.clock, limits, own);
+  /** How many such requests a key may send at once. */
+  const sent = async (urgency: "keeps" | "demands", bytes: number, items = 0, caller = CALLER) => {
+    const headers = new Headers({ "content-length": `${bytes}` });
+    for (let count = 0; count < 2_000; count += 1) {
+      try {
+        (await admission.enter({ caller, urgency, path: "/v1/leases/renew", headers }))(items);
+      } catch {
+        return count;
+      }
+    }
+    return Number.POSITIVE_INFINITY;
+  };
+  return { env, admission, sent };
+}
+
+it.each([
+  ["demands", 0, 0, 100],
+  ["demands", 4_095, 9, 100],
+  // Each costs 1 for itself and 4 for its bytes.
+  ["demands", 16_384, 0, 20],
+  // Each costs 1 for itself and 9 for its items.
+  ["demands", 0, 90, 10],
+  ["keeps", 0, 0, 1_000],
+  // Each costs 1 for itself, 240 for its bytes and 100 for its items.
+  ["keeps", 100_000, 1_000, 3],
+] as const)(
+  "a key may send %s of %i bytes with %i items so often: %i",
+  async (urgency, bytes, items, times) => {
+    expect(await setUp(100).sent(urgency, bytes, items)).toBe(times);
+  },
+);
+
+it("a key owes what its requests turned out to cost", async () => {
+  const { env, sent } = setUp(100);
+  // The last one costs 101 and finds 1 token or more: the debt is paid before the next.
+  await sent("demands", 0, 1_000);
+  await env.clock.advance(1_000);
+  expect(await sent("demands", 0)).toBeLessThan(100);
+  await env.clock.advance(2_000);
+  expect(await sent("demands", 0)).toBe(100);
+});
+
+it("no rate counts where there is none, and none without keys", async () => {
+  expect(await setUp(null).sent("demands", 16_384)).toBe(Number.POSITIVE_INFINITY);
+  const anyone = { ...CALLER, keyId: null } as unknown as typeof CALLER;
+  expect(await setUp(1).sent("demands", 16_384, 0, anyone)).toBe(Number.POSITIVE_INFINITY);
+});
+
+it("one large request begins in each turn of the event loop, and small ones at once", async () => {
+  const { admission } = setUp(null);
+  let turn = 0;
+  let counting = true;
+  const count = () => {
+    turn += 1;
+    if (counting) setImmediate(count);
+  };
+  setImmediate(count);
+  const began = async (bytes: number) => {
+    const headers = new Headers({ "content-length": `${bytes}` });
+    await admission.enter({ caller: CALLER, urgency: "keeps", path: "/v1/leases/renew", headers });
+    return turn;
+  };
+  const turns = await Promise.all([100_000, 100_000, 100_000, 100, 100_000].map(began));
+  counting = false;
+  expect(turns).toEqual([1, 2, 3, 0, 4]);
+});
+
+async function open(limits: object) {
+  const env = manualEnv();
+  const stores = await memory().open(env);
+  const tenants = openTenants(stores, env);
+  const a = await tenants.newKey("a", "admin");
+  const b = await tenants.newKey("b", "admin");
+  let answer = (_text: string) => {};
+  const reading = new Promise<string>((resolve) => {
+    answer = resolve;
+  });
+  const app = createApp({
+    ...stores,
+    env,
+    auth: "keys",
+    metrics: () => reading,
+    limits: { ...TEST_LIMITS, ...limits },
+    version: "1",
+  });
+  onTestFinished(async () => {
+    await app.close();
+    await tenants.app.close();
+    await stores.close();
+  });
+  const ask = (key: string, path: string, init: RequestInit = {}) =>
+    app.fetch(
+      new Request(`http://x${path}`, {
+        ...init,
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      }),
+    );
+  return { env, app, a: a.text, b: b.text, ask, answer };
+}
+
+it("a tenant's scrapes share one reading, and those beyond four at once are refused", async () => {
+  const { env, a, b, ask, answer } = await open({});
+  const asked = Array.from({ length: 6 }, () => ask(a, "/metrics"));
+  const other = ask(b, "/metrics");
+  await env.clock.settle();
+  answer("text");
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  expect(statuses.toSorted()).toEqual([200, 200, 200, 200, 429, 429]);
+  expect((await other).status).toBe(200);
+});
+
+it("a key that goes on after its refusals gets them late", async () => {
+  const { env, a, ask } = await open({ ratePerSecond: 5 });
+  let answered = 0;
+  const list = async () => {
+    const { status } = await ask(a, "/v1/locks");
+    answered += 1;
+    return status;
+  };
+  const asked = Array.from({ length: 40 }, list);
+  await env.clock.settle();
+  expect(answered).toBe(25);
+  await env.clock.advance(1_000);
+  const statuses = await Promise.all(asked);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(35);
+});
+
+it("a body above the announced limit is 413, and one of this size is taken", async () => {
+  const { a, ask } = await open({ bodyBytes: 100_000 });
+  const announced = await (await ask(a, "/v1/capabilities")).json();
+  expect(announced).toMatchObject({ maxBodyBytes: 100_000 });
+  const task = (bytes: number) => {
+    const frame = '{"task_data":""}';
+    return { method: "POST", body: `{"task_data":"${"x".repeat(bytes - frame.length)}"}` };
+  };
+  expect((await ask(a, "/api/tasks", task(100_000))).status).toBe(201);
+  const refused = await ask(a, "/api/tasks", task(100_001));
+  expect(refused.status).toBe(413);
+  expect(await refused.json()).toMatchObject({ detail: "at most 100000 bytes" });
+});

@@ -1,0 +1,79 @@
+/** The tenant's limit of live tasks, for retries: they bring dead and cancelled tasks to life. */
+import type { Context } from "hono";
+import type { AdminOutcome, TaskState } from "leasehold/internal";
+import { callerOf } from "../auth/caller.js";
+import type { AppEnv } from "../request.js";
+import type { Services } from "../services.js";
+
+/** Tasks that are read at once. */
+const STEP = 50;
+/** A retry of a task in another state adds no live task. */
+const ENDED: readonly TaskState[] = ["dead", "cancelled"];
+
+interface Known {
+  readonly id: string;
+  readonly state: TaskState;
+}
+
+/**
+ * Reserves quota for all of the tasks. The states are read only if there is too little for as many.
+ * @returns how much was reserved
+ * @throws LIMIT_REACHED
+ */
+export async function reserveForIds(
+  services: Services,
+  context: Context<AppEnv>,
+  ids: readonly string[],
+): Promise<number> {
+  const wanted = new Set(ids);
+  if (await services.tryReserve(context, "tasks", wanted.size)) return wanted.size;
+  const ended = await countEnded(services, context, [...wanted]);
+  // To the quota, each of them is a new one.
+  const news = Array.from({ length: ended }, () => null);
+  if (ended > 0) await services.reserveQuota(context, "tasks", news);
+  return ended;
+}
+
+/**
+ * Reserves quota for as many of the tasks as there is quota for, in their order.
+ * @returns the tasks to retry, and how much was reserved
+ * @throws LIMIT_REACHED if there is none, and a task needs it
+ */
+export async function reserveForMatching(
+  services: Services,
+  context: Context<AppEnv>,
+  tasks: readonly Known[],
+): Promise<{ ids: string[]; reserved: number }> {
+  const ended = tasks.filter(({ state }) => ENDED.includes(state)).map(({ id }) => id);
+  const reserved = await services.reserveUpTo(context, "tasks", ended.length);
+  const left = new Set(ended.slice(reserved));
+  return { ids: tasks.map(({ id }) => id).filter((id) => !left.has(id)), reserved };
+}
+
+/** Returns the quota of tasks that were not retried. */
+export function returnUnused(
+  services: Services,
+  context: Context<AppEnv>,
+  reserved: number,
+  outcomes: readonly AdminOutcome[],
+): void {
+  const retried = outcomes.filter(({ status }) => status === "ok").length;
+  services.returnQuota(context, "tasks", Math.max(0, reserved - retried));
+}
+
+async function countEnded(
+  services: Services,
+  context: Context<AppEnv>,
+  ids: readonly string[],
+): Promise<number> {
+  const { namespace } = callerOf(context);
+  const budget = services.budget(context);
+  let ended = 0;
+  for (let from = 0; from < ids.length; from += STEP) {
+    const step = ids.slice(from, from + STEP);
+    const read = () => Promise.all(step.map((id) => services.tasks.get({ namespace, id })));
+    const found = await budget.read(read);
+    ended += found.filter((task) => task && ENDED.includes(task.state)).length;
+  }
+  return ended;
+}

@@ -1,0 +1,80 @@
+import { manualEnv } from "leasehold/testing";
+import { expect, it, onTestFinished } from "vitest";
+import { memory } from "../../../leasehold/src/stores/memory/index.js";
+import { createApp } from "./index.js";
+
+type Line = Record<string, unknown>;
+
+async function open() {
+  const lines: Line[] = [];
+  const log = (fields: object) => void lines.push({ ...fields });
+  const env = manualEnv({ logger: { debug: () => {}, info: log, warn: log, error: log } });
+  const stores = await memory().open(env);
+  const app = createApp({ ...stores, env, version: "test", auth: "keys" });
+  onTestFinished(async () => {
+    await app.close();
+    await stores.close();
+  });
+  const ask = (path: string) => app.fetch(new Request(`http://localhost${path}`));
+  const refusals = () => lines.filter(({ event }) => event === "request_refused");
+  const leftOut = () => lines.filter(({ event }) => event === "requests_left_out");
+  return { app, env, stores, ask, lines, refusals, leftOut };
+}
+
+it("logs at most 256 characters of a path, and no part of a lease id at their end", async () => {
+  const { ask, refusals } = await open();
+  const leaseId = "0123456789abcdef".repeat(2);
+  const paths = [
+    `/${"x".repeat(255)}`,
+    `/${"x".repeat(256)}`,
+    `/${"x".repeat(15_000)}`,
+    `/${"y".repeat(20)}/${leaseId}${"x".repeat(300)}`,
+    // 768 characters are read.
+    `/${`${leaseId}-`.repeat(22)}${"y".repeat(20)}${leaseId}`,
+    `/${"%2F".repeat(245)}${leaseId}${"x".repeat(15_000)}`,
+  ];
+  for (const path of paths) expect((await ask(path)).status).toBe(401);
+  expect(refusals().map(({ path }) => path)).toEqual([
+    `/${"x".repeat(255)}`,
+    `/${"x".repeat(255)}...`,
+    `/${"x".repeat(255)}...`,
+    `/${"y".repeat(20)}/[lease]${"x".repeat(227)}...`,
+    `/${"[lease]-".repeat(22)}${"y".repeat(20)}...`,
+    `${"/".repeat(246)}...`,
+  ]);
+});
+
+it("logs 100 lines per second of refused requests without a caller, and how many it left out", async () => {
+  const { ask, refusals, leftOut, env } = await open();
+  for (let n = 0; n < 250; n += 1) await ask("/v1/locks");
+  expect(refusals()).toHaveLength(100);
+  expect(leftOut()).toEqual([]);
+  await env.clock.advance(1_000);
+  expect(leftOut()).toEqual([{ event: "requests_left_out", leftOut: 150 }]);
+  await ask("/v1/locks");
+  await env.clock.advance(1_000);
+  expect(refusals()).toHaveLength(101);
+  expect(leftOut()).toHaveLength(1);
+});
+
+it("counts requests that fail without a caller too, and says how many when the server closes", async () => {
+  const { app, ask, lines, leftOut } = await open();
+  await app.close();
+  for (let n = 0; n < 101; n += 1) expect((await ask("/v1/locks")).status).toBe(503);
+  expect(lines.filter(({ event }) => event === "request_failed")).toHaveLength(100);
+  await app.close();
+  expect(leftOut()).toEqual([{ event: "requests_left_out", leftOut: 1 }]);
+});
+
+it("leaves out none of a caller", async () => {
+  const { stores } = await open();
+  const lines: Line[] = [];
+  const log = (fields: object) => void lines.push({ ...fields });
+  const env = manualEnv({ logger: { debug: () => {}, info: log, warn: log, error: log } });
+  const app = createApp({ ...stores, env, version: "test", auth: "none" });
+  onTestFinished(() => app.close());
+  for (let n = 0; n < 150; n += 1) {
+    await app.fetch(new Request("http://localhost/v1/locks?limit=no"));
+  }
+  expect(lines.filter(({ event }) => event === "request_refused")).toHaveLength(150);
+});
