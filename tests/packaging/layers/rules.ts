@@ -104,6 +104,7 @@ export const LIBRARY: Rules = {
     "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/"],
     "tasks/rules.ts": ["stores/", "testing/"],
     "tasks/record.ts": ["stores/", "testing/"],
+    "tasks/payloads.ts": ["stores/"],
     // What a store that fails for a while is wrapped in, without the rest of what keeps tasks and controls.
     "tasks/retrying.ts": ["stores/"],
     "control/retrying.ts": ["stores/"],
