@@ -69,6 +69,7 @@ export {
   checkInteger,
   checkKnown,
   checkName,
+  checkNewName,
   checkNumber,
   cursorAfter,
   type Failed,
