@@ -70,7 +70,9 @@ describeChromium("the console's tasks", () => {
       await world.add({ queue: "large", kind: "large", task_data: { text } });
       const page = await open("/tasks?queue=large&text=begins");
       await page.getByText("only the beginning is searched").waitFor();
-      await rows(page).getByText(`{"text":"begins ${"x".repeat(184)}…`).waitFor();
+      await rows(page)
+        .getByText(`{"text":"begins ${"x".repeat(184)}…`)
+        .waitFor();
       await rows(page).getByRole("link", { name: "large" }).click();
       await page.getByRole("region", { name: "input" }).getByText("x ends").waitFor();
     });

@@ -70,6 +70,7 @@ export {
   checkInteger,
   checkKnown,
   checkName,
+  checkNewName,
   checkNumber,
   cursorAfter,
   type Failed,

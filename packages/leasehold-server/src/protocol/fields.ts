@@ -2,23 +2,29 @@
 import { z } from "@hono/zod-openapi";
 import { type ErrorCode, InvalidOptionError } from "leasehold";
 import type { Json } from "leasehold/internal";
-import { checkName } from "leasehold/internal";
+import { checkName, checkNewName } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import type { Same } from "./same.js";
 
 /** A name of 1-256 bytes of UTF-8, without NUL and lone surrogates. */
-export const Name = z
-  .string()
-  .superRefine((value, context) => {
-    try {
-      checkName("", value);
-    } catch (error) {
-      if (!(error instanceof InvalidOptionError)) throw error;
-      context.addIssue({ code: "custom", message: error.message.trim() });
-    }
-  })
-  .openapi({ minLength: 1, maxLength: 256, example: "default" });
+export const Name = nameOf(checkName);
+/** The name of something that the request creates: also without characters that people cannot see. */
+export const NewName = nameOf(checkNewName);
+
+function nameOf(check: (path: string, name: string) => void) {
+  return z
+    .string()
+    .superRefine((value, context) => {
+      try {
+        check("", value);
+      } catch (error) {
+        if (!(error instanceof InvalidOptionError)) throw error;
+        context.addIssue({ code: "custom", message: error.message.trim() });
+      }
+    })
+    .openapi({ minLength: 1, maxLength: 256, example: "default" });
+}
 
 export const Uuid = z
   .string()
