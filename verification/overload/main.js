@@ -22,7 +22,7 @@ import { argumentsOf } from "../support/arguments.js";
 import { attackAll } from "./attacks.js";
 import { TTL_MS } from "./holders.js";
 import { wrongWith } from "./judge.js";
-import { child, hold, said, urlIn } from "./processes.js";
+import { child, hold, urlIn } from "./processes.js";
 
 /** Who measures what it can do, and the connections of the flood, each with one request under way. */
 const [CALLERS, CONNECTIONS] = [256, 9_000];

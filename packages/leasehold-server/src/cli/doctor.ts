@@ -133,7 +133,7 @@ function judgeClock({ clock }: Measured): Diagnosis[] {
 
 type Renewals = Pick<Summary, "count" | "p99Ms">;
 
-/** The renewal that the TTL counts on: the longer one of those measured here and in production. @internal */
+/** The renewal that the TTL counts on: the longer one of those measured here and in production. */
 export function decisiveRenewal(
   measured: Renewals,
   inProduction: Renewals | null,
@@ -143,7 +143,7 @@ export function decisiveRenewal(
   return { what: hasP99(count) ? "p99 renewal" : "longest renewal", renewalMs: p99Ms };
 }
 
-/** Whether renewals in production have the time for one more attempt. @internal */
+/** Whether renewals in production have the time for one more attempt. */
 export function judgeLeft(
   production: Production | null,
   { renewalMs, marginMs }: TtlAdvice,

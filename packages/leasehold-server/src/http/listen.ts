@@ -98,7 +98,8 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const authenticated = new WeakSet<Socket>();
   const handle = requestListener(app, {
     overrideGlobalObjects: true,
-    onAuthenticated(outgoing) {
+    onAuthenticated(answered) {
+      const outgoing = answered as ServerResponse;
       // A pipelined response has no socket of its own yet.
       authenticated.add(outgoing.req.socket);
       if (!outgoing.headersSent) outgoing.removeHeader("keep-alive");

@@ -32,7 +32,7 @@ type Incoming = IncomingMessage & NodeRequest;
 
 interface RequestListenerOptions {
   readonly overrideGlobalObjects: boolean;
-  readonly onAuthenticated?: (outgoing: ServerResponse) => void;
+  readonly onAuthenticated?: (outgoing: NodeResponse) => void;
 }
 
 /**
@@ -76,7 +76,7 @@ export function requestListener(
       if (whole instanceof ProblemError) return answer(whole);
       const { remoteAddress } = incoming.socket;
       const response = await app.fetch(whole, { remoteAddress });
-      if (isAuthenticated(whole)) onAuthenticated?.(outgoing as ServerResponse);
+      if (isAuthenticated(whole)) onAuthenticated?.(outgoing);
       return response;
     },
     { ...options, errorHandler: (error) => answer(malformed(error)) },

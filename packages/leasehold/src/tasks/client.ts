@@ -265,8 +265,7 @@ export class Tasks {
   }
 
   /**
-   * Lists the tasks that match, newest first, one page per call. Data, output and progress are whole up to 1 KiB of JSON;
-   * of larger ones there is a preview, and `get` returns them.
+   * Lists the tasks that match, newest first. Of data, output and progress above 1 KiB of JSON there is a preview.
    * @throws STORE_UNAVAILABLE, INVALID_OPTION, CLOSED
    * @example
    * ```ts

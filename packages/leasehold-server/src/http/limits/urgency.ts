@@ -12,7 +12,7 @@ import type { App } from "../routing.js";
  */
 export type Urgency = "keeps" | "waits" | "demands";
 
-/** All other routes demand. */
+/** All other routes demand. @internal */
 export const URGENT: Readonly<Record<string, Urgency>> = {
   "GET /healthz": "keeps",
   "GET /metrics": "keeps",
