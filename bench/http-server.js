@@ -17,7 +17,7 @@ process.stdin.resume().once("end", () => {
 });
 
 async function ours() {
-  return createApp({ ...(await openStores(url)), version: "0.0.0" });
+  return createApp({ ...(await openStores(url)), auth: "none", version: "0.0.0" });
 }
 
 /** Reads the request, as every server must, and sends a fixed response. */

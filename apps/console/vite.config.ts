@@ -31,5 +31,13 @@ export default defineConfig({
     reportCompressedSize: false,
     rolldownOptions: { input: [here("index.html"), here("simulator.html")] },
   },
-  server: { proxy: { "^/(api|v1|healthz|readyz|openapi.json|metrics)": "http://127.0.0.1:4040" } },
+  server: {
+    proxy: {
+      "^/(api|v1|healthz|readyz|openapi.json|metrics)": {
+        target: "http://127.0.0.1:4040",
+        // The server requires that the host is that of the page's origin.
+        changeOrigin: false,
+      },
+    },
+  },
 });

@@ -65,6 +65,18 @@ describeChromium("the console's tasks", () => {
       await rows(page).getByText("latecomer").waitFor();
     });
 
+    it("shows and searches the beginning of large data, and its page shows all of it", async () => {
+      const text = `begins ${"x".repeat(2_000)} ends`;
+      await world.add({ queue: "large", kind: "large", task_data: { text } });
+      const page = await open("/tasks?queue=large&text=begins");
+      await page.getByText("only the beginning is searched").waitFor();
+      await rows(page)
+        .getByText(`{"text":"begins ${"x".repeat(184)}…`)
+        .waitFor();
+      await rows(page).getByRole("link", { name: "large" }).click();
+      await page.getByRole("region", { name: "input" }).getByText("x ends").waitFor();
+    });
+
     it("selects by keyboard, with X a range, and changes the selected tasks", async () => {
       await world.addMany(5, { queue: "keys" });
       const page = await open("/tasks?queue=keys");

@@ -29,7 +29,7 @@ function exercise() {
     ends.push(() => stores.close());
     operator = await connect("memory:browser");
     ends.push(() => operator.close());
-    const app = createApp({ ...stores, basePath: "/leasehold", version: "test" });
+    const app = createApp({ ...stores, basePath: "/leasehold", auth: "ifAny", version: "test" });
     const server = serve(made, nodeHandler(app)).listen(0, "127.0.0.1");
     ends.push(
       () => new Promise((resolve) => server.close(resolve)),

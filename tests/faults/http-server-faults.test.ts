@@ -81,7 +81,13 @@ describe("a watch", () => {
   it("reads again after it has come to another server", async () => {
     const behind = later(await memory().open(systemEnv));
     const open = async (port: number) => {
-      const app = createApp({ ...behind, namespace, version: "test", limits: TEST_LIMITS });
+      const app = createApp({
+        ...behind,
+        namespace,
+        auth: "none",
+        version: "test",
+        limits: TEST_LIMITS,
+      });
       return listen({ app, port, graceMs: 60_000 });
     };
     const first = await open(0);

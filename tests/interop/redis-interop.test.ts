@@ -208,7 +208,8 @@ describeRedis("leases in the format of", () => {
         await lease.release();
         const stores = await memory().open(systemEnv);
         const opened = await redis({ client, format }).open(systemEnv);
-        const serve = () => createApp({ ...stores, leases: opened.leases, version: "test" });
+        const serve = () =>
+          createApp({ ...stores, leases: opened.leases, auth: "ifAny", version: "test" });
         expect(serve).toThrow(/without fencing tokens cannot be served/);
         await Promise.all([opened.close(), stores.close()]);
       });

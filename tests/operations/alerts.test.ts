@@ -127,7 +127,7 @@ function seriesOf(name: string, labels: Sample["labels"], instance = "a"): strin
 async function scrapedSeries(): Promise<Sample[]> {
   const { telemetry, metrics, close } = await startOpenTelemetry();
   const stores = await openStores("memory:alerts-scraped");
-  const app = createApp({ ...stores, env: { telemetry }, metrics, version: "test" });
+  const app = createApp({ ...stores, env: { telemetry }, metrics, auth: "ifAny", version: "test" });
   const server = await listen({ app, port: 0 });
   const client = await connect(server.url);
   try {

@@ -241,13 +241,17 @@ for (const engine of SQL_ENGINES) {
       expect(await query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
     });
 
-    it("refuses to update, delete or truncate entries", async () => {
+    it("refuses to update, delete or truncate entries, and to move the end back", async () => {
       const { control, query } = opened;
       await revoke(control, "kept");
       for (const statement of [
         "UPDATE leasehold.audit SET actor = 'another operator'",
         "DELETE FROM leasehold.audit WHERE target = 'kept'",
         "TRUNCATE leasehold.audit",
+        "UPDATE leasehold.audit_head SET seq = 0, hash = repeat('0', 64)",
+        "UPDATE leasehold.audit_head SET hash = repeat('0', 64)",
+        "DELETE FROM leasehold.audit_head",
+        "TRUNCATE leasehold.audit_head",
       ]) {
         await expect(query(statement)).rejects.toThrow("the audit is only ever added to");
       }
@@ -265,6 +269,7 @@ for (const engine of SQL_ENGINES) {
       checkpoint = await opened.control.audit.head();
       // What a superuser can do.
       await opened.query("ALTER TABLE leasehold.audit DISABLE TRIGGER ALL");
+      await opened.query("ALTER TABLE leasehold.audit_head DISABLE TRIGGER ALL");
       await opened.query("CREATE TABLE untouched AS SELECT * FROM leasehold.audit");
       await opened.query("CREATE TABLE untouched_head AS SELECT * FROM leasehold.audit_head");
     });
@@ -350,6 +355,32 @@ for (const engine of SQL_ENGINES) {
         "UPDATE leasehold.audit_head SET seq = 0, hash = repeat('0', 64)",
       );
       expect(all).toMatchObject({ ok: false, seq: 1 });
+    });
+
+    it("shows that the record of its end is gone, and does nothing that could not be entered", async () => {
+      const { control, leases, query } = opened;
+      const resource = await hold(leases);
+      const remove = "DELETE FROM leasehold.audit_head";
+      expect(await found(remove)).toEqual({
+        ok: false,
+        seq: ENTRIES + 1,
+        problem: "the record of the chain's end was deleted",
+      });
+      await query(remove);
+      const refused = expect.objectContaining({
+        code: "STORE_MISCONFIGURED",
+        message: expect.stringContaining("(audit_head) was deleted"),
+      });
+      await expect(revoke(control, resource)).rejects.toEqual(refused);
+      const entry = { ...revocation(resource), phase: "done", details: "{}" } as const;
+      await expect(control.audit.append([entry])).rejects.toEqual(refused);
+      await expect(control.audit.head()).rejects.toEqual(refused);
+      expect(await stateOf(leases, resource)).toBe("live");
+      // Also before the first entry, which could otherwise begin a chain of its own.
+      await query("DELETE FROM leasehold.audit");
+      await expect(revoke(control, resource)).rejects.toEqual(refused);
+      expect(await verifyAudit(control.audit)).toMatchObject({ ok: false, seq: 1 });
+      await found();
     });
 
     it("shows a chain that was written anew, whole", async () => {

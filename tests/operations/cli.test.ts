@@ -264,7 +264,7 @@ describePostgres("acts in the database itself", () => {
     const args = ["revoke", resource, "--reason", "to see it", "--actor", "ann"];
     expect(await run(args, { store: database.url })).toMatchObject({ code: 76 });
     const { json } = await run(["audit", "list", "--target", resource], { store: database.url });
-    expect(JSON.stringify(json)).toMatch(/"actor":"ann","action":"lease.revoke".*"to see it"/);
+    expect(JSON.stringify(json)).toMatch(/"actor":"cli:ann","action":"lease.revoke".*"to see it"/);
   });
 
   it("doctor reads the server's settings, and tells a ttl that is too short", async () => {

@@ -134,6 +134,61 @@ it("serves this machine without a key, says so, and asks for keys from the first
   }
 });
 
+it("stays closed after a restart when the last key has ended, until the store gets another", async () => {
+  const { directory, remove } = await freshPglite();
+  onTestFinished(remove);
+  const store = `pglite:${directory}`;
+  const first = await serve(store);
+  const key = await newKey(first.url);
+  await asksForKeys(first.cli);
+  const revoked = await fetch(`${first.url}/v1/keys/${key.split("_")[1]}?reason=test`, {
+    method: "DELETE",
+    headers: { authorization: `Bearer ${key}` },
+  });
+  expect(revoked.status).toBe(200);
+  await first.cli.end("SIGTERM");
+  const second = await serve(store);
+  await second.cli.until(({ err }) => err.find((line) => line.includes('"no_valid_key"')));
+  expect([await statusOf(second), await statusOf(second, key)]).toEqual([401, 401]);
+  await second.cli.end("SIGTERM");
+  const create = ["keys", "create", "--store", store, "--name", "me", "--role", "admin"];
+  const recovered = (await leasehold(create)).stdout.trim();
+  expect(await statusOf(await serve(store), recovered)).toBe(200);
+});
+
+it("answers no request without a key that a proxy forwards", async () => {
+  const { url } = await serve("memory:");
+  const create = (headers: Record<string, string>) =>
+    fetch(`${url}/v1/keys`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify({ name: "test", role: "admin" }),
+    });
+  expect((await create({ "x-forwarded-for": "127.0.0.1" })).status).toBe(403);
+  expect((await create({})).status).toBe(201);
+});
+
+it("requires keys from the start on demand, and prints a token that creates the first, once", async () => {
+  const serving = await serve("memory:", [...ANYWHERE, "--require-keys"]);
+  const token = await serving.cli.until(({ out }) => out.find((line) => line !== ""));
+  expect(token).toMatch(/^lh_bootstrap_[0-9a-f]{32}$/);
+  expect([await statusOf(serving), await statusOf(serving, token)]).toEqual([401, 403]);
+  const { port } = new URL(serving.url);
+  const create = () =>
+    fetch(`http://127.0.0.1:${port}/v1/keys`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+      body: JSON.stringify({ name: "me", role: "admin" }),
+    });
+  const made = await create();
+  expect(made.status).toBe(201);
+  const { key } = (await made.json()) as { key: string };
+  expect(await statusOf(serving, key)).toBe(200);
+  expect((await create()).status).toBe(401);
+  // Logs go to other places than stdout.
+  for (const line of serving.cli.err) expect(line).not.toContain(token.slice(-32));
+});
+
 it("serves other machines once a key exists, and only callers that send one", async () => {
   const { directory, remove } = await freshPglite();
   onTestFinished(remove);

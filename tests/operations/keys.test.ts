@@ -1,5 +1,5 @@
 /** API keys and the commands about them, directly on the stores. */
-import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
@@ -91,6 +91,21 @@ for (const engine of CONTROL_ENGINES) {
       expect(equalDigests(record?.digest ?? "", asked?.digest ?? "-")).toBe(true);
       expect(await control.keys.find("0".repeat(12))).toBeNull();
       expect(await control.keys.any()).toBe(true);
+    });
+
+    it("have existed for good, also when all have ended and were collected", async () => {
+      const { control, close } = await engine.open();
+      try {
+        expect(await control.keys.existed()).toBe(false);
+        const { key } = await createKey(control, random, HOLDER, BY);
+        expect(await control.keys.existed()).toBe(true);
+        await revokeKey(control, key, BY);
+        expect(await control.keys.collect(0)).toBe(1);
+        expect(await control.keys.find(key.id)).toBeNull();
+        expect(await control.keys.existed()).toBe(true);
+      } finally {
+        await close();
+      }
     });
 
     it("are listed by tenant, the newest first, without what could be used", async () => {
@@ -528,9 +543,12 @@ describePostgres("on the command line", () => {
     const started = await json("generator", "start", "--rate", "3", ...busy);
     expect(started).toMatchObject({ running: true, ratePerSecond: 3 });
     await leasehold("generator", "stop");
+    // Only a server knows that a key has acted.
+    await leasehold("generator", "stop", "--actor", "key:0123456789ab");
     expect(await json("generator", "status")).toMatchObject({ running: false, ratePerSecond: 3 });
     const entries: AuditEntry[] = await json("audit", "list", "--target", "generator");
     expect(entries.filter(({ phase }) => phase !== "intent")).toMatchObject([
+      { action: "generator.stop", reason: null, actor: "cli:key:0123456789ab" },
       { action: "generator.stop", reason: null, actor: `cli:${userInfo().username}` },
       { action: "generator.start", reason: "busy night", actor: "cli:night" },
     ]);
@@ -563,6 +581,13 @@ describePostgres("on the command line", () => {
     expect(JSON.parse(lines.at(-1) ?? "")).toEqual({ checkpoint: { seq, hash } });
     expect(entries.map((entry) => entry.seq)).toEqual(entries.map((_, n) => n + 1));
     expect((await leasehold("audit", "export")).out).toBe(`${lines.join("\n")}\n`);
+
+    // It is for this user alone, and a link beside it chooses no other file.
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const elsewhere = join(directory, "elsewhere");
+    await symlink(elsewhere, `${file}.part`);
+    expect((await leasehold("audit", "export", "--out", file)).code).toBe(0);
+    await expect(stat(elsewhere)).rejects.toMatchObject({ code: "ENOENT" });
 
     // An export that fails leaves the one before it as it is.
     const nothing = `pglite:${join(directory, "nothing")}`;

@@ -266,6 +266,7 @@ it(
           ...store.stores,
           env: { telemetry: exporting.telemetry },
           limits: { inFlight: 1, waiters: 1, lateMs: null },
+          auth: "ifAny",
           version: "test",
         });
         const ledger = new Tally();

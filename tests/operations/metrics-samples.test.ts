@@ -43,6 +43,7 @@ it("samples tasks by state, the oldest grant and the generator when first asked,
   const app = createApp({
     ...memory,
     tasks,
+    auth: "ifAny",
     version: "test",
     env: { telemetry: kept.telemetry },
   });
@@ -80,6 +81,7 @@ it("is scraped at once while the store does not answer, without its samples", as
     ...memory,
     leases: instead(memory.leases, { list: never }),
     tasks: instead(memory.tasks, { counts: never }),
+    auth: "ifAny",
     version: "test",
     env: { telemetry: kept.telemetry },
   });

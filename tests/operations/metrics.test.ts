@@ -61,6 +61,7 @@ beforeAll(async () => {
     }),
     env: { telemetry: own.telemetry },
     metrics: own.metrics,
+    auth: "ifAny",
     version: "test",
   });
   server = await listen({ app, port: 0 });
@@ -354,6 +355,7 @@ describe("a server's", () => {
       leases: instead(leases, { list }),
       env: { telemetry: own.telemetry },
       limits: { inFlight: 1, lateMs: null },
+      auth: "ifAny",
       version: "test",
     });
     const get = () => small.fetch(new Request("http://localhost/v1/locks"));
@@ -367,7 +369,7 @@ describe("a server's", () => {
   });
 
   it("answers 501 in an app without metrics", async () => {
-    const app = createApp({ ...stores, version: "test" });
+    const app = createApp({ ...stores, auth: "ifAny", version: "test" });
     const response = await app.fetch(new Request("http://localhost/metrics"));
     const { code } = (await response.json()) as { code: string };
     expect([response.status, code]).toEqual([501, "NO_METRICS"]);

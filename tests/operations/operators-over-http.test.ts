@@ -48,12 +48,12 @@ it("the audit log shows --actor as a claim, and FORCE_UNLOCK is an alias of its 
   expect((await text("resume", "--prefix", "audited/", ...why)).code).toBe(0);
 
   const list = await text("audit", "list", "--action", "FORCE_UNLOCK", "--target", "audited");
-  expect(list.out).toMatch(/anyone, claims zoë +lease\.revoke +"audited" +result +stuck/);
+  expect(list.out).toMatch(/anyone, claims cli:zoë +lease\.revoke +"audited" +result +stuck/);
   const json = await text("audit", "list", "--limit", "5", "--json");
   const entries = JSON.parse(json.out) as { actor: string; claimedActor: string }[];
   expect(entries).toHaveLength(5);
   for (const entry of entries)
-    expect(entry).toMatchObject({ actor: "anyone", claimedActor: "zoë" });
+    expect(entry).toMatchObject({ actor: "anyone", claimedActor: "cli:zoë" });
   expect(await text("audit", "verify")).toMatchObject({
     code: 0,
     out: expect.stringMatching(/^entries: \d+, all unchanged/),

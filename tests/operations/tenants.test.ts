@@ -174,7 +174,7 @@ it("ends the rights of a revoked key at once where it is revoked, elsewhere with
 
 it("counts no stream and no claim of a key that has ended", async () => {
   const stores = await memory().open(env);
-  const { app, ask, newKey } = openTenants(stores, env, { waiters: 2 });
+  const { app, ask, newKey } = openTenants(stores, env, { waiters: 2, streams: 2 });
   opened.push({ stores, apps: [app] });
   const { text: admin } = await newKey("a", "admin");
   for (let round = 0; round < 3; round += 1) {

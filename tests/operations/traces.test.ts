@@ -43,7 +43,7 @@ beforeAll(async () => {
   propagation.setGlobalPropagator(new W3CTraceContextPropagator());
   telemetry = openTelemetry({ tracerProvider });
   stores = await openStores("memory:traces");
-  const app = createApp({ ...stores, env: { telemetry }, version: "test" });
+  const app = createApp({ ...stores, env: { telemetry }, auth: "ifAny", version: "test" });
   server = await listen({ app, port: 0 });
   const options = { env: { telemetry }, holder: `${CANARY}-holder` };
   leases = await connect(server.url, options);

@@ -33,7 +33,13 @@ export interface Asked {
 
 export async function openApp(options: Partial<AppOptions> & { env?: Env } = {}): Promise<Asked> {
   const stores = await memory().open(options.env ?? systemEnv);
-  const app = createApp({ ...stores, version: "1.2.3", limits: TEST_LIMITS, ...options });
+  const app = createApp({
+    ...stores,
+    auth: "ifAny",
+    version: "1.2.3",
+    limits: TEST_LIMITS,
+    ...options,
+  });
   return {
     stores,
     app,

@@ -50,6 +50,7 @@ export async function openConsole(
   const { stores = await memory().open(systemEnv), ...appOptions } = options;
   const app = createApp({
     ...stores,
+    auth: "ifAny",
     version: "1.2.3",
     limits: TEST_LIMITS,
     console: files,

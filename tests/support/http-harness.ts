@@ -97,7 +97,7 @@ const BASE = "http://next-server";
 /** One listener; server and clients are in real time, whatever the time of the stores. */
 function serve(behind: Stores): Promise<Listening> {
   const apps = new Recent(async (namespace) =>
-    createApp({ ...behind, namespace, version: "test", limits: TEST_LIMITS }),
+    createApp({ ...behind, namespace, auth: "none", version: "test", limits: TEST_LIMITS }),
   );
   return listen({
     app: {

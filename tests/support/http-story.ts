@@ -34,7 +34,14 @@ export async function openLiveServer(): Promise<LiveServer> {
   const env = manualEnv({ wallMs: STARTS_MS });
   const stores = await memory().open(env);
   const metrics = async () => METRICS;
-  const app = createApp({ ...stores, env, metrics, version: "0.1.0", limits: { lateMs: null } });
+  const app = createApp({
+    ...stores,
+    env,
+    metrics,
+    auth: "ifAny",
+    version: "0.1.0",
+    limits: { lateMs: null },
+  });
   const listening = await listen({ app, port: 0 });
   const { url } = listening;
   const { text } = await send(url, { method: "GET", path: "/openapi.json", headers: {}, body: "" });

@@ -1,4 +1,5 @@
 /** The statements of the control stores in PostgreSQL: audit, API keys, pauses, limits, history. */
+import { CHAIN_BEGIN } from "../../packages/leasehold/src/control/index.js";
 import { type Call, sql } from "./postgres-statements.js";
 
 const namespace = "default";
@@ -45,7 +46,9 @@ export const CONTROL_CALLS: readonly Call[] = [
       "control-bounded",
       "Bounds how long the transaction of an operator action waits for locks, and holds them while idle.",
     ),
-    sql("control-audit-head-locked", "Locks the end of the audit chain, then reads the time."),
+    sql("control-audit-head-locked", "Locks the end of the audit chain, then reads the time.", "", [
+      { ...CHAIN_BEGIN, at: "2030-01-01T00:00:00.000Z" },
+    ]),
     sql(
       "control-audit-add",
       "Adds entries to the audit, and moves the end of the chain.",
@@ -71,7 +74,7 @@ export const CONTROL_CALLS: readonly Call[] = [
   ],
   [
     ({ control }) => control.audit.head(),
-    sql("control-audit-head", "Reads the end of the audit chain."),
+    sql("control-audit-head", "Reads the end of the audit chain.", "", [CHAIN_BEGIN]),
   ],
   [
     ({ control }) => control.keys.find(key.id),
@@ -80,6 +83,13 @@ export const CONTROL_CALLS: readonly Call[] = [
   [
     ({ control }) => control.keys.any(),
     sql("control-keys-any", "Reads whether any API key has not ended."),
+  ],
+  [
+    ({ control }) => control.keys.existed(),
+    sql(
+      "control-keys-existed",
+      "Reads whether an API key was ever created; ended ones are collected, the audit is not.",
+    ),
   ],
   [
     ({ control }) => control.keys.list({ namespace: null }),

@@ -192,7 +192,7 @@ export const STORE_CALLS: readonly Call[] = [
     sql(
       "task-enqueue-conflicts",
       "Reads why tasks were not added: the id exists, or another task has the dedupeKey.",
-      "namespaces ids kinds dedupeKeys",
+      "namespaces ids kinds dedupeKeys data",
     ),
   ],
   [
@@ -233,6 +233,11 @@ export const STORE_CALLS: readonly Call[] = [
       "task-complete",
       "Completes each task whose grant is live.",
       "namespaces ids leaseIds tokens outputs",
+    ),
+    sql(
+      "task-state-and-output",
+      "Like task-state, with the outputs that the holders of the request have stored, up to 16 MiB.",
+      "namespaces ids leaseIds tokens",
     ),
   ],
   [

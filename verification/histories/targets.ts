@@ -175,7 +175,7 @@ export function httpTarget(url: string): HistoryTarget {
 }
 
 async function openServer(stores: Awaited<ReturnType<typeof openPostgres>>, random: Random) {
-  const app = createApp({ ...stores, version: "0.0.0", limits: TEST_LIMITS });
+  const app = createApp({ ...stores, auth: "none", version: "0.0.0", limits: TEST_LIMITS });
   const server = await listen({ app, port: 0 });
   const proxy = await openTcpProxy({ port: server.port, random });
   return {

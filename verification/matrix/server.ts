@@ -5,6 +5,11 @@ import { TEST_LIMITS } from "../../tests/support/test-limits.js";
 
 process.on("disconnect", () => process.exit());
 const [, , port, store = ""] = process.argv;
-const app = createApp({ ...(await openStores(store)), version: "0.0.0", limits: TEST_LIMITS });
+const app = createApp({
+  ...(await openStores(store)),
+  auth: "none",
+  version: "0.0.0",
+  limits: TEST_LIMITS,
+});
 await listen({ app, port: Number(port) });
 console.log("listening");

@@ -50,6 +50,8 @@ async function main() {
   // Into a file: a server that logs to a full pipe waits for the reader.
   const log = join(folder, "log");
   const args = [cli, "serve", "--store", store, "--port", "0", "--log-level", "info"];
+  // All senders have one address.
+  args.push("--max-connections-per-address", "10000");
   const server = child(args, openSync(log, "w"));
   try {
     const url = await urlIn(log);

@@ -32,7 +32,15 @@ export function serve(host: Process, { leases, tasks }: Opened): void {
   };
   apps.set(
     host,
-    createApp({ leases, tasks, generator, env: host.env, version: "0", limits: LIMITS }),
+    createApp({
+      leases,
+      tasks,
+      generator,
+      env: host.env,
+      auth: "none",
+      version: "0",
+      limits: LIMITS,
+    }),
   );
 }
 

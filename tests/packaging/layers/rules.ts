@@ -104,6 +104,7 @@ export const LIBRARY: Rules = {
     "tasks/port.ts": ["port.ts", "stores/", "testing/", "control/"],
     "tasks/rules.ts": ["stores/", "testing/"],
     "tasks/record.ts": ["stores/", "testing/"],
+    "tasks/payloads.ts": ["stores/"],
     // What a store that fails for a while is wrapped in, without the rest of what keeps tasks and controls.
     "tasks/retrying.ts": ["stores/"],
     "control/retrying.ts": ["stores/"],
@@ -188,7 +189,13 @@ export const SERVER: Rules = {
   heavy: ["commander", "pino", "@opentelemetry/api", "@opentelemetry/sdk-metrics"],
   anywhere: /^http\/app\.ts$/,
   asksForProcess: [],
-  node: ["http/node.ts", "http/listen.ts", "http/console/console-files.ts", "cli/"],
+  node: [
+    "http/node.ts",
+    "http/listen.ts",
+    "http/connections.ts",
+    "http/console/console-files.ts",
+    "cli/",
+  ],
   surroundings: ["cli/"],
   // Time and chance come from the library's environment.
   clock: [],

@@ -65,7 +65,7 @@ void connect("memory:", { nameSpace: "tenant" });
 // @ts-expect-error Cannot be handled.
 void connect("memory:", { closeOnSignals: ["SIGKILL"] });
 const stores = await openStores("memory:");
-createApp({ ...stores, version: "1.0.0" });
+createApp({ ...stores, auth: "ifAny", version: "1.0.0" });
 
 // Work under a lease: its type is the answer's.
 expectTypeOf(leases.run("r", () => 1)).toEqualTypeOf<Promise<number>>();

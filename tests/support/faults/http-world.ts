@@ -83,7 +83,13 @@ const ENGINES = {
 
 export async function openWorld(engine: keyof typeof ENGINES): Promise<World> {
   const behind = await ENGINES[engine]();
-  const app = createApp({ ...behind, namespace, version: "test", limits: TEST_LIMITS });
+  const app = createApp({
+    ...behind,
+    namespace,
+    auth: "none",
+    version: "test",
+    limits: TEST_LIMITS,
+  });
   const server = later(await listen({ app, port: 0 }));
   return { behind, ...(await openProxied(server.port)) };
 }

@@ -1,6 +1,6 @@
 /** Lists, verifies and exports the audit log of operator actions. */
 
-import { lstat, open, readFile, rename } from "node:fs/promises";
+import { lstat, open, readFile, rename, rm } from "node:fs/promises";
 import { type Command, InvalidArgumentError } from "commander";
 import {
   ACTION_ALIASES,
@@ -26,6 +26,7 @@ import {
 import { print, write } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
+import { safeJson, say, shown } from "./terminal.js";
 
 /** Entries read at once. */
 const PAGE = 1_000;
@@ -82,8 +83,7 @@ function addList(audit: Command): void {
         claimedActor: claimedActorOf(entry.details),
       }));
       await print(json, items.map(withParsedDetails), () => tableOf(items));
-      if (entries.length > limit)
-        process.stderr.write(`there are more than ${limit} entries: raise --limit\n`);
+      if (entries.length > limit) say(`there are more than ${limit} entries: raise --limit`);
     });
 }
 
@@ -146,7 +146,10 @@ async function toFile(path: string, exported: (write: Write) => Promise<void>): 
     throw new UsageError(`--out: ${path} is no regular file: name one, or write to stdout`);
   }
   const part = `${path}.part`;
-  const file = await open(part, "w").catch((error: Error) => {
+  // A new export is for this user alone. Another's link at this path would choose the file that is written.
+  const mode = (earlier?.mode ?? 0o600) & 0o777;
+  const create = () => rm(part, { force: true }).then(() => open(part, "wx", mode));
+  const file = await create().catch((error: Error) => {
     throw new UsageError(`--out: ${error.message}`);
   });
   try {
@@ -159,7 +162,7 @@ async function toFile(path: string, exported: (write: Write) => Promise<void>): 
 }
 
 function textOf(lines: readonly object[]): string {
-  return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  return lines.map((line) => `${safeJson(line)}\n`).join("");
 }
 
 async function exportAll(log: AuditLog, write: Write): Promise<void> {
@@ -214,7 +217,8 @@ function tableOf(entries: readonly Shown[]): string {
   ]);
   for (const { seq, at, actor, claimedActor, action, target, phase, reason, details } of entries) {
     const by = claimedActor === null ? actor : `${actor}, claims ${claimedActor}`;
-    table.push([seq, at, by, action, JSON.stringify(target), phase, reason ?? "", details]);
+    const texts = [shown(reason ?? ""), shown(details)];
+    table.push([seq, at, shown(by), shown(action), safeJson(target), phase, ...texts]);
   }
   return table.toString();
 }

@@ -11,7 +11,6 @@ import { render } from "./demo/view.js";
 import { watchStores } from "./demo/watch.js";
 import { checkDirectories } from "./directories.js";
 import { EXIT } from "./exit-codes.js";
-import { LOOPBACK_HOSTS } from "./exposure.js";
 import { notifier } from "./notices.js";
 import {
   decimal,
@@ -25,6 +24,7 @@ import {
 import { consoleOrSay, engineOf, listenOrSay, portOption } from "./serve.js";
 import { listenForShutdown, type Shutdown } from "./shutdown.js";
 import { openWhere, shownUrl } from "./stores.js";
+import { shown } from "./terminal.js";
 import { VERSION } from "./version.js";
 
 const HOST = "127.0.0.1";
@@ -122,7 +122,7 @@ async function host(
     engine: options.engine,
     console: files,
     onTaskEvent,
-    trustedHosts: LOOPBACK_HOSTS,
+    auth: "ifAny",
   });
   const { port } = options;
   const server = await listenOrSay(app, { host: HOST, port, graceMs: SERVER_GRACE_MS });
@@ -189,7 +189,7 @@ function newShow(plain: boolean): Show {
   const picture = new Picture(now());
   const screen = new Screen(process.stdout, clock, (size) => render(picture, now().ms, size));
   return {
-    take: (event) => picture.take(event, now()),
+    take: (event) => picture.take(shown(event), now()),
     close: () => {
       screen.close();
       const { completed, handedOver, refused, crashed } = picture.totals;

@@ -11,6 +11,7 @@ import { duration, integer, ownWhereOf, tenantOf, withStore } from "./options.js
 import { colors, print } from "./output.js";
 import { openLeases, shownUrl } from "./stores.js";
 import { plainTable } from "./table.js";
+import { shown } from "./terminal.js";
 
 /** Leases do not depend on the clocks agreeing, but displayed times and `scheduledAt` do. */
 const LARGE_OFFSET_MS = 2_000;
@@ -208,7 +209,7 @@ function toText(report: Report): string {
   }
   const table = plainTable(["check", "value", "verdict", "what to do"]);
   for (const { what, value, verdict, remedy } of checks) {
-    table.push([what, value, COLORS[verdict](verdict), remedy ?? ""]);
+    table.push([shown(what), shown(value), COLORS[verdict](verdict), shown(remedy ?? "")]);
   }
   const { pauseMs, renewalMs, marginMs, leastMs, advisedMs } = ttl;
   const { what: renewal } = decisiveRenewal(measured.renewal, production?.renewal ?? null);

@@ -21,6 +21,7 @@ import { resourceName } from "./resource.js";
 import { listenForShutdown } from "./shutdown.js";
 import { connectWithin } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
+import { shown } from "./terminal.js";
 
 /** Added to --grace: after SIGKILL the processes of the command still need time to end. */
 const DRAIN_MS = 5_000;
@@ -145,7 +146,7 @@ async function printLeader(
   }: Pick<LeaderChange, "leader" | "token"> & Partial<LeaderChange>,
 ): Promise<void> {
   const absent = unavailable ? "leader unknown: the store does not answer" : "no leader";
-  const text = leader === null ? absent : `${leader} leads, token ${token}`;
+  const text = leader === null ? absent : `${shown(leader)} leads, token ${token}`;
   await print(json, { leader, token, ...(unavailable && { unavailable }) }, () => text);
 }
 

@@ -9,6 +9,7 @@ import { notifier } from "./notices.js";
 import { controlWhereOf, integer, moment, type Where, withStores } from "./options.js";
 import { print, saying } from "./output.js";
 import { connectTo } from "./stores.js";
+import { say } from "./terminal.js";
 
 /** Lines of stdin that are enqueued in one statement. */
 const BATCH = 100;
@@ -61,21 +62,19 @@ async function enqueue(where: Where, kind: string, data: string, options: Option
       const outcomes = await leasehold.tasks.enqueueAll(definition, rows);
       added += rows.length;
       const done = () => `tasks added: ${added}`;
-      for (const outcome of outcomes) await say(outcome, json).catch(saying(done));
+      for (const outcome of outcomes) await report(outcome, json).catch(saying(done));
     }
-    if (added === 0) process.stderr.write("leasehold: no lines, no tasks: stdin was empty\n");
+    if (added === 0) say("leasehold: no lines, no tasks: stdin was empty");
   } finally {
     await leasehold.close();
   }
 }
 
-async function say(outcome: Enqueued, json: boolean | undefined): Promise<void> {
+async function report(outcome: Enqueued, json: boolean | undefined): Promise<void> {
   const { id, status } = outcome;
   await print(json, { id, status }, () => id);
   if (status !== "duplicate" || json) return;
-  process.stderr.write(
-    `leasehold: nothing was added: ${id} is unfinished and has this --dedupe-key\n`,
-  );
+  say(`leasehold: nothing was added: ${id} is unfinished and has this --dedupe-key`);
 }
 
 async function* batches(): AsyncGenerator<Json[]> {

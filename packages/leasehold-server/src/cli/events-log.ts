@@ -22,12 +22,20 @@ const OPERATIONS = {
 
 /** Events that explain an incident are `info`. Events of normal operation are `debug`. */
 export function logLeaseEvent(logger: Logger, event: LeaseEvent): void {
-  const { requestId, resource } = event;
+  const { requestId, resource, actor } = event;
   const durationMs = Math.round(event.tookMs * 100) / 100;
   const operation = "operation" in event ? event.operation : OPERATIONS[event.type];
   const log = (level: Level, name: string, fields: object) =>
     logger[level](
-      { event: name, operation, resource, ...fields, durationMs, requestId },
+      {
+        event: name,
+        operation,
+        resource,
+        ...fields,
+        durationMs,
+        requestId,
+        ...(actor && { actor }),
+      },
       name.replaceAll("_", " "),
     );
   switch (event.type) {

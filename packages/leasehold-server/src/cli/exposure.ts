@@ -1,39 +1,72 @@
 /** Which machines can reach a server, and whether it requires API keys. */
-import { isIP } from "node:net";
 import type { Logger, Stores } from "leasehold";
+import { newLeaseId, systemRandom } from "leasehold/internal";
 import type { Auth } from "../http/index.js";
+import { isLoopback } from "../protocol/index.js";
 import { UsageError } from "./failures.js";
 
 export interface Exposure {
   readonly host: string;
+  /** --require-keys was given. */
+  readonly requireKeys?: boolean;
   /** --insecure-no-keys was given. */
   readonly insecureNoKeys?: boolean;
 }
 
+export interface Access {
+  readonly auth: Auth;
+  /** Creates the first key: print it. */
+  readonly bootstrapToken?: string;
+}
+
 /**
- * A server that only this machine reaches requires keys once a key exists. A server that other
+ * A server that only this machine reaches requires keys from the first key on. A server that other
  * machines reach always requires keys, unless --insecure-no-keys is given.
- * @throws UsageError if other machines could reach the server and no key exists
+ * @throws UsageError if other machines could reach the server and it could not know who they are
  */
-export async function authFor(
-  { host, insecureNoKeys = false }: Exposure,
+export async function accessFor(
+  { host, requireKeys = false, insecureNoKeys = false }: Exposure,
   { control }: Pick<Stores, "control">,
-): Promise<Auth> {
-  if (isLoopback(host) || insecureNoKeys) return "ifAny";
-  if (!control)
-    throw new UsageError(`${REFUSED(host)}, because this store keeps none: ${KEY_STORES}`);
-  if (await control.keys.any()) return "keys";
+): Promise<Access> {
+  if (requireKeys && insecureNoKeys) {
+    throw new UsageError("--require-keys and --insecure-no-keys exclude each other: give one");
+  }
+  if (requireKeys) {
+    if (!control) throw new UsageError(`--require-keys: this store keeps no keys: ${KEY_STORES}`);
+    if (await control.keys.existed()) return { auth: "keys" };
+    return { auth: "keys", bootstrapToken: `lh_bootstrap_${newLeaseId(systemRandom)}` };
+  }
+  if (isLoopback(host) || insecureNoKeys) return { auth: "ifAny" };
+  if (!control) {
+    throw new UsageError(
+      `${REFUSED(host)}, because this store keeps none: ${KEY_STORES}, and ${REMEDY}`,
+    );
+  }
+  if (await control.keys.any()) return { auth: "keys" };
   throw new UsageError(`${REFUSED(host)}: ${REMEDY}`);
 }
 
-/** Logs who may use a server that has begun to listen without an API key. */
+/** Logs who may use a server that has begun to listen, if callers with keys are not all who may. */
 export async function logAccess(
   logger: Logger,
   { host }: Exposure,
   { control }: Pick<Stores, "control">,
+  { bootstrapToken }: Access,
 ): Promise<void> {
+  if (bootstrapToken !== undefined) {
+    const fields = { event: "bootstrap_token" };
+    logger.info(fields, "no API key yet: the token on stdout creates the first one, an admin's");
+    process.stdout.write(`${bootstrapToken}\n`);
+    return;
+  }
   if (await control?.keys.any()) return;
-  if (isLoopback(host)) {
+  if (await control?.keys.existed()) {
+    const remedy = "create one on the store with leasehold keys create";
+    logger.warn(
+      { event: "no_valid_key" },
+      `all API keys have ended, so no caller has access: ${remedy}`,
+    );
+  } else if (isLoopback(host)) {
     logger.info(
       {},
       "no API key: any program on this machine may do everything, other machines have no access",
@@ -43,17 +76,7 @@ export async function logAccess(
   }
 }
 
-/** Host names that a server without keys accepts, as they appear in URLs. */
-export const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"] as const;
-
-/** Names and addresses that no other machine reaches. */
-function isLoopback(host: string): boolean {
-  const bare = host.replace(/^\[(.*)\]$/, "$1").toLowerCase();
-  if (bare === "localhost" || bare === "::1") return true;
-  return isIP(bare) === 4 && bare.startsWith("127.");
-}
-
 const REFUSED = (host: string) => `other machines can reach ${host}, and there is no API key`;
 const REMEDY =
-  "create one with `leasehold keys create --store URL`, serve only this machine (--host 127.0.0.1), or pass --insecure-no-keys, which lets any caller do everything";
-const KEY_STORES = `name a database that does (PostgreSQL, PGlite) with --control, and ${REMEDY}`;
+  "create one with `leasehold keys create --store URL` or with the token that --require-keys prints, serve only this machine (--host 127.0.0.1), or pass --insecure-no-keys, which lets any caller do everything";
+const KEY_STORES = "name a database that does (PostgreSQL, PGlite) with --control";

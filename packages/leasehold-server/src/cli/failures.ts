@@ -3,6 +3,7 @@ import { CommanderError } from "commander";
 import { type ErrorCode, LeaseholdError } from "leasehold";
 import { EXIT } from "./exit-codes.js";
 import { OutputError } from "./output.js";
+import { indented, safeJson, safeLayout } from "./terminal.js";
 
 /** A mistake in the command line, or in a file that it names. */
 export class UsageError extends Error {
@@ -44,12 +45,12 @@ export function describeFailure(
   }
   const { code, message, docs, exitCode } = summary(error);
   if (options.json) {
-    return { exitCode, text: JSON.stringify({ error: { code, message, docs } }) };
+    return { exitCode, text: safeJson({ error: { code, message, docs } }) };
   }
-  const lines = [`leasehold: ${code === null ? "" : `${code}: `}${message}`];
+  const lines = [`leasehold: ${code === null ? "" : `${code}: `}${indented(message)}`];
   if (docs !== null) lines.push(`  what to do: ${docs}`);
-  if (options.verbose) lines.push(...stacks(error));
-  return { exitCode, text: lines.join("\n") };
+  if (options.verbose) lines.push(...stacks(error).map(indented));
+  return { exitCode, text: safeLayout(lines.join("\n")) };
 }
 
 function summary(error: unknown) {

@@ -14,7 +14,7 @@ import {
 } from "leasehold/internal";
 import { fromWireLeaseId, toWireLeaseId } from "leasehold/internal/wire";
 import { describeFailure, Exit, UsageError } from "./failures.js";
-import { shellLines } from "./lease-output.js";
+import { type Granted, shellLines } from "./lease-output.js";
 import { notifier } from "./notices.js";
 import {
   conflictOption,
@@ -25,10 +25,11 @@ import {
   whereOf,
   withStore,
 } from "./options.js";
-import { print, saying } from "./output.js";
+import { print, saying, write } from "./output.js";
 import { withPauses } from "./pauses.js";
 import { resourceName } from "./resource.js";
 import { connectTo, openLeases } from "./stores.js";
+import { say, shown } from "./terminal.js";
 
 /** The library's defaults: see AcquireOptions. */
 const TERMS = { driftRatio: 0.01, marginMs: 10 } as const;
@@ -63,7 +64,7 @@ export function addAcquire(program: Command): void {
       await acquire(where, resource, options).catch((error) => {
         if (!(error instanceof LeaseUnavailableError)) throw error;
         const { json = false, verbose = false } = options;
-        process.stderr.write(`${describeFailure(error, { json, verbose }).text}\n`);
+        say(describeFailure(error, { json, verbose }).text);
         throw new Exit(options.conflictExitCode);
       });
       // The timer of the lease would keep the process alive until the lease expires.
@@ -92,7 +93,7 @@ async function acquire(
     const leaseId = toWireLeaseId(resource, leaseIdOf(lease));
     const remainingMs = Math.floor(lease.remainingMs());
     const granted = { resource, leaseId, token: tokenOf(lease), remainingMs };
-    await print(json, granted, () => shellLines(granted)).catch(
+    await printGrant(json, granted).catch(
       saying(() =>
         lease.release().then(
           () => `"${resource}" was released`,
@@ -107,6 +108,11 @@ async function acquire(
   } finally {
     await leases.close();
   }
+}
+
+/** A shell needs the name exactly as the caller has typed it. */
+function printGrant(json: boolean | undefined, granted: Granted): Promise<void> {
+  return json ? print(json, granted, () => "") : write(`${shellLines(granted)}\n`);
 }
 
 const BOUND =
@@ -130,7 +136,7 @@ export function addRenew(program: Command): void {
         const remainingMs = Math.max(0, Math.floor(trustLeftMs(trust, systemEnv.clock)));
         const token = leases.capabilities.tokens === false ? null : outcome.token;
         const granted = { resource: grant.resource, leaseId: wire, token, remainingMs };
-        await print(options.json, granted, () => shellLines(granted));
+        await printGrant(options.json, granted);
       } finally {
         await stores.close();
       }
@@ -150,7 +156,11 @@ export function addRelease(program: Command): void {
         const [outcome] = await leases.release([grant]);
         if (outcome?.status !== "released") throw refusal(grant, outcome);
         const { resource } = grant;
-        await print(options.json, { resource, released: true }, () => `released ${resource}`);
+        await print(
+          options.json,
+          { resource, released: true },
+          () => `released ${shown(resource)}`,
+        );
       } finally {
         await stores.close();
       }

@@ -26,6 +26,7 @@ import {
 import { print, saying } from "./output.js";
 import { allOf, withControl, withControlOrServer } from "./stores.js";
 import { plainTable } from "./table.js";
+import { safeJson, say, shown } from "./terminal.js";
 
 export function addKeys(program: Command): void {
   const keys = program
@@ -98,8 +99,7 @@ function addList(keys: Command): void {
       });
       const items = found.slice(0, limit);
       await print(json, items, () => tableOf(items));
-      if (found.length > limit)
-        process.stderr.write(`there are more than ${limit} keys: raise --limit\n`);
+      if (found.length > limit) say(`there are more than ${limit} keys: raise --limit`);
     });
 }
 
@@ -128,7 +128,7 @@ function addRotate(keys: Command): void {
         });
         if (!made) throw new UsageError(`namespace "${namespace}" has no valid key ${id}`);
         await show(made, json);
-        if (!json) process.stderr.write(`the old key, ${id}, expires at ${made.old.expiresAt}\n`);
+        if (!json) say(`the old key, ${id}, expires at ${made.old.expiresAt}`);
       });
     });
 }
@@ -144,7 +144,7 @@ function addRevoke(keys: Command): void {
         revokeKey(control, { namespace, id }, by(options)),
       );
       if (!key) throw new UsageError(`namespace "${namespace}" has no key ${id}`);
-      await print(json, key, () => `${stateOf(key)}: ${id}, ${key.name}`);
+      await print(json, key, () => `${stateOf(key)}: ${id}, ${shown(key.name)}`);
     });
 }
 
@@ -153,13 +153,13 @@ function by({ actor, reason }: { actor: string; reason?: string }) {
 }
 
 async function show(made: MadeKey, json: boolean | undefined): Promise<void> {
-  const { id, name, namespace, role, expiresAt } = made.key;
+  const { id, name, namespace, role, expiresAt } = shown(made.key);
   const lost = `key ${id} was created, and its text is lost: revoke the key, or rotate it`;
   await print(json, made, () => made.text).catch(saying(() => lost));
   if (json) return;
   const end = expiresAt === null ? "never expires" : `expires at ${expiresAt}`;
   const whose = `${role} of "${namespace}", ${name}, id ${id}, ${end}`;
-  process.stderr.write(`store it now: it cannot be shown again (${whose})\n`);
+  say(`store it now: it cannot be shown again (${whose})`);
 }
 
 function tableOf(keys: readonly ApiKey[]): string {
@@ -167,8 +167,9 @@ function tableOf(keys: readonly ApiKey[]): string {
   const table = plainTable(["id", "namespace", "role", "prefixes", "name", "state", "expires"]);
   for (const key of keys) {
     const { id, namespace, role, prefixes, name, expiresAt } = key;
-    const shown = prefixes.map((prefix) => JSON.stringify(prefix)).join(" ");
-    table.push([id, namespace, role, shown, name, stateOf(key), expiresAt ?? "never"]);
+    const listed = prefixes.map((prefix) => safeJson(prefix)).join(" ");
+    const end = expiresAt ?? "never";
+    table.push([id, shown(namespace), role, listed, shown(name), stateOf(key), end]);
   }
   return table.toString();
 }
@@ -180,7 +181,7 @@ function stateOf({ revoked, remainingMs }: ApiKey): string {
 
 const HELP = `
 These commands change the database directly (--store or --control), so you can create the first key without
-a server. On an http:// store, "keys list" asks the server. The audit log records every change. The role decides what a key may do:
+a server, or a new one after all keys were lost. A server requires keys for good from the first one on. On an http:// store, "keys list" asks the server. The audit log records every change. The role decides what a key may do:
   viewer    read
   holder    acquire, renew and release leases with its prefixes; run tasks with --prefix '' or 'task:'
   operator  read, revoke, pause, and cancel, retry and delete tasks

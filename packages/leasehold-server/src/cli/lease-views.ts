@@ -4,12 +4,14 @@ import type { LeaseState, LeaseStore, LeaseView, Page } from "leasehold";
 import type { ListQuery } from "leasehold/internal";
 import { formatDuration } from "leasehold/internal";
 import { UsageError } from "./failures.js";
+import { notesOn } from "./name-notes.js";
 import { duration, integer, tenantOf, whereOf, withStore, withStores } from "./options.js";
 import { colors, print } from "./output.js";
 import { pausesFor } from "./pauses.js";
 import { resourceName } from "./resource.js";
 import { openLeases, openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
+import { shown } from "./terminal.js";
 
 const STATES = ["live", "expired", "released", "revoked"] as const satisfies LeaseState[];
 
@@ -60,7 +62,7 @@ export function addLs(program: Command): void {
           ...options,
           namespace: tenantOf(command, stores),
         });
-        await print(options.json, page, () => tableOf(page));
+        await print(options.json, page, () => tableOf(shown(page)));
       } finally {
         await stores.close();
       }
@@ -144,8 +146,9 @@ function tableOf({ items, nextCursor }: Page<LeaseView>): string {
     const during = held === null ? "" : formatDuration(held);
     table.push([resource, shownState(state), holder, token, during, leftOf(view)]);
   }
-  const more = nextCursor === null ? "" : `\nmore: --cursor ${nextCursor}`;
-  return `${table.toString()}${more}`;
+  const more = nextCursor === null ? [] : [`more: --cursor ${nextCursor}`];
+  const notes = notesOn(items.flatMap(({ resource, holder }) => [resource, holder]));
+  return [table.toString(), ...more, ...notes].join("\n");
 }
 
 /** The remaining time of a live lease, or when the resource of a revoked one is free; otherwise empty. */
@@ -180,8 +183,8 @@ export function addShow(program: Command): void {
         if (!lease && paused.length === 0) {
           throw new UsageError(`the store has no lease of "${resource}", now or in the past`);
         }
-        const shown = { lease: lease ?? null, before: before?.items ?? [], paused };
-        await print(json, shown, () => detailsOf(resource, shown));
+        const found = { lease: lease ?? null, before: before?.items ?? [], paused };
+        await print(json, found, () => detailsOf(shown(resource), shown(found)));
       } finally {
         await stores.close();
       }
@@ -216,11 +219,13 @@ function detailsOf(resource: string, { lease, before, paused }: Shown): string {
     }
     lines.push(table.toString());
   }
-  return lines.join("\n");
+  const holders = [...(lease ? [lease] : []), ...before].map(({ holder }) => holder);
+  return [...lines, ...notesOn([resource, ...holders])].join("\n");
 }
 
 const LS_HELP = `
 With --owner, --expiring-within or --long-held, ls reads page after page until it has found --limit leases.
+A note follows names that look like others: with mixed scripts, invisible characters, or not in the form NFC.
 Times are those of the store's clock. Stores without grant times (kubernetes:, zookeeper:, compatibility
 formats) leave "held" empty. To list the leases of tasks, use: leasehold tasks
 

@@ -8,6 +8,7 @@ import { type ActionOptions, actOf, withOperatorAction } from "./operator-action
 import { controlWhereOf, decimal, integer, tenantOf, withStores } from "./options.js";
 import { print } from "./output.js";
 import { withControl, withControlOrServer } from "./stores.js";
+import { say, shown } from "./terminal.js";
 
 const MOST = 1_000_000_000;
 
@@ -95,8 +96,8 @@ async function warnOfUnknown(
     tasks ? tasks.list(first) : Promise.resolve(none),
   ]);
   if (namespace === "default" || found.some(({ items }) => items.length > 0)) return;
-  process.stderr.write(
-    `leasehold: no API key, lease or task is in namespace "${namespace}" yet: check its name, and if it is wrong, set these limits to none again\n`,
+  say(
+    `leasehold: no API key, lease or task is in namespace "${shown(namespace)}" yet: check its name, and if it is wrong, set these limits to none again`,
   );
 }
 
@@ -105,12 +106,12 @@ async function show(
   limits: TenantLimits,
   json: boolean | undefined,
 ): Promise<void> {
-  const shown = (limit: number | null) => limit ?? "limit of the server";
+  const limitOr = (limit: number | null) => limit ?? "limit of the server";
   await print(json, { namespace, ...limits }, () =>
     [
-      `live leases                  ${shown(limits.leases)}`,
-      `pending and running tasks    ${shown(limits.tasks)}`,
-      `requests per second of a key ${shown(limits.ratePerSecond)}`,
+      `live leases                  ${limitOr(limits.leases)}`,
+      `pending and running tasks    ${limitOr(limits.tasks)}`,
+      `requests per second of a key ${limitOr(limits.ratePerSecond)}`,
     ].join("\n"),
   );
 }

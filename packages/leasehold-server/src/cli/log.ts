@@ -1,5 +1,5 @@
 import { Option } from "commander";
-import { withoutLeaseIds } from "leasehold/internal";
+import { escapeHiddenJson, withoutLeaseIds } from "leasehold/internal";
 import pino from "pino";
 import type { NotifyCreating } from "./directories.js";
 import type { NotifyRetrying } from "./stores.js";
@@ -45,6 +45,7 @@ export function retryingTo(logger: pino.Logger): NotifyRetrying {
  * lines before a crash are not lost.
  */
 export function newLogger(level: string): pino.Logger {
+  const stderr = pino.destination({ dest: 2, sync: true });
   return pino(
     {
       level,
@@ -52,6 +53,6 @@ export function newLogger(level: string): pino.Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       serializers: { err: shownError },
     },
-    pino.destination({ dest: 2, sync: true }),
+    { write: (line) => stderr.write(escapeHiddenJson(line)) },
   );
 }

@@ -2,6 +2,7 @@
 import { describeFailure } from "./failures.js";
 import { onOutputError, written } from "./output.js";
 import { loadProgram } from "./program.js";
+import { say } from "./terminal.js";
 
 onOutputError(fail);
 const { program, settings } = await loadProgram(process.argv[2]);
@@ -19,6 +20,6 @@ try {
 /** Ends now: open handles belong to the failed command. */
 function fail(error: unknown): never {
   const { exitCode, text } = describeFailure(error, settings());
-  if (text) process.stderr.write(`${text}\n`);
+  if (text) say(text);
   process.exit(exitCode);
 }

@@ -1,3 +1,5 @@
+import { safeJson, say, shown } from "./terminal.js";
+
 /** What `run` and `elect` report about their own work, on stderr: sentences, or JSON lines with --json. */
 export type Notice =
   /** The store is unavailable, and the command tries again. */
@@ -32,8 +34,8 @@ export type Notify = (notice: Notice) => void;
 
 export function notifier(json: boolean | undefined): Notify {
   return (notice) => {
-    const line = json ? JSON.stringify(notice) : sentenceOf(notice);
-    if (line !== null) process.stderr.write(`${line}\n`);
+    const line = json ? safeJson(notice) : sentenceOf(shown(notice));
+    if (line !== null) say(line);
   };
 }
 

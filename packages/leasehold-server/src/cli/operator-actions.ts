@@ -22,6 +22,7 @@ import { print } from "./output.js";
 import { resourceName } from "./resource.js";
 import { openLeasesAndControl } from "./stores.js";
 import { plainTable } from "./table.js";
+import { safeJson, shown } from "./terminal.js";
 
 export interface ActionOptions {
   readonly actor: string;
@@ -37,11 +38,17 @@ export function withReason(command: Command, { needsReason = true } = {}): Comma
     .makeOptionMandatory(needsReason);
   const actor = new Option(
     "--actor <name>",
-    "who does this, for the audit log; a server records the API key, and this name as a claim",
-  ).argParser(notBlank);
+    "who does this, for the audit log, which records cli:NAME; a server records the API key, and this name as a claim",
+  ).argParser(cliActor);
   return command
     .addOption(reason)
-    .addOption(actor.default(`cli:${userInfo().username}`, "cli:USER"));
+    .addOption(actor.default(cliActor(userInfo().username), "cli:USER"));
+}
+
+/** Nothing proves this name. The prefix keeps it apart from `key:ID`, which a server records. */
+function cliActor(text: string): string {
+  const name = notBlank(text);
+  return name.startsWith("cli:") ? name : `cli:${name}`;
 }
 
 /** Adds --reason and --actor, the stores, the tenant and --json. */
@@ -91,7 +98,7 @@ export function addRevoke(program: Command): void {
       try {
         const namespace = tenantOf(command, stores);
         const outcome = await revoke(operatorOf(stores), resource, { ...options, namespace });
-        await print(options.json, outcome, () => sayRevoked(resource, outcome));
+        await print(options.json, outcome, () => sayRevoked(shown(resource), outcome));
         if (outcome.status !== "revoked") throw new Exit(EXIT.leaseLost);
       } finally {
         await stores.close();
@@ -185,7 +192,7 @@ export async function pauseWhat(
   try {
     const key = { namespace: tenantOf(command, stores), ...what };
     const pause = await setPause(operatorOf(stores), key, { actor, reason });
-    await print(json, pause, () => `paused ${key.kind} "${key.name}"`);
+    await print(json, pause, () => `paused ${key.kind} "${shown(key.name)}"`);
   } finally {
     await stores.close();
   }
@@ -210,7 +217,7 @@ export async function resumeWhat(
     const { actor, reason } = options;
     const key = { namespace: tenantOf(command, stores), ...what };
     const wasPaused = await clearPause(operatorOf(stores), key, { actor, reason });
-    const name = `${key.kind} "${key.name}"`;
+    const name = `${key.kind} "${shown(key.name)}"`;
     const said = wasPaused ? `resumed ${name}` : `${name} was not paused`;
     await print(options.json, { ...key, wasPaused }, () => said);
   } finally {
@@ -245,7 +252,7 @@ function tableOf(pauses: readonly Pause[]): string {
   if (pauses.length === 0) return "nothing is paused";
   const table = plainTable(["kind", "name", "since", "by", "reason"]);
   for (const { kind, name, since, actor, reason } of pauses) {
-    table.push([kind, JSON.stringify(name), since, actor, reason]);
+    table.push([kind, safeJson(name), since, shown(actor), shown(reason)]);
   }
   return table.toString();
 }

@@ -1,9 +1,11 @@
 /** Prints results on stdout: a JSON line for programs, or text for people. */
 import pc from "picocolors";
 import { EXIT } from "./exit-codes.js";
+import { safeJson, safeLayout } from "./terminal.js";
 
+const isColored = Boolean(process.stdout.isTTY) && pc.isColorSupported;
 /** Colours if stdout is a terminal and NO_COLOR is not set. */
-export const colors = pc.createColors(Boolean(process.stdout.isTTY) && pc.isColorSupported);
+export const colors = pc.createColors(isColored);
 
 /** As Node reports it. */
 type WriteError = Error & { readonly code?: string };
@@ -39,17 +41,20 @@ export function saying(consequence: () => string | Promise<string>) {
 /** Failures that a caller of {@link write} knows. */
 const known = new WeakSet<Error>();
 
-/** @throws OutputError */
+/**
+ * Text from the store must pass through `shown` in `text`: only then do its line ends not look like ours.
+ * @throws OutputError
+ */
 export async function print(
   json: boolean | undefined,
   value: unknown,
   text: () => string,
 ): Promise<void> {
-  await write(`${json ? JSON.stringify(value) : text()}\n`);
+  await write(`${json ? safeJson(value) : safeLayout(text(), isColored)}\n`);
 }
 
 /**
- * Writes to stdout. Resolves when the text is written.
+ * Writes to stdout as it is. Resolves when the text is written.
  * @throws OutputError
  */
 export function write(text: string): Promise<void> {

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { UsageError } from "./failures.js";
 import { writeHelp } from "./output.js";
 import { refuseRepeated } from "./repeated-options.js";
+import { indented, say } from "./terminal.js";
 import { VERSION } from "./version.js";
 
 type AddCommand = (program: Command, loadAll: () => Promise<Command>) => void;
@@ -59,7 +60,7 @@ export async function loadProgram(firstWord: string | undefined): Promise<Progra
   const program = new Command("leasehold")
     .description("Leases with fencing tokens: locks, singletons and tasks on your database.")
     .version(VERSION)
-    .configureOutput({ writeOut: writeHelp })
+    .configureOutput({ writeOut: writeHelp, writeErr: (text) => say(indented(text.trimEnd())) })
     // Options after a subcommand belong to that subcommand, at every level.
     .enablePositionalOptions()
     .exitOverride();

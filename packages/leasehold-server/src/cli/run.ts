@@ -18,6 +18,7 @@ import { withPauses } from "./pauses.js";
 import { resourceName } from "./resource.js";
 import { connectWithin } from "./stores.js";
 import { measuring, type TelemetryOptions, withTelemetry } from "./telemetry.js";
+import { say } from "./terminal.js";
 
 interface Options extends TelemetryOptions {
   readonly ttl: number;
@@ -82,7 +83,7 @@ async function run(
     // What was left of the wait after connecting says nothing to the user.
     const asked = new LeaseUnavailableError(resource, wait ?? error.waitedMs, error.holder);
     const refused = await withPauses(asked, where, leases.namespace);
-    process.stderr.write(`${describeFailure(refused, { json, verbose }).text}\n`);
+    say(describeFailure(refused, { json, verbose }).text);
     return conflictExitCode;
   } finally {
     await leases.close();

@@ -12,9 +12,10 @@ import {
   type ServerApp,
   type ServerLimits,
 } from "../http/index.js";
+import { LOOPBACK_HOSTS } from "../protocol/index.js";
 import { checkDirectories, directoryOf } from "./directories.js";
 import { logLeaseEvent, logTaskEvent } from "./events-log.js";
-import { authFor, LOOPBACK_HOSTS, logAccess } from "./exposure.js";
+import { accessFor, type Exposure, logAccess } from "./exposure.js";
 import { UsageError } from "./failures.js";
 import { creatingTo, logLevelOption, newLogger, retryingTo } from "./log.js";
 import { warnOfNoEffect } from "./no-effect.js";
@@ -24,10 +25,8 @@ import { openWhere, shownUrl } from "./stores.js";
 import { namesOf, type TelemetryOptions, withMetricNames } from "./telemetry.js";
 import { VERSION } from "./version.js";
 
-interface Options extends TelemetryOptions {
-  readonly host: string;
+interface Options extends TelemetryOptions, Exposure {
   readonly port: number;
-  readonly insecureNoKeys?: boolean;
   readonly console: boolean;
   readonly limits?: Partial<ServerLimits>;
   readonly maxConnectionsPerAddress?: number;
@@ -49,6 +48,10 @@ export function addServe(program: Command): void {
       "address to listen on; 0.0.0.0 serves other machines too, and requires an API key",
       notBlank,
       "127.0.0.1",
+    )
+    .option(
+      "--require-keys",
+      "require an API key from the start; if there was none yet, print a token that creates the first",
     )
     .option(
       "--insecure-no-keys",
@@ -93,13 +96,13 @@ async function serve(where: Where, options: Options): Promise<void> {
   const env: Env = { ...systemEnv, logger, telemetry };
   const stores = await openWhere(where, env, retryingTo(logger));
   try {
-    const auth = await authFor(options, stores);
+    const access = await accessFor(options, stores);
     const files = options.console ? await consoleOrSay(logger) : null;
     const app = createApp({
       ...stores,
       env,
-      auth,
-      ...(options.insecureNoKeys ? {} : { trustedHosts: [...LOOPBACK_HOSTS, options.host] }),
+      ...access,
+      trustedHosts: options.insecureNoKeys ? "any" : [...LOOPBACK_HOSTS, options.host],
       ...(options.limits && { limits: options.limits }),
       metrics,
       console: files,
@@ -118,7 +121,7 @@ async function serve(where: Where, options: Options): Promise<void> {
     const directory = directoryOf(where.store);
     const placed = directory === undefined ? {} : { directory };
     logger.info({ url: server.url, ...page, store, ...placed, ...control }, message);
-    await logAccess(logger, options, stores);
+    await logAccess(logger, options, stores, access);
     await warnOfNoEffect(logger, options, stores);
     await shutdown.requested();
     logger.info({}, "draining");
@@ -180,8 +183,15 @@ and logs where that is. Any number of servers can share one PostgreSQL database.
 At SIGINT or SIGTERM the server finishes its requests and exits with 0. A second signal ends it at once. It
 logs JSON lines to stderr; docs/logs.md lists the events.
 
-Without an API key, the server accepts every caller, but only from this machine. Once you create a key
-(leasehold keys create), every request needs one, without a restart. docs/http.md describes the roles.
+Without an API key, the server accepts every caller, but only from this machine, and no request that a proxy
+forwards. Once you create a key (leasehold keys create), every request needs one, without a restart, and for
+good: also when that key has ended. docs/http.md describes the roles.
+
+With --require-keys, every request needs a key from the start. If none was ever created, the server prints a
+token to stdout, which creates the first, an admin's, once:
+  curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
+    -d '{"name":"me","role":"admin"}' http://127.0.0.1:4040/v1/keys
+If all keys are lost, leasehold keys create on the server's store makes a new one.
 
 Open the server's address in a browser for the console, which shows leases, tasks and elections live.
 
@@ -190,6 +200,7 @@ Prometheus can scrape GET /metrics. OTEL_EXPORTER_OTLP_ENDPOINT names a collecto
 
 Examples:
   leasehold serve
+  leasehold serve --require-keys
   leasehold serve --store postgres://localhost/app --port 8080 --limits leases=10000,waiters=200
   export LEASEHOLD_STORE=postgres://localhost/app
   leasehold keys create --name ops --role admin && leasehold serve --host 0.0.0.0`;

@@ -17,6 +17,7 @@ import { colors, print } from "./output.js";
 import { connectTo } from "./stores.js";
 import { plainTable } from "./table.js";
 import { addTaskActions } from "./task-actions.js";
+import { safeJson, say, shown } from "./terminal.js";
 
 interface Options {
   readonly state?: TaskState;
@@ -78,9 +79,9 @@ async function list(tasks: Tasks, options: Options): Promise<void> {
   await print(json, { counts, items, nextCursor, unhandled }, () => {
     const totals = `all tasks: ${TASK_STATES.map((name) => `${name} ${counts[name]}`).join("  ")}`;
     const more = nextCursor === null ? "" : `\nmore: --cursor ${nextCursor}`;
-    return `${totals}\n${items.length === 0 ? "no tasks match" : tableOf(items)}${more}`;
+    return `${totals}\n${items.length === 0 ? "no tasks match" : tableOf(shown(items))}${more}`;
   });
-  for (const found of unhandled) process.stderr.write(`warning: ${warningOf(found)}\n`);
+  for (const found of unhandled) say(`warning: ${warningOf(shown(found))}`);
 }
 
 function warningOf({ kind, queue, tasks, complete, dueAt }: UnhandledKind): string {
@@ -110,19 +111,18 @@ async function show(tasks: Tasks, id: string, json: boolean | undefined): Promis
 }
 
 function detailsOf(task: TaskDetails): string {
-  const { id, kind, queue, priority, state, data, output, error, dedupeKey, failures, crashes } =
-    task;
+  const { id, kind, queue, priority, state, error, dedupeKey, failures, crashes } = shown(task);
   const lines = [
     `${id}  ${COLORS[state](state)}`,
     `kind ${kind}, queue ${queue}, priority ${priority}, failures ${failures} of ${task.maxAttempts}, crashes ${crashes} of ${task.crashLimit}`,
     `due ${task.scheduledAt}${dedupeKey === null ? "" : `, dedupe key ${dedupeKey}`}`,
-    `data   ${JSON.stringify(data)}`,
-    `output ${JSON.stringify(output)}`,
+    `data   ${safeJson(task.data)}`,
+    `output ${safeJson(task.output)}`,
   ];
   if (error !== null) lines.push(`error  ${error}`);
   if (task.attempts.length > 0) {
     const table = plainTable(["attempt", "holder", "token", "started", "ended", "result"]);
-    for (const { attempt, holder, token, startedAt, endedAt, result } of task.attempts) {
+    for (const { attempt, holder, token, startedAt, endedAt, result } of shown(task.attempts)) {
       table.push([attempt, holder, token, startedAt, endedAt ?? "", result ?? "running"]);
     }
     lines.push(table.toString());

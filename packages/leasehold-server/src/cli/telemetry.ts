@@ -10,6 +10,7 @@ import { type Command, Option } from "commander";
 import type { Telemetry } from "leasehold/telemetry";
 import { UsageError } from "./failures.js";
 import { integer, notBlank } from "./options.js";
+import { say } from "./terminal.js";
 
 /** Options of {@link withTelemetry} and {@link withMetricNames}. */
 export interface TelemetryOptions {
@@ -82,7 +83,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Started
   const exporting = await startOpenTelemetry(namesOf(options)).catch((error: unknown) => {
     if (!(error instanceof UsageError)) throw error;
     // The variables may be those of the whole machine: they must not stop work that is done under a lease.
-    process.stderr.write(`leasehold: warning: ${error.message}\n`);
+    say(`leasehold: warning: ${error.message}`);
     return startOpenTelemetry(namesOf(options), { collector: false });
   });
   if (metricsPort === undefined) {
@@ -126,7 +127,7 @@ export async function measuring<T>(
 ): Promise<T> {
   const exporting = await startTelemetry(options);
   const { telemetry, metricsUrl } = exporting;
-  if (metricsUrl !== undefined) process.stderr.write(`leasehold: metrics on ${metricsUrl}\n`);
+  if (metricsUrl !== undefined) say(`leasehold: metrics on ${metricsUrl}`);
   try {
     return await work(telemetry);
   } finally {

@@ -4,9 +4,10 @@ import { LeaseholdError, type LeaseState, type LeaseStore, type LeaseView } from
 import { jittered, systemEnv, Wakeup } from "leasehold/internal";
 import { shownState } from "./lease-views.js";
 import { positiveDuration, tenantOf, whereOf, withStore } from "./options.js";
-import { write } from "./output.js";
+import { print } from "./output.js";
 import { listenForShutdown } from "./shutdown.js";
 import { openLeases } from "./stores.js";
+import { say, shown } from "./terminal.js";
 
 interface Options {
   readonly every: number;
@@ -60,11 +61,14 @@ async function watch(
       const changes = known
         ? await changesOf(leases, known, now)
         : [...now.values()].map((lease): Change => ({ event: "live", lease }));
-      for (const change of changes) await write(`${lineOf(change, json)}\n`);
+      for (const change of changes) {
+        const at = new Date(systemEnv.clock.wall()).toISOString();
+        await print(json, { at, ...change }, () => lineOf(at, shown(change)));
+      }
       known = now;
     } catch (error) {
       if (!(error instanceof LeaseholdError && error.retryable)) throw error;
-      process.stderr.write(`leasehold: ${error.message}\n`);
+      say(`leasehold: ${shown(error.message)}`);
     }
     const pauseMs = jittered(systemEnv.random, Math.max(every, 20), 0.1);
     await wakeup.wait(systemEnv, pauseMs, signal).catch(() => {});
@@ -83,8 +87,7 @@ async function follow(
       if (event.type === "resync" || event.resource.startsWith(prefix)) wake();
     }
   } catch (error) {
-    if (!signal.aborted)
-      process.stderr.write(`leasehold: notifications have stopped: ${String(error)}\n`);
+    if (!signal.aborted) say(`leasehold: notifications have stopped: ${shown(String(error))}`);
   }
 }
 
@@ -130,9 +133,7 @@ async function changesOf(
   return [...ended, ...begun];
 }
 
-function lineOf({ event, lease }: Change, json: boolean | undefined): string {
-  const at = new Date(systemEnv.clock.wall()).toISOString();
-  if (json) return JSON.stringify({ at, event, lease });
+function lineOf(at: string, { event, lease }: Change): string {
   const { resource, holder, token } = lease;
   const word = event === "acquired" || event === "ended" ? event : shownState(event);
   return `${at} ${word} ${resource} ${holder} ${token}`;

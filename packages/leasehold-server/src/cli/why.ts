@@ -10,6 +10,7 @@ import { print } from "./output.js";
 import { ifPermitted, pausesFor } from "./pauses.js";
 import { resourceName } from "./resource.js";
 import { openLeasesAndControl, shownUrl } from "./stores.js";
+import { shown } from "./terminal.js";
 
 interface Reason {
   /** `revoked`: an operator ended the grant before its expiry. `reserved`: free, but reserved for the waiters. */
@@ -53,7 +54,7 @@ export function addWhy(program: Command): void {
         const remedies = remediesOf(resource, found, typedFlags(command, isAudited));
         const refused = reasons.length > 0;
         await print(json, { resource, namespace, refused, reasons, ...found, remedies }, () =>
-          textOf(resource, found, reasons, remedies),
+          textOf(shown(resource), shown(found), shown(reasons), shown(remedies)),
         );
         if (refused) throw new Exit(EXIT.leaseUnavailable);
       } finally {

@@ -3,12 +3,10 @@
  * so any number of instances can share one database. It has no logic of leases or tasks: routes check
  * their input, call the port, and turn outcomes into statuses.
  */
+import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { type Env, InvalidOptionError, type LeaseStore } from "leasehold";
+import type { Env } from "leasehold";
 import {
-  type Control,
-  type GeneratorState,
-  type GrantHistory,
   KEEP_ENDED_KEYS_MS,
   observed,
   type Repeating,
@@ -18,24 +16,25 @@ import {
   startRecorder,
   systemEnv,
   type TaskListener,
-  type TaskStore,
 } from "leasehold/internal";
 import { REQUEST_ID_HEADER } from "leasehold/internal/wire";
 import { MAX_SECONDS } from "../protocol/index.js";
-import { checkMay, needOf } from "./auth/access.js";
-import { type Auth, Authenticator } from "./auth/authenticate.js";
+import { type AppOptions, checkOptions, type ServerApp } from "./app-options.js";
+import { checkMay, needOf, routeOf } from "./auth/access.js";
+import { Authenticator } from "./auth/authenticate.js";
 import { noteAuthenticated } from "./auth/authenticated.js";
+import { checkBootstrap } from "./auth/bootstrap.js";
 import type { Caller } from "./auth/caller.js";
-import { checkBasePath } from "./base-path.js";
 import { Latencies, timedLeases, timedTasks } from "./console/latency.js";
-import { type ConsoleFiles, servesConsole } from "./console/static.js";
+import { servesConsole } from "./console/static.js";
 import { UnhandledKinds } from "./console/unhandled.js";
 import { Activities } from "./events/activity.js";
 import type { LeaseListener } from "./lease-calls.js";
-import { Admission, urgencyOf } from "./limits/admission.js";
-import { resolveLimits, type ServerLimits, TenantsLimits } from "./limits/limits.js";
+import { Admission } from "./limits/admission.js";
+import { resolveLimits, TenantsLimits } from "./limits/limits.js";
 import { TenantAdmission } from "./limits/tenant-admission.js";
 import { Tenants } from "./limits/tenants.js";
+import { Urgencies, urgencyOfRoute } from "./limits/urgency.js";
 import { Pauses } from "./operations/pauses.js";
 import {
   notJson,
@@ -46,94 +45,12 @@ import {
   tooMany,
   toResponse,
 } from "./problems.js";
-import { budgetOf, itemsOf, requestIdOf } from "./request.js";
+import { type AppEnv, budgetOf, itemsOf, requestIdOf } from "./request.js";
 import { RequestLog } from "./request-log.js";
 import { declareRoutes } from "./routes.js";
 import { newApp } from "./routing.js";
 import { newServices } from "./services.js";
 import { measuredRequests, observeStores } from "./telemetry.js";
-
-export interface AppOptions {
-  readonly leases: LeaseStore;
-  readonly tasks: TaskStore;
-  readonly generator: GeneratorState;
-  /**
-   * Stores grants that newer ones replaced. The app writes them about once a second, after the new
-   * grant, and keeps them for a week. Default: replaced grants are not kept.
-   */
-  readonly history?: GrantHistory | undefined;
-  /** Keys, the audit, pauses and limits. Default: none; routes that need them return 501. */
-  readonly control?: Control | undefined;
-  /**
-   * Whether requests need a key. `keys`: always. `ifAny`: from when the control store first has one;
-   * the app checks every 2 s. `none`: never, and every caller is an admin. Default `ifAny`. A request
-   * with a key uses the key's namespace, a request without one uses {@link AppOptions.namespace}.
-   */
-  readonly auth?: Auth;
-  /**
-   * Host names that requests without a key must use, in Host and in the Origin that browsers send, like
-   * `localhost` or `[::1]`. Otherwise any web page could send requests through a visitor's browser.
-   * Default: any host, for apps that check hosts themselves.
-   */
-  readonly trustedHosts?: readonly string[];
-  /** Limits of this instance. Default: {@link DEFAULT_LIMITS}. */
-  readonly limits?: Partial<ServerLimits>;
-  /** Clock, randomness, logger and telemetry. Default: the system's, without logs and metrics. */
-  readonly env?: Partial<Env>;
-  /** Returns the metrics in Prometheus's text format, for GET /metrics. Default: it returns 501. */
-  readonly metrics?: () => Promise<string>;
-  /** The namespace of requests without a key. Default `default`. */
-  readonly namespace?: string;
-  /**
-   * The path below which clients reach the app, like `/leasehold`. Other paths return 404. Default
-   * none: the app is the whole origin, or a mount strips the path.
-   */
-  readonly basePath?: string;
-  /** Shown by /healthz and in the OpenAPI document. */
-  readonly version: string;
-  /** The console to serve beside the API, as `consoleFiles()` reads it on Node. Default: none. */
-  readonly console?: ConsoleFiles | null;
-  /** Name of the stores' engine, for people: `postgres`, `memory`. Default: not shown. */
-  readonly engine?: string;
-  /** Receives the task events of this instance. */
-  readonly onTaskEvent?: TaskListener;
-  /** Receives the lease events of this instance. */
-  readonly onLeaseEvent?: LeaseListener;
-}
-
-export interface ServerApp {
-  /** The option of the same name; absent: none. */
-  readonly basePath?: string;
-  /** Answers any request. Never rejects. */
-  fetch(request: Request): Promise<Response>;
-  /**
-   * The response of `fetch` to a request with this head if the instance is overloaded, otherwise null.
-   * Hosts can send it before they create a Request, which costs several times as much.
-   * @example
-   * ```ts
-   * import { openStores } from "leasehold";
-   * import { createApp } from "leasehold-server";
-   *
-   * const stores = await openStores("memory:");
-   * const app = createApp({ ...stores, version: "1.0.0" });
-   * const head = { method: "GET", url: "/v1/leases", requestId: undefined };
-   * console.log(app.refusal?.(head)?.status ?? "admitted");
-   * await app.close();
-   * await stores.close();
-   * ```
-   */
-  refusal?(head: {
-    readonly method: string;
-    readonly url: string;
-    readonly requestId: string | undefined;
-  }): Refusal | null;
-  /**
-   * Ends the waits of /api/tasks/next and the streams of /v1/events, refuses later requests (503),
-   * writes pending history and stops the background work. The stores stay open: the caller that opened
-   * them closes them.
-   */
-  close(): Promise<void>;
-}
 
 const OVERLOADED = tooMany("OVERLOADED", "this instance is overloaded", 1_000);
 
@@ -163,19 +80,13 @@ export function createApp(options: AppOptions): ServerApp {
     namespace = "default",
     basePath = "",
     version,
-    auth = "ifAny",
+    auth = "keys",
     metrics,
+    bootstrapToken,
     onTaskEvent,
     onLeaseEvent,
   } = options;
-  checkBasePath(basePath);
-  if (auth === "keys" && !control) {
-    throw new InvalidOptionError("auth", "cannot be keys without a control store");
-  }
-  // Clients fence with the tokens in its responses.
-  if (options.leases.capabilities.tokens === false) {
-    throw new InvalidOptionError("leases", "without fencing tokens cannot be served");
-  }
+  checkOptions(options, auth);
   const env: Env = { ...systemEnv, ...options.env };
   const { telemetry, clock } = env;
   const serving = { serves: true, namesOf: namespace };
@@ -226,7 +137,7 @@ export function createApp(options: AppOptions): ServerApp {
     keyId: null,
   };
   const authenticator = new Authenticator(
-    { auth, keys: control?.keys, anyone, hosts: options.trustedHosts },
+    { auth, keys: control?.keys, anyone, hosts: options.trustedHosts, bootstrapToken },
     env,
   );
   const services = newServices(
@@ -267,7 +178,11 @@ export function createApp(options: AppOptions): ServerApp {
     context.set("arrivedMs", startMs);
     context.set("requestId", requestIdOf(context.req.header(REQUEST_ID_HEADER), env));
     await next();
-    context.res.headers.set(REQUEST_ID_HEADER, context.get("requestId"));
+    const { headers } = context.res;
+    headers.set(REQUEST_ID_HEADER, context.get("requestId"));
+    headers.set("x-content-type-options", "nosniff");
+    // The console's files may be cached.
+    if (!headers.has("cache-control")) headers.set("cache-control", "no-store");
     requestLog.note(context, env.clock.monotonic() - startMs);
   });
   if (options.console) app.use(servesConsole(options.console, basePath));
@@ -280,15 +195,17 @@ export function createApp(options: AppOptions): ServerApp {
     context.set("maxBodyBytes", limits.bodyBytes);
     const need = needOf(context);
     if (need === "public") return next();
-    const { method, path, raw } = context.req;
-    const urgency = urgencyOf(method, path);
+    const { path, raw } = context.req;
+    const route = routeOf(context);
+    const urgency = urgencyOfRoute(route);
     // Operator actions never use a cached key: a revoked key must not work for them.
     const keeps = urgency === "keeps" && (need === "hold" || need === "work");
-    const caller = await authenticator.callerOf(raw, keeps);
+    const caller = await authenticator.callerOf(raw, keeps, addressOf(context));
     context.set("caller", caller);
     noteAuthenticated(raw);
     const leave = await tenantAdmission.enter({ caller, urgency, path, headers: raw.headers });
     try {
+      checkBootstrap(caller, route);
       checkMay(caller, need);
       await next();
     } finally {
@@ -305,6 +222,8 @@ export function createApp(options: AppOptions): ServerApp {
   });
 
   declareRoutes(app, services, { version, basePath, namespace, metrics, engine: options.engine });
+
+  const urgencies = new Urgencies(app);
 
   const background: Repeating[] = [
     startReaper(tasks, env),
@@ -328,18 +247,18 @@ export function createApp(options: AppOptions): ServerApp {
   return {
     basePath,
     refusal({ method, url, requestId }) {
-      if (!admission.isFull || urgencyOf(method, url) !== "demands") return null;
+      if (!admission.isFull || urgencies.ofHead(method, url) !== "demands") return null;
       return refuse(requestId);
     },
-    async fetch(request) {
-      if (urgencyOf(request.method, request.url) !== "demands") return app.fetch(request);
+    async fetch(request, connection) {
+      if (urgencies.of(request) !== "demands") return app.fetch(request, connection);
       const leave = admission.enter();
       if (!leave) {
         const { body, ...init } = refuse(request.headers.get(REQUEST_ID_HEADER) ?? undefined);
         return new Response(body, init);
       }
       try {
-        return await app.fetch(request);
+        return await app.fetch(request, connection);
       } finally {
         leave();
       }
@@ -354,4 +273,10 @@ export function createApp(options: AppOptions): ServerApp {
       await Promise.all(background.map((work) => work.stop()));
     },
   };
+}
+
+/** Hosts may pass other things than a connection. */
+function addressOf({ env }: Context<AppEnv>): string | undefined {
+  const { remoteAddress }: { remoteAddress?: unknown } = env ?? {};
+  return typeof remoteAddress === "string" ? remoteAddress : undefined;
 }

@@ -3,10 +3,12 @@ import { LIMITS, toWireLeaseId } from "leasehold/internal/wire";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Asked, openApp } from "../../../../tests/support/app.js";
 import { GRANT, GRANT_ID, ID, LEASE_ID } from "../../../../tests/support/input-examples.js";
+import { TEST_LIMITS } from "../../../../tests/support/test-limits.js";
 
 let app: Asked;
 beforeAll(async () => {
-  app = await openApp();
+  // The limits of the routes, which are above that of a server by default.
+  app = await openApp({ limits: { ...TEST_LIMITS, bodyBytes: LIMITS.payloadBodyBytes } });
 });
 afterAll(() => app.close());
 

@@ -1,4 +1,5 @@
-export { type AppOptions, createApp, type ServerApp } from "./app.js";
+export { createApp } from "./app.js";
+export type { AppOptions, ServerApp } from "./app-options.js";
 export type { Auth } from "./auth/authenticate.js";
 export { consoleFiles } from "./console/console-files.js";
 export { type ConsoleFile, type ConsoleFiles } from "./console/static.js";
@@ -6,3 +7,4 @@ export type { LeaseEvent, LeaseListener } from "./lease-calls.js";
 export { DEFAULT_LIMITS, type ServerLimits } from "./limits/limits.js";
 export { type Listening, type ListenOptions, listen } from "./listen.js";
 export { type NodeRequest, type NodeResponse, nodeHandler } from "./node.js";
+export type { Connection } from "./request.js";

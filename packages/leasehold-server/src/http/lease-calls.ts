@@ -34,6 +34,7 @@ import {
 import { type Caller, callerOf, checkResources } from "./auth/caller.js";
 import type { Contention } from "./console/contention.js";
 import type { Quotas } from "./limits/quotas.js";
+import type { Records } from "./limits/records.js";
 import type { Pauses } from "./operations/pauses.js";
 import { type Revoked, revokeAudited } from "./operations/revoking.js";
 import type { AppEnv, Budget } from "./request.js";
@@ -41,6 +42,8 @@ import type { AppEnv, Budget } from "./request.js";
 /** The request that caused an event, and the resource. */
 interface Cause {
   readonly requestId: string;
+  /** `key:<id>`; undefined without a key. */
+  readonly actor?: string | undefined;
   readonly resource: string;
   /** From the call of this operation to its outcome, the wait for the batch before it included. */
   readonly tookMs: number;
@@ -140,6 +143,7 @@ export interface LeaseCallsOptions {
   readonly env: Env;
   readonly leases: LeaseStore;
   readonly quotas: Pick<Quotas, "note">;
+  readonly records: Pick<Records, "note">;
   readonly pauses: Pick<Pauses, "covers">;
   readonly contention: Pick<Contention, "note">;
   /** Audits revocations; undefined: they appear only in the log. */
@@ -162,7 +166,8 @@ export interface Named {
  *   change: a batch is sent as a whole or refused with BUDGET_SPENT.
  */
 export function newLeaseCalls(options: LeaseCallsOptions) {
-  const { env, leases, quotas, pauses, contention, control, onReplaced, noteRenewed } = options;
+  const { env, leases, quotas, records, pauses, contention, control } = options;
+  const { onReplaced, noteRenewed } = options;
   const returnReplaced = onReplaced !== undefined || options.onLeaseEvent !== undefined;
   const lanes = batched(leases, env.clock, { returnReplaced }, env.telemetry);
   // Also combines the revocations of one request into one call.
@@ -173,17 +178,24 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
   return (context: Context<AppEnv>, budget: Budget, named: readonly Named[]): LeaseCalls => {
     const caller = callerOf(context);
     const { namespace } = caller;
+    const actor = caller.keyId === null ? undefined : caller.actor;
     checkResources(
       caller,
       named.map(({ resource }) => resource),
     );
     const timeoutMs = budget.storeMs();
     const requestId = context.get("requestId");
+    const { signal } = context.req.raw;
     // One at a time: the entries of the audit have a single order anyway.
     const audited = new SerialExecutor();
     const causing = ({ resource }: Named) => {
       const sinceMs = env.clock.monotonic();
-      return (): Cause => ({ requestId, resource, tookMs: env.clock.monotonic() - sinceMs });
+      return (): Cause => ({
+        requestId,
+        actor,
+        resource,
+        tookMs: env.clock.monotonic() - sinceMs,
+      });
     };
     return {
       async acquire(request) {
@@ -195,9 +207,11 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
           (await lanes.acquire(asked, timeoutMs));
         const outcome = (await refuseIfAnothers(answer, leases, asked, cause().tookMs)) ?? answer;
         if (outcome.status === "held") contention.note("held", namespace, request.resource);
-        // The route reserved quota for it.
-        if (outcome.status !== "acquired") quotas.note("leases", namespace, -1);
-        const replaced = outcome.status === "acquired" ? outcome.replaced : undefined;
+        const isAcquired = outcome.status === "acquired";
+        const replaced = isAcquired ? outcome.replaced : undefined;
+        // The route reserved quota for it, and room for its record.
+        if (!isAcquired) quotas.note("leases", namespace, -1);
+        if (!isAcquired || replaced) records.note("leases", namespace, -1);
         if (replaced && replaced.state !== "live") onReplaced?.(replaced);
         const event = emit && acquireEvent(request, outcome, cause(), tokens);
         if (event) emit(event, namespace);
@@ -222,7 +236,9 @@ export function newLeaseCalls(options: LeaseCallsOptions) {
         const cause = causing(request);
         const asked = { namespace, ...request };
         const revoked = control
-          ? await audited.run(namespace, () => revokeAudited(control, env, asked, by, budget))
+          ? await audited.run(namespace, () =>
+              revokeAudited(control, env, asked, by, { budget, signal }),
+            )
           : { outcome: await revocations.submit(asked, timeoutMs), entry: null };
         const event = emit && revokeEvent(request, revoked.outcome, cause());
         if (event) emit(event, namespace);

@@ -12,7 +12,7 @@ import { createApp, type Listening, type ListenOptions, listen } from "./index.j
 const opened: { server: Listening; stores: Stores }[] = [];
 async function open(options: Partial<ListenOptions> = {}) {
   const stores = await memory().open(systemEnv);
-  const app = createApp({ ...stores, version: "test" });
+  const app = createApp({ ...stores, auth: "ifAny", version: "test" });
   const server = await listen({ app, port: 0, ...options });
   opened.push({ server, stores });
   const post = (path: string, body: unknown, init: { signal?: AbortSignal } = {}) =>
@@ -130,7 +130,7 @@ test("close cuts off requests that do not end in time", async () => {
 
 test("malformed HTTP is refused, and the server continues", async () => {
   const { server } = await open();
-  const head = (line: string, headers = "host: x\r\n") =>
+  const head = (line: string, headers = "host: localhost\r\n") =>
     `${line}\r\n${headers}connection: close\r\n\r\n`;
   for (const [text, status] of [
     ["nonsense\r\n\r\n", 400],
@@ -138,9 +138,12 @@ test("malformed HTTP is refused, and the server continues", async () => {
     [head("GET \\..\\x HTTP/1.1"), 400],
     [head("GET /api/tasks/%ZZ HTTP/1.1"), 404],
     [head("GET http://x/healthz HTTP/1.1"), 200],
-    [head("GET /healthz HTTP/1.1", `host: x\r\nx: ${"y".repeat(20_000)}\r\n`), 431],
+    [head("GET /healthz HTTP/1.1", `host: localhost\r\nx: ${"y".repeat(20_000)}\r\n`), 431],
     [
-      head("POST /api/tasks HTTP/1.1", "host: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n"),
+      head(
+        "POST /api/tasks HTTP/1.1",
+        "host: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n",
+      ),
       400,
     ],
   ] as const) {
@@ -161,7 +164,7 @@ test("bodies are limited, with a declared length and in chunks", async () => {
   const send = (headers: string, body: string) =>
     raw(
       server.port,
-      `POST /api/tasks/next HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nconnection: close\r\n${headers}\r\n\r\n${body}`,
+      `POST /api/tasks/next HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\n${headers}\r\n\r\n${body}`,
     );
   const right = '{"processor":"p"}';
   expect(await send(`content-length: ${right.length}`, right)).toContain("HTTP/1.1 204 ");
@@ -179,7 +182,7 @@ test("a body that ends early does not affect other requests", async () => {
   const { server } = await open();
   const socket = createConnection(server.port, "127.0.0.1");
   socket.write(
-    'POST /api/tasks HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{"task',
+    'POST /api/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{"task',
   );
   await new Promise((resolve) => socket.once("connect", resolve));
   socket.destroy();
@@ -211,10 +214,11 @@ test.each([
         error: note("error"),
       },
     };
-    const app = createApp({ ...stores, env, version: "test" });
+    const app = createApp({ ...stores, env, auth: "ifAny", version: "test" });
     const server = await listen({ app, port: 0 });
     opened.push({ server, stores });
-    const head = "POST /v1/locks/acquire HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n";
+    const head =
+      "POST /v1/locks/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
     const socket = createConnection(server.port, "127.0.0.1", () => {
       socket.write(head + body, () => socket.resetAndDestroy());
     });
@@ -235,10 +239,10 @@ test("frees pipelined responses when their connection is cut", async () => {
   };
   diagnostics.subscribe("http.server.request.start", started);
   const body = JSON.stringify({ processor: "p", waitMs: 30_000 });
-  const head = `Host: a\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+  const head = `Host: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
   const waiting = `POST /api/tasks/next HTTP/1.1\r\n${head}\r\n${body}`;
   const socket = createConnection(server.port, "127.0.0.1", () => {
-    socket.write(waiting + "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5));
+    socket.write(waiting + "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(5));
   });
   await until(async () => answers.length === 6);
   diagnostics.unsubscribe("http.server.request.start", started);

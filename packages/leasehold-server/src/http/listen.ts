@@ -4,8 +4,8 @@ import { createServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock, Logger } from "leasehold";
 import { silentLogger, systemClock } from "leasehold/internal";
-import type { ServerApp } from "./app.js";
-import { limitConnections } from "./limits/connections.js";
+import type { ServerApp } from "./app-options.js";
+import { limitConnections } from "./connections.js";
 import { requestListener } from "./node.js";
 
 export interface ListenOptions {

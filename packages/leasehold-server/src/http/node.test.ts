@@ -45,6 +45,19 @@ test("leaves the global Request and Response to its host", async () => {
   expect([globalThis.Request, globalThis.Response]).toEqual([Request, Response]);
 });
 
+test("refuses a request target with a fragment", async () => {
+  const { app } = await open();
+  const [origin] = await serve(nodeHandler(app));
+  const { hostname, port } = new URL(origin);
+  for (const path of ["/v1/locks#/renew", "/healthz#", "/healthz?a#b"]) {
+    const answer = await new Promise<IncomingMessage>((resolve) =>
+      request({ hostname, port, path }, resolve).end(),
+    );
+    expect(answer.statusCode).toBe(400);
+    expect(JSON.parse(await text(answer))).toMatchObject({ code: "MALFORMED_REQUEST" });
+  }
+});
+
 test("serves behind a body parser and below mounts that strip their prefix", async () => {
   const { app, stores } = await open();
   const inner = express.Router().use("/leasehold", nodeHandler(app));

@@ -3,9 +3,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { systemClock } from "leasehold/internal";
 import { BUDGET_HEADER, REQUEST_ID_HEADER } from "leasehold/internal/wire";
-import type { ServerApp } from "./app.js";
+import type { ServerApp } from "./app-options.js";
 import { isAuthenticated } from "./auth/authenticated.js";
-import { ProblemError, toResponse } from "./problems.js";
+import { ProblemError, refusalOf, toResponse } from "./problems.js";
 
 /** Node's IncomingMessage with the properties that frameworks add. */
 export interface NodeRequest {
@@ -25,6 +25,8 @@ export interface NodeResponse {
 
 /** With 10,000 connections this makes at most 5,000 refusals per second, which an instance can afford. */
 const REFUSED_AFTER_MS = 2_000;
+
+const FRAGMENT = new ProblemError("MALFORMED_REQUEST", "the request target must not contain #");
 
 type Incoming = IncomingMessage & NodeRequest;
 
@@ -72,7 +74,8 @@ export function requestListener(
     async (request, { incoming, outgoing }) => {
       const whole = withBody(request, incoming as Incoming);
       if (whole instanceof ProblemError) return answer(whole);
-      const response = await app.fetch(whole);
+      const { remoteAddress } = incoming.socket;
+      const response = await app.fetch(whole, { remoteAddress });
       if (isAuthenticated(whole)) onAuthenticated?.(outgoing as ServerResponse);
       return response;
     },
@@ -84,7 +87,15 @@ export function requestListener(
     const { url = "", method = "" } = incoming;
     const chosen = incoming.headers[REQUEST_ID_HEADER];
     const requestId = typeof chosen === "string" ? chosen : undefined;
-    const refusal = app.refusal?.({ method, url: incoming.originalUrl ?? url, requestId });
+    // An app with a base path needs the whole URL.
+    const target = app.basePath ? (incoming.originalUrl ?? url) : url;
+    // Node's parser admits it, and URLs end their path there.
+    if (target.includes("#")) {
+      const { status, headers, body } = refusalOf(FRAGMENT, "none");
+      outgoing.writeHead(status, headers).end(body);
+      return;
+    }
+    const refusal = app.refusal?.({ method, url: target, requestId });
     if (refusal) {
       const answer = () => outgoing.writeHead(refusal.status, refusal.headers).end(refusal.body);
       systemClock.timer(refusedAfterMs(incoming.headers[BUDGET_HEADER]), answer, {
@@ -92,8 +103,8 @@ export function requestListener(
       });
       return;
     }
-    // An app with a base path needs the whole URL. The call reads it before it returns.
-    if (app.basePath) incoming.url = incoming.originalUrl ?? url;
+    // The call reads it before it returns.
+    incoming.url = target;
     void handle(incoming, outgoing);
     incoming.url = url;
   };

@@ -66,6 +66,8 @@ export function refusalOf(problem: ProblemError, requestId: string): Refusal {
   };
   const headers = {
     "content-type": "application/problem+json",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
     [REQUEST_ID_HEADER]: requestId,
     ...(status === 503 ? RETRY_AFTER : {}),
     ...init.headers,
@@ -161,6 +163,16 @@ export function notAllowed(
   const { state } = outcome;
   return new ProblemError("STATE_CONFLICT", `cannot ${operation} a task that is ${state}`, {
     extra: { state },
+  });
+}
+
+/** @param hadCredentials whether the request had any: by RFC 6750 only then the challenge names an error */
+export function unauthenticated(detail: string, hadCredentials = true): ProblemError {
+  const challenge = 'Bearer realm="leasehold"';
+  return new ProblemError("UNAUTHENTICATED", detail, {
+    headers: {
+      "www-authenticate": hadCredentials ? `${challenge}, error="invalid_token"` : challenge,
+    },
   });
 }
 

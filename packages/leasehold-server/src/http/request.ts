@@ -15,7 +15,13 @@ import { BUDGET_HEADER } from "leasehold/internal/wire";
 import type { Caller } from "./auth/caller.js";
 import { invalid, ProblemError, storeProblem } from "./problems.js";
 
+/** What the host of the app knows of a request's connection. */
+export interface Connection {
+  readonly remoteAddress?: string | undefined;
+}
+
 export interface AppEnv {
+  Bindings: Connection;
   Variables: {
     requestId: string;
     caller: Caller;

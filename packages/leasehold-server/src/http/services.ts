@@ -1,6 +1,6 @@
 /** What the routes share: the ports, batchers over them, and cached reads. */
 import type { Context } from "hono";
-import type { Env, LeaseStore } from "leasehold";
+import type { Env, LeaseStore, LeaseView } from "leasehold";
 import type {
   Control,
   GeneratorState,
@@ -27,8 +27,10 @@ import {
   type Named,
   newLeaseCalls,
 } from "./lease-calls.js";
+import { HistoryBudget } from "./limits/history-budget.js";
 import { type ServerLimits, servedTtl, type TenantsLimits } from "./limits/limits.js";
 import { type Quota, Quotas } from "./limits/quotas.js";
+import { mostRecords, Records } from "./limits/records.js";
 import type { Tenants } from "./limits/tenants.js";
 import type { Pauses } from "./operations/pauses.js";
 import { type ProblemError, tooMany } from "./problems.js";
@@ -69,7 +71,7 @@ export interface Services {
    * Reserves part of the tenant's quota for leases on these resources, or for tasks with these ids (null: a
    * new one). A route calls it before it creates them; the acquire call returns the reservations of leases
    * that are not granted. At the limit, those that are there already are served: a repeated request gets
-   * its grant or task, and an acquire of a held resource its holder.
+   * its grant or task, and an acquire of a held resource its holder. Also reserves room for their records.
    * @throws LIMIT_REACHED
    */
   reserveQuota(
@@ -97,6 +99,13 @@ export interface Services {
    */
   leaseCalls(context: Context<AppEnv>, named: readonly Named[]): LeaseCalls;
 }
+
+/** Why there is no room for another record. */
+const RECORDS: Readonly<Record<Quota, string>> = {
+  leases:
+    "this tenant has too many lease records, ended ones included: use the names of resources again, or wait until records are collected, a week after their end",
+  tasks: "this tenant has too many tasks, ended ones included: delete ended ones",
+};
 
 export type BatchedTasks = ReturnType<typeof batchTasks>;
 
@@ -144,8 +153,17 @@ export function newServices(
   const budget = (context: Context<AppEnv>) => new Budget(context, env.clock);
   const { leases, limits, tenantsLimits } = ports;
   const quotas = new Quotas(env.clock, leases, tasks);
+  const records = new Records(env.clock, leases, tasks);
   const contention = new Contention(env.clock);
-  const callsOf = newLeaseCalls({ ...ports, ...listeners, quotas, contention });
+  const historyBudget = new HistoryBudget(env);
+  const { onReplaced: onEvery } = listeners;
+  const onReplaced =
+    onEvery &&
+    ((grant: LeaseView) => {
+      if (historyBudget.take(grant.namespace)) onEvery(grant);
+    });
+  const noted = { ...listeners, quotas, records, contention, onReplaced };
+  const callsOf = newLeaseCalls({ ...ports, ...noted });
   const mostOf = async (context: Context<AppEnv>, quota: Quota) =>
     (await tenantsLimits.of(callerOf(context).namespace))[quota];
   return {
@@ -165,13 +183,28 @@ export function newServices(
     },
     async reserveQuota(context, quota, named) {
       const caller = callerOf(context);
+      const { namespace } = caller;
       // At the limit, the answer tells whether a lease is live: only to those who may know.
       const names = named.filter((name) => name !== null);
       if (quota === "leases") checkResources(caller, names);
       const most = await mostOf(context, quota);
+      const perOne = quota === "leases" ? limits.recordsPerLease : limits.recordsPerTask;
+      const kept = mostRecords(most, perOne);
+      if (quota === "leases") historyBudget.limit(namespace, kept);
       if (most === null) return;
-      const take = () => quotas.take(quota, caller.namespace, named, most);
-      if (!(await budget(context).read(take))) throw limitReached(quota, most);
+      const reading = budget(context);
+      if (!(await reading.read(() => quotas.take(quota, namespace, named, most)))) {
+        throw limitReached(quota, most);
+      }
+      if (kept === null) return;
+      let isTaken = false;
+      try {
+        isTaken = await reading.read(() => records.take(quota, namespace, named, kept));
+      } finally {
+        if (!isTaken) quotas.note(quota, namespace, -named.length);
+      }
+      if (isTaken) return;
+      throw tooMany("LIMIT_REACHED", `${RECORDS[quota]}; it may have ${kept}`, 60_000);
     },
     async tryReserve(context, quota, more) {
       const most = await mostOf(context, quota);

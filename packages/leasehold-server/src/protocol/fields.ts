@@ -2,23 +2,29 @@
 import { z } from "@hono/zod-openapi";
 import { type ErrorCode, InvalidOptionError } from "leasehold";
 import type { Json } from "leasehold/internal";
-import { checkName } from "leasehold/internal";
+import { checkName, checkNewName } from "leasehold/internal";
 import type * as wire from "leasehold/internal/wire";
 import { LIMITS } from "leasehold/internal/wire";
 import type { Same } from "./same.js";
 
 /** A name of 1-256 bytes of UTF-8, without NUL and lone surrogates. */
-export const Name = z
-  .string()
-  .superRefine((value, context) => {
-    try {
-      checkName("", value);
-    } catch (error) {
-      if (!(error instanceof InvalidOptionError)) throw error;
-      context.addIssue({ code: "custom", message: error.message.trim() });
-    }
-  })
-  .openapi({ minLength: 1, maxLength: 256, example: "default" });
+export const Name = nameOf(checkName);
+/** The name of something that the request creates: also without characters that people cannot see. */
+export const NewName = nameOf(checkNewName);
+
+function nameOf(check: (path: string, name: string) => void) {
+  return z
+    .string()
+    .superRefine((value, context) => {
+      try {
+        check("", value);
+      } catch (error) {
+        if (!(error instanceof InvalidOptionError)) throw error;
+        context.addIssue({ code: "custom", message: error.message.trim() });
+      }
+    })
+    .openapi({ minLength: 1, maxLength: 256, example: "default" });
+}
 
 export const Uuid = z
   .string()
@@ -173,7 +179,8 @@ export function PageOf<Item extends z.ZodType>(item: Item) {
 }
 
 /** An array of requests. The response has one outcome for each. */
-export const batch = <Item extends z.ZodType>(item: Item) => z.array(item).min(1).max(LIMITS.batch);
+export const batch = <Item extends z.ZodType>(item: Item, most: number = LIMITS.batch) =>
+  z.array(item).min(1).max(most);
 
 /** The outcome of a failed request. `applied`: whether the store may have carried it out. */
 export const Failed = z

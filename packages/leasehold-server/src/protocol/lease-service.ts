@@ -4,6 +4,7 @@ import { LIMITS } from "leasehold/internal/wire";
 import {
   Cursor,
   Name,
+  NewName,
   PageOf,
   QueryInteger,
   ttl,
@@ -81,8 +82,8 @@ export const LeaseRecordParams = z.object({
 
 export const NewLeaseBody = z
   .strictObject({
-    resource: Name,
-    holder: Name.openapi({ description: "Identity of the holder's process. Public." }),
+    resource: NewName,
+    holder: NewName.openapi({ description: "Identity of the holder's process. Public." }),
     ...ttl,
     leaseId: GrantOfResource.optional(),
   })

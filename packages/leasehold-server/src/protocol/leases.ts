@@ -8,6 +8,7 @@ import {
   Failed,
   leaseFilters,
   Name,
+  NewName,
   PageOf,
   QueryInteger,
   Token,
@@ -105,8 +106,13 @@ true satisfies Same<z.infer<typeof RevokeAnswer>, readonly wire.RevokeOutcome[]>
 export const AcquireBody = batch(
   z
     .strictObject({
-      leaseId: Grant,
-      holder: Name,
+      leaseId: Grant.superRefine(({ resource }, context) => {
+        const { error } = NewName.safeParse(resource);
+        for (const { message } of error?.issues ?? []) {
+          context.addIssue({ code: "custom", message: `its resource ${message}` });
+        }
+      }),
+      holder: NewName,
       ttlMs: TtlMs,
       queueMs: z.number().min(0).max(LIMITS.queueMs).optional().openapi({
         description:
@@ -136,6 +142,7 @@ export const RevokeBody = batch(
       }),
     })
     .openapi("RevokeRequest"),
+  LIMITS.revocations,
 );
 true satisfies Same<z.input<typeof RevokeBody>, readonly wire.RevokeRequest[]>;
 

@@ -5,6 +5,7 @@ import {
   Cursor,
   leaseFilters,
   Name,
+  NewName,
   PageOf,
   QueryInteger,
   ttl,
@@ -27,8 +28,8 @@ const identity = {
 
 export const LockBody = z
   .strictObject({
-    resource: Name,
-    ownerId: Name.openapi({ description: "Identity of the holder's process. Public." }),
+    resource: NewName,
+    ownerId: NewName.openapi({ description: "Identity of the holder's process. Public." }),
     ...ttl,
     leaseId: GrantOfResource.optional(),
   })

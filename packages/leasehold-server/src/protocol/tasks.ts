@@ -7,6 +7,7 @@ import {
   Cursor,
   JsonValue,
   Name,
+  NewName,
   PageOf,
   QueryInteger,
   TaskLeaseId,
@@ -24,8 +25,8 @@ export const State = z.enum(TASK_STATES as [TaskState, ...TaskState[]]);
 const NewTask = z
   .strictObject({
     task_data: JsonValue,
-    kind: Name.default("default").openapi({ description: "Selects the handler." }),
-    queue: Name.default(DEFAULTS.queue),
+    kind: NewName.default("default").openapi({ description: "Selects the handler." }),
+    queue: NewName.default(DEFAULTS.queue),
     priority: z.int().min(-32_768).max(32_767).default(DEFAULTS.priority).openapi({
       description: "Smaller runs sooner.",
     }),
@@ -69,7 +70,7 @@ true satisfies Same<z.infer<typeof EnqueueAnswer>, wire.Enqueued | readonly wire
 
 export const NextBody = z
   .strictObject({
-    processor: Name.openapi({ description: "Identity of the worker's process." }),
+    processor: NewName.openapi({ description: "Identity of the worker's process." }),
     limit: z.int().min(1).max(LIMITS.claim).default(1),
     waitMs: z.int().min(0).max(LIMITS.waitMs).default(0).openapi({
       description: "How long to wait for a task if none is due.",

@@ -8,7 +8,7 @@
  * exported earlier and kept elsewhere detects a chain whose end was cut off or that was rewritten.
  */
 
-import { InvalidOptionError, type Page } from "../core/index.js";
+import { InvalidOptionError, type Page, StoreMisconfiguredError } from "../core/index.js";
 import { digestOf, nextTurn } from "../env/index.js";
 
 /**
@@ -63,7 +63,10 @@ export interface AuditLog {
   list(query: AuditQuery): Promise<Page<AuditEntry>>;
   /** The chain of all namespaces in order: at most `limit` entries after `afterSeq`. */
   read(afterSeq: number, limit: number): Promise<readonly AuditEntry[]>;
-  /** The end of the chain as the writers keep it, separate from the entries. */
+  /**
+   * The end of the chain as the writers keep it, separate from the entries.
+   * @throws MissingEndError if it was deleted
+   */
   head(): Promise<Checkpoint>;
 }
 
@@ -75,6 +78,15 @@ export function beforeSeq({ cursor }: AuditQuery): number | null {
   if (cursor === undefined) return null;
   if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
   throw new InvalidOptionError("cursor", "must come from a page of the audit");
+}
+
+/** The record of the chain's end was deleted. Without it, a new entry could begin a second chain. */
+export class MissingEndError extends StoreMisconfiguredError {
+  constructor() {
+    super(
+      "the record of the end of the audit's chain (audit_head) was deleted, and no operator action is done without an entry: verify the audit, then restore the record as docs/security.md says",
+    );
+  }
 }
 
 export const CHAIN_BEGIN: Checkpoint = { seq: 0, hash: "0".repeat(64) };
@@ -95,7 +107,7 @@ export function claimedActorOf(details: string): string | null {
 
 /** What operators do, as entries name it. */
 export type AuditAction =
-  | `lease.${"revoke" | "collect"}`
+  | `lease.${"revoke" | "release" | "collect"}`
   | `task.${"cancel" | "retry" | "delete"}`
   | `${"resource" | "prefix" | "queue"}.${"pause" | "resume"}`
   | `generator.${"start" | "stop" | "rate"}`
@@ -105,6 +117,7 @@ export type AuditAction =
 /** By name, so that the type demands each. */
 const ACTIONS: Readonly<Record<AuditAction, true>> = {
   "lease.revoke": true,
+  "lease.release": true,
   "lease.collect": true,
   "task.cancel": true,
   "task.retry": true,
@@ -156,10 +169,9 @@ export async function verifyAudit(
   checkpoint: Checkpoint = CHAIN_BEGIN,
 ): Promise<Verification> {
   const wrong = (seq: number, problem: string): Verification => ({ ok: false, seq, problem });
-  const known = [
-    { ...checkpoint, of: "of the checkpoint" },
-    { ...(await log.head()), of: "that was written last" },
-  ];
+  const known = [{ ...checkpoint, of: "of the checkpoint" }];
+  const before = await endOf(log);
+  if (before) known.push({ ...before, of: "that was written last" });
   let end = CHAIN_BEGIN;
   for (;;) {
     const page = await log.read(end.seq, 1_000);
@@ -181,7 +193,8 @@ export async function verifyAudit(
     if (end.seq < seq)
       return wrong(end.seq + 1, `the chain ends before entry ${seq}, the one ${of}`);
   }
-  const written = await log.head();
+  const written = await endOf(log);
+  if (!before || !written) return wrong(end.seq + 1, "the record of the chain's end was deleted");
   if (end.seq > written.seq) {
     return wrong(
       written.seq + 1,
@@ -189,4 +202,14 @@ export async function verifyAudit(
     );
   }
   return { ok: true, entries: end.seq, head: end };
+}
+
+/** Null if the record was deleted. */
+async function endOf(log: Pick<AuditLog, "head">): Promise<Checkpoint | null> {
+  try {
+    return await log.head();
+  } catch (error) {
+    if (error instanceof MissingEndError) return null;
+    throw error;
+  }
 }

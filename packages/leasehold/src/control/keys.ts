@@ -81,6 +81,11 @@ export interface KeyStore {
   /** Whether there is any key that has not ended, in any namespace. */
   any(): Promise<boolean>;
   /**
+   * Whether a key was ever created, in any namespace: still true when all keys have ended and were collected.
+   * A server that has once required keys must not admit callers without one after a restart.
+   */
+  existed(): Promise<boolean>;
+  /**
    * Deletes keys that ended more than `olderThanMs` ago. Returns how many. It revokes no right, so it has
    * no audit entry.
    */

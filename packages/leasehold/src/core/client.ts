@@ -13,7 +13,7 @@ import {
 import { HeldLease } from "./held-lease.js";
 import { acquireInOrder, checkResources, type LeaseGroup } from "./lease-group.js";
 import { measureAcquire } from "./measure.js";
-import { checkName } from "./names.js";
+import { checkName, checkNewName } from "./names.js";
 import { Nesting } from "./nesting.js";
 import {
   type AcquireOptions,
@@ -196,7 +196,7 @@ export class LeaseClient implements AsyncDisposable {
   ): Promise<LeaseGroup> {
     checkResources(resources);
     const { waitMs } = this.#resolve(resources[0] ?? "", options);
-    for (const resource of resources) checkName("resource", resource);
+    for (const resource of resources) checkNewName("resource", resource);
     const { clock } = this.env;
     const deadlineMs = clock.monotonic() + waitMs;
     return acquireInOrder(
@@ -379,7 +379,8 @@ export class LeaseClient implements AsyncDisposable {
 
   #resolve(resource: string, options: AcquireOptions): ResolvedOptions {
     this.#checkOpen();
-    checkName("resource", resource);
+    checkNewName("resource", resource);
+    checkNewName("holder", this.holder);
     checkObject("options", options);
     if (Object.keys(options).length === 0) return this.#resolved;
     return resolveOptions(options, this.defaults, this.#context.capabilities.ttl);

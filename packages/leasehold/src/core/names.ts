@@ -16,6 +16,22 @@ export function checkName(path: string, name: unknown): asserts name is string {
   checkText(path, name, LONGEST_NAME_BYTES);
 }
 
+/** Control characters, and those without a width: zero-width spaces and joiners, directions of text. */
+const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
+
+/**
+ * As checkName, for names that a caller gives to something new, where it also refuses characters that people
+ * cannot see: two names would look alike. Names from before stay usable: renewals, releases and lists take any.
+ * @throws InvalidOptionError naming `path`
+ */
+export function checkNewName(path: string, name: unknown): asserts name is string {
+  checkName(path, name);
+  const [invisible] = INVISIBLE.exec(name) ?? [];
+  if (invisible === undefined) return;
+  const code = invisible.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0");
+  throw new InvalidOptionError(path, `must not contain invisible characters, such as U+${code}`);
+}
+
 /** A notification channel's name has at most 63 bytes, and `leasehold_` takes ten. */
 const LONGEST_SCHEMA = 53;
 

@@ -35,6 +35,19 @@ it("emits each warning once, with its code, cause and fields", () => {
   ]);
 });
 
+it("emits no character that a terminal would obey or hide", () => {
+  const emit = vi.fn();
+  warningLogger(emit).warn({ kind: "\u001b]0;x\u0007", err: new Error("\u202e") }, "\u009b2J");
+  expect(emit.mock.calls).toEqual([
+    [
+      "\\u{9b}2J: Error: \\u{202e}",
+      expect.objectContaining({
+        detail: expect.stringContaining("kind: \\u{1b}]0;x\\u{7}\nError"),
+      }),
+    ],
+  ]);
+});
+
 it("emits what a handler logs itself, at most a hundred different lines", () => {
   const emit = vi.fn();
   const logger = warningLogger(emit);

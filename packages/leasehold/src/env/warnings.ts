@@ -3,6 +3,7 @@
  * once, so that a first failure is seen and a repeated one floods nothing. Node prints them to stderr;
  * `process.on("warning", ...)` receives them, and `node --disable-warning=CODE` silences one.
  */
+import { escapeHidden } from "./hidden.js";
 import type { Logger } from "./logger.js";
 
 /** The code of each message that the library logs as a warning or an error. docs/warnings.md explains them. @internal */
@@ -75,9 +76,18 @@ export function warningLogger(emit: Emit = emitWarning): Logger {
     emitted.add(key);
     const cause = err instanceof Error ? `: ${err.name}: ${err.message}` : "";
     const detail = [describe(fields), stackOf(err), REMEDY].filter(Boolean).join("\n");
-    emit(`${message}${cause}`, { type: "LeaseholdWarning", code, detail });
+    emit(visible(`${message}${cause}`), {
+      type: "LeaseholdWarning",
+      code,
+      detail: visible(detail),
+    });
   };
   return { debug() {}, info() {}, warn, error: warn };
+}
+
+/** Node prints warnings as they are. */
+function visible(text: string): string {
+  return escapeHidden(text, "\n\t");
 }
 
 const REMEDY =

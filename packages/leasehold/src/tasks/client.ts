@@ -5,6 +5,7 @@ import {
   checkArray,
   checkKnown,
   checkName,
+  checkNewName,
   checkPage,
   LEASE_STATES,
   type LeaseView,
@@ -383,6 +384,8 @@ export class Tasks {
     const settings = { ...ofKind, ...withoutUndefined(overrides) };
     checkDefaults(settings);
     if (id !== undefined) checkId(id);
+    checkNewName("kind", definition.kind);
+    checkNewName("queue", settings.queue);
     if (dedupeKey !== undefined) checkName("dedupeKey", dedupeKey);
     if (scheduledAt !== undefined) checkScheduledAt(scheduledAt);
     return {

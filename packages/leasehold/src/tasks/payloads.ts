@@ -2,14 +2,18 @@
  * Bounds on the payloads (data, output, progress and error) that one call of a store reads. Without them, a page or a
  * claim of large tasks would fill the memory of the process that reads it.
  */
-import type { Json, TaskView } from "./port.js";
+import { StoreUnavailableError } from "../core/index.js";
+import type { Failed, Json, TaskView } from "./port.js";
 
 /** A list has payloads of at most this size whole, in bytes of UTF-8. */
 export const LISTED_BYTES = 1_024;
 /** Of a larger payload, a list has this many characters (code points). */
 export const PREVIEW_LENGTH = 200;
-/** A claim takes tasks with at most this much data, in bytes of JSON as UTF-8, but always at least one task. */
-export const CLAIMED_BYTES = 16 * 1024 * 1024;
+/**
+ * A claim returns at most this much data, and a batch of repeated completes at most this much output: in bytes of JSON as
+ * UTF-8, but always that of at least one task.
+ */
+export const RETURNED_BYTES = 16 * 1024 * 1024;
 
 /** A payload's stored text, or the first {@link PREVIEW_LENGTH} characters of one that is too large for a list. */
 export interface ListedText {
@@ -53,4 +57,12 @@ function previewOf({ text }: ListedText): string {
 
 function valueOf(listed: ListedText | null): Json {
   return listed && (JSON.parse(listed.text) as Json);
+}
+
+/** The outcome of a repeated complete whose output exceeds the bound together with those before it in the batch. */
+export function tooMuchOutput(): Failed {
+  const message =
+    "the outputs of this batch are too large for one answer: repeat this request in another batch";
+  const error = new StoreUnavailableError(message, { outcome: "none" });
+  return { status: "failed", applied: "no", retryable: true, error };
 }

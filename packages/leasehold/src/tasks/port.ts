@@ -166,7 +166,10 @@ export type HeartbeatOutcome = ({ readonly status: "renewed" } & Term) | Refused
 export interface CompleteRequest extends TaskGrant {
   readonly output: Json;
 }
-/** A repeated complete of the same grant returns the stored output. */
+/**
+ * A repeated complete of the same grant returns the stored output. In a batch, those whose outputs would exceed 16 MiB
+ * together fail with `applied: "no"`, except for the first: repeat them in another batch.
+ */
 export type CompleteOutcome =
   | { readonly status: "completed"; readonly repeated: boolean; readonly output: Json }
   | Refused

@@ -23,6 +23,7 @@ import {
   checkInteger,
   checkKnown,
   checkNames,
+  checkNewName,
   checkNumber,
   failedMaybe,
   HeldLease,
@@ -165,6 +166,7 @@ export class Worker implements AsyncDisposable {
     options: WorkerOptions,
   ) {
     checkKnown(options, OPTIONS);
+    checkNewName("holder", context.holder);
     const { concurrency = 8, queues = ["default"], ttlMs = 30_000, graceMs = 5_000 } = options;
     checkInteger("concurrency", concurrency, 1, 1_000);
     checkNames("queues", queues);

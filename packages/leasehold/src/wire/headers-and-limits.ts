@@ -17,6 +17,8 @@ export const ACTOR_HEADER = "leasehold-actor";
 export const LIMITS = {
   /** Requests or tasks in one array. */
   batch: 1_000,
+  /** Revocations of one request: each has an audit entry of its own. */
+  revocations: 100,
   bodyBytes: 64 * 1024,
   /** Of the routes that take arrays of lease requests. */
   batchBodyBytes: 1024 * 1024,

@@ -4,11 +4,12 @@
  *   line  = time " " event *(" " key "=" value)
  *   time  = ISO 8601, UTC, with milliseconds
  *   value = the text as it is, or a JSON string if the text is empty or contains a space, a quote, "="
- *           or a control character
+ *           or a control or format character
  *
  * The events and their keys are in docs/cli.md.
  */
 import type { TaskEvent, TaskState } from "leasehold/internal";
+import { safeJson } from "../terminal.js";
 import type { ChildEvent } from "./children.js";
 
 export type Counts = Readonly<Record<TaskState, number>>;
@@ -140,5 +141,5 @@ function line(name: string, values: Readonly<Record<string, string | number>>): 
 }
 
 function quoted(value: string): string {
-  return /^[^\s"=\p{Cc}]+$/u.test(value) ? value : JSON.stringify(value);
+  return /^[^\s"=\p{Cc}\p{Cf}]+$/u.test(value) ? value : safeJson(value);
 }

@@ -10,6 +10,7 @@
  */
 import type { Context } from "hono";
 import { matchedRoutes } from "hono/route";
+import type { RouterRoute } from "hono/types";
 import type { Role } from "leasehold/internal";
 import { ProblemError } from "../problems.js";
 import type { AppEnv } from "../request.js";
@@ -136,8 +137,13 @@ export const ACCESS: Readonly<Record<string, Need>> = {
 
 /** The matching route in the table's spelling; null: none. */
 export function routeOf(context: Context<AppEnv>): string | null {
+  return routeIn(matchedRoutes(context));
+}
+
+/** The route among all that match a request, in the table's spelling; null: none. */
+export function routeIn(matched: readonly Pick<RouterRoute, "method" | "path">[]): string | null {
   // The first match that is not a middleware of all routes. GET routes also answer HEAD.
-  const route = matchedRoutes(context).find(({ path }) => path !== "/*");
+  const route = matched.find(({ path }) => path !== "/*");
   if (!route || route.method === "ALL") return null;
   return `${route.method} ${route.path.replaceAll(/:(\w+)/g, "{$1}")}`;
 }

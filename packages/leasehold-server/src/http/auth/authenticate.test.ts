@@ -22,7 +22,7 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
   const env = manualEnv({ logger: { debug: log, info: log, warn: log, error: log } });
   const records = new Map<string, KeyRecord>();
   const asked: string[] = [];
-  const state = { fails: false, waits: Promise.resolve() };
+  const state = { fails: false, existed: false, waits: Promise.resolve() };
   const store: KeyStore = {
     async find(id) {
       asked.push(id);
@@ -38,8 +38,14 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
       if (state.fails) throw new StoreUnavailableError("unavailable", { outcome: "none" });
       return records.size > 0;
     },
+    async existed() {
+      if (state.fails) throw new StoreUnavailableError("unavailable", { outcome: "none" });
+      return state.existed || records.size > 0;
+    },
   };
-  const authenticator = new Authenticator({ auth, keys: store, anyone: ANYONE, hosts }, env);
+  const newAuthenticator = () =>
+    new Authenticator({ auth, keys: store, anyone: ANYONE, hosts }, env);
+  const authenticator = newAuthenticator();
   const add = (change: Partial<KeyRecord> = {}) => {
     const { id, text, digest } = newKeyText(env.random);
     const record: KeyRecord = {
@@ -60,10 +66,10 @@ function setUp(auth: Auth = "keys", hosts?: readonly string[]) {
   };
   const come = (authorization: string | null, keeps = false) =>
     authenticator.callerOf(
-      new Request("http://x", { headers: authorization === null ? {} : { authorization } }),
+      new Request("http://localhost", { headers: authorization === null ? {} : { authorization } }),
       keeps,
     );
-  return { env, records, asked, state, authenticator, add, come, logged };
+  return { env, records, asked, state, authenticator, newAuthenticator, add, come, logged };
 }
 
 const refused = { code: "UNAUTHENTICATED" };
@@ -276,7 +282,7 @@ test.each<[Auth, boolean]>([
   const options = { auth, keys: undefined, anyone: ANYONE, hosts: undefined };
   const authenticator = new Authenticator(options, env);
   const come = (headers: Record<string, string>) =>
-    authenticator.callerOf(new Request("http://x", { headers }), false);
+    authenticator.callerOf(new Request("http://localhost", { headers }), false);
   if (isAdmitted) expect(await come({})).toBe(ANYONE);
   else await expect(come({})).rejects.toMatchObject(refused);
   const { text } = newKeyText(env.random);
@@ -388,6 +394,17 @@ test("requests need no key until the first one exists, and need one from then on
   expect(logged).toEqual([{ event: "keys_required" }]);
   await authenticator.stop();
   expect(env.clock.pendingTimers).toBe(0);
+});
+
+test("requests need a key for good, also from a server that starts after the last key has ended", async () => {
+  const { state, newAuthenticator } = setUp("ifAny");
+  // All keys were collected.
+  state.existed = true;
+  const restarted = newAuthenticator();
+  await expect(restarted.callerOf(new Request("http://localhost"), false)).rejects.toMatchObject(
+    refused,
+  );
+  await restarted.stop();
 });
 
 test.each<Auth>(["none", "ifAny"])(

@@ -11,8 +11,8 @@
  * - The server caches unknown ids too, in bounded memory, and limits how many keys it reads at once. So an
  *   attacker that guesses keys puts little load on the store.
  * - A request with a key that needs none is served as the key's caller too, or refused: never as anyone.
- * - With `ifAny`, the server checks every 2 s whether a key exists. Once it has found one, it requires keys
- *   until it stops: when the last key ends, it refuses all requests.
+ * - With `ifAny`, the server checks every 2 s whether a key was ever created. From then on it requires keys for
+ *   good, also after restarts: when the last key has ended, it refuses all requests.
  */
 
 import type { Env } from "leasehold";
@@ -26,10 +26,13 @@ import {
   repeat,
   withTimeout,
 } from "leasehold/internal";
-import { ProblemError, storeProblem, tooMany } from "../problems.js";
+import { LOOPBACK_HOSTS } from "../../protocol/index.js";
+import { ProblemError, storeProblem, tooMany, unauthenticated } from "../problems.js";
+import { BootstrapToken } from "./bootstrap.js";
 import type { Caller } from "./caller.js";
+import { checkHost, checkKeyless, type TrustedHosts } from "./keyless.js";
 
-/** `none`: every caller is an admin; `ifAny`: the same until a key exists; `keys`: a key is required. */
+/** `none`: every caller is an admin; `ifAny`: the same until the first key; `keys`: a key is required. */
 export type Auth = "none" | "ifAny" | "keys";
 
 /** Timeout of a read of a key. It is independent of a request's budget, because requests share the read. */
@@ -56,8 +59,10 @@ export interface AuthOptions {
   readonly keys: KeyStore | undefined;
   /** The caller of all requests while no key is required. */
   readonly anyone: Caller;
-  /** Host names that requests must use while no key is required; undefined: any. */
-  readonly hosts: readonly string[] | undefined;
+  /** Host names that requests must use while no key is required. Default: any with `none`, otherwise loopback. */
+  readonly hosts: TrustedHosts | undefined;
+  /** Creates the first key; undefined: none. */
+  readonly bootstrapToken?: string | undefined;
 }
 
 interface CachedRead<T> {
@@ -71,7 +76,7 @@ export class Authenticator {
   readonly #auth: Auth;
   readonly #env: Env;
   readonly #anyone: Caller;
-  readonly #hosts: readonly string[] | undefined;
+  readonly #hosts: TrustedHosts;
   readonly #known = new Map<string, CachedRead<KeyRecord>>();
   readonly #unknown = new Map<string, CachedRead<null>>();
   readonly #reading = new Map<string, Promise<CachedRead<KeyRecord | null>>>();
@@ -81,13 +86,17 @@ export class Authenticator {
   /** The checks of requests that wait, with their keys. */
   readonly #watching = new Map<() => Promise<void>, string | null>();
   readonly #keyCheck: Repeating | undefined;
+  readonly #bootstrap: BootstrapToken | undefined;
 
-  constructor({ auth, keys, anyone, hosts }: AuthOptions, env: Env) {
+  constructor({ auth, keys, anyone, hosts, bootstrapToken }: AuthOptions, env: Env) {
     this.#auth = auth;
     this.#keys = keys;
     this.#env = env;
     this.#anyone = anyone;
-    this.#hosts = hosts;
+    this.#hosts = hosts ?? (auth === "none" ? "any" : LOOPBACK_HOSTS);
+    if (keys && bootstrapToken !== undefined) {
+      this.#bootstrap = new BootstrapToken(bootstrapToken, keys);
+    }
     this.#requiresKeys = auth === "keys" ? true : auth === "none" || !keys ? false : null;
     if (this.#requiresKeys === null) {
       this.#keyCheck = repeat(env, "check for keys", CHECK_FOR_KEYS_MS, () => this.#checkForKeys());
@@ -96,15 +105,19 @@ export class Authenticator {
 
   /**
    * @param acceptsStale for renewals and releases: a record of the last 10 minutes suffices
+   * @param remoteAddress of the connection, if the host of the app tells it
    * @throws UNAUTHENTICATED; FORBIDDEN for an untrusted host; STORE_UNAVAILABLE if the key cannot be read
    */
-  async callerOf(request: Request, acceptsStale: boolean): Promise<Caller> {
+  async callerOf(request: Request, acceptsStale: boolean, remoteAddress?: string): Promise<Caller> {
     if (this.#requiresKeys === null) await this.#inTime(this.#checkForKeys());
     const header = request.headers.get("authorization");
     const [, text = ""] = /^Bearer +([!-~]+) *$/i.exec(header ?? "") ?? [];
     if (!this.#requiresKeys && !this.#isKey(text)) {
-      this.#checkHosts(request);
+      this.#checkKeyless(request, remoteAddress);
       return this.#anyone;
+    }
+    if (this.#bootstrap?.matches(text)) {
+      return { ...this.#anyone, actor: "bootstrap", bootstrap: this.#bootstrap };
     }
     const named = parseKeyText(text);
     if (!named) {
@@ -126,27 +139,23 @@ export class Authenticator {
     return { namespace, role, prefixes, actor: `key:${id}`, keyId: id };
   }
 
+  /** With `none`, the host authenticates callers, may be behind a proxy, and may serve pages of other origins. */
+  #checkKeyless(request: Request, remoteAddress: string | undefined): void {
+    if (this.#auth !== "none") {
+      checkKeyless(request, this.#hosts, remoteAddress);
+    } else if (this.#hosts !== "any") {
+      checkHost(request.url, this.#hosts);
+      const origin = request.headers.get("origin");
+      if (origin !== null) checkHost(origin, this.#hosts);
+    }
+  }
+
   /**
    * Whether a caller that needs no key has sent one all the same. It expects the key's tenant, and must not
    * get another. With `none`, other tokens are credentials of the host or of a proxy.
    */
   #isKey(text: string): boolean {
     return text !== "" && (this.#auth !== "none" || text.startsWith("lh_"));
-  }
-
-  /**
-   * Protects a local server from web pages in a browser on the same machine. Their requests carry the
-   * page's origin, or, after DNS rebinding, the page's host name.
-   */
-  #checkHosts({ url, headers }: Request): void {
-    if (!this.#hosts) return;
-    const origin = headers.get("origin");
-    for (const from of origin === null ? [url] : [url, origin]) {
-      const host = URL.canParse(from) ? new URL(from).hostname : from;
-      if (this.#hosts.includes(host)) continue;
-      const known = this.#hosts.join(", ");
-      throw new ProblemError("FORBIDDEN", `without a key, requests must use ${known}, not ${host}`);
-    }
   }
 
   /**
@@ -280,18 +289,18 @@ export class Authenticator {
 
   #checkForKeys(): Promise<void> {
     if (this.#requiresKeys) return Promise.resolve();
-    this.#checking ??= this.#readWhetherKeysExist().finally(() => {
+    this.#checking ??= this.#readWhetherKeysExisted().finally(() => {
       this.#checking = undefined;
     });
     return this.#checking;
   }
 
-  async #readWhetherKeysExist(): Promise<void> {
-    const any = (await this.#keys?.any()) ?? false;
-    if (any && this.#requiresKeys !== true) {
+  async #readWhetherKeysExisted(): Promise<void> {
+    const existed = (await this.#keys?.existed()) ?? false;
+    if (existed && this.#requiresKeys !== true) {
       this.#env.logger.info({ event: "keys_required" }, "an API key exists: requests now need one");
     }
-    this.#requiresKeys = any;
+    this.#requiresKeys = existed;
   }
 }
 
@@ -304,14 +313,4 @@ function put<T>(kept: Map<string, T>, id: string, found: T, most: number): void 
     kept.delete(oldest);
     return;
   }
-}
-
-/** @param hadCredentials whether the request had any: by RFC 6750 only then the challenge names an error */
-function unauthenticated(detail: string, hadCredentials = true): ProblemError {
-  const challenge = 'Bearer realm="leasehold"';
-  return new ProblemError("UNAUTHENTICATED", detail, {
-    headers: {
-      "www-authenticate": hadCredentials ? `${challenge}, error="invalid_token"` : challenge,
-    },
-  });
 }

@@ -6,10 +6,11 @@
  *   POST { resource, holder }        leaseId = hash(namespace, resource, holder, nonce)
  *        └─▶ acquire(leaseId, metadata { byHolder: nonce })
  *   PUT renew { resource, holder }   the last grant's nonce ─▶ the same leaseId ─▶ renew(leaseId)
+ *   GET lists, views                 metadata null: the nonce stays in the store and the server
  *
  * Limitations: it cannot distinguish two processes with the same name once the lease of the first has
  * expired, nor a late duplicate of a request from a request for the next grant. A grant whose holder
- * chose the leaseId cannot be addressed by name.
+ * chose the leaseId cannot be addressed by name, nor can one in the store of another server, which shows no nonce.
  */
 
 import type { LeaseView } from "leasehold";
@@ -43,11 +44,15 @@ export function grantByHolder(view: LeaseView): NamedGrant {
   return { resource, leaseId: holderLeaseId(namespace, resource, holder, nonce) };
 }
 
+/**
+ * The grant as callers may see it: the lease id can be derived from the nonce. Apply it to every view
+ * with metadata that leaves the server.
+ */
+export function withoutNonce<View extends Pick<LeaseView, "metadata">>(view: View): View {
+  return nonceOf(view.metadata) === null ? view : { ...view, metadata: null };
+}
+
+/** Null for metadata of other callers, also if it has a field of this name. */
 function nonceOf(metadata: string | null): string | null {
-  try {
-    const { byHolder } = JSON.parse(metadata ?? "{}") as { byHolder?: unknown };
-    return typeof byHolder === "string" ? byHolder : null;
-  } catch {
-    return null;
-  }
+  return /^\{"byHolder":"([0-9a-f]{16})"\}$/.exec(metadata ?? "")?.[1] ?? null;
 }

@@ -2,7 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { LeaseView } from "leasehold";
-import { grantIdOf } from "leasehold/internal";
+import { grantIdOf, inTwoSteps } from "leasehold/internal";
 import { fromWireGrantId, LIMITS, toWireLeaseId } from "leasehold/internal/wire";
 import type { z } from "zod";
 import {
@@ -16,6 +16,7 @@ import {
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
 import { toLeaseRecord } from "../console/lease-records.js";
+import { byCaller } from "../operations/operator-action.js";
 import { failed, invalid, ProblemError } from "../problems.js";
 import { type AppEnv, checkTtl, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods } from "../routing.js";
@@ -98,7 +99,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const { ttlMs, ttlField, ...grantee } = context.req.valid("json");
-      const grant = await identifyGrant(services, context, grantee);
+      const { byHolder: _, ...grant } = await identifyGrant(services, context, grantee);
       await renewGrant(services, context, grant, { ttlMs, ttlField });
       return context.json(toLeaseRecord(await readGrant(services, context, grant)), 200);
     },
@@ -120,7 +121,7 @@ export function leaseServiceRoutes(app: App, services: Services): void {
     }),
     async (context) => {
       const grant = await identifyGrant(services, context, context.req.valid("json"));
-      return context.json(await release(services, context, grant), 200);
+      return context.json(await releaseAudited(services, context, grant), 200);
     },
   );
   otherMethods(app, "/api/leases/release", "DELETE");
@@ -150,10 +151,13 @@ export function leaseServiceRoutes(app: App, services: Services): void {
       if (grantIdOf(grant.leaseId) !== named.grantId) {
         throw await notLastGrant(services, context, named.resource, { grantId: named.grantId });
       }
-      return context.json(await release(services, context, grant), 200);
+      return context.json(await releaseAudited(services, context, grant), 200);
     },
   );
 }
+
+/** `byHolder`: the request has named the holder, and nothing proves that its caller is this holder. */
+type Identified = NamedGrant & { readonly byHolder: boolean };
 
 /**
  * The grant that a body identifies: by leaseId, or the last grant of the resource if it is addressed by
@@ -163,20 +167,21 @@ async function identifyGrant(
   services: Services,
   context: Context<AppEnv>,
   { leaseId: grant, resource, holder, fencingToken: token }: Grantee,
-): Promise<NamedGrant> {
+): Promise<Identified> {
   const name = grant?.resource ?? resource;
   if (name === undefined) throw unknownLease();
   if (grant && resource !== undefined && resource !== name) {
     throw invalid([{ path: "leaseId", problem: "must name the same resource" }]);
   }
-  if (grant && holder === undefined && token === undefined) return grant;
+  const proven = grant && { ...grant, byHolder: false };
+  if (proven && holder === undefined && token === undefined) return proven;
   const view = await lastGrant(services, context, name);
   if (!view) throw unknownLease();
   const named = { ...(holder !== undefined && { holder }), ...(token !== undefined && { token }) };
   if ((holder ?? view.holder) !== view.holder || (token ?? view.token) !== view.token) {
     throw await notLastGrant(services, context, name, named);
   }
-  return grant ?? grantByHolder(view);
+  return proven ?? { ...grantByHolder(view), byHolder: true };
 }
 
 /** Reads the grant after it was granted or renewed. */
@@ -189,6 +194,28 @@ async function readGrant(
   // It may have expired or ended in between.
   if (view?.grantId !== grantIdOf(leaseId)) throw lost("taken");
   return view;
+}
+
+/**
+ * Releases, with an audit entry if the caller has a key with more than the role holder and knows the grant by its
+ * holder's name alone: it then ends the lease of another holder, as a revocation does.
+ */
+function releaseAudited(
+  services: Services,
+  context: Context<AppEnv>,
+  { byHolder, ...grant }: Identified,
+) {
+  const { control } = services;
+  const { namespace, keyId, role } = callerOf(context);
+  const perform = () => release(services, context, grant);
+  if (!control || !byHolder || keyId === null || role === "holder") return perform();
+  const by = byCaller(context, undefined);
+  const act = { ...by, namespace, action: "lease.release" as const, target: grant.resource };
+  return inTwoSteps(control.audit, control.actors).perform(act, async () => {
+    const value = await perform();
+    const { holder, grantId, fencingToken, state } = value;
+    return { value, details: { holder, grantId, fencingToken, state } };
+  });
 }
 
 async function release(services: Services, context: Context<AppEnv>, grant: NamedGrant) {

@@ -33,6 +33,7 @@ import {
   problems,
 } from "../routing.js";
 import type { Services } from "../services.js";
+import { withoutNonce } from "./by-holder.js";
 import {
   acquiredOrHeld,
   chosenLeaseId,
@@ -253,7 +254,7 @@ export function lockRoutes(app: App, services: Services): void {
 
 function toLock(view: LeaseView): Lock {
   const { resource, holder, grantId, token, remainingMs, expiresAt } = view;
-  const { state, freeInMs = null, grantedAt, renewedAt, metadata } = view;
+  const { state, freeInMs = null, grantedAt, renewedAt } = view;
   return {
     resource,
     ownerId: holder,
@@ -266,6 +267,6 @@ function toLock(view: LeaseView): Lock {
     freeInMs,
     createdAt: grantedAt,
     renewedAt,
-    metadata,
+    metadata: withoutNonce(view).metadata,
   };
 }

@@ -6,6 +6,7 @@ import { leasesOfTask, pausesOf } from "leasehold/internal";
 import { type GrantRecord, LIMITS } from "leasehold/internal/wire";
 import { Resource, ResourceQuery, Seen, SeenBody } from "../../protocol/index.js";
 import { callerOf, checkResources, TASK_PREFIX } from "../auth/caller.js";
+import { withoutNonce } from "../compat/by-holder.js";
 import { lastGrant } from "../compat/grants.js";
 import { type AppEnv, limitBody } from "../request.js";
 import { type App, answers, bodyProblems, jsonBody, otherMethods, problems } from "../routing.js";
@@ -122,7 +123,7 @@ function toGrantRecord(
   recent: RecentCalls,
 ): GrantRecord {
   return {
-    ...view,
+    ...withoutNonce(view),
     renewals: recent.grant(view.grantId)?.renewals ?? null,
     endedAt: endedAt({ namespace, resource, ...view }),
   };

@@ -83,6 +83,8 @@ export interface Listener {
   readonly sees: (resource: string | null) => boolean;
   /** False ends the stream. Called often, so it should usually resolve at once. */
   readonly isStillValid: () => Promise<boolean>;
+  /** False ends the stream at its first read: others have joined since it was created. Default true. */
+  readonly hasRoom?: () => boolean;
 }
 
 export const UNRESTRICTED: Listener = {
@@ -185,7 +187,7 @@ export class Streams {
   ): ReadableStream {
     const stream = new EventStream(this.#clock, lastEventId, listener, {
       join: () => {
-        const followed = join();
+        const followed = listener.hasRoom?.() === false ? null : join();
         if (followed) {
           this.#open.add(stream);
           this.#counts.add(listener.keyId, 1);

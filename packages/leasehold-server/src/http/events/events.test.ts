@@ -318,7 +318,7 @@ describe("GET /v1/events", () => {
     const leases = watched<WatchEvent>();
     const stores = await memory().open(env);
     stores.leases.watch = leases.watch;
-    const app = createApp({ ...stores, env, version: "test" });
+    const app = createApp({ ...stores, env, auth: "ifAny", version: "test" });
     const server = await listen({ app, port: 0, graceMs: 600_000 });
     closing.push(
       () => server.close(),

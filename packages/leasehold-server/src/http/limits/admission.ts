@@ -13,26 +13,10 @@
  *
  * Without it, a flood of demands would fill the stores' queues and the event loop, and renewals would
  * arrive after their leases' expiry. Refusing a demand is cheap: it happens before its body is read.
+ * urgency.ts has the routes of each.
  */
 import type { Clock, Env, Logger, Timer } from "leasehold";
 import type { ServerLimits } from "./limits.js";
-
-export type Urgency = "keeps" | "waits" | "demands";
-
-/** By the last part of the path, which is the same in all formats. */
-const KEEPING =
-  /\/(renew|release|heartbeat|complete|fail|return|revoke|force-unlock|pauses|healthz|metrics)$/;
-/** `DELETE /v1/locks/{leaseId}` and `DELETE /api/leases/{id}` release. */
-const RELEASING = /\/(v1\/locks|api\/leases)(\/[^/]+)?$/;
-const WAITING = /\/(api\/tasks\/next|v1\/(events|activity))$/;
-
-/** @param url absolute, or beginning with the path */
-export function urgencyOf(method: string, url: string): Urgency {
-  const query = url.indexOf("?");
-  const path = query < 0 ? url : url.slice(0, query);
-  if (KEEPING.test(path) || (method === "DELETE" && RELEASING.test(path))) return "keeps";
-  return WAITING.test(path) ? "waits" : "demands";
-}
 
 /** How often the lateness of the event loop is sampled while demands are in flight. */
 const SAMPLE_MS = 50;

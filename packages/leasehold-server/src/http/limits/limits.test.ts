@@ -1,6 +1,6 @@
 import { manualClock, manualEnv } from "leasehold/testing";
 import { expect, it } from "vitest";
-import { Admission, urgencyOf } from "./admission.js";
+import { Admission } from "./admission.js";
 import { DEFAULT_LIMITS, Rates, resolveLimits, servedTtl, TenantsLimits } from "./limits.js";
 import { Quotas } from "./quotas.js";
 
@@ -219,26 +219,6 @@ it("stops counting at the limit", async () => {
   expect(queries).toHaveLength(1);
   expect(await quotas.remaining("leases", "b", 1_001)).toBe(-999);
   expect(queries.map(({ cursor }) => cursor)).toEqual([undefined, undefined, "1000"]);
-});
-
-it.each([
-  ["POST", "/v1/leases/renew", "keeps"],
-  ["POST", "/v1/locks/abc.def/renew", "keeps"],
-  ["DELETE", "/v1/locks/abc.def", "keeps"],
-  ["DELETE", "/api/leases", "keeps"],
-  ["PUT", "/api/leases/renew", "keeps"],
-  ["PUT", "/api/tasks/1/heartbeat", "keeps"],
-  ["POST", "/api/tasks/complete", "keeps"],
-  ["GET", "/healthz", "keeps"],
-  ["POST", "/below/api/tasks/next", "waits"],
-  ["GET", "/v1/events", "waits"],
-  ["GET", "/v1/activity", "waits"],
-  ["POST", "/v1/leases/acquire", "demands"],
-  ["POST", "/api/tasks", "demands"],
-  ["GET", "/v1/locks", "demands"],
-] as const)("%s %s %s", (method, path, urgency) => {
-  expect(urgencyOf(method, `http://a${path}?state=renew`)).toBe(urgency);
-  expect(urgencyOf(method, path)).toBe(urgency);
 });
 
 it("admits demands up to the limit, and the next one when one has ended", () => {

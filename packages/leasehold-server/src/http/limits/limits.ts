@@ -38,6 +38,16 @@ export interface ServerLimits {
   /** Unfinished tasks of a tenant without a limit of its own. Default null: unlimited. */
   readonly tasks: number | null;
   /**
+   * Lease records of a tenant, live and ended, for each lease of its limit, and 10,000 at least. An ended lease
+   * leaves a record for a week. Default 100; null: unlimited, as for a tenant without a limit of leases.
+   */
+  readonly recordsPerLease: number | null;
+  /**
+   * Tasks of a tenant, ended ones included, for each task of its limit, and 10,000 at least. Default null:
+   * unlimited, because an ended task stays until it is deleted.
+   */
+  readonly recordsPerTask: number | null;
+  /**
    * Requests per second of one key at this instance, if its tenant has no limit of its own. Renewals and
    * releases have a limit ten times as high. Default 1,000; null: unlimited.
    */
@@ -49,7 +59,7 @@ export interface ServerLimits {
   readonly bodyBytes: number;
   /**
    * Requests of one tenant in flight, without waits: of renewals and releases, and of all others, each. Default 256;
-   * null: unlimited. Only tenants with keys can be told apart.
+   * null: unlimited. Only tenants with keys can be distinguished.
    */
   readonly tenantInFlight: number | null;
   /** Bytes of the bodies of one tenant's requests in flight. Default 1 MiB; null: unlimited. */
@@ -79,6 +89,8 @@ export const DEFAULT_LIMITS: ServerLimits = {
   streams: 2_000,
   leases: null,
   tasks: null,
+  recordsPerLease: 100,
+  recordsPerTask: null,
   ratePerSecond: 1_000,
   bodyBytes: 256 * 1_024,
   tenantInFlight: 256,
@@ -91,6 +103,8 @@ const UNLIMITED: ReadonlySet<string> = new Set([
   "lateMs",
   "leases",
   "tasks",
+  "recordsPerLease",
+  "recordsPerTask",
   "ratePerSecond",
   "tenantInFlight",
   "tenantBodyBytes",
@@ -108,6 +122,8 @@ export function resolveLimits(limits: Partial<ServerLimits> = {}): ServerLimits 
     streams: true,
     leases: true,
     tasks: true,
+    recordsPerLease: true,
+    recordsPerTask: true,
     ratePerSecond: true,
     bodyBytes: true,
     tenantInFlight: true,

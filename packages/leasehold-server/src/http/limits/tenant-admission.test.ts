@@ -33,7 +33,7 @@ function setUp(ratePerSecond: number | null) {
     }
     return Number.POSITIVE_INFINITY;
   };
-  return { env, sent };
+  return { env, admission, sent };
 }
 
 it.each([
@@ -67,6 +67,25 @@ it("no rate counts where there is none, and none without keys", async () => {
   expect(await setUp(null).sent("demands", 16_384)).toBe(Number.POSITIVE_INFINITY);
   const anyone = { ...CALLER, keyId: null } as unknown as typeof CALLER;
   expect(await setUp(1).sent("demands", 16_384, 0, anyone)).toBe(Number.POSITIVE_INFINITY);
+});
+
+it("one large request begins in each turn of the event loop, and small ones at once", async () => {
+  const { admission } = setUp(null);
+  let turn = 0;
+  let counting = true;
+  const count = () => {
+    turn += 1;
+    if (counting) setImmediate(count);
+  };
+  setImmediate(count);
+  const began = async (bytes: number) => {
+    const headers = new Headers({ "content-length": `${bytes}` });
+    await admission.enter({ caller: CALLER, urgency: "keeps", path: "/v1/leases/renew", headers });
+    return turn;
+  };
+  const turns = await Promise.all([100_000, 100_000, 100_000, 100, 100_000].map(began));
+  counting = false;
+  expect(turns).toEqual([1, 2, 3, 0, 4]);
 });
 
 async function open(limits: object) {
@@ -111,6 +130,22 @@ it("a tenant's scrapes share one reading, and those beyond four at once are refu
   const statuses = (await Promise.all(asked)).map(({ status }) => status);
   expect(statuses.toSorted()).toEqual([200, 200, 200, 200, 429, 429]);
   expect((await other).status).toBe(200);
+});
+
+it("a key that goes on after its refusals gets them late", async () => {
+  const { env, a, ask } = await open({ ratePerSecond: 5 });
+  let answered = 0;
+  const list = async () => {
+    const { status } = await ask(a, "/v1/locks");
+    answered += 1;
+    return status;
+  };
+  const asked = Array.from({ length: 40 }, list);
+  await env.clock.settle();
+  expect(answered).toBe(25);
+  await env.clock.advance(1_000);
+  const statuses = await Promise.all(asked);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(35);
 });
 
 it("a body above the announced limit is 413, and one of this size is taken", async () => {

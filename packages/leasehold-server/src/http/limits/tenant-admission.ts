@@ -5,20 +5,31 @@
  *   demands       1 + 1 per 4 KiB of body + 1 per 10 items        of `ratePerSecond`
  *   keeps         1 + 10 per 4 KiB of body + 1 per 10 items       of ten times as much
  *
+ *   metrics       1                                               of 10 a second
+ *
  * The number of items is known only when the body has been parsed, and is charged afterwards: the key then owes it.
+ *
+ * One large request begins in each turn of the event loop, so that the small ones of other tenants are served in
+ * between, however many large ones have arrived. A key that is refused again and again gets its refusals late: one
+ * that retries at once would otherwise keep the instance busy with refusing.
  */
 import type { Clock } from "leasehold";
+import { nextTurn, sleep } from "leasehold/internal";
 import type { Caller } from "../auth/caller.js";
 import { tooMany } from "../problems.js";
-import type { Urgency } from "./admission.js";
 import { Rates, type ServerLimits, type TenantsLimits } from "./limits.js";
-import { bodyBytesOf, type Load, TenantLoads } from "./tenant-load.js";
+import { bodyBytesOf, type Load, SMALL_BYTES, TenantLoads } from "./tenant-load.js";
+import type { Urgency } from "./urgency.js";
 
 /** A caller renews each lease that it acquires several times within each TTL. */
 const KEEPING_RATIO = 10;
 const BYTES_A_TOKEN = 4_096;
 const ITEMS_A_TOKEN = 10;
 const RETRY_MS = 1_000;
+/** Of one key. A scraper asks every 15 s or so. */
+const METRICS_PER_SECOND = 10;
+/** Refusals of one key per second that are answered at once, and how late the others are answered. */
+const [PROMPT_REFUSALS, LATE_MS] = [20, 1_000];
 
 export interface Arriving {
   readonly caller: Caller;
@@ -30,10 +41,14 @@ export interface Arriving {
 export class TenantAdmission {
   readonly #limits: ServerLimits;
   readonly #tenantsLimits: Pick<TenantsLimits, "of">;
+  readonly #clock: Clock;
   readonly #rates: Rates;
   readonly #loads: TenantLoads;
+  /** When the last of the large requests that have arrived begins. */
+  #begun: Promise<void> = Promise.resolve();
 
   constructor(clock: Clock, limits: ServerLimits, tenantsLimits: Pick<TenantsLimits, "of">) {
+    this.#clock = clock;
     this.#limits = limits;
     this.#tenantsLimits = tenantsLimits;
     this.#rates = new Rates(clock);
@@ -44,11 +59,27 @@ export class TenantAdmission {
    * @returns the function to call when the request is answered, with the number of items in its body
    * @throws TOO_MANY_REQUESTS
    */
-  async enter({ caller, urgency, path, headers }: Arriving): Promise<(items: number) => void> {
+  async enter(arriving: Arriving): Promise<(items: number) => void> {
+    try {
+      return await this.#enter(arriving);
+    } catch (error) {
+      const { actor, keyId } = arriving.caller;
+      const isPrompt =
+        keyId === null || this.#rates.take(`refusals ${actor}`, PROMPT_REFUSALS) === 0;
+      if (!isPrompt) await sleep(this.#clock, LATE_MS, { background: true });
+      throw error;
+    }
+  }
+
+  async #enter({ caller, urgency, path, headers }: Arriving): Promise<(items: number) => void> {
     const bytes = bodyBytesOf(headers, this.#limits.bodyBytes);
-    const charge = await this.#checkRate(caller, urgency, bytes);
-    const leave =
-      urgency === "waits" ? () => {} : this.#occupy(caller, loadOf(urgency, path), bytes);
+    const load = loadOf(urgency, path);
+    const charge = await this.#checkRate(caller, load, bytes);
+    const leave = load === "waits" ? () => {} : this.#occupy(caller, load, bytes);
+    if (bytes > SMALL_BYTES) {
+      this.#begun = this.#begun.then(nextTurn);
+      await this.#begun;
+    }
     return (items) => {
       leave();
       charge(items);
@@ -68,14 +99,20 @@ export class TenantAdmission {
   /** Renewals and releases have a budget of their own, so that other requests cannot use it up. */
   async #checkRate(
     { namespace, actor, keyId }: Caller,
-    urgency: Urgency,
+    load: Load | "waits",
     bytes: number,
   ): Promise<(items: number) => void> {
     // Without keys, callers cannot be distinguished.
     if (keyId === null) return () => {};
     const { ratePerSecond } = await this.#tenantsLimits.of(namespace);
     if (ratePerSecond === null) return () => {};
-    const keeps = urgency === "keeps";
+    if (load === "metrics") {
+      const waitMs = this.#rates.take(`metrics ${actor}`, METRICS_PER_SECOND);
+      if (waitMs === 0) return () => {};
+      const detail = `this key may read the metrics ${METRICS_PER_SECOND} times per second`;
+      throw tooMany("TOO_MANY_REQUESTS", detail, waitMs);
+    }
+    const keeps = load === "keeps";
     const ratio = keeps ? KEEPING_RATIO : 1;
     const client = `${keeps ? "keeps" : "demands"} ${actor}`;
     const cost = 1 + ratio * Math.floor(bytes / BYTES_A_TOKEN);
@@ -95,6 +132,6 @@ export class TenantAdmission {
   }
 }
 
-function loadOf(urgency: Exclude<Urgency, "waits">, path: string): Load {
+function loadOf(urgency: Urgency, path: string): Load | "waits" {
   return path.endsWith("/metrics") ? "metrics" : urgency;
 }

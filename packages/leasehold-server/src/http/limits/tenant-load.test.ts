@@ -55,7 +55,7 @@ it("bounds the bytes of a tenant's bodies, but no small body, and always takes o
   expect(admitted(10, "a", "demands", { bytes: 40 * KIB })).toHaveLength(2);
 });
 
-it("bounds the bytes of all bodies, also of callers that cannot be told apart", () => {
+it("bounds the bytes of all bodies, also of callers that cannot be distinguished", () => {
   const { admitted } = setUp({ tenantInFlight: 1, tenantBodyBytes: 1, allBodyBytes: 100 * KIB });
   const [first, ...others] = admitted(10, null, "demands", { bytes: 30 * KIB });
   expect(others).toHaveLength(2);

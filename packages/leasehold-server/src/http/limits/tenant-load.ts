@@ -12,14 +12,14 @@
  * exist do not crowd out those of its live ones.
  */
 import type { Clock } from "leasehold";
-import type { Urgency } from "./admission.js";
 import type { ServerLimits } from "./limits.js";
+import type { Urgency } from "./urgency.js";
 
 /** Requests that are bounded together. Waits have a limit of their own. */
 export type Load = Exclude<Urgency, "waits"> | "metrics";
 
-/** Bodies up to this size count as requests only. */
-const SMALL_BYTES = 16_384;
+/** Bodies up to this size count as requests only, and wait for no turn. */
+export const SMALL_BYTES = 16_384;
 /** The share of requests that keep leases which only keys with live leases may use. */
 const RESERVED = 0.25;
 /** How long a renewal counts as just now: leases of up to an hour are renewed within it, usually much sooner. */
@@ -48,7 +48,7 @@ export class TenantLoads {
   }
 
   /**
-   * @param tenant null: callers cannot be told apart, and only the sum of all bodies is bounded
+   * @param tenant null: callers cannot be distinguished, and only the sum of all bodies is bounded
    * @returns the function to call when the request is answered; a text: why it is refused
    */
   enter(

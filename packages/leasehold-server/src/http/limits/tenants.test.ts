@@ -131,6 +131,22 @@ it("lets one key have half of its tenant's streams, of both kinds together, and 
   expect(() => events("c")).toThrow(expect.objectContaining(LIMIT));
 });
 
+it("ends streams above the limit that were created before the others were read", async () => {
+  const { env, tenants } = await open({ waiters: 1, streams: 4 });
+  const tenant = tenants.of("n");
+  const ofKey = (keyId: string) => ({ ...UNRESTRICTED, keyId });
+  const created = [
+    tenant.stream(["leases"], undefined, ofKey("a")),
+    tenant.activity({ topics: ["lease"], last: 0, lastEventId: undefined, listener: ofKey("a") }),
+    tenant.stream(["leases"], undefined, ofKey("a")),
+    tenant.stream(["leases"], undefined, ofKey("b")),
+  ];
+  const begun: boolean[] = [];
+  for (const stream of created) begun.push(!(await stream.getReader().read()).done);
+  expect(begun).toEqual([true, true, false, true]);
+  await env.clock.settle();
+});
+
 it("lets one key have half of its tenant's waiting claims, and other keys the rest", async () => {
   const { env, claim } = await open({ waiters: 3, streams: 1 });
   const ended = new AbortController();

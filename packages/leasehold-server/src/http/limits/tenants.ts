@@ -13,7 +13,7 @@ import type { Activities, Followers, TenantActivity } from "../events/activity.j
 import type { Listener } from "../events/event-stream.js";
 import { EventHub } from "../events/events.js";
 import type { Pauses } from "../operations/pauses.js";
-import { tooMany } from "../problems.js";
+import { type ProblemError, tooMany } from "../problems.js";
 import { Counts } from "./counts.js";
 import type { ServerLimits } from "./limits.js";
 
@@ -62,7 +62,9 @@ export class Tenant {
     keyId: string | null,
   ): Promise<ClaimOutcome> {
     const { waiters } = this.#limits;
-    checkRoom("waiting claims", waiters, this.#claims.total, keyId, this.#claims.of(keyId));
+    const count = { total: this.#claims.total, own: this.#claims.of(keyId) };
+    const problem = limitProblem("waiting claims", waiters, count, keyId);
+    if (problem) throw problem;
     this.#claims.add(keyId, 1);
     const claimed = this.#activity().recent.claiming(request);
     try {
@@ -79,14 +81,13 @@ export class Tenant {
     lastEventId: string | undefined,
     listener: Listener,
   ): ReadableStream {
-    this.#checkStreams(listener);
-    return this.#events.stream(topics, lastEventId, listener);
+    return this.#events.stream(topics, lastEventId, this.#limited(listener));
   }
 
   /** @throws LIMIT_REACHED */
   activity(followers: Followers): ReadableStream {
-    this.#checkStreams(followers.listener);
-    return this.#activity().stream(followers);
+    const listener = this.#limited(followers.listener);
+    return this.#activity().stream({ ...followers, listener });
   }
 
   /** Ends the waits and the notification streams. */
@@ -94,40 +95,44 @@ export class Tenant {
     await Promise.all([this.#ready.close(), this.#events.close()]);
   }
 
-  #checkStreams({ keyId }: Listener): void {
-    const counts = [this.#events.streams, this.#activity().streams];
-    const sum = (of: (count: (typeof counts)[number]) => number) =>
-      counts.reduce((total, count) => total + of(count), 0);
-    checkRoom(
-      "event streams",
-      this.#limits.streams,
-      sum(({ total }) => total),
-      keyId,
-      sum((count) => count.of(keyId)),
-    );
+  /**
+   * A listener whose streams end above the limit. A stream counts from its first read, because some are never
+   * read; of many that are created at once, only as many begin as there is room for.
+   * @throws LIMIT_REACHED
+   */
+  #limited(listener: Listener): Listener {
+    const { keyId } = listener;
+    const refusal = () => {
+      const [events, activity] = [this.#events.streams, this.#activity().streams];
+      const own = events.of(keyId) + activity.of(keyId);
+      const total = events.total + activity.total;
+      return limitProblem("event streams", this.#limits.streams, { total, own }, keyId);
+    };
+    const problem = refusal();
+    if (problem) throw problem;
+    return { ...listener, hasRoom: () => refusal() === null };
   }
 }
 
 /**
- * Whether there is room for one more. One key may have half of what its tenant may have: a viewer, or a worker
- * that opens ever more, leaves the rest to other keys. Callers without a key cannot be distinguished.
- * @param own how many the caller's key has
- * @throws LIMIT_REACHED
+ * The problem of a caller for whom there is no room; null if there is. One key may have half of what its tenant
+ * may have: a viewer, or a worker that opens ever more, leaves the rest to other keys. Callers without a key
+ * cannot be distinguished.
+ * @param count how many the tenant has, and how many of them its key
  */
-function checkRoom(
+function limitProblem(
   what: string,
   most: number,
-  total: number,
+  count: { readonly total: number; readonly own: number },
   keyId: string | null,
-  own: number,
-): void {
+): ProblemError | null {
   const mostOfKey = Math.ceil(most / 2);
-  if (keyId !== null && own >= mostOfKey) {
+  if (keyId !== null && count.own >= mostOfKey) {
     const detail = `one key may have at most ${mostOfKey} ${what}, half of those of its tenant`;
-    throw tooMany("LIMIT_REACHED", detail, 1_000);
+    return tooMany("LIMIT_REACHED", detail, 1_000);
   }
-  if (total < most) return;
-  throw tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${what}`, 1_000);
+  if (count.total < most) return null;
+  return tooMany("LIMIT_REACHED", `a tenant may have at most ${most} ${what}`, 1_000);
 }
 
 /** Created on first use and kept: only tenants with keys exist, and an idle one costs nothing. */

@@ -21,8 +21,10 @@ import {
   ServerCapabilities,
 } from "../../protocol/index.js";
 import { callerOf, checkNoTask, checkResources } from "../auth/caller.js";
+import { withoutNonce } from "../compat/by-holder.js";
 import { filteredPage } from "../console/lease-filters.js";
 import { byCaller, checkReason, collectAudited } from "../operations/operator-action.js";
+import { revokeEach } from "../operations/revoking-batches.js";
 import { checkTtl, limitBody } from "../request.js";
 import {
   type App,
@@ -105,7 +107,7 @@ export function leaseRoutes(app: App, services: Services): void {
 
   app.openapi(
     createRoute({
-      ...operation("revoke", "Revoke leases of any holder, as an operator"),
+      ...operation("revoke", "Revoke leases of any holder, as an operator: at most 100"),
       request: jsonBody(RevokeBody),
       responses: { 200: answers(ONE_EACH, RevokeAnswer), ...wrong },
     }),
@@ -115,17 +117,8 @@ export function leaseRoutes(app: App, services: Services): void {
         checkNoTask(`${index}.resource`, request.resource);
         return { request: defined(request), by: byCaller(context, reason) };
       });
-      const calls = services.leaseCalls(
-        context,
-        requests.map(({ request }) => request),
-      );
-      const revoked = await Promise.all(
-        requests.map(({ request, by }) => calls.revoke(request, by)),
-      );
-      return context.json(
-        revoked.map(({ outcome }) => toWireOutcome(outcome)),
-        200,
-      );
+      const outcomes = await revokeEach(services, context, requests);
+      return context.json(outcomes.map(toWireOutcome), 200);
     },
   );
 
@@ -239,5 +232,5 @@ function toWireAcquired(outcome: AcquireOutcome) {
 }
 
 function toWireView({ namespace, ...view }: View): LeaseView {
-  return view;
+  return withoutNonce(view);
 }

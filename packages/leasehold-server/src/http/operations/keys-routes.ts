@@ -21,7 +21,7 @@ import {
   RotateBody,
 } from "../../protocol/index.js";
 import { callerOf } from "../auth/caller.js";
-import { ProblemError, tooMany } from "../problems.js";
+import { invalid, ProblemError, tooMany } from "../problems.js";
 import { limitBody } from "../request.js";
 import {
   type App,
@@ -36,8 +36,6 @@ import type { Services } from "../services.js";
 import { byCaller, controlOf } from "./operator-action.js";
 
 const TAGS = ["keys"];
-/** The response contains a secret. */
-const NO_STORE = { "cache-control": "no-store" };
 
 export function keyRoutes(app: App, services: Services): void {
   const { random } = services.env;
@@ -80,11 +78,15 @@ export function keyRoutes(app: App, services: Services): void {
     async (context) => {
       const { prefixes = [], reason, ...wanted } = context.req.valid("json");
       const control = controlOf(services);
-      const { namespace } = callerOf(context);
+      const { namespace, bootstrap } = callerOf(context);
+      if (bootstrap && wanted.role !== "admin") {
+        throw invalid([{ path: "role", problem: "of the first key must be admin" }]);
+      }
       const by = byCaller(context, reason);
       const make = () => createKey(control, random, { ...wanted, namespace, prefixes }, by);
-      const made = await services.budget(context).change(make).catch(refused);
-      return context.json(toWireMade(made), 201, NO_STORE);
+      const change = () => services.budget(context).change(make);
+      const made = await (bootstrap ? bootstrap.use(change) : change()).catch(refused);
+      return context.json(toWireMade(made), 201);
     },
   );
   otherMethods(app, "/v1/keys", "GET", "POST");
@@ -112,7 +114,7 @@ export function keyRoutes(app: App, services: Services): void {
       const made = await services.budget(context).change(rotate).catch(refused);
       if (!made) throw unknownKey();
       services.authenticator.forget(id);
-      return context.json(toWireMade(made), 201, NO_STORE);
+      return context.json(toWireMade(made), 201);
     },
   );
   otherMethods(app, "/v1/keys/:id/rotate", "POST");

@@ -20,13 +20,16 @@ export interface Revoked {
   readonly entry: AuditEntry | null;
 }
 
-/** Never rejects for a failed store or a spent budget. */
+/**
+ * Never rejects for a failed store or a spent budget.
+ * @param signal aborts when the client disconnects
+ */
 export async function revokeAudited(
   control: Control,
   { telemetry }: Pick<Env, "telemetry">,
   request: RevokeRequest,
   by: By,
-  budget: Budget,
+  { budget, signal }: { budget: Budget; signal: AbortSignal },
 ): Promise<Revoked> {
   const { namespace, resource } = request;
   const action = { ...by, namespace, action: "lease.revoke" as const, target: resource };
@@ -43,7 +46,9 @@ export async function revokeAudited(
         entry = written;
       },
     );
-  const outcome = await budget.change(perform).catch(failureOf);
+  const outcome = signal.aborted
+    ? failureOf(new ProblemError("BUDGET_SPENT", "the client disconnected before this began"))
+    : await budget.change(perform).catch(failureOf);
   telemetry?.count("leasehold.lease.revokes", { outcome: outcome.status });
   return { outcome, entry };
 }

@@ -18,4 +18,6 @@ test("chunks are JSON arrays within the limit, in order", () => {
   }
   expect(chunked(["x".repeat(100)], 10), "one larger item goes alone").toHaveLength(1);
   expect(chunked([], 10)).toEqual([]);
+  const few = chunked(items, 1_000_000, LIMITS.revocations);
+  expect(few.map(({ count }) => count)).toEqual(Array.from({ length: 21 }, () => 100));
 });

@@ -24,6 +24,8 @@ interface Batch extends CallOptions {
   readonly requests: readonly unknown[];
   /** The server's limit for one body. */
   readonly maxBytes: number;
+  /** The server's limit for one array; default: that of most routes. */
+  readonly maxCount?: number;
   /** Who asks for it, as the caller claims. */
   readonly actor?: string;
 }
@@ -37,12 +39,13 @@ interface Batch extends CallOptions {
  */
 export async function sendBatch<Outcome>(
   client: HttpClient,
-  { path, requests, maxBytes, actor, timeoutMs = DEFAULT_BUDGET_MS }: Batch,
+  { path, requests, maxBytes, maxCount, actor, timeoutMs = DEFAULT_BUDGET_MS }: Batch,
 ): Promise<(Outcome | Failed)[]> {
   const { clock } = client.connection.env;
   const deadlineMs = clock.monotonic() + timeoutMs;
   const outcomes: (Outcome | Failed)[] = [];
-  const chunks = chunked(requests, Math.min(maxBytes, client.connection.maxBodyBytes));
+  const { maxBodyBytes } = client.connection;
+  const chunks = chunked(requests, Math.min(maxBytes, maxBodyBytes), maxCount);
   for (let chunk = chunks.shift(); chunk; chunk = chunks.shift()) {
     const { body, count } = chunk;
     const budgetMs = deadlineMs - clock.monotonic();
@@ -104,7 +107,11 @@ const encoder = new TextEncoder();
 /**
  * Splits the items into JSON arrays within the server's limits; an item above the limit is sent alone.
  */
-export function chunked(items: readonly unknown[], maxBytes: number): Chunk[] {
+export function chunked(
+  items: readonly unknown[],
+  maxBytes: number,
+  maxCount: number = LIMITS.batch,
+): Chunk[] {
   const chunks: Chunk[] = [];
   let texts: string[] = [];
   let size = 0;
@@ -117,7 +124,7 @@ export function chunked(items: readonly unknown[], maxBytes: number): Chunk[] {
     const text = JSON.stringify(item);
     // Includes brackets and comma.
     const added = encoder.encode(text).length + 2;
-    if (texts.length === LIMITS.batch || size + added > maxBytes) flush();
+    if (texts.length === maxCount || size + added > maxBytes) flush();
     texts.push(text);
     size += added;
   }

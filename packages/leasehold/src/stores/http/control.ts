@@ -75,6 +75,7 @@ export class HttpOperator implements RemoteOperator {
             path: "/v1/leases/revoke",
             requests: bodies,
             maxBytes: LIMITS.batchBodyBytes,
+            maxCount: LIMITS.revocations,
             actor,
             ...options,
           });

@@ -78,13 +78,10 @@ export function http(options: HttpOptions): StoreSource<Stores> {
         opening.close();
         throw error;
       });
+      const { namespace, ...capabilities } = body as wire.ServerCapabilities;
       // A server of an older version announces no limit, and has the one above.
-      const { namespace, ...capabilities } = { maxBodyBytes, ...(body as wire.ServerCapabilities) };
-      const connection: Connection = {
-        ...asking,
-        namespace,
-        maxBodyBytes: capabilities.maxBodyBytes,
-      };
+      const { maxBodyBytes: announced = maxBodyBytes } = body as Partial<wire.ServerCapabilities>;
+      const connection: Connection = { ...asking, namespace, maxBodyBytes: announced };
       const client = new HttpClient(connection);
       const leases = retryingLeases(new HttpLeaseStore(connection, capabilities.leases), env);
       const tasks = retryingTasks(new HttpTaskStore(connection, capabilities.tasks), env);

@@ -143,6 +143,7 @@ export class HttpLeaseStore implements port.LeaseStore {
   ): Promise<(Outcome | port.Failed)[]> {
     const path = `/v1/leases/${operation}`;
     const maxBytes = LIMITS.batchBodyBytes;
-    return sendBatch(this.#client, { ...options, path, requests, maxBytes });
+    const maxCount = operation === "revoke" ? LIMITS.revocations : LIMITS.batch;
+    return sendBatch(this.#client, { ...options, path, requests, maxBytes, maxCount });
   }
 }

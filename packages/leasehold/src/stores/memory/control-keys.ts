@@ -78,6 +78,7 @@ export function memoryKeys(state: State): KeyStore & KeyActs {
       return { items: page.map(shown), nextCursor: more ? String(page.at(-1)?.order) : null };
     },
     any: async () => [...keys.values()].some(isGood),
+    existed: async () => state.keysAdded > 0,
     async collect(olderThanMs) {
       const old = [...keys.values()].filter((key) => leftMs(key) <= -olderThanMs);
       for (const { id } of old) keys.delete(id);

@@ -9,7 +9,7 @@ import {
 } from "../../core/index.js";
 import type { Env, EventQueue } from "../../env/index.js";
 import { refuseAnothersClaim } from "../../tasks/claims.js";
-import { byteLength, CLAIMED_BYTES } from "../../tasks/payloads.js";
+import { byteLength, RETURNED_BYTES, tooMuchOutput } from "../../tasks/payloads.js";
 import type {
   AdminOutcome,
   ClaimedTask,
@@ -104,7 +104,7 @@ type Step<Request, Outcome> = (
   request: Request,
   nowMs: number,
   tasks: TaskIndex,
-) => rules.Decision<Outcome>;
+) => rules.Decision<Outcome> | { readonly record: TaskRecord; readonly outcome: Failed };
 
 export class MemoryTaskStore implements TaskStore {
   readonly capabilities: TaskCapabilities = {
@@ -159,7 +159,7 @@ export class MemoryTaskStore implements TaskStore {
       const due = tasks.due(queues, kinds, nowMs);
       if (!due) break;
       bytes += byteLength(due.data);
-      if (bytes > CLAIMED_BYTES && claimed.length > 0) {
+      if (bytes > RETURNED_BYTES && claimed.length > 0) {
         notify(namespace, due, nowMs);
         break;
       }
@@ -181,7 +181,17 @@ export class MemoryTaskStore implements TaskStore {
   }
 
   async complete(requests: readonly CompleteRequest[]): Promise<CompleteOutcome[]> {
-    return this.#decide<CompleteRequest, CompleteOutcome>(requests, rules.complete);
+    let bytes = 0;
+    return this.#decide<CompleteRequest, CompleteOutcome>(requests, (record, request, nowMs) => {
+      const decision = rules.complete(record, request, nowMs);
+      const { outcome } = decision;
+      if (outcome.status !== "completed" || !outcome.repeated || !record) return decision;
+      const own = byteLength(record.output);
+      bytes += own;
+      return bytes > RETURNED_BYTES && bytes > own
+        ? { record, outcome: tooMuchOutput() }
+        : decision;
+    });
   }
 
   async fail(requests: readonly FailRequest[]): Promise<FailOutcome[]> {

@@ -20,6 +20,7 @@ import {
   type Sql,
 } from "./connection.js";
 import type { PgliteInstance, PgliteSession } from "./connection-drivers.js";
+import { restrictFiles } from "./directory-access.js";
 import { lockDirectory } from "./directory-lock.js";
 import { storeError } from "./failures.js";
 import { backgroundTimers } from "./pglite-timers.js";
@@ -45,11 +46,21 @@ export async function pgliteBackend(directory: string, env: Env): Promise<RawBac
   );
   const lock = directory === "" ? null : await lockDirectory(directory, env);
   const startParams = [...PGlite.defaultStartParams, ...START_PARAMS];
-  const db = await PGlite.create({
-    startParams,
-    extensions: { backgroundTimers: backgroundTimers() },
-    ...(directory === "" ? {} : { dataDir: directory }),
-  }).catch(async (error) => {
+  const open = async () => {
+    const db = await PGlite.create({
+      startParams,
+      extensions: { backgroundTimers: backgroundTimers() },
+      ...(directory === "" ? {} : { dataDir: directory }),
+    });
+    try {
+      if (directory !== "") restrictFiles(directory);
+      return db;
+    } catch (error) {
+      await db.close();
+      throw error;
+    }
+  };
+  const db = await open().catch(async (error) => {
     await lock?.release();
     throw new StoreMisconfiguredError(`PGlite cannot open "${directory}": ${error}`, error);
   });

@@ -1,16 +1,17 @@
 /**
  * The audit in PostgreSQL. A row of its own stores the end of the chain. A transaction that appends
  * locks that row, which fixes one order, and then reads the clock, so that times follow the order. A
- * trigger rejects everything but INSERT; the hash chain reveals changes that bypass it.
+ * trigger rejects everything but INSERT, another lets that row only go forward; the hash chain reveals
+ * changes that bypass them.
  */
 import {
   type AuditEntry,
   type AuditLog,
   type AuditQuery,
   beforeSeq,
-  CHAIN_BEGIN,
   type Checkpoint,
   chained,
+  MissingEndError,
   type NewAuditEntry,
 } from "../../control/index.js";
 import type { Parameter, Session, Sql } from "./connection.js";
@@ -58,7 +59,8 @@ export async function addEntries(
   entries: readonly NewAuditEntry[],
 ): Promise<readonly AuditEntry[]> {
   const [head] = await session.query<Checkpoint & { at: string }>(LOCKED_HEAD);
-  const { at, ...end } = head ?? { ...CHAIN_BEGIN, at: "" };
+  if (!head) throw new MissingEndError();
+  const { at, ...end } = head;
   let last: Checkpoint = end;
   const added = entries.map((entry) => {
     const next = chained(last, entry, at);
@@ -99,7 +101,8 @@ export function auditIn(sql: Sql): AuditLog {
     read: (afterSeq, limit) => sql.query<AuditEntry>(READ, [afterSeq, limit]),
     async head() {
       const [head] = await sql.query<Checkpoint>(HEAD);
-      return head ?? CHAIN_BEGIN;
+      if (!head) throw new MissingEndError();
+      return head;
     },
   };
 }

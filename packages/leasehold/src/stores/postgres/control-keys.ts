@@ -42,6 +42,9 @@ interface Lockable extends Row {
 
 const FIND = `SELECT ${COLUMNS}, k.digest FROM leasehold.api_key k WHERE k.id = $1`;
 const ANY = `SELECT EXISTS (SELECT FROM leasehold.api_key k WHERE ${good("k")}) AS any`;
+/** Collected keys are still in the audit, which only grows. The index audit_first_key serves its part. */
+const EXISTED = `SELECT EXISTS (SELECT FROM leasehold.api_key)
+  OR EXISTS (SELECT FROM leasehold.audit a WHERE a.action = 'key.create') AS existed`;
 /** Holds the lock until the transaction ends. Values: namespace. */
 const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('leasehold keys of ' || $1, 0))";
 /** Values: id, namespace, name, role, prefixes, digest, lifetimeMs, maximum number of keys. */
@@ -93,6 +96,10 @@ export function keysIn(sql: Sql): KeyStore & KeyActs {
     async any() {
       const [row] = await sql.query<{ any: boolean }>(ANY);
       return row?.any ?? false;
+    },
+    async existed() {
+      const [row] = await sql.query<{ existed: boolean }>(EXISTED);
+      return row?.existed ?? false;
     },
     async collect(olderThanMs) {
       for (let collected = 0; ; ) {

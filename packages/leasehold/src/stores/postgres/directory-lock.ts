@@ -17,22 +17,14 @@
  * it must delete that file.
  */
 import { execFileSync } from "node:child_process";
-import { constants, readFileSync, readlinkSync } from "node:fs";
-import {
-  access,
-  mkdir,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-  writeFile,
-} from "node:fs/promises";
+import { readFileSync, readlinkSync } from "node:fs";
+import { chmod, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { StoreMisconfiguredError } from "../../core/index.js";
 import { type Clock, type Random, sleep } from "../../env/index.js";
+import { FILE_MODE, ownDirectory } from "./directory-access.js";
 
 const FILE = /^leasehold-(\d+)-[0-9a-f]{16}\.lock$/;
 /** Some systems truncate or reject longer socket paths. */
@@ -59,13 +51,13 @@ export interface DirectoryLock {
 
 /**
  * Creates the directory if it is missing, and locks it for this process.
- * @throws StoreMisconfiguredError naming the process that has it open
+ * @throws StoreMisconfiguredError naming the process that has it open, or why other users can read it
  */
 export async function lockDirectory(
   directory: string,
   env: { clock: Clock; random: Random },
 ): Promise<DirectoryLock> {
-  const real = await created(directory);
+  const real = await ownDirectory(directory);
   for (let attempt = 1; ; attempt++) {
     const name = `leasehold-${process.pid}-${Buffer.from(env.random.bytes(8)).toString("hex")}.lock`;
     const path = join(real, name);
@@ -79,7 +71,7 @@ export async function lockDirectory(
       listens: socket !== null,
     };
     // The rename is atomic: no reader sees a partial file, which could lack the socket flag.
-    await writeFile(`${path}.new`, JSON.stringify(own), { flag: "wx" });
+    await writeFile(`${path}.new`, JSON.stringify(own), { flag: "wx", mode: FILE_MODE });
     await rename(`${path}.new`, path);
     const release = async () => {
       await rm(path, { force: true });
@@ -91,23 +83,6 @@ export async function lockDirectory(
     await release();
     if (attempt === ATTEMPTS) throw new StoreMisconfiguredError(inUse(directory, other));
     await sleep(env.clock, 5 + 20 * env.random.float());
-  }
-}
-
-/** @throws StoreMisconfiguredError if it is a file, or may not be created */
-async function created(directory: string): Promise<string> {
-  try {
-    await mkdir(directory, { recursive: true });
-    const real = await realpath(directory);
-    await access(real, constants.W_OK);
-    return real;
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const isFile = code === "EEXIST" || code === "ENOTDIR";
-    const problem = isFile
-      ? "is a file, or below one: name a directory"
-      : `cannot be used: ${message}`;
-    throw new StoreMisconfiguredError(`the PGlite directory ${directory} ${problem}`, error);
   }
 }
 
@@ -175,7 +150,12 @@ function listenAt(path: string): Promise<Server | null> {
     const server = createServer((socket) => socket.destroy());
     server.unref();
     server.once("error", () => resolve(null));
-    server.listen(path, () => resolve(server));
+    server.listen(path, () => {
+      // The directory protects it too, where a file system refuses this.
+      void chmod(path, FILE_MODE)
+        .catch(() => {})
+        .then(() => resolve(server));
+    });
   });
 }
 

@@ -294,4 +294,21 @@ export const MIGRATIONS: readonly Migration[] = [
        )`,
     ],
   },
+  {
+    name: "first key",
+    statements: [
+      // Servers check every 2 s whether a key was ever created, while none was.
+      `CREATE INDEX audit_first_key ON leasehold.audit (seq) WHERE action = 'key.create'`,
+    ],
+  },
+  {
+    name: "audit end",
+    statements: [
+      // Without its end, the chain could begin a second time, and a smaller one would hide entries.
+      `CREATE TRIGGER audit_head_kept BEFORE DELETE OR TRUNCATE ON leasehold.audit_head
+       FOR EACH STATEMENT EXECUTE FUNCTION leasehold.refuse_change()`,
+      `CREATE TRIGGER audit_head_forward BEFORE UPDATE ON leasehold.audit_head
+       FOR EACH ROW WHEN (NEW.seq <= OLD.seq) EXECUTE FUNCTION leasehold.refuse_change()`,
+    ],
+  },
 ];

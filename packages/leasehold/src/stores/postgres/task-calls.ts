@@ -41,6 +41,8 @@ export interface Statement<Request, Outcome, Row extends ChangedRow> {
   readonly text: string;
   /** The values, one array per column. */
   values(entries: readonly Entry<Request>[]): Parameter[];
+  /** Reads the state of the tasks that the statement skipped; default TASK_STATE. */
+  readonly state?: string;
   /** The outcome if the statement changed the task. */
   changed(row: Row, request: Request): Outcome;
   /** The outcome if it skipped the task, given the task's state; null if only a lock was in its way. */
@@ -98,7 +100,7 @@ export class TaskCalls {
     options?: CallOptions,
   ): Promise<(Outcome | Failed)[]> {
     const run = this.within(statement.sql, options);
-    const { next } = statement;
+    const { next, state = TASK_STATE } = statement;
     const decideNext: Decide<Request, Outcome> = (_, { outcome }) => next?.(outcome) ?? null;
     const send = async (round: readonly Request[]) => {
       const outcomes = new Array<Outcome | Failed>(round.length);
@@ -118,7 +120,7 @@ export class TaskCalls {
           open = open.filter(({ index }) => !outcomes[index]);
           if (open.length === 0) return open;
           const skippedRows = new Map<number, TaskStateRow>();
-          for (const row of await run<TaskStateRow>(TASK_STATE, grantColumns(open))) {
+          for (const row of await run<TaskStateRow>(state, grantColumns(open))) {
             skippedRows.set(row.n, row);
           }
           for (const [position, { index }] of open.entries()) {

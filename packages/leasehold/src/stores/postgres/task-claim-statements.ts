@@ -5,7 +5,7 @@
  *      │                            └─ due tasks whose data is too much ─▶ notified
  *      └──── repeated claim ─▶ own
  */
-import { CLAIMED_BYTES } from "../../tasks/payloads.js";
+import { RETURNED_BYTES } from "../../tasks/payloads.js";
 import { afterMs } from "./statements.js";
 import { CLOCK, micros, NOTIFIED, notifiedOf, SAME_TASK } from "./task-statements.js";
 
@@ -100,7 +100,7 @@ WITH ${CLOCK},
   -- The size of a value is in its header: no data is read here.
   measured AS MATERIALIZED (
     SELECT p.namespace, p.queue, p.id, p.bytes = sum(p.bytes) OVER upto
-      OR sum(p.bytes) OVER upto <= ${CLAIMED_BYTES} AS fits
+      OR sum(p.bytes) OVER upto <= ${RETURNED_BYTES} AS fits
     FROM picked p WINDOW upto AS (ORDER BY ${IN_ORDER("p")} ROWS UNBOUNDED PRECEDING)
   ),
   -- This statement has locked them, so a concurrent claim may have found nothing.

@@ -49,14 +49,19 @@ export interface ThereRow {
   /** Of the existing task with the id; null: there is none. */
   readonly kind: string | null;
   readonly queue: string | null;
+  /** Null if it is other data. */
   readonly data: string | null;
   /** The unfinished task with the dedupeKey. */
   readonly rival: string | null;
 }
-/** Finds the tasks that conflict. Values: namespaces, ids, kinds, dedupeKeys. */
+/**
+ * Finds the tasks that conflict. Values: namespaces, ids, kinds, dedupeKeys, data. Equal JSON has equal length, whatever
+ * the order of its names. So no more data is read than was sent.
+ */
 const THERE = `
-SELECT i.n::int AS n, same.kind, same.queue, same.data, rival.id::text AS rival
-FROM ${unnested([...KEY, ["kind", "text"], ["dedupe_key", "text"]])}
+SELECT i.n::int AS n, same.kind, same.queue, rival.id::text AS rival,
+  CASE WHEN octet_length(same.data) = octet_length(i.data) THEN same.data END AS data
+FROM ${unnested([...KEY, ["kind", "text"], ["dedupe_key", "text"], ["data", "text"]])}
   LEFT JOIN leasehold.task same ON ${SAME_TASK("same", "i")}
   LEFT JOIN leasehold.task rival ON rival.namespace = i.namespace AND rival.kind = i.kind
     AND rival.dedupe_key = i.dedupe_key AND rival.state IN ('pending', 'running')`;
@@ -82,8 +87,7 @@ export async function enqueue(tasks: readonly NewTask[], run: Run): Promise<Enqu
       if (open.length === 0) break;
       for (const row of await run<ThereRow>(THERE, thereColumns(open.map(({ task }) => task)))) {
         const entry = open[row.n - 1] as (typeof open)[number];
-        const same = contentOf(row);
-        if (same) outcomes[entry.index] = repeated(same, entry.task);
+        if (row.kind !== null) outcomes[entry.index] = repeated(contentOf(row), entry.task);
         else if (row.rival) outcomes[entry.index] = { status: "duplicate", id: row.rival };
       }
       // The conflicting task of the dedupeKey has finished meanwhile: retry.
@@ -100,8 +104,8 @@ function contentOf({ kind, queue, data }: ThereRow): TaskContent | null {
   return kind === null || queue === null || data === null ? null : { kind, queue, data };
 }
 
-function repeated(same: TaskContent, task: NewTask): EnqueueOutcome {
-  const isSame = isSameContent(same, { ...task, data: encodeJson(task.data) });
+function repeated(same: TaskContent | null, task: NewTask): EnqueueOutcome {
+  const isSame = same !== null && isSameContent(same, { ...task, data: encodeJson(task.data) });
   return { status: isSame ? "enqueued" : "conflict", id: task.id };
 }
 
@@ -145,5 +149,6 @@ function thereColumns(tasks: readonly NewTask[]): Parameter[] {
     tasks.map(({ id }) => id),
     tasks.map(({ kind }) => kind),
     tasks.map(({ dedupeKey }) => dedupeKey),
+    tasks.map(({ data }) => encodeJson(data)),
   ];
 }

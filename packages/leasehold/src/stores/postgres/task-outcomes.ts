@@ -1,5 +1,6 @@
 /** The values that each task operation sends, and the meaning of the returned rows. */
 import type { Random } from "../../env/index.js";
+import { byteLength, RETURNED_BYTES, tooMuchOutput } from "../../tasks/payloads.js";
 import type {
   AdminOutcome,
   ClaimedTask,
@@ -31,6 +32,7 @@ import {
   HEARTBEAT,
   RETRY,
   type RenewedRow,
+  TASK_STATE_AND_OUTPUT,
   type TaskStateRow,
 } from "./task-statements.js";
 import { decode, iso } from "./task-views.js";
@@ -54,10 +56,13 @@ export function renewing(sql: Sql): Statement<HeartbeatRequest, HeartbeatOutcome
   };
 }
 
+/** For one batch, because it counts the returned outputs. The same task may occur in several statements of a batch. */
 export function completing(sql: Sql): Statement<CompleteRequest, CompleteOutcome, ChangedRow> {
+  let bytes = 0;
   return {
     sql,
     text: COMPLETE,
+    state: TASK_STATE_AND_OUTPUT,
     values: (entries) => [
       ...grantColumns(entries),
       entries.map(({ request }) => encodeJson(request.output)),
@@ -67,10 +72,14 @@ export function completing(sql: Sql): Statement<CompleteRequest, CompleteOutcome
       repeated: false,
       output: decode(encodeJson(output)),
     }),
-    passedOver: (skipped) =>
-      skipped?.own && skipped.state === "done"
-        ? { status: "completed", repeated: true, output: decode(skipped.output) }
-        : refused(skipped),
+    passedOver(skipped) {
+      if (!skipped?.own || skipped.state !== "done") return refused(skipped);
+      const { output = null } = skipped;
+      const own = byteLength(output ?? "");
+      bytes += own;
+      if (output === null || (bytes > RETURNED_BYTES && bytes > own)) return tooMuchOutput();
+      return { status: "completed", repeated: true, output: decode(output) };
+    },
   };
 }
 

@@ -18,6 +18,7 @@
  *
  * Names: c the clock, i the input, t the task, h as held, x as changed. Times go out in microseconds.
  */
+import { RETURNED_BYTES } from "../../tasks/payloads.js";
 import { CHANNEL } from "./connection.js";
 import { afterMs, type Columns, grantId, unnested } from "./statements.js";
 
@@ -232,22 +233,28 @@ export interface TaskStateRow {
   readonly live: boolean;
   /** How the last grant ended. */
   readonly result: string | null;
-  /** For a completed task: whether this holder completed it. */
-  readonly output: string | null;
+  /** Only from {@link TASK_STATE_AND_OUTPUT}. Null if it is too much together with those before it. */
+  readonly output?: string | null;
   readonly retryInMs: number;
   readonly rival: boolean;
 }
-/** Finds why a statement skipped a task. Values: namespaces, ids, leaseIds, tokens. */
-export const TASK_STATE = `
+const taskState = (output: string) => `
 WITH ${CLOCK}
-SELECT i.n::int AS n, t.state, t.result, o.own, coalesce(c.now < t.expires_at, false) AS live,
-  CASE WHEN o.own THEN t.output END AS output,
+SELECT i.n::int AS n, t.state, t.result, o.own, coalesce(c.now < t.expires_at, false) AS live,${output}
   (extract(epoch FROM t.scheduled_at - c.now) * 1000)::float8 AS "retryInMs",
   ${RIVAL("t")} AS rival
 FROM ${unnested(GRANT)} JOIN leasehold.task t ON ${SAME_TASK("t", "i")} CROSS JOIN clock c
   CROSS JOIN LATERAL (
     SELECT coalesce(t.lease_id = i.lease_id AND t.token = i.token, false) AS own
   ) o`;
+/** Finds why a statement skipped a task. Values: namespaces, ids, leaseIds, tokens. */
+export const TASK_STATE = taskState("");
+const OUTPUT_BYTES = "CASE WHEN o.own THEN octet_length(t.output) END";
+const UP_TO_HERE = `sum(${OUTPUT_BYTES}) OVER (ORDER BY i.n ROWS UNBOUNDED PRECEDING)`;
+/** Like {@link TASK_STATE}, with the outputs of the request's own tasks, up to a bound but at least one. */
+export const TASK_STATE_AND_OUTPUT = taskState(`
+  CASE WHEN o.own AND (${UP_TO_HERE} <= ${RETURNED_BYTES} OR ${UP_TO_HERE} = octet_length(t.output))
+    THEN t.output END AS output,`);
 
 export interface ReapedRow {
   readonly namespace: string;

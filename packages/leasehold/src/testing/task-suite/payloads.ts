@@ -1,6 +1,6 @@
 /** Lists and claims stay small, however large the payloads of the tasks are. */
 import type { Json, NewTask, TaskView } from "../../tasks/port.js";
-import { type Fixture, needsPush, type Section } from "./fixture.js";
+import { type Fixture, grantOf, needsPush, type Section } from "./fixture.js";
 
 /** Five of these are more than one claim takes, and one fits into a request to a server. */
 const LARGE = "x".repeat(3_900_000);
@@ -79,6 +79,22 @@ export const payloads: Section = (test, expect) => {
       expect(await fixture.claim({ queues })).toEqual([]);
     });
   }
+
+  test("returns at most 16 MiB of outputs to repeated completes", async (fixture) => {
+    await fixture.addAll(Array.from({ length: 5 }, () => ({})));
+    const held = await fixture.claim();
+    for (const task of held) await fixture.complete(task, LARGE);
+    const requests = held.map((task) => ({ ...grantOf(task), output: null }));
+    const completed = { status: "completed", repeated: true, output: LARGE };
+    const copies = [0, 0, 0, 0, 0].flatMap((at) => requests[at] ?? []);
+    for (const batch of [requests, copies]) {
+      // Not `completeAll`, which repeats failed requests in another batch.
+      const outcomes = await fixture.store.complete(batch);
+      expect(outcomes.slice(0, 4)).toEqual([completed, completed, completed, completed]);
+      expect(outcomes[4]).toMatchObject({ status: "failed", applied: "no", retryable: true });
+    }
+    expect(await fixture.completeAll(requests)).toEqual(held.map(() => completed));
+  });
 
   test(
     "notifies of the due tasks that a claim leaves because of their size",

@@ -6,7 +6,6 @@
 
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 SELECT i.n::int AS n, t.state, t.result, o.own, coalesce(c.now < t.expires_at, false) AS live,
-  CASE WHEN o.own THEN t.output END AS output,
   (extract(epoch FROM t.scheduled_at - c.now) * 1000)::float8 AS "retryInMs",
   EXISTS (
       SELECT FROM leasehold.task rival WHERE rival.namespace = t.namespace

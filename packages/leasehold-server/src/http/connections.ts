@@ -2,8 +2,8 @@
 import type { Server } from "node:http";
 import { type DropArgument, isIPv6, type Socket } from "node:net";
 import type { Clock, Logger } from "leasehold";
-import { Counts } from "./counts.js";
-import { Sampler } from "./sampler.js";
+import { Counts } from "./limits/counts.js";
+import { Sampler } from "./limits/sampler.js";
 
 export interface ConnectionLimits {
   /** Maximum number of connections in total. */
@@ -61,7 +61,10 @@ export function limitConnections(
   };
 }
 
-/** An IPv4 address as it is, and of an IPv6 address the first 64 bits: `2001:db8:0:1::/64`. */
+/**
+ * An IPv4 address as it is, and of an IPv6 address the first 64 bits: `2001:db8:0:1::/64`.
+ * @internal
+ */
 export function networkOf(address: string): string {
   const [plain = ""] = address.split("%");
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];

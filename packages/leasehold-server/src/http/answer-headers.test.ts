@@ -1,0 +1,53 @@
+import { BUDGET_HEADER } from "leasehold/internal/wire";
+import { expect, onTestFinished, test } from "vitest";
+import { openTestApp } from "../../../../tests/support/app.js";
+import { TEST_LIMITS } from "../../../../tests/support/test-limits.js";
+import { listen } from "./index.js";
+
+test.each([
+  [200, "GET", "/healthz", undefined],
+  [200, "GET", "/openapi.json", undefined],
+  [200, "GET", "/v1/locks", undefined],
+  [200, "POST", "/v1/locks/acquire", { resource: "r", ownerId: "o" }],
+  [201, "POST", "/v1/keys", { name: "n", role: "admin" }],
+  [204, "POST", "/api/tasks/next", { processor: "p" }],
+  [404, "GET", "/nothing", undefined],
+  [405, "PATCH", "/v1/keys", undefined],
+  [422, "POST", "/v1/keys", {}],
+  [501, "GET", "/metrics", undefined],
+])(
+  "an answer of the API with %i is stored nowhere, and read as its type alone",
+  async (...args) => {
+    const [expected, method, path, body] = args;
+    const { ask } = await openTestApp();
+    const { status, headers } = await ask(method, path, body);
+    expect(status).toBe(expected);
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+  },
+);
+
+test("so is a stream, which keeps its own rules", async () => {
+  const { app } = await openTestApp();
+  const gone = new AbortController();
+  const stream = new Request("http://localhost/v1/events", { signal: gone.signal });
+  const { headers, body } = await app.fetch(stream);
+  await body?.cancel();
+  expect(headers.get("cache-control")).toBe("no-store, no-transform");
+  expect(headers.get("x-content-type-options")).toBe("nosniff");
+});
+
+test("so is a refusal before the app", async () => {
+  const { app } = await openTestApp({ limits: { ...TEST_LIMITS, inFlight: 1 } });
+  const server = await listen({ app, port: 0 });
+  onTestFinished(() => server.close());
+  const headers = { "content-type": "application/json" };
+  const endless = { method: "POST", headers, body: new ReadableStream(), duplex: "half" } as const;
+  void app.fetch(new Request("http://localhost/api/tasks", endless));
+  const refused = await fetch(`${server.url}/v1/locks`, {
+    headers: { [BUDGET_HEADER]: "1" },
+  });
+  expect(refused.status).toBe(429);
+  expect(refused.headers.get("cache-control")).toBe("no-store");
+  expect(refused.headers.get("x-content-type-options")).toBe("nosniff");
+});

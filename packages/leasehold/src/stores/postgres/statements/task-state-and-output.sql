@@ -1,0 +1,21 @@
+-- Like task-state, with the outputs that the holders of the request have stored, up to 16 MiB.
+-- $1 namespaces
+-- $2 ids
+-- $3 leaseIds
+-- $4 tokens
+
+WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
+SELECT i.n::int AS n, t.state, t.result, o.own, coalesce(c.now < t.expires_at, false) AS live,
+  CASE WHEN o.own AND (sum(CASE WHEN o.own THEN octet_length(t.output) END) OVER (ORDER BY i.n ROWS UNBOUNDED PRECEDING) <= 16777216 OR sum(CASE WHEN o.own THEN octet_length(t.output) END) OVER (ORDER BY i.n ROWS UNBOUNDED PRECEDING) = octet_length(t.output))
+    THEN t.output END AS output,
+  (extract(epoch FROM t.scheduled_at - c.now) * 1000)::float8 AS "retryInMs",
+  EXISTS (
+      SELECT FROM leasehold.task rival WHERE rival.namespace = t.namespace
+        AND rival.kind = t.kind AND rival.dedupe_key = t.dedupe_key
+        AND rival.state IN ('pending', 'running') AND rival.id <> t.id
+    ) AS rival
+FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::text[]), (SELECT $4::bigint[]))
+      WITH ORDINALITY AS i (namespace, id, lease_id, token, n) JOIN leasehold.task t ON t.namespace = i.namespace AND t.id = i.id CROSS JOIN clock c
+  CROSS JOIN LATERAL (
+    SELECT coalesce(t.lease_id = i.lease_id AND t.token = i.token, false) AS own
+  ) o

@@ -1,0 +1,150 @@
+/** Nothing that a store contains reaches a terminal as a control or an invisible character. */
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { connect, defineTask, type Leasehold } from "../../packages/leasehold/src/index.js";
+import { Cli, checkBuild, endAll, leasehold } from "../support/cli.js";
+import { freshPglite } from "../support/pglite.js";
+
+const SLOW = { timeout: 120_000 };
+
+/** Sets the title, clears the screen, forges a line, C1, bidirectional text, without width, tags. */
+const BAD =
+  "\u001b]0;x\u0007\u001b[2J\u001b[8m\r\nFORGED \u009b2J\u0085\u202e\u2066\u200f\u061c\u200b\u2060\ufeff\u2028\u{e0041}end";
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+function expectSafe(text: string): void {
+  const hidden = text.match(HIDDEN) ?? [];
+  expect(hidden.filter((character) => character !== "\n" && character !== "\t")).toEqual([]);
+  expect(text).not.toMatch(/^FORGED/m);
+}
+
+let url: string;
+let server: Cli;
+let removeStore: () => Promise<void>;
+let taskId: string;
+let leases: Leasehold;
+beforeAll(async () => {
+  checkBuild();
+  const { directory, remove } = await freshPglite();
+  removeStore = remove;
+  server = new Cli([
+    "serve",
+    "--port",
+    "0",
+    "--store",
+    `pglite:${directory}`,
+    "--log-level",
+    "debug",
+  ]);
+  url = await server.until(({ err }) =>
+    err.map((line) => (JSON.parse(line) as { url?: string }).url).find(Boolean),
+  );
+  leases = await connect(url, { holder: `holder ${BAD}`, graceMs: 0 });
+  const hold = { ttlMs: 600_000, autoRenew: false, metadata: { note: `metadata ${BAD}` } };
+  await (await leases.acquire(`held ${BAD}`, hold)).release();
+  await leases.acquire(`held ${BAD}`, hold);
+  const task = defineTask(`kind ${BAD}`, { maxAttempts: 1 });
+  const worker = leases.tasks.work([
+    task.handle(() => {
+      throw new Error(`error ${BAD}`);
+    }),
+  ]);
+  const added = await leases.tasks.enqueue(task, { text: BAD }, { queue: "default" });
+  taskId = added.id;
+  const state = async () => (await leases.tasks.get(taskId))?.state;
+  await vi.waitFor(async () => expect(await state()).toBe("dead"), { ...SLOW, interval: 50 });
+  await worker.close();
+  await leases.tasks.enqueue(task, { text: BAD }, { scheduledAt: new Date(0) });
+}, SLOW.timeout);
+afterAll(async () => {
+  await leases?.close();
+  await endAll();
+  await removeStore?.();
+});
+
+const run = (...args: readonly string[]) => leasehold(args, { env: { LEASEHOLD_STORE: url } });
+
+const name = `held ${BAD}`;
+/** A server takes no control characters in the name of an actor. */
+const reason = ["--reason", `reason ${BAD}`, "--actor", `actor ${BAD.replace(/\p{Cc}/gu, "")}`];
+/** In this order: each of the first ones leaves something for the others to show. */
+const COMMANDS: readonly (readonly string[])[] = [
+  ["pause", name, ...reason],
+  ["pause", "--prefix", `held ${BAD}`, ...reason],
+  ["pause", "--queue", `queue ${BAD}`, ...reason],
+  ["pause", "--list"],
+  ["ls"],
+  ["ls", "--owner", `holder ${BAD}`],
+  ["show", name],
+  ["show", `missing ${BAD}`],
+  ["why", name],
+  ["acquire", name, "--holder", `other ${BAD}`],
+  ["run", name, "--wait", "0", "--", "true"],
+  ["tasks"],
+  ["tasks", "--state", "dead"],
+  ["tasks", "show"],
+  ["tasks", "retry", `id ${BAD}`, ...reason],
+  ["enqueue", "kind", `{"bad ${BAD}`],
+  ["audit", "list"],
+  ["audit", "list", "--action", BAD],
+  ["keys", "list"],
+  ["limits", "show"],
+  ["doctor", "--for", "100ms", "--samples", "2"],
+  ["generate", "status"],
+  ["revoke", name, ...reason],
+  ["revoke", name, ...reason],
+  ["resume", name, ...reason],
+  ["resume", "--prefix", `held ${BAD}`, ...reason],
+  ["resume", "--queue", `queue ${BAD}`, ...reason],
+  ["ls", "--state", "any"],
+  [`--${BAD}`],
+  [BAD],
+];
+
+describe("names with control and invisible characters", () => {
+  it.each(COMMANDS.map((command) => ({ command, words: JSON.stringify(command) })))(
+    "$words",
+    SLOW,
+    async ({ command: [first = "", ...rest] }) => {
+      const command = first === "tasks" && rest[0] === "show" ? [first, taskId] : [first, ...rest];
+      for (const json of [[], ["--json"]]) {
+        const at = command.indexOf("--");
+        const end = at < 0 ? command.length : at;
+        const given = [...command.slice(0, end), ...json, ...command.slice(end)];
+        const { code, stdout, stderr } = await run(...given);
+        expect(stdout + stderr).not.toBe("");
+        if (first === "pause" || first === "resume") expect(code).toBe(0);
+        if (first !== "acquire" || json.length > 0) expectSafe(stdout);
+        expectSafe(stderr);
+      }
+    },
+  );
+
+  it.each([
+    ["watch", "watched"],
+    ["elect", "watched", "--observe"],
+  ])("%s %s", SLOW, async (...command) => {
+    await leases.tryAcquire("watched", { ttlMs: 600_000, autoRenew: false });
+    for (const json of [[], ["--json"]]) {
+      const watching = new Cli([...command, "--store", url, ...json]);
+      await watching.until(({ out }) => out.find((line) => line.includes("holder")));
+      watching.kill("SIGTERM");
+      const { stdout, stderr } = await watching.ended;
+      expectSafe(stdout);
+      expectSafe(stderr);
+    }
+  });
+
+  it("keep their value in JSON", SLOW, async () => {
+    const { stdout } = await run("ls", "watched", "--json");
+    const { items } = JSON.parse(stdout) as { items: { holder: string }[] };
+    expect(new Set(items.map(({ holder }) => holder))).toEqual(new Set([`holder ${BAD}`]));
+  });
+
+  it("the log of the server", SLOW, async () => {
+    server.kill("SIGTERM");
+    const { stdout, stderr } = await server.ended;
+    expectSafe(stdout);
+    expectSafe(stderr);
+    expect(stderr).toContain("\\u202e");
+  });
+});
