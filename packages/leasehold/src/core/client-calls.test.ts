@@ -39,6 +39,7 @@ describe("a wrong argument is refused by name", () => {
     ["renewedOnly", () => a.list({ renewedOnly: 7 as never })],
     ["states.0", () => a.list({ states: ["gone" as never] })],
     ["namespace", () => a.list({ namespace: "other" } as never)],
+    ["options", () => a.acquire("r", 7 as never)],
     ["options", () => a.watch(undefined as never)],
     ["signal", () => a.watch({} as never)],
   ])("%s", async (path, call) => {
@@ -178,6 +179,35 @@ describe("a closed client", () => {
     expect(logged).toEqual([["error", "the work does not stop", fields]]);
     for (const end of ends) end();
     await Promise.all(runs);
+  });
+
+  it("names no lease that it releases", async () => {
+    const { clock, leases, logged } = logging();
+    let end = () => {};
+    const running = leases.run(
+      "worked",
+      () => new Promise<void>((resolve) => void (end = resolve)),
+    );
+    await leases.acquire("released");
+    await clock.settle();
+    const closing = leases.close();
+    await clock.advance(0);
+    await closing;
+    expect(logged.map(([, message, fields]) => [message, fields])).toEqual([
+      ["the work does not stop", expect.objectContaining({ resources: ["worked"] })],
+    ]);
+    end();
+    await running;
+  });
+
+  it("has nothing to report of a lease that is left to expire while no work runs", async () => {
+    const { clock, leases, logged } = logging();
+    const lease = await leases.acquire("r");
+    lease.isWorkedUnder = true;
+    const closing = leases.close();
+    await clock.advance(0);
+    await closing;
+    expect(logged).toEqual([]);
   });
 
   it("has nothing to report of work without a lease", async () => {

@@ -15,25 +15,60 @@ import {
   StoreMisconfiguredError,
   StoreUnavailableError,
 } from "./errors.js";
+import { PAUSED_HOLDER } from "./paused-holder.js";
 
-it.each<[LeaseholdError, string, retryable: boolean, outcome: "none" | "unknown"]>([
-  [new LeaseLostError("r", "taken"), "LEASE_LOST", true, "unknown"],
-  [new LeaseUnavailableError("r", 5, "web-1"), "LEASE_UNAVAILABLE", true, "none"],
-  [new StoreUnavailableError("m", { outcome: "unknown" }), "STORE_UNAVAILABLE", true, "unknown"],
-  [new StoreUnavailableError("m", { outcome: "none" }), "STORE_UNAVAILABLE", true, "none"],
-  [new StoreMisconfiguredError("m"), "STORE_MISCONFIGURED", false, "none"],
-  [new InvalidOptionError("ttlMs", "is wrong"), "INVALID_OPTION", false, "none"],
-  [new StaleTokenError("r", 1, 2), "STALE_TOKEN", false, "none"],
-  [new NotLeaderError("e"), "NOT_LEADER", true, "none"],
-  [new NoTokenError("r"), "NO_TOKEN", false, "none"],
-  [new StillRunningError("r", 5), "STILL_RUNNING", true, "unknown"],
-  [new NestedRunError("r"), "NESTED_RUN", false, "none"],
-  [new ClosedError(), "CLOSED", false, "none"],
-])("%s says whether to retry, and whether it may have taken effect", (error, code, ...says) => {
-  const [retryable, outcome] = says;
+type Says = [code: string, retryable: boolean, outcome: "none" | "unknown"];
+
+// Made in the test, so that a run of mutants knows that the test runs their constructors.
+it.each<[...Says, make: () => LeaseholdError]>([
+  ["LEASE_LOST", true, "unknown", () => new LeaseLostError("r", "taken")],
+  ["LEASE_UNAVAILABLE", true, "none", () => new LeaseUnavailableError("r", 5, "web-1")],
+  [
+    "STORE_UNAVAILABLE",
+    true,
+    "unknown",
+    () => new StoreUnavailableError("m", { outcome: "unknown" }),
+  ],
+  ["STORE_UNAVAILABLE", true, "none", () => new StoreUnavailableError("m", { outcome: "none" })],
+  ["STORE_MISCONFIGURED", false, "none", () => new StoreMisconfiguredError("m")],
+  ["INVALID_OPTION", false, "none", () => new InvalidOptionError("ttlMs", "is wrong")],
+  ["STALE_TOKEN", false, "none", () => new StaleTokenError("r", 1, 2)],
+  ["NOT_LEADER", true, "none", () => new NotLeaderError("e")],
+  ["NO_TOKEN", false, "none", () => new NoTokenError("r")],
+  ["STILL_RUNNING", true, "unknown", () => new StillRunningError("r", 5)],
+  ["NESTED_RUN", false, "none", () => new NestedRunError("r")],
+  ["CLOSED", false, "none", () => new ClosedError()],
+])("%s says whether to retry (%s), and what has changed (%s)", (code, retryable, outcome, make) => {
+  const error = make();
   expect(error).toBeInstanceOf(LeaseholdError);
   expect(error).toMatchObject({ code, retryable, outcome, name: error.constructor.name });
   expect(error.docs).toBe(`node_modules/leasehold/docs/errors.md#${code.toLowerCase()}`);
+});
+
+it("names the holder of a resource, or who has paused it", () => {
+  const messageOf = (holder: string, pausedBy?: string) =>
+    new LeaseUnavailableError("r", 300, holder, pausedBy).message;
+  expect(messageOf("web-1")).toMatch(/^"r" is held by web-1; /);
+  expect(messageOf(PAUSED_HOLDER)).toMatch(/^"r" is paused by an operator; /);
+  expect(messageOf(PAUSED_HOLDER, "anna")).toMatch(/^"r" is paused by anna; /);
+});
+
+it("advises once, by its own outcome, if it passes a message on", () => {
+  const none = new StoreUnavailableError("down", { outcome: "none" });
+  const unknown = new StoreUnavailableError("down", { outcome: "unknown" });
+  expect(none.message).not.toBe(unknown.message);
+  for (const inner of [none, unknown]) {
+    const passOn = (outcome: "none" | "unknown") =>
+      new StoreUnavailableError(inner.message, { outcome }).message;
+    expect(passOn("none")).toBe(none.message);
+    expect(passOn("unknown")).toBe(unknown.message);
+  }
+});
+
+it("has a delay before a retry only if the store named one", () => {
+  const init = { outcome: "none" } as const;
+  expect(new StoreUnavailableError("down", init)).not.toHaveProperty("retryAfterMs");
+  expect(new StoreUnavailableError("down", { ...init, retryAfterMs: 0 }).retryAfterMs).toBe(0);
 });
 
 it("names whole milliseconds, and keeps the exact ones beside the message", () => {

@@ -1,10 +1,13 @@
 /** What a held lease tells its holder and the log, and what it refuses. */
 import { describe, expect, it } from "vitest";
 import { faultyStore } from "../../../../tests/support/faulty-store.js";
+import type { LeaseId } from "../env/index.js";
 import { manualEnv } from "../testing/index.js";
 import { LeaseClient } from "./client.js";
+import { type GrantActions, HeldLease } from "./held-lease.js";
 import type { AcquireOptions } from "./options.js";
 import type { LeaseStore, RenewOutcome } from "./port.js";
+import { RenewalScheduler } from "./renewal-scheduler.js";
 
 const TTL_MS = 3_000;
 const TRUST_MS = TTL_MS * 0.99 - 10;
@@ -148,6 +151,20 @@ describe("renew()", () => {
     await renewing;
     expect(reasons).toEqual([]);
     expect(lease.lostError).toBeUndefined();
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it("is not reported as failed for a released lease", async () => {
+    const error = new Error("down");
+    const failed = { status: "failed", applied: "no", retryable: true, error };
+    const { clock, store, lease, logged } = await held({}, () => failed);
+    store.faults.renew = "hold";
+    const renewing = lease.renew();
+    await clock.settle();
+    await lease.release();
+    store.open();
+    await renewing;
+    expect(logged).toEqual([]);
   });
 });
 
@@ -240,6 +257,18 @@ describe("the log", () => {
     expect(logged).toEqual([["warn", "lease lost", fields]]);
   });
 
+  it("has no expiry that was meant, but any other loss", async () => {
+    const { clock, leases, lease, logged } = await held({ autoRenew: false });
+    lease.isToExpire = true;
+    const other = await leases.acquire("other", { autoRenew: false });
+    other.isToExpire = true;
+    other.lose("revoked");
+    await clock.advance(TTL_MS);
+    expect(lease.lostError).toMatchObject({ reason: "expired" });
+    const lost = { resource: "other", reason: "revoked" };
+    expect(logged).toEqual([["warn", "lease lost", expect.objectContaining(lost)]]);
+  });
+
   it("has no loss without handlers that is more than that", async () => {
     const { leases, logged } = await held();
     const other = await leases.acquire("other");
@@ -271,6 +300,41 @@ describe("the log", () => {
       ["warn", "lease not released", fields],
     ]);
   });
+});
+
+it("needs nothing of its grant but its renewal and its release", async () => {
+  const env = manualEnv();
+  const renewals: (number | undefined)[] = [];
+  const granted = {
+    resource: "r",
+    holder: "me",
+    leaseId: "a".repeat(32) as LeaseId,
+    token: 1,
+    sent: { monotonicMs: 0, wallMs: env.clock.wall() },
+    remainingMs: TTL_MS,
+  };
+  const options = {
+    ttlMs: TTL_MS,
+    renewIntervalMs: 1_000,
+    autoRenew: false,
+    stopOnRenewError: false,
+    marginMs: 10,
+    driftRatio: 0.01,
+  };
+  const actions: GrantActions = {
+    async renew(_, ttlMs) {
+      renewals.push(ttlMs);
+      const term = { ttlMs: 5_000, remainingMs: 5_000, expiresAt: "1970-01-01T00:00:05.000Z" };
+      return { status: "renewed", token: 1, ...term };
+    },
+    release: async () => ({ status: "released" }),
+  };
+  const scheduler = new RenewalScheduler(env.clock);
+  const lease = new HeldLease(granted, options, actions, scheduler, env);
+  await lease.renew({ ttlMs: 5_000 });
+  expect(renewals).toEqual([5_000]);
+  await lease.release();
+  expect(lease.checkAlive()).toBe(false);
 });
 
 it("a grant that the store has ended is not released again", async () => {

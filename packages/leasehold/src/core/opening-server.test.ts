@@ -4,7 +4,7 @@ import { type AddressInfo, createServer as createSocketServer, type Server } fro
 import { expect, it, onTestFinished } from "vitest";
 import { manualEnv } from "../testing/index.js";
 import { StoreMisconfiguredError, StoreUnavailableError } from "./errors.js";
-import { expectedHttp, openServer } from "./opening-server.js";
+import { checkServer, expectedHttp, openServer } from "./opening-server.js";
 
 async function addressOf(server: Server) {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -110,6 +110,18 @@ it("is waited for by its store if it is of the right kind, however slow", async 
   await env.clock.settle();
   settle.opened();
   expect(await result).toBe("opened");
+});
+
+it("is named before a store opens by TLS, and is not looked for by another protocol", async () => {
+  const page = await web();
+  const https = expectedHttp([`https://127.0.0.1:${page.port}`]);
+  await expect(checkServer(https)).rejects.toMatchObject({
+    code: "STORE_MISCONFIGURED",
+    message: expect.stringMatching(/answers as HTTP, not as TLS: it has no TLS$/),
+  });
+  await expect(checkServer({ addresses: [page], protocol: "Redis" })).resolves.toBeUndefined();
+  const silent = await mute();
+  await expect(checkServer({ addresses: [silent], protocol: "TLS" })).resolves.toBeUndefined();
 });
 
 it.each([

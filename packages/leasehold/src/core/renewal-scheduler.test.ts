@@ -33,6 +33,17 @@ describe("RenewalScheduler", () => {
     expect(woken).toEqual(["100@100", "150@100", "151@151"]);
   });
 
+  it("wakes no lease before its time when it only compares the clocks", async () => {
+    const clock = manualClock();
+    const scheduler = new RenewalScheduler(clock);
+    const woken: number[] = [];
+    scheduler.schedule({ wake: () => woken.push(clock.monotonic()) }, 1_000 + TOGETHER_MS);
+    await clock.advance(1_000);
+    expect(woken).toEqual([]);
+    await clock.advance(1_000);
+    expect(woken).toEqual([1_000 + TOGETHER_MS]);
+  });
+
   it("follows the latest schedule, also over many reschedulings", async () => {
     const clock = manualClock();
     const scheduler = new RenewalScheduler(clock);

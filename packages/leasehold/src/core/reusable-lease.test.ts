@@ -101,6 +101,26 @@ describe("Lease", () => {
     expect(a.held?.token).toBe(2);
   });
 
+  it("shares an acquire that was called after a release, also when an earlier one ends", async () => {
+    const { lease, clock, store } = world();
+    const a = lease("a");
+    store.faults.acquire = "hold";
+    const first = a.acquire();
+    const releasing = a.release();
+    const second = a.acquire();
+    await clock.settle();
+    store.open();
+    await first;
+    await releasing;
+    await clock.settle();
+    const third = a.acquire();
+    store.faults.acquire = "ok";
+    store.open();
+    expect(third).toBe(second);
+    expect(await third).toBe(true);
+    expect(store.calls.acquire).toBe(2);
+  });
+
   it("fires onLost once per loss, over several grants, until unsubscribed", async () => {
     const { lease, clock, store } = world();
     const a = lease("a");
