@@ -61,13 +61,14 @@ it("counts a repeated request once, also where the first answer was lost", async
   await stores.close();
 });
 
-it("times each tenant's run, though two tenants have a task of one id", async () => {
+it("counts each tenant's events and times its run, though two tenants have a task of one id", async () => {
   const env = manualEnv();
   const stores = await memory().open(env);
   if (!stores.tasks) throw new Error("no task store");
   const runMs: number[] = [];
+  const events: string[] = [];
   const telemetry = {
-    count: () => {},
+    count: (_: string, { event }: { event: string }) => void events.push(event),
     measure: (name: string, _: object, ms: number) => {
       if (name === "leasehold.task.run.duration") runMs.push(ms);
     },
@@ -93,5 +94,7 @@ it("times each tenant's run, though two tenants have a task of one id", async ()
   await tasks.complete([first]);
   await tasks.complete([second]);
   expect(runMs).toEqual([1_500, 500]);
+  const ofEach = ["enqueued", "claimed"];
+  expect(events).toEqual([...ofEach, ...ofEach, "completed", "completed"]);
   await stores.close();
 });

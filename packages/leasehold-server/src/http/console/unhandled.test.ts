@@ -68,6 +68,19 @@ test("a kind is handled while a worker claims it, runs it, or took one recently"
   expect(await unhandled()).toHaveLength(1);
 });
 
+test("a kind that loses its workers again is logged again", async () => {
+  const { clock, add, claim, unhandled, warnings } = await open();
+  for (let task = 0; task < 3; task += 1) await add();
+  await clock.advance(30_000);
+  expect(warnings).toHaveLength(1);
+  await claim(null);
+  await clock.advance(30_000);
+  expect(await unhandled()).toEqual(NONE);
+  await clock.advance(240_000);
+  expect(await unhandled()).toMatchObject([{ kind: "default" }]);
+  expect(warnings).toHaveLength(2);
+});
+
 test("tasks that are not due yet, and tasks of paused queues, are not reported", async () => {
   const { ask, clock, add, unhandled, warnings } = await open();
   const later = new Date(clock.wall() + 60_000).toISOString();
